@@ -1,0 +1,161 @@
+"""The dynamics of a system: the functions a user calls.
+
+Each takes a `System` and flat arrays q (nq,), v (nv,), ... in its precision, checks them, and
+compiles itself once for each system topology. Under `jax.vmap`, `jax.jit` and `jax.grad` they
+inline. Twists and wrenches have their angular part first and are body-fixed unless said.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+
+from .. import native
+from ..system.linkage import linkage
+from ..system.system import System
+from ..system.validation import checked, nearest
+from .energy import kinetic_energy, potential_energy, total_momentum
+from .forward import acceleration, dense_mass_matrix
+from .kinematics import body_jacobian_components, body_twist_components, body_world_poses
+from .rnea import rnea
+
+_rnea = native.mark(rnea)
+_acceleration = native.mark(acceleration)
+
+
+def forward_dynamics(system: System, q: Any, v: Any, tau: Any, wrench: Any = None) -> jax.Array:
+    """The acceleration a (nv,) with M a + bias = tau + sum J^T wrench.
+
+    q (nq,), v (nv,), tau (nv,): the whole generalised force in N m or N; damping, friction and
+    drives are not added (see `passive_force`). wrench (nb, 6): external wrenches (moment, force) on
+    the bodies, in body frames. Articulated-body algorithm, O(n); with mimic joints a dense solve.
+    Raises ValueError and TypeError as `checked` does.
+    """
+    q, v, tau = _state(system, q=q, v=v, tau=tau)
+    return _forward_dynamics(system, q, v, tau, _wrench(system, wrench))
+
+
+def inverse_dynamics(system: System, q: Any, v: Any, a: Any, wrench: Any = None) -> jax.Array:
+    """The generalised force tau (nv,) that gives the acceleration a (nv,).
+
+    Shapes and wrench as in `forward_dynamics`, whose inverse this is. Recursive Newton-Euler, O(n).
+    """
+    q, v, a = _state(system, q=q, v=v, a=a)
+    return _inverse_dynamics(system, q, v, a, _wrench(system, wrench))
+
+
+def bias_force(system: System, q: Any, v: Any) -> jax.Array:
+    """The generalised force (nv,) of Coriolis, centrifugal and gravity terms: tau at a = 0."""
+    q, v = _state(system, q=q, v=v)
+    return _inverse_dynamics(system, q, v, jax.numpy.zeros_like(v), None)
+
+
+def mass_matrix(system: System, q: Any) -> jax.Array:
+    """The mass matrix M(q) (nv, nv), armature included; kinetic energy is v . M v / 2."""
+    (q,) = _state(system, q=q)
+    return _mass_matrix(system, q)
+
+
+def body_poses(system: System, q: Any) -> jax.Array:
+    """The poses (nb, 4, 4) of all bodies, body to world coordinates, as in `body_names`."""
+    (q,) = _state(system, q=q)
+    return _body_poses(system, q)
+
+
+def body_twists(system: System, q: Any, v: Any) -> jax.Array:
+    """The body-fixed twists (nb, 6) of all bodies, angular part first (rad/s, m/s)."""
+    q, v = _state(system, q=q, v=v)
+    return _body_twists(system, q, v)
+
+
+def body_jacobian(system: System, q: Any, body: str | int) -> jax.Array:
+    """The Jacobian (6, nv) of a body, by name or index: J v is its body-fixed twist."""
+    (q,) = _state(system, q=q)
+    names = system.body_names
+    if isinstance(body, str):
+        if body not in names:
+            raise ValueError(f"{system.name}: no body is named {body!r}{nearest(body, names)}")
+        body = names.index(body)
+    return _body_jacobian(system, q, body)
+
+
+def energy(system: System, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
+    """Kinetic and potential energy in J, scalars; the potential is zero at the world origin.
+
+    Bodies fixed to the world count in neither.
+    """
+    q, v = _state(system, q=q, v=v)
+    return _energy(system, q, v)
+
+
+def momentum(system: System, q: Any, v: Any) -> jax.Array:
+    """The momentum (6,) in world coordinates: angular about the world origin, then linear."""
+    q, v = _state(system, q=q, v=v)
+    return _momentum(system, q, v)
+
+
+def integrate(system: System, q: Any, dv: Any) -> jax.Array:
+    """The configuration (nq,) reached from q along the constant rate dv (nv,) in unit time."""
+    q, dv = _state(system, q=q, v=dv)
+    return system.manifold.retract(q, dv)
+
+
+def difference(system: System, q0: Any, q1: Any) -> jax.Array:
+    """The rate (nv,) with integrate(q0, difference(q0, q1)) = q1, of least rotation."""
+    size = (system.nq,)
+    q0, q1 = checked(system, q0=(q0, size), q1=(q1, size))
+    return system.manifold.difference(q0, q1)
+
+
+def _state(system: System, **arrays: Any) -> list[jax.Array]:
+    sizes = {"q": (system.nq,)}
+    return checked(system, **{k: (a, sizes.get(k, (system.nv,))) for k, a in arrays.items()})
+
+
+def _wrench(system: System, wrench: Any) -> jax.Array | None:
+    if wrench is None:
+        return None
+    return checked(system, wrench=(wrench, (len(system.body_names), 6)))[0]
+
+
+@jax.jit
+def _forward_dynamics(system, q, v, tau, wrench):
+    return _acceleration(linkage(system), q, v, tau, wrench)
+
+
+@jax.jit
+def _inverse_dynamics(system, q, v, a, wrench):
+    return _rnea(linkage(system), q, v, a, wrench)
+
+
+@jax.jit
+def _mass_matrix(system, q):
+    return dense_mass_matrix(linkage(system), q)
+
+
+@jax.jit
+def _body_poses(system, q):
+    return body_world_poses(linkage(system), q).to_array()
+
+
+@jax.jit
+def _body_twists(system, q, v):
+    return body_twist_components(linkage(system), q, v).to_array()
+
+
+@partial(jax.jit, static_argnames="body")
+def _body_jacobian(system, q, body):
+    return body_jacobian_components(linkage(system), q, body)
+
+
+@jax.jit
+def _energy(system, q, v):
+    link = linkage(system)
+    return kinetic_energy(link, q, v), potential_energy(link, q)
+
+
+@jax.jit
+def _momentum(system, q, v):
+    return total_momentum(linkage(system), q, v)

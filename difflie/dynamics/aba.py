@@ -1,0 +1,91 @@
+"""Articulated-body algorithm: forward dynamics in O(n) (Featherstone 1983; Reuss 2002 (38)-(43)).
+
+    outward   V_i = Ad_{X_i}^-1 V_p + S_i v_i,      c_i = ad(V_i) S_i v_i
+              p_i = -ad(V_i)^T I_i V_i - F_ext
+    inward    U_i = IA_i S_i,  D_i = S_i . U_i + armature_i,  u_i = tau_i - S_i . pA_i
+              IA_p += Ad_{X_i}^-T (IA_i - U_i U_i^T / D_i) Ad_{X_i}^-1
+              pA_p += Ad_{X_i}^-T (pA_i + Ia_i c_i + U_i u_i / D_i)
+    outward   a_i = (u_i - U_i . A'_i) / D_i,  A'_i = Ad_{X_i}^-1 A_p + c_i,  A_i = A'_i + S_i a_i
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ..groups.components import Matrix, Vector
+from ..spatial import ArticulatedInertia, Force, Symmetric
+from ..system.linkage import Linkage
+from ..system.traverse import inward, outward
+
+
+def aba(
+    linkage: Linkage, q: jax.Array, v: jax.Array, tau: jax.Array, wrench: jax.Array | None = None
+) -> jax.Array:
+    """The acceleration (nv,) under the generalised force tau (nv,) at (q (nq,), v (nv,)).
+
+    wrench (nb, 6): external wrenches (moment N m, force N) on the bodies, in body frames. Only for
+    systems without mimic joints, whose coordinates are independent.
+    """
+    t = linkage.topology
+    poses = linkage.poses(q)
+    rates = linkage.rows(v)
+    efforts = linkage.rows(tau)
+    lacking = linkage.group_bracket(rates)
+    external = None if wrench is None else linkage.row_forces(wrench)
+
+    def velocity_and_bias(parent, row):
+        pose, screw, rate, inertia, lacking, external = row
+        joint = screw.times(rate)
+        velocity = joint.add_to(pose.inverse_motion(parent))
+        product = joint.bracket(velocity)
+        if lacking is not None:
+            product = product + lacking
+        bias = velocity.cross_force(inertia @ velocity)
+        if external is not None:
+            bias = bias - external
+        return velocity, (product, bias)
+
+    products, biases = outward(
+        t,
+        velocity_and_bias,
+        linkage.rest,
+        (poses, linkage.screw, rates, linkage.inertia, lacking, external),
+    )
+
+    def articulate(children, row):
+        pose, screw, inertia, bias, product, effort, armature = row
+        articulated = ArticulatedInertia.of_rigid(inertia) + children[0]
+        bias = bias + children[1]
+        column = screw.column(articulated)
+        inverse = 1 / (screw.dot(column) + armature)
+        remaining = effort - screw.dot(bias)
+        projected = articulated.minus_outer(column, inverse)
+        force = bias + projected @ product + column * (inverse * remaining)
+        return (projected.seen_from(pose), pose.force(force)), (column, inverse, remaining)
+
+    zero = jnp.zeros_like(linkage.gravity.x)
+    nothing = (
+        ArticulatedInertia(Symmetric(*[zero] * 6), Matrix(*[zero] * 9), Symmetric(*[zero] * 6)),
+        Force(Vector(*[zero] * 3), Vector(*[zero] * 3)),
+    )
+    columns, inverses, remaining = inward(
+        t,
+        articulate,
+        nothing,
+        (poses, linkage.screw, linkage.inertia, biases, products, efforts, linkage.armature),
+    )
+
+    def accelerate(parent, row):
+        pose, screw, product, column, inverse, remaining = row
+        acceleration = pose.inverse_motion(parent) + product
+        rate = inverse * (remaining - acceleration.dot(column))
+        return screw.times(rate).add_to(acceleration), rate
+
+    accelerations = outward(
+        t,
+        accelerate,
+        linkage.free_fall,
+        (poses, linkage.screw, products, columns, inverses, remaining),
+    )
+    return linkage.generalised(accelerations)

@@ -1,0 +1,34 @@
+"""Energy and momentum of a system."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ..groups.components import Vector
+from ..system.linkage import Linkage
+from .kinematics import row_twists, row_world_poses
+
+
+def kinetic_energy(linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
+    """sum V . I V / 2 + sum armature v^2 / 2, in J."""
+    twists, rates = row_twists(linkage, q, v), linkage.rows(v)
+    bodies = twists.dot(linkage.inertia @ twists)
+    return jnp.sum(bodies + linkage.armature * rates * rates) / 2
+
+
+def potential_energy(linkage: Linkage, q: jax.Array) -> jax.Array:
+    """-sum m g . c in J, c the centre of mass in the world; bodies fixed to the world left out."""
+    poses = row_world_poses(linkage, q)
+    moment = poses.rotation @ linkage.inertia.first + poses.translation * linkage.inertia.mass
+    return -jnp.sum(linkage.gravity.dot(moment))
+
+
+def total_momentum(linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
+    """(6,) sum Ad_T^-T I V: angular momentum about the world origin (N m s), linear (N s)."""
+    momentum = row_world_poses(linkage, q).force(linkage.inertia @ row_twists(linkage, q, v))
+
+    def total(part: Vector) -> jax.Array:
+        return jnp.sum(part.to_array(), axis=0)
+
+    return jnp.concatenate((total(momentum.moment), total(momentum.force)))

@@ -1,0 +1,59 @@
+"""Recursive Newton-Euler: inverse dynamics in O(n) (Luh, Walker, Paul 1980; Reuss 2002 (33)-(37)).
+
+    V_i = Ad_{X_i}^-1 V_p + S_i v_i
+    A_i = Ad_{X_i}^-1 A_p + S_i a_i + ad(V_i) S_i v_i,      A_world = (0, -g)
+    F_i = I_i A_i - ad(V_i)^T I_i V_i - F_ext + sum over children of Ad_{X_c}^-T F_c
+    tau_i = S_i . F_i + armature_i a_i
+"""
+
+from __future__ import annotations
+
+import jax
+
+from ..spatial import Force
+from ..system.linkage import Linkage
+from ..system.traverse import inward, outward
+
+
+def rnea(
+    linkage: Linkage, q: jax.Array, v: jax.Array, a: jax.Array, wrench: jax.Array | None = None
+) -> jax.Array:
+    """The generalised force (nv,) that gives the acceleration a (nv,) at (q (nq,), v (nv,)).
+
+    wrench (nb, 6): external wrenches (moment N m, force N) on the bodies, in body frames.
+    """
+    t = linkage.topology
+    poses = linkage.poses(q)
+    rates, accelerations = linkage.rows(v), linkage.rows(a)
+    lacking = linkage.group_bracket(rates)
+    external = None if wrench is None else linkage.row_forces(wrench)
+
+    def motion_and_force(parent, row):
+        velocity, acceleration = parent
+        pose, screw, rate, accelerated, inertia, lacking, external = row
+        joint = screw.times(rate)
+        velocity = joint.add_to(pose.inverse_motion(velocity))
+        acceleration = screw.times(accelerated).add_to(pose.inverse_motion(acceleration))
+        acceleration = acceleration + joint.bracket(velocity)
+        if lacking is not None:
+            acceleration = acceleration + lacking
+        force = inertia @ acceleration + velocity.cross_force(inertia @ velocity)
+        if external is not None:
+            force = force - external
+        return (velocity, acceleration), force
+
+    forces = outward(
+        t,
+        motion_and_force,
+        (linkage.rest, linkage.free_fall),
+        (poses, linkage.screw, rates, accelerations, linkage.inertia, lacking, external),
+    )
+
+    def transmit(children: Force, row):
+        pose, screw, force = row
+        force = force + children
+        return pose.force(force), screw.dot(force)
+
+    no_force = Force(linkage.rest.angular, linkage.rest.linear)
+    efforts = inward(t, transmit, no_force, (poses, linkage.screw, forces))
+    return linkage.generalised(efforts + linkage.armature * accelerations)

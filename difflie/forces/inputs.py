@@ -1,0 +1,56 @@
+"""Time-varying inputs: controls and wrenches given as samples.
+
+A sampled input is read on the step grid, so that it jumps exactly where a step begins.
+"""
+
+from __future__ import annotations
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+
+class SampledInput(eqx.Module):
+    """Values (n, ...) at equal distances of `every` steps, from the start of the simulation."""
+
+    values: jax.Array
+    every: int = eqx.field(static=True, default=1)
+
+    def __check_init__(self):
+        if self.every < 1:
+            raise ValueError(f"{type(self).__name__}: every is {self.every}; it must be 1 or more")
+
+    @abc.abstractmethod
+    def needed(self, steps: int) -> int:
+        """How many values a simulation of that many steps needs."""
+
+    @abc.abstractmethod
+    def rows(self, steps: int) -> tuple[jax.Array, jax.Array]:
+        """The values (steps, ...) at the start of every step, and their slopes per step."""
+
+
+class ZeroOrderHold(SampledInput):
+    """Each value is held for `every` steps, all stages of a step included: a digital controller."""
+
+    def needed(self, steps: int) -> int:
+        return -(-steps // self.every)
+
+    def rows(self, steps: int) -> tuple[jax.Array, jax.Array]:
+        held = jnp.repeat(self.values, self.every, axis=0)[:steps]
+        return held, jnp.zeros_like(held)
+
+
+class FirstOrderHold(SampledInput):
+    """Linear interpolation between values `every` steps apart."""
+
+    def needed(self, steps: int) -> int:
+        return -(-steps // self.every) + 1
+
+    def rows(self, steps: int) -> tuple[jax.Array, jax.Array]:
+        slopes = jnp.diff(self.values, axis=0) / self.every
+        within = jnp.arange(steps, dtype=self.values.dtype) % self.every
+        within = within.reshape((-1,) + (1,) * (self.values.ndim - 1))
+        slope = jnp.repeat(slopes, self.every, axis=0)[:steps]
+        return jnp.repeat(self.values[:-1], self.every, axis=0)[:steps] + within * slope, slope

@@ -1,0 +1,13 @@
+"""The groups of rigid motion and the manifolds built from them."""
+
+from . import quaternion as quaternion
+from . import se3 as se3
+from . import so3 as so3
+from .manifold import SE3 as SE3
+from .manifold import SO3 as SO3
+from .manifold import Euclidean as Euclidean
+from .manifold import FlatProduct as FlatProduct
+from .manifold import Manifold as Manifold
+from .manifold import Pose as Pose
+from .manifold import Product as Product
+from .manifold import UnitQuaternion as UnitQuaternion

@@ -1,0 +1,147 @@
+"""Unit quaternions (w, x, y, z): rotations without a matrix.
+
+q and -q are the same attitude. The rotation vector w (3,) in rad and the quaternion
+exp(w) = (cos(|w|/2), sin(|w|/2) w/|w|) stand for the same rotation.
+
+Functions take one element; batches are `jax.vmap`. Formulas: Mueller, section 5.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from . import coefficients as co
+from .components import Matrix, Scalar, Vector
+
+
+def exp_components(w: Vector) -> tuple[Scalar, Vector]:
+    """Component form of `exp`."""
+    x = w.square()
+    return co.cos_half(x), w * co.half_sinc_half(x)
+
+
+def log_components(p0: Scalar, p: Vector) -> Vector:
+    """Component form of `log`.
+
+    With p0 >= 0 the rotation angle t is at most pi; halving it twice more, tan(t/4) and tan(t/8),
+    costs two square roots and leaves an arctangent whose series converges without a switch.
+    """
+    sign = jnp.where(p0 < 0, -jnp.ones_like(p0), jnp.ones_like(p0))
+    norm = jnp.sqrt(p0 * p0 + p.square())
+    quarter = p * (sign / (norm + sign * p0))
+    eighth = quarter * (1 / (1 + jnp.sqrt(1 + quarter.square())))
+    return eighth * (8 * co.arctangent_ratio(eighth.square()))
+
+
+def multiply_components(
+    a0: Scalar, a: Vector, b0: Scalar, b: Vector
+) -> tuple[Scalar, Vector]:
+    """Component form of `multiply`."""
+    return a0 * b0 - a.dot(b), b * a0 + a * b0 + a.cross(b)
+
+
+def to_matrix_components(p0: Scalar, p: Vector) -> Matrix:
+    """Component form of `to_matrix`."""
+    s = 2 / (p0 * p0 + p.square())
+    x, y, z = s * p.x, s * p.y, s * p.z
+    return Matrix(
+        *(1 - (y * p.y + z * p.z), x * p.y - z * p0, x * p.z + y * p0),
+        *(x * p.y + z * p0, 1 - (x * p.x + z * p.z), y * p.z - x * p0),
+        *(x * p.z - y * p0, y * p.z + x * p0, 1 - (x * p.x + y * p.y)),
+    )
+
+
+def from_matrix_components(r: Matrix) -> tuple[Scalar, Vector]:
+    """Component form of `from_matrix`.
+
+    Four times p_i times the quaternion is linear in the matrix for each i; the row with the
+    largest p_i has length at least 2, so that normalising it is always safe (Shepperd 1978).
+    """
+    trace, one = r.xx + r.yy + r.zz, 1
+    rows = (
+        (one + trace, r.zy - r.yz, r.xz - r.zx, r.yx - r.xy),
+        (r.zy - r.yz, one + r.xx - r.yy - r.zz, r.xy + r.yx, r.xz + r.zx),
+        (r.xz - r.zx, r.xy + r.yx, one + r.yy - r.xx - r.zz, r.yz + r.zy),
+        (r.yx - r.xy, r.xz + r.zx, r.yz + r.zy, one + r.zz - r.xx - r.yy),
+    )
+    sizes = (trace, r.xx, r.yy, r.zz)
+    best, row = sizes[0], rows[0]
+    for size, candidate in zip(sizes[1:], rows[1:], strict=True):
+        better = size > best
+        best = jnp.where(better, size, best)
+        row = tuple(jnp.where(better, c, v) for c, v in zip(candidate, row, strict=True))
+    p0, x, y, z = row
+    scale = jnp.where(p0 < 0, -1, 1) / jnp.sqrt(p0 * p0 + (x * x + y * y + z * z))
+    return p0 * scale, Vector(x * scale, y * scale, z * scale)
+
+
+def multiply(a: jax.Array, b: jax.Array) -> jax.Array:
+    """The Hamilton product: to_matrix(multiply(a, b)) = to_matrix(a) to_matrix(b).
+
+    Shapes: (4,), (4,) -> (4,).
+    """
+    return _pack(*multiply_components(*_unpack(a), *_unpack(b)))
+
+
+def conjugate(q: jax.Array) -> jax.Array:
+    """(w, -x, -y, -z): the inverse of a unit quaternion.
+
+    Shapes: (4,) -> (4,).
+    """
+    p0, p = _unpack(q)
+    return _pack(p0, -p)
+
+
+def exp(w: jax.Array) -> jax.Array:
+    """The unit quaternion of the rotation by |w| rad about w.
+
+    Shapes: (3,) -> (4,). to_matrix(exp(w)) = so3.exp(w).
+    """
+    return _pack(*exp_components(Vector.from_array(_checked(w, 3))))
+
+
+def log(q: jax.Array) -> jax.Array:
+    """The rotation vector of least length, at most pi rad; log(q) = log(-q) = log(s q), s > 0.
+
+    Shapes: (4,) -> (3,). Regular for every rotation, also at 0 and pi; singular only at q = 0.
+    """
+    return log_components(*_unpack(q)).to_array()
+
+
+def to_matrix(q: jax.Array) -> jax.Array:
+    """The rotation matrix of a quaternion, whose length does not matter.
+
+    Shapes: (4,) -> (3, 3).
+    """
+    return to_matrix_components(*_unpack(q)).to_array()
+
+
+def from_matrix(r: jax.Array) -> jax.Array:
+    """The unit quaternion with w >= 0 of a rotation matrix.
+
+    Shapes: (3, 3) -> (4,). Regular for every rotation; at rotations by pi the sign is arbitrary.
+    """
+    r = jnp.asarray(r)
+    if r.shape != (3, 3):
+        raise ValueError(f"difflie.quaternion: expected a matrix of shape (3, 3), got {r.shape}")
+    return _pack(*from_matrix_components(Matrix.from_array(r)))
+
+
+def _unpack(q: jax.Array) -> tuple[Scalar, Vector]:
+    q = _checked(q, 4)
+    return q[0], Vector(q[1], q[2], q[3])
+
+
+def _pack(p0: Scalar, p: Vector) -> jax.Array:
+    return jnp.stack((p0, p.x, p.y, p.z))
+
+
+def _checked(a: jax.Array, size: int) -> jax.Array:
+    a = jnp.asarray(a)
+    if a.shape != (size,):
+        raise ValueError(
+            f"difflie.quaternion: expected an array of shape ({size},), got {a.shape}; "
+            "for a batch use jax.vmap"
+        )
+    return a if jnp.issubdtype(a.dtype, jnp.floating) else a.astype(float)

@@ -1,0 +1,183 @@
+"""SO(3): rotations.
+
+A rotation vector w (3,) in rad stands for the rotation exp(w) (3, 3) by |w| about w. `dexp` is
+right-trivialised: d/dt exp(w) = hat(dexp(w) dw/dt) exp(w), so the body-fixed angular velocity is
+dexp(-w) dw/dt. A Cayley vector c = tan(|w|/2) w/|w| stands for the same rotation as cay(c).
+
+Functions take one element; batches are `jax.vmap`. The result has the precision of the argument.
+Formulas: Park and Chung 2005, (10)-(20); Mueller, section 5.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from . import coefficients as co
+from . import quaternion
+from .components import Matrix, Vector
+
+
+def quadratic(one: jax.Array, a: jax.Array, b: jax.Array, w: Vector) -> Matrix:
+    """The component form of one * I + a hat(w) + b hat(w)^2."""
+    x, y, z = b * w.x, b * w.y, b * w.z
+    return Matrix(
+        *(one - (y * w.y + z * w.z), x * w.y - a * w.z, x * w.z + a * w.y),
+        *(x * w.y + a * w.z, one - (x * w.x + z * w.z), y * w.z - a * w.x),
+        *(x * w.z - a * w.y, y * w.z + a * w.x, one - (x * w.x + y * w.y)),
+    )
+
+
+def exp_components(w: Vector) -> Matrix:
+    """Component form of `exp`."""
+    x = w.square()
+    return quadratic(jnp.ones_like(x), co.alpha(x), co.half_beta(x), w)
+
+
+def log_components(r: Matrix) -> Vector:
+    """Component form of `log`."""
+    return quaternion.log_components(*quaternion.from_matrix_components(r))
+
+
+def dexp_components(w: Vector) -> Matrix:
+    """Component form of `dexp`."""
+    x = w.square()
+    return quadratic(jnp.ones_like(x), co.half_beta(x), co.k_c(x), w)
+
+
+def dexp_inv_components(w: Vector) -> Matrix:
+    """Component form of `dexp_inv`."""
+    x = w.square()
+    return quadratic(jnp.ones_like(x), jnp.full_like(x, -0.5), co.k_g(x), w)
+
+
+def cay_components(c: Vector) -> Matrix:
+    """Component form of `cay`."""
+    s = 2 / (1 + c.square())
+    return quadratic(jnp.ones_like(s), s, s, c)
+
+
+def dcay_components(c: Vector) -> Matrix:
+    """Component form of `dcay`."""
+    s = 2 / (1 + c.square())
+    return quadratic(s, s, jnp.zeros_like(s), c)
+
+
+def half_one_plus_cay_components(c: Vector) -> Matrix:
+    """(I - hat(c))^-1 = (I + cay(c)) / 2 = (I + hat(c) + c c^T) / (1 + |c|^2)."""
+    s = 1 / (1 + c.square())
+    return Matrix.scaled_identity(s) + Matrix.skew(c * s) + c.outer(c * s)
+
+
+def dcay_inv_components(c: Vector) -> Matrix:
+    """Component form of `dcay_inv`; (I - hat(c) + c c^T)/2 is free of cancellation."""
+    half = jnp.full_like(c.x, 0.5)
+    return Matrix.scaled_identity(half) - Matrix.skew(c * 0.5) + c.outer(c * 0.5)
+
+
+def hat(w: jax.Array) -> jax.Array:
+    """The skew matrix of a vector: hat(w) u = w x u.
+
+    Shapes: (3,) -> (3, 3).
+    """
+    return Matrix.skew(_vector(w)).to_array()
+
+
+def vee(m: jax.Array) -> jax.Array:
+    """The vector of a skew matrix, vee(hat(w)) = w; of any other matrix that of its skew part.
+
+    Shapes: (3, 3) -> (3,).
+    """
+    return (_matrix(m).axial() * 0.5).to_array()
+
+
+def exp(w: jax.Array) -> jax.Array:
+    """The rotation by |w| rad about w: the matrix exponential of hat(w).
+
+    Shapes: (3,) -> (3, 3). Park and Chung 2005, (12).
+    """
+    return exp_components(_vector(w)).to_array()
+
+
+def log(r: jax.Array) -> jax.Array:
+    """The rotation vector of least length, exp(log(r)) = r, of length at most pi rad.
+
+    Shapes: (3, 3) -> (3,). Accurate up to and at pi, where both signs stand for the same rotation
+    and the derivative is that of the branch returned. The rotation must be orthogonal to rounding.
+    """
+    return log_components(_matrix(r)).to_array()
+
+
+def dexp(w: jax.Array) -> jax.Array:
+    """The right-trivialised differential: d exp(w) = hat(dexp(w) dw) exp(w).
+
+    Shapes: (3,) -> (3, 3). Park and Chung 2005, (18).
+    """
+    return dexp_components(_vector(w)).to_array()
+
+
+def dexp_inv(w: jax.Array) -> jax.Array:
+    """The inverse of `dexp`; singular only at |w| = 2 pi k rad, k >= 1.
+
+    Shapes: (3,) -> (3, 3). Park and Chung 2005, (19).
+    """
+    return dexp_inv_components(_vector(w)).to_array()
+
+
+def cay(c: jax.Array) -> jax.Array:
+    """The Cayley map (I - hat(c))^-1 (I + hat(c)); c = tan(t/2) times the axis, t the angle.
+
+    Shapes: (3,) -> (3, 3). It never reaches a rotation by pi rad.
+    """
+    return cay_components(_vector(c)).to_array()
+
+
+def cay_inv(r: jax.Array) -> jax.Array:
+    """The Cayley vector of a rotation, cay(cay_inv(r)) = r; singular at rotations by pi rad.
+
+    Shapes: (3, 3) -> (3,).
+    """
+    p0, p = quaternion.from_matrix_components(_matrix(r))
+    return (p * (1 / p0)).to_array()
+
+
+def dcay(c: jax.Array) -> jax.Array:
+    """The right-trivialised differential: d cay(c) = hat(dcay(c) dc) cay(c).
+
+    Shapes: (3,) -> (3, 3).
+    """
+    return dcay_components(_vector(c)).to_array()
+
+
+def dcay_inv(c: jax.Array) -> jax.Array:
+    """The inverse of `dcay`, (I - hat(c) + c c^T) / 2; regular everywhere.
+
+    Shapes: (3,) -> (3, 3).
+    """
+    return dcay_inv_components(_vector(c)).to_array()
+
+
+def _vector(w: jax.Array) -> Vector:
+    return Vector.from_array(_checked(w, (3,)))
+
+
+def _matrix(m: jax.Array) -> Matrix:
+    return Matrix.from_array(_checked(m, (3, 3)))
+
+
+def _checked(a: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    return checked_shape(a, shape, "so3")
+
+
+def checked_shape(a: jax.Array, shape: tuple[int, ...], group: str) -> jax.Array:
+    """`a` as a floating array of the given shape.
+
+    Raises ValueError for another shape, naming the group and what to do.
+    """
+    a = jnp.asarray(a)
+    if a.shape != shape:
+        raise ValueError(
+            f"difflie.{group}: expected an array of shape {shape}, got {a.shape}; "
+            "for a batch use jax.vmap"
+        )
+    return a if jnp.issubdtype(a.dtype, jnp.floating) else a.astype(float)

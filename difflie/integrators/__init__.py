@@ -1,0 +1,58 @@
+"""One-step methods on the manifolds of `difflie.groups`.
+
+`by_name("RKMK4")` is `RKMK4()`. A method knows nothing of bodies: it moves a point of a manifold
+along a field of tangents.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from . import tableaux as tableaux
+from .commutator_free import CF2 as CF2
+from .commutator_free import CF3 as CF3
+from .commutator_free import CF4 as CF4
+from .commutator_free import CommutatorFree as CommutatorFree
+from .crouch_grossman import CG2 as CG2
+from .crouch_grossman import CG3 as CG3
+from .crouch_grossman import CG4 as CG4
+from .crouch_grossman import CrouchGrossman as CrouchGrossman
+from .method import Field as Field
+from .method import Method as Method
+from .munthe_kaas import RKMK2 as RKMK2
+from .munthe_kaas import RKMK3 as RKMK3
+from .munthe_kaas import RKMK4 as RKMK4
+from .munthe_kaas import RKMK5 as RKMK5
+from .munthe_kaas import RKMK6 as RKMK6
+from .munthe_kaas import RKMK8 as RKMK8
+from .munthe_kaas import RungeKuttaMuntheKaas as RungeKuttaMuntheKaas
+from .semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
+from .tableaux import ButcherTableau as ButcherTableau
+from .tableaux import CommutatorFreeTableau as CommutatorFreeTableau
+
+METHODS: tuple[Method, ...] = (
+    SemiImplicitEuler(),
+    CG2(),
+    CG3(),
+    CG4(),
+    CF2(),
+    CF3(),
+    CF4(),
+    RKMK2(),
+    RKMK3(),
+    RKMK4(),
+    RKMK5(),
+    RKMK6(),
+    RKMK8(),
+)
+
+
+def by_name(name: str) -> Method:
+    """The method called `name`; a ValueError that suggests the nearest if there is none."""
+    known = {m.name: m for m in METHODS}
+    if name in known:
+        return known[name]
+    lower = {k.lower(): k for k in known}
+    near = difflib.get_close_matches(name.lower(), lower, n=1)
+    hint = f"did you mean {lower[near[0]]}? " if near else ""
+    raise ValueError(f"unknown method {name!r}; {hint}known: {', '.join(known)}")

@@ -1,0 +1,81 @@
+"""Commutator-free methods: few exponentials, each of a combination of the rates.
+
+Park and Chung 2005, (29): with h the step and k_j the rates of the stages,
+
+    y_i = y . exp(h sum_j alpha_ij^[1] k_j) . exp(h sum_j alpha_ij^[2] k_j) ...
+    k_i = field(t + c_i h, y_i)
+    y'  = y . exp(h sum_j beta_j^[1] k_j) . exp(h sum_j beta_j^[2] k_j) ...
+
+Products grow to the right because rates are body-fixed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..groups import Manifold
+from . import tableaux
+from .method import Field, Method, Scalar, combination, in_precision_of, square, stage_rates
+from .tableaux import CommutatorFreeTableau
+
+
+class CommutatorFree(Method):
+    """The commutator-free method of a tableau, which must meet the order conditions of a group."""
+
+    tableau: CommutatorFreeTableau = eqx.field(static=True)
+
+    @property
+    def order(self) -> int:
+        return self.tableau.order
+
+    def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
+        t, h = in_precision_of(y, t, h)
+        tableau = self.tableau
+        exponents = max(len(rows) for rows in (*tableau.alpha, tableau.beta))
+
+        def product(rates: Any, rows: jax.Array) -> Any:
+            """y . exp(h sum_j row_1j k_j) . exp(h sum_j row_2j k_j) ..."""
+
+            def factor(y: Any, row: jax.Array) -> tuple[Any, None]:
+                return manifold.retract(y, combination(h, row, rates)), None
+
+            return jax.lax.scan(factor, y, rows)[0]
+
+        def rate(rates: Any, rows: jax.Array, c: jax.Array) -> Any:
+            return field(t + c * h, product(rates, rows))
+
+        def filled(rows: Any) -> np.ndarray:
+            return square([*rows, *[()] * (exponents - len(rows))], tableau.stages)
+
+        alpha = np.stack([filled(rows) for rows in tableau.alpha])
+        rates = stage_rates(rate, alpha, tableau.c, jax.eval_shape(field, t, y), h.dtype)
+        return product(rates, jnp.asarray(filled(tableau.beta), h.dtype))
+
+
+class CF2(CommutatorFree):
+    """Order 2, 2 stages, 3 exponentials; equal to CG2."""
+
+    tableau: ClassVar[CommutatorFreeTableau] = tableaux.CF2
+
+
+class CF3(CommutatorFree):
+    """Order 3, 3 stages, 3 exponentials.
+
+    Celledoni, Marthinsen and Owren 2003; Park and Chung, Table II(a).
+    """
+
+    tableau: ClassVar[CommutatorFreeTableau] = tableaux.CF3
+
+
+class CF4(CommutatorFree):
+    """Order 4, 4 stages, 5 exponentials.
+
+    Celledoni, Marthinsen and Owren 2003; Park and Chung, Table II(b).
+    """
+
+    tableau: ClassVar[CommutatorFreeTableau] = tableaux.CF4

@@ -1,0 +1,83 @@
+"""Runge-Kutta-Munthe-Kaas methods: a Runge-Kutta method in exponential coordinates.
+
+Park and Chung 2005, (32) and (47): with h the step, y(t) = y . exp(theta(t)) turns the equation
+into d theta/dt = dexp_{-theta}^-1 field(t, y(t)) on the Lie algebra, a vector space,
+
+    theta_i = h sum_j a_ij f_j,    f_i = dexp_{-theta_i}^-1 field(t + c_i h, y . exp(theta_i))
+    y'      = y . exp(h sum_i b_i f_i)
+
+where a Runge-Kutta method keeps its order, whatever it is. The inverse of dexp is exact here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..groups import Manifold
+from . import tableaux
+from .method import Field, Method, Scalar, combination, in_precision_of, square, stage_rates
+from .tableaux import ButcherTableau
+
+
+class RungeKuttaMuntheKaas(Method):
+    """The Munthe-Kaas method of any explicit Runge-Kutta tableau."""
+
+    tableau: ButcherTableau = eqx.field(static=True)
+
+    @property
+    def order(self) -> int:
+        return self.tableau.order
+
+    def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
+        t, h = in_precision_of(y, t, h)
+        tableau = self.tableau
+
+        def slope(slopes: Any, a: jax.Array, c: jax.Array) -> Any:
+            theta = combination(h, a, slopes)
+            rate = field(t + c * h, manifold.retract(y, theta))
+            return manifold.dexp_inv(theta, rate)
+
+        a = square(tableau.a, tableau.stages)
+        slopes = stage_rates(slope, a, tableau.c, jax.eval_shape(field, t, y), h.dtype)
+        b = jnp.asarray(tableau.b, h.dtype)
+        return manifold.retract(y, combination(h, b, slopes))
+
+
+class RKMK2(RungeKuttaMuntheKaas):
+    """Order 2, 2 stages. Munthe-Kaas 1999, on Heun's tableau."""
+
+    tableau: ClassVar[ButcherTableau] = tableaux.HEUN
+
+
+class RKMK3(RungeKuttaMuntheKaas):
+    """Order 3, 3 stages. Munthe-Kaas 1999; Park and Chung, Table III(a)."""
+
+    tableau: ClassVar[ButcherTableau] = tableaux.RK3
+
+
+class RKMK4(RungeKuttaMuntheKaas):
+    """Order 4, 4 stages: the classical tableau. Munthe-Kaas 1999; Park and Chung, Table III(b)."""
+
+    tableau: ClassVar[ButcherTableau] = tableaux.RK4
+
+
+class RKMK5(RungeKuttaMuntheKaas):
+    """Order 5, 6 stages. Munthe-Kaas 1999, on the tableau of Dormand and Prince 1980."""
+
+    tableau: ClassVar[ButcherTableau] = tableaux.DORMAND_PRINCE5
+
+
+class RKMK6(RungeKuttaMuntheKaas):
+    """Order 6, 7 stages. Munthe-Kaas 1999, on the tableau of Butcher 1964."""
+
+    tableau: ClassVar[ButcherTableau] = tableaux.BUTCHER6
+
+
+class RKMK8(RungeKuttaMuntheKaas):
+    """Order 8, 11 stages. Munthe-Kaas 1999, on the tableau of Cooper and Verner 1972."""
+
+    tableau: ClassVar[ButcherTableau] = tableaux.COOPER_VERNER8

@@ -1,0 +1,325 @@
+"""The coefficients of the methods, as data that checks itself.
+
+Rows are ragged: row i of `a` has the i coefficients that multiply the rates of the stages before
+it (i = 0, 1, ...), so that a tableau is explicit by its shape.
+
+Sources: Park and Chung 2005, Tables I-III, with the misprints corrected (CG3: a21 = 3/4; CG4: the
+printed fractions are only good to 1e-6 and are replaced by a solution of the order conditions);
+Butcher 1964; Dormand and Prince 1980; Cooper and Verner 1972.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+_TOLERANCE = 1e-14
+
+
+@dataclasses.dataclass(frozen=True)
+class ButcherTableau:
+    """An explicit Runge-Kutta method of s stages.
+
+    `a[i]` holds the i coefficients of stage i, `b` the s weights and `c` the s nodes, with
+    c_i = sum_j a_ij and sum_i b_i = 1. `order` is that of the method the tableau is meant for.
+    Numbers of any kind become Python floats. A tableau that breaks these rules is a ValueError.
+    """
+
+    a: tuple[tuple[float, ...], ...]
+    b: tuple[float, ...]
+    c: tuple[float, ...]
+    order: int
+
+    def __post_init__(self):
+        _set(self, a=tuple(_floats(row) for row in self.a), b=_floats(self.b), c=_floats(self.c))
+        s = len(self.b)
+        if len(self.a) != s or len(self.c) != s:
+            raise ValueError(
+                f"a has {len(self.a)} rows, b {s} weights and c {len(self.c)} nodes; "
+                "each must have one entry for each stage"
+            )
+        for i, (row, node) in enumerate(zip(self.a, self.c, strict=True)):
+            _check_explicit(i, row)
+            _check_sum(f"row {i} of a", row, node, "its node in c")
+        _check_sum("the weights b", self.b, 1.0, "the whole step")
+
+    @property
+    def stages(self) -> int:
+        return len(self.b)
+
+
+@dataclasses.dataclass(frozen=True)
+class CommutatorFreeTableau:
+    """A commutator-free method of s stages.
+
+    `alpha[i]` holds the exponents of stage i, and `beta` those of the update, in the order in which
+    they are applied; an exponent is a row of coefficients of the rates (i of them for stage i, s
+    for the update). Rows are kept without their trailing zeros, so that equal exponentials compare
+    equal, and empty exponents are dropped.
+    `collapsed` is the Runge-Kutta method that remains where exponentials commute: the sums over the
+    exponents. Its nodes are those of the method.
+    """
+
+    alpha: tuple[tuple[tuple[float, ...], ...], ...]
+    beta: tuple[tuple[float, ...], ...]
+    order: int
+    collapsed: ButcherTableau = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self):
+        for i, rows in enumerate(self.alpha):
+            for row in rows:
+                _check_explicit(i, row)
+        s = len(self.alpha)
+        for row in self.beta:
+            if len(row) != s:
+                raise ValueError(
+                    f"a row of beta has {len(row)} coefficients for {s} stages; give one for each"
+                )
+        a = tuple(_column_sums(rows, i) for i, rows in enumerate(self.alpha))
+        c = tuple(math.fsum(row) for row in a)
+        _set(
+            self,
+            alpha=tuple(_trimmed(rows) for rows in self.alpha),
+            beta=_trimmed(self.beta),
+            collapsed=ButcherTableau(a, _column_sums(self.beta, s), c, self.order),
+        )
+
+    @property
+    def a(self) -> tuple[tuple[float, ...], ...]:
+        """sum_nu alpha_ij^[nu], ragged."""
+        return self.collapsed.a
+
+    @property
+    def b(self) -> tuple[float, ...]:
+        """sum_nu beta_j^[nu]."""
+        return self.collapsed.b
+
+    @property
+    def c(self) -> tuple[float, ...]:
+        """The nodes c_i = sum_j a_ij."""
+        return self.collapsed.c
+
+    @property
+    def stages(self) -> int:
+        return len(self.alpha)
+
+
+def _set(tableau: object, **values: object) -> None:
+    for name, value in values.items():
+        object.__setattr__(tableau, name, value)
+
+
+def _floats(row: Sequence[float]) -> tuple[float, ...]:
+    return tuple(float(x) for x in row)
+
+
+def _column_sums(rows: Sequence[Sequence[float]], size: int) -> tuple[float, ...]:
+    return tuple(math.fsum(float(row[j]) for row in rows) for j in range(size))
+
+
+def _trimmed(rows: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+    kept = []
+    for row in rows:
+        end = max((j + 1 for j, x in enumerate(row) if x != 0), default=0)
+        if end:
+            kept.append(_floats(row[:end]))
+    return tuple(kept)
+
+
+def _check_explicit(i: int, row: Sequence[float]) -> None:
+    if len(row) != i:
+        raise ValueError(
+            f"stage {i} (from 0) has {len(row)} coefficients; an explicit method gives it {i}, one "
+            "for each stage before it: write the rows strictly lower-triangular, without the zeros "
+            "on and above the diagonal"
+        )
+
+
+def _check_sum(what: str, row: Sequence[float], wanted: float, meaning: str) -> None:
+    total = math.fsum(row)
+    if not abs(total - wanted) <= _TOLERANCE:
+        raise ValueError(f"{what} adds up to {total!r} but must give {wanted!r}, {meaning}")
+
+
+# Runge-Kutta, also the base of the Munthe-Kaas methods.
+
+HEUN = ButcherTableau(a=((), (1,)), b=(1 / 2, 1 / 2), c=(0, 1), order=2)
+
+RK3 = ButcherTableau(
+    a=((), (1 / 3,), (0, 2 / 3)),
+    b=(1 / 4, 0, 3 / 4),
+    c=(0, 1 / 3, 2 / 3),
+    order=3,
+)
+
+RK4 = ButcherTableau(
+    a=((), (1 / 2,), (0, 1 / 2), (0, 0, 1)),
+    b=(1 / 6, 1 / 3, 1 / 3, 1 / 6),
+    c=(0, 1 / 2, 1 / 2, 1),
+    order=4,
+)
+
+# Dormand and Prince 1980, without the stage that only estimates the error.
+DORMAND_PRINCE5 = ButcherTableau(
+    a=(
+        (),
+        (1 / 5,),
+        (3 / 40, 9 / 40),
+        (44 / 45, -56 / 15, 32 / 9),
+        (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+        (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+    ),
+    b=(35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
+    c=(0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1),
+    order=5,
+)
+
+# Butcher 1964, "On Runge-Kutta processes of high order".
+BUTCHER6 = ButcherTableau(
+    a=(
+        (),
+        (1 / 3,),
+        (0, 2 / 3),
+        (1 / 12, 1 / 3, -1 / 12),
+        (-1 / 16, 9 / 8, -3 / 16, -3 / 8),
+        (0, 9 / 8, -3 / 8, -3 / 4, 1 / 2),
+        (9 / 44, -9 / 11, 63 / 44, 18 / 11, 0, -16 / 11),
+    ),
+    b=(11 / 120, 0, 27 / 40, 27 / 40, -4 / 15, -4 / 15, 11 / 120),
+    c=(0, 1 / 3, 2 / 3, 1 / 3, 1 / 2, 1 / 2, 1),
+    order=6,
+)
+
+# Cooper and Verner 1972, "Some explicit Runge-Kutta methods of high order".
+_Q = math.sqrt(21)
+COOPER_VERNER8 = ButcherTableau(
+    a=(
+        (),
+        (1 / 2,),
+        (1 / 4, 1 / 4),
+        (1 / 7, (-7 - 3 * _Q) / 98, (21 + 5 * _Q) / 49),
+        ((11 + _Q) / 84, 0, (18 + 4 * _Q) / 63, (21 - _Q) / 252),
+        ((5 + _Q) / 48, 0, (9 + _Q) / 36, (-231 + 14 * _Q) / 360, (63 - 7 * _Q) / 80),
+        (
+            (10 - _Q) / 42,
+            0,
+            (-432 + 92 * _Q) / 315,
+            (633 - 145 * _Q) / 90,
+            (-504 + 115 * _Q) / 70,
+            (63 - 13 * _Q) / 35,
+        ),
+        (1 / 14, 0, 0, 0, (14 - 3 * _Q) / 126, (13 - 3 * _Q) / 63, 1 / 9),
+        (
+            1 / 32,
+            0,
+            0,
+            0,
+            (91 - 21 * _Q) / 576,
+            11 / 72,
+            (-385 - 75 * _Q) / 1152,
+            (63 + 13 * _Q) / 128,
+        ),
+        (
+            1 / 14,
+            0,
+            0,
+            0,
+            1 / 9,
+            (-733 - 147 * _Q) / 2205,
+            (515 + 111 * _Q) / 504,
+            (-51 - 11 * _Q) / 56,
+            (132 + 28 * _Q) / 245,
+        ),
+        (
+            0,
+            0,
+            0,
+            0,
+            (-42 + 7 * _Q) / 18,
+            (-18 + 28 * _Q) / 45,
+            (-273 - 53 * _Q) / 72,
+            (301 + 53 * _Q) / 72,
+            (28 - 28 * _Q) / 45,
+            (49 - 7 * _Q) / 18,
+        ),
+    ),
+    b=(1 / 20, 0, 0, 0, 0, 0, 0, 49 / 180, 16 / 45, 49 / 180, 1 / 20),
+    c=(
+        0,
+        1 / 2,
+        1 / 2,
+        (7 + _Q) / 14,
+        (7 + _Q) / 14,
+        1 / 2,
+        (7 - _Q) / 14,
+        (7 - _Q) / 14,
+        1 / 2,
+        (7 + _Q) / 14,
+        1,
+    ),
+    order=8,
+)
+
+# Crouch-Grossman. The order is that on a group, where there are more order conditions.
+
+CG2 = HEUN
+
+CG3 = ButcherTableau(
+    a=((), (3 / 4,), (119 / 216, 17 / 108)),
+    b=(13 / 51, -2 / 3, 24 / 17),
+    c=(0, 3 / 4, 17 / 24),
+    order=3,
+)
+
+# Thirteen conditions on fifteen coefficients leave a family; this is the member that the fractions
+# of Table I(b) approximate.
+CG4 = ButcherTableau(
+    a=(
+        (),
+        (0.8177227988124851838643834,),
+        (0.3199876375476426814096093, 0.06598642635560218735460323),
+        (0.9214417194464946126029556, 0.4997857776773572986305806, -1.096998444837158207718267),
+        (
+            0.3552358559023322010541568,
+            0.2390958372307325695852991,
+            1.391856572420324594286737,
+            -1.109297939211346510584177,
+        ),
+    ),
+    b=(
+        0.1370831520630755370295948,
+        -0.01836985315640201911261089,
+        0.7397813985370779989291436,
+        -0.1907142565505888966977466,
+        0.3322195591068373798516191,
+    ),
+    c=(
+        0,
+        0.81772279881248518386,
+        0.38597406390324486876,
+        0.32422905228669370352,
+        0.87689032634204285434,
+    ),
+    order=4,
+)
+
+# Commutator-free.
+
+CF2 = CommutatorFreeTableau(
+    alpha=((), ((1,),)),
+    beta=((1 / 2, 0), (0, 1 / 2)),
+    order=2,
+)
+
+CF3 = CommutatorFreeTableau(
+    alpha=((), ((1 / 3,),), ((0, 2 / 3),)),
+    beta=((1 / 3, 0, 0), (-1 / 12, 0, 3 / 4)),
+    order=3,
+)
+
+CF4 = CommutatorFreeTableau(
+    alpha=((), ((1 / 2,),), ((0, 1 / 2),), ((1 / 2, 0, 0), (-1 / 2, 0, 1))),
+    beta=((1 / 4, 1 / 6, 1 / 6, -1 / 12), (-1 / 12, 1 / 6, 1 / 6, 1 / 4)),
+    order=4,
+)

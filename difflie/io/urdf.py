@@ -1,0 +1,469 @@
+"""URDF, the Unified Robot Description Format: files with links and the joints between them.
+
+Every element and attribute of a file is either used or named in a warning. Beyond the
+specification a joint may be of the type "spherical" (also "ball"), "universal" (a second axis in
+<axis2 xyz="..."/>, default 0 1 0) or "helical" (its pitch in m/rad in <axis xyz="..." pitch="..."/>).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+import numpy as np
+
+from ..system import (
+    Body,
+    Continuous,
+    Fixed,
+    Free,
+    Helical,
+    Joint,
+    Mimic,
+    ModelError,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    System,
+    Universal,
+    tree,
+)
+from ..system.builders import STANDARD_GRAVITY
+from ..system.validation import nearest
+
+_TYPES: dict[str, type[Joint]] = {
+    "fixed": Fixed,
+    "revolute": Revolute,
+    "continuous": Continuous,
+    "prismatic": Prismatic,
+    "planar": Planar,
+    "floating": Free,
+    "spherical": Spherical,
+    "ball": Spherical,
+    "universal": Universal,
+    "helical": Helical,
+}
+_SCREWS = ("revolute", "continuous", "prismatic", "helical")
+_BASES = {"fixed": Fixed, "free": Free}
+_COUNTS = {1: "one number", 3: "three numbers"}
+
+# What expat says of an element that is never closed.
+_UNCLOSED = (expat.errors.XML_ERROR_TAG_MISMATCH, expat.errors.XML_ERROR_NO_ELEMENTS)
+
+# What only some joint types use: where it is not used, the warning names the type too.
+_BY_TYPE = {"axis", "axis2", "limit", "dynamics", "mimic", "@lower", "@upper", "@pitch"}
+
+Notes = defaultdict[str, list[int]]
+
+
+def read_urdf(
+    path: str | os.PathLike[str],
+    base: str = "fixed",
+    gravity: Sequence[float] = STANDARD_GRAVITY,
+) -> System:
+    """The `System` a URDF file describes; bodies and joints keep the names and order of the file.
+
+    base: "fixed" fastens the root link to the world, "free" lets it move on a free joint; either
+    joint is called "root_joint". This holds for any root link, also one that is named "world".
+    gravity (3,) in m/s^2, world coordinates.
+
+    As the specification has it, axes default to (1, 0, 0), the axis of a planar joint is the
+    plane's normal and a missing lower or upper limit is 0; continuous joints have no position
+    limits. A mimic of a mimic is resolved to the joint that both follow.
+
+    Warns once of all that is not used, and as `tree` does of doubtful masses and inertias. Raises
+    `ModelError`, which names the file, the line, the element and the mend, for what is no URDF or
+    no machine; FileNotFoundError where there is no such file.
+    """
+    path = Path(path)
+    if base not in _BASES:
+        raise ModelError(
+            f"{path}: base is {base!r}; it must be 'fixed' or 'free'{nearest(str(base), _BASES)}"
+        )
+    robot = _parse(path)
+    notes: Notes = defaultdict(list)
+    bodies = _bodies(robot, base, notes)
+    name = robot.get("name")
+    if name is None:
+        name = path.stem
+        notes[f"robot without a name, called {name!r}"].append(robot.line)
+    system = tree(bodies, name=name, gravity=gravity)
+    unused: Notes = defaultdict(list)
+    _find_unused(robot, "robot", "", unused)
+    remarks = [_listed(notes)] if notes else []
+    if unused:
+        remarks.insert(0, f"not used: {_listed(unused)}")
+    if remarks:
+        warnings.warn(f"{path}: {'; '.join(remarks)}", stacklevel=2)
+    return system
+
+
+@dataclass
+class Element:
+    """An XML element. It remembers what it was asked for, so that the rest can be reported.
+
+    label: how messages call it; source: the same with the file and the line in front. asked: the
+    tags and, with an @ in front, the attributes the reader looked for.
+    """
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    label: str
+    source: str
+    children: list[Element] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+
+    def get(self, name: str) -> str | None:
+        """The text of an attribute, None if it is not there."""
+        self.asked.add(f"@{name}")
+        text = self.attributes.get(name)
+        if text is not None and ("${" in text or "$(" in text):
+            raise _xacro(self, f"{name}={text!r}")
+        return text
+
+    def needed(self, name: str) -> str:
+        """The text of an attribute that must be there."""
+        text = self.get(name)
+        if text is None:
+            raise ModelError(f'{self.source}: the attribute {name} is missing; add {name}="..."')
+        return text
+
+    def numbers(
+        self, name: str, count: int, default: Any = None, *, finite: bool = True
+    ) -> list[float]:
+        """The numbers in an attribute; it must be there if there is no default."""
+        text = self.get(name) if default is not None else self.needed(name)
+        if text is None:
+            return default
+        try:
+            values = [_number(word) for word in text.split()]
+        except ValueError:
+            values = []
+        if len(values) != count:
+            raise ModelError(f"{self.source}: {name} needs {_COUNTS[count]}, got {text!r}")
+        if any(math.isnan(v) or (finite and math.isinf(v)) for v in values):
+            raise ModelError(f"{self.source}: {name} must be finite, got {text!r}")
+        return values
+
+    def number(self, name: str, default: float | None = None, *, finite: bool = True) -> float:
+        """The one number in an attribute."""
+        return self.numbers(name, 1, None if default is None else [default], finite=finite)[0]
+
+    def all(self, tag: str) -> list[Element]:
+        """The children with a tag."""
+        self.asked.add(tag)
+        return [c for c in self.children if c.tag == tag]
+
+    def child(self, tag: str) -> Element | None:
+        """The child with a tag, None if there is none."""
+        found = self.all(tag)
+        if len(found) > 1:
+            raise ModelError(
+                f"{found[1].source}: it has another <{tag}> in line {found[0].line}; remove one"
+            )
+        return found[0] if found else None
+
+    def needed_child(self, tag: str, example: str) -> Element:
+        """The child with a tag that must be there."""
+        found = self.child(tag)
+        if found is None:
+            raise ModelError(f"{self.source}: the element <{tag}> is missing; add {example}")
+        return found
+
+    def walk(self) -> Iterator[Element]:
+        """This element and all below it, in the order of the file."""
+        yield self
+        for c in self.children:
+            yield from c.walk()
+
+
+def _number(word: str) -> float:
+    if "_" in word:  # float() would take it for a separator of digits
+        raise ValueError(word)
+    return float(word)
+
+
+def _parse(path: Path) -> Element:
+    """The <robot> element of a file."""
+    if path.is_dir():
+        raise FileNotFoundError(f"{path} is a directory; give the path of a URDF file")
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        hint = nearest(path.name, siblings)
+        raise FileNotFoundError(f"the file {path} does not exist{hint}") from None
+    if not data.strip():
+        raise ModelError(f"{path}:1: the file is empty; a URDF has a <robot> element with links")
+    parser = expat.ParserCreate()
+    document = Element("", {}, 0, "", "")
+    above = [document]
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        line = parser.CurrentLineNumber
+        label = f"<{tag} name={attributes['name']!r}>" if "name" in attributes else f"<{tag}>"
+        if len(above) > 2:
+            label += f" of {above[-1].label}"
+        element = Element(tag, attributes, line, label, f"{path}:{line}: {label}")
+        above[-1].children.append(element)
+        above.append(element)
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda tag: above.pop()
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        what = expat.errors.messages[error.code]
+        unclosed = error.code in map(expat.errors.codes.get, _UNCLOSED) and len(above) > 1
+        mend = f"close the element {above[-1].label}" if unclosed else "mend it there"
+        raise ModelError(
+            f"{path}:{error.lineno}: not XML: {what} at column {error.offset + 1}; {mend}"
+        ) from None
+    except (LookupError, ValueError) as error:
+        raise ModelError(f"{path}:1: not readable as XML: {error}; save it as UTF-8") from None
+    robot = document.children[0]
+    if robot.tag != "robot":
+        raise ModelError(
+            f"{robot.source}: the root element is <{robot.tag}>; what is read is URDF, "
+            "whose root element is <robot>"
+        )
+    prefixes = {k[6:] for k, v in robot.attributes.items() if k[:6] == "xmlns:" and "xacro" in v}
+    prefixes.add("xacro")
+    for element in robot.walk():
+        if element.tag.split(":")[0] in prefixes and ":" in element.tag:
+            raise _xacro(element, f"<{element.tag}>")
+    return robot
+
+
+def _xacro(element: Element, what: str) -> ModelError:
+    return ModelError(
+        f"{element.source}: {what} is a xacro macro; expand the file first: xacro FILE > robot.urdf"
+    )
+
+
+def _bodies(robot: Element, base: str, notes: Notes) -> list[Body]:
+    """The root link, then the children of the joints in the order of the joints."""
+    links = _by_name(robot, "link")
+    joints = _by_name(robot, "joint")
+    if not links:
+        raise ModelError(f'{robot.source}: there is no link; add <link name="..."/>')
+    carrier: dict[str, Element] = {}
+    parents: dict[str, str] = {}
+    for joint in joints.values():
+        parent, child = (_end(joint, role, links) for role in ("parent", "child"))
+        if child in carrier:
+            raise ModelError(
+                f"{joint.source}: the link {child!r} is the child of {carrier[child].label} in line "
+                f"{carrier[child].line} too; a link has one parent: remove one of the joints"
+            )
+        carrier[child], parents[child] = joint, parent
+    roots = [name for name in links if name not in carrier]
+    if len(roots) > 1:
+        named = ", ".join(f"{name!r} (line {links[name].line})" for name in roots)
+        raise ModelError(
+            f"{links[roots[1]].source}: there are {len(roots)} root links, which no joint has as "
+            f"its child: {named}; connect all but one of them by a joint"
+        )
+    read = {joint.needed("name"): _joint(joint, notes) for joint in joints.values()}
+    laws = {name: _mimic(name, joints, read) for name in read}
+    bodies = []
+    for name in roots:
+        root_joint = "root_joint"
+        while root_joint in joints:
+            root_joint += "_"
+        joint = _BASES[base](name=root_joint, source=links[name].source)
+        bodies.append(Body(name=name, joint=joint, **_inertial(links[name])))
+    for name, element in carrier.items():
+        position, rpy = _origin(element)
+        kind, fields = read[element.needed("name")]
+        bodies.append(
+            Body(
+                name=name,
+                joint=kind(**fields, mimic=laws[element.needed("name")]),
+                parent=parents[name],
+                position=position,
+                # A rotation about one axis is exact as a rotation vector.
+                rotation=rpy if np.count_nonzero(rpy) < 2 else _rotation(rpy),
+                **_inertial(links[name]),
+            )
+        )
+    return bodies
+
+
+def _by_name(robot: Element, tag: str) -> dict[str, Element]:
+    named: dict[str, Element] = {}
+    for element in robot.all(tag):
+        name = element.needed("name")
+        if name in named:
+            raise ModelError(
+                f"{element.source}: line {named[name].line} has a {tag} of this name too; "
+                "rename one of them"
+            )
+        named[name] = element
+    return named
+
+
+def _end(joint: Element, role: str, links: dict[str, Element]) -> str:
+    element = joint.needed_child(role, f'<{role} link="..."/>')
+    name = element.needed("link")
+    if name not in links:
+        raise ModelError(
+            f"{element.source}: the link {name!r} does not exist"
+            f"{nearest(name, links) or '; add it or name another'}"
+        )
+    return name
+
+
+def _inertial(link: Element) -> dict[str, Any]:
+    """The fields of a `Body` that the link itself gives."""
+    inertial = link.child("inertial")
+    if inertial is None:
+        return {"source": link.source}
+    com, rpy = _origin(inertial)
+    mass = inertial.needed_child("mass", '<mass value="..."/> in kg').number("value")
+    about = inertial.needed_child("inertia", '<inertia ixx="..." .../> in kg m^2')
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    xx, xy, xz, yy, yz, zz = (about.number(name) for name in names)
+    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    if any(rpy):
+        rotation = _rotation(rpy)
+        inertia = rotation @ inertia @ rotation.T
+    return {"mass": mass, "com": com, "inertia": inertia, "source": link.source}
+
+
+def _origin(element: Element) -> tuple[list[float], list[float]]:
+    """xyz in m and rpy in rad."""
+    zero = [0.0, 0.0, 0.0]
+    origin = element.child("origin")
+    if origin is None:
+        return zero, zero
+    return origin.numbers("xyz", 3, zero), origin.numbers("rpy", 3, zero)
+
+
+def _rotation(rpy: Sequence[float]) -> np.ndarray:
+    """(3, 3): turned about the fixed x by roll, then the fixed y by pitch, the fixed z by yaw."""
+    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+def _joint(joint: Element, notes: Notes) -> tuple[type[Joint], dict[str, Any]]:
+    """The class of a joint and its fields, all but the mimic."""
+    kind = joint.needed("type")
+    if kind not in _TYPES:
+        raise ModelError(
+            f"{joint.source}: there is no joint type {kind!r}"
+            f"{nearest(kind, _TYPES)}; known are {', '.join(_TYPES)}"
+        )
+    fields: dict[str, Any] = {"name": joint.needed("name"), "source": joint.source}
+    if kind in _SCREWS:
+        fields["axis"] = _axis(joint, "axis", (1.0, 0.0, 0.0), notes)
+        fields |= _limits(joint, kind, notes)
+    if kind == "helical":
+        axis = joint.needed_child("axis", '<axis xyz="..." pitch="..."/> with the pitch in m/rad')
+        fields["pitch"] = axis.number("pitch")
+    if kind == "planar":
+        fields["normal"] = _axis(joint, "axis", (1.0, 0.0, 0.0), notes)
+    if kind == "universal":
+        fields["axis"] = _axis(joint, "axis", (1.0, 0.0, 0.0), notes)
+        fields["second_axis"] = _axis(joint, "axis2", (0.0, 1.0, 0.0), notes)
+    # Planar and floating joints would need one value for angles and another for lengths.
+    if kind in _SCREWS or _TYPES[kind] in (Spherical, Universal):
+        dynamics = joint.child("dynamics")
+        if dynamics is not None:
+            fields["damping"] = dynamics.number("damping", 0.0)
+            fields["friction"] = dynamics.number("friction", 0.0)
+    return _TYPES[kind], fields
+
+
+def _axis(joint: Element, tag: str, default: tuple[float, ...], notes: Notes) -> Sequence[float]:
+    element = joint.child(tag)
+    if element is None:
+        return default
+    axis = element.numbers("xyz", 3)
+    length = math.hypot(*axis)
+    if length == 0:
+        raise ModelError(f"{element.source}: the axis is zero; give it a direction")
+    if abs(length - 1) > 1e-3:  # less is rounding
+        notes["axis not of unit length, normalised"].append(element.line)
+    return [a / length for a in axis]
+
+
+def _limits(joint: Element, kind: str, notes: Notes) -> dict[str, float]:
+    limit = joint.child("limit")
+    if limit is None:
+        if kind != "continuous":
+            notes[f"{kind} joint without a limit, unlimited"].append(joint.line)
+        return {}
+    fields = {}
+    if kind != "continuous":
+        fields["lower"] = limit.number("lower", 0.0, finite=False)
+        fields["upper"] = limit.number("upper", 0.0, finite=False)
+        if not {"lower", "upper"} & limit.attributes.keys():
+            notes["limit without lower and upper, both 0 as specified"].append(limit.line)
+    for name in ("velocity", "effort"):
+        fields[f"max_{name}"] = limit.number(name, math.inf, finite=False)
+        if name not in limit.attributes:
+            notes[f"limit without {name}, unlimited"].append(limit.line)
+    return fields
+
+
+def _mimic(
+    name: str, joints: dict[str, Element], read: dict[str, tuple[type[Joint], dict[str, Any]]]
+) -> Mimic | None:
+    """The law of a joint that follows another, which may follow another, and so on."""
+    passed = [name]
+    law: Mimic | None = None
+    while passed[-1] in read and read[passed[-1]][0] is not Fixed:
+        element = joints[passed[-1]].child("mimic")
+        if element is None:
+            break
+        followed = element.needed("joint")
+        multiplier, offset = element.number("multiplier", 1.0), element.number("offset", 0.0)
+        if law is not None:
+            multiplier, offset = law.multiplier * multiplier, law.multiplier * offset + law.offset
+        if followed in passed:
+            what = "itself" if len(passed) == 1 else "itself by way of " + ", ".join(passed[1:])
+            raise ModelError(
+                f"{element.source}: the joint {name!r} mimics {what}; "
+                "let it follow a joint that moves on its own"
+            )
+        law = Mimic(followed, multiplier, offset)
+        passed.append(followed)
+    return law
+
+
+def _find_unused(element: Element, path: str, joint_type: str, unused: Notes) -> None:
+    """Collects what nobody asked for; of an element that is not used only itself."""
+    for name in element.attributes:
+        if f"@{name}" not in element.asked and name != "xmlns" and name[:6] != "xmlns:":
+            unused[_typed(f"{path}/@{name}", f"@{name}", joint_type)].append(element.line)
+    for child in element.children:
+        below = child.tag if path == "robot" else f"{path}/{child.tag}"
+        if child.tag not in element.asked:
+            unused[_typed(below, child.tag, joint_type)].append(child.line)
+        else:
+            kind = child.attributes["type"] if below == "joint" else joint_type
+            _find_unused(child, below, kind, unused)
+
+
+def _typed(path: str, name: str, joint_type: str) -> str:
+    return f"{joint_type} {path}" if joint_type and name in _BY_TYPE else path
+
+
+def _listed(notes: Notes) -> str:
+    return ", ".join(f"{what} ({len(at)}, first line {at[0]})" for what, at in notes.items())

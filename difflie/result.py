@@ -1,0 +1,153 @@
+"""How a simulation ended, and what was noticed on the way."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .system.system import System
+from .system.topology import Topology
+
+_NEVER = np.iinfo(np.int32).max
+
+
+class Watch(eqx.Module):
+    """The first step at which something happened, entry by entry; kept in the time loop."""
+
+    nonfinite_q: jax.Array
+    nonfinite_v: jax.Array
+    position: jax.Array
+    velocity: jax.Array
+    effort: jax.Array
+
+    @staticmethod
+    def start(system: System) -> Watch:
+        t = system.topology
+
+        def never(size: int) -> jax.Array:
+            return jnp.full(size, _NEVER, jnp.int32)
+
+        return Watch(never(t.nq), never(t.nv), *(never(t.n_rows) for _ in range(3)))
+
+    def after(
+        self, system: System, step: jax.Array, q: jax.Array, v: jax.Array, effort: jax.Array | None
+    ) -> Watch:
+        """Updated with the state (q, v) after a step and the effort (nv,) at its beginning."""
+        t, joints = system.topology, system.joints
+
+        def first(before: jax.Array, happened: jax.Array, at: jax.Array = step) -> jax.Array:
+            return jnp.minimum(before, jnp.where(happened, at, _NEVER))
+
+        q, v = jax.lax.stop_gradient((q, v))
+        x, rate = row_coordinates(t, joints, q), row_rates(t, joints, v)
+        seen = self.effort
+        if effort is not None:
+            push = _pick(jax.lax.stop_gradient(effort), t.row_velocity)
+            own = np.isin(np.arange(t.n_rows), t.mimic_rows, invert=True)
+            seen = first(seen, (jnp.abs(push) > joints.max_effort) & own, step - 1)
+        return Watch(
+            first(self.nonfinite_q, ~jnp.isfinite(q)),
+            first(self.nonfinite_v, ~jnp.isfinite(v)),
+            first(self.position, (x < joints.lower) | (x > joints.upper)),
+            first(self.velocity, jnp.abs(rate) > joints.max_velocity),
+            seen,
+        )
+
+    def result(self, system: System, dt: jax.Array, steps: int) -> Result:
+        nonfinite = jnp.concatenate((self.nonfinite_q, self.nonfinite_v)).min()
+        events = (self.position, self.velocity, self.effort)
+        # What happens after the state was lost has no meaning.
+        position, velocity, effort = (jnp.where(e < nonfinite, e, _NEVER) for e in events)
+        return Result(
+            nonfinite_step=nonfinite,
+            position_step=position,
+            velocity_step=velocity,
+            effort_step=effort,
+            dt=jax.lax.stop_gradient(dt),
+            steps=steps,
+            topology=system.topology,
+        )
+
+
+class Result(eqx.Module):
+    """How a simulation ended; `str` gives it in sentences.
+
+    nonfinite_step (): the step after which the state was not finite. position_step, velocity_step,
+    effort_step (rows,): the first step at which each degree of freedom was beyond its limit. All
+    are 2^31 - 1 where it never happened. dt in s.
+    """
+
+    nonfinite_step: jax.Array
+    position_step: jax.Array
+    velocity_step: jax.Array
+    effort_step: jax.Array
+    dt: jax.Array
+    steps: int = eqx.field(static=True)
+    topology: Topology = eqx.field(static=True)
+
+    @property
+    def ok(self) -> jax.Array:
+        """Whether the state stayed finite, a boolean scalar."""
+        return self.nonfinite_step == _NEVER
+
+    @property
+    def within_limits(self) -> jax.Array:
+        """Whether no position, velocity or effort limit was left, a boolean scalar."""
+        steps = jnp.concatenate((self.position_step, self.velocity_step, self.effort_step))
+        return jnp.all(steps == _NEVER)
+
+    def messages(self) -> list[str]:
+        """One sentence for the end, and one for each limit that was left. Concrete results only."""
+        if np.ndim(self.nonfinite_step):
+            failed = int(np.sum(np.asarray(self.nonfinite_step) != _NEVER))
+            return [f"{np.size(self.nonfinite_step)} simulations, {failed} not finite to the end"]
+        dt, lost = float(self.dt), int(self.nonfinite_step)
+        if lost == _NEVER:
+            sentences = [f"completed: {self.steps} steps, {self.steps * dt:.6g} s"]
+        else:
+            sentences = [
+                f"failed: the state is not finite at t = {lost * dt:.6g} s (step {lost} of "
+                f"{self.steps}); try a smaller dt, and check masses and inputs"
+            ]
+        names = [self.topology.joints[b] for b in self.topology.row_body]
+        for kind, limit in (
+            ("position", self.position_step),
+            ("velocity", self.velocity_step),
+            ("effort", self.effort_step),
+        ):
+            for name, step in zip(names, np.asarray(limit), strict=True):
+                if step != _NEVER:
+                    sentences.append(
+                        f"joint {name!r} left its {kind} limit first at t = {step * dt:.6g} s"
+                    )
+        return sentences
+
+    def __str__(self) -> str:
+        return "; ".join(self.messages())
+
+
+def row_coordinates(t: Topology, joints, q: jax.Array) -> jax.Array:
+    """The coordinate of every row (n_rows,), in row order; 0 for the rows of group joints."""
+    x = _pick(q, np.maximum(t.row_coordinate, 0))
+    x = jnp.where(t.row_coordinate >= 0, x, jnp.zeros_like(x))
+    return x if not t.mimic_rows.size else _mimicked(t, x, joints.multiplier, joints.offset)
+
+
+def row_rates(t: Topology, joints, v: jax.Array) -> jax.Array:
+    """The rate of every row (n_rows,), in row order."""
+    rate = _pick(v, t.row_velocity)
+    return rate if not t.mimic_rows.size else _mimicked(t, rate, joints.multiplier, 0.0)
+
+
+def _mimicked(t: Topology, a: jax.Array, multiplier, offset) -> jax.Array:
+    rows = t.mimic_rows
+    return a.at[rows].set(a[rows] * multiplier + offset)
+
+
+def _pick(a: jax.Array, index: np.ndarray) -> jax.Array:
+    """a[index] by slices, so that the time loop stays one native call."""
+    breaks = np.flatnonzero(np.diff(index) != 1) + 1
+    runs = np.split(index, breaks) if index.size else []
+    return jnp.concatenate([a[int(r[0]) : int(r[-1]) + 1] for r in runs] or [a[:0]])

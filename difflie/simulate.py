@@ -1,0 +1,192 @@
+"""The time loop: a system, an initial state and a method in, a trajectory out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import native
+from .adjoint import Adjoint, Direct
+from .dynamics import energy, momentum
+from .dynamics.forward import acceleration
+from .forces.inputs import SampledInput, ZeroOrderHold
+from .forces.passive import joint_friction
+from .groups import Euclidean, Product
+from .integrators import RKMK4, Method, by_name
+from .result import Result, Watch
+from .system.linkage import Linkage, linkage
+from .system.system import System
+from .system.validation import checked
+
+Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | SampledInput | jax.Array | None
+
+
+class Trajectory(eqx.Module):
+    """A simulated motion, saved at m + 1 times.
+
+    t (m + 1,) in s, q (m + 1, nq), v (m + 1, nv); result says how the simulation ended.
+    """
+
+    t: jax.Array
+    q: jax.Array
+    v: jax.Array
+    result: Result
+
+    def energy(self, system: System) -> tuple[jax.Array, jax.Array]:
+        """Kinetic and potential energy (m + 1,) in J at the saved times."""
+        return jax.vmap(lambda q, v: energy(system, q, v))(self.q, self.v)
+
+    def momentum(self, system: System) -> jax.Array:
+        """Angular momentum about the world origin and linear momentum (m + 1, 6), world."""
+        return jax.vmap(lambda q, v: momentum(system, q, v))(self.q, self.v)
+
+    def constraint_error(self, system: System) -> jax.Array:
+        """How far q has left the configuration manifold (m + 1,): max ||quaternion| - 1|."""
+        t = system.topology
+        starts = [int(s) for s, g in zip(t.coordinate_start[:-1], t.group, strict=True) if g]
+        errors = [
+            jnp.abs(jnp.sqrt(jnp.sum(self.q[:, s : s + 4] ** 2, axis=1)) - 1) for s in starts
+        ]
+        return jnp.max(jnp.stack([*errors, jnp.zeros_like(self.t)]), axis=0)
+
+
+def simulate(
+    system: System,
+    q0: Any,
+    v0: Any,
+    *,
+    dt: Any = 1e-3,
+    steps: int = 1000,
+    method: Method | str = RKMK4(),
+    control: Input = None,
+    wrench: Input = None,
+    save_every: int = 1,
+    adjoint: Adjoint = Direct(),
+) -> Trajectory:
+    """The motion of a system from the state q0 (nq,), v0 (nv,), in steps of dt (s).
+
+    Main arguments:
+      method: an integrator such as `RKMK4()`, or its name.
+      control: the generalised force (nv,) in N m or N of the drives; damping and friction are
+        added to it. A function of (t, q, v), a `ZeroOrderHold` or `FirstOrderHold`, an array
+        (steps, nv) of values held over each step, or None.
+      wrench: external wrenches (nb, 6) on the bodies, in body frames; given as `control` is.
+
+    Other arguments:
+      save_every: save every k-th state; the trajectory has steps // save_every + 1 of them.
+      adjoint: how the loop is differentiated.
+
+    Differentiable with respect to every leaf of the system, the state, dt and the inputs, in
+    forward and reverse mode. Raises ValueError or TypeError for a wrong shape or precision, a
+    concrete NaN, dt <= 0, an unknown method (with the nearest name). What happens on the way (a
+    state that is not finite, a limit that is left) stands in `Trajectory.result`.
+    """
+    method = by_name(method) if isinstance(method, str) else method
+    q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
+    steps, save_every = _count("steps", steps), _count("save_every", save_every)
+    if not isinstance(dt, jax.core.Tracer) and not 0 < float(dt) < np.inf:
+        raise ValueError(f"simulate: dt is {dt}; it must be positive and finite (s)")
+    n_bodies = len(system.body_names)
+    control = _input(system, "control", control, (system.nv,), steps)
+    wrench = _input(system, "wrench", wrench, (n_bodies, 6), steps)
+    dt = jnp.asarray(dt, system.dtype)
+    return _simulate(system, q0, v0, dt, control, wrench, method, adjoint, steps, save_every)
+
+
+@eqx.filter_jit
+def _simulate(system, q0, v0, dt, control, wrench, method, adjoint, steps, save_every):
+    """Compiled once for each topology, method, number of steps, and function among the inputs."""
+    saved = steps // save_every
+    inputs = tuple(_samples(u, steps, saved, save_every) for u in (control, wrench))
+    functions = tuple(u if callable(u) else None for u in (control, wrench))
+    arrays, fixed = eqx.partition(functions, eqx.is_array)
+
+    def run(arrays, system, link, q0, v0, dt, inputs):
+        functions = eqx.combine(arrays, fixed)
+        one_step = _stepper(system, link, method, functions, dt)
+
+        def save(state, rows):
+            state, _ = adjoint.loop(one_step, state, rows, save_every)
+            return state, state[1]
+
+        start = (jnp.zeros((), jnp.int32), (q0, v0), Watch.start(system))
+        (_, _, watch), states = jax.lax.scan(save, start, inputs, length=saved)
+        return watch, states
+
+    watch, (q, v) = native.mark(run)(arrays, system, linkage(system), q0, v0, dt, inputs)
+    return Trajectory(
+        t=jnp.arange(saved + 1, dtype=dt.dtype) * save_every * dt,
+        q=jnp.concatenate((q0[None], q)),
+        v=jnp.concatenate((v0[None], v)),
+        result=watch.result(system, dt, saved * save_every),
+    )
+
+
+def _stepper(system: System, link: Linkage, method: Method, functions: tuple, dt: jax.Array):
+    """What one time step does."""
+    manifold = Product((system.manifold, Euclidean(system.nv)))
+
+    def one_step(state, rows):
+        step, (q, v), watch = state
+        t = step.astype(dt.dtype) * dt
+        control, wrench = (
+            _at(f, row, t, dt) for f, row in zip(functions, rows, strict=True)
+        )
+
+        def field(t, y):
+            q, v = y
+            tau = joint_friction(system, v)
+            if control is not None:
+                tau = tau + control(t, q, v)
+            external = None if wrench is None else wrench(t, q, v)
+            return v, acceleration(link, q, v, tau, external)
+
+        effort = None if control is None else control(t, q, v)
+        q, v = method.step(manifold, field, t, (q, v), dt)
+        step = step + 1
+        return (step, (q, v), watch.after(system, step, q, v, effort)), None
+
+    return one_step
+
+
+def _at(function, row, t0, dt):
+    """An input during the step that begins at t0, as a function of (t, q, v)."""
+    if function is not None:
+        return lambda t, q, v: jnp.asarray(function(t, q, v), q.dtype)
+    if row is None:
+        return None
+    value, slope = row
+    return lambda t, q, v: value + slope * ((t - t0) / dt)
+
+
+def _samples(given, steps: int, saved: int, save_every: int):
+    """The rows of a sampled input, (saved, save_every, ...); None for other inputs."""
+    if not isinstance(given, SampledInput):
+        return None
+    used = saved * save_every
+    return jax.tree.map(
+        lambda a: a[:used].reshape((saved, save_every, *a.shape[1:])), given.rows(steps)
+    )
+
+
+def _input(system: System, name: str, given: Input, shape: tuple[int, ...], steps: int):
+    if given is None or (callable(given) and not isinstance(given, SampledInput)):
+        return given
+    sampled = given if isinstance(given, SampledInput) else ZeroOrderHold(jnp.asarray(given))
+    needed = sampled.needed(steps)
+    values = sampled.values
+    if values.ndim == len(shape) + 1 and values.shape[0] > needed:
+        values = values[:needed]
+    (values,) = checked(system, **{name: (values, (needed, *shape))})
+    return type(sampled)(values, sampled.every)
+
+
+def _count(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"simulate: {name} is {value!r}; it must be a whole number, 1 or more")
+    return int(value)

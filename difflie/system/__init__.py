@@ -1,0 +1,18 @@
+"""Systems: bodies, joints, and how they are connected and walked."""
+
+from .builders import Body as Body
+from .builders import chain as chain
+from .builders import tree as tree
+from .joints import Continuous as Continuous
+from .joints import Fixed as Fixed
+from .joints import Free as Free
+from .joints import Helical as Helical
+from .joints import Joint as Joint
+from .joints import Mimic as Mimic
+from .joints import Planar as Planar
+from .joints import Prismatic as Prismatic
+from .joints import Revolute as Revolute
+from .joints import Spherical as Spherical
+from .joints import Universal as Universal
+from .system import System as System
+from .validation import ModelError as ModelError

@@ -1,0 +1,198 @@
+"""Systems built by code: bodies on joints, as a tree or a chain."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..groups import quaternion
+from .joints import Fixed, Joint
+from .system import Bodies, Joints, System
+from .topology import WORLD, Topology
+from .validation import ModelError, check_bodies, nearest
+
+STANDARD_GRAVITY = (0.0, 0.0, -9.81)
+_FRICTION_VELOCITY = 1e-2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Body:
+    """A rigid body and the joint that connects it to its parent.
+
+    position (3,) in m and rotation (a rotation vector (3,) in rad or a matrix (3, 3)): the joint
+    frame in the parent body's frame. The body frame is the joint frame moved by the joint.
+    mass in kg; com (3,) in m and inertia (3, 3) ABOUT THE CENTRE OF MASS in kg m^2, both in the
+    body frame. parent: a body's name, or None for the world. source: where the body was read, for
+    error messages.
+    """
+
+    name: str
+    joint: Joint = field(default_factory=Fixed)
+    parent: str | None = None
+    position: Any = (0.0, 0.0, 0.0)
+    rotation: Any = (0.0, 0.0, 0.0)
+    mass: float = 0.0
+    com: Any = (0.0, 0.0, 0.0)
+    inertia: Any = ((0.0,) * 3,) * 3
+    source: str | None = None
+
+
+def chain(
+    bodies: Sequence[Body],
+    *,
+    name: str = "chain",
+    gravity: Sequence[float] = STANDARD_GRAVITY,
+) -> System:
+    """A `System` in which every body hangs on the one before it, the first on the world.
+
+    gravity (3,) in m/s^2, world coordinates. The bodies' own `parent` is ignored. Raises
+    `ModelError` as `tree` does.
+    """
+    names = [None, *(b.name for b in bodies)]
+    linked = [replace(b, parent=p) for b, p in zip(bodies, names, strict=False)]
+    return tree(linked, name=name, gravity=gravity)
+
+
+def tree(
+    bodies: Sequence[Body],
+    *,
+    name: str = "tree",
+    gravity: Sequence[float] = STANDARD_GRAVITY,
+) -> System:
+    """A `System` of bodies that name their parents, in any order.
+
+    The system keeps the given order, except that a parent always comes before its children.
+    gravity (3,) in m/s^2, world coordinates. Raises `ModelError` for what cannot be simulated: an
+    unknown or repeated name, a cycle, a negative or non-finite number, a zero axis, a wrong shape;
+    warns of inertias that no rigid body has.
+    """
+    if not bodies:
+        raise ModelError(f"{name}: a system needs at least one body")
+    ordered = _sorted(list(bodies), name)
+    for message in check_bodies(ordered):
+        warnings.warn(message, stacklevel=2)
+    index = {b.name: i for i, b in enumerate(ordered)}
+    joint_names = [b.joint.name or b.name for b in ordered]
+    mimics = [_mimicked(b, ordered, joint_names) for b in ordered]
+    topology = Topology(
+        name=name,
+        bodies=tuple(index),
+        parents=tuple(WORLD if b.parent is None else index[b.parent] for b in ordered),
+        joints=tuple(joint_names),
+        types=tuple(type(b.joint).__name__.lower() for b in ordered),
+        kinds=tuple(tuple(d.kind for d in b.joint.dofs()) for b in ordered),
+        mimics=tuple(mimics),
+    )
+    g = np.asarray(gravity, float)
+    if g.shape != (3,) or not np.all(np.isfinite(g)):
+        raise ModelError(f"{name}: gravity must be three finite numbers (m/s^2), got {gravity}")
+    return System(
+        bodies=Bodies(
+            mass=_leaf([b.mass for b in ordered]),
+            com=_leaf([b.com for b in ordered]),
+            inertia=_leaf([b.inertia for b in ordered]),
+        ),
+        joints=Joints(
+            position=_leaf([b.position for b in ordered]),
+            rotation=_leaf([rotation_vector(b.rotation) for b in ordered]),
+            axis=_leaf([d.axis for b in ordered for d in b.joint.dofs()], (-1, 3)),
+            pitch=_leaf([d.pitch for b in ordered for d in b.joint.dofs()]),
+            armature=_rows(ordered, "armature"),
+            damping=_rows(ordered, "damping"),
+            friction=_rows(ordered, "friction"),
+            friction_velocity=_leaf([_FRICTION_VELOCITY] * topology.n_rows),
+            lower=_rows(ordered, "lower"),
+            upper=_rows(ordered, "upper"),
+            max_velocity=_rows(ordered, "max_velocity"),
+            max_effort=_rows(ordered, "max_effort"),
+            multiplier=_leaf([b.joint.mimic.multiplier for b in ordered if b.joint.mimic]),
+            offset=_leaf([b.joint.mimic.offset for b in ordered if b.joint.mimic]),
+        ),
+        gravity=_leaf(g),
+        topology=topology,
+    )
+
+
+def rotation_vector(rotation: Any) -> np.ndarray:
+    """The rotation vector (3,) of a rotation vector (3,) or a rotation matrix (3, 3), in NumPy."""
+    r = np.asarray(rotation, float)
+    if r.shape != (3, 3):
+        return r
+    return np.asarray(quaternion.log(quaternion.from_matrix(jnp.asarray(r))), float)
+
+
+def _leaf(values: Any, shape: tuple[int, ...] | None = None) -> Any:
+    a = np.asarray(values, float)
+    return jnp.asarray(a if shape is None else a.reshape(shape))
+
+
+def _rows(bodies: list[Body], name: str) -> Any:
+    rows: list[float] = []
+    for b in bodies:
+        value = np.asarray(getattr(b.joint, name), float)
+        rows += np.broadcast_to(value, (len(b.joint.dofs()),)).tolist()
+    return _leaf(rows)
+
+
+def _sorted(bodies: list[Body], system: str) -> list[Body]:
+    """Parents before children; of the bodies that may come next the earliest given."""
+    names = [b.name for b in bodies]
+    for b in bodies:
+        if names.count(b.name) > 1:
+            raise ModelError(f"{b.source or system}: there are two bodies named {b.name!r}; rename one")
+        if b.parent is not None and b.parent not in names:
+            raise ModelError(
+                f"{b.source or system}: the parent {b.parent!r} of body {b.name!r} does not exist"
+                f"{nearest(b.parent, names)}"
+            )
+    ordered: list[Body] = []
+    placed: set[str | None] = {None}
+    waiting = list(bodies)
+    while waiting:
+        ready = next((b for b in waiting if b.parent in placed), None)
+        if ready is None:
+            loop = [waiting[0].name]
+            parents = {b.name: b.parent for b in waiting}
+            while (above := parents[loop[-1]]) not in loop:
+                loop.append(above)
+            loop = loop[loop.index(above) :]
+            source = next(b.source for b in waiting if b.name == loop[0])
+            raise ModelError(
+                f"{source or system}: the bodies {' -> '.join([*loop, loop[0]])} form a cycle; "
+                "a tree has none: remove one of their joints"
+            )
+        ordered.append(ready)
+        placed.add(ready.name)
+        waiting.remove(ready)
+    return ordered
+
+
+def _mimicked(body: Body, bodies: list[Body], joint_names: list[str]) -> int | None:
+    """The body whose joint this body's joint follows."""
+    mimic = body.joint.mimic
+    if mimic is None:
+        return None
+    where = body.joint.source or body.source or f"joint {body.joint.name or body.name!r}"
+    if mimic.joint not in joint_names:
+        raise ModelError(
+            f"{where}: mimics the joint {mimic.joint!r}, which does not exist"
+            f"{nearest(mimic.joint, joint_names)}"
+        )
+    source = joint_names.index(mimic.joint)
+    for b, role in ((body, "follows another"), (bodies[source], "is followed")):
+        if len(b.joint.dofs()) != 1:
+            raise ModelError(
+                f"{where}: a joint that {role} must have one degree of freedom, "
+                f"but {b.joint.name or b.name!r} has {len(b.joint.dofs())}"
+            )
+    if bodies[source].joint.mimic is not None or bodies[source] is body:
+        raise ModelError(
+            f"{where}: mimics {mimic.joint!r}, which mimics a joint itself; "
+            "let it follow that one directly"
+        )
+    return source

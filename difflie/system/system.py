@@ -1,0 +1,144 @@
+"""The `System`: a tree of rigid bodies, as data."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..groups import FlatProduct
+from .topology import Topology
+
+
+class Bodies(eqx.Module):
+    """The mass properties of nb bodies, each in its body frame.
+
+    mass (nb,) in kg; com (nb, 3) the centre of mass in m; inertia (nb, 3, 3) ABOUT THE CENTRE OF
+    MASS in kg m^2, of which the symmetric part counts.
+    """
+
+    mass: jax.Array
+    com: jax.Array
+    inertia: jax.Array
+
+
+class Joints(eqx.Module):
+    """The numbers of the joints; one joint for each body, one row for each degree of freedom.
+
+    position (nb, 3) in m and rotation (nb, 3), a rotation vector in rad: the joint frame in the
+    parent body's frame; it is the body frame while the coordinate is zero.
+    axis (rows, 3), of any length: the directions of the degrees of freedom in the joint frame; the
+    rows of group joints (spherical, free) are not used. pitch (rows,) in m/rad: helical rows only.
+    armature, damping, friction (rows,): inertia, viscous and Coulomb friction at the joint.
+    friction_velocity (rows,): the velocity over which Coulomb friction rises smoothly.
+    lower, upper, max_velocity, max_effort (rows,): limits, infinite where there are none.
+    multiplier, offset (n_mimic,): the laws of the mimic joints.
+    """
+
+    position: jax.Array
+    rotation: jax.Array
+    axis: jax.Array
+    pitch: jax.Array
+    armature: jax.Array
+    damping: jax.Array
+    friction: jax.Array
+    friction_velocity: jax.Array
+    lower: jax.Array
+    upper: jax.Array
+    max_velocity: jax.Array
+    max_effort: jax.Array
+    multiplier: jax.Array
+    offset: jax.Array
+
+
+class System(eqx.Module):
+    """A tree of rigid bodies on joints. Every array is a differentiable, batchable leaf.
+
+    gravity (3,) in m/s^2 and world coordinates. Build one with `difflie.load`, `difflie.chain` or
+    `difflie.tree`.
+    """
+
+    bodies: Bodies
+    joints: Joints
+    gravity: jax.Array
+    topology: Topology = eqx.field(static=True)
+
+    @property
+    def name(self) -> str:
+        return self.topology.name
+
+    @property
+    def nq(self) -> int:
+        """The number of coordinates: the length of q."""
+        return self.topology.nq
+
+    @property
+    def nv(self) -> int:
+        """The number of velocities: the length of v, a and tau."""
+        return self.topology.nv
+
+    @property
+    def body_names(self) -> tuple[str, ...]:
+        """Every body, in the order of `body_poses`, bodies on fixed joints included."""
+        return self.topology.bodies
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The joints that have entries in q and v, in that order: neither fixed nor mimic."""
+        return tuple(self.topology.joints[b] for b in self.topology.coordinate_joints)
+
+    @property
+    def manifold(self) -> FlatProduct:
+        """The configuration manifold of q (nq,), with tangents v (nv,)."""
+        return self.topology.manifold
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.bodies.mass.dtype
+
+    def neutral(self) -> jax.Array:
+        """The configuration (nq,) with all coordinates zero and all attitudes the identity."""
+        q = np.zeros(self.nq)
+        for b, group in enumerate(self.topology.group):
+            if group is not None:
+                q[self.topology.coordinate_start[b]] = 1.0
+        return jnp.asarray(q, self.dtype)
+
+    def astype(self, dtype: Any) -> System:
+        """The same system with all numbers in another floating precision."""
+        return jax.tree.map(lambda a: a.astype(dtype), self)
+
+    def replace(self, **leaves: Any) -> System:
+        """A copy with some leaves replaced, by name: `system.replace(mass=..., gravity=...)`.
+
+        Names are the fields of `bodies`, `joints` and `gravity`; a new value has the old one's
+        shape, except for leading batch axes under `jax.vmap`. Raises TypeError for an unknown name
+        (with the nearest known one) and ValueError for another shape.
+        """
+        owners = {
+            **{name: "bodies" for name in Bodies.__dataclass_fields__},
+            **{name: "joints" for name in Joints.__dataclass_fields__},
+        }
+        system = self
+        for name, value in leaves.items():
+            if name != "gravity" and name not in owners:
+                near = difflib.get_close_matches(name, [*owners, "gravity"], 1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise TypeError(f"System.replace: there is no leaf {name!r}{hint}")
+
+            def where(s: System, name: str = name) -> jax.Array:
+                return s.gravity if name == "gravity" else getattr(getattr(s, owners[name]), name)
+
+            old = where(self)
+            new = jnp.asarray(value, self.dtype)
+            if new.shape != old.shape:
+                raise ValueError(
+                    f"System.replace: {name} has shape {old.shape}, got {new.shape}; "
+                    "to batch over machines, call replace inside jax.vmap"
+                )
+            system = eqx.tree_at(where, system, new)
+        return system

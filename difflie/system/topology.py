@@ -1,0 +1,193 @@
+"""How the bodies of a system are connected: everything about a system that is not a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..groups import Euclidean, FlatProduct, Pose, UnitQuaternion
+from .joints import TYPES
+
+WORLD = -1
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Names, parents and joint types, body by body; a static, hashable part of a `System`.
+
+    Body b hangs on body parents[b] (-1: the world) by joint b, whose degrees of freedom are of the
+    kinds kinds[b]. Parents come before their children. mimics[b] is None or the joint whose
+    coordinate joint b follows. A "row" is one degree of freedom, mimic joints included; rows are
+    numbered in the order of the bodies.
+    """
+
+    name: str
+    bodies: tuple[str, ...]
+    parents: tuple[int, ...]
+    joints: tuple[str, ...]
+    types: tuple[str, ...]
+    kinds: tuple[tuple[str, ...], ...]
+    mimics: tuple[int | None, ...]
+
+    @cached_property
+    def group(self) -> tuple[UnitQuaternion | Pose | None, ...]:
+        """The group on which each joint moves; None for screws in series."""
+        return tuple(TYPES[t].group for t in self.types)
+
+    @cached_property
+    def row_start(self) -> np.ndarray:
+        """(nb + 1,) the first row of each joint."""
+        return np.cumsum([0] + [len(k) for k in self.kinds])
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.row_start[-1])
+
+    @cached_property
+    def coordinate_start(self) -> np.ndarray:
+        """(nb + 1,) where each joint's coordinates begin in q."""
+        sizes = [
+            0 if m is not None else (g.point_size if g else len(k))
+            for m, g, k in zip(self.mimics, self.group, self.kinds, strict=True)
+        ]
+        return np.cumsum([0, *sizes])
+
+    @cached_property
+    def velocity_start(self) -> np.ndarray:
+        """(nb + 1,) where each joint's velocities begin in v."""
+        sizes = [0 if m is not None else len(k) for m, k in zip(self.mimics, self.kinds, strict=True)]
+        return np.cumsum([0, *sizes])
+
+    @property
+    def nq(self) -> int:
+        return int(self.coordinate_start[-1])
+
+    @property
+    def nv(self) -> int:
+        return int(self.velocity_start[-1])
+
+    @cached_property
+    def row_body(self) -> np.ndarray:
+        """(n_rows,) the body each row moves."""
+        return np.repeat(np.arange(len(self.bodies)), np.diff(self.row_start))
+
+    @cached_property
+    def row_velocity(self) -> np.ndarray:
+        """(n_rows,) the entry of v each row moves with; for a mimic joint its source's."""
+        entries = []
+        for b, kinds in enumerate(self.kinds):
+            source = self.mimics[b] if self.mimics[b] is not None else b
+            entries += [int(self.velocity_start[source]) + i for i in range(len(kinds))]
+        return np.array(entries, dtype=int)
+
+    @cached_property
+    def row_coordinate(self) -> np.ndarray:
+        """(n_rows,) the entry of q each row is read from; -1 for rows of group joints."""
+        entries = []
+        for b, kinds in enumerate(self.kinds):
+            source = self.mimics[b] if self.mimics[b] is not None else b
+            start = int(self.coordinate_start[source])
+            entries += [-1 if self.group[b] else start + i for i in range(len(kinds))]
+        return np.array(entries, dtype=int)
+
+    @cached_property
+    def mimic_rows(self) -> np.ndarray:
+        """(n_mimic,) the rows of mimic joints."""
+        return np.array(
+            [self.row_start[b] for b, m in enumerate(self.mimics) if m is not None], dtype=int
+        )
+
+    @cached_property
+    def manifold(self) -> FlatProduct:
+        """The configuration manifold; neighbouring Euclidean joints share one factor."""
+        factors: list[Euclidean | UnitQuaternion | Pose] = []
+        for b, g in enumerate(self.group):
+            size = int(self.velocity_start[b + 1] - self.velocity_start[b])
+            if g is not None:
+                factors.append(g)
+            elif size and factors and isinstance(factors[-1], Euclidean):
+                factors[-1] = Euclidean(factors[-1].size + size)
+            elif size:
+                factors.append(Euclidean(size))
+        return FlatProduct(tuple(factors))
+
+    @cached_property
+    def coordinate_joints(self) -> tuple[int, ...]:
+        """The bodies whose joints have entries in q, in their order."""
+        return tuple(
+            b for b, k in enumerate(self.kinds) if k and self.mimics[b] is None
+        )
+
+    # How the tree is walked: rows are visited in depth-first order, in which every unbranched
+    # stretch is contiguous.
+
+    @cached_property
+    def last_row(self) -> np.ndarray:
+        """(nb,) the row that carries each body: its joint's last, or its parent's; -1 the world."""
+        carrier = np.full(len(self.bodies), WORLD)
+        for b, parent in enumerate(self.parents):
+            if self.kinds[b]:
+                carrier[b] = self.row_start[b + 1] - 1
+            elif parent != WORLD:
+                carrier[b] = carrier[parent]
+        return carrier
+
+    @cached_property
+    def _row_parent(self) -> np.ndarray:
+        parent = np.arange(self.n_rows) - 1
+        for b, start in enumerate(self.row_start[:-1]):
+            if self.kinds[b]:
+                above = self.parents[b]
+                parent[start] = WORLD if above == WORLD else self.last_row[above]
+        return parent
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """(n_rows,) the rows in depth-first order."""
+        children: dict[int, list[int]] = {}
+        for row, parent in enumerate(self._row_parent):
+            children.setdefault(int(parent), []).append(row)
+        order, stack = [], children.get(WORLD, [])[::-1]
+        while stack:
+            row = stack.pop()
+            order.append(row)
+            stack += children.get(row, [])[::-1]
+        return np.array(order, dtype=int)
+
+    @cached_property
+    def place(self) -> np.ndarray:
+        """(n_rows,) where each row stands in `order`."""
+        place = np.empty(self.n_rows, dtype=int)
+        place[self.order] = np.arange(self.n_rows)
+        return place
+
+    def supports(self, body: int) -> np.ndarray:
+        """(n_rows,) in depth-first order: whether each row moves the body."""
+        moving = np.zeros(self.n_rows, dtype=bool)
+        row = int(self.last_row[body])
+        while row != WORLD:
+            moving[self.place[row]] = True
+            row = int(self._row_parent[row])
+        return moving
+
+    @cached_property
+    def segments(self) -> tuple[tuple[int, int, int], ...]:
+        """Unbranched stretches (start, stop, parent segment or -1) in depth-first order."""
+        parent = np.array(
+            [WORLD if self._row_parent[r] == WORLD else self.place[self._row_parent[r]] for r in self.order],
+            dtype=int,
+        )
+        n_children = np.bincount(parent[parent >= 0], minlength=self.n_rows)
+        segments: list[tuple[int, int, int]] = []
+        owner = np.empty(self.n_rows, dtype=int)
+        for i in range(self.n_rows):
+            above = parent[i]
+            if above == i - 1 and above != WORLD and n_children[above] == 1:
+                start, _, up = segments[-1]
+                segments[-1] = (start, i + 1, up)
+            else:
+                segments.append((i, i + 1, WORLD if above == WORLD else int(owner[above])))
+            owner[i] = len(segments) - 1
+        return tuple(segments)

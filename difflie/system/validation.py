@@ -1,0 +1,182 @@
+"""What is checked before a system is built, and the states before they are traced."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+if TYPE_CHECKING:
+    from .builders import Body
+    from .system import System
+
+
+class ModelError(ValueError):
+    """A description that is no machine; the message names the place, the element and the mend."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint at the known name that is most like `name`; empty if none is."""
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def check_bodies(bodies: list[Body]) -> Iterator[str]:
+    """Raises `ModelError` for numbers no body or joint can have; yields what is only doubtful."""
+    seen: dict[str, str] = {}
+    for b in bodies:
+        where = b.source or f"body {b.name!r}"
+        for name, shapes in (
+            ("position", [(3,)]),
+            ("rotation", [(3,), (3, 3)]),
+            ("com", [(3,)]),
+            ("inertia", [(3, 3)]),
+            ("mass", [()]),
+        ):
+            value = _numbers(getattr(b, name), f"{where}: {name}")
+            if value.shape not in shapes:
+                raise ModelError(
+                    f"{where}: {name} has shape {value.shape}, needed is "
+                    f"{' or '.join(map(str, shapes))}"
+                )
+            if not np.all(np.isfinite(value)):
+                raise ModelError(f"{where}: {name} is {value.tolist()}; it must be finite")
+        if b.mass < 0:
+            raise ModelError(f"{where}: the mass is {b.mass} kg; it must not be negative")
+        rotation = np.asarray(b.rotation, float)
+        if rotation.shape == (3, 3) and not (
+            np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6) and np.linalg.det(rotation) > 0
+        ):
+            raise ModelError(f"{where}: rotation is no rotation matrix; orthonormalise it")
+        _check_joint(b)
+        name = b.joint.name or b.name
+        if name in seen:
+            raise ModelError(f"{where}: there are two joints named {name!r}; rename one")
+        seen[name] = where
+        yield from _doubts_inertia(b, where)
+    yield from _massless(bodies)
+
+
+def _check_joint(body: Body) -> None:
+    joint = body.joint
+    where = joint.source or f"joint {joint.name or body.name!r}"
+    for dof in joint.dofs():
+        axis = _numbers(dof.axis, f"{where}: axis")
+        if axis.shape != (3,) or not np.all(np.isfinite(axis)):
+            raise ModelError(f"{where}: the axis must be three finite numbers, got {dof.axis}")
+        if np.linalg.norm(axis) < 1e-9:
+            raise ModelError(f"{where}: the axis is zero; give it a direction")
+        if not np.isfinite(dof.pitch):
+            raise ModelError(f"{where}: the pitch is {dof.pitch}; it must be finite (m/rad)")
+    count = len(joint.dofs())
+    numbers = ("armature", "damping", "friction", "lower", "upper", "max_velocity", "max_effort")
+    values = {}
+    for name in numbers:
+        value = _numbers(getattr(joint, name), f"{where}: {name}")
+        if value.shape not in [(), (count,)]:
+            raise ModelError(
+                f"{where}: {name} has shape {value.shape}; give one number, or {count}: "
+                "one for each degree of freedom"
+            )
+        if np.any(np.isnan(value)):
+            raise ModelError(f"{where}: {name} is not a number")
+        if name not in ("lower", "upper") and np.any(value < 0):
+            raise ModelError(f"{where}: {name} is {value.tolist()}; it must not be negative")
+        if name in ("armature", "damping", "friction") and not np.all(np.isfinite(value)):
+            raise ModelError(f"{where}: {name} is {value.tolist()}; it must be finite")
+        values[name] = value
+    if np.any(values["lower"] > values["upper"]):
+        raise ModelError(
+            f"{where}: the lower limit {values['lower'].tolist()} lies above the upper limit "
+            f"{values['upper'].tolist()}; exchange them"
+        )
+    if joint.mimic and not np.all(np.isfinite([joint.mimic.multiplier, joint.mimic.offset])):
+        raise ModelError(f"{where}: the multiplier and offset of its mimic must be finite")
+
+
+def _doubts_inertia(body: Body, where: str) -> Iterator[str]:
+    inertia = np.asarray(body.inertia, float)
+    if not np.allclose(inertia, inertia.T, atol=1e-12 + 1e-9 * np.abs(inertia).max()):
+        yield f"{where}: the inertia is not symmetric; its symmetric part is used"
+    a, b, c = np.linalg.eigvalsh((inertia + inertia.T) / 2)
+    if a + b < c * (1 - 1e-6) - 1e-12 or a < -1e-12:
+        yield (
+            f"{where}: no rigid body has the principal moments of inertia {a:.4g}, {b:.4g}, "
+            f"{c:.4g} kg m^2: each must be at most the sum of the others (triangle inequality)"
+        )
+
+
+def _massless(bodies: list[Body]) -> Iterator[str]:
+    carried = {b.name: float(b.mass) for b in bodies}
+    for b in reversed(bodies):
+        if b.parent is not None:
+            carried[b.parent] += carried[b.name]
+    for b in bodies:
+        if b.joint.dofs() and carried[b.name] == 0 and not np.all(np.asarray(b.joint.armature)):
+            where = b.source or f"body {b.name!r}"
+            yield (
+                f"{where}: joint {b.joint.name or b.name!r} moves no mass, so that its acceleration "
+                "is not determined; give the body a mass or the joint an armature, or fix the joint"
+            )
+
+
+def _numbers(value: Any, what: str) -> np.ndarray:
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} is {value!r}; numbers are needed") from None
+
+
+def checked(system: System, **arrays: tuple[Any, tuple[int, ...]]) -> list[jax.Array]:
+    """The given arrays (name = (value, shape)) in the precision of the system.
+
+    Raises ValueError for a wrong shape, a NaN or infinity in a concrete array and a quaternion
+    far from unit length, TypeError for another precision than the system's; each names the mend.
+    """
+    return [_checked(system, name, value, shape) for name, (value, shape) in arrays.items()]
+
+
+def _checked(system: System, name: str, value: Any, shape: tuple[int, ...]) -> jax.Array:
+    exact = isinstance(value, jax.Array | np.ndarray | np.generic)
+    array = jnp.asarray(value)
+    if not exact or not jnp.issubdtype(array.dtype, jnp.floating):
+        array = array.astype(system.dtype)
+    if array.dtype != system.dtype:
+        raise TypeError(
+            f"{system.name}: {name} is {array.dtype} and the system is {system.dtype}; "
+            f"use {name}.astype({str(system.dtype)!r}) or system.astype({str(array.dtype)!r})"
+        )
+    if array.shape != shape:
+        hint = ""
+        if array.ndim == len(shape) + 1 and array.shape[1:] == shape:
+            hint = "; for a batch use jax.vmap"
+        raise ValueError(f"{system.name}: {name} has shape {array.shape}, needed is {shape}{hint}")
+    if isinstance(array, jax.core.Tracer):
+        return array
+    numbers = np.asarray(array)
+    if not np.all(np.isfinite(numbers)):
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(numbers))[0])
+        raise ValueError(
+            f"{system.name}: {name}{list(place)} is {numbers[place]}; it must be finite"
+        )
+    if name.startswith("q"):
+        _check_quaternions(system, name, numbers)
+    return array
+
+
+def _check_quaternions(system: System, name: str, q: np.ndarray) -> None:
+    t = system.topology
+    for b, group in enumerate(t.group):
+        if group is not None:
+            start = int(t.coordinate_start[b])
+            length = float(np.linalg.norm(q[start : start + 4]))
+            if abs(length - 1) > 1e-3:
+                raise ValueError(
+                    f"{system.name}: the quaternion {name}[{start}:{start + 4}] of joint "
+                    f"{t.joints[b]!r} has length {length:.6g}; divide it by its length "
+                    "(order w, x, y, z)"
+                )

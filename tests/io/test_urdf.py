@@ -1,0 +1,678 @@
+"""URDF files: what is read, what is named as not used, and the one sentence for each mistake."""
+
+import importlib.metadata
+import math
+import re
+import warnings
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from difflie import io
+from difflie.io.urdf import read_urdf
+from difflie.system import ModelError
+
+
+def _robots() -> tuple[Path, list[str]]:
+    """The folder of the robots in example-robot-data, which has no module, and their files."""
+    try:
+        package = importlib.metadata.distribution("example-robot-data")
+    except importlib.metadata.PackageNotFoundError:
+        return Path(), []
+    folder = Path(package.locate_file("cmeel.prefix/share/example-robot-data/robots"))
+    return folder, sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.urdf"))
+
+
+ROBOTS, FILES = _robots()
+# Neither library reads the first, which is empty; the joints the second mimics do not exist.
+REFUSED = {
+    "ur_description/urdf/ur3.urdf": "there is no link",
+    "alex_description/urdf/alex_psyonic_hands.urdf": "did you mean 'Left_index_q1'?",
+}
+MASSLESS = {"romeo_description/urdf/romeo.urdf", "romeo_description/urdf/romeo_laas_small.urdf"}
+
+INERTIAL = (
+    '<inertial><mass value="2"/>'
+    '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+)
+LIMIT = '<limit lower="-1" upper="2" velocity="3" effort="4"/>'
+
+
+def link(name: str, inside: str = INERTIAL) -> str:
+    return f'<link name="{name}">{inside}</link>'
+
+
+def joint(name: str, parent: str, child: str, inside: str = LIMIT, kind: str = "revolute") -> str:
+    ends = f'<parent link="{parent}"/><child link="{child}"/>'
+    return f'<joint name="{name}" type="{kind}">{ends}{inside}</joint>'
+
+
+def robot(*lines: str) -> str:
+    """A robot whose first line after <robot> is line 2."""
+    return "\n".join(['<robot name="r">', *lines, "</robot>"])
+
+
+def pair(inside: str = LIMIT, kind: str = "revolute") -> str:
+    return robot(link("a"), link("b"), joint("j", "a", "b", inside, kind))
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads a text as a file; no warning may come."""
+
+    def reader(text, **options):
+        path = tmp_path / "robot.urdf"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return read_urdf(path, **options)
+
+    return reader
+
+
+@pytest.fixture
+def remarks(tmp_path):
+    """Reads a text as a file and gives the system and the warnings."""
+
+    def reader(text, **options):
+        path = tmp_path / "robot.urdf"
+        path.write_text(text)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            system = read_urdf(path, **options)
+        return system, [str(w.message) for w in caught]
+
+    return reader
+
+
+# What is read.
+
+
+def test_names_and_order_are_those_of_the_file(read):
+    text = robot(
+        *(link(name) for name in "dcbae"),
+        *(joint(*ends) for ends in ("zab", "yac", "xcd", "wbe")),
+    )
+    system = read(text)
+    assert system.name == "r"
+    assert system.body_names == tuple("abcde")
+    assert system.joint_names == tuple("zyxw")
+    assert system.topology.parents == (-1, 0, 0, 2, 1)
+
+
+def test_a_child_before_its_parent_comes_after_it(read):
+    text = robot(*(link(n) for n in "abc"), joint("second", "b", "c"), joint("first", "a", "b"))
+    assert read(text).body_names == ("a", "b", "c")
+
+
+def test_the_numbers_of_a_joint(read):
+    origin = '<origin xyz="1 2 3" rpy="0 0.5 0"/>'
+    inside = origin + '<axis xyz="0 0 1"/>' + LIMIT + '<dynamics damping="5" friction="6"/>'
+    joints = read(pair(inside)).joints
+    assert joints.position[1].tolist() == [1, 2, 3]
+    assert joints.rotation[1].tolist() == [0, 0.5, 0]
+    assert joints.axis.tolist() == [[0, 0, 1]]
+    named = ("lower", "upper", "max_velocity", "max_effort", "damping", "friction")
+    assert [getattr(joints, n).item() for n in named] == [-1, 2, 3, 4, 5, 6]
+
+
+def test_what_a_file_leaves_out_is_as_the_specification_says(read):
+    joints = read(pair('<limit lower="0" velocity="3" effort="4"/>')).joints
+    assert joints.axis.tolist() == [[1, 0, 0]]
+    assert not np.any(joints.position) and not np.any(joints.rotation)
+    assert joints.lower.item() == joints.upper.item() == 0
+    continuous = read(pair("", "continuous")).joints
+    assert (continuous.lower.item(), continuous.upper.item()) == (-math.inf, math.inf)
+    assert continuous.max_effort.item() == math.inf
+
+
+def test_a_continuous_joint_keeps_velocity_and_effort(read):
+    joints = read(pair('<limit velocity="3" effort="4"/>', "continuous")).joints
+    assert joints.upper.item() == math.inf
+    assert (joints.max_velocity.item(), joints.max_effort.item()) == (3, 4)
+
+
+def test_roll_pitch_yaw_turn_about_fixed_axes(read):
+    from difflie.groups import so3
+
+    def turn(axis, angle):
+        c, s = math.cos(angle), math.sin(angle)
+        r = np.eye(3)
+        i, j = (axis + 1) % 3, (axis + 2) % 3
+        r[i, i], r[i, j], r[j, i], r[j, j] = c, -s, s, c
+        return r
+
+    roll, pitch, yaw = 0.3, -1.1, 2.5
+    expected = turn(2, yaw) @ turn(1, pitch) @ turn(0, roll)
+    rpy = f'<origin rpy="{roll} {pitch} {yaw}"/>'
+    inertial = (
+        f'<inertial>{rpy}<mass value="2"/>'
+        '<inertia ixx="3" ixy="0.1" ixz="0.2" iyy="4" iyz="0.3" izz="5"/></inertial>'
+    )
+    system = read(robot(link("a"), link("b", inertial), joint("j", "a", "b", rpy + LIMIT)))
+    np.testing.assert_allclose(so3.exp(system.joints.rotation[1]), expected, atol=1e-14)
+    inertia = np.array([[3, 0.1, 0.2], [0.1, 4, 0.3], [0.2, 0.3, 5]])
+    rotated = expected @ inertia @ expected.T
+    np.testing.assert_allclose(system.bodies.inertia[1], rotated, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("kind", "inside", "kinds", "nq"),
+    [
+        ("fixed", "", (), 0),
+        ("prismatic", LIMIT, ("prismatic",), 1),
+        ("helical", '<axis xyz="0 0 1" pitch="0.25"/>' + LIMIT, ("helical",), 1),
+        ("universal", "", ("revolute",) * 2, 2),
+        ("planar", "", ("prismatic", "prismatic", "revolute"), 3),
+        ("spherical", "", ("revolute",) * 3, 4),
+        ("ball", '<dynamics damping="1"/>', ("revolute",) * 3, 4),
+        ("floating", "", ("revolute",) * 3 + ("prismatic",) * 3, 7),
+    ],
+)
+def test_joint_types(read, kind, inside, kinds, nq):
+    system = read(pair(inside, kind))
+    assert system.topology.kinds[1] == kinds
+    assert (system.nq, system.nv) == (nq, len(kinds))
+    if kind == "helical":
+        assert system.joints.pitch.item() == 0.25
+    if kind == "ball":
+        assert system.joints.damping.tolist() == [1, 1, 1]
+
+
+def test_axes_of_planar_and_universal_joints(read):
+    assert read(pair("", "planar")).joints.axis[2].tolist() == [1, 0, 0]
+    normal = read(pair('<axis xyz="0 0 1"/>', "planar")).joints.axis
+    assert normal.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    axes = read(pair('<axis xyz="0 1 0"/><axis2 xyz="0 0 1"/>', "universal")).joints.axis
+    assert axes.tolist() == [[0, 1, 0], [0, 0, 1]]
+    assert read(pair("", "universal")).joints.axis.tolist() == [[1, 0, 0], [0, 1, 0]]
+
+
+def test_the_base(read):
+    fixed, free = read(pair()), read(pair(), base="free")
+    assert (fixed.nq, free.nq, free.nv) == (1, 8, 7)
+    assert free.joint_names == ("root_joint", "j")
+    assert fixed.topology.joints == ("root_joint", "j")
+    world = pair().replace('"a"', '"world"')
+    assert read(world, base="free").nv == 7
+    assert read(pair().replace('"j"', '"root_joint"')).topology.joints[0] == "root_joint_"
+
+
+def test_gravity(read):
+    assert read(pair()).gravity.tolist() == [0, 0, -9.81]
+    assert read(pair(), gravity=(1, 2, 3)).gravity.tolist() == [1, 2, 3]
+
+
+def test_mimic(read):
+    law = '<mimic joint="k" multiplier="-2" offset="0.5"/>'
+    after = [link(n) for n in "abcd"] + [joint("j", "a", "b", law + LIMIT), joint("k", "a", "c")]
+    chained = joint("l", "a", "d", '<mimic joint="j" multiplier="3" offset="1"/>' + LIMIT)
+    system = read(robot(*after, chained))
+    assert system.joint_names == ("k",)
+    assert system.topology.mimics == (None, 2, None, 2)
+    np.testing.assert_allclose(system.joints.multiplier, [-2, -6])
+    np.testing.assert_allclose(system.joints.offset, [0.5, 3 * 0.5 + 1])
+    plain = read(robot(*after[:4], chained, joint("j", "a", "b"), joint("k", "a", "c")))
+    assert (plain.joints.multiplier.item(), plain.joints.offset.item()) == (3, 1)
+
+
+def test_a_mimic_without_numbers_is_the_same_angle(read):
+    follows = joint("k", "a", "c", '<mimic joint="j"/>' + LIMIT)
+    system = read(robot(*(link(n) for n in "abc"), joint("j", "a", "b"), follows))
+    assert (system.joints.multiplier.item(), system.joints.offset.item()) == (1, 0)
+
+
+def test_any_encoding_that_the_file_declares(read):
+    text = '<?xml version="1.0" encoding="iso-8859-1"?>\n' + pair().replace('"a"', '"Fuß"')
+    assert read(text.encode("iso-8859-1")).body_names[0] == "Fuß"
+    assert read(b"\xef\xbb\xbf" + pair().encode()).nv == 1
+
+
+# What is not used.
+
+
+def test_one_warning_names_what_is_not_used(remarks):
+    extra = "<visual><geometry/></visual>\n<visual/><collision/>"
+    text = robot(
+        link("a", INERTIAL + extra),
+        '<link name="b" type="x"/>',
+        '<link name="c"/><link name="d"/>',
+        joint("j", "a", "b", LIMIT.replace("/>", ' jerk="1"/>') + "<calibration/>"),
+        joint("k", "a", "c", '<axis xyz="0 0 0"/><mimic joint="q"/>', "fixed"),
+        joint("l", "a", "d", LIMIT, "continuous"),
+        "<transmission><joint/></transmission><gazebo/>",
+    )
+    _, messages = remarks(text.replace("<robot", '<robot xmlns:x="y" version="1.0"'))
+    (message,) = [m for m in messages if "not used" in m]
+    assert message.split("robot.urdf: not used: ")[1].split(", ") == [
+        *("robot/@version (1", "first line 1)", "link/visual (2", "first line 2)"),
+        *("link/collision (1", "first line 3)", "link/@type (1", "first line 4)"),
+        *("joint/limit/@jerk (1", "first line 6)", "joint/calibration (1", "first line 6)"),
+        *("fixed joint/axis (1", "first line 7)", "fixed joint/mimic (1", "first line 7)"),
+        *("continuous joint/limit/@lower (1", "first line 8)"),
+        *("continuous joint/limit/@upper (1", "first line 8)"),
+        *("transmission (1", "first line 9)", "gazebo (1", "first line 9)"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "remark"),
+    [
+        (pair('<axis xyz="0 0 2"/>' + LIMIT), "axis not of unit length, normalised (1, first line"),
+        (pair(""), "revolute joint without a limit, unlimited (1, first line 4)"),
+        (pair('<limit lower="-1"/>'), "limit without velocity, unlimited (1, first line 4), limit"),
+        (pair('<limit effort="1" velocity="1"/>'), "without lower and upper, both 0 as specified"),
+        (pair().replace('<robot name="r"', "<robot"), "robot without a name, called 'robot' (1,"),
+    ],
+)
+def test_what_is_supplied_is_named(remarks, text, remark):
+    _, messages = remarks(text)
+    assert len(messages) == 1 and remark in messages[0]
+
+
+def test_axes_are_normalised(remarks):
+    system, _ = remarks(pair('<axis xyz="0 -3 4"/>' + LIMIT))
+    np.testing.assert_allclose(system.joints.axis, [[0, -0.6, 0.8]])
+
+
+def test_doubtful_masses_are_named_with_their_place(remarks):
+    text = robot(link("a"), link("b", ""), joint("j", "a", "b"))
+    _, messages = remarks(text)
+    assert (
+        len(messages) == 1
+        and "robot.urdf:3: <link name='b'>: joint 'j' moves no mass" in messages[0]
+    )
+    nothing = INERTIAL.replace('"2"', '"0"')
+    assert "moves no mass" in remarks(text.replace(link("b", ""), link("b", nothing)))[1][0]
+    flat = INERTIAL.replace('izz="1"', 'izz="9"')
+    _, messages = remarks(robot(link("a"), link("b", flat), joint("j", "a", "b")))
+    assert len(messages) == 1 and "robot.urdf:3: <link name='b'>: no rigid body" in messages[0]
+
+
+# What is refused: the line, and what the message must say.
+
+TWO = (link("a"), link("b"))
+MISTAKES = {
+    "empty": ("", 1, ["the file is empty"]),
+    "blank": ("\n  \n", 1, ["the file is empty"]),
+    "text": ("not a robot", 1, ["not XML", "syntax error", "column 1"]),
+    "not closed": (
+        "<robot>\n<link name='a'>\n</robot>",
+        3,
+        ["mismatched", "close", "<link name='a'>"],
+    ),
+    "cut off": ("<robot>\n<link name='a'/>\n", 3, ["close the element <robot>"]),
+    "bad character": ("<robot>\n<link name=a/>\n</robot>", 2, ["not well-formed", "mend it there"]),
+    "encoding": ('<?xml version="1.0" encoding="no-such"?>\n<robot/>', 1, ["encoding"]),
+    "another root": ("<!-- x -->\n<mujoco model='m'/>", 2, ["<mujoco>", "URDF", "<robot>"]),
+    "no links": (robot(), 1, ["<robot name='r'>: there is no link", "add <link"]),
+    "link without a name": (
+        robot("<link/>"),
+        2,
+        ["<link>", "attribute name is missing", "add name="],
+    ),
+    "joint without a name": (
+        robot(*TWO, "<joint type='fixed'/>"),
+        4,
+        ["<joint>: the attribute name is missing"],
+    ),
+    "two links of a name": (robot(*TWO, link("a")), 4, ["<link name='a'>", "line 2", "rename"]),
+    "two joints of a name": (
+        robot(*TWO, link("c"), joint("j", "a", "b"), joint("j", "b", "c")),
+        6,
+        ["<joint name='j'>", "line 5", "rename"],
+    ),
+    "two roots": (robot(*TWO), 3, ["2 root links", "'a' (line 2), 'b' (line 3)", "by a joint"]),
+    "three roots": (robot(*TWO, link("c")), 3, ["3 root links"]),
+    "all in a cycle": (
+        robot(*TWO, joint("j", "a", "b"), joint("k", "b", "a")),
+        3,
+        ["<link name='b'>", "b -> a -> b form a cycle", "remove one of their joints"],
+    ),
+    "a cycle beside the tree": (
+        robot(*TWO, link("c"), joint("j", "c", "b"), joint("k", "b", "c")),
+        3,
+        ["b -> c -> b form a cycle"],
+    ),
+    "joint of a link with itself": (robot(*TWO, joint("j", "b", "b")), 3, ["b -> b form a cycle"]),
+    "two parents": (
+        robot(*TWO, link("c"), joint("j", "a", "c"), joint("k", "b", "c")),
+        6,
+        ["<joint name='k'>", "'c'", "<joint name='j'> in line 5 too", "remove one"],
+    ),
+    "no such parent": (
+        robot(link("base_link"), link("b"), joint("j", "base_lnk", "b")),
+        4,
+        ["<parent> of <joint name='j'>", "'base_lnk' does not exist; did you mean 'base_link'?"],
+    ),
+    "no such child": (
+        robot(*TWO, joint("j", "a", "hand")),
+        4,
+        ["<child> of <joint name='j'>", "'hand' does not exist; add it or name another"],
+    ),
+    "no parent": (
+        robot(*TWO, '<joint name="j" type="fixed"><child link="b"/></joint>'),
+        4,
+        ["<joint name='j'>: the element <parent> is missing", "add <parent link="],
+    ),
+    "no child": (
+        robot(*TWO, '<joint name="j" type="fixed"><parent link="a"/></joint>'),
+        4,
+        ["<child> is missing"],
+    ),
+    "two children": (
+        robot(*TWO, joint("j", "a", "b", '\n<child link="b"/>')),
+        5,
+        ["<child> of <joint name='j'>", "another <child> in line 4; remove one"],
+    ),
+    "parent without a link": (
+        pair().replace('<parent link="a"/>', "<parent/>"),
+        4,
+        ["<parent> of <joint name='j'>: the attribute link is missing"],
+    ),
+    "no type": (pair().replace(' type="revolute"', ""), 4, ["the attribute type is missing"]),
+    "no such type": (
+        pair("", "revolut"),
+        4,
+        ["no joint type 'revolut'; did you mean 'revolute'?", "known are fixed"],
+    ),
+    "no mass": (
+        robot(link("a", "<inertial>\n<inertia/></inertial>")),
+        2,
+        ["<inertial> of <link name='a'>: the element <mass> is missing", 'add <mass value="..."/>'],
+    ),
+    "no inertia": (
+        robot(link("a", '<inertial>\n<mass value="1"/></inertial>')),
+        2,
+        ["the element <inertia> is missing"],
+    ),
+    "no mass value": (
+        robot(link("a", "<inertial>\n<mass/><inertia/></inertial>")),
+        3,
+        ["<mass> of <inertial> of <link name='a'>: the attribute value is missing"],
+    ),
+    "no ixy": (
+        robot(link("a", INERTIAL.replace('ixy="0"', ""))),
+        2,
+        ["<inertia> of <inertial> of <link name='a'>: the attribute ixy is missing"],
+    ),
+    "too few numbers": (
+        pair('\n<origin xyz="0 0"/>'),
+        5,
+        ["<origin> of <joint name='j'>: xyz needs three numbers, got '0 0'"],
+    ),
+    "commas": (pair('<axis xyz="0,0,1"/>'), 4, ["xyz needs three numbers, got '0,0,1'"]),
+    "no number": (pair(LIMIT.replace('"2"', '"two"')), 4, ["upper needs one number, got 'two'"]),
+    "underscores": (pair(LIMIT.replace('"2"', '"1_0"')), 4, ["upper needs one number"]),
+    "nan": (pair('<origin rpy="0 nan 0"/>'), 4, ["rpy must be finite, got '0 nan 0'"]),
+    "nan limit": (pair(LIMIT.replace('"2"', '"nan"')), 4, ["upper must be finite"]),
+    "infinite mass": (pair().replace('"2"/><inertia', '"inf"/><inertia'), 2, ["must be finite"]),
+    "negative mass": (
+        pair().replace('"2"/><inertia', '"-2"/><inertia'),
+        2,
+        ["<link name='a'>: the mass is -2.0 kg; it must not be negative"],
+    ),
+    "zero axis": (
+        pair('\n<axis xyz="0 0 0"/>'),
+        5,
+        ["<axis> of <joint name='j'>: the axis is zero; give it a direction"],
+    ),
+    "axis without numbers": (pair("<axis/>"), 4, ["<axis>", "xyz is missing"]),
+    "helical without a pitch": (
+        pair('<axis xyz="0 0 1"/>' + LIMIT, "helical"),
+        4,
+        ["<axis> of <joint name='j'>: the attribute pitch is missing"],
+    ),
+    "lower above upper": (
+        pair(LIMIT.replace('"2"', '"-2"')),
+        4,
+        ["<joint name='j'>: the lower limit", "lies above the upper limit", "exchange"],
+    ),
+    "negative effort": (pair(LIMIT.replace('"4"', '"-4"')), 4, ["max_effort", "not be negative"]),
+    "negative damping": (
+        pair(LIMIT + '<dynamics damping="-1"/>'),
+        4,
+        ["damping", "not be negative"],
+    ),
+    "mimic of nothing": (
+        robot(*TWO, joint("finger_1", "a", "b", '<mimic joint="finger_2"/>' + LIMIT)),
+        4,
+        ["<joint name='finger_1'>: mimics the joint 'finger_2', which does not exist"],
+    ),
+    "mimic without a joint": (
+        pair("<mimic/>" + LIMIT),
+        4,
+        ["<mimic> of <joint", "joint is missing"],
+    ),
+    "mimic of itself": (
+        pair('<mimic joint="j"/>' + LIMIT),
+        4,
+        ["'j' mimics itself; let it follow"],
+    ),
+    "mimics in a ring": (
+        robot(
+            *(*TWO, link("c")),
+            joint("j", "a", "b", '<mimic joint="k"/>' + LIMIT),
+            joint("k", "a", "c", '<mimic joint="j"/>' + LIMIT),
+        ),
+        6,
+        ["'j' mimics itself by way of k"],
+    ),
+    "mimic of a ball joint": (
+        robot(
+            *(*TWO, link("c"), joint("j", "a", "b", "", "ball")),
+            joint("k", "a", "c", '<mimic joint="j"/>' + LIMIT),
+        ),
+        6,
+        ["<joint name='k'>", "'j' has 3"],
+    ),
+    "mimic by a planar joint": (
+        robot(
+            *(*TWO, link("c"), joint("j", "a", "b")),
+            joint("k", "a", "c", '<mimic joint="j"/>', "planar"),
+        ),
+        6,
+        ["<joint name='k'>", "'k' has 3"],
+    ),
+    "xacro": (
+        '<robot name="r" xmlns:xacro="http://ros.org/wiki/xacro">\n<xacro:macro name="m"/>\n</robot>',
+        2,
+        ["<xacro:macro> is a xacro macro", "expand the file first: xacro"],
+    ),
+    "xacro by another name": (
+        '<robot name="r" xmlns:x="http://ros.org/wiki/xacro">\n<x:macro name="m"/>\n</robot>',
+        2,
+        ["expand the file first"],
+    ),
+    "xacro without a namespace": ("<robot>\n<xacro:leg/>\n</robot>", 2, ["expand the file first"]),
+    "xacro property": (
+        robot('<link name="${side}_leg"/>'),
+        2,
+        ["'${side}_leg'", "expand the file"],
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes(read, tmp_path, mistake):
+    text, line, parts = MISTAKES[mistake]
+    with pytest.raises(ModelError) as error:
+        read(text)
+    message = str(error.value)
+    assert message.startswith(f"{tmp_path / 'robot.urdf'}:{line}: ")
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+
+
+def test_an_expanded_file_that_still_declares_xacro_is_read(read):
+    declared = pair().replace("<robot", '<robot xmlns:xacro="http://ros.org/wiki/xacro"')
+    assert read(declared).nv == 1
+
+
+def test_the_base_must_be_known(read):
+    with pytest.raises(
+        ModelError, match="'fix'; it must be 'fixed' or 'free'; did you mean 'fixed'"
+    ):
+        read(pair(), base="fix")
+
+
+# Files.
+
+
+def test_load_takes_urdf_by_any_name_it_goes_by(tmp_path):
+    for name in ("robot.urdf", "robot.URDF", "robot.xml"):
+        (tmp_path / name).write_text(pair())
+        assert io.load(tmp_path / name, base="free", gravity=(0, 0, 0)).nv == 7
+        assert io.load(str(tmp_path / name)).nv == 1
+
+
+def test_load_names_what_is_supported(tmp_path):
+    (tmp_path / "robot.xml").write_text("<mujoco/>")
+    with pytest.raises(ValueError, match="<mujoco>; what is read is URDF"):
+        io.load(tmp_path / "robot.xml")
+    with pytest.raises(ValueError, match=r"robot\.sdf: a file \.sdf is not supported; .* URDF"):
+        io.load(tmp_path / "robot.sdf")
+    (tmp_path / "robot.urdf.xacro").write_text("<robot><xacro:leg/></robot>")
+    with pytest.raises(ValueError, match="expand the file first"):
+        io.load(tmp_path / "robot.urdf.xacro")
+
+
+@pytest.mark.parametrize("reader", [io.load, read_urdf])
+def test_files_that_are_none(tmp_path, reader):
+    (tmp_path / "panda.urdf").write_text(pair())
+    with pytest.raises(FileNotFoundError, match=r"panad\.urdf does not exist; did you mean 'panda"):
+        reader(tmp_path / "panad.urdf")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        reader(tmp_path / "no" / "robot.urdf")
+    with pytest.raises(FileNotFoundError, match="is a directory"):
+        reader(tmp_path)
+
+
+# The robots of example-robot-data, against Pinocchio.
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", REFUSED)
+def test_robots_that_are_refused(name):
+    if name not in FILES:
+        pytest.skip("needs example-robot-data")
+    with pytest.raises(ModelError, match=REFUSED[name].replace("?", r"\?")):
+        io.load(ROBOTS / name)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name not in REFUSED])
+def test_robots_are_those_of_pinocchio(name):
+    pin = pytest.importorskip("pinocchio")
+    path = str(ROBOTS / name)
+    model = pin.buildModelFromUrdf(path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        system = io.load(path)
+    messages = [str(w.message) for w in caught]
+    assert sum("not used" in m for m in messages) <= 1
+    assert any("moves no mass" in m for m in messages) == (name in MASSLESS)
+    same_machine(pin, model, system)
+
+
+def same_machine(pin, model, system):
+    """Names, degrees of freedom, limits, friction, places, axes and inertias are equal."""
+    system = jax.tree.map(np.asarray, system)  # indexing NumPy is far faster
+    t, joints = system.topology, system.joints
+    assert system.name == model.name
+    links = {f.name for f in model.frames if f.type == pin.FrameType.BODY}
+    assert set(system.body_names) == links and len(system.body_names) == len(links)
+    moving = [b for b, kinds in enumerate(t.kinds) if kinds]
+    assert sorted(t.joints[b] for b in moving) == sorted(model.names[1:])
+    assert t.n_rows == model.nv
+    assert system.nv == model.nv - sum(m is not None for m in t.mimics)
+
+    data = model.createData()
+    q = pin.neutral(model)
+    pin.framesForwardKinematics(model, data, q)
+    pin.computeJointJacobians(model, data, q)
+    world = pin.LOCAL_WORLD_ALIGNED
+    places, carriers = [], []
+    inertias = np.zeros((model.njoints, 6, 6))
+    for b, parent in enumerate(t.parents):
+        place = pin.SE3(pin.exp3(joints.rotation[b]), joints.position[b])
+        places.append(place if parent < 0 else places[parent] * place)
+        frame = data.oMf[model.getFrameId(t.bodies[b], pin.FrameType.BODY)]
+        np.testing.assert_allclose(places[b].homogeneous, frame.homogeneous, atol=1e-12)
+        mine = (
+            model.getJointId(t.joints[b]) if t.kinds[b] else carriers[parent] if parent >= 0 else 0
+        )
+        carriers.append(mine)
+        m, inertia = system.bodies.mass[b], system.bodies.inertia[b]
+        c = pin.skew(system.bodies.com[b])
+        spatial = np.block([[m * np.eye(3), -m * c], [m * c, inertia - m * c @ c]])
+        x = places[b].actInv(data.oMi[mine]).action
+        inertias[mine] += x.T @ spatial @ x
+    for mine, theirs in zip(inertias, model.inertias, strict=True):
+        np.testing.assert_allclose(mine, theirs.matrix(), rtol=1e-9, atol=1e-12)
+
+    for b in moving:
+        j = model.getJointId(t.joints[b])
+        row, v, at = t.row_start[b], model.joints[j].idx_v, model.joints[j].idx_q
+        column = pin.getJointJacobian(model, data, j, world)[:, v]
+        half = column[:3] if t.kinds[b] == ("prismatic",) else column[3:]
+        np.testing.assert_allclose(places[b].rotation @ joints.axis[row], half, atol=1e-9)
+        if t.types[b] != "continuous":  # there Pinocchio limits the cosine and the sine
+            assert joints.lower[row] == model.lowerPositionLimit[at]
+            assert joints.upper[row] == model.upperPositionLimit[at]
+        assert joints.max_velocity[row] == model.upperVelocityLimit[v]
+        assert joints.max_effort[row] == model.upperEffortLimit[v]
+        assert joints.damping[row] == model.damping[v]
+        assert joints.friction[row] == model.upperDryFrictionLimit[v]
+
+
+def test_a_free_base_is_that_of_pinocchio(tmp_path):
+    pin = pytest.importorskip("pinocchio")
+    path = tmp_path / "robot.urdf"
+    path.write_text(pair())
+    model = pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
+    system = read_urdf(path, base="free")
+    assert system.joint_names == tuple(model.names)[1:]
+    assert (system.nq, system.nv) == (model.nq, model.nv)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "panda_description/urdf/panda.urdf",
+        "baxter_description/urdf/baxter.urdf",
+        "pr2_description/urdf/pr2.urdf",
+        "tiago_pro_description/robots/tiago_pro.urdf",
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_mimics_are_those_of_pinocchio(name):
+    pin = pytest.importorskip("pinocchio")
+    if name not in FILES:
+        pytest.skip("needs example-robot-data")
+    model = pin.buildModelFromUrdf(str(ROBOTS / name), mimic=True)
+    system = io.load(ROBOTS / name)
+    assert system.nv == model.nv
+    t = system.topology
+    mine = {t.joints[b]: t.joints[m] for b, m in enumerate(t.mimics) if m is not None}
+    pairs = zip(model.mimicking_joints, model.mimicked_joints, strict=True)
+    assert mine == {model.names[a]: model.names[b] for a, b in pairs}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_robot_with_a_mended_mimic_is_read(tmp_path):
+    """The hands whose mimics name no joint are read when these are named in full."""
+    name = "alex_description/urdf/alex_psyonic_hands.urdf"
+    if name not in FILES:
+        pytest.skip("needs example-robot-data")
+    text = re.sub(
+        r'<joint\b[^>]*name="(Left|Right)_.*?</joint>',
+        lambda found: re.sub(r'(<mimic\b[^>]*joint *= *")', rf"\1{found[1]}_", found[0]),
+        (ROBOTS / name).read_text(),
+        flags=re.DOTALL,
+    )
+    path = tmp_path / "hands.urdf"
+    path.write_text(text)
+    assert io.load(path).nv == 39 - 8
