@@ -39,8 +39,9 @@ from .integrators import RKMK6 as RKMK6
 from .integrators import RKMK8 as RKMK8
 from .integrators import Method as Method
 from .integrators import SemiImplicitEuler as SemiImplicitEuler
+from .io import load as load
 from .result import Result as Result
-from .simulate import Trajectory as Trajectory
+from .result import Trajectory as Trajectory
 from .simulate import simulate as simulate
 from .system import Body as Body
 from .system import Continuous as Continuous

@@ -1,4 +1,4 @@
-"""How a simulation ended, and what was noticed on the way."""
+"""What a simulation returns: the trajectory, how it ended, and what was noticed on the way."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .dynamics import energy, momentum
 from .system.system import System
 from .system.topology import Topology
 
@@ -126,6 +127,35 @@ class Result(eqx.Module):
 
     def __str__(self) -> str:
         return "; ".join(self.messages())
+
+
+class Trajectory(eqx.Module):
+    """A simulated motion, saved at m + 1 times.
+
+    t (m + 1,) in s, q (m + 1, nq), v (m + 1, nv); result says how the simulation ended.
+    """
+
+    t: jax.Array
+    q: jax.Array
+    v: jax.Array
+    result: Result
+
+    def energy(self, system: System) -> tuple[jax.Array, jax.Array]:
+        """Kinetic and potential energy (m + 1,) in J at the saved times."""
+        return jax.vmap(lambda q, v: energy(system, q, v))(self.q, self.v)
+
+    def momentum(self, system: System) -> jax.Array:
+        """Angular momentum about the world origin and linear momentum (m + 1, 6), world."""
+        return jax.vmap(lambda q, v: momentum(system, q, v))(self.q, self.v)
+
+    def constraint_error(self, system: System) -> jax.Array:
+        """How far q has left the configuration manifold (m + 1,): max ||quaternion| - 1|."""
+        t = system.topology
+        starts = [int(s) for s, g in zip(t.coordinate_start[:-1], t.group, strict=True) if g]
+        errors = [
+            jnp.abs(jnp.sqrt(jnp.sum(self.q[:, s : s + 4] ** 2, axis=1)) - 1) for s in starts
+        ]
+        return jnp.max(jnp.stack([*errors, jnp.zeros_like(self.t)]), axis=0)
 
 
 def row_coordinates(t: Topology, joints, q: jax.Array) -> jax.Array:

@@ -12,47 +12,17 @@ import numpy as np
 
 from . import native
 from .adjoint import Adjoint, Direct
-from .dynamics import energy, momentum
 from .dynamics.forward import acceleration
 from .forces.inputs import SampledInput, ZeroOrderHold
 from .forces.passive import joint_friction
 from .groups import Euclidean, Product
 from .integrators import RKMK4, Method, by_name
-from .result import Result, Watch
+from .result import Trajectory, Watch
 from .system.linkage import Linkage, linkage
 from .system.system import System
 from .system.validation import checked
 
 Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | SampledInput | jax.Array | None
-
-
-class Trajectory(eqx.Module):
-    """A simulated motion, saved at m + 1 times.
-
-    t (m + 1,) in s, q (m + 1, nq), v (m + 1, nv); result says how the simulation ended.
-    """
-
-    t: jax.Array
-    q: jax.Array
-    v: jax.Array
-    result: Result
-
-    def energy(self, system: System) -> tuple[jax.Array, jax.Array]:
-        """Kinetic and potential energy (m + 1,) in J at the saved times."""
-        return jax.vmap(lambda q, v: energy(system, q, v))(self.q, self.v)
-
-    def momentum(self, system: System) -> jax.Array:
-        """Angular momentum about the world origin and linear momentum (m + 1, 6), world."""
-        return jax.vmap(lambda q, v: momentum(system, q, v))(self.q, self.v)
-
-    def constraint_error(self, system: System) -> jax.Array:
-        """How far q has left the configuration manifold (m + 1,): max ||quaternion| - 1|."""
-        t = system.topology
-        starts = [int(s) for s, g in zip(t.coordinate_start[:-1], t.group, strict=True) if g]
-        errors = [
-            jnp.abs(jnp.sqrt(jnp.sum(self.q[:, s : s + 4] ** 2, axis=1)) - 1) for s in starts
-        ]
-        return jnp.max(jnp.stack([*errors, jnp.zeros_like(self.t)]), axis=0)
 
 
 def simulate(

@@ -11,6 +11,8 @@ velocity and gravity; it is symmetric, so that the same solve serves forward and
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 
@@ -24,6 +26,9 @@ def acceleration(
     linkage: Linkage, q: jax.Array, v: jax.Array, tau: jax.Array, wrench: jax.Array | None = None
 ) -> jax.Array:
     """The acceleration (nv,) under the generalised force tau (nv,) and body wrenches (nb, 6)."""
+    if wrench is None:
+        # A native call must read all its inputs, and the bodies' own frames matter to wrenches only.
+        linkage = replace(linkage, offset=None)
     return _acceleration(linkage, q, v, tau, wrench)
 
 
@@ -49,12 +54,7 @@ def _solve(linkage, q, v, tau, wrench):
 
 def _weightless(linkage: Linkage) -> Linkage:
     zero = jnp.zeros_like(linkage.gravity.x)
-    return Linkage(
-        **{
-            **{k: getattr(linkage, k) for k in Linkage.__dataclass_fields__},
-            "gravity": Vector(zero, zero, zero),
-        }
-    )
+    return replace(linkage, gravity=Vector(zero, zero, zero))
 
 
 @jax.custom_jvp

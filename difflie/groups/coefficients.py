@@ -71,9 +71,7 @@ def _piecewise(coefficients: Sequence[Fraction], closed: Function) -> Function:
     def closed_derivative(x: jax.Array) -> jax.Array:
         return jax.jvp(closed, (x,), (jnp.ones_like(x),))[1]
 
-    return _with_derivative(
-        evaluate, lambda: _piecewise(_derived(coefficients), closed_derivative)
-    )
+    return _with_derivative(evaluate, lambda: _piecewise(_derived(coefficients), closed_derivative))
 
 
 def _taylor(term: Callable[[int], Fraction]) -> tuple[Fraction, ...]:
@@ -137,7 +135,9 @@ k_c = _piecewise(_taylor(lambda k: Fraction(_sign(k), factorial(2 * k + 3))), _k
 
 k_d = _piecewise(
     _taylor(
-        lambda k: -_sign(k) * (Fraction(1, factorial(2 * k + 3)) - Fraction(2, factorial(2 * k + 4)))
+        lambda k: (
+            -_sign(k) * (Fraction(1, factorial(2 * k + 3)) - Fraction(2, factorial(2 * k + 4)))
+        )
     ),
     lambda x: (_alpha_closed(x) - 2 * _half_beta_closed(x)) / x,
 )
@@ -145,7 +145,9 @@ k_d = _piecewise(
 
 k_e = _piecewise(
     _taylor(
-        lambda k: -_sign(k) * (Fraction(1, factorial(2 * k + 4)) - Fraction(3, factorial(2 * k + 5)))
+        lambda k: (
+            -_sign(k) * (Fraction(1, factorial(2 * k + 4)) - Fraction(3, factorial(2 * k + 5)))
+        )
     ),
     lambda x: (_half_beta_closed(x) - 3 * _k_c_closed(x)) / x,
 )

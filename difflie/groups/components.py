@@ -99,7 +99,7 @@ class Matrix:
     def to_array(self) -> jax.Array:
         """The array of shape (..., 3, 3)."""
         e = jnp.stack(tuple(getattr(self, name) for name in _ENTRIES), axis=-1)
-        return e.reshape(e.shape[:-1] + (3, 3))
+        return e.reshape((*e.shape[:-1], 3, 3))
 
     @staticmethod
     def scaled_identity(s: Scalar) -> Matrix:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from . import quaternion, se3, so3
-from .components import Vector
+from .components import Matrix, Scalar, Vector
 
 
 class Manifold(eqx.Module):
@@ -23,11 +23,11 @@ class Manifold(eqx.Module):
 
     @abc.abstractmethod
     def retract(self, y: Any, xi: Any) -> Any:
-        """y . exp(xi): the point (shape of y) reached from y with the constant rate xi in unit time."""
+        """y . exp(xi): the point reached from y at the constant rate xi in unit time."""
 
     @abc.abstractmethod
     def difference(self, y0: Any, y1: Any) -> Any:
-        """The tangent (shape of xi) with retract(y0, difference(y0, y1)) = y1, of least rotation."""
+        """The tangent xi of least rotation with retract(y0, xi) = y1."""
 
     @abc.abstractmethod
     def dexp_inv(self, theta: Any, xi: Any) -> Any:
@@ -48,12 +48,15 @@ class Euclidean(Manifold):
         return self.size
 
     def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
+        _check_equal_shapes(y, xi)
         return y + xi
 
     def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
+        _check_equal_shapes(y0, y1)
         return y1 - y0
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        _check_equal_shapes(theta, xi)
         return xi
 
 
@@ -70,8 +73,7 @@ class UnitQuaternion(Manifold):
         return quaternion.log(quaternion.multiply(quaternion.conjugate(y0), y1))
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        w = Vector.from_array(-theta)
-        return (so3.dexp_inv_components(w) @ Vector.from_array(xi)).to_array()
+        return _dexp_inv(theta, xi)
 
 
 class Pose(Manifold):
@@ -81,52 +83,55 @@ class Pose(Manifold):
     tangent_size = 6
 
     def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
-        w, v = Vector.from_array(xi[:3]), Vector.from_array(xi[3:])
-        p0, p = y[0], Vector.from_array(y[1:4])
+        p0, p, r = _pose_parts(y)
+        w, v = se3.twist_components(xi)
         step = quaternion.to_matrix_components(p0, p) @ se3.exp_translation_components(w, v)
         n0, n = quaternion.multiply_components(p0, p, *quaternion.exp_components(w))
-        return jnp.concatenate((n0[None], n.to_array(), y[4:] + step.to_array()))
+        return jnp.concatenate((n0[None], n.to_array(), (r + step).to_array()))
 
     def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
-        p0, p = y0[0], Vector.from_array(y0[1:4])
-        r0, r = quaternion.multiply_components(p0, -p, y1[0], Vector.from_array(y1[1:4]))
-        w = quaternion.log_components(r0, r)
-        step = Vector.from_array(y1[4:] - y0[4:])
-        body = quaternion.to_matrix_components(p0, p).transposed_times(step)
-        return jnp.concatenate((w.to_array(), (so3.dexp_inv_components(w) @ body).to_array()))
+        p0, p, r0 = _pose_parts(y0)
+        s0, s, r1 = _pose_parts(y1)
+        w = quaternion.log_components(*quaternion.multiply_components(p0, -p, s0, s))
+        step = quaternion.to_matrix_components(p0, p).transposed_times(r1 - r0)
+        return se3.twist_array(w, so3.dexp_inv_components(w) @ step)
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        w, v = Vector.from_array(-theta[:3]), Vector.from_array(-theta[3:])
-        a, b = Vector.from_array(xi[:3]), Vector.from_array(xi[3:])
-        diagonal = so3.dexp_inv_components(w)
-        lower = se3.dexp_inv_corner_components(w, v) @ a + diagonal @ b
-        return jnp.concatenate(((diagonal @ a).to_array(), lower.to_array()))
+        return _dexp_inv_twist(theta, xi)
 
 
 class SO3(Manifold):
     """Rotation matrices: points (3, 3), tangents body angular velocities (3,)."""
 
     def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
-        return y @ so3.exp(xi)
+        step = so3.exp_components(_vector(xi))
+        return (_rotation(y) @ step).to_array()
 
     def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
-        return so3.log(y0.T @ y1)
+        return so3.log_components(_rotation(y0).transpose() @ _rotation(y1)).to_array()
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        return so3.dexp_inv(-theta) @ xi
+        return _dexp_inv(theta, xi)
 
 
 class SE3(Manifold):
     """Homogeneous matrices: points (4, 4), tangents body twists (w, v) (6,)."""
 
     def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
-        return y @ se3.exp(xi)
+        r, p = se3.pose_components(y)
+        w, v = se3.twist_components(xi)
+        step = se3.exp_translation_components(w, v)
+        return se3.pose_array(r @ so3.exp_components(w), p + r @ step)
 
     def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
-        return se3.log(se3.inverse(y0) @ y1)
+        r0, p0 = se3.pose_components(y0)
+        r1, p1 = se3.pose_components(y1)
+        w = so3.log_components(r0.transpose() @ r1)
+        step = r0.transposed_times(p1 - p0)
+        return se3.twist_array(w, so3.dexp_inv_components(w) @ step)
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        return se3.dexp_inv(-theta) @ xi
+        return _dexp_inv_twist(theta, xi)
 
 
 class Product(Manifold):
@@ -180,6 +185,7 @@ class FlatProduct(Manifold):
 
 
 def _split(a: jax.Array, sizes: list[int]) -> list[jax.Array]:
+    a = _checked(a, (sum(sizes),))
     parts, start = [], 0
     for size in sizes:
         parts.append(a[start : start + size])
@@ -191,3 +197,40 @@ def _join(parts: list[jax.Array], like: jax.Array) -> jax.Array:
     if len(parts) == 1:
         return parts[0]
     return jnp.concatenate(parts) if parts else like[:0]
+
+
+def _dexp_inv(theta: jax.Array, xi: jax.Array) -> jax.Array:
+    return (so3.dexp_inv_components(-_vector(theta)) @ _vector(xi)).to_array()
+
+
+def _dexp_inv_twist(theta: jax.Array, xi: jax.Array) -> jax.Array:
+    w, v = se3.twist_components(theta)
+    a, b = se3.twist_components(xi)
+    diagonal = so3.dexp_inv_components(-w)
+    return se3.twist_array(diagonal @ a, se3.dexp_inv_corner_components(-w, -v) @ a + diagonal @ b)
+
+
+def _vector(a: jax.Array) -> Vector:
+    return Vector.from_array(_checked(a, (3,)))
+
+
+def _rotation(a: jax.Array) -> Matrix:
+    return Matrix.from_array(_checked(a, (3, 3)))
+
+
+def _pose_parts(y: jax.Array) -> tuple[Scalar, Vector, Vector]:
+    """The scalar and the vector part of the quaternion, and the position."""
+    y = _checked(y, (7,))
+    return y[0], Vector.from_array(y[1:4]), Vector.from_array(y[4:])
+
+
+def _checked(a: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    return so3.checked_shape(a, shape, "manifold")
+
+
+def _check_equal_shapes(a: jax.Array, b: jax.Array) -> None:
+    if jnp.shape(a) != jnp.shape(b):
+        raise ValueError(
+            f"difflie.manifold: expected two arrays of one shape, got {jnp.shape(a)} and "
+            f"{jnp.shape(b)}"
+        )

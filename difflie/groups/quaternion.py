@@ -34,9 +34,7 @@ def log_components(p0: Scalar, p: Vector) -> Vector:
     return eighth * (8 * co.arctangent_ratio(eighth.square()))
 
 
-def multiply_components(
-    a0: Scalar, a: Vector, b0: Scalar, b: Vector
-) -> tuple[Scalar, Vector]:
+def multiply_components(a0: Scalar, a: Vector, b0: Scalar, b: Vector) -> tuple[Scalar, Vector]:
     """Component form of `multiply`."""
     return a0 * b0 - a.dot(b), b * a0 + a * b0 + a.cross(b)
 

@@ -37,9 +37,7 @@ def dexp_inv_corner_components(w: Vector, v: Vector) -> Matrix:
     return _corner(jnp.zeros_like(x), wv * co.k_h(x), half, co.k_g(x), w, v)
 
 
-def _corner(
-    a: jax.Array, b: jax.Array, c: jax.Array, d: jax.Array, w: Vector, v: Vector
-) -> Matrix:
+def _corner(a: jax.Array, b: jax.Array, c: jax.Array, d: jax.Array, w: Vector, v: Vector) -> Matrix:
     """a hat(w) + b hat(w)^2 + c hat(v) + d (hat(v) hat(w) + hat(w) hat(v))."""
     square = so3.quadratic(jnp.zeros_like(a), a, b, w)
     mixed = v.outer(w) + w.outer(v) - Matrix.scaled_identity(2 * w.dot(v))
@@ -51,7 +49,7 @@ def hat(V: jax.Array) -> jax.Array:
 
     Shapes: (6,) -> (4, 4).
     """
-    w, v = _twist(V)
+    w, v = twist_components(V)
     return _homogeneous(Matrix.skew(w), v, 0.0)
 
 
@@ -60,8 +58,8 @@ def vee(m: jax.Array) -> jax.Array:
 
     Shapes: (4, 4) -> (6,).
     """
-    r, v = _pose(m)
-    return _pair(r.axial() * 0.5, v)
+    r, v = pose_components(m)
+    return twist_array(r.axial() * 0.5, v)
 
 
 def exp(V: jax.Array) -> jax.Array:
@@ -69,8 +67,8 @@ def exp(V: jax.Array) -> jax.Array:
 
     Shapes: (6,) -> (4, 4). Park and Chung 2005, (13).
     """
-    w, v = _twist(V)
-    return _homogeneous(so3.exp_components(w), exp_translation_components(w, v), 1.0)
+    w, v = twist_components(V)
+    return pose_array(so3.exp_components(w), exp_translation_components(w, v))
 
 
 def log(T: jax.Array) -> jax.Array:
@@ -78,9 +76,9 @@ def log(T: jax.Array) -> jax.Array:
 
     Shapes: (4, 4) -> (6,). Accurate up to and at pi, as `so3.log`.
     """
-    r, p = _pose(T)
+    r, p = pose_components(T)
     w = so3.log_components(r)
-    return _pair(w, so3.dexp_inv_components(w) @ p)
+    return twist_array(w, so3.dexp_inv_components(w) @ p)
 
 
 def dexp(V: jax.Array) -> jax.Array:
@@ -88,7 +86,7 @@ def dexp(V: jax.Array) -> jax.Array:
 
     Shapes: (6,) -> (6, 6). Park and Chung 2005, (21).
     """
-    w, v = _twist(V)
+    w, v = twist_components(V)
     diagonal = so3.dexp_components(w)
     return _lower(diagonal, dexp_corner_components(w, v), diagonal)
 
@@ -98,7 +96,7 @@ def dexp_inv(V: jax.Array) -> jax.Array:
 
     Shapes: (6,) -> (6, 6). Park and Chung 2005, (24).
     """
-    w, v = _twist(V)
+    w, v = twist_components(V)
     diagonal = so3.dexp_inv_components(w)
     return _lower(diagonal, dexp_inv_corner_components(w, v), diagonal)
 
@@ -108,10 +106,8 @@ def cay(X: jax.Array) -> jax.Array:
 
     Shapes: (6,) -> (4, 4). Mueller, (62).
     """
-    c, d = _twist(X)
-    return _homogeneous(
-        so3.cay_components(c), so3.half_one_plus_cay_components(c) @ (d * 2), 1.0
-    )
+    c, d = twist_components(X)
+    return pose_array(so3.cay_components(c), so3.half_one_plus_cay_components(c) @ (d * 2))
 
 
 def cay_inv(T: jax.Array) -> jax.Array:
@@ -119,9 +115,9 @@ def cay_inv(T: jax.Array) -> jax.Array:
 
     Shapes: (4, 4) -> (6,).
     """
-    r, p = _pose(T)
-    c = Vector.from_array(so3.cay_inv(r.to_array()))
-    return _pair(c, (p - c.cross(p)) * 0.5)
+    r, p = pose_components(T)
+    c = so3.cay_inv_components(r)
+    return twist_array(c, (p - c.cross(p)) * 0.5)
 
 
 def dcay(X: jax.Array) -> jax.Array:
@@ -129,7 +125,7 @@ def dcay(X: jax.Array) -> jax.Array:
 
     Shapes: (6,) -> (6, 6).
     """
-    c, d = _twist(X)
+    c, d = twist_components(X)
     diagonal = so3.dcay_components(c)
     return _lower(diagonal, Matrix.skew(d) @ diagonal, so3.half_one_plus_cay_components(c) * 2)
 
@@ -139,7 +135,7 @@ def dcay_inv(X: jax.Array) -> jax.Array:
 
     Shapes: (6,) -> (6, 6). Mueller, (63).
     """
-    c, d = _twist(X)
+    c, d = twist_components(X)
     half = (Matrix.scaled_identity(jnp.ones_like(c.x)) - Matrix.skew(c)) * 0.5
     return _lower(so3.dcay_inv_components(c), -(half @ Matrix.skew(d)), half)
 
@@ -149,7 +145,7 @@ def Ad(T: jax.Array) -> jax.Array:
 
     Shapes: (4, 4) -> (6, 6).
     """
-    r, p = _pose(T)
+    r, p = pose_components(T)
     return _lower(r, Matrix.skew(p) @ r, r)
 
 
@@ -158,7 +154,7 @@ def ad(V: jax.Array) -> jax.Array:
 
     Shapes: (6,) -> (6, 6).
     """
-    w, v = _twist(V)
+    w, v = twist_components(V)
     return _lower(Matrix.skew(w), Matrix.skew(v), Matrix.skew(w))
 
 
@@ -167,22 +163,30 @@ def inverse(T: jax.Array) -> jax.Array:
 
     Shapes: (4, 4) -> (4, 4).
     """
-    r, p = _pose(T)
-    return _homogeneous(r.transpose(), -r.transposed_times(p), 1.0)
+    r, p = pose_components(T)
+    return pose_array(r.transpose(), -r.transposed_times(p))
 
 
-def _twist(V: jax.Array) -> tuple[Vector, Vector]:
+def twist_components(V: jax.Array) -> tuple[Vector, Vector]:
+    """The angular and the linear part of a twist (6,)."""
     V = so3.checked_shape(V, (6,), "se3")
     return Vector.from_array(V[:3]), Vector.from_array(V[3:])
 
 
-def _pose(T: jax.Array) -> tuple[Matrix, Vector]:
+def twist_array(w: Vector, v: Vector) -> jax.Array:
+    """The twist (6,) of its parts."""
+    return jnp.concatenate((w.to_array(), v.to_array()))
+
+
+def pose_components(T: jax.Array) -> tuple[Matrix, Vector]:
+    """The rotation and the position of a pose (4, 4)."""
     T = so3.checked_shape(T, (4, 4), "se3")
     return Matrix.from_array(T[:3, :3]), Vector.from_array(T[:3, 3])
 
 
-def _pair(a: Vector, b: Vector) -> jax.Array:
-    return jnp.concatenate((a.to_array(), b.to_array()))
+def pose_array(r: Matrix, p: Vector) -> jax.Array:
+    """The pose (4, 4) of its parts."""
+    return _homogeneous(r, p, 1.0)
 
 
 def _homogeneous(r: Matrix, p: Vector, corner: float) -> jax.Array:

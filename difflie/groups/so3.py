@@ -57,6 +57,12 @@ def cay_components(c: Vector) -> Matrix:
     return quadratic(jnp.ones_like(s), s, s, c)
 
 
+def cay_inv_components(r: Matrix) -> Vector:
+    """Component form of `cay_inv`."""
+    p0, p = quaternion.from_matrix_components(r)
+    return p * (1 / p0)
+
+
 def dcay_components(c: Vector) -> Matrix:
     """Component form of `dcay`."""
     s = 2 / (1 + c.square())
@@ -137,8 +143,7 @@ def cay_inv(r: jax.Array) -> jax.Array:
 
     Shapes: (3, 3) -> (3,).
     """
-    p0, p = quaternion.from_matrix_components(_matrix(r))
-    return (p * (1 / p0)).to_array()
+    return cay_inv_components(_matrix(r)).to_array()
 
 
 def dcay(c: jax.Array) -> jax.Array:

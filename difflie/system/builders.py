@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..groups import quaternion
+from ..groups import so3
 from .joints import Fixed, Joint
 from .system import Bodies, Joints, System
 from .topology import WORLD, Topology
-from .validation import ModelError, check_bodies, nearest
+from .validation import ModelError, check_bodies, massless, nearest
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 _FRICTION_VELOCITY = 1e-2
@@ -74,11 +75,12 @@ def tree(
     if not bodies:
         raise ModelError(f"{name}: a system needs at least one body")
     ordered = _sorted(list(bodies), name)
-    for message in check_bodies(ordered):
-        warnings.warn(message, stacklevel=2)
+    doubts = list(check_bodies(ordered))
     index = {b.name: i for i, b in enumerate(ordered)}
     joint_names = [b.joint.name or b.name for b in ordered]
     mimics = [_mimicked(b, ordered, joint_names) for b in ordered]
+    for message in [*doubts, *massless(ordered, mimics)]:
+        warnings.warn(message, stacklevel=2)
     topology = Topology(
         name=name,
         bodies=tuple(index),
@@ -99,7 +101,7 @@ def tree(
         ),
         joints=Joints(
             position=_leaf([b.position for b in ordered]),
-            rotation=_leaf([rotation_vector(b.rotation) for b in ordered]),
+            rotation=_leaf(_rotation_vectors([b.rotation for b in ordered])),
             axis=_leaf([d.axis for b in ordered for d in b.joint.dofs()], (-1, 3)),
             pitch=_leaf([d.pitch for b in ordered for d in b.joint.dofs()]),
             armature=_rows(ordered, "armature"),
@@ -118,12 +120,15 @@ def tree(
     )
 
 
-def rotation_vector(rotation: Any) -> np.ndarray:
-    """The rotation vector (3,) of a rotation vector (3,) or a rotation matrix (3, 3), in NumPy."""
-    r = np.asarray(rotation, float)
-    if r.shape != (3, 3):
-        return r
-    return np.asarray(quaternion.log(quaternion.from_matrix(jnp.asarray(r))), float)
+def _rotation_vectors(rotations: list[Any]) -> np.ndarray:
+    """Rotation vectors (n, 3) of rotation vectors (3,) and rotation matrices (3, 3)."""
+    vectors = [np.asarray(r, float) for r in rotations]
+    given = [i for i, r in enumerate(vectors) if r.shape == (3, 3)]
+    if given:
+        logs = jax.jit(jax.vmap(so3.log))(jnp.asarray(np.stack([vectors[i] for i in given])))
+        for i, vector in zip(given, np.asarray(logs, float), strict=True):
+            vectors[i] = vector
+    return np.stack(vectors)
 
 
 def _leaf(values: Any, shape: tuple[int, ...] | None = None) -> Any:

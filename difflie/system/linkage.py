@@ -41,7 +41,7 @@ class Linkage(eqx.Module):
     placement: Transform
     pitch: jax.Array | None
     inertia: Inertia
-    offset: Transform
+    offset: Transform | None
     armature: jax.Array
     multiplier: jax.Array | None
     shift: jax.Array | None

@@ -58,7 +58,6 @@ def check_bodies(bodies: list[Body]) -> Iterator[str]:
             raise ModelError(f"{where}: there are two joints named {name!r}; rename one")
         seen[name] = where
         yield from _doubts_inertia(b, where)
-    yield from _massless(bodies)
 
 
 def _check_joint(body: Body) -> None:
@@ -110,13 +109,19 @@ def _doubts_inertia(body: Body, where: str) -> Iterator[str]:
         )
 
 
-def _massless(bodies: list[Body]) -> Iterator[str]:
+def massless(bodies: list[Body], mimics: list[int | None]) -> Iterator[str]:
+    """A warning for every joint whose acceleration is not determined, as it moves no mass."""
     carried = {b.name: float(b.mass) for b in bodies}
     for b in reversed(bodies):
         if b.parent is not None:
             carried[b.parent] += carried[b.name]
+    for b, source in zip(bodies, mimics, strict=True):
+        if source is not None:
+            carried[bodies[source].name] += carried[b.name]
     for b in bodies:
-        if b.joint.dofs() and carried[b.name] == 0 and not np.all(np.asarray(b.joint.armature)):
+        if b.joint.mimic is None and b.joint.dofs() and carried[b.name] == 0:
+            if np.all(np.asarray(b.joint.armature)):
+                continue
             where = b.source or f"body {b.name!r}"
             yield (
                 f"{where}: joint {b.joint.name or b.name!r} moves no mass, so that its acceleration "

@@ -61,13 +61,12 @@ class Jet:
         return Jet(self.value - o.value, self.first - o.first, self.second - o.second)
 
     def __matmul__(self, o: Jet) -> Jet:
-        return Jet(
-            product(self.value, o.value),
-            product(self.first, o.value) + product(self.value, o.first),
-            product(self.second, o.value)
-            + symmetrised(product(self.first[:, None], o.first[None]))
-            + product(self.value, o.second),
-        )
+        first = product(self.first, o.value) + product(self.value, o.first)
+        second = product(self.second, o.value)
+        second = second + symmetrised(product(self.first[:, None], o.first[None]))
+        if o.second.any():  # a linear factor has none, and this is the dearest term
+            second = second + product(self.value, o.second)
+        return Jet(product(self.value, o.value), first, second)
 
     def map(self, f: Callable[[Array], Array]) -> Jet:
         """A linear function of the matrix, given on arrays (..., n, m)."""
@@ -97,6 +96,12 @@ def identity(like: Jet) -> Jet:
 
 def unit(n: int) -> Array:
     return np.eye(n, dtype=int).astype(object) * ONE
+
+
+def columns(jets: list[Jet]) -> Jet:
+    """The matrix with the given columns."""
+    parts = zip(*((j.value, j.first, j.second) for j in jets), strict=True)
+    return Jet(*(np.stack(part, axis=-1) for part in parts))
 
 
 def power_series(a: Jet, shift: int) -> Jet:
@@ -198,12 +203,7 @@ def dcay(x: Array, derivatives: bool = True) -> Jet:
     x_hat = hat(x, derivatives)
     left, right = inverse(identity(x_hat) - x_hat), inverse(identity(x_hat) + x_hat)
     basis = hat(x).first
-    columns = [(left @ constant(2 * e, x_hat) @ right).map(vee) for e in basis]
-    return Jet(*(np.stack(part, axis=-1) for part in zip(*map(_parts, columns), strict=True)))
-
-
-def _parts(jet: Jet) -> tuple[Array, Array, Array]:
-    return jet.value, jet.first, jet.second
+    return columns([(left @ constant(2 * e, x_hat) @ right).map(vee) for e in basis])
 
 
 def dcay_inv(x: Array, derivatives: bool = True) -> Jet:
@@ -234,8 +234,8 @@ def log(g: Array) -> Array:
     r = rotation_nearest(g[:3, :3])
     axis = vee(r - r.T) // 2  # sin(t) times the axis
     sine, cosine = mp.sqrt(mp.mpf(int(axis @ axis))), mp.mpf(int(np.trace(r) - ONE)) / 2
-    factor = mp.atan2(sine, cosine) / sine * ONE if sine else mp.mpf(ONE)
-    w = np.array([int(factor * int(a)) >> BITS for a in axis], dtype=object)
+    factor = mp.atan2(sine, cosine) / sine * ONE if sine else mp.mpf(1)
+    w = np.array([int(factor * int(a)) for a in axis], dtype=object)
     if g.shape == (3, 3):
         return w
     return np.concatenate((w, product(dexp_inv(w, False).value, g[:3, 3])))

@@ -1,0 +1,148 @@
+"""The command line: `difflie demo`, `difflie run`, `difflie reproduce`."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax
+import tyro
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .io.config import ConfigError, read_config
+from .io.results import save_json
+from .system import ModelError
+from .system.validation import nearest
+
+_console = Console()
+
+
+def demo(out: Path = Path("difflie-demo"), json: Path | None = None) -> None:
+    """Simulate, differentiate and identify a seven-joint arm, with pictures and a summary.
+
+    Args:
+        out: the folder for pictures and the summary.
+        json: a file for the figures.
+    """
+    from .demo import demo as run_demo
+
+    out.mkdir(parents=True, exist_ok=True)
+    with _progress() as progress:
+        report = run_demo(out, progress)
+    _console.print(Markdown(report.summary))
+    _console.print(f"Pictures and summary: {out}/")
+    _write(json, {"name": "demo", **report.figures})
+
+
+def run(
+    file: Annotated[Path, tyro.conf.Positional],
+    out: Path | None = None,
+    json: Path | None = None,
+) -> None:
+    """Run the simulation a TOML file describes.
+
+    Args:
+        file: the configuration; see difflie/io/config.py and the examples in configs/.
+        out: a folder for the trajectory (.npz) and a picture.
+        json: a file for the figures.
+    """
+    from .run import run as run_config
+
+    config = read_config(file)
+    with _console.status(f"{file.name}: compiling and running {config.simulation.steps} steps"):
+        figures = run_config(config, out)
+    energy = figures["energy"]
+    for message in figures["messages"]:
+        _console.print(message, highlight=False)
+    _console.print(
+        f"energy {energy['start']:.6g} J at the start, {energy['end']:.6g} J at the end; "
+        f"largest change {energy['largest_change']:.3g} J",
+        highlight=False,
+    )
+    if out is not None:
+        _console.print(f"written: {out}/trajectory.npz, {out}/motion.png", highlight=False)
+    _write(json, figures)
+    if not figures["ok"]:
+        raise SystemExit(1)
+
+
+def reproduce(
+    name: Annotated[str, tyro.conf.Positional],
+    out: Path | None = None,
+    json: Path | None = None,
+) -> None:
+    """Recompute a published result and print it beside the printed numbers.
+
+    Args:
+        name: which result: park-chung.
+        out: a folder for the figures.
+        json: a file for the numbers.
+    """
+    from .reproduce import REPRODUCTIONS
+
+    if name not in REPRODUCTIONS:
+        known = ", ".join(REPRODUCTIONS)
+        raise ConfigError(
+            f"there is no published result {name!r}{nearest(name, REPRODUCTIONS)}; known: {known}"
+        )
+    reproduction = REPRODUCTIONS[name]
+    with _progress() as progress:
+        figures = reproduction.compute(out, progress)
+    reproduction.show(figures, _console)
+    if out is not None:
+        _console.print(f"figures: {out}/", highlight=False)
+    _write(json, figures)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command line; a bad input ends it with one sentence and the exit status 2."""
+    jax.config.update("jax_enable_x64", True)
+    warnings.showwarning = _show_warning
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            {"demo": demo, "run": run, "reproduce": reproduce}, prog="difflie", args=arguments
+        )
+    except (ConfigError, ModelError, ValueError, TypeError, OSError) as error:
+        Console(stderr=True).print(f"[bold red]error:[/] {_escape(error)}", highlight=False)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        Console(stderr=True).print("stopped")
+        raise SystemExit(130) from None
+
+
+def _write(path: Path | None, figures: dict[str, Any]) -> None:
+    if path is not None:
+        save_json(path, figures)
+        _console.print(f"figures: {path}", highlight=False)
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    columns = (TextColumn("{task.description:<14}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=_console) as bar:
+        tasks: dict[str, Any] = {}
+
+        def update(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(stage, total=total)
+            bar.update(tasks[stage], completed=done, total=total)
+
+        yield update
+
+
+def _escape(error: BaseException) -> str:
+    return str(error).replace("[", r"\[")
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

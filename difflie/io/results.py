@@ -1,0 +1,66 @@
+"""Arrays and figures as files, and the machine they were made on."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+
+def save_arrays(path: str | os.PathLike[str], **arrays: Any) -> None:
+    """Writes named arrays, of any shape, as a NumPy .npz file, whole or not at all."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".part")
+    with temporary.open("wb") as file:
+        np.savez(file, **{name: np.asarray(a) for name, a in arrays.items()})
+    temporary.replace(path)
+
+
+def save_json(path: str | os.PathLike[str], figures: dict[str, Any]) -> None:
+    """Writes figures as JSON, whole or not at all; not-a-number becomes null."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(json.dumps(_plain(figures), indent=2, allow_nan=False) + "\n")
+    temporary.replace(path)
+
+
+def machine() -> dict[str, str]:
+    """What a measurement was made on."""
+    device = jax.devices()[0]
+    return {
+        "processor": _processor(),
+        "cores": str(os.cpu_count()),
+        "device": f"{device.platform} {device.device_kind}",
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.ndarray | jax.Array):
+        return _plain(np.asarray(value).tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,140 @@
+"""Runs a configured simulation and writes what came out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .integrators import by_name
+from .io import load
+from .io.config import Config, ConfigError
+from .io.results import machine, save_arrays
+from .result import Trajectory
+from .simulate import simulate
+from .system import System
+from .system.validation import nearest
+from .view.plots import motion_figure, save
+
+
+def run(config: Config, out: Path | None) -> dict[str, Any]:
+    """Simulates, writes `trajectory.npz` and `motion.png` into `out`, returns the figures.
+
+    Raises `ConfigError` where the configuration does not fit the system it names.
+    """
+    system = load(
+        config.system_file, base=config.system.base, gravity=tuple(config.system.gravity)
+    )
+    table = config.simulation
+    try:
+        method = by_name(table.method)
+    except ValueError as error:
+        raise ConfigError(f"{config.path}: simulation.method: {error}") from None
+    q0, v0 = _initial(config, system)
+    trajectory = simulate(
+        system,
+        q0,
+        v0,
+        dt=table.dt,
+        steps=table.steps,
+        method=method,
+        control=_control(config, system),
+        save_every=table.save_every,
+    )
+    energies = np.stack([np.asarray(e) for e in trajectory.energy(system)], axis=1)
+    if out is not None:
+        save_arrays(
+            out / "trajectory.npz",
+            t=trajectory.t,
+            q=trajectory.q,
+            v=trajectory.v,
+            joints=np.array(system.joint_names),
+        )
+        t, q, v = (np.asarray(a) for a in (trajectory.t, trajectory.q, trajectory.v))
+        save(motion_figure(t, q, v, energies, system.joint_names), out / "motion.png")
+    return _figures(config, system, trajectory, energies)
+
+
+def _figures(config: Config, system: System, trajectory: Trajectory, energies: np.ndarray) -> dict:
+    total = energies.sum(axis=1)
+    momentum = np.asarray(trajectory.momentum(system))
+    return {
+        "name": config.path.stem,
+        "system": system.name,
+        "method": config.simulation.method,
+        "dt": config.simulation.dt,
+        "steps": config.simulation.steps,
+        "ok": bool(trajectory.result.ok),
+        "within_limits": bool(trajectory.result.within_limits),
+        "messages": trajectory.result.messages(),
+        "energy": {
+            "start": total[0],
+            "end": total[-1],
+            "largest_change": np.abs(total - total[0]).max(),
+        },
+        "momentum": {"start": momentum[0], "end": momentum[-1]},
+        "constraint_error": np.asarray(trajectory.constraint_error(system)).max(),
+        "final": {"t": trajectory.t[-1], "q": trajectory.q[-1], "v": trajectory.v[-1]},
+        "machine": machine(),
+    }
+
+
+def _initial(config: Config, system: System) -> tuple[Any, Any]:
+    table, t = config.initial, system.topology
+    q = _list(config, "initial.q", table.q, system.nq, np.asarray(system.neutral()))
+    v = _list(config, "initial.v", table.v, system.nv, np.zeros(system.nv))
+    for key, values, vector, starts in (
+        ("joints", table.joints, q, t.coordinate_start),
+        ("rates", table.rates, v, t.velocity_start),
+    ):
+        scalar = {
+            t.joints[b]: int(starts[b])
+            for b in t.coordinate_joints
+            if t.group[b] is None and len(t.kinds[b]) == 1
+        }
+        for name, value in values.items():
+            if name not in scalar:
+                raise ConfigError(
+                    f"{config.path}: initial.{key}: {system.name} has no joint {name!r} with one "
+                    f"degree of freedom{nearest(name, scalar)}"
+                )
+            vector[scalar[name]] = value
+    return jnp.asarray(q, system.dtype), jnp.asarray(v, system.dtype)
+
+
+def _control(config: Config, system: System):
+    table, nv = config.control, system.nv
+    zero = np.zeros(nv)
+    values = {
+        name: jnp.asarray(
+            _list(config, f"control.{name}", getattr(table, name), nv, zero), system.dtype
+        )
+        for name in ("effort", "stiffness", "damping", "target")
+    }
+    if all(getattr(table, name) is None for name in values):
+        return None
+    if table.stiffness is not None and system.nq != nv:
+        raise ConfigError(
+            f"{config.path}: control.stiffness: {system.name} has joints that move on a group, "
+            "towards which a spring on the coordinates is not defined; leave stiffness out"
+        )
+
+    def control(t, q, v):
+        tau = values["effort"] - values["damping"] * v
+        if table.stiffness is None:
+            return tau
+        return tau + values["stiffness"] * (values["target"] - q)
+
+    return control
+
+
+def _list(config: Config, key: str, given: list[float] | None, size: int, default: np.ndarray):
+    if given is None:
+        return np.array(default, float)
+    if len(given) != size:
+        raise ConfigError(f"{config.path}: {key} has {len(given)} numbers; {size} are needed")
+    if not np.all(np.isfinite(given)):
+        raise ConfigError(f"{config.path}: {key} is {given}; all must be finite")
+    return np.array(given, float)
