@@ -117,7 +117,7 @@ PRINTED_DRIFTS = {
 }
 """By table and method, one value for each of STEP_SIZES. The tables print CG4 as "GG4"."""
 
-OPERATIONS = (
+OPERATIONS: tuple[str, ...] = (
     "FDyn",
     "svmultadd(6)",
     "svmultadd(N)",
@@ -404,11 +404,7 @@ def show(numbers: dict[str, Any], console: Console | None = None) -> None:
         if r["table"] == "V" and (r["quantity"] in ("add", "mult") or r["joints"] == JOINTS[0])
     }
     _print_table(console, "Table V: elementary operations of a step, for N joints", cells)
-    cells = {
-        (r["method"], _HEADS.get(r["quantity"], r["quantity"])): _operation_cell(r)
-        for r in operations
-        if r["table"] == "X"
-    }
+    cells = {(r["method"], _column(r)): _operation_cell(r) for r in operations if r["table"] == "X"}
     _print_table(console, "Table X: operations of a step", cells)
     compared, equal = numbers["agreement"]["compared"], numbers["agreement"]["equal"]
     differing = [r for r in operations if r["computed"] != r["printed"]]
@@ -425,7 +421,7 @@ def show(numbers: dict[str, Any], console: Console | None = None) -> None:
     console.print("\n".join(summary), highlight=False, markup=False)
 
 
-_HEADS = {
+_HEADS: dict[str, str] = {
     "hmmult": "hm-\nmult",
     "dexpinv": "dexp-\ninv",
     "svmultadd(6)": "svmult-\nadd(6)",
@@ -436,8 +432,10 @@ _HEADS = {
 
 
 def _column(row: dict[str, Any]) -> str:
-    by_joints = row["quantity"] in ("add", "mult")
-    return f"{row['quantity']}\nN = {row['joints']}" if by_joints else row["quantity"]
+    name: str = row["quantity"]
+    if "joints" in row and name in ("add", "mult"):
+        return f"{name}\nN = {row['joints']}"
+    return _HEADS.get(name, name)
 
 
 def _drift_cell(row: dict[str, Any]) -> str:
