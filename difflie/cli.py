@@ -59,14 +59,14 @@ def run(
         figures = run_config(config, out)
     energy = figures["energy"]
     for message in figures["messages"]:
-        _console.print(message, highlight=False)
+        _console.print(message, highlight=False, soft_wrap=True)
     _console.print(
         f"energy {energy['start']:.6g} J at the start, {energy['end']:.6g} J at the end; "
         f"largest change {energy['largest_change']:.3g} J",
         highlight=False,
     )
     if out is not None:
-        _console.print(f"written: {out}/trajectory.npz, {out}/motion.png", highlight=False)
+        _console.print(f"written: {out}/trajectory.npz, {out}/motion.png", highlight=False, soft_wrap=True)
     _write(json, figures)
     if not figures["ok"]:
         raise SystemExit(1)
@@ -96,7 +96,7 @@ def reproduce(
         figures = reproduction.compute(out, progress)
     reproduction.show(figures, _console)
     if out is not None:
-        _console.print(f"figures: {out}/", highlight=False)
+        _console.print(f"figures: {out}/", highlight=False, soft_wrap=True)
     _write(json, figures)
 
 
@@ -109,7 +109,7 @@ def main(arguments: list[str] | None = None) -> None:
             {"demo": demo, "run": run, "reproduce": reproduce}, prog="difflie", args=arguments
         )
     except (ConfigError, ModelError, ValueError, TypeError, OSError) as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {_escape(error)}", highlight=False)
+        Console(stderr=True).print(f"[bold red]error:[/] {_escape(error)}", highlight=False, soft_wrap=True)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped")
@@ -119,7 +119,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _write(path: Path | None, figures: dict[str, Any]) -> None:
     if path is not None:
         save_json(path, figures)
-        _console.print(f"figures: {path}", highlight=False)
+        _console.print(f"figures: {path}", highlight=False, soft_wrap=True)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from .dynamics import body_poses, inverse_dynamics
+from .dynamics import body_poses
 from .integrators import RKMK2, RKMK4, Method, SemiImplicitEuler
 from .io import load
 from .io.config import PACKAGE_DATA
@@ -101,16 +101,16 @@ def _gradient(progress: Progress) -> dict[str, float]:
         run = simulate(system.replace(mass=mass), q0, v0, dt=5e-3, steps=100, save_every=100)
         return body_poses(system, run.q[-1])[-1, 2, 3]
 
-    progress("gradient", 0, 2)
-    mass = system.bodies.mass
-    exact = np.asarray(jax.jit(jax.grad(height))(mass))
-    progress("gradient", 1, 2)
-    compiled, step = jax.jit(height), 1e-4
-    differences = np.array(
-        [(compiled(mass.at[i].add(step)) - compiled(mass.at[i].add(-step))) / (2 * step)
-         for i in range(len(mass))]
-    )  # fmt: skip
-    progress("gradient", 2, 2)
+    mass, step = system.bodies.mass, 1e-4
+    progress("gradient", 0, len(mass) + 1)
+    value_and_gradient = jax.jit(jax.value_and_grad(height))
+    exact = np.asarray(value_and_gradient(mass)[1])
+    differences = np.zeros(len(mass))
+    for i in range(len(mass)):
+        progress("gradient", i + 1, len(mass) + 1)
+        above, below = (value_and_gradient(mass.at[i].add(d))[0] for d in (step, -step))
+        differences[i] = (above - below) / (2 * step)
+    progress("gradient", len(mass) + 1, len(mass) + 1)
     return {
         "largest_derivative_m_per_kg": np.abs(exact).max(),
         "relative_difference": np.abs(exact - differences).max() / np.abs(exact).max(),
@@ -119,14 +119,16 @@ def _gradient(progress: Progress) -> dict[str, float]:
 
 def _payload(out: Path, progress: Progress) -> dict[str, Any]:
     """Finds a payload's mass and height from a noisy recording, by gradient descent."""
-    system, dt, steps, noise, iterations = arm(), 4e-3, 250, 2e-3, 150
+    system, dt, steps, noise, iterations = arm(), 4e-3, 250, 1e-3, 150
     hand = system.body_names.index("payload")
     q0 = jnp.asarray(START)
-    times = dt * jnp.arange(steps)[:, None]
-    hold = inverse_dynamics(system, q0, jnp.zeros(7), jnp.zeros(7))
-    torque = hold + 4.0 * jnp.sin(times * jnp.asarray([5.0, 6.0, 4.0, 7.0, 9.0, 8.0, 6.0])) * (
-        jnp.asarray([1.0, 1.0, 1.0, 1.0, 0.3, 0.3, 0.1])
-    )
+    stiffness = jnp.asarray([200.0, 200.0, 150.0, 150.0, 40.0, 40.0, 10.0])
+    damping = jnp.asarray([20.0, 20.0, 15.0, 15.0, 3.0, 3.0, 0.3])
+    rates = jnp.asarray([5.0, 6.0, 4.0, 7.0, 9.0, 8.0, 6.0])
+
+    def controller(t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
+        """Joint springs towards a moving target, which know nothing of the payload."""
+        return stiffness * (q0 + 0.2 * jnp.sin(rates * t) - q) - damping * v
 
     def motion(parameters: jax.Array) -> jax.Array:
         mass, height = parameters
@@ -134,10 +136,12 @@ def _payload(out: Path, progress: Progress) -> dict[str, Any]:
             mass=system.bodies.mass.at[hand].set(mass),
             com=system.bodies.com.at[hand, 2].set(height),
         )
-        return simulate(loaded, q0, jnp.zeros(7), dt=dt, steps=steps, control=torque).q
+        run = simulate(loaded, q0, jnp.zeros(7), dt=dt, steps=steps, control=controller)
+        return run.q
 
     truth = jnp.asarray(PAYLOAD)
-    clean = jax.jit(motion)(truth)
+    predict = jax.jit(motion)
+    clean = predict(truth)
     measured = clean + noise * jax.random.normal(jax.random.key(0), clean.shape)
     scale = jnp.asarray([1.0, 0.1])  # so that both unknowns are of order one
 
@@ -162,7 +166,8 @@ def _payload(out: Path, progress: Progress) -> dict[str, Any]:
         history[-1][2] = value
     progress("payload", iterations, iterations)
     found = x * scale
-    _draw_payload(out, np.asarray(times[:, 0]), measured, motion(found), np.asarray(history))
+    t = dt * np.arange(steps + 1)
+    _draw_payload(out, t, measured, predict(found), np.asarray(history))
     return {
         "true": {"mass_kg": PAYLOAD[0], "height_m": PAYLOAD[1]},
         "found": {"mass_kg": found[0], "height_m": found[1]},
@@ -173,7 +178,6 @@ def _payload(out: Path, progress: Progress) -> dict[str, Any]:
 
 
 def _draw_payload(out: Path, t: np.ndarray, measured, fitted, history: np.ndarray) -> None:
-    t = np.append(t, 2 * t[-1] - t[-2])
     canvas, axes = figure(1, 2, (10.0, 4.0))
     left, right = axes[0]
     joints = [1, 3, 5]

@@ -87,8 +87,8 @@ def main(options: Options) -> None:
         x, angle = run.q[-1]
         upright = 1 + jnp.cos(angle)  # zero when it stands
         return (
-            20 * upright
-            + jnp.sum(run.v[-1] ** 2)
+            200 * upright
+            + 10 * jnp.sum(run.v[-1] ** 2)
             + 2 * x**2
             + 0.5 * jnp.mean(run.q[:, 0] ** 2)
             + 2e-3 * jnp.mean(force**2)

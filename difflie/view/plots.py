@@ -38,7 +38,7 @@ def label(axes: Axes, x: str, y: str, title: str = "", *, legend: bool = True) -
     if title:
         axes.set_title(title, loc="left", fontsize="medium", fontweight="bold")
     if legend and axes.get_legend_handles_labels()[1]:
-        axes.legend(frameon=False, fontsize="small")
+        axes.legend(framealpha=0.8, edgecolor="none", fontsize="small")
 
 
 def draw_lines(axes: Axes, t: np.ndarray, values: np.ndarray, names: Sequence[str]) -> None:

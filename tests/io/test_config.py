@@ -1,0 +1,64 @@
+"""Configuration files: every mistake is one sentence that names the file, the key and the mend."""
+
+from pathlib import Path
+
+import pytest
+
+from difflie.io.config import ConfigError, read_config
+
+ROOT = Path(__file__).parent.parent.parent
+SYSTEM = '[system]\nfile = "package:arm7"\n'
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.toml")), ids=lambda p: p.stem)
+def test_the_examples_are_valid(path):
+    config = read_config(path)
+    assert config.system_file.is_file()
+
+
+def test_defaults(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text(SYSTEM)
+    config = read_config(path)
+    assert config.simulation.method == "RKMK4"
+    assert config.simulation.dt == 1e-3
+    assert config.system.base == "fixed"
+    assert config.control.effort is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", r"\[system\] lacks the key 'file'"),
+        ("system = 3", r"system must be a table: write \[system\]"),
+        ("[system", "not TOML"),
+        ('[sistem]\nfile = "a"', r"no table \[sistem\]; did you mean 'system'"),
+        ('[system]\nfil = "a"', r"\[system\] has no key 'fil'; did you mean 'file'"),
+        ("[system]\nfile = 3", "system.file is 3; it must be a text"),
+        ('[system]\nfile = "gone.urdf"', "there is no file .*gone.urdf.*'package:arm7'"),
+        (SYSTEM + 'base = "fre"', "system.base is 'fre'"),
+        (SYSTEM + "gravity = [1.0]", "three numbers"),
+        (SYSTEM + "[simulation]\ndt = 0.0", "simulation.dt is 0.0; it must be positive"),
+        (SYSTEM + '[simulation]\ndt = "1"', "simulation.dt is '1'; it must be a number"),
+        (SYSTEM + "[simulation]\nsteps = 2.5", "it must be a whole number"),
+        (SYSTEM + "[simulation]\nsteps = true", "it must be a whole number"),
+        (SYSTEM + "[simulation]\nsave_every = 0", "simulation.save_every is 0"),
+        (SYSTEM + '[initial]\nq = ["a"]', "initial.q .* must be a list of numbers"),
+        (SYSTEM + "[initial.joints]\nq = true", "must be a table of numbers"),
+        (SYSTEM + "[control]\nstiffness = [1.0]", "together with control.target"),
+    ],
+)
+def test_mistakes(tmp_path, text, words):
+    path = tmp_path / "broken.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=words) as caught:
+        read_config(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_file_and_directory(tmp_path):
+    with pytest.raises(ConfigError, match="no such file"):
+        read_config(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match="directory"):
+        read_config(tmp_path)

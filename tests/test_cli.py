@@ -1,0 +1,94 @@
+"""The command line, as a user calls it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from difflie.cli import main
+
+ROOT = Path(__file__).parent.parent
+
+
+def call(*arguments: str) -> int:
+    """The exit status of the command line."""
+    try:
+        main([str(a) for a in arguments])
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
+    configuration = tmp_path / "short.toml"
+    configuration.write_text(
+        f'[system]\nfile = "{ROOT}/configs/satellite.urdf"\nbase = "free"\n'
+        "gravity = [0.0, 0.0, 0.0]\n"
+        "[initial]\nv = [0.05, 0.2, -0.1, 0.0, 0.0, 0.0, 0.3, 0.25]\n"
+        "[initial.joints]\nleft_hinge = -1.2\n"
+        "[simulation]\ndt = 0.02\nsteps = 100\nsave_every = 10\n"
+    )
+    out, figures = tmp_path / "out", tmp_path / "figures.json"
+    assert call("run", configuration, "--out", out, "--json", figures) == 0
+    data = np.load(out / "trajectory.npz")
+    assert data["q"].shape == (11, 9)
+    assert data["q"][0, 7] == -1.2
+    assert list(data["joints"]) == ["root_joint", "left_hinge", "right_hinge"]
+    assert (out / "motion.png").stat().st_size > 10_000
+    numbers = json.loads(figures.read_text())
+    assert numbers["ok"]
+    assert numbers["energy"]["largest_change"] < 1e-9
+    np.testing.assert_allclose(numbers["momentum"]["end"], numbers["momentum"]["start"], atol=1e-9)
+    assert "completed: 100 steps, 2 s" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[system]\nfile = "package:arm"', "there is no file"),
+        ('[system]\nfile = "package:arm7"\n[initial]\nq = [1.0]', "initial.q has 1 numbers; 7"),
+        ('[system]\nfile = "package:arm7"\n[initial.joints]\njoint8 = 1.0', "did you mean"),
+        ('[system]\nfile = "package:arm7"\n[simulation]\nmethod = "RK4"', "did you mean RKMK4"),
+        ('[system]\nfile = "package:arm7"\n[control]\neffort = [1.0]', "control.effort has 1"),
+        ('[system]\nfile = "broken.urdf"', "broken.urdf"),
+    ],
+)
+def test_mistakes_are_one_sentence(tmp_path, capsys, text, words):
+    (tmp_path / "broken.urdf").write_text("<robot name='r'><link/></robot>")
+    configuration = tmp_path / "a.toml"
+    configuration.write_text(text)
+    assert call("run", configuration) == 2
+    printed = capsys.readouterr().err.replace("\n", " ")
+    assert words in " ".join(printed.split())
+    assert "Traceback" not in printed
+
+
+def test_unknown_result_and_command(capsys):
+    assert call("reproduce", "park-chun") == 2
+    assert "did you mean 'park-chung'" in " ".join(capsys.readouterr().err.split())
+    assert call("simulate") == 2
+
+
+def test_help_names_every_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "difflie.cli", "--help"], capture_output=True, text=True, check=True
+    )
+    for command in ("demo", "run", "reproduce"):
+        assert command in done.stdout
+
+
+@pytest.mark.slow
+def test_demo(tmp_path):
+    figures = tmp_path / "figures.json"
+    assert call("demo", "--out", tmp_path / "demo", "--json", figures) == 0
+    for name in ("drift.png", "payload.png", "summary.md"):
+        assert (tmp_path / "demo" / name).is_file()
+    numbers = json.loads(figures.read_text())
+    drift = numbers["drift"]
+    assert drift["RKMK4"]["energy"] < 1e-7 < drift["RKMK2"]["energy"]
+    assert drift["RKMK2"]["energy"] < 1e-3 < drift["SemiImplicitEuler"]["energy"]
+    assert numbers["gradient"]["relative_difference"] < 1e-7
+    assert numbers["payload"]["relative_error"] < 0.02

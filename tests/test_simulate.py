@@ -1,0 +1,255 @@
+"""The time loop: shapes, inputs, results and derivatives."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import difflie as dl
+from difflie.demo import START, arm
+
+ARM = arm()
+Q0 = jnp.asarray(START)
+REST = jnp.zeros(7)
+
+
+def free_chain() -> dl.System:
+    """Three bodies in weightlessness, the first of them free."""
+    inertia = np.diag([0.3, 0.4, 0.5])
+    return dl.chain(
+        [
+            dl.Body(name="a", joint=dl.Free(), mass=2.0, com=(0.1, 0.0, 0.05), inertia=inertia),
+            dl.Body(
+                name="b",
+                joint=dl.Revolute(axis=(0.0, 1.0, 1.0), damping=0.05, friction=0.02),
+                position=(0.5, 0.1, 0.0),
+                mass=1.0,
+                com=(0.3, 0.0, 0.0),
+                inertia=inertia / 3,
+            ),
+            dl.Body(
+                name="c",
+                joint=dl.Spherical(),
+                position=(0.6, 0.0, 0.1),
+                rotation=(0.1, -0.2, 0.3),
+                mass=0.7,
+                com=(0.0, 0.2, 0.0),
+                inertia=inertia / 5,
+            ),
+        ],
+        gravity=(0.0, 0.0, 0.0),
+    )
+
+
+CHAIN = free_chain()
+
+
+def pendulum() -> dl.System:
+    """A mathematical pendulum of 1 kg and 1 m."""
+    joint = dl.Revolute(axis=(0.0, 1.0, 0.0), lower=-2.0, upper=2.0, max_effort=5.0)
+    return dl.chain([dl.Body(name="bob", joint=joint, mass=1.0, com=(0.0, 0.0, -1.0))])
+
+
+PENDULUM = pendulum()
+
+
+def test_shapes_and_times():
+    run = dl.simulate(ARM, Q0, REST, dt=1e-3, steps=10, save_every=3, method="SemiImplicitEuler")
+    assert run.q.shape == (4, 7)
+    assert run.v.shape == (4, 7)
+    np.testing.assert_allclose(run.t, [0.0, 3e-3, 6e-3, 9e-3])
+    every = dl.simulate(ARM, Q0, REST, dt=1e-3, steps=9, method="SemiImplicitEuler")
+    np.testing.assert_array_equal(run.q, every.q[::3])
+
+
+def test_pendulum_follows_its_closed_form_for_small_swings():
+    run = dl.simulate(PENDULUM, jnp.asarray([1e-4]), jnp.zeros(1), dt=1e-2, steps=300)
+    np.testing.assert_allclose(run.q[:, 0], 1e-4 * np.cos(np.sqrt(9.81) * run.t), atol=2e-11)
+
+
+def test_free_chain_keeps_momentum_and_its_manifold():
+    chain = CHAIN.replace(damping=jnp.zeros(10), friction=jnp.zeros(10))
+    v0 = jnp.linspace(-1.0, 1.0, chain.nv)
+    run = dl.simulate(chain, chain.neutral(), v0, dt=2e-3, steps=500, save_every=50)
+    momentum = run.momentum(chain)
+    np.testing.assert_allclose(momentum, jnp.broadcast_to(momentum[0], momentum.shape), atol=1e-9)
+    total = sum(run.energy(chain))
+    np.testing.assert_allclose(total, total[0], rtol=1e-10)
+    assert float(jnp.max(run.constraint_error(chain))) < 1e-14
+
+
+def test_sampled_inputs():
+    """An array is held over each step; interpolated samples of a linear function are exact."""
+    steps, dt = 20, 1e-2
+    times = dt * jnp.arange(steps + 1)
+    ramp = times[:, None] * 3.0
+
+    def run(control):
+        return dl.simulate(PENDULUM, [0.1], [0.0], dt=dt, steps=steps, control=control).q
+
+    by_function = run(lambda t, q, v: 3.0 * t[None])
+    np.testing.assert_allclose(run(dl.FirstOrderHold(ramp)), by_function, atol=1e-15)
+    np.testing.assert_allclose(run(dl.FirstOrderHold(ramp[::5], 5)), by_function, atol=1e-14)
+    held = run(ramp[:-1])
+    by_steps = run(lambda t, q, v: 3.0 * dt * jnp.floor(t[None] / dt + 1e-9))
+    np.testing.assert_array_equal(held, run(dl.ZeroOrderHold(ramp[:-1])))
+    assert float(jnp.max(jnp.abs(held - by_steps))) > 1e-6  # its stages see the next value
+    coarse = jnp.repeat(ramp[:-1:4], 4, axis=0)
+    np.testing.assert_array_equal(run(dl.ZeroOrderHold(ramp[:-1:4], 4)), run(coarse))
+
+
+def test_wrench_acts_in_the_body_frame():
+    """A constant wrench on a free body about its centre of mass: a constant acceleration."""
+    body = dl.Body(name="body", joint=dl.Free(), mass=2.0, inertia=np.diag([1.0, 2.0, 3.0]))
+    system = dl.chain([body], gravity=(0.0, 0.0, 0.0))
+    wrench = jnp.asarray([[0.0, 0.0, 0.0, 4.0, 0.0, 0.0]])
+    run = dl.simulate(system, system.neutral(), jnp.zeros(6), dt=1e-2, steps=50, wrench=lambda *_: wrench)
+    np.testing.assert_allclose(run.q[:, 4], run.t**2, atol=1e-13)
+    held = jnp.broadcast_to(wrench, (50, 1, 6))
+    again = dl.simulate(system, system.neutral(), jnp.zeros(6), dt=1e-2, steps=50, wrench=held)
+    np.testing.assert_allclose(again.q, run.q, atol=1e-15)
+
+
+def test_result_reports_limits_and_failure():
+    quiet = dl.simulate(PENDULUM, [0.1], [0.0], dt=1e-2, steps=10)
+    assert bool(quiet.result.ok)
+    assert bool(quiet.result.within_limits)
+    assert str(quiet.result) == "completed: 10 steps, 0.1 s"
+    far = dl.simulate(PENDULUM, [1.9], [2.0], dt=1e-2, steps=50, control=lambda t, q, v: 6.0 + 0 * q)
+    assert bool(far.result.ok)
+    assert not bool(far.result.within_limits)
+    assert "joint 'bob' left its position limit first at t = 0.0" in str(far.result)
+    assert "joint 'bob' left its effort limit first at t = 0 s" in str(far.result)
+    lost = dl.simulate(
+        PENDULUM, [0.1], [0.0], dt=1e-2, steps=50, control=lambda t, q, v: jnp.sqrt(0.255 - t) + 0 * q
+    )
+    assert not bool(lost.result.ok)
+    assert "not finite at t = 0.26 s (step 26 of 50)" in str(lost.result)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"dt": 0.0}, ValueError, "dt is 0.0"),
+        ({"dt": -1e-3}, ValueError, "positive"),
+        ({"dt": float("nan")}, ValueError, "dt is nan"),
+        ({"steps": 0}, ValueError, "steps is 0"),
+        ({"steps": 1.5}, ValueError, "whole number"),
+        ({"save_every": 0}, ValueError, "save_every"),
+        ({"method": "RKMK44"}, ValueError, "did you mean RKMK4"),
+        ({"q0": [float("nan")]}, ValueError, "q0"),
+        ({"q0": [0.0, 0.0]}, ValueError, r"shape \(2,\), needed is \(1,\)"),
+        ({"v0": jnp.zeros(1, jnp.float32)}, TypeError, "float32 and the system is float64"),
+        ({"control": jnp.zeros((5, 1))}, ValueError, r"control has shape \(5, 1\)"),
+        ({"control": jnp.zeros((10, 2))}, ValueError, r"needed is \(10, 1\)"),
+    ],
+)
+def test_bad_input_is_one_clear_error(change, error, words):
+    arguments = {"q0": [0.1], "v0": [0.0], "dt": 1e-3, "steps": 10, **change}
+    with pytest.raises(error, match=words):
+        dl.simulate(PENDULUM, arguments.pop("q0"), arguments.pop("v0"), **arguments)
+
+
+def test_single_precision_stays_single():
+    single = PENDULUM.astype(jnp.float32)
+    q = jnp.asarray([0.1], jnp.float32)
+    run = dl.simulate(single, q, jnp.zeros(1, jnp.float32), dt=1e-2, steps=10, method="CG3")
+    assert {a.dtype for a in (run.t, run.q, run.v)} == {np.dtype("float32")}
+
+
+def test_a_second_call_does_not_trace_again():
+    count = 0
+
+    def control(t, q, v):
+        nonlocal count
+        count += 1
+        return -q
+
+    for start in (0.1, 0.2):
+        dl.simulate(PENDULUM, [start], [0.0], steps=5, control=control)
+        if start == 0.1:
+            first = count
+    assert count == first
+
+
+# Derivatives against central differences, to 1e-7 relative.
+
+
+def arm_loss(system, q0, v0, control, dt):
+    run = dl.simulate(system, q0, v0, dt=dt, steps=20, save_every=20, control=control)
+    return jnp.sum(run.q[-1] * jnp.arange(1.0, 8.0)) + jnp.sum(run.v[-1] ** 2) / 10
+
+
+def chain_loss(system, q0, v0, control, dt):
+    run = dl.simulate(system, q0, v0, dt=dt, steps=20, save_every=20, control=control)
+    weights = jnp.linspace(-1.0, 1.0, run.q.shape[1])
+    return jnp.sum(run.q[-1] * weights) + jnp.sum(run.v[-1] ** 2) / 10
+
+
+def arm_case():
+    rng = np.random.default_rng(1)
+    system = ARM.replace(friction=jnp.full(7, 0.3), damping=jnp.full(7, 0.2))
+    control = jnp.asarray(rng.normal(size=(20, 7)))
+    return arm_loss, (system, Q0, jnp.asarray(rng.normal(size=7)), control, jnp.asarray(5e-3))
+
+
+def chain_case():
+    rng = np.random.default_rng(2)
+    q0 = CHAIN.neutral()
+    control = jnp.asarray(rng.normal(size=(20, CHAIN.nv)))
+    v0 = jnp.asarray(rng.normal(size=CHAIN.nv))
+    return chain_loss, (CHAIN, q0, v0, control, jnp.asarray(1e-2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [arm_case, chain_case])
+def test_every_derivative_against_central_differences(case):
+    """Along random directions of every leaf: reverse mode, forward mode, and under vmap."""
+    loss, point = case()
+    compiled = jax.jit(loss)
+    gradient = jax.jit(jax.grad(loss, argnums=(0, 1, 2, 3, 4)))(*point)
+    leaves, structure = jax.tree.flatten(point)
+    slopes = jax.tree.leaves(gradient)
+    rng = np.random.default_rng(3)
+    forward = jax.jit(lambda p, d: jax.jvp(loss, p, d)[1])
+    checked = 0
+    for i, (leaf, slope) in enumerate(zip(leaves, slopes, strict=True)):
+        assert np.all(np.isfinite(slope)), jax.tree_util.tree_leaves_with_path(point)[i][0]
+        if leaf.size == 0 or not np.all(np.isfinite(leaf)):
+            continue
+        direction = rng.normal(size=leaf.shape)
+        scale = float(np.max(np.abs(leaf))) or 1.0
+        step = 3e-5 * scale / float(np.max(np.abs(direction)))
+        if np.ndim(leaf) == 0:
+            step *= 0.3
+
+        def at(h, i=i, direction=direction):
+            moved = [x + h * direction if j == i else x for j, x in enumerate(leaves)]
+            return float(compiled(*jax.tree.unflatten(structure, moved)))
+
+        # Richardson's extrapolation of central differences
+        rough, fine = ((at(h) - at(-h)) / (2 * h) for h in (step, step / 2))
+        difference = (4 * fine - rough) / 3
+        reverse = float(np.sum(slope * direction))
+        tolerance = 1e-7 * max(abs(difference), 1e-3)
+        assert abs(reverse - difference) <= tolerance, (i, reverse, difference)
+        tangents = [
+            jnp.asarray(direction) if j == i else jnp.zeros_like(x) for j, x in enumerate(leaves)
+        ]
+        ahead = float(forward(point, jax.tree.unflatten(structure, tangents)))
+        assert abs(ahead - reverse) <= 1e-9 * max(abs(reverse), 1e-3), i
+        checked += 1
+    assert checked >= 15
+
+
+@pytest.mark.slow
+def test_gradients_under_vmap():
+    loss, (system, q0, v0, control, dt) = arm_case()
+    gradient = jax.grad(lambda m, v: loss(system.replace(mass=m), q0, v, control, dt), (0, 1))
+    masses = system.bodies.mass * jnp.asarray([[1.0], [1.1]])
+    speeds = jnp.stack((v0, -v0))
+    together = jax.jit(jax.vmap(gradient))(masses, speeds)
+    for i in range(2):
+        alone = jax.jit(gradient)(masses[i], speeds[i])
+        for a, b in zip(alone, together, strict=True):
+            np.testing.assert_allclose(b[i], a, rtol=1e-10, atol=1e-12)
