@@ -66,7 +66,9 @@ def run(
         highlight=False,
     )
     if out is not None:
-        _console.print(f"written: {out}/trajectory.npz, {out}/motion.png", highlight=False, soft_wrap=True)
+        _console.print(
+            f"written: {out}/trajectory.npz, {out}/motion.png", highlight=False, soft_wrap=True
+        )
     _write(json, figures)
     if not figures["ok"]:
         raise SystemExit(1)
@@ -109,7 +111,9 @@ def main(arguments: list[str] | None = None) -> None:
             {"demo": demo, "run": run, "reproduce": reproduce}, prog="difflie", args=arguments
         )
     except (ConfigError, ModelError, ValueError, TypeError, OSError) as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {_escape(error)}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(
+            f"[bold red]error:[/] {_escape(error)}", highlight=False, soft_wrap=True
+        )
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped")

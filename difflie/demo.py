@@ -151,7 +151,7 @@ def _payload(out: Path, progress: Progress) -> dict[str, Any]:
     optimizer = optax.adam(optax.cosine_decay_schedule(0.1, iterations))
 
     @jax.jit
-    def descend(x: jax.Array, state: Any) -> tuple[jax.Array, Any, jax.Array]:
+    def descend(x: jax.Array, state: Any) -> tuple[Any, Any, jax.Array]:
         value, gradient = jax.value_and_grad(loss)(x)
         change, state = optimizer.update(gradient, state)
         return optax.apply_updates(x, change), state, value
@@ -199,7 +199,7 @@ def _summary(figures: dict[str, Any]) -> str:
         f"| {name} | {float(row['energy']):.1e} | {float(row['angular_momentum']):.1e} |"
         for name, row in drift.items()
     )
-    found, true = payload["found"], payload["true"]
+    found, true, where = payload["found"], payload["true"], figures["machine"]
     return f"""# difflie demo
 
 ## 1. Motion
@@ -227,5 +227,5 @@ in {payload["iterations"]} steps of gradient descent through the simulation (pay
 | mass | {true["mass_kg"]:.4f} kg | {float(found["mass_kg"]):.4f} kg |
 | height of its centre of mass | {true["height_m"]:.4f} m | {float(found["height_m"]):.4f} m |
 
-{figures["seconds"]:.0f} s on {figures["machine"]["processor"]}, {figures["machine"]["cores"]} cores.
+{figures["seconds"]:.0f} s on {where["processor"]}, {where["cores"]} cores.
 """

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+from jax.core import eval_jaxpr
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters import partial_eval as pe
@@ -34,6 +35,8 @@ _SUPPORTED = frozenset(
     "squeeze stack stop_gradient sub tan tanh transpose while zeros_like".split()
 )
 
+_CALLS = frozenset("checkpoint closed_call custom_jvp_call jit pjit remat2".split())
+
 
 def mark(f: Callable[..., Any]) -> Callable[..., Any]:
     """f, compiled as one native function where that is known to work; for use inside `jax.jit`."""
@@ -46,12 +49,12 @@ def mark(f: Callable[..., Any]) -> Callable[..., Any]:
         closed, shapes = jax.make_jaxpr(
             lambda *leaves: f(*jax.tree.unflatten(inputs, leaves)), return_shape=True
         )(*leaves)
-        if not supported(closed.jaxpr):
-            return f(*args)
         # An argument that is not used inside would leave the native function without its address;
         # the borders also keep the compiler from moving constant arguments inside.
         needed, used = pe.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
-        call = jax.jit(functools.partial(jax.core.eval_jaxpr, needed, closed.consts))
+        if not (supported(needed) and reads_all(needed)):
+            return f(*args)
+        call = jax.jit(functools.partial(eval_jaxpr, needed, closed.consts))
         arguments = [_border_p.bind(x) for x, keep in zip(leaves, used, strict=True) if keep]
         results = [_tag_p.bind(x) for x in call(*arguments)]
         return jax.tree.unflatten(jax.tree.structure(shapes), results)
@@ -67,6 +70,48 @@ def supported(jaxpr: Any) -> bool:
         if not all(supported(inner) for inner in _nested(equation.params)):
             return False
     return True
+
+
+def reads_all(jaxpr: Any) -> bool:
+    """Whether the results depend on every argument, and none is empty.
+
+    Derivative rules are looked through: they may need arguments that the function itself does not.
+    """
+    return all(_read(jaxpr, [True] * len(jaxpr.outvars))) and all(v.aval.size for v in jaxpr.invars)
+
+
+def _read(jaxpr: Any, wanted: list[bool]) -> list[bool]:
+    """Which arguments of a jaxpr the wanted results depend on."""
+    read = {v for v, w in zip(jaxpr.outvars, wanted, strict=True) if w and not _literal(v)}
+    for equation in reversed(jaxpr.eqns):
+        results = [v in read for v in equation.outvars]
+        if any(results):
+            arguments = zip(equation.invars, _read_by(equation, results), strict=True)
+            read.update(v for v, needed in arguments if needed and not _literal(v))
+    return [v in read for v in jaxpr.invars]
+
+
+def _read_by(equation: Any, wanted: list[bool]) -> list[bool]:
+    """Which arguments of an operation its wanted results depend on."""
+    name, params = equation.primitive.name, equation.params
+    if name == "scan":
+        (body,) = _nested(params)
+        n_consts, n_carry = params["num_consts"], params["num_carry"]
+        while True:
+            read = _read(body, wanted)
+            # What one turn reads the turn before it has to produce.
+            before = read[n_consts : n_consts + n_carry]
+            more = [a or b for a, b in zip(wanted, before, strict=False)] + wanted[n_carry:]
+            if more == wanted or params["length"] == 1:
+                return read
+            wanted = more
+    if name in _CALLS:
+        return _read(_nested(params)[0], wanted)
+    return [True] * len(equation.invars)
+
+
+def _literal(v: Any) -> bool:
+    return hasattr(v, "val")
 
 
 def _nested(params: dict[str, Any]) -> list[Any]:

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from . import native
 from .adjoint import Adjoint, Direct
@@ -59,18 +60,20 @@ def simulate(
     method = by_name(method) if isinstance(method, str) else method
     q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
     steps, save_every = _count("steps", steps), _count("save_every", save_every)
-    if not isinstance(dt, jax.core.Tracer) and not 0 < float(dt) < np.inf:
+    if not isinstance(dt, Tracer) and not 0 < float(dt) < np.inf:
         raise ValueError(f"simulate: dt is {dt}; it must be positive and finite (s)")
     n_bodies = len(system.body_names)
     control = _input(system, "control", control, (system.nv,), steps)
     wrench = _input(system, "wrench", wrench, (n_bodies, 6), steps)
     dt = jnp.asarray(dt, system.dtype)
-    return _simulate(system, q0, v0, dt, control, wrench, method, adjoint, steps, save_every)
+    state = linkage(system), q0, v0, dt
+    return _simulate(system, state, control, wrench, method, adjoint, steps, save_every)
 
 
 @eqx.filter_jit
-def _simulate(system, q0, v0, dt, control, wrench, method, adjoint, steps, save_every):
+def _simulate(system, state, control, wrench, method, adjoint, steps, save_every):
     """Compiled once for each topology, method, number of steps, and function among the inputs."""
+    link, q0, v0, dt = state
     saved = steps // save_every
     inputs = tuple(_samples(u, steps, saved, save_every) for u in (control, wrench))
     functions = tuple(u if callable(u) else None for u in (control, wrench))
@@ -88,7 +91,7 @@ def _simulate(system, q0, v0, dt, control, wrench, method, adjoint, steps, save_
         (_, _, watch), states = jax.lax.scan(save, start, inputs, length=saved)
         return watch, states
 
-    watch, (q, v) = native.mark(run)(arrays, system, linkage(system), q0, v0, dt, inputs)
+    watch, (q, v) = native.mark(run)(arrays, system, link, q0, v0, dt, inputs)
     return Trajectory(
         t=jnp.arange(saved + 1, dtype=dt.dtype) * save_every * dt,
         q=jnp.concatenate((q0[None], q)),
@@ -104,9 +107,7 @@ def _stepper(system: System, link: Linkage, method: Method, functions: tuple, dt
     def one_step(state, rows):
         step, (q, v), watch = state
         t = step.astype(dt.dtype) * dt
-        control, wrench = (
-            _at(f, row, t, dt) for f, row in zip(functions, rows, strict=True)
-        )
+        control, wrench = (_at(f, row, t, dt) for f, row in zip(functions, rows, strict=True))
 
         def field(t, y):
             q, v = y

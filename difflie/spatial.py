@@ -12,7 +12,6 @@ The formulas are those of Park and Chung 2005 and Reuss 2002 with the angular pa
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import Any
 
 import jax

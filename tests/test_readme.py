@@ -18,7 +18,11 @@ def test_the_readme_has_code():
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_code_runs_as_printed(number):
     done = subprocess.run(
-        [sys.executable, "-c", BLOCKS[number]], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", BLOCKS[number]],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout

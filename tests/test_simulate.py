@@ -103,10 +103,11 @@ def test_wrench_acts_in_the_body_frame():
     body = dl.Body(name="body", joint=dl.Free(), mass=2.0, inertia=np.diag([1.0, 2.0, 3.0]))
     system = dl.chain([body], gravity=(0.0, 0.0, 0.0))
     wrench = jnp.asarray([[0.0, 0.0, 0.0, 4.0, 0.0, 0.0]])
-    run = dl.simulate(system, system.neutral(), jnp.zeros(6), dt=1e-2, steps=50, wrench=lambda *_: wrench)
+    start = system.neutral(), jnp.zeros(6)
+    run = dl.simulate(system, *start, dt=1e-2, steps=50, wrench=lambda *_: wrench)
     np.testing.assert_allclose(run.q[:, 4], run.t**2, atol=1e-13)
     held = jnp.broadcast_to(wrench, (50, 1, 6))
-    again = dl.simulate(system, system.neutral(), jnp.zeros(6), dt=1e-2, steps=50, wrench=held)
+    again = dl.simulate(system, *start, dt=1e-2, steps=50, wrench=held)
     np.testing.assert_allclose(again.q, run.q, atol=1e-15)
 
 
@@ -115,13 +116,20 @@ def test_result_reports_limits_and_failure():
     assert bool(quiet.result.ok)
     assert bool(quiet.result.within_limits)
     assert str(quiet.result) == "completed: 10 steps, 0.1 s"
-    far = dl.simulate(PENDULUM, [1.9], [2.0], dt=1e-2, steps=50, control=lambda t, q, v: 6.0 + 0 * q)
+    far = dl.simulate(
+        PENDULUM, [1.9], [2.0], dt=1e-2, steps=50, control=lambda t, q, v: 6.0 + 0 * q
+    )
     assert bool(far.result.ok)
     assert not bool(far.result.within_limits)
     assert "joint 'bob' left its position limit first at t = 0.0" in str(far.result)
     assert "joint 'bob' left its effort limit first at t = 0 s" in str(far.result)
     lost = dl.simulate(
-        PENDULUM, [0.1], [0.0], dt=1e-2, steps=50, control=lambda t, q, v: jnp.sqrt(0.255 - t) + 0 * q
+        PENDULUM,
+        [0.1],
+        [0.0],
+        dt=1e-2,
+        steps=50,
+        control=lambda t, q, v: jnp.sqrt(0.255 - t) + 0 * q,
     )
     assert not bool(lost.result.ok)
     assert "not finite at t = 0.26 s (step 26 of 50)" in str(lost.result)
@@ -219,9 +227,8 @@ def test_every_derivative_against_central_differences(case):
             continue
         direction = rng.normal(size=leaf.shape)
         scale = float(np.max(np.abs(leaf))) or 1.0
-        step = 3e-5 * scale / float(np.max(np.abs(direction)))
-        if np.ndim(leaf) == 0:
-            step *= 0.3
+        # the inertias of one machine differ by orders of magnitude
+        step = (3e-6 if np.ndim(leaf) == 3 else 3e-5) * scale / float(np.max(np.abs(direction)))
 
         def at(h, i=i, direction=direction):
             moved = [x + h * direction if j == i else x for j, x in enumerate(leaves)]

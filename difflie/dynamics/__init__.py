@@ -34,7 +34,7 @@ def forward_dynamics(system: System, q: Any, v: Any, tau: Any, wrench: Any = Non
     Raises ValueError and TypeError as `checked` does.
     """
     q, v, tau = _state(system, q=q, v=v, tau=tau)
-    return _forward_dynamics(system, q, v, tau, _wrench(system, wrench))
+    return _forward_dynamics(linkage(system), q, v, tau, _wrench(system, wrench))
 
 
 def inverse_dynamics(system: System, q: Any, v: Any, a: Any, wrench: Any = None) -> jax.Array:
@@ -43,31 +43,31 @@ def inverse_dynamics(system: System, q: Any, v: Any, a: Any, wrench: Any = None)
     Shapes and wrench as in `forward_dynamics`, whose inverse this is. Recursive Newton-Euler, O(n).
     """
     q, v, a = _state(system, q=q, v=v, a=a)
-    return _inverse_dynamics(system, q, v, a, _wrench(system, wrench))
+    return _inverse_dynamics(linkage(system), q, v, a, _wrench(system, wrench))
 
 
 def bias_force(system: System, q: Any, v: Any) -> jax.Array:
     """The generalised force (nv,) of Coriolis, centrifugal and gravity terms: tau at a = 0."""
     q, v = _state(system, q=q, v=v)
-    return _inverse_dynamics(system, q, v, jax.numpy.zeros_like(v), None)
+    return _inverse_dynamics(linkage(system), q, v, jax.numpy.zeros_like(v), None)
 
 
 def mass_matrix(system: System, q: Any) -> jax.Array:
     """The mass matrix M(q) (nv, nv), armature included; kinetic energy is v . M v / 2."""
     (q,) = _state(system, q=q)
-    return _mass_matrix(system, q)
+    return _mass_matrix(linkage(system), q)
 
 
 def body_poses(system: System, q: Any) -> jax.Array:
     """The poses (nb, 4, 4) of all bodies, body to world coordinates, as in `body_names`."""
     (q,) = _state(system, q=q)
-    return _body_poses(system, q)
+    return _body_poses(linkage(system), q)
 
 
 def body_twists(system: System, q: Any, v: Any) -> jax.Array:
     """The body-fixed twists (nb, 6) of all bodies, angular part first (rad/s, m/s)."""
     q, v = _state(system, q=q, v=v)
-    return _body_twists(system, q, v)
+    return _body_twists(linkage(system), q, v)
 
 
 def body_jacobian(system: System, q: Any, body: str | int) -> jax.Array:
@@ -78,7 +78,7 @@ def body_jacobian(system: System, q: Any, body: str | int) -> jax.Array:
         if body not in names:
             raise ValueError(f"{system.name}: no body is named {body!r}{nearest(body, names)}")
         body = names.index(body)
-    return _body_jacobian(system, q, body)
+    return _body_jacobian(linkage(system), q, body)
 
 
 def energy(system: System, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
@@ -87,13 +87,13 @@ def energy(system: System, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
     Bodies fixed to the world count in neither.
     """
     q, v = _state(system, q=q, v=v)
-    return _energy(system, q, v)
+    return _energy(linkage(system), q, v)
 
 
 def momentum(system: System, q: Any, v: Any) -> jax.Array:
     """The momentum (6,) in world coordinates: angular about the world origin, then linear."""
     q, v = _state(system, q=q, v=v)
-    return _momentum(system, q, v)
+    return _momentum(linkage(system), q, v)
 
 
 def integrate(system: System, q: Any, dv: Any) -> jax.Array:
@@ -121,41 +121,40 @@ def _wrench(system: System, wrench: Any) -> jax.Array | None:
 
 
 @jax.jit
-def _forward_dynamics(system, q, v, tau, wrench):
-    return _acceleration(linkage(system), q, v, tau, wrench)
+def _forward_dynamics(link, q, v, tau, wrench):
+    return _acceleration(link, q, v, tau, wrench)
 
 
 @jax.jit
-def _inverse_dynamics(system, q, v, a, wrench):
-    return _rnea(linkage(system), q, v, a, wrench)
+def _inverse_dynamics(link, q, v, a, wrench):
+    return _rnea(link, q, v, a, wrench)
 
 
 @jax.jit
-def _mass_matrix(system, q):
-    return dense_mass_matrix(linkage(system), q)
+def _mass_matrix(link, q):
+    return dense_mass_matrix(link, q)
 
 
 @jax.jit
-def _body_poses(system, q):
-    return body_world_poses(linkage(system), q).to_array()
+def _body_poses(link, q):
+    return body_world_poses(link, q).to_array()
 
 
 @jax.jit
-def _body_twists(system, q, v):
-    return body_twist_components(linkage(system), q, v).to_array()
+def _body_twists(link, q, v):
+    return body_twist_components(link, q, v).to_array()
 
 
 @partial(jax.jit, static_argnames="body")
-def _body_jacobian(system, q, body):
-    return body_jacobian_components(linkage(system), q, body)
+def _body_jacobian(link, q, body):
+    return body_jacobian_components(link, q, body)
 
 
 @jax.jit
-def _energy(system, q, v):
-    link = linkage(system)
+def _energy(link, q, v):
     return kinetic_energy(link, q, v), potential_energy(link, q)
 
 
 @jax.jit
-def _momentum(system, q, v):
-    return total_momentum(linkage(system), q, v)
+def _momentum(link, q, v):
+    return total_momentum(link, q, v)

@@ -1,11 +1,11 @@
 """Articulated-body algorithm: forward dynamics in O(n) (Featherstone 1983; Reuss 2002 (38)-(43)).
 
-    outward   V_i = Ad_{X_i}^-1 V_p + S_i v_i,      c_i = ad(V_i) S_i v_i
-              p_i = -ad(V_i)^T I_i V_i - F_ext
-    inward    U_i = IA_i S_i,  D_i = S_i . U_i + armature_i,  u_i = tau_i - S_i . pA_i
-              IA_p += Ad_{X_i}^-T (IA_i - U_i U_i^T / D_i) Ad_{X_i}^-1
-              pA_p += Ad_{X_i}^-T (pA_i + Ia_i c_i + U_i u_i / D_i)
-    outward   a_i = (u_i - U_i . A'_i) / D_i,  A'_i = Ad_{X_i}^-1 A_p + c_i,  A_i = A'_i + S_i a_i
+outward   V_i = Ad_{X_i}^-1 V_p + S_i v_i,      c_i = ad(V_i) S_i v_i
+          p_i = -ad(V_i)^T I_i V_i - F_ext
+inward    U_i = IA_i S_i,  D_i = S_i . U_i + armature_i,  u_i = tau_i - S_i . pA_i
+          IA_p += Ad_{X_i}^-T (IA_i - U_i U_i^T / D_i) Ad_{X_i}^-1
+          pA_p += Ad_{X_i}^-T (pA_i + Ia_i c_i + U_i u_i / D_i)
+outward   a_i = (u_i - U_i . A'_i) / D_i,  A'_i = Ad_{X_i}^-1 A_p + c_i,  A_i = A'_i + S_i a_i
 """
 
 from __future__ import annotations

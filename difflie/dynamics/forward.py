@@ -63,7 +63,7 @@ def _acceleration(linkage, q, v, tau, wrench):
 
 
 def _acceleration_jvp(primals, tangents):
-    linkage, q, v, tau, wrench = primals
+    linkage, q, v, _, wrench = primals
     a = _acceleration(*primals)
     given, structure = jax.tree.flatten((linkage, q, v, wrench))
     changes = jax.tree.leaves((tangents[0], tangents[1], tangents[2], tangents[4]), is_leaf=_zero)

@@ -1,9 +1,9 @@
 """Recursive Newton-Euler: inverse dynamics in O(n) (Luh, Walker, Paul 1980; Reuss 2002 (33)-(37)).
 
-    V_i = Ad_{X_i}^-1 V_p + S_i v_i
-    A_i = Ad_{X_i}^-1 A_p + S_i a_i + ad(V_i) S_i v_i,      A_world = (0, -g)
-    F_i = I_i A_i - ad(V_i)^T I_i V_i - F_ext + sum over children of Ad_{X_c}^-T F_c
-    tau_i = S_i . F_i + armature_i a_i
+V_i = Ad_{X_i}^-1 V_p + S_i v_i
+A_i = Ad_{X_i}^-1 A_p + S_i a_i + ad(V_i) S_i v_i,      A_world = (0, -g)
+F_i = I_i A_i - ad(V_i)^T I_i V_i - F_ext + sum over children of Ad_{X_c}^-T F_c
+tau_i = S_i . F_i + armature_i a_i
 """
 
 from __future__ import annotations

@@ -34,9 +34,17 @@ def exp_components(w: Vector) -> Matrix:
     return quadratic(jnp.ones_like(x), co.alpha(x), co.half_beta(x), w)
 
 
+@jax.custom_jvp
 def log_components(r: Matrix) -> Vector:
-    """Component form of `log`."""
+    """Component form of `log`; the derivative is as in `quaternion.log_components`."""
     return quaternion.log_components(*quaternion.from_matrix_components(r))
+
+
+@log_components.defjvp
+def _(primals: tuple[Matrix], tangents: tuple[Matrix]) -> tuple[Vector, Vector]:
+    (r,), (dr,) = primals, tangents
+    w = log_components(r)
+    return w, quaternion.rotation_vector_rate(w, (r.transpose() @ dr).axial() * 0.5)
 
 
 def dexp_components(w: Vector) -> Matrix:

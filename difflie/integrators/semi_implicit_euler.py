@@ -57,8 +57,8 @@ def _check_alike(rate: Any, v: Any) -> None:
     wanted, given = _shapes(rate), _shapes(v)
     if wanted != given:
         raise TypeError(
-            "SemiImplicitEuler moves q with the rate v, so the two must look alike: the field gives "
-            f"rates of q of the shapes {wanted}, and v has {given}"
+            "SemiImplicitEuler moves q with the rate v, so the two must look alike: the field "
+            f"gives rates of q of the shapes {wanted}, and v has {given}"
         )
 
 

@@ -38,7 +38,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class SystemTable:
-    """[system]: a robot file, relative to the configuration, or "package:NAME" for a shipped one."""
+    """[system]: a robot file, relative to the configuration; "package:NAME" is a shipped one."""
 
     file: str
     base: str = "fixed"

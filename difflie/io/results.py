@@ -18,7 +18,7 @@ def save_arrays(path: str | os.PathLike[str], **arrays: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".part")
     with temporary.open("wb") as file:
-        np.savez(file, **{name: np.asarray(a) for name, a in arrays.items()})
+        np.savez(file, allow_pickle=False, **{k: np.asarray(a) for k, a in arrays.items()})
     temporary.replace(path)
 
 

@@ -2,7 +2,7 @@
 
 Every element and attribute of a file is either used or named in a warning. Beyond the
 specification a joint may be of the type "spherical" (also "ball"), "universal" (a second axis in
-<axis2 xyz="..."/>, default 0 1 0) or "helical" (its pitch in m/rad in <axis xyz="..." pitch="..."/>).
+<axis2 xyz="..."/>, default 0 1 0) or "helical" (its pitch in m/rad in the axis, pitch="...").
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Element:
         """The numbers in an attribute; it must be there if there is no default."""
         text = self.get(name) if default is not None else self.needed(name)
         if text is None:
-            return default
+            return list(default or ())
         try:
             values = [_number(word) for word in text.split()]
         except ValueError:
@@ -262,8 +262,8 @@ def _bodies(robot: Element, base: str, notes: Notes) -> list[Body]:
         parent, child = (_end(joint, role, links) for role in ("parent", "child"))
         if child in carrier:
             raise ModelError(
-                f"{joint.source}: the link {child!r} is the child of {carrier[child].label} in line "
-                f"{carrier[child].line} too; a link has one parent: remove one of the joints"
+                f"{joint.source}: the link {child!r} is the child of {carrier[child].label} in "
+                f"line {carrier[child].line} too; a link has one parent: remove one of the joints"
             )
         carrier[child], parents[child] = joint, parent
     roots = [name for name in links if name not in carrier]

@@ -149,7 +149,9 @@ def _sorted(bodies: list[Body], system: str) -> list[Body]:
     names = [b.name for b in bodies]
     for b in bodies:
         if names.count(b.name) > 1:
-            raise ModelError(f"{b.source or system}: there are two bodies named {b.name!r}; rename one")
+            raise ModelError(
+                f"{b.source or system}: there are two bodies named {b.name!r}; rename one"
+            )
         if b.parent is not None and b.parent not in names:
             raise ModelError(
                 f"{b.source or system}: the parent {b.parent!r} of body {b.name!r} does not exist"
@@ -161,8 +163,8 @@ def _sorted(bodies: list[Body], system: str) -> list[Body]:
     while waiting:
         ready = next((b for b in waiting if b.parent in placed), None)
         if ready is None:
+            parents = {b.name: str(b.parent) for b in waiting}
             loop = [waiting[0].name]
-            parents = {b.name: b.parent for b in waiting}
             while (above := parents[loop[-1]]) not in loop:
                 loop.append(above)
             loop = loop[loop.index(above) :]

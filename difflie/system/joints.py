@@ -174,11 +174,14 @@ TYPES: dict[str, type[Joint]] = {
 
 
 def plane(normal: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The images of x and y under the least rotation that takes z to the normal (3,)."""
+    """The images of x and y under the least rotation that takes z to the normal (3,).
+
+    For the normal -z, which many least rotations reach, the one about x.
+    """
     length = np.linalg.norm(normal)
-    x, y, z = normal / (length if length > 0 else 1.0)
-    sign = -1.0 if z < 0 else 1.0
-    a = 1.0 / (1.0 + abs(z))
-    first = (1.0 - x * x * a, -x * y * a, -x * sign)
-    second = (-x * y * a * sign, sign - y * y * a * sign, -y)
-    return tuple(map(float, first)), tuple(map(float, second))
+    x, y, z = (float(c) for c in normal / (length if length > 0 else 1.0))
+    across = x * x + y * y
+    if z < 0 and across == 0:
+        return (1.0, 0.0, 0.0), (0.0, -1.0, 0.0)
+    a = 1 / (1 + z) if z >= 0 else (1 - z) / across
+    return (1 - x * x * a, -x * y * a, -x), (-x * y * a, 1 - y * y * a, -y)

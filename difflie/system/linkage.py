@@ -86,7 +86,7 @@ class Linkage(eqx.Module):
         screw, entry = self.screw, t.row_coordinate[t.order]
         x = _take(q, np.maximum(entry, 0))
         if self.multiplier is not None:
-            x = x * self.multiplier + self.shift
+            x = x * self.multiplier + jnp.asarray(self.shift)
         x = jnp.where(entry >= 0, x, jnp.zeros_like(x)) if np.any(entry < 0) else x
         turning = screw.angular == 1
         cos, sin = jnp.cos(x), jnp.sin(x)
@@ -109,7 +109,9 @@ class Linkage(eqx.Module):
                 first = int(t.place[t.row_start[b]])
                 start = int(t.coordinate_start[b])
                 motion = _group_motion(q[start : start + group.point_size])
-                turned = Transform(_constant(_CIRCLE[0], q.dtype), Vector(*[jnp.zeros((), q.dtype)] * 3))
+                turned = Transform(
+                    _constant(_CIRCLE[0], q.dtype), Vector(*[jnp.zeros((), q.dtype)] * 3)
+                )
                 pose = jax.tree.map(lambda a, i=first: a[i], self.placement) @ motion @ turned
                 poses = jax.tree.map(lambda a, new, i=first: _put(a, i, new), poses, pose)
         return poses
@@ -158,8 +160,12 @@ def carriers(t: Topology) -> np.ndarray:
     return np.array([t.n_rows if r < 0 else t.place[r] for r in t.last_row], dtype=int)
 
 
+@jax.jit
 def linkage(system: System) -> Linkage:
-    """Brings a system into the form the recursive algorithms run on."""
+    """Brings a system into the form the recursive algorithms run on.
+
+    Compiled by itself, and so only once for all of them.
+    """
     t, bodies, joints = system.topology, system.bodies, system.joints
     dtype = joints.position.dtype
     moving = np.array([bool(kinds) for kinds in t.kinds])
@@ -268,9 +274,7 @@ def _put(a: jax.Array, index: int, value: jax.Array) -> jax.Array:
 def _lump(values, t: Topology):
     """The sums over the bodies that each row carries; bodies fixed to the world are left out."""
     carrier = carriers(t)
-    return jax.tree.map(
-        lambda a: jnp.zeros(t.n_rows + 1, a.dtype).at[carrier].add(a)[:-1], values
-    )
+    return jax.tree.map(lambda a: jnp.zeros(t.n_rows + 1, a.dtype).at[carrier].add(a)[:-1], values)
 
 
 def _fixed_levels(t: Topology) -> list[np.ndarray]:

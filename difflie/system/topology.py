@@ -57,7 +57,9 @@ class Topology:
     @cached_property
     def velocity_start(self) -> np.ndarray:
         """(nb + 1,) where each joint's velocities begin in v."""
-        sizes = [0 if m is not None else len(k) for m, k in zip(self.mimics, self.kinds, strict=True)]
+        sizes = [
+            0 if m is not None else len(k) for m, k in zip(self.mimics, self.kinds, strict=True)
+        ]
         return np.cumsum([0, *sizes])
 
     @property
@@ -116,9 +118,7 @@ class Topology:
     @cached_property
     def coordinate_joints(self) -> tuple[int, ...]:
         """The bodies whose joints have entries in q, in their order."""
-        return tuple(
-            b for b, k in enumerate(self.kinds) if k and self.mimics[b] is None
-        )
+        return tuple(b for b, k in enumerate(self.kinds) if k and self.mimics[b] is None)
 
     # How the tree is walked: rows are visited in depth-first order, in which every unbranched
     # stretch is contiguous.
@@ -163,6 +163,12 @@ class Topology:
         place[self.order] = np.arange(self.n_rows)
         return place
 
+    @cached_property
+    def parent_place(self) -> np.ndarray:
+        """(n_rows,) in depth-first order: the place of the row before each; -1 the world."""
+        above = self._row_parent[self.order]
+        return np.where(above == WORLD, WORLD, self.place[above])
+
     def supports(self, body: int) -> np.ndarray:
         """(n_rows,) in depth-first order: whether each row moves the body."""
         moving = np.zeros(self.n_rows, dtype=bool)
@@ -175,10 +181,7 @@ class Topology:
     @cached_property
     def segments(self) -> tuple[tuple[int, int, int], ...]:
         """Unbranched stretches (start, stop, parent segment or -1) in depth-first order."""
-        parent = np.array(
-            [WORLD if self._row_parent[r] == WORLD else self.place[self._row_parent[r]] for r in self.order],
-            dtype=int,
-        )
+        parent = self.parent_place
         n_children = np.bincount(parent[parent >= 0], minlength=self.n_rows)
         segments: list[tuple[int, int, int]] = []
         owner = np.empty(self.n_rows, dtype=int)

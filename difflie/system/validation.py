@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 if TYPE_CHECKING:
     from .builders import Body
@@ -160,7 +161,7 @@ def _checked(system: System, name: str, value: Any, shape: tuple[int, ...]) -> j
         if array.ndim == len(shape) + 1 and array.shape[1:] == shape:
             hint = "; for a batch use jax.vmap"
         raise ValueError(f"{system.name}: {name} has shape {array.shape}, needed is {shape}{hint}")
-    if isinstance(array, jax.core.Tracer):
+    if isinstance(array, Tracer):
         return array
     numbers = np.asarray(array)
     if not np.all(np.isfinite(numbers)):

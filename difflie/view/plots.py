@@ -61,7 +61,9 @@ def motion_figure(
     canvas, axes = figure(3, 1, (8.0, 8.5))
     top, middle, bottom = axes[:, 0]
     few = len(names) <= 10
-    draw_lines(top, t, q, names if q.shape[1] == len(names) else [f"q{i}" for i in range(q.shape[1])])
+    draw_lines(
+        top, t, q, names if q.shape[1] == len(names) else [f"q{i}" for i in range(q.shape[1])]
+    )
     label(top, "t [s]", "q [rad or m]", "Coordinates", legend=few)
     draw_lines(middle, t, v, [f"v{i}" for i in range(v.shape[1])])
     label(middle, "t [s]", "v [rad/s or m/s]", "Velocities", legend=False)

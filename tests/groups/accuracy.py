@@ -19,6 +19,11 @@ TOLERANCE = {
 }
 PRECISIONS = tuple(TOLERANCE)
 
+# The emitters of fused loops compile slowly, and recompute long chains of scalars so often that a
+# second derivative of a logarithm takes minutes. What runs only once needs no optimisation either.
+PLAIN_LOOPS = {"xla_cpu_use_fusion_emitters": False}
+UNOPTIMISED = {"xla_backend_optimization_level": 0, **PLAIN_LOOPS}
+
 
 def samples(lengths: Iterable[float], size: int, axes: int, dtype: type = np.float64) -> np.ndarray:
     """Coordinates (count, size) with angular parts of the given lengths, `axes` for each.
@@ -35,6 +40,15 @@ def samples(lengths: Iterable[float], size: int, axes: int, dtype: type = np.flo
                 axis = np.roll([(-1.0) ** (i + j // 2), 0.0, 0.0], i + j // 2)
             rows.append(np.concatenate((length * axis, shift))[:size])
     return np.array(rows, dtype=dtype)
+
+
+def half_turns(size: int, dtype: type) -> np.ndarray:
+    """Matrices of rotations by exactly pi, or poses with them, that are symmetric when rounded."""
+    axes = [*np.eye(3), *-np.eye(3), [0.6, 0.8, 0], [0, -0.8, 0.6], [-0.48, 0.6, 0.64]]
+    g = np.tile(np.eye(4), (len(axes), 1, 1))
+    g[:, :3, :3] = [2 * np.outer(a, a) - np.eye(3) for a in axes]
+    g[:, :3, 3] = axes[::-1]
+    return (g if size == 6 else g[:, :3, :3]).astype(dtype)
 
 
 def largest(a: np.ndarray) -> np.ndarray:
@@ -54,7 +68,7 @@ def scaled_error(measured: np.ndarray, reference: np.ndarray, scale: np.ndarray 
 
 @cache
 def compiled(f: Callable) -> Callable:
-    return jax.jit(jax.vmap(f))
+    return jax.jit(jax.vmap(f), compiler_options=PLAIN_LOOPS)
 
 
 @cache
@@ -62,12 +76,11 @@ def derivatives(f: Callable) -> Callable:
     """(x, ...) -> first derivatives [n, ..., i] by forward and by reverse mode, and second ones
     [n, ..., i, j] by both, of f with respect to its first argument x (n, k).
 
-    Every pair of an entry of the result and a direction is one row of a large batch: this compiles
-    several times faster than nested Jacobians, and optimising such code would cost more than it
-    saves.
+    Every pair of an entry of the result and a direction is one row of a large batch, which compiles
+    faster than nested Jacobians.
     """
 
-    @partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+    @partial(jax.jit, compiler_options=UNOPTIMISED)
     @jax.vmap
     def row(x, entry, direction, *others):
         def value_and_gradient(x):
@@ -99,8 +112,7 @@ def derivative_errors(
     f: Callable, jets: list[exact.Jet], scale: np.ndarray | float, *arguments: np.ndarray
 ) -> dict[str, float]:
     """The scaled errors of the derivatives of f at the arguments against the jets."""
-    first = np.moveaxis(np.array([j.first for j in jets]), 1, -1)
-    second = np.moveaxis(np.array([j.second for j in jets]), (1, 2), (-2, -1))
+    first, second = (np.array(a) for a in zip(*(j.derivatives() for j in jets), strict=True))
     forward, reverse, mixed = derivatives(f)(*arguments)
     return {
         "forward": scaled_error(forward, first, scale),

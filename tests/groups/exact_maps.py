@@ -18,7 +18,7 @@ import numpy as np
 
 BITS = 240
 ONE = 1 << BITS
-mp.mp.dps = 80
+DIGITS = 80
 
 Array = np.ndarray
 
@@ -34,20 +34,19 @@ def to_float(a: Array) -> Array:
     return np.array([v / ONE for v in a.ravel()], dtype=float).reshape(a.shape)
 
 
-def error(measured: Array, exact: Array) -> Array:
-    """measured - exact, formed before rounding, so that it is right to many digits."""
-    return to_float(fixed(measured) - exact)
-
-
 def product(a: Array, b: Array) -> Array:
     return (a @ b) >> BITS
 
 
+pairs = cache(np.triu_indices)
+
+
 @dataclass
 class Jet:
-    """A matrix (n, m), its derivatives (k, n, m) and second derivatives (k, k, n, m).
+    """A matrix (n, m), its derivatives (k, n, m) and second derivatives (k (k + 1) / 2, n, m).
 
-    k is the number of variables; with k = 0 only the value is computed.
+    k is the number of variables; with k = 0 only the value is computed. Second derivatives are
+    stored for the pairs i <= j.
     """
 
     value: Array
@@ -61,37 +60,44 @@ class Jet:
         return Jet(self.value - o.value, self.first - o.first, self.second - o.second)
 
     def __matmul__(self, o: Jet) -> Jet:
+        value = product(self.value, o.value)
+        if not len(self.first):
+            return Jet(value, self.first, self.second)
         first = product(self.first, o.value) + product(self.value, o.first)
+        i, j = pairs(len(first))
         second = product(self.second, o.value)
-        second = second + symmetrised(product(self.first[:, None], o.first[None]))
+        second = second + product(self.first[i], o.first[j]) + product(self.first[j], o.first[i])
         if o.second.any():  # a linear factor has none, and this is the dearest term
             second = second + product(self.value, o.second)
-        return Jet(product(self.value, o.value), first, second)
+        return Jet(value, first, second)
 
     def map(self, f: Callable[[Array], Array]) -> Jet:
         """A linear function of the matrix, given on arrays (..., n, m)."""
         return Jet(f(self.value), f(self.first), f(self.second))
 
-
-def symmetrised(a: Array) -> Array:
-    return a + a.swapaxes(0, 1)
+    def derivatives(self) -> tuple[Array, Array]:
+        """The first and second derivatives as (n, m, k) and (n, m, k, k)."""
+        k = len(self.first)
+        i, j = pairs(k)
+        pair = np.zeros((k, k), dtype=int)
+        pair[i, j] = pair[j, i] = np.arange(len(i))
+        return np.moveaxis(self.first, 0, -1), np.moveaxis(self.second[pair], (0, 1), (-2, -1))
 
 
 def linear(basis: Array, x: Array, derivatives: bool = True) -> Jet:
     """sum_i x_i basis_i as a jet in x; `basis` (k, n, n) holds small integers."""
-    k, shape = len(x) if derivatives else 0, basis.shape[1:]
-    return Jet(
-        np.tensordot(x, basis, axes=1), basis[:k] * ONE, np.zeros((k, k, *shape), dtype=object)
-    )
+    k = len(x) if derivatives else 0
+    value = constant(np.tensordot(x, basis, axes=1), k)
+    return Jet(value.value, basis[:k] * ONE, value.second)
 
 
-def constant(a: Array, like: Jet) -> Jet:
-    k = len(like.first)
-    return Jet(a, np.zeros((k, *a.shape), dtype=object), np.zeros((k, k, *a.shape), dtype=object))
+def constant(a: Array, k: int) -> Jet:
+    zeros = [np.zeros((count, *a.shape), dtype=object) for count in (k, k * (k + 1) // 2)]
+    return Jet(a, *zeros)
 
 
 def identity(like: Jet) -> Jet:
-    return constant(unit(like.value.shape[0]), like)
+    return constant(unit(like.value.shape[0]), len(like.first))
 
 
 def unit(n: int) -> Array:
@@ -125,9 +131,11 @@ def inverse(a: Jet) -> Jet:
     y = fixed(np.linalg.inv(to_float(a.value)))
     for _ in range(6):
         y = product(y, 2 * unit(len(y)) - product(a.value, y))
-    first = -product(product(y, a.first), y)
-    mixed = symmetrised(product(product(y, a.first)[:, None], -first[None]))
-    return Jet(y, first, mixed - product(product(y, a.second), y))
+    left = product(y, a.first)
+    first = -product(left, y)
+    i, j = pairs(len(first))
+    mixed = product(left[i], first[j]) + product(left[j], first[i])
+    return Jet(y, first, -(mixed + product(product(y, a.second), y)))
 
 
 _UNIT = np.eye(3, dtype=int)
@@ -203,7 +211,7 @@ def dcay(x: Array, derivatives: bool = True) -> Jet:
     x_hat = hat(x, derivatives)
     left, right = inverse(identity(x_hat) - x_hat), inverse(identity(x_hat) + x_hat)
     basis = hat(x).first
-    return columns([(left @ constant(2 * e, x_hat) @ right).map(vee) for e in basis])
+    return columns([(left @ constant(2 * e, len(x_hat.first)) @ right).map(vee) for e in basis])
 
 
 def dcay_inv(x: Array, derivatives: bool = True) -> Jet:
@@ -217,9 +225,10 @@ def along_group(x: Array, rate: Callable[[Array], Jet]) -> Jet:
     ones follow since they are symmetric.
     """
     jet = rate(-x)
-    second = -(np.moveaxis(jet.first, 0, -1) @ jet.value >> BITS)  # [row, column i, direction j]
-    second = np.moveaxis(second, 0, -1)
-    return Jet(x, jet.value.T, symmetrised(second) // 2)
+    first, _ = jet.derivatives()
+    second = np.moveaxis(-product(first, jet.value), 0, -1)  # [column i, direction j, row]
+    i, j = pairs(len(x))
+    return Jet(x, jet.value.T, (second[i, j] + second[j, i]) // 2)
 
 
 def rotation_nearest(r: Array) -> Array:
@@ -229,6 +238,7 @@ def rotation_nearest(r: Array) -> Array:
     return r
 
 
+@mp.workdps(DIGITS)
 def log(g: Array) -> Array:
     """The rotation vector or the screw of a rounded rotation or pose, by the angle's definition."""
     r = rotation_nearest(g[:3, :3])
@@ -251,6 +261,7 @@ def cay_inv(g: Array) -> Array:
     return np.concatenate((c, (p - product(hat(c, False).value, p)) // 2))
 
 
+@mp.workdps(DIGITS)
 def quaternion_log(q: Array) -> Array:
     """The rotation vector of least length of a quaternion of any length."""
     q = q if q[0] >= 0 else -q
