@@ -27,7 +27,7 @@ def acceleration(
 ) -> jax.Array:
     """The acceleration (nv,) under the generalised force tau (nv,) and body wrenches (nb, 6)."""
     if wrench is None:
-        # A native call must read all its inputs, and the bodies' own frames matter to wrenches only.
+        # A native call must read all its inputs; the bodies' own frames matter to wrenches only.
         linkage = replace(linkage, offset=None)
     return _acceleration(linkage, q, v, tau, wrench)
 

@@ -157,3 +157,17 @@ class Matrix:
             self.xy * v.x + self.yy * v.y + self.zy * v.z,
             self.xz * v.x + self.yz * v.y + self.zz * v.z,
         )
+
+
+def checked(a: jax.Array, shape: tuple[int, ...], where: str) -> jax.Array:
+    """`a` as a floating array of the given shape.
+
+    Raises ValueError for another shape, naming the module and what to do.
+    """
+    a = jnp.asarray(a)
+    if a.shape != shape:
+        raise ValueError(
+            f"difflie.{where}: expected an array of shape {shape}, got {a.shape}; "
+            "for a batch use jax.vmap"
+        )
+    return a if jnp.issubdtype(a.dtype, jnp.floating) else a.astype(float)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from . import quaternion, se3, so3
-from .components import Matrix, Scalar, Vector
+from .components import Matrix, Scalar, Vector, checked
 
 
 class Manifold(eqx.Module):
@@ -185,7 +185,7 @@ class FlatProduct(Manifold):
 
 
 def _split(a: jax.Array, sizes: list[int]) -> list[jax.Array]:
-    a = _checked(a, (sum(sizes),))
+    a = checked(a, (sum(sizes),), "manifold")
     parts, start = [], 0
     for size in sizes:
         parts.append(a[start : start + size])
@@ -211,21 +211,17 @@ def _dexp_inv_twist(theta: jax.Array, xi: jax.Array) -> jax.Array:
 
 
 def _vector(a: jax.Array) -> Vector:
-    return Vector.from_array(_checked(a, (3,)))
+    return Vector.from_array(checked(a, (3,), "manifold"))
 
 
 def _rotation(a: jax.Array) -> Matrix:
-    return Matrix.from_array(_checked(a, (3, 3)))
+    return Matrix.from_array(checked(a, (3, 3), "manifold"))
 
 
 def _pose_parts(y: jax.Array) -> tuple[Scalar, Vector, Vector]:
     """The scalar and the vector part of the quaternion, and the position."""
-    y = _checked(y, (7,))
+    y = checked(y, (7,), "manifold")
     return y[0], Vector.from_array(y[1:4]), Vector.from_array(y[4:])
-
-
-def _checked(a: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    return so3.checked_shape(a, shape, "manifold")
 
 
 def _check_equal_shapes(a: jax.Array, b: jax.Array) -> None:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from . import coefficients as co
-from .components import Matrix, Scalar, Vector
+from .components import Matrix, Scalar, Vector, checked
 
 
 def exp_components(w: Vector) -> tuple[Scalar, Vector]:
@@ -49,7 +49,7 @@ def _(primals: tuple[Scalar, Vector], tangents: tuple[Scalar, Vector]) -> tuple[
 
 
 def rotation_vector_rate(w: Vector, u: Vector) -> Vector:
-    """dexp_{-w}^-1 u: the rate of the rotation vector w of a body with angular velocity u."""
+    """dexp_{-w}^-1 u, components of (3,): the rate of w when the body turns with the rate u."""
     turn = w.cross(u)
     return u + turn * 0.5 + w.cross(turn) * co.k_g(w.square())
 
@@ -116,7 +116,7 @@ def exp(w: jax.Array) -> jax.Array:
 
     Shapes: (3,) -> (4,). to_matrix(exp(w)) = so3.exp(w).
     """
-    return _pack(*exp_components(Vector.from_array(_checked(w, (3,)))))
+    return _pack(*exp_components(Vector.from_array(checked(w, (3,), "quaternion"))))
 
 
 def log(q: jax.Array) -> jax.Array:
@@ -140,23 +140,13 @@ def from_matrix(r: jax.Array) -> jax.Array:
 
     Shapes: (3, 3) -> (4,). Regular for every rotation; at rotations by pi the sign is arbitrary.
     """
-    return _pack(*from_matrix_components(Matrix.from_array(_checked(r, (3, 3)))))
+    return _pack(*from_matrix_components(Matrix.from_array(checked(r, (3, 3), "quaternion"))))
 
 
 def _unpack(q: jax.Array) -> tuple[Scalar, Vector]:
-    q = _checked(q, (4,))
+    q = checked(q, (4,), "quaternion")
     return q[0], Vector(q[1], q[2], q[3])
 
 
 def _pack(p0: Scalar, p: Vector) -> jax.Array:
     return jnp.stack((p0, p.x, p.y, p.z))
-
-
-def _checked(a: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    a = jnp.asarray(a)
-    if a.shape != shape:
-        raise ValueError(
-            f"difflie.quaternion: expected an array of shape {shape}, got {a.shape}; "
-            "for a batch use jax.vmap"
-        )
-    return a if jnp.issubdtype(a.dtype, jnp.floating) else a.astype(float)

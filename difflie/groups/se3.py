@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from . import coefficients as co
 from . import so3
-from .components import Matrix, Vector
+from .components import Matrix, Vector, checked
 
 
 def exp_translation_components(w: Vector, v: Vector) -> Vector:
@@ -169,7 +169,7 @@ def inverse(T: jax.Array) -> jax.Array:
 
 def twist_components(V: jax.Array) -> tuple[Vector, Vector]:
     """The angular and the linear part of a twist (6,)."""
-    V = so3.checked_shape(V, (6,), "se3")
+    V = checked(V, (6,), "se3")
     return Vector.from_array(V[:3]), Vector.from_array(V[3:])
 
 
@@ -180,7 +180,7 @@ def twist_array(w: Vector, v: Vector) -> jax.Array:
 
 def pose_components(T: jax.Array) -> tuple[Matrix, Vector]:
     """The rotation and the position of a pose (4, 4)."""
-    T = so3.checked_shape(T, (4, 4), "se3")
+    T = checked(T, (4, 4), "se3")
     return Matrix.from_array(T[:3, :3]), Vector.from_array(T[:3, 3])
 
 

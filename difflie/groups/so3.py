@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from . import coefficients as co
 from . import quaternion
-from .components import Matrix, Vector
+from .components import Matrix, Vector, checked
 
 
 def quadratic(one: jax.Array, a: jax.Array, b: jax.Array, w: Vector) -> Matrix:
@@ -171,26 +171,8 @@ def dcay_inv(c: jax.Array) -> jax.Array:
 
 
 def _vector(w: jax.Array) -> Vector:
-    return Vector.from_array(_checked(w, (3,)))
+    return Vector.from_array(checked(w, (3,), "so3"))
 
 
 def _matrix(m: jax.Array) -> Matrix:
-    return Matrix.from_array(_checked(m, (3, 3)))
-
-
-def _checked(a: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    return checked_shape(a, shape, "so3")
-
-
-def checked_shape(a: jax.Array, shape: tuple[int, ...], group: str) -> jax.Array:
-    """`a` as a floating array of the given shape.
-
-    Raises ValueError for another shape, naming the group and what to do.
-    """
-    a = jnp.asarray(a)
-    if a.shape != shape:
-        raise ValueError(
-            f"difflie.{group}: expected an array of shape {shape}, got {a.shape}; "
-            "for a batch use jax.vmap"
-        )
-    return a if jnp.issubdtype(a.dtype, jnp.floating) else a.astype(float)
+    return Matrix.from_array(checked(m, (3, 3), "so3"))

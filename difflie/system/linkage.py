@@ -32,9 +32,10 @@ class Linkage(eqx.Module):
     """One frame for each row, in depth-first order; shapes are (n_rows,) unless said.
 
     placement: the frame of a row in that of the row before it (the parent's last, or the world)
-    while its coordinate is zero. pitch: of the helical rows, None where there are none. inertia: of the bodies carried by a row, about
-    its frame; zero within a joint of several rows. offset (nb + 1,): each body's frame in that of
-    the row that carries it; the last entry is the world. armature: inertia along the row.
+    while its coordinate is zero. pitch: of the helical rows, None where there are none. inertia: of
+    the bodies carried by a row, about its frame; zero within a joint of several rows. offset
+    (nb + 1,): each body's frame in that of the row that carries it; the last entry is the world;
+    None where no algorithm needs it. armature: inertia along the row.
     multiplier, shift: the laws of mimic joints, 1 and 0 elsewhere, None where there are none.
     """
 
@@ -320,4 +321,4 @@ def _alignments(t: Topology, axis: jax.Array) -> Matrix:
     position = np.arange(t.n_rows) - t.row_start[:-1][t.row_body]
     fixed = np.stack([_CIRCLE[int(p) % 3] for p in position]).astype(axis.dtype)
     exchange = Matrix(*(fixed[:, i, j] for i in range(3) for j in range(3)))
-    return jax.tree.map(lambda e, l: jnp.where(grouped, e, l), exchange, least)
+    return jax.tree.map(lambda e, a: jnp.where(grouped, e, a), exchange, least)

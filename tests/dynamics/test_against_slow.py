@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 from slow_dynamics import SlowSystem
-from trees import error, random_body, random_states, random_tree, zoo
+from trees import error, random_states, random_tree, zoo
 
 import difflie as dl
 

@@ -14,6 +14,7 @@ from math import pi
 import accuracy
 import exact_maps as exact
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from accuracy import PRECISIONS, SMALL, TOLERANCE
@@ -100,10 +101,13 @@ MAPS = [
 
 @cache
 def along_group(f: Callable) -> Callable:
+    """f(g exp(u)), with exp up to its second derivatives at u = 0, all that is asked for."""
+
     def of_step(u: jax.Array, g: jax.Array) -> jax.Array:
         if g.shape == (4,):
-            return f(quaternion.multiply(g, quaternion.exp(u)))
-        return f(g @ (so3.exp(u) if u.shape == (3,) else se3.exp(u)))
+            return f(quaternion.multiply(g, jnp.append(1 - u @ u / 8, u / 2)))
+        u_hat = so3.hat(u) if u.shape == (3,) else se3.hat(u)
+        return f(g + g @ (u_hat + u_hat @ u_hat / 2))
 
     return of_step
 
@@ -124,7 +128,7 @@ def test_value(m, dtype):
 def test_derivatives_along_the_group(m, dtype):
     g, scale = m.samples((*SMALL, *around_pi(dtype, (3,)), 5.0), 1, dtype)
     if m.function in (so3.log, se3.log):
-        half_turns = accuracy.half_turns(m.size, dtype)
+        half_turns = accuracy.half_turns(m.size, dtype)[::3]
         g = np.concatenate((g, half_turns))
         scale = np.append(scale, np.full(len(half_turns), pi))
     y = accuracy.compiled(m.function)(g)

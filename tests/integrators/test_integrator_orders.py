@@ -1,4 +1,4 @@
-"""The error of every method falls with its own power of the step, on two motions of a rigid body."""
+"""The error of every method falls with its own power of the step, on two rigid-body motions."""
 
 import functools
 from types import SimpleNamespace

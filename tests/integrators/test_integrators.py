@@ -69,12 +69,12 @@ def test_methods_of_different_tableaux_differ():
 
 def test_by_name_suggests():
     with pytest.raises(
-        ValueError, match="unknown method 'RKMK44'; did you mean RKMK4.* known: .*CG2"
+        ValueError, match=r"unknown method 'RKMK44'; did you mean RKMK4.* known: .*CG2"
     ):
         by_name("RKMK44")
     with pytest.raises(ValueError, match="did you mean SemiImplicitEuler"):
         by_name("semi_implicit_euler")
-    with pytest.raises(ValueError, match="unknown method 'zzz'; known: "):
+    with pytest.raises(ValueError, match=r"unknown method 'zzz'; known: "):
         by_name("zzz")
 
 

@@ -477,7 +477,8 @@ MISTAKES = {
         ["<joint name='k'>", "'k' has 3"],
     ),
     "xacro": (
-        '<robot name="r" xmlns:xacro="http://ros.org/wiki/xacro">\n<xacro:macro name="m"/>\n</robot>',
+        '<robot name="r" xmlns:xacro="http://ros.org/wiki/xacro">\n'
+        '<xacro:macro name="m"/>\n</robot>',
         2,
         ["<xacro:macro> is a xacro macro", "expand the file first: xacro"],
     ),

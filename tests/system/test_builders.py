@@ -1,0 +1,114 @@
+"""Systems built by code: the order of bodies, and one clear error for every mistake."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import difflie as dl
+
+BOX = {"mass": 1.0, "inertia": np.diag([0.1, 0.2, 0.25])}
+
+
+def body(name, **options):
+    return dl.Body(name=name, **{**BOX, "joint": dl.Revolute(), **options})
+
+
+def test_bodies_keep_their_order_with_parents_first():
+    bodies = [
+        body("hand", parent="arm"),
+        body("foot", parent="leg"),
+        body("trunk"),
+        body("leg", parent="trunk"),
+        body("arm", parent="trunk"),
+    ]
+    assert dl.tree(bodies).body_names == ("trunk", "leg", "foot", "arm", "hand")
+
+
+def test_chain_sizes_and_neutral():
+    system = dl.chain(
+        [
+            body("a", joint=dl.Free(name="base")),
+            body("b", joint=dl.Fixed()),
+            body("c", joint=dl.Universal()),
+            body("d", joint=dl.Spherical()),
+            body("e", joint=dl.Planar()),
+            body("f", joint=dl.Helical(pitch=0.1)),
+        ]
+    )
+    assert (system.nq, system.nv) == (7 + 2 + 4 + 3 + 1, 6 + 2 + 3 + 3 + 1)
+    assert system.joint_names == ("base", "c", "d", "e", "f")
+    neutral = np.zeros(17)
+    neutral[[0, 9]] = 1.0
+    np.testing.assert_array_equal(system.neutral(), neutral)
+
+
+NAN = float("nan")
+MISTAKES = {
+    "no bodies": ([], "at least one body"),
+    "two names": ([body("a"), body("a")], "two bodies named 'a'"),
+    "unknown parent": ([body("trunk"), body("b", parent="trnk")], "did you mean 'trunk'"),
+    "cycle": ([body("a", parent="b"), body("b", parent="a")], "a -> b -> a form a cycle"),
+    "negative mass": ([body("a", mass=-1.0)], "the mass is -1.0 kg"),
+    "nan mass": ([body("a", mass=NAN)], "mass is nan; it must be finite"),
+    "shape": ([body("a", com=(1.0, 2.0))], r"com has shape \(2,\), needed is \(3,\)"),
+    "text": ([body("a", com="x")], "com is 'x'; numbers are needed"),
+    "no rotation": ([body("a", rotation=np.ones((3, 3)))], "is no rotation matrix"),
+    "zero axis": ([body("a", joint=dl.Revolute(axis=(0, 0, 0)))], "the axis is zero"),
+    "nan axis": ([body("a", joint=dl.Prismatic(axis=(NAN, 0, 0)))], "three finite numbers"),
+    "limits": ([body("a", joint=dl.Revolute(lower=1.0, upper=0.0))], "lies above the upper"),
+    "damping": ([body("a", joint=dl.Revolute(damping=-1.0))], "damping is -1.0"),
+    "rows": ([body("a", joint=dl.Universal(damping=(1, 2, 3)))], "one number, or 2"),
+    "two joints": (
+        [body("a", joint=dl.Revolute(name="j")), body("b", joint=dl.Revolute(name="j"))],
+        "two joints named 'j'",
+    ),
+    "mimic of nothing": (
+        [body("a"), body("b", joint=dl.Revolute(mimic=dl.Mimic("aa")))],
+        "'aa', which does not exist; did you mean 'a'",
+    ),
+    "mimic of itself": ([body("a", joint=dl.Revolute(mimic=dl.Mimic("a")))], "mimics a joint"),
+    "mimic of many": (
+        [body("a", joint=dl.Universal()), body("b", joint=dl.Revolute(mimic=dl.Mimic("a")))],
+        "must have one degree of freedom",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes(mistake):
+    bodies, words = MISTAKES[mistake]
+    with pytest.raises(dl.ModelError, match=words):
+        dl.tree(bodies)
+
+
+def test_gravity_is_checked():
+    with pytest.raises(dl.ModelError, match="gravity must be three finite numbers"):
+        dl.chain([body("a")], gravity=(0.0, 9.81))
+
+
+def test_doubtful_numbers_warn():
+    with pytest.warns(UserWarning, match="triangle inequality"):
+        dl.chain([body("a", inertia=np.diag([0.1, 0.1, 0.3]))])
+    with pytest.warns(UserWarning, match="joint 'a' moves no mass"):
+        dl.chain([body("a", mass=0.0, inertia=np.zeros((3, 3)))])
+
+
+def test_replace():
+    system = dl.chain([body("a"), body("b")])
+    heavy = system.replace(mass=[2.0, 3.0], gravity=(0.0, 0.0, -1.62), damping=jnp.ones(2))
+    np.testing.assert_array_equal(heavy.bodies.mass, [2.0, 3.0])
+    np.testing.assert_array_equal(heavy.gravity, [0.0, 0.0, -1.62])
+    np.testing.assert_array_equal(system.bodies.mass, [1.0, 1.0])
+    with pytest.raises(TypeError, match="no leaf 'masss'; did you mean 'mass'"):
+        system.replace(masss=1.0)
+    with pytest.raises(ValueError, match=r"mass has shape \(2,\), got \(3,\)"):
+        system.replace(mass=jnp.ones(3))
+
+
+def test_passive_force():
+    joint = dl.Revolute(damping=0.5, friction=0.2)
+    follower = dl.Revolute(damping=0.1, mimic=dl.Mimic("a", multiplier=-2.0))
+    system = dl.tree([body("a", joint=joint), body("b", joint=follower)])
+    v = 0.3
+    expected = -(0.5 * v + 0.2 * np.tanh(v / 0.01)) - 0.1 * 4.0 * v
+    np.testing.assert_allclose(dl.passive_force(system, [0.0], [v]), [expected], rtol=1e-14)
