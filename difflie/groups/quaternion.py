@@ -122,7 +122,8 @@ def exp(w: jax.Array) -> jax.Array:
 def log(q: jax.Array) -> jax.Array:
     """The rotation vector of least length, at most pi rad; log(q) = log(-q) = log(s q), s > 0.
 
-    Shapes: (4,) -> (3,). Regular for every rotation, also at 0 and pi; singular only at q = 0.
+    Shapes: (4,) -> (3,). Regular for every rotation, also at 0 and pi; singular only at q = 0, that
+    is, where the square of its length underflows.
     """
     return log_components(*_unpack(q)).to_array()
 

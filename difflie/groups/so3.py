@@ -117,7 +117,8 @@ def log(r: jax.Array) -> jax.Array:
     """The rotation vector of least length, exp(log(r)) = r, of length at most pi rad.
 
     Shapes: (3, 3) -> (3,). Accurate up to and at pi, where both signs stand for the same rotation
-    and the derivative is that of the branch returned. The rotation must be orthogonal to rounding.
+    and the derivative is that of the branch returned. The rotation must be orthogonal to rounding;
+    derivatives are those along the group.
     """
     return log_components(_matrix(r)).to_array()
 
@@ -149,7 +150,7 @@ def cay(c: jax.Array) -> jax.Array:
 def cay_inv(r: jax.Array) -> jax.Array:
     """The Cayley vector of a rotation, cay(cay_inv(r)) = r; singular at rotations by pi rad.
 
-    Shapes: (3, 3) -> (3,).
+    Shapes: (3, 3) -> (3,). The rounding of r is felt |c| times as strongly in c near pi.
     """
     return cay_inv_components(_matrix(r)).to_array()
 

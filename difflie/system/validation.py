@@ -126,7 +126,8 @@ def massless(bodies: list[Body], mimics: list[int | None]) -> Iterator[str]:
             where = b.source or f"body {b.name!r}"
             yield (
                 f"{where}: joint {b.joint.name or b.name!r} moves no mass, so that its "
-                "acceleration is not determined; give the body a mass or the joint an armature, or fix the joint"
+                "acceleration is not determined; give the body a mass or the joint an armature, or "
+                "fix the joint"
             )
 
 

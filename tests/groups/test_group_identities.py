@@ -39,6 +39,7 @@ def of_group(group, x, u):
         "the inverse": g @ inverse(group, g) - one,
         "inverse of a product": inverse(group, g @ h) - inverse(group, h) @ inverse(group, g),
         "log inverts exp": group.log(g) - x,
+        "log of exp has rate one": rate(lambda x: group.log(group.exp(x)), x, u) - u,
         "exp inverts log": group.exp(group.log(g @ h)) - g @ h,
         "dexp is the rate of exp": exp_rate - group.hat(group.dexp(x) @ u) @ g,
         "dexp(-x) is the body rate": exp_rate - g @ group.hat(group.dexp(-x) @ u),
