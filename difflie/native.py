@@ -6,7 +6,7 @@ function instead, an order of magnitude faster for a single trajectory and with 
 
 The mark is an attribute of the call operation, an internal of XLA. It is set on the CPU only, and
 only on programs made of operations that are known to compile under it, forwards and
-differentiated; all others run the ordinary way. To mark the call of a derivative as well, the
+differentiated; all others, and batches, run the ordinary way. To mark the call of a derivative as well, the
 results of the call carry a primitive that marks the operation they come from, and its arguments
 one that becomes it under transposition and is an optimisation barrier; both are the identity.
 """
@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.core import eval_jaxpr
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
@@ -54,10 +55,16 @@ def mark(f: Callable[..., Any]) -> Callable[..., Any]:
         needed, used = pe.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
         if not (supported(needed) and reads_all(needed)):
             return f(*args)
-        call = jax.jit(functools.partial(eval_jaxpr, needed, closed.consts))
-        arguments = [_border_p.bind(x) for x, keep in zip(leaves, used, strict=True) if keep]
-        results = [_tag_p.bind(x) for x in call(*arguments)]
-        return jax.tree.unflatten(jax.tree.structure(shapes), results)
+        arguments = [x for x, keep in zip(leaves, used, strict=True) if keep]
+
+        @jax.jit
+        def call(*packed: jax.Array) -> list[jax.Array]:
+            return _pack(eval_jaxpr(needed, closed.consts, *_unpack(packed, arguments)))
+
+        # Packed into one value each, so that one mark sees whether anything is batched.
+        results = [_tag_p.bind(x) for x in call(*(_border_p.bind(x) for x in _pack(arguments)))]
+        outputs, structure = jax.tree.flatten(shapes)
+        return jax.tree.unflatten(structure, _unpack(results, outputs))
 
     return marked
 
@@ -125,6 +132,25 @@ def _nested(params: dict[str, Any]) -> list[Any]:
     return found
 
 
+def _pack(values: Any) -> list[jax.Array]:
+    """One flat array for each type of number among the values, in alphabetical order."""
+    types = sorted({str(v.dtype) for v in values})
+    return [
+        jnp.concatenate([jnp.ravel(v) for v in values if str(v.dtype) == kind]) for kind in types
+    ]
+
+
+def _unpack(packed: Any, like: Any) -> list[jax.Array]:
+    """The values that `_pack` packed, in the shapes and types of `like`."""
+    rest = dict(zip(sorted({str(v.dtype) for v in like}), packed, strict=True))
+    values = []
+    for v in like:
+        flat = rest[str(v.dtype)]
+        values.append(flat[: v.size].reshape(v.shape))
+        rest[str(v.dtype)] = flat[v.size :]
+    return values
+
+
 _tag_p = Primitive("native_tag")
 _border_p = Primitive("native_border")
 
@@ -144,7 +170,8 @@ def _lower_tag(context: mlir.LoweringRuleContext, x: ir.Value) -> list[ir.Value]
 for _primitive, _transposed in ((_tag_p, _border_p), (_border_p, _tag_p)):
     _primitive.def_impl(lambda x: x)
     _primitive.def_abstract_eval(lambda aval: aval)
-    batching.defvectorized(_primitive)
+    # A batch runs the ordinary way: not every batched program compiles as a native call.
+    batching.primitive_batchers[_primitive] = lambda xs, dims: (xs[0], dims[0])
     ad.deflinear2(_primitive, lambda ct, _, transposed=_transposed: [transposed.bind(ct)])
 mlir.register_lowering(_tag_p, _lower_tag, cacheable=False)
 mlir.register_lowering(_border_p, lambda context, x: hlo.OptimizationBarrierOp([x]).results)

@@ -244,6 +244,7 @@ def log(g: Array) -> Array:
     r = rotation_nearest(g[:3, :3])
     axis = vee(r - r.T) // 2  # sin(t) times the axis
     sine, cosine = mp.sqrt(mp.mpf(int(axis @ axis))), mp.mpf(int(np.trace(r) - ONE)) / 2
+    assert sine or cosine > 0, "an exact half turn has two logarithms"
     factor = mp.atan2(sine, cosine) / sine * ONE if sine else mp.mpf(1)
     w = np.array([int(factor * int(a)) for a in axis], dtype=object)
     if g.shape == (3, 3):
