@@ -6,9 +6,10 @@ function instead, an order of magnitude faster for a single trajectory and with 
 
 The mark is an attribute of the call operation, an internal of XLA. It is set on the CPU only, and
 only on programs made of operations that are known to compile under it, forwards and
-differentiated; all others, and batches, run the ordinary way. To mark the call of a derivative as well, the
-results of the call carry a primitive that marks the operation they come from, and its arguments
-one that becomes it under transposition and is an optimisation barrier; both are the identity.
+differentiated; all others, and batches, run the ordinary way. To mark the call of a derivative as
+well, the results of the call carry a primitive that marks the operation they come from, and its
+arguments one that becomes it under transposition and is an optimisation barrier; both are the
+identity.
 """
 
 from __future__ import annotations
