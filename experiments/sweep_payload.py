@@ -5,9 +5,6 @@ which shows the integrator's energy drift, and then follows a fast reach, whose 
 inverse dynamics.
 
     python experiments/sweep_payload.py --out sweep_payload --json sweep_payload.json
-
-Result: the drift of RKMK4 at 2 ms stays below 1e-5 of the energy exchanged for every payload; the
-peak torque of joint 2 grows linearly with the payload, and crosses the 87 N m the arm can give.
 """
 
 from __future__ import annotations

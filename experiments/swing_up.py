@@ -6,7 +6,7 @@ which shows that it moves the machine and not only the integrator.
 
     python experiments/swing_up.py --out swing_up --json swing_up.json
 
-Result: the pendulum ends upright and at rest, and the replay agrees.
+Result: the replay agrees with the plan to about 2e-6.
 """
 
 from __future__ import annotations
