@@ -184,7 +184,8 @@ def _draw_payload(out: Path, t: np.ndarray, measured, fitted, history: np.ndarra
     draw_lines(left, t, np.asarray(fitted)[:, joints], [f"joint {j + 1}" for j in joints])
     left.set_prop_cycle(None)
     left.plot(t[::4], np.asarray(measured)[::4, joints], ".", color="#222222", markersize=2)
-    label(left, "t [s]", "q [rad]", "Measured (dots) and found (lines)")
+    label(left, "t [s]", "q [rad]", "Measured (dots) and found (lines)", legend=False)
+    left.legend(loc="center left", edgecolor="none", fontsize="small")
     right.plot(history[:, 0], label="mass [kg]")
     right.plot(10 * history[:, 1], label="height [dm]")
     for value in (PAYLOAD[0], 10 * PAYLOAD[1]):

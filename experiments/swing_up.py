@@ -6,7 +6,8 @@ which shows that it moves the machine and not only the integrator.
 
     python experiments/swing_up.py --out swing_up --json swing_up.json
 
-Result: the replay agrees with the plan to about 2e-6.
+Result: the pendulum ends 0.0105 rad from upright at 0.03 rad/s, the peak force is 13 N, and the
+replay agrees with the plan to 6.3e-6 (600 iterations in 21 s with compilation, 2 CPU cores).
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def motion_figure(
     """Coordinates (m, nq), velocities (m, nv) and energies (m, 2) over t (m,) in s."""
     canvas, axes = figure(3, 1, (8.0, 8.5))
     top, middle, bottom = axes[:, 0]
-    few = len(names) <= 10
+    few = q.shape[1] <= len(_COLOURS)
     draw_lines(
         top, t, q, names if q.shape[1] == len(names) else [f"q{i}" for i in range(q.shape[1])]
     )
