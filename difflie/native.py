@@ -104,7 +104,7 @@ def _read_by(equation: Any, wanted: list[bool]) -> list[bool]:
     name, params = equation.primitive.name, equation.params
     if name == "scan":
         (body,) = _nested(params)
-        n_consts, n_carry = params["num_consts"], params["num_carry"]
+        n_consts, n_carry = _scan_sizes(params)
         while True:
             read = _read(body, wanted)
             # What one turn reads the turn before it has to produce.
@@ -116,6 +116,14 @@ def _read_by(equation: Any, wanted: list[bool]) -> list[bool]:
     if name in _CALLS:
         return _read(_nested(params)[0], wanted)
     return [True] * len(equation.invars)
+
+
+def _scan_sizes(params: dict[str, Any]) -> tuple[int, int]:
+    """The numbers of constants and of carried values of a scan."""
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    consts, carry, _ = params["ft_in"].unpack()  # from jax 0.11
+    return len(list(consts)), len(list(carry))
 
 
 def _literal(v: Any) -> bool:

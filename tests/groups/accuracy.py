@@ -21,7 +21,7 @@ PRECISIONS = tuple(TOLERANCE)
 
 # The emitters of fused loops compile slowly, and recompute long chains of scalars so often that a
 # second derivative of a logarithm takes minutes. What runs only once needs no optimisation either.
-PLAIN_LOOPS = {"xla_cpu_use_fusion_emitters": False}
+PLAIN_LOOPS = {"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {}
 UNOPTIMISED = {"xla_backend_optimization_level": 0, **PLAIN_LOOPS}
 
 
