@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax.core import eval_jaxpr
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
@@ -31,10 +30,11 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 _SUPPORTED = frozenset(
     "abs acos add add_any and asin atan atan2 broadcast_in_dim checkpoint clamp closed_call "
     "concatenate convert_element_type copy cos cosh custom_jvp_call custom_linear_solve div "
-    "dynamic_slice dynamic_update_slice eq exp exp2 expm1 floor ge gt integer_pow iota is_finite "
-    "jit le log log1p logistic lt max min mul ne neg not or pad pjit pow reduce_max reduce_min "
-    "reduce_sum rem remat2 reshape rev round rsqrt scan select_n sign sin sinh slice sqrt square "
-    "squeeze stack stop_gradient sub tan tanh transpose while zeros_like".split()
+    "dynamic_slice dynamic_update_slice eq exp exp2 expm1 floor ge gt integer_pow iota "
+    "is_finite jit le log log1p logistic lt max min mul native_border native_tag ne neg not or "
+    "pad pjit pow reduce_max reduce_min reduce_sum rem remat2 reshape rev round rsqrt scan "
+    "select_n sign sin sinh slice sqrt square squeeze stack stop_gradient sub tan tanh "
+    "transpose while zeros_like".split()
 )
 
 _CALLS = frozenset("checkpoint closed_call custom_jvp_call jit pjit remat2".split())
@@ -59,15 +59,36 @@ def mark(f: Callable[..., Any]) -> Callable[..., Any]:
         arguments = [x for x, keep in zip(leaves, used, strict=True) if keep]
 
         @jax.jit
-        def call(*packed: jax.Array) -> list[jax.Array]:
-            return _pack(eval_jaxpr(needed, closed.consts, *_unpack(packed, arguments)))
+        def call(*arguments: jax.Array) -> list[jax.Array]:
+            return eval_jaxpr(needed, closed.consts, *arguments)
 
-        # Packed into one value each, so that one mark sees whether anything is batched.
-        results = [_tag_p.bind(x) for x in call(*(_border_p.bind(x) for x in _pack(arguments)))]
-        outputs, structure = jax.tree.flatten(shapes)
-        return jax.tree.unflatten(structure, _unpack(results, outputs))
+        return jax.tree.unflatten(jax.tree.structure(shapes), _marked_call(call, arguments))
 
     return marked
+
+
+def shared(value: Any) -> Any:
+    """A value (any pytree) that is used several times and shall be computed once.
+
+    XLA copies the operations of a cheap value into each of its uses, and so on through chains of
+    them, until most of the work of scalar code is repeated. It cannot look through a call.
+    """
+    if jax.default_backend() != "cpu":
+        return value
+    leaves, structure = jax.tree.flatten(value)
+    places = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array)]
+    for i, x in zip(places, _marked_call(_identity, [leaves[i] for i in places]), strict=True):
+        leaves[i] = x
+    return jax.tree.unflatten(structure, leaves)
+
+
+@jax.jit
+def _identity(*values: jax.Array) -> tuple[jax.Array, ...]:
+    return values
+
+
+def _marked_call(call: Callable[..., Any], arguments: list[Any]) -> list[Any]:
+    return _tag_p.bind(*call(*_border_p.bind(*arguments)))
 
 
 def supported(jaxpr: Any) -> bool:
@@ -113,6 +134,8 @@ def _read_by(equation: Any, wanted: list[bool]) -> list[bool]:
             if more == wanted or params["length"] == 1:
                 return read
             wanted = more
+    if name in ("native_tag", "native_border"):
+        return wanted
     if name in _CALLS:
         return _read(_nested(params)[0], wanted)
     return [True] * len(equation.invars)
@@ -141,46 +164,44 @@ def _nested(params: dict[str, Any]) -> list[Any]:
     return found
 
 
-def _pack(values: Any) -> list[jax.Array]:
-    """One flat array for each type of number among the values, in alphabetical order."""
-    types = sorted({str(v.dtype) for v in values})
-    return [
-        jnp.concatenate([jnp.ravel(v) for v in values if str(v.dtype) == kind]) for kind in types
-    ]
-
-
-def _unpack(packed: Any, like: Any) -> list[jax.Array]:
-    """The values that `_pack` packed, in the shapes and types of `like`."""
-    rest = dict(zip(sorted({str(v.dtype) for v in like}), packed, strict=True))
-    values = []
-    for v in like:
-        flat = rest[str(v.dtype)]
-        values.append(flat[: v.size].reshape(v.shape))
-        rest[str(v.dtype)] = flat[v.size :]
-    return values
-
-
 _tag_p = Primitive("native_tag")
 _border_p = Primitive("native_border")
 
 
-def _lower_tag(context: mlir.LoweringRuleContext, x: ir.Value) -> list[ir.Value]:
-    operation = getattr(x.owner, "operation", x.owner)
-    if isinstance(operation, ir.Operation):
+def _lower_tag(context: mlir.LoweringRuleContext, *xs: ir.Value) -> list[ir.Value]:
+    operation = getattr(xs[0].owner, "operation", xs[0].owner)
+    if isinstance(operation, ir.Operation) and operation.name == "func.call":
         operation.attributes["mhlo.frontend_attributes"] = ir.DictAttr.get(
             {
                 "xla_cpu_small_call": ir.StringAttr.get("true"),
                 "inlineable": ir.StringAttr.get("false"),
             }
         )
-    return [x]
+    return list(xs)
+
+
+def _drop(xs: Any, dims: Any) -> tuple[Any, Any]:
+    """A batch runs the ordinary way: not every batched program compiles as a native call."""
+    return xs, dims
+
+
+def _differentiate(primitive: Primitive, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    return primitive.bind(*primals), primitive.bind(*map(ad.instantiate_zeros, tangents))
+
+
+def _transpose(transposed: Primitive, cotangents: Any, *_: Any) -> list[Any]:
+    return transposed.bind(*map(ad.instantiate_zeros, cotangents))
 
 
 for _primitive, _transposed in ((_tag_p, _border_p), (_border_p, _tag_p)):
-    _primitive.def_impl(lambda x: x)
-    _primitive.def_abstract_eval(lambda aval: aval)
-    # A batch runs the ordinary way: not every batched program compiles as a native call.
-    batching.primitive_batchers[_primitive] = lambda xs, dims: (xs[0], dims[0])
-    ad.deflinear2(_primitive, lambda ct, _, transposed=_transposed: [transposed.bind(ct)])
-mlir.register_lowering(_tag_p, _lower_tag, cacheable=False)
-mlir.register_lowering(_border_p, lambda context, x: hlo.OptimizationBarrierOp([x]).results)
+    _primitive.multiple_results = True
+    _primitive.def_impl(lambda *xs: list(xs))
+    _primitive.def_abstract_eval(lambda *avals: list(avals))
+    batching.primitive_batchers[_primitive] = _drop
+    ad.primitive_jvps[_primitive] = functools.partial(_differentiate, _primitive)
+    ad.primitive_transposes[_primitive] = functools.partial(_transpose, _transposed)
+    mlir.register_lowering(_primitive, lambda context, *xs: list(xs))
+mlir.register_lowering(_tag_p, _lower_tag, platform="cpu", cacheable=False)
+mlir.register_lowering(
+    _border_p, lambda context, *xs: hlo.OptimizationBarrierOp(xs).results, platform="cpu"
+)

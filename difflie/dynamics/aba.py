@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from ..groups.components import Matrix, Vector
+from ..native import shared
 from ..spatial import ArticulatedInertia, Force, Symmetric
 from ..system.linkage import Linkage
 from ..system.traverse import inward, outward
@@ -60,7 +61,7 @@ def aba(
         column = screw.column(articulated)
         inverse = 1 / (screw.dot(column) + armature)
         remaining = effort - screw.dot(bias)
-        projected = articulated.minus_outer(column, inverse)
+        projected = shared(articulated.minus_outer(column, inverse))
         force = bias + projected @ product + column * (inverse * remaining)
         return (projected.seen_from(pose), pose.force(force)), (column, inverse, remaining)
 

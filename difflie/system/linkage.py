@@ -29,7 +29,7 @@ _CIRCLE = {
 
 
 class Linkage(eqx.Module):
-    """One frame for each row, in depth-first order; shapes are (n_rows,) unless said.
+    """One frame for each row, in the order of visits; shapes are (n_rows,) unless said.
 
     placement: the frame of a row in that of the row before it (the parent's last, or the world)
     while its coordinate is zero. pitch: of the helical rows, None where there are none. inertia: of
@@ -131,15 +131,14 @@ class Linkage(eqx.Module):
         for b, group in enumerate(t.group):
             if group is None:
                 continue
-            i = int(t.place[t.row_start[b]])
-            last = int(t.place[t.row_start[b + 1] - 1])
-            w = Vector(rates[i], rates[i + 1], rates[i + 2])
+            rows = [int(i) for i in t.place[t.row_start[b] : t.row_start[b + 1]]]
+            w = Vector(*(rates[i] for i in rows[:3]))
             lacking = [-w.y * w.z, w.z * w.x, -w.x * w.y]
             if group.tangent_size == 6:
-                linear = Vector(rates[i + 3], rates[i + 4], rates[i + 5]).cross(w)
+                linear = Vector(*(rates[i] for i in rows[3:])).cross(w)
                 lacking += [linear.x, linear.y, linear.z]
             for k, value in enumerate(lacking):
-                parts[k] = _put(parts[k], last, value)
+                parts[k] = _put(parts[k], rows[-1], value)
         return Motion(Vector(*parts[:3]), Vector(*parts[3:]))
 
     def row_forces(self, wrench: jax.Array) -> Force:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from typing import Any
 
@@ -111,6 +112,18 @@ class System(eqx.Module):
     def astype(self, dtype: Any) -> System:
         """The same system with all numbers in another floating precision."""
         return jax.tree.map(lambda a: a.astype(dtype), self)
+
+    def with_traversal(self, traversal: str) -> System:
+        """The same system, its tree walked in another way; results agree to rounding.
+
+        "loop", the default, compiles in the same few seconds for every machine. "fast" walks all
+        limbs of a tree side by side: about twice as fast for a humanoid, and slower to compile with
+        every generation at which a limb begins or ends. Raises ValueError for another name.
+        """
+        if traversal not in ("loop", "fast"):
+            raise ValueError(f"traversal is {traversal!r}; it must be 'loop' or 'fast'")
+        topology = dataclasses.replace(self.topology, traversal=traversal)
+        return dataclasses.replace(self, topology=topology)
 
     def replace(self, **leaves: Any) -> System:
         """A copy with some leaves replaced, by name: `system.replace(mass=..., gravity=...)`.

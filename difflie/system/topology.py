@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +20,7 @@ class Topology:
     Body b hangs on body parents[b] (-1: the world) by joint b, whose degrees of freedom are of the
     kinds kinds[b]. Parents come before their children. mimics[b] is None or the joint whose
     coordinate joint b follows. A "row" is one degree of freedom, mimic joints included; rows are
-    numbered in the order of the bodies.
+    numbered in the order of the bodies. traversal: see `System.with_traversal`.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Topology:
     types: tuple[str, ...]
     kinds: tuple[tuple[str, ...], ...]
     mimics: tuple[int | None, ...]
+    traversal: str = "loop"
 
     @cached_property
     def group(self) -> tuple[UnitQuaternion | Pose | None, ...]:
@@ -120,8 +121,8 @@ class Topology:
         """The bodies whose joints have entries in q, in their order."""
         return tuple(b for b, k in enumerate(self.kinds) if k and self.mimics[b] is None)
 
-    # How the tree is walked: rows are visited in depth-first order, in which every unbranched
-    # stretch is contiguous.
+    # How the tree is walked: rows are visited generation by generation (the rows at one distance
+    # from the world), those with one parent next to each other.
 
     @cached_property
     def last_row(self) -> np.ndarray:
@@ -144,17 +145,21 @@ class Topology:
         return parent
 
     @cached_property
-    def order(self) -> np.ndarray:
-        """(n_rows,) the rows in depth-first order."""
+    def _generations(self) -> list[list[int]]:
+        """The rows at each distance from the world, in the order of their parents."""
         children: dict[int, list[int]] = {}
         for row, parent in enumerate(self._row_parent):
             children.setdefault(int(parent), []).append(row)
-        order, stack = [], children.get(WORLD, [])[::-1]
-        while stack:
-            row = stack.pop()
-            order.append(row)
-            stack += children.get(row, [])[::-1]
-        return np.array(order, dtype=int)
+        generations, here = [], children.get(WORLD, [])
+        while here:
+            generations.append(here)
+            here = [row for parent in here for row in children.get(parent, [])]
+        return generations
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """(n_rows,) the rows, generation by generation."""
+        return np.array([row for rows in self._generations for row in rows], dtype=int)
 
     @cached_property
     def place(self) -> np.ndarray:
@@ -165,12 +170,12 @@ class Topology:
 
     @cached_property
     def parent_place(self) -> np.ndarray:
-        """(n_rows,) in depth-first order: the place of the row before each; -1 the world."""
+        """(n_rows,) in that order: the place of the row before each; -1 the world."""
         above = self._row_parent[self.order]
         return np.where(above == WORLD, WORLD, self.place[above])
 
     def supports(self, body: int) -> np.ndarray:
-        """(n_rows,) in depth-first order: whether each row moves the body."""
+        """(n_rows,) in the order of visits: whether each row moves the body."""
         moving = np.zeros(self.n_rows, dtype=bool)
         row = int(self.last_row[body])
         while row != WORLD:
@@ -179,18 +184,38 @@ class Topology:
         return moving
 
     @cached_property
-    def segments(self) -> tuple[tuple[int, int, int], ...]:
-        """Unbranched stretches (start, stop, parent segment or -1) in depth-first order."""
-        parent = self.parent_place
-        n_children = np.bincount(parent[parent >= 0], minlength=self.n_rows)
-        segments: list[tuple[int, int, int]] = []
-        owner = np.empty(self.n_rows, dtype=int)
-        for i in range(self.n_rows):
-            above = parent[i]
-            if above == i - 1 and above != WORLD and n_children[above] == 1:
-                start, _, up = segments[-1]
-                segments[-1] = (start, i + 1, up)
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The generations, neighbouring ones joined where each row has exactly one child."""
+        stretches: list[Stretch] = []
+        start = 0
+        for depth, rows in enumerate(self._generations):
+            above = tuple(self.parent_place[start : start + len(rows)])
+            before = start - len(self._generations[depth - 1]) if depth else WORLD
+            if depth and above == tuple(range(before, start)):
+                stretches[-1] = replace(stretches[-1], length=stretches[-1].length + 1)
             else:
-                segments.append((i, i + 1, WORLD if above == WORLD else int(owner[above])))
-            owner[i] = len(segments) - 1
-        return tuple(segments)
+                parents = tuple(int(p) - before if depth else 0 for p in above)
+                stretches.append(Stretch(start, 1, parents))
+            start += len(rows)
+        return tuple(stretches)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Unbranched limbs side by side: `length` generations of as many rows.
+
+    start: the place of its first row. parents: for each limb, which limb of the stretch before it
+    hangs on (0: the world, for the first stretch).
+    """
+
+    start: int
+    length: int
+    parents: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        return len(self.parents)
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.length * self.width

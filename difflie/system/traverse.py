@@ -1,13 +1,15 @@
 """How a tree is walked; the only place that knows.
 
-The rows of a system (its degrees of freedom) are visited by loops (`jax.lax.scan`), so that compile
-time does not grow with their number and fusion stays within one row. A tree of few unbranched
-stretches has one loop for each, in which a row hands its value to the next; a tree of many has one
-loop over all rows, in which values are kept in a table and looked up by the row's parent.
+The rows of a system (its degrees of freedom) are visited generation by generation. Unbranched limbs
+of a tree go side by side: one loop (`jax.lax.scan`) runs along all of them at once, so that the
+legs of a quadruped share one vector operation. Each branching ends a loop and begins another, and
+each loop takes time to compile; a tree of many has one loop over all rows instead, in which values
+are kept in a table and looked up by the row's parent. `Topology.traversal` says how many are many.
 
-Data are pytrees whose leaves have one leading axis over the rows in depth-first order. A leaf that
-is a NumPy array is known at trace time; where it is the same all along a stretch the visited
-function gets it as a Python number, so that its zeros and ones cost nothing.
+Data are pytrees whose leaves have one leading axis over the rows in the order of
+`Topology.order`. A leaf that is a NumPy array is known at trace time; where it is the same all
+along a stretch the visited function gets it as a Python number, so that its zeros and ones cost
+nothing. The visited function sees scalars or vectors over limbs, and must be elementwise.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .topology import WORLD, Topology
+from .topology import WORLD, Stretch, Topology
 
 Visit = Callable[[Any, Any], tuple[Any, Any]]
 
 
-_FEW = 3
+# The longest sequence of loops: compiling one takes a second or two, a pass through the table takes
+# twice the time of one through limbs.
+_LOOPS = {"loop": 2, "fast": 1000}
 
 
 def outward(topology: Topology, visit: Visit, start: Any, data: Any) -> Any:
@@ -32,14 +36,14 @@ def outward(topology: Topology, visit: Visit, start: Any, data: Any) -> Any:
 
     `start` is the value of the world. Returns the outputs, stacked over the rows (n_rows, ...).
     """
-    if len(topology.segments) > _FEW:
+    stretches = _stretches(topology)
+    if len(stretches) > _LOOPS[topology.traversal]:
         return _outward_by_table(topology, visit, start, data)
-    values: list[Any] = []
+    value = jax.tree.map(lambda a: jnp.asarray(a)[None], start)
     outputs = []
-    for begin, end, parent in _segments(topology):
-        value = start if parent == WORLD else values[parent]
-        value, output = _along(visit, value, data, begin, end, reverse=False)
-        values.append(value)
+    for stretch in stretches:
+        value = jax.tree.map(lambda a, s=stretch: _of_limbs(a, s.parents), value)
+        value, output = _along(visit, value, data, stretch, reverse=False)
         outputs.append(output)
     return _stack(outputs)
 
@@ -49,37 +53,69 @@ def inward(topology: Topology, visit: Visit, zero: Any, data: Any) -> Any:
 
     `zero` is the sum over no children. Returns the outputs, stacked over the rows (n_rows, ...).
     """
-    if len(topology.segments) > _FEW:
+    stretches = _stretches(topology)
+    if len(stretches) > _LOOPS[topology.traversal]:
         return _inward_by_table(topology, visit, zero, data)
-    segments = _segments(topology)
-    sums: list[Any] = [None] * len(segments)
-    outputs: list[Any] = [None] * len(segments)
-    for s, (begin, end, parent) in reversed(list(enumerate(segments))):
-        value = zero if sums[s] is None else sums[s]
-        value, outputs[s] = _along(visit, value, data, begin, end, reverse=True)
-        if parent != WORLD:
-            above = sums[parent]
-            sums[parent] = value if above is None else jax.tree.map(jnp.add, above, value)
-    return _stack(outputs)
+    nothing = jax.tree.map(lambda a: jnp.asarray(a)[None], zero)
+    total = jax.tree.map(lambda a: _of_limbs(a, (0,) * stretches[-1].width), nothing)
+    outputs = []
+    for stretch, above in zip(reversed(stretches), (*stretches[-2::-1], None), strict=True):
+        value, output = _along(visit, total, data, stretch, reverse=True)
+        outputs.append(output)
+        if above is not None:
+            limbs = (stretch.parents, above.width)
+            total = jax.tree.map(lambda a, z, to=limbs: _sum_over_limbs(a, z, *to), value, nothing)
+    return _stack(outputs[::-1])
 
 
-def _segments(topology: Topology) -> tuple[tuple[int, int, int], ...]:
+def _stretches(topology: Topology) -> tuple[Stretch, ...]:
     """The stretches; an empty one where nothing moves, so that the outputs have their shapes."""
-    return topology.segments or ((0, 0, WORLD),)
+    return topology.stretches or (Stretch(0, 0, (0,)),)
+
+
+def _of_limbs(a: jax.Array, limbs: tuple[int, ...]) -> jax.Array:
+    """a[limbs], limbs in ascending order, by slices: a gather cannot be part of a native call."""
+    width = a.shape[0]
+    if limbs == tuple(range(width)):
+        return a
+    counts = np.bincount(limbs, minlength=width)
+    parts = [jnp.broadcast_to(a[i], (n, *a.shape[1:])) for i, n in enumerate(counts) if n]
+    return jnp.concatenate(parts)
+
+
+def _sum_over_limbs(
+    a: jax.Array, zero: jax.Array, parents: tuple[int, ...], width: int
+) -> jax.Array:
+    """(width, ...): for each limb the sum of the values of those that hang on it."""
+    if parents == tuple(range(width)):
+        return a
+    ends = np.cumsum(np.bincount(parents, minlength=width))
+    parts = [
+        jnp.sum(a[begin:end], axis=0, keepdims=True) if end > begin else zero
+        for begin, end in zip([0, *ends[:-1]], ends, strict=True)
+    ]
+    return jnp.concatenate(parts)
 
 
 def _along(
-    visit: Visit, value: Any, data: Any, begin: int, end: int, *, reverse: bool
+    visit: Visit, value: Any, data: Any, stretch: Stretch, *, reverse: bool
 ) -> tuple[Any, Any]:
-    sliced, row = _rows(data, begin, end)
+    """One loop along the limbs of a stretch; values and outputs have an axis over them."""
+    # One limb alone runs on scalars, which compile to faster code than vectors of one.
+    limbs = () if stretch.width == 1 else (stretch.width,)
+    sliced, row = _rows(data, stretch.start, stretch.stop)
+    sliced = [x.reshape(stretch.length, *limbs) for x in sliced]
 
     def body(carry: Any, x: list[Any]) -> tuple[Any, Any]:
-        return visit(carry, row(x))
+        return jax.tree.map(lambda a: jnp.broadcast_to(a, limbs), visit(carry, row(x)))
 
-    if end - begin == 1:
+    value = jax.tree.map(lambda a: a.reshape(limbs), value)
+    if stretch.length == 1:
         value, output = body(value, [x[0] for x in sliced])
-        return value, jax.tree.map(lambda a: jnp.asarray(a)[None], output)
-    return jax.lax.scan(body, value, sliced, length=end - begin, reverse=reverse)
+    else:
+        value, output = jax.lax.scan(body, value, sliced, length=stretch.length, reverse=reverse)
+    value = jax.tree.map(lambda a: a.reshape(stretch.width), value)
+    return value, jax.tree.map(lambda a: a.reshape(stretch.length * stretch.width), output)
 
 
 def _outward_by_table(topology: Topology, visit: Visit, start: Any, data: Any) -> Any:
