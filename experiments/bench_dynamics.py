@@ -12,7 +12,6 @@ along when it is installed. Robots come from the package example-robot-data.
 
 from __future__ import annotations
 
-import functools
 import importlib.metadata
 import importlib.util
 import os
@@ -159,22 +158,25 @@ def time_mujoco(name: str, batches: list[int]) -> Iterator[Row]:
             elapsed = best(step) / steps
         else:
             short = max(5, 40_000 // batch // max(1, model.nv // 7))
-            start = np.zeros(
-                (batch, mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
-            )
-            mujoco.mj_resetData(model, data)
-            mujoco.mj_getState(model, data, start[0], mujoco.mjtState.mjSTATE_FULLPHYSICS)
-            start[:] = start[0]
-            workers = [mujoco.MjData(model) for _ in range(os.cpu_count() or 1)]
-            with mujoco.rollout.Rollout(nthread=len(workers)) as pool:
-                elapsed = best(lambda: pool.rollout(model, workers, start, nstep=short), 2.0) / (
-                    short * batch
-                )
+            elapsed = batch_of_mujoco(model, data, batch, short)
         yield {
             **row("mujoco", name, model.nv, "f64", batch, "step"),
             "us_per_env": elapsed * 1e6,
             "compile_s": 0.0,
         }
+
+
+def batch_of_mujoco(model: mujoco.MjModel, data: mujoco.MjData, batch: int, steps: int) -> float:
+    """Seconds a step and environment, on all cores."""
+    everything = mujoco.mjtState.mjSTATE_FULLPHYSICS
+    start = np.zeros((batch, mujoco.mj_stateSize(model, everything)))
+    mujoco.mj_resetData(model, data)
+    mujoco.mj_getState(model, data, start[0], everything)
+    start[:] = start[0]
+    workers = [mujoco.MjData(model) for _ in range(os.cpu_count() or 1)]
+    with mujoco.rollout.Rollout(nthread=len(workers)) as pool:
+        elapsed = best(lambda: pool.rollout(model, workers, start, nstep=steps), 2.0)
+    return elapsed / (steps * batch)
 
 
 def time_pinocchio(name: str) -> Iterator[Row]:
