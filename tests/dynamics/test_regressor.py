@@ -59,7 +59,6 @@ def test_parameters_there_and_back():
 
 ROBOT_RANKS = (
     ("panda_description/urdf/panda.urdf", "fixed", None),  # with a mimic joint
-    ("kinova_description/robots/kinova.urdf", "fixed", None),
     ("ur_description/urdf/ur5_robot.urdf", "fixed", 36),
     ("solo_description/robots/solo12.urdf", "free", None),
 )
