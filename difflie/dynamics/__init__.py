@@ -16,9 +16,12 @@ from .. import native
 from ..system.linkage import linkage
 from ..system.system import System
 from ..system.validation import checked, nearest
+from . import centroidal, coriolis, derivatives, jacobians, regressor
 from .energy import kinetic_energy, potential_energy, total_momentum
 from .forward import acceleration, dense_mass_matrix
-from .kinematics import body_jacobian_components, body_twist_components, body_world_poses
+from .identifiable import BaseParameters as BaseParameters
+from .identifiable import independent_columns, sampled_regressor
+from .kinematics import body_twist_components, body_world_poses
 from .rnea import rnea
 
 _rnea = native.mark(rnea)
@@ -73,12 +76,176 @@ def body_twists(system: System, q: Any, v: Any) -> jax.Array:
 def body_jacobian(system: System, q: Any, body: str | int) -> jax.Array:
     """The Jacobian (6, nv) of a body, by name or index: J v is its body-fixed twist."""
     (q,) = _state(system, q=q)
-    names = system.body_names
-    if isinstance(body, str):
-        if body not in names:
-            raise ValueError(f"{system.name}: no body is named {body!r}{nearest(body, names)}")
-        body = names.index(body)
-    return _body_jacobian(linkage(system), q, body)
+    return _body_jacobian(linkage(system), q, _index(system, body))
+
+
+def spatial_jacobian(system: System, q: Any, body: str | int) -> jax.Array:
+    """The Jacobian (6, nv) whose J v is the body's twist in world axes, at the world origin.
+
+    The linear part is the velocity of the point of the body, thought unbounded, that is at the
+    world origin at the moment; "spatial" after Murray, Li and Sastry.
+    """
+    (q,) = _state(system, q=q)
+    return _spatial_jacobian(linkage(system), q, _index(system, body))
+
+
+def geometric_jacobian(system: System, q: Any, body: str | int) -> jax.Array:
+    """The Jacobian (6, nv) whose J v is the body's twist in world axes, at the body's origin.
+
+    The angular velocity and the velocity of the body's origin, both in the world.
+    """
+    (q,) = _state(system, q=q)
+    return _geometric_jacobian(linkage(system), q, _index(system, body))
+
+
+def body_jacobian_rate(system: System, q: Any, v: Any, body: str | int) -> jax.Array:
+    """The derivative (6, nv) of `body_jacobian` with respect to time, in 1/s.
+
+    With it the derivative of the body-fixed twist is J a + J' v.
+    """
+    q, v = _state(system, q=q, v=v)
+    return _body_jacobian_rate(linkage(system), q, v, _index(system, body))
+
+
+def spatial_jacobian_rate(system: System, q: Any, v: Any, body: str | int) -> jax.Array:
+    """The derivative (6, nv) of `spatial_jacobian` with respect to time, in 1/s.
+
+    With it the body's spatial acceleration in world axes, at the world origin, is J a + J' v.
+    """
+    q, v = _state(system, q=q, v=v)
+    return _spatial_jacobian_rate(linkage(system), q, v, _index(system, body))
+
+
+def geometric_jacobian_rate(system: System, q: Any, v: Any, body: str | int) -> jax.Array:
+    """The derivative (6, nv) of `geometric_jacobian` with respect to time, in 1/s.
+
+    With it the angular acceleration and the acceleration of the body's origin, both in the world,
+    are J a + J' v.
+    """
+    q, v = _state(system, q=q, v=v)
+    return _geometric_jacobian_rate(linkage(system), q, v, _index(system, body))
+
+
+def total_mass(system: System) -> jax.Array:
+    """The mass of the system in kg, a scalar; bodies fixed to the world do not count."""
+    return _mass(linkage(system))
+
+
+def center_of_mass(system: System, q: Any) -> jax.Array:
+    """The centre of mass (3,) in the world, in m; bodies fixed to the world do not count."""
+    (q,) = _state(system, q=q)
+    return _center_of_mass(linkage(system), q)
+
+
+def center_of_mass_jacobian(system: System, q: Any) -> jax.Array:
+    """The Jacobian (3, nv) whose J v is the velocity of the centre of mass in the world (m/s)."""
+    (q,) = _state(system, q=q)
+    return _center_of_mass_jacobian(linkage(system), q)
+
+
+def centroidal_momentum_matrix(system: System, q: Any) -> jax.Array:
+    """The matrix A (6, nv) whose A v is the momentum about the centre of mass, in world axes.
+
+    First the angular momentum (N m s), then the linear (N s). Armature has no part in it, as in
+    `momentum`.
+    """
+    (q,) = _state(system, q=q)
+    return _centroidal_momentum_matrix(linkage(system), q)
+
+
+def coriolis_matrix(system: System, q: Any, v: Any) -> jax.Array:
+    """The Coriolis matrix C (nv, nv): C v + gravity = bias force, and dM/dt = C + C^T.
+
+    dM/dt is the derivative of `mass_matrix` along v; for group joints its entries belong to
+    body-fixed velocities. dM/dt - 2 C is then skew. C v does not determine C: this is the choice of
+    Niemeyer and Slotine, and the Christoffel symbols where v is the derivative of q.
+    """
+    q, v = _state(system, q=q, v=v)
+    return _coriolis_matrix(linkage(system), q, v)
+
+
+def inverse_dynamics_derivatives(
+    system: System, q: Any, v: Any, a: Any, wrench: Any = None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """dtau/dq, dtau/dv and dtau/da = M, each (nv, nv), of `inverse_dynamics`.
+
+    dq is a tangent: column k is the derivative along `integrate(system, q, s e_k)` at s = 0.
+    Wrenches (nb, 6) stay constant in their body frames. In closed form (Carpentier and Mansard
+    2018), as fast as a few matrix products.
+    """
+    q, v, a = _state(system, q=q, v=v, a=a)
+    return _inverse_derivatives(linkage(system), q, v, a, _wrench(system, wrench))
+
+
+def forward_dynamics_derivatives(
+    system: System, q: Any, v: Any, tau: Any, wrench: Any = None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """da/dq, da/dv and da/dtau = M^-1, each (nv, nv), of `forward_dynamics`.
+
+    Tangents and wrenches as in `inverse_dynamics_derivatives`.
+    """
+    q, v, tau = _state(system, q=q, v=v, tau=tau)
+    return _forward_derivatives(linkage(system), q, v, tau, _wrench(system, wrench))
+
+
+def inertial_parameters(system: System) -> jax.Array:
+    """The inertial parameters (nb, 10) of the bodies, on which the dynamics depend linearly.
+
+    For each body (m, m c_x, m c_y, m c_z, I_xx, I_xy, I_xz, I_yy, I_yz, I_zz) in kg, kg m and
+    kg m^2, in its body frame: c is the centre of mass, I the inertia about the frame's ORIGIN, not
+    about the centre of mass.
+    """
+    return regressor.parameters(system.bodies)
+
+
+def with_inertial_parameters(system: System, parameters: Any) -> System:
+    """The system with other `inertial_parameters` (nb, 10).
+
+    Of a body without mass the first moments cannot be kept. Nothing is checked: whether a rigid
+    body can have the parameters is the caller's to know.
+    """
+    size = (len(system.body_names), 10)
+    (parameters,) = checked(system, parameters=(parameters, size))
+    mass, com, inertia = regressor.properties(parameters)
+    return system.replace(mass=mass, com=com, inertia=inertia)
+
+
+def inverse_dynamics_regressor(system: System, q: Any, v: Any, a: Any) -> jax.Array:
+    """The matrix Y (nv, 10 nb) with Y pi + armature a = `inverse_dynamics`.
+
+    pi (10 nb,) is `inertial_parameters(system).ravel()`. Armature (kg m^2 or kg) belongs to the
+    joints and not to pi; without mimic joints its part is `system.joints.armature * a`.
+    """
+    q, v, a = _state(system, q=q, v=v, a=a)
+    return _inverse_dynamics_regressor(linkage(system), q, v, a)
+
+
+def kinetic_energy_regressor(system: System, q: Any, v: Any) -> jax.Array:
+    """The row y (10 nb,) with y . pi + armature v^2 / 2 = the kinetic energy; pi as above."""
+    q, v = _state(system, q=q, v=v)
+    return _kinetic_energy_regressor(linkage(system), q, v)
+
+
+def potential_energy_regressor(system: System, q: Any) -> jax.Array:
+    """The row y (10 nb,) with y . pi = the potential energy, pi `inertial_parameters` as a row."""
+    (q,) = _state(system, q=q)
+    return _potential_energy_regressor(linkage(system), q)
+
+
+def momentum_regressor(system: System, q: Any, v: Any) -> jax.Array:
+    """The matrix Y (6, 10 nb) with Y pi = `momentum`, pi `inertial_parameters` as a row."""
+    q, v = _state(system, q=q, v=v)
+    return _momentum_regressor(linkage(system), q, v)
+
+
+def base_parameters(system: System) -> BaseParameters:
+    """The minimal parameters on which inverse dynamics depend; not for use in a trace.
+
+    matrix (rank, 10 nb) takes the inertial parameters to the base parameters, columns (rank,) are
+    those of the regressor that remain. Found from the regressors of random states, by which columns
+    depend on each other to the square root of the rounding unit: use double precision.
+    """
+    return independent_columns(sampled_regressor(linkage(system)))
 
 
 def energy(system: System, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
@@ -114,6 +281,15 @@ def _state(system: System, **arrays: Any) -> list[jax.Array]:
     return checked(system, **{k: (a, sizes.get(k, (system.nv,))) for k, a in arrays.items()})
 
 
+def _index(system: System, body: str | int) -> int:
+    names = system.body_names
+    if isinstance(body, str):
+        if body not in names:
+            raise ValueError(f"{system.name}: no body is named {body!r}{nearest(body, names)}")
+        return names.index(body)
+    return range(len(names))[body]
+
+
 def _wrench(system: System, wrench: Any) -> jax.Array | None:
     if wrench is None:
         return None
@@ -145,11 +321,6 @@ def _body_twists(link, q, v):
     return body_twist_components(link, q, v).to_array()
 
 
-@partial(jax.jit, static_argnames="body")
-def _body_jacobian(link, q, body):
-    return body_jacobian_components(link, q, body)
-
-
 @jax.jit
 def _energy(link, q, v):
     return kinetic_energy(link, q, v), potential_energy(link, q)
@@ -158,3 +329,23 @@ def _energy(link, q, v):
 @jax.jit
 def _momentum(link, q, v):
     return total_momentum(link, q, v)
+
+
+_of_body = partial(jax.jit, static_argnames="body")
+_body_jacobian = _of_body(jacobians.body_columns)
+_spatial_jacobian = _of_body(jacobians.spatial_columns)
+_geometric_jacobian = _of_body(jacobians.geometric_columns)
+_body_jacobian_rate = _of_body(jacobians.body_column_rates)
+_spatial_jacobian_rate = _of_body(jacobians.spatial_column_rates)
+_geometric_jacobian_rate = _of_body(jacobians.geometric_column_rates)
+_mass = jax.jit(centroidal.mass)
+_center_of_mass = jax.jit(centroidal.center_of_mass)
+_center_of_mass_jacobian = jax.jit(centroidal.center_columns)
+_centroidal_momentum_matrix = jax.jit(centroidal.momentum_columns)
+_coriolis_matrix = jax.jit(coriolis.matrix)
+_inverse_derivatives = jax.jit(derivatives.of_inverse_dynamics)
+_forward_derivatives = jax.jit(derivatives.of_forward_dynamics)
+_inverse_dynamics_regressor = jax.jit(regressor.effort_columns)
+_kinetic_energy_regressor = jax.jit(regressor.kinetic_columns)
+_potential_energy_regressor = jax.jit(regressor.potential_columns)
+_momentum_regressor = jax.jit(regressor.momentum_columns)

@@ -14,12 +14,17 @@ from ..system.traverse import outward
 
 def row_world_poses(linkage: Linkage, q: jax.Array) -> Transform:
     """The frame of every row in the world (n_rows,)."""
+    return chained(linkage, linkage.poses(q))
+
+
+def chained(linkage: Linkage, poses: Transform) -> Transform:
+    """The products of relative poses (n_rows,) from the world to every row."""
 
     def place(parent: Transform, pose: Transform):
         here = parent @ pose
         return here, here
 
-    return outward(linkage.topology, place, world_frame(q.dtype), linkage.poses(q))
+    return outward(linkage.topology, place, world_frame(poses.translation.x.dtype), poses)
 
 
 def row_twists(linkage: Linkage, q: jax.Array, v: jax.Array) -> Motion:
@@ -44,21 +49,6 @@ def body_twist_components(linkage: Linkage, q: jax.Array, v: jax.Array) -> Motio
     """The body-fixed twist of every body (nb,)."""
     offset = jax.tree.map(lambda a: a[:-1], linkage.offset)
     return offset.inverse_motion(linkage.body_values(row_twists(linkage, q, v), linkage.rest))
-
-
-def body_jacobian_components(linkage: Linkage, q: jax.Array, body: int) -> jax.Array:
-    """(6, nv): column j is Ad of row j's screw, for the rows between the world and the body."""
-    t = linkage.topology
-    pose = jax.tree.map(lambda a: a[body], body_world_poses(linkage, q))
-    relative = pose.inverse() @ row_world_poses(linkage, q)
-    screw = linkage.screw
-    zero = jnp.zeros(t.n_rows, q.dtype)
-    unit = Motion(
-        Vector(zero, zero, zero + jnp.asarray(screw.angular, q.dtype)),
-        Vector(zero, zero, zero + jnp.asarray(screw.linear, q.dtype)),
-    )
-    columns = relative.motion(unit).to_array() * t.supports(body)[:, None].astype(q.dtype)
-    return jax.vmap(linkage.generalised, in_axes=1)(columns)
 
 
 def world_frame(dtype: np.dtype) -> Transform:

@@ -1,0 +1,55 @@
+"""The centre of mass of a system and its momentum about it (Orin, Goswami, Lee 2013).
+
+    c = sum m_b c_b / m,      h = (angular momentum about c, linear momentum) = A_G(q) v
+
+Column j of the centroidal momentum matrix A_G is the momentum Ic_j S_j of everything beyond row j
+when it moves along the screw S_j at unit rate; the linear part of A_G is m dc/dq. Bodies fixed to
+the world take no part in the motion and count neither here nor in the potential energy.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ..groups.components import Vector
+from ..spatial import Force
+from ..system.linkage import Linkage
+from .screws import Screws, generalised_columns, screws
+
+
+def mass(linkage: Linkage) -> jax.Array:
+    """The mass of all bodies that move, in kg."""
+    return jnp.sum(linkage.inertia.mass)
+
+
+def center_of_mass(linkage: Linkage, q: jax.Array) -> jax.Array:
+    """The centre of mass (3,) in the world, in m."""
+    s = screws(linkage, q)
+    return (_center(s) + _first(s.origin)).to_array()
+
+
+def center_columns(linkage: Linkage, q: jax.Array) -> jax.Array:
+    """The Jacobian (3, nv) of the centre of mass."""
+    s = screws(linkage, q)
+    momentum = s.composite(s.inertia) @ s.axes
+    return generalised_columns(linkage, momentum)[3:] / mass(linkage)
+
+
+def momentum_columns(linkage: Linkage, q: jax.Array) -> jax.Array:
+    """The centroidal momentum matrix (6, nv), angular part first, in world axes."""
+    s = screws(linkage, q)
+    momentum = s.composite(s.inertia) @ s.axes
+    arm = s.origin - _first(s.origin) - _center(s)
+    about = Force(momentum.moment + arm.cross(momentum.force), momentum.force)
+    return generalised_columns(linkage, about)
+
+
+def _center(s: Screws) -> Vector:
+    """The centre of mass seen from the first tree's frame."""
+    moments = s.inertia.first + (s.origin - _first(s.origin)) * s.inertia.mass
+    return jax.tree.map(jnp.sum, moments) * (1 / jnp.sum(s.inertia.mass))
+
+
+def _first(origin: Vector) -> Vector:
+    return jax.tree.map(lambda a: jnp.sum(a[:1]), origin)  # zero where nothing moves

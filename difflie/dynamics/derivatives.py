@@ -1,0 +1,99 @@
+"""Derivatives of inverse and forward dynamics (Carpentier, Mansard 2018; Singh, Russell, Wensing
+2022).
+
+A change of the configuration along row k carries everything beyond along S_k. On top of what is
+merely carried, bodies gain the velocity dS_k and the acceleration ddS_k - V x dS_k, with
+
+    dS_k = V_p x S_k,      ddS_k = A_p x S_k + V_p x dS_k,      A_world = (0, -g)
+
+and V_p, A_p the motion of what joint k hangs on. With Ic, Bc the sums of the inertias and of B (see
+`coriolis`) of everything beyond a row, F that of the wrenches and S' = dS/dt, if row k carries j,
+
+    dtau_j/dq_k = S_j . (Ic_j ddS_k + 2 Bc_j dS_k)
+    dtau_j/dv_k = S_j . (Ic_j (dS_k + S_k') + 2 Bc_j S_k)
+    dtau_k/dq_j = S_k . (Ic_j ddS_j + 2 Bc_j dS_j + S_j x* F_j)
+    dtau_k/dv_j = S_k . (Ic_j (dS_j + S_j') + 2 Bc_j S_j)
+
+Rows of one group joint carry each other. Forward dynamics follows from M da = dtau - dID(q, v, a).
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ..spatial import Force, Motion
+from ..system.linkage import Linkage
+from .coriolis import Turning
+from .screws import Screws, generalised_matrix, masks, pairs, screws, total
+
+Triple = tuple[jax.Array, jax.Array, jax.Array]
+
+
+def of_inverse_dynamics(
+    linkage: Linkage, q: jax.Array, v: jax.Array, a: jax.Array, wrench: jax.Array | None
+) -> Triple:
+    """dtau/dq, dtau/dv and dtau/da = M, each (nv, nv)."""
+    s = screws(linkage, q)
+    by_q, by_v = _state_derivatives(linkage, s, v, a, wrench)
+    return by_q, by_v, _mass(linkage, s)
+
+
+def of_forward_dynamics(
+    linkage: Linkage, q: jax.Array, v: jax.Array, tau: jax.Array, wrench: jax.Array | None
+) -> Triple:
+    """da/dq, da/dv and da/dtau = M^-1, each (nv, nv)."""
+    s = screws(linkage, q)
+    factor = jax.scipy.linalg.cho_factor(_mass(linkage, s))
+    rest = _wrenches(linkage, s, *s.motion(linkage.rows(v), linkage.rows(0 * v)), wrench)
+    bias = linkage.generalised(s.axes.dot(s.composite(rest)))
+    a = jax.scipy.linalg.cho_solve(factor, tau - bias)
+    by_q, by_v = _state_derivatives(linkage, s, v, a, wrench)
+    unit = jnp.eye(v.shape[0], dtype=v.dtype)
+    solved = jax.scipy.linalg.cho_solve(factor, jnp.concatenate((-by_q, -by_v, unit), axis=1))
+    by_q, by_v, by_tau = jnp.split(solved, 3, axis=1)
+    return by_q, by_v, by_tau
+
+
+def _mass(linkage: Linkage, s: Screws) -> jax.Array:
+    """The mass matrix (nv, nv): S_j . Ic_j S_k for row j not before k."""
+    momentum = s.composite(s.inertia) @ s.axes
+    rows = pairs(s, near=(momentum, s.axes), far=momentum)
+    return generalised_matrix(linkage, rows + jnp.diag(linkage.armature))
+
+
+def _wrenches(
+    linkage: Linkage, s: Screws, twists: Motion, gains: Motion, wrench: jax.Array | None
+) -> Force:
+    """What accelerates the bodies carried by each row, less the external wrenches on them."""
+    accelerations = total(masks(s.topology).moved_by, gains) + linkage.free_fall
+    needed = s.inertia @ accelerations + twists.cross_force(s.inertia @ twists)
+    return needed if wrench is None else needed - s.poses.force(linkage.row_forces(wrench))
+
+
+def _state_derivatives(
+    linkage: Linkage, s: Screws, v: jax.Array, a: jax.Array, wrench: jax.Array | None
+) -> tuple[jax.Array, jax.Array]:
+    """dtau/dq and dtau/dv, each (nv, nv)."""
+    twists, gains = s.motion(linkage.rows(v), linkage.rows(a))
+    wrenches = _wrenches(linkage, s, twists, gains, wrench)
+    after = masks(s.topology).after
+    before = total(after, s.axes * linkage.rows(v))
+    moved = before.cross(s.axes)
+    accelerated = (total(after, gains) + linkage.free_fall).cross(s.axes) + before.cross(moved)
+    swept = moved + s.changes(twists)
+    inertia, turning, force = s.composite(
+        (s.inertia, Turning.of_rigid(s.inertia, twists), wrenches)
+    )
+    seen = inertia @ s.axes, turning.transposed_times(s.axes) * 2
+    by_q = pairs(
+        s,
+        near=(seen, (accelerated, moved.angular)),
+        far=inertia @ accelerated + (turning @ moved) * 2 + s.axes.cross_force(force),
+    )
+    by_v = pairs(
+        s,
+        near=(seen, (swept, s.axes.angular)),
+        far=inertia @ swept + (turning @ s.axes) * 2,
+    )
+    return generalised_matrix(linkage, by_q), generalised_matrix(linkage, by_v)

@@ -1,0 +1,91 @@
+"""The base parameters: what of the inertial parameters motion and torque can tell.
+
+Columns of the inverse-dynamics regressor W over many states depend on each other, the same way in
+all states: some parameters act only together, some not at all (Gautier and Khalil 1990; Gautier
+1991). Taken from the world outwards, columns that are independent of those before are kept, and
+
+    W = W[:, columns] K,      Y pi = Y[:, columns] (K pi):
+
+the base parameters K pi are those of the kept columns, each with what acts like it grouped into it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from ..system.linkage import Linkage
+from ..system.topology import Topology
+from .regressor import effort_columns
+
+
+class BaseParameters(NamedTuple):
+    """The minimal parameters of a system.
+
+    matrix (rank, 10 nb): takes the inertial parameters to the base parameters. columns (rank,): the
+    parameters that stand for the base parameters, in increasing order; these columns of a regressor
+    make the reduced one.
+    """
+
+    matrix: np.ndarray
+    columns: np.ndarray
+
+    @property
+    def rank(self) -> int:
+        """The number of base parameters."""
+        return len(self.columns)
+
+
+def independent_columns(w: np.ndarray) -> BaseParameters:
+    """The first columns of w (m, n) that all others depend on, and the dependence.
+
+    A column counts as dependent when less than the square root of the rounding unit is left of it.
+    """
+    r = np.linalg.qr(w).R  # the same dependences in few rows
+    scale = np.linalg.norm(r, axis=0)
+    tolerance = np.sqrt(np.finfo(w.dtype).eps)
+    scale = np.where(scale > tolerance * scale.max(initial=0), scale, np.inf)
+    scaled = r / scale
+    basis = np.zeros((len(r), 0), w.dtype)
+    kept = []
+    for j, column in enumerate(scaled.T):
+        for _ in range(2):  # once more, against the rounding errors of the first time
+            column = column - basis @ (basis.T @ column)
+        rest = np.linalg.norm(column)
+        if rest > tolerance:
+            basis = np.column_stack((basis, column / rest))
+            kept.append(j)
+    columns = np.array(kept, dtype=int)
+    combined = np.linalg.lstsq(scaled[:, columns], r, rcond=None)[0] / scale[columns, None]
+    combined[:, columns] = np.eye(len(columns))
+    combined[np.abs(combined) < tolerance * np.abs(combined).max(initial=0)] = 0
+    return BaseParameters(combined, columns)
+
+
+def sampled_regressor(linkage: Linkage) -> np.ndarray:
+    """The regressors of random states on top of each other: more rows than parameters."""
+    t = linkage.topology
+    count = 2 + 20 * len(t.bodies) // max(t.nv, 1)
+    dtype = linkage.gravity.x.dtype
+    rng = np.random.default_rng(0)
+    q = _random_configurations(t, rng, count).astype(dtype)
+    v, a = rng.normal(size=(2, count, t.nv)).astype(dtype)
+    return np.asarray(_regressors(linkage, q, v, a)).reshape(-1, 10 * len(t.bodies))
+
+
+@jax.jit
+def _regressors(linkage, q, v, a):
+    return jax.vmap(lambda *state: effort_columns(linkage, *state))(q, v, a)
+
+
+def _random_configurations(t: Topology, rng: np.random.Generator, count: int) -> np.ndarray:
+    """(count, nq) coordinates of about a radian or a metre, attitudes of any direction."""
+    q = rng.uniform(-np.pi, np.pi, (count, t.nq))
+    for b, group in enumerate(t.group):
+        if group is not None:
+            start = int(t.coordinate_start[b])
+            attitude = rng.normal(size=(count, 4))
+            q[:, start : start + 4] = attitude / np.linalg.norm(attitude, axis=1, keepdims=True)
+    return q

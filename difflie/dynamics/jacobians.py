@@ -1,0 +1,95 @@
+"""Jacobians of the bodies and their derivatives with respect to time.
+
+Column j of a Jacobian is the screw S_j of row j, for the rows between the world and the body (Park
+1994; Murray, Li, Sastry 1994, section 3.4). With V the twist of the body, r its origin and T its
+pose, seen from a frame at rest,
+
+    body        Ad_T^-1 S,          d/dt:  Ad_T^-1 (dS/dt - V x S)
+    spatial     S,                  d/dt:  dS/dt = V_c x S
+    geometric   (w, u + w x r),     d/dt:  (w', u' + w' x r + w x r'),      S = (w, u)
+
+where V_c is the twist of what carries the screw. The acceleration is J a + (dJ/dt) v.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ..groups.components import Vector
+from ..spatial import Motion, Transform
+from ..system.linkage import Linkage, carriers
+from .kinematics import world_frame
+from .screws import Screws, generalised_columns, screws
+
+
+def body_columns(linkage: Linkage, q: jax.Array, body: int) -> jax.Array:
+    """The Jacobian (6, nv) of the body-fixed twist."""
+    s = screws(linkage, q)
+    return _columns(linkage, body, _pose(linkage, s, body).inverse_motion(s.axes))
+
+
+def spatial_columns(linkage: Linkage, q: jax.Array, body: int) -> jax.Array:
+    """The Jacobian (6, nv) of the twist in world axes, at the world origin."""
+    s = screws(linkage, q)
+    return _columns(linkage, body, _moved(s.axes, -s.origin))
+
+
+def geometric_columns(linkage: Linkage, q: jax.Array, body: int) -> jax.Array:
+    """The Jacobian (6, nv) of the twist in world axes, at the body's origin."""
+    s = screws(linkage, q)
+    return _columns(linkage, body, _moved(s.axes, _pose(linkage, s, body).translation))
+
+
+def body_column_rates(linkage: Linkage, q: jax.Array, v: jax.Array, body: int) -> jax.Array:
+    """The derivative (6, nv) of `body_columns` along the velocity v (nv,)."""
+    s, change, twist = _moving(linkage, q, v, body)
+    relative = change + twist.cross(s.axes) * -1
+    return _columns(linkage, body, _pose(linkage, s, body).inverse_motion(relative))
+
+
+def spatial_column_rates(linkage: Linkage, q: jax.Array, v: jax.Array, body: int) -> jax.Array:
+    """The derivative (6, nv) of `spatial_columns` along the velocity v (nv,)."""
+    s, change, _ = _moving(linkage, q, v, body)
+    return _columns(linkage, body, _moved(change, -s.origin))
+
+
+def geometric_column_rates(linkage: Linkage, q: jax.Array, v: jax.Array, body: int) -> jax.Array:
+    """The derivative (6, nv) of `geometric_columns` along the velocity v (nv,)."""
+    s, change, twist = _moving(linkage, q, v, body)
+    point = _pose(linkage, s, body).translation
+    moved = _moved(change, point)
+    swept = s.axes.angular.cross(_moved(twist, point).linear)
+    return _columns(linkage, body, Motion(moved.angular, moved.linear + swept))
+
+
+def _moving(
+    linkage: Linkage, q: jax.Array, v: jax.Array, body: int
+) -> tuple[Screws, Motion, Motion]:
+    """The screws, their derivatives, and the twist of the body."""
+    s = screws(linkage, q)
+    twists = s.twists(linkage.rows(v))
+    return s, s.changes(twists), _of_carrier(linkage, twists, linkage.rest, body)
+
+
+def _pose(linkage: Linkage, s: Screws, body: int) -> Transform:
+    """The frame of the body in that of its tree."""
+    carrier = _of_carrier(linkage, s.poses, world_frame(s.origin.x.dtype), body)
+    return carrier @ jax.tree.map(lambda a: a[body], linkage.offset)
+
+
+def _of_carrier(linkage: Linkage, values, world, body: int):
+    """The value of the row that carries the body, `world` for a body fixed to it."""
+    row = carriers(linkage.topology)[body]
+    return world if row == linkage.topology.n_rows else jax.tree.map(lambda a: a[row], values)
+
+
+def _moved(m: Motion, point: Vector) -> Motion:
+    """The same motion, with the linear part taken at the point."""
+    return Motion(m.angular, m.linear + m.angular.cross(point))
+
+
+def _columns(linkage: Linkage, body: int, columns: Motion) -> jax.Array:
+    supporting = linkage.topology.supports(body)
+    kept = jax.tree.map(lambda a: jnp.where(supporting, a, jnp.zeros_like(a)), columns)
+    return generalised_columns(linkage, kept)

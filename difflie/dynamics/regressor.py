@@ -1,0 +1,105 @@
+"""Dynamics as linear functions of the inertial parameters (Atkeson, An, Hollerbach 1986).
+
+The ten parameters of a body, about its frame's ORIGIN and in its axes:
+
+    pi = (m, m c_x, m c_y, m c_z, I_xx, I_xy, I_xz, I_yy, I_yz, I_zz)
+
+Its momentum at the twist (w, u) is K(w, u) pi, with L(w) the matrix that takes the six moments to
+I w; its inertial wrench is K(A) pi + V x* K(V) pi.
+
+    K(w, u) = [[0, -u~, L(w)],  [u, w~, 0]]
+
+Bodies fixed to the world have columns of zeros: nothing depends on their parameters.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..groups.components import Vector
+from ..spatial import Force, Inertia, Motion, Symmetric
+from ..system.linkage import Linkage, carriers
+from ..system.system import Bodies
+from .kinematics import body_twist_components, body_world_poses, world_frame
+from .screws import masks, product, screws, total
+
+
+def parameters(bodies: Bodies) -> jax.Array:
+    """The inertial parameters (nb, 10)."""
+    inertia = Inertia.about_com(
+        bodies.mass, Vector.from_array(bodies.com), Symmetric.from_array(bodies.inertia)
+    )
+    return jnp.stack(jax.tree.leaves(inertia), axis=-1)
+
+
+def properties(parameters: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """mass (nb,), com (nb, 3) and inertia (nb, 3, 3) about it, of the parameters (nb, 10)."""
+    mass, first, second = parameters[:, 0], parameters[:, 1:4], parameters[:, 4:]
+    com = first / jnp.where(mass == 0, jnp.ones_like(mass), mass)[:, None]
+    # Steiner's theorem goes back to the centre of mass with the opposite mass.
+    about = Inertia.about_com(-mass, Vector.from_array(com), Symmetric(*second.T))
+    return mass, com, about.second.matrix().to_array()
+
+
+def effort_columns(linkage: Linkage, q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
+    """The inverse-dynamics regressor (nv, 10 nb)."""
+    s, t = screws(linkage, q), linkage.topology
+    moved_by = masks(t).moved_by
+    twists, gains = s.motion(linkage.rows(v), linkage.rows(a))
+    accelerations = total(moved_by, gains) + linkage.free_fall
+    frames = linkage.body_values(s.poses, world_frame(q.dtype)) @ _offsets(linkage)
+    twist = _each(frames.inverse_motion(linkage.body_values(twists, linkage.rest)))
+    acceleration = _each(frames.inverse_motion(linkage.body_values(accelerations, linkage.rest)))
+    wrench = _momenta(acceleration) + twist.cross_force(_momenta(twist))
+
+    # The wrench of a parameter works on the screws between the world and its body.
+    seen = jnp.stack(jax.tree.leaves(_each(frames).force(wrench)), axis=-1)
+    axes = jnp.stack(jax.tree.leaves(s.axes), axis=-1)
+    moved = np.concatenate((moved_by, np.zeros((1, t.n_rows), bool)))[carriers(t)]
+    efforts = product(axes, seen.reshape(-1, 6).T) * np.repeat(moved.T, 10, axis=1)
+    return jax.vmap(linkage.generalised, in_axes=1, out_axes=1)(efforts)
+
+
+def kinetic_columns(linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
+    """The kinetic-energy regressor (10 nb,)."""
+    twist = _each(body_twist_components(linkage, q, v))
+    return twist.dot(_momenta(twist)).ravel() / 2
+
+
+def potential_columns(linkage: Linkage, q: jax.Array) -> jax.Array:
+    """The potential-energy regressor (10 nb,)."""
+    pose, unit = _each(body_world_poses(linkage, q)), _unit(q.dtype)
+    moment = pose.rotation @ unit.first + pose.translation * unit.mass
+    moving = carriers(linkage.topology)[:, None] < linkage.topology.n_rows
+    return (-linkage.gravity.dot(moment) * moving).ravel()
+
+
+def momentum_columns(linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
+    """The momentum regressor (6, 10 nb), about the world origin."""
+    twist = _each(body_twist_components(linkage, q, v))
+    momentum = _each(body_world_poses(linkage, q)).force(_momenta(twist))
+    return jnp.stack([c.ravel() for c in jax.tree.leaves(momentum)])
+
+
+def _momenta(m: Motion) -> Force:
+    """K of motions (nb, 1): the momentum of each parameter alone (nb, 10)."""
+    return _unit(m.linear.x.dtype) @ m
+
+
+def _unit(dtype: np.dtype) -> Inertia:
+    """The inertias (10,) that have one parameter one and the others zero."""
+    mass, x, y, z, *second = jnp.eye(10, dtype=dtype)
+    return Inertia(mass, Vector(x, y, z), Symmetric(*second))
+
+
+def _each(values: Any) -> Any:
+    """Values of the bodies (nb,) against those of the parameters: (nb, 1)."""
+    return jax.tree.map(lambda a: a[:, None], values)
+
+
+def _offsets(linkage: Linkage) -> Any:
+    return jax.tree.map(lambda a: a[:-1], linkage.offset)

@@ -1,0 +1,148 @@
+"""The screws of all rows in one frame, and sums along the tree as products with masks.
+
+Every tree of a system gets a frame that rests in the world with the world's axes, and stands where
+the tree's first row is at the moment, so that nothing is lost far from the world origin. In it
+
+    V_i = sum_j A_ij S_j v_j,      dS_j/dt = V_c(j) x S_j,      A_ij = 1 if row j moves row i
+
+with c(j) the row that carries the screw j: j itself, but in a group joint, whose screws move with
+the body, the last row of the joint. There is no recursion but the one over the poses: matrices over
+all pairs of rows are a few dense products, which compile and run fast.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..groups.components import Vector
+from ..spatial import Force, Inertia, Motion, Transform
+from ..system.linkage import Linkage
+from ..system.topology import WORLD, Topology
+from .kinematics import chained
+
+
+class Screws(eqx.Module):
+    """The rows of a linkage at a configuration; shapes are (n_rows,), frames those of the trees.
+
+    poses: the frames of the rows. origin: where the tree's frame stands in the world. axes: the
+    screws. inertia: of the bodies that each row carries.
+    """
+
+    poses: Transform
+    origin: Vector
+    axes: Motion
+    inertia: Inertia
+    topology: Topology = eqx.field(static=True)
+
+    def twists(self, rates: jax.Array) -> Motion:
+        """The twist of every row for the rates of the rows (n_rows,)."""
+        return total(masks(self.topology).moved_by, self.axes * rates)
+
+    def changes(self, twists: Motion) -> Motion:
+        """The derivatives of the screws with respect to time."""
+        carrier = masks(self.topology).carrier
+        return jax.tree.map(lambda a: a[carrier], twists).cross(self.axes)
+
+    def motion(self, rates: jax.Array, accelerations: jax.Array) -> tuple[Motion, Motion]:
+        """The twist of every row, and what its joint adds to the spatial acceleration."""
+        twists = self.twists(rates)
+        return twists, self.axes * accelerations + self.changes(twists) * rates
+
+    def composite(self, values: Any) -> Any:
+        """The sums over each row and all rows beyond it, of any components (n_rows,)."""
+        return total(masks(self.topology).moved_by.T, values)
+
+
+class Masks(NamedTuple):
+    """Which row has to do with which, as booleans (n_rows, n_rows), in depth-first order.
+
+    moved_by[i, j]: row j moves row i. turned_by[j, k]: row k moves the screw of row j.
+    after[k, j]: the joint of row j comes before that of row k on the way from the world. carrier
+    (n_rows,): the row that carries the screw; root (n_rows,): the first row of the tree.
+    """
+
+    moved_by: np.ndarray
+    turned_by: np.ndarray
+    after: np.ndarray
+    carrier: np.ndarray
+    root: np.ndarray
+
+
+@lru_cache
+def masks(t: Topology) -> Masks:
+    """The masks of a topology, made once."""
+    moved_by = np.eye(t.n_rows, dtype=bool)
+    root = np.arange(t.n_rows)
+    for i, above in enumerate(t.parent_place):
+        if above != WORLD:
+            moved_by[i] |= moved_by[above]
+            root[i] = root[above]
+    body = t.row_body[t.order]
+    grouped = np.array([t.group[b] is not None for b in body], dtype=bool)
+    carrier = np.where(grouped, t.place[t.row_start[body + 1] - 1], np.arange(t.n_rows))
+    turned_by = moved_by[carrier]
+    return Masks(moved_by, turned_by, moved_by & ~turned_by.T, carrier, root)
+
+
+def screws(linkage: Linkage, q: jax.Array) -> Screws:
+    """The screws at the configuration q (nq,)."""
+    t = linkage.topology
+    poses, root = linkage.poses(q), masks(t).root
+    first = root == np.arange(t.n_rows)
+    inside = jax.tree.map(lambda a: jnp.where(first, jnp.zeros_like(a), a), poses.translation)
+    frames = chained(linkage, Transform(poses.rotation, inside))
+    zero, screw = jnp.zeros_like(frames.translation.x), linkage.screw
+    unit = Motion(Vector(zero, zero, zero + screw.angular), Vector(zero, zero, zero + screw.linear))
+    return Screws(
+        poses=frames,
+        origin=jax.tree.map(lambda a: a[root], poses.translation),
+        axes=frames.motion(unit),
+        inertia=linkage.inertia.seen_from(frames),
+        topology=t,
+    )
+
+
+def total(mask: np.ndarray, values: Any) -> Any:
+    """The product of a mask with every component (n_rows,) of a pytree."""
+    leaves, structure = jax.tree.flatten(values)
+    return jax.tree.unflatten(structure, list(product(mask, jnp.stack(leaves, axis=1)).T))
+
+
+def product(a: Any, b: jax.Array) -> jax.Array:
+    """a @ b in full precision."""
+    return jnp.matmul(jnp.asarray(a, b.dtype), b, precision=jax.lax.Precision.HIGHEST)
+
+
+def pairs(s: Screws, near: tuple[Any, Any], far: Any) -> jax.Array:
+    """The matrix (n_rows, n_rows) of the products of two rows, taken at the outer one of both.
+
+    Entry (j, k) is near[0]_j . near[1]_k where row k moves the screw j, S_j . far_k (a Force) where
+    row j comes before, and zero where neither moves the other.
+    """
+    m = masks(s.topology)
+    left, right = (_table(x) for x in near)
+    inner = product(left, right.T) * jnp.asarray(m.turned_by, left.dtype)
+    outer = product(_table(s.axes), _table(far).T) * jnp.asarray(m.after.T, left.dtype)
+    return inner + outer
+
+
+def _table(values: Any) -> jax.Array:
+    """The components (n_rows,) of a pytree side by side."""
+    return jnp.stack(jax.tree.leaves(values), axis=1)
+
+
+def generalised_columns(linkage: Linkage, columns: Motion | Force) -> jax.Array:
+    """Columns for the rows (n_rows,) as a matrix (6, nv) for the velocities."""
+    return jax.vmap(linkage.generalised, in_axes=1)(columns.to_array())
+
+
+def generalised_matrix(linkage: Linkage, rows: jax.Array) -> jax.Array:
+    """A matrix (n_rows, n_rows) over pairs of rows as one (nv, nv) for the velocities."""
+    columns = jax.vmap(linkage.generalised)(rows)
+    return jax.vmap(linkage.generalised, in_axes=1, out_axes=1)(columns)
