@@ -18,7 +18,6 @@ from .topology import WORLD, Topology
 from .validation import ModelError, check_bodies, massless, nearest
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
-_FRICTION_VELOCITY = 1e-2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +106,9 @@ def tree(
             armature=_rows(ordered, "armature"),
             damping=_rows(ordered, "damping"),
             friction=_rows(ordered, "friction"),
-            friction_velocity=_leaf([_FRICTION_VELOCITY] * topology.n_rows),
+            friction_velocity=_rows(ordered, "friction_velocity"),
+            stiffness=_rows(ordered, "stiffness"),
+            rest=_rows(ordered, "rest"),
             lower=_rows(ordered, "lower"),
             upper=_rows(ordered, "upper"),
             max_velocity=_rows(ordered, "max_velocity"),
