@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..groups import so3
-from .joints import Fixed, Joint
+from .joints import ROW_FIELDS, Fixed, Joint
 from .system import Bodies, Joints, System
 from .topology import WORLD, Topology
 from .validation import ModelError, check_bodies, massless, nearest
@@ -103,16 +103,7 @@ def tree(
             rotation=_leaf(_rotation_vectors([b.rotation for b in ordered])),
             axis=_leaf([d.axis for b in ordered for d in b.joint.dofs()], (-1, 3)),
             pitch=_leaf([d.pitch for b in ordered for d in b.joint.dofs()]),
-            armature=_rows(ordered, "armature"),
-            damping=_rows(ordered, "damping"),
-            friction=_rows(ordered, "friction"),
-            friction_velocity=_rows(ordered, "friction_velocity"),
-            stiffness=_rows(ordered, "stiffness"),
-            rest=_rows(ordered, "rest"),
-            lower=_rows(ordered, "lower"),
-            upper=_rows(ordered, "upper"),
-            max_velocity=_rows(ordered, "max_velocity"),
-            max_effort=_rows(ordered, "max_effort"),
+            **{name: _rows(ordered, name) for name in ROW_FIELDS},
             multiplier=_leaf([b.joint.mimic.multiplier for b in ordered if b.joint.mimic]),
             offset=_leaf([b.joint.mimic.offset for b in ordered if b.joint.mimic]),
         ),

@@ -78,6 +78,13 @@ class Joint:
         return self.group if self.group is not None else Euclidean(len(self.dofs()))
 
 
+# The fields of `Joint` with one number for each degree of freedom.
+ROW_FIELDS = (
+    *("armature", "damping", "friction", "friction_velocity", "stiffness", "rest"),
+    *("lower", "upper", "max_velocity", "max_effort"),
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fixed(Joint):
     """No motion."""

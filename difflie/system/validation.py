@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .joints import ROW_FIELDS
+
 if TYPE_CHECKING:
     from .builders import Body
     from .system import System
@@ -73,10 +75,10 @@ def _check_joint(body: Body) -> None:
         if not np.isfinite(dof.pitch):
             raise ModelError(f"{where}: the pitch is {dof.pitch}; it must be finite (m/rad)")
     count = len(joint.dofs())
-    finite = ("armature", "damping", "friction", "friction_velocity", "stiffness", "rest")
+    limits = ("lower", "upper", "max_velocity", "max_effort")
     signed = ("rest", "lower", "upper")
     values = {}
-    for name in (*finite, "lower", "upper", "max_velocity", "max_effort"):
+    for name in ROW_FIELDS:
         value = _numbers(getattr(joint, name), f"{where}: {name}")
         if value.shape not in [(), (count,)]:
             raise ModelError(
@@ -87,7 +89,7 @@ def _check_joint(body: Body) -> None:
             raise ModelError(f"{where}: {name} is not a number")
         if name not in signed and np.any(value < 0):
             raise ModelError(f"{where}: {name} is {value.tolist()}; it must not be negative")
-        if name in finite and not np.all(np.isfinite(value)):
+        if name not in limits and not np.all(np.isfinite(value)):
             raise ModelError(f"{where}: {name} is {value.tolist()}; it must be finite")
         values[name] = value
     if np.any(values["friction_velocity"] == 0):
