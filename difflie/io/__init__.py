@@ -9,6 +9,8 @@ from xml.parsers import expat
 
 from ..system import System
 from .mjcf import read_mjcf as read_mjcf
+from .orderings import MujocoOrdering as MujocoOrdering
+from .orderings import PinocchioOrdering as PinocchioOrdering
 from .urdf import read_urdf as read_urdf
 
 _SUFFIXES = (".urdf", ".mjcf", ".xml", ".xacro", "")

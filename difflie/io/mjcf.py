@@ -70,9 +70,9 @@ def read_mjcf(
 ) -> System:
     """The `System` an MJCF file describes, with the names and the order of MuJoCo's bodies.
 
-    base: None or "fixed" moves the bodies as the file says; "free" puts the one root body, which
-    must have no joint, on a free joint "root_joint". gravity (3,) in m/s^2, world coordinates; None
-    takes the file's.
+    base: None moves the bodies as the file says; "free" puts the one root body, which must have no
+    joint, on a free joint "root_joint", "fixed" allows none in the file. gravity (3,) in m/s^2,
+    world coordinates; None takes the file's.
 
     A body of several joints, or with a joint away from its origin, hangs on massless bodies
     "BODY/JOINT", so that its pose is MuJoCo's. Coordinates of hinges and slides count from the
@@ -95,6 +95,11 @@ def read_mjcf(
     bodies = _bodies(model, path)
     if base == "free":
         bodies = _freed(bodies, path)
+    free = [b.joint.name for b in bodies if isinstance(b.joint, Free)]
+    if base == "fixed" and free:
+        raise ModelError(
+            f"{path}: base is 'fixed' and the file has the free joint {free[0]!r}; leave out base"
+        )
     own_gravity = np.zeros(3) if "gravity" in disabled else model.opt.gravity
     name = model.names.split(b"\0", 1)[0].decode() or path.stem
     system = tree(bodies, name=name, gravity=own_gravity.tolist() if gravity is None else gravity)
