@@ -1,4 +1,4 @@
-"""Files: robots are read from URDF and MJCF."""
+"""Files: robots are read from URDF and MJCF, and written as URDF."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .mjcf import read_mjcf as read_mjcf
 from .orderings import MujocoOrdering as MujocoOrdering
 from .orderings import PinocchioOrdering as PinocchioOrdering
 from .urdf import read_urdf as read_urdf
+from .urdf_writer import write_urdf as write_urdf
 
 _SUFFIXES = (".urdf", ".mjcf", ".xml", ".xacro", "")
 
@@ -37,6 +38,18 @@ def load(
         )
     reader = read_mjcf if _root_tag(path) == "mujoco" else read_urdf
     return reader(path, base=base, gravity=gravity)
+
+
+def save(system: System, path: str | os.PathLike[str]) -> None:
+    """Writes a system, of leaves without batch axes such as mass (nb,), as a file .urdf.
+
+    `load(path)` reads it back equal; see `write_urdf` for what that means and what it raises.
+    ValueError for a file of another kind.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".urdf":
+        raise ValueError(f"{path}: systems are saved as URDF; call it {path.stem}.urdf")
+    write_urdf(system, path)
 
 
 def _root_tag(path: Path) -> str | None:

@@ -12,8 +12,8 @@ What URDF has no words for stands in elements <difflie>, which other readers pas
       <joint ...>
         <difflie armature="0.1" friction_velocity="0.01" stiffness="2" rest="0.3"/>
 
-In a joint it may hold every number of `Joint`, one for each degree of freedom; it precedes <limit>
-and <dynamics>.
+In a joint it may hold every number of `Joint`, one for each degree of freedom, which then counts
+instead of what <limit> and <dynamics> say.
 """
 
 from __future__ import annotations
