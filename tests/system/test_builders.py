@@ -137,3 +137,7 @@ def test_springs():
     expected = [-3.0 * 0.3 + follower, *np.zeros(6), -0.3, -4.0 * 1.7]
     found = dl.passive_force(system, q, jnp.zeros(system.nv))
     np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_a_system_without_joints_has_no_passive_force():
+    assert dl.passive_force(dl.chain([body("a", joint=dl.Fixed())]), [], []).shape == (0,)
