@@ -59,7 +59,10 @@ from .integrators import RKMK6 as RKMK6
 from .integrators import RKMK8 as RKMK8
 from .integrators import Method as Method
 from .integrators import SemiImplicitEuler as SemiImplicitEuler
+from .io import MujocoOrdering as MujocoOrdering
+from .io import PinocchioOrdering as PinocchioOrdering
 from .io import load as load
+from .io import save as save
 from .result import Result as Result
 from .result import Trajectory as Trajectory
 from .simulate import simulate as simulate

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .dynamics import energy, momentum
+from .system.rows import pick, row_coordinates, row_rates
 from .system.system import System
 from .system.topology import Topology
 
@@ -45,7 +46,7 @@ class Watch(eqx.Module):
         x, rate = row_coordinates(t, joints, q), row_rates(t, joints, v)
         seen = self.effort
         if effort is not None:
-            push = _pick(jax.lax.stop_gradient(effort), t.row_velocity)
+            push = pick(jax.lax.stop_gradient(effort), t.row_velocity)
             own = np.isin(np.arange(t.n_rows), t.mimic_rows, invert=True)
             seen = first(seen, (jnp.abs(push) > joints.max_effort) & own, step - 1)
         return Watch(
@@ -154,28 +155,3 @@ class Trajectory(eqx.Module):
         starts = [int(s) for s, g in zip(t.coordinate_start[:-1], t.group, strict=True) if g]
         errors = [jnp.abs(jnp.sqrt(jnp.sum(self.q[:, s : s + 4] ** 2, axis=1)) - 1) for s in starts]
         return jnp.max(jnp.stack([*errors, jnp.zeros_like(self.t)]), axis=0)
-
-
-def row_coordinates(t: Topology, joints, q: jax.Array) -> jax.Array:
-    """The coordinate of every row (n_rows,), in row order; 0 for the rows of group joints."""
-    x = _pick(q, np.maximum(t.row_coordinate, 0))
-    x = jnp.where(t.row_coordinate >= 0, x, jnp.zeros_like(x))
-    return x if not t.mimic_rows.size else _mimicked(t, x, joints.multiplier, joints.offset)
-
-
-def row_rates(t: Topology, joints, v: jax.Array) -> jax.Array:
-    """The rate of every row (n_rows,), in row order."""
-    rate = _pick(v, t.row_velocity)
-    return rate if not t.mimic_rows.size else _mimicked(t, rate, joints.multiplier, 0.0)
-
-
-def _mimicked(t: Topology, a: jax.Array, multiplier, offset) -> jax.Array:
-    rows = t.mimic_rows
-    return a.at[rows].set(a[rows] * multiplier + offset)
-
-
-def _pick(a: jax.Array, index: np.ndarray) -> jax.Array:
-    """a[index] by slices, so that the time loop stays one native call."""
-    breaks = np.flatnonzero(np.diff(index) != 1) + 1
-    runs = np.split(index, breaks) if index.size else []
-    return jnp.concatenate([a[int(r[0]) : int(r[-1]) + 1] for r in runs] or [a[:0]])

@@ -24,7 +24,7 @@ def run(config: Config, out: Path | None) -> dict[str, Any]:
 
     Raises `ConfigError` where the configuration does not fit the system it names.
     """
-    system = load(config.system_file, base=config.system.base, gravity=tuple(config.system.gravity))
+    system = load(config.system_file, base=config.system.base, gravity=config.system.gravity)
     table = config.simulation
     try:
         method = by_name(table.method)

@@ -15,7 +15,7 @@ from . import native
 from .adjoint import Adjoint, Direct
 from .dynamics.forward import acceleration
 from .forces.inputs import SampledInput, ZeroOrderHold
-from .forces.passive import joint_friction
+from .forces.passive import joint_force
 from .groups import Euclidean, Product
 from .integrators import RKMK4, Method, by_name
 from .result import Trajectory, Watch
@@ -43,9 +43,9 @@ def simulate(
 
     Main arguments:
       method: an integrator such as `RKMK4()`, or its name.
-      control: the generalised force (nv,) in N m or N of the drives; damping and friction are
-        added to it. A function of (t, q, v), a `ZeroOrderHold` or `FirstOrderHold`, an array
-        (steps, nv) of values held over each step, or None.
+      control: the generalised force (nv,) in N m or N of the drives; springs, damping and
+        friction are added to it. A function of (t, q, v), a `ZeroOrderHold` or `FirstOrderHold`,
+        an array (steps, nv) of values held over each step, or None.
       wrench: external wrenches (nb, 6) on the bodies, in body frames; given as `control` is.
 
     Other arguments:
@@ -111,7 +111,7 @@ def _stepper(system: System, link: Linkage, method: Method, functions: tuple, dt
 
         def field(t, y):
             q, v = y
-            tau = joint_friction(system, v)
+            tau = joint_force(system, q, v)
             if control is not None:
                 tau = tau + control(t, q, v)
             external = None if wrench is None else wrench(t, q, v)

@@ -31,9 +31,10 @@ _acceleration = native.mark(acceleration)
 def forward_dynamics(system: System, q: Any, v: Any, tau: Any, wrench: Any = None) -> jax.Array:
     """The acceleration a (nv,) with M a + bias = tau + sum J^T wrench.
 
-    q (nq,), v (nv,), tau (nv,): the whole generalised force in N m or N; damping, friction and
-    drives are not added (see `passive_force`). wrench (nb, 6): external wrenches (moment, force) on
-    the bodies, in body frames. Articulated-body algorithm, O(n); with mimic joints a dense solve.
+    q (nq,), v (nv,), tau (nv,): the whole generalised force in N m or N; springs, damping,
+    friction and drives are not added (see `passive_force`). wrench (nb, 6): external wrenches
+    (moment, force) on the bodies, in body frames. Articulated-body algorithm, O(n); with mimic
+    joints a dense solve.
     Raises ValueError and TypeError as `checked` does.
     """
     q, v, tau = _state(system, q=q, v=v, tau=tau)

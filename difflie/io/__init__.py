@@ -1,34 +1,66 @@
-"""Files: robots are read from URDF."""
+"""Files: robots are read from URDF and MJCF, and written as URDF."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from xml.parsers import expat
 
 from ..system import System
-from ..system.builders import STANDARD_GRAVITY
+from .mjcf import read_mjcf as read_mjcf
+from .orderings import MujocoOrdering as MujocoOrdering
+from .orderings import PinocchioOrdering as PinocchioOrdering
 from .urdf import read_urdf as read_urdf
+from .urdf_writer import write_urdf as write_urdf
 
-_URDF = (".urdf", ".xml", ".xacro", "")
+_SUFFIXES = (".urdf", ".mjcf", ".xml", ".xacro", "")
 
 
 def load(
     path: str | os.PathLike[str],
     *,
-    base: str = "fixed",
-    gravity: Sequence[float] = STANDARD_GRAVITY,
+    base: str | None = None,
+    gravity: Sequence[float] | None = None,
 ) -> System:
-    """The `System` a robot file describes: URDF, in a file .urdf or .xml.
+    """The `System` a robot file describes: URDF or MJCF, which the root element tells.
 
-    base: "fixed" fastens the root link to the world, "free" lets it move on a free joint. gravity
-    (3,) in m/s^2, world coordinates. Warns and raises as `read_urdf` does, and raises ValueError
-    for a file of another kind.
+    base: "fixed" fastens the root body to the world, "free" lets it move on a free joint; None does
+    as the file says, and fastens where it says nothing. gravity (3,) in m/s^2, world coordinates;
+    None takes the file's, (0, 0, -9.81) where it has none. Warns and raises as `read_urdf` and
+    `read_mjcf` do, and raises ValueError for a file of another kind.
     """
     path = Path(path)
-    if path.suffix.lower() not in _URDF and not path.is_dir():
+    if path.suffix.lower() not in _SUFFIXES and not path.is_dir():
         raise ValueError(
-            f"{path}: a file {path.suffix} is not supported; "
-            "supported is URDF, in a file .urdf or .xml with the root element <robot>"
+            f"{path}: a file {path.suffix} is not supported; supported are URDF and MJCF, in a "
+            "file .urdf, .mjcf or .xml with the root element <robot> or <mujoco>"
         )
-    return read_urdf(path, base=base, gravity=gravity)
+    reader = read_mjcf if _root_tag(path) == "mujoco" else read_urdf
+    return reader(path, base=base, gravity=gravity)
+
+
+def save(system: System, path: str | os.PathLike[str]) -> None:
+    """Writes a system, of leaves without batch axes such as mass (nb,), as a file .urdf.
+
+    `load(path)` reads it back equal; see `write_urdf` for what that means and what it raises.
+    ValueError for a file of another kind.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".urdf":
+        raise ValueError(f"{path}: systems are saved as URDF; call it {path.stem}.urdf")
+    write_urdf(system, path)
+
+
+def _root_tag(path: Path) -> str | None:
+    """The root element's tag, None where there is none; what is wrong the reader will say."""
+    found: list[str] = []
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = lambda tag, attributes: found.append(tag)
+    try:
+        with path.open("rb") as file:
+            while not found and (chunk := file.read(4096)):
+                parser.Parse(chunk)
+    except (OSError, expat.ExpatError, LookupError, ValueError):
+        pass
+    return found[0] if found else None

@@ -38,11 +38,14 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class SystemTable:
-    """[system]: a robot file, relative to the configuration; "package:NAME" is a shipped one."""
+    """[system]: a robot file, relative to the configuration; "package:NAME" is a shipped one.
+
+    base and gravity as in `difflie.load`.
+    """
 
     file: str
-    base: str = "fixed"
-    gravity: list[float] = field(default_factory=lambda: [0.0, 0.0, -9.81])
+    base: str | None = None
+    gravity: list[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,7 @@ def _is_list(value: Any) -> bool:
 
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("a text", lambda v: isinstance(v, str)),
+    "str | None": ("a text", lambda v: isinstance(v, str)),
     "int": ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
     "float": ("a number", _is_number),
     "list[float]": ("a list of numbers", _is_list),
@@ -179,9 +183,9 @@ def _check(config: Config) -> None:
     for key, value in (("steps", s.steps), ("save_every", s.save_every)):
         if value < 1:
             refuse(f"simulation.{key}", value, "1 or more")
-    if config.system.base not in ("fixed", "free"):
+    if config.system.base not in (None, "fixed", "free"):
         refuse("system.base", config.system.base, '"fixed" or "free"')
-    if len(config.system.gravity) != 3:
+    if config.system.gravity is not None and len(config.system.gravity) != 3:
         refuse("system.gravity", config.system.gravity, "three numbers (m/s^2)")
     if not config.system_file.is_file():
         shipped = sorted(p.stem for p in PACKAGE_DATA.glob("*.urdf"))

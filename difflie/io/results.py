@@ -11,6 +11,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from .files import write_whole
+
 
 def save_arrays(path: str | os.PathLike[str], **arrays: Any) -> None:
     """Writes named arrays, of any shape, as a NumPy .npz file, whole or not at all."""
@@ -24,11 +26,7 @@ def save_arrays(path: str | os.PathLike[str], **arrays: Any) -> None:
 
 def save_json(path: str | os.PathLike[str], figures: dict[str, Any]) -> None:
     """Writes figures as JSON, whole or not at all; not-a-number becomes null."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(json.dumps(_plain(figures), indent=2, allow_nan=False) + "\n")
-    temporary.replace(path)
+    write_whole(path, json.dumps(_plain(figures), indent=2, allow_nan=False) + "\n")
 
 
 def machine() -> dict[str, str]:

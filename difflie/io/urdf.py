@@ -3,6 +3,17 @@
 Every element and attribute of a file is either used or named in a warning. Beyond the
 specification a joint may be of the type "spherical" (also "ball"), "universal" (a second axis in
 <axis2 xyz="..."/>, default 0 1 0) or "helical" (its pitch in m/rad in the axis, pitch="...").
+
+What URDF has no words for stands in elements <difflie>, which other readers pass over:
+
+    <robot name="r">
+      <difflie base="free" gravity="0 0 -9.81"/>        what `load` does if it is not told
+      <difflie world="w"/>                              the link w is the world and no body
+      <joint ...>
+        <difflie armature="0.1" friction_velocity="0.01" stiffness="2" rest="0.3"/>
+
+In a joint it may hold every number of `Joint`, one for each degree of freedom, which then counts
+instead of what <limit> and <dynamics> say.
 """
 
 from __future__ import annotations
@@ -37,7 +48,9 @@ from ..system import (
     tree,
 )
 from ..system.builders import STANDARD_GRAVITY
+from ..system.joints import ROW_FIELDS
 from ..system.validation import nearest
+from .files import existing
 
 _TYPES: dict[str, type[Joint]] = {
     "fixed": Fixed,
@@ -53,27 +66,28 @@ _TYPES: dict[str, type[Joint]] = {
 }
 _SCREWS = ("revolute", "continuous", "prismatic", "helical")
 _BASES = {"fixed": Fixed, "free": Free}
-_COUNTS = {1: "one number", 3: "three numbers"}
+_COUNTS = {1: "one number", 2: "two numbers", 3: "three numbers", 6: "six numbers"}
 
 # What expat says of an element that is never closed.
 _UNCLOSED = (expat.errors.XML_ERROR_TAG_MISMATCH, expat.errors.XML_ERROR_NO_ELEMENTS)
 
 # What only some joint types use: where it is not used, the warning names the type too.
-_BY_TYPE = {"axis", "axis2", "limit", "dynamics", "mimic", "@lower", "@upper", "@pitch"}
+_BY_TYPE = {"axis", "axis2", "limit", "dynamics", "mimic", "difflie", "@lower", "@upper", "@pitch"}
 
 Notes = defaultdict[str, list[int]]
 
 
 def read_urdf(
     path: str | os.PathLike[str],
-    base: str = "fixed",
-    gravity: Sequence[float] = STANDARD_GRAVITY,
+    base: str | None = None,
+    gravity: Sequence[float] | None = None,
 ) -> System:
     """The `System` a URDF file describes; bodies and joints keep the names and order of the file.
 
     base: "fixed" fastens the root link to the world, "free" lets it move on a free joint; either
     joint is called "root_joint". This holds for any root link, also one that is named "world".
-    gravity (3,) in m/s^2, world coordinates.
+    gravity (3,) in m/s^2, world coordinates. What is None is as the file's <difflie> says, else
+    "fixed" and (0, 0, -9.81).
 
     As the specification has it, axes default to (1, 0, 0), the axis of a planar joint is the
     plane's normal and a missing lower or upper limit is 0; continuous joints have no position
@@ -84,18 +98,23 @@ def read_urdf(
     no machine; FileNotFoundError where there is no such file.
     """
     path = Path(path)
-    if base not in _BASES:
-        raise ModelError(
-            f"{path}: base is {base!r}; it must be 'fixed' or 'free'{nearest(str(base), _BASES)}"
-        )
+    _check_base(str(path), base)
     robot = _parse(path)
     notes: Notes = defaultdict(list)
-    bodies = _bodies(robot, base, notes)
+    world = None
+    own = robot.child("difflie")
+    if own is not None:
+        world, own_base = own.get("world"), own.get("base")
+        _check_base(own.source, own_base)
+        base = own_base if base is None else base
+        own_gravity = own.numbers("gravity", 3, STANDARD_GRAVITY)
+        gravity = own_gravity if gravity is None else gravity
+    bodies = _bodies(robot, base, world, notes)
     name = robot.get("name")
     if name is None:
         name = path.stem
         notes[f"robot without a name, called {name!r}"].append(robot.line)
-    system = tree(bodies, name=name, gravity=gravity)
+    system = tree(bodies, name=name, gravity=STANDARD_GRAVITY if gravity is None else gravity)
     unused: Notes = defaultdict(list)
     _find_unused(robot, "robot", "", unused)
     remarks = [_listed(notes)] if notes else []
@@ -104,6 +123,13 @@ def read_urdf(
     if remarks:
         warnings.warn(f"{path}: {'; '.join(remarks)}", stacklevel=2)
     return system
+
+
+def _check_base(source: str, base: str | None) -> None:
+    if base is not None and base not in _BASES:
+        raise ModelError(
+            f"{source}: base is {base!r}; it must be 'fixed' or 'free'{nearest(str(base), _BASES)}"
+        )
 
 
 @dataclass
@@ -194,14 +220,7 @@ def _number(word: str) -> float:
 
 def _parse(path: Path) -> Element:
     """The <robot> element of a file."""
-    if path.is_dir():
-        raise FileNotFoundError(f"{path} is a directory; give the path of a URDF file")
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        hint = nearest(path.name, siblings)
-        raise FileNotFoundError(f"the file {path} does not exist{hint}") from None
+    data = existing(path, "URDF").read_bytes()
     if not data.strip():
         raise ModelError(f"{path}:1: the file is empty; a URDF has a <robot> element with links")
     parser = expat.ParserCreate()
@@ -250,8 +269,11 @@ def _xacro(element: Element, what: str) -> ModelError:
     )
 
 
-def _bodies(robot: Element, base: str, notes: Notes) -> list[Body]:
-    """The root link, then the children of the joints in the order of the joints."""
+def _bodies(robot: Element, base: str | None, world: str | None, notes: Notes) -> list[Body]:
+    """The root link, then the children of the joints in the order of the joints.
+
+    A root link that is the world is no body; base must then be None.
+    """
     links = _by_name(robot, "link")
     joints = _by_name(robot, "joint")
     if not links:
@@ -273,14 +295,18 @@ def _bodies(robot: Element, base: str, notes: Notes) -> list[Body]:
             f"{links[roots[1]].source}: there are {len(roots)} root links, which no joint has as "
             f"its child: {named}; connect all but one of them by a joint"
         )
+    if world is not None:
+        _check_world(robot, links, roots, world, base)
     read = {joint.needed("name"): _joint(joint, notes) for joint in joints.values()}
     laws = {name: _mimic(name, joints, read) for name in read}
     bodies = []
     for name in roots:
+        if name == world:
+            continue
         root_joint = "root_joint"
         while root_joint in joints:
             root_joint += "_"
-        joint = _BASES[base](name=root_joint, source=links[name].source)
+        joint = _BASES[base or "fixed"](name=root_joint, source=links[name].source)
         bodies.append(Body(name=name, joint=joint, **_inertial(links[name])))
     for name, element in carrier.items():
         position, rpy = _origin(element)
@@ -289,7 +315,7 @@ def _bodies(robot: Element, base: str, notes: Notes) -> list[Body]:
             Body(
                 name=name,
                 joint=kind(**fields, mimic=laws[element.needed("name")]),
-                parent=parents[name],
+                parent=None if parents[name] == world else parents[name],
                 position=position,
                 # A rotation about one axis is exact as a rotation vector.
                 rotation=rpy if np.count_nonzero(rpy) < 2 else _rotation(rpy),
@@ -297,6 +323,24 @@ def _bodies(robot: Element, base: str, notes: Notes) -> list[Body]:
             )
         )
     return bodies
+
+
+def _check_world(
+    robot: Element, links: dict[str, Element], roots: list[str], world: str, base: str | None
+) -> None:
+    own = robot.needed_child("difflie", "<difflie/>")
+    if [world] != roots:
+        raise ModelError(
+            f"{own.source}: the world is the link {world!r}, which is not the root; "
+            f"name the root{nearest(world, roots)}"
+        )
+    if base is not None:
+        raise ModelError(
+            f"{own.source}: base is {base!r} and the root link {world!r} is the world, to which "
+            "the joints of the file connect; leave out base"
+        )
+    if links[world].child("inertial") is not None:
+        raise ModelError(f"{links[world].source}: it is the world, which has no mass; remove it")
 
 
 def _by_name(robot: Element, tag: str) -> dict[str, Element]:
@@ -387,7 +431,16 @@ def _joint(joint: Element, notes: Notes) -> tuple[type[Joint], dict[str, Any]]:
         if dynamics is not None:
             fields["damping"] = dynamics.number("damping", 0.0)
             fields["friction"] = dynamics.number("friction", 0.0)
-    return _TYPES[kind], fields
+    return _TYPES[kind], fields | _own(joint, len(_TYPES[kind]().dofs()))
+
+
+def _own(joint: Element, count: int) -> dict[str, list[float]]:
+    """The numbers in the <difflie> of a joint with `count` degrees of freedom."""
+    own = joint.child("difflie") if count else None
+    if own is None:
+        return {}
+    given = [name for name in ROW_FIELDS if name in own.attributes]
+    return {name: own.numbers(name, count, finite=False) for name in given}
 
 
 def _axis(joint: Element, tag: str, default: tuple[float, ...], notes: Notes) -> Sequence[float]:

@@ -12,13 +12,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..groups import so3
-from .joints import Fixed, Joint
+from .joints import (
+    ROW_FIELDS,
+    TYPES,
+    Continuous,
+    Fixed,
+    Helical,
+    Joint,
+    Mimic,
+    Planar,
+    Prismatic,
+    Revolute,
+    Universal,
+)
 from .system import Bodies, Joints, System
 from .topology import WORLD, Topology
 from .validation import ModelError, check_bodies, massless, nearest
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
-_FRICTION_VELOCITY = 1e-2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,20 +115,77 @@ def tree(
             rotation=_leaf(_rotation_vectors([b.rotation for b in ordered])),
             axis=_leaf([d.axis for b in ordered for d in b.joint.dofs()], (-1, 3)),
             pitch=_leaf([d.pitch for b in ordered for d in b.joint.dofs()]),
-            armature=_rows(ordered, "armature"),
-            damping=_rows(ordered, "damping"),
-            friction=_rows(ordered, "friction"),
-            friction_velocity=_leaf([_FRICTION_VELOCITY] * topology.n_rows),
-            lower=_rows(ordered, "lower"),
-            upper=_rows(ordered, "upper"),
-            max_velocity=_rows(ordered, "max_velocity"),
-            max_effort=_rows(ordered, "max_effort"),
+            **{name: _rows(ordered, name) for name in ROW_FIELDS},
             multiplier=_leaf([b.joint.mimic.multiplier for b in ordered if b.joint.mimic]),
             offset=_leaf([b.joint.mimic.offset for b in ordered if b.joint.mimic]),
         ),
         gravity=_leaf(g),
         topology=topology,
     )
+
+
+def bodies_of(system: System) -> list[Body]:
+    """The bodies of which `tree` builds the system again, in its order, with concrete numbers.
+
+    Raises `ModelError` for numbers `tree` refuses, a planar joint whose axes are not those of a
+    plane, and a batch of systems.
+    """
+    t = system.topology
+    if system.bodies.mass.ndim != 1:
+        raise ModelError(
+            f"{t.name}: this is a batch of systems; take one: jax.tree.map(lambda a: a[0], system)"
+        )
+    mass, com, inertia = (np.asarray(a, float) for a in jax.tree.leaves(system.bodies))
+    joints = {
+        name: np.asarray(getattr(system.joints, name), float)
+        for name in Joints.__dataclass_fields__
+    }
+    bodies = []
+    for b, name in enumerate(t.bodies):
+        rows = slice(t.row_start[b], t.row_start[b + 1])
+        law, source = int(np.searchsorted(t.mimic_rows, t.row_start[b])), t.mimics[b]
+        options: dict[str, Any] = {"name": t.joints[b]}
+        if t.kinds[b]:
+            options |= {n: tuple(joints[n][rows].tolist()) for n in ROW_FIELDS}
+        if source is not None:
+            numbers = joints["multiplier"][law], joints["offset"][law]
+            options["mimic"] = Mimic(t.joints[source], *map(float, numbers))
+        bodies.append(
+            Body(
+                name=name,
+                joint=_joint_of(t, b, joints["axis"][rows], joints["pitch"][rows], options),
+                parent=None if t.parents[b] == WORLD else t.bodies[t.parents[b]],
+                position=joints["position"][b],
+                rotation=joints["rotation"][b],
+                mass=float(mass[b]),
+                com=com[b],
+                inertia=inertia[b],
+            )
+        )
+    list(check_bodies(bodies))
+    return bodies
+
+
+def _joint_of(
+    t: Topology, b: int, axes: np.ndarray, pitch: np.ndarray, options: dict[str, Any]
+) -> Joint:
+    kind = TYPES[t.types[b]]
+    if kind is Universal:
+        return Universal(axis=axes[0], second_axis=axes[1], **options)
+    if kind is Planar:
+        joint = Planar(normal=axes[2], **options)
+        units = axes / np.linalg.norm(axes, axis=1, keepdims=True)
+        if not np.allclose(units[:2], [d.axis for d in joint.dofs()[:2]], rtol=0, atol=1e-9):
+            raise ModelError(
+                f"{t.name}: the axes of the planar joint {t.joints[b]!r} are not those of a plane "
+                "with the normal in its third row; set them so, or use other joints"
+            )
+        return joint
+    if kind is Helical:
+        return Helical(axis=axes[0], pitch=float(pitch[0]), **options)
+    if kind in (Revolute, Continuous, Prismatic):
+        return kind(axis=axes[0], **options)
+    return kind(**options)
 
 
 def _rotation_vectors(rotations: list[Any]) -> np.ndarray:

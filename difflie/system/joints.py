@@ -45,7 +45,9 @@ class Joint:
     """What all joints have in common; each value is a number or one number per degree of freedom.
 
     armature: rotor inertia seen at the joint (kg m^2 or kg). damping: viscous (N m s/rad or
-    N s/m). friction: Coulomb (N m or N). lower, upper: limits of the coordinate (rad or m).
+    N s/m). friction: Coulomb (N m or N), rising smoothly over friction_velocity (rad/s or m/s).
+    stiffness: of a spring (N m/rad or N/m) that is at rest where the coordinate is `rest` (rad or
+    m); spherical and free joints have none. lower, upper: limits of the coordinate (rad or m).
     max_velocity (rad/s or m/s) and max_effort (N m or N): limits of their absolute values.
     mimic: only for joints with one degree of freedom. source: where it was read, for messages.
     """
@@ -54,6 +56,9 @@ class Joint:
     armature: float | Sequence[float] = 0.0
     damping: float | Sequence[float] = 0.0
     friction: float | Sequence[float] = 0.0
+    friction_velocity: float | Sequence[float] = 1e-2
+    stiffness: float | Sequence[float] = 0.0
+    rest: float | Sequence[float] = 0.0
     lower: float | Sequence[float] = -np.inf
     upper: float | Sequence[float] = np.inf
     max_velocity: float | Sequence[float] = np.inf
@@ -71,6 +76,13 @@ class Joint:
     def manifold(self) -> Euclidean | UnitQuaternion | Pose:
         """The manifold of the joint's coordinates."""
         return self.group if self.group is not None else Euclidean(len(self.dofs()))
+
+
+# The fields of `Joint` with one number for each degree of freedom.
+ROW_FIELDS = (
+    *("armature", "damping", "friction", "friction_velocity", "stiffness", "rest"),
+    *("lower", "upper", "max_velocity", "max_effort"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)

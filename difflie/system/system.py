@@ -36,6 +36,8 @@ class Joints(eqx.Module):
     rows of group joints (spherical, free) are not used. pitch (rows,) in m/rad: helical rows only.
     armature, damping, friction (rows,): inertia, viscous and Coulomb friction at the joint.
     friction_velocity (rows,): the velocity over which Coulomb friction rises smoothly.
+    stiffness, rest (rows,): a linear spring and the coordinate at which it is at rest; the rows of
+    group joints have none.
     lower, upper, max_velocity, max_effort (rows,): limits, infinite where there are none.
     multiplier, offset (n_mimic,): the laws of the mimic joints.
     """
@@ -48,6 +50,8 @@ class Joints(eqx.Module):
     damping: jax.Array
     friction: jax.Array
     friction_velocity: jax.Array
+    stiffness: jax.Array
+    rest: jax.Array
     lower: jax.Array
     upper: jax.Array
     max_velocity: jax.Array

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .joints import ROW_FIELDS
+
 if TYPE_CHECKING:
     from .builders import Body
     from .system import System
@@ -73,9 +75,10 @@ def _check_joint(body: Body) -> None:
         if not np.isfinite(dof.pitch):
             raise ModelError(f"{where}: the pitch is {dof.pitch}; it must be finite (m/rad)")
     count = len(joint.dofs())
-    numbers = ("armature", "damping", "friction", "lower", "upper", "max_velocity", "max_effort")
+    limits = ("lower", "upper", "max_velocity", "max_effort")
+    signed = ("rest", "lower", "upper")
     values = {}
-    for name in numbers:
+    for name in ROW_FIELDS:
         value = _numbers(getattr(joint, name), f"{where}: {name}")
         if value.shape not in [(), (count,)]:
             raise ModelError(
@@ -84,11 +87,18 @@ def _check_joint(body: Body) -> None:
             )
         if np.any(np.isnan(value)):
             raise ModelError(f"{where}: {name} is not a number")
-        if name not in ("lower", "upper") and np.any(value < 0):
+        if name not in signed and np.any(value < 0):
             raise ModelError(f"{where}: {name} is {value.tolist()}; it must not be negative")
-        if name in ("armature", "damping", "friction") and not np.all(np.isfinite(value)):
+        if name not in limits and not np.all(np.isfinite(value)):
             raise ModelError(f"{where}: {name} is {value.tolist()}; it must be finite")
         values[name] = value
+    if np.any(values["friction_velocity"] == 0):
+        raise ModelError(f"{where}: friction_velocity is zero; it must be positive")
+    if joint.group is not None and np.any(values["stiffness"]):
+        raise ModelError(
+            f"{where}: a {type(joint).__name__.lower()} joint has no spring, as its coordinates "
+            "are no plain numbers; leave stiffness 0"
+        )
     if np.any(values["lower"] > values["upper"]):
         raise ModelError(
             f"{where}: the lower limit {values['lower'].tolist()} lies above the upper limit "

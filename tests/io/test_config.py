@@ -22,7 +22,7 @@ def test_defaults(tmp_path):
     config = read_config(path)
     assert config.simulation.method == "RKMK4"
     assert config.simulation.dt == 1e-3
-    assert config.system.base == "fixed"
+    assert config.system.base is None
     assert config.control.effort is None
 
 

@@ -531,8 +531,8 @@ def test_load_takes_urdf_by_any_name_it_goes_by(tmp_path):
 
 
 def test_load_names_what_is_supported(tmp_path):
-    (tmp_path / "robot.xml").write_text("<mujoco/>")
-    with pytest.raises(ValueError, match="<mujoco>; what is read is URDF"):
+    (tmp_path / "robot.xml").write_text("<sdf/>")
+    with pytest.raises(ValueError, match="<sdf>; what is read is URDF"):
         io.load(tmp_path / "robot.xml")
     with pytest.raises(ValueError, match=r"robot\.sdf: a file \.sdf is not supported; .* URDF"):
         io.load(tmp_path / "robot.sdf")

@@ -57,6 +57,15 @@ MISTAKES = {
     "nan axis": ([body("a", joint=dl.Prismatic(axis=(NAN, 0, 0)))], "three finite numbers"),
     "limits": ([body("a", joint=dl.Revolute(lower=1.0, upper=0.0))], "lies above the upper"),
     "damping": ([body("a", joint=dl.Revolute(damping=-1.0))], "damping is -1.0"),
+    "friction velocity": (
+        [body("a", joint=dl.Revolute(friction_velocity=0.0))],
+        "friction_velocity is zero",
+    ),
+    "rest": ([body("a", joint=dl.Revolute(rest=NAN))], "rest is not a number"),
+    "ball spring": (
+        [body("a", joint=dl.Spherical(stiffness=1.0))],
+        "a spherical joint has no spring",
+    ),
     "rows": ([body("a", joint=dl.Universal(damping=(1, 2, 3)))], "one number, or 2"),
     "two joints": (
         [body("a", joint=dl.Revolute(name="j")), body("b", joint=dl.Revolute(name="j"))],
@@ -112,3 +121,23 @@ def test_passive_force():
     v = 0.3
     expected = -(0.5 * v + 0.2 * np.tanh(v / 0.01)) - 0.1 * 4.0 * v
     np.testing.assert_allclose(dl.passive_force(system, [0.0], [v]), [expected], rtol=1e-14)
+
+
+def test_springs():
+    system = dl.tree(
+        [
+            body("a", joint=dl.Revolute(stiffness=3.0, rest=0.2)),
+            body("b", joint=dl.Revolute(stiffness=2.0, mimic=dl.Mimic("a", -2.0, 0.1))),
+            body("c", joint=dl.Free()),
+            body("d", joint=dl.Universal(stiffness=(1.0, 4.0), rest=(0.0, -1.0))),
+        ]
+    )
+    q = system.neutral().at[0].set(0.5).at[-2:].set(jnp.array([0.3, 0.7]))
+    follower = 2.0 * 2.0 * (-2.0 * 0.5 + 0.1)
+    expected = [-3.0 * 0.3 + follower, *np.zeros(6), -0.3, -4.0 * 1.7]
+    found = dl.passive_force(system, q, jnp.zeros(system.nv))
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_a_system_without_joints_has_no_passive_force():
+    assert dl.passive_force(dl.chain([body("a", joint=dl.Fixed())]), [], []).shape == (0,)

@@ -1,0 +1,180 @@
+"""Systems as URDF files, which `read_urdf` reads back equal and other programs read too.
+
+Numbers are written in full. What URDF has no words for (armature, springs, the base, gravity, ...)
+stands in the elements <difflie> that `urdf` describes; other readers pass over them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+import numpy as np
+
+from ..system import Body, Fixed, Free, Joint, System
+from ..system.builders import bodies_of
+from ..system.joints import ROW_FIELDS
+from .files import write_whole
+
+_TYPES = {
+    "fixed": "fixed",
+    "revolute": "revolute",
+    "continuous": "continuous",
+    "prismatic": "prismatic",
+    "helical": "helical",
+    "universal": "universal",
+    "planar": "planar",
+    "spherical": "spherical",
+    "free": "floating",
+}
+_LIMITED = ("revolute", "prismatic", "helical")
+_DEFAULTS = {f.name: f.default for f in fields(Joint)}
+
+
+def write_urdf(system: System, path: str | os.PathLike[str]) -> None:
+    """Writes a system as a URDF file, whole or not at all; shapes and visuals it has none.
+
+    Reading it gives the same names, topology and numbers; rotations to rounding, axes with length
+    one. Joints of types beyond URDF (helical, universal, spherical) other programs may refuse. The
+    base and gravity are written too: `load` without these options restores them. Raises
+    `ModelError` for numbers no machine has, a planar joint whose axes are not those of a plane, and
+    a batch of systems.
+    """
+    bodies = bodies_of(system)
+    robot = Element("robot", name=system.name)
+    own = SubElement(robot, "difflie")
+    root = bodies[0]
+    if _is_base(bodies):
+        own.set("base", "free" if isinstance(root.joint, Free) else "fixed")
+        jointed = bodies[1:]
+    else:
+        world = _another("world", [b.name for b in bodies])
+        own.set("world", world)
+        SubElement(robot, "link", name=world)
+        jointed = bodies
+    own.set("gravity", _numbers(system.gravity))
+    for body in bodies:
+        _write_link(robot, body)
+    for body in jointed:
+        _write_joint(robot, body, body.parent or own.get("world", ""))
+    ElementTree.indent(robot)
+    text = ElementTree.tostring(robot, encoding="unicode")
+    write_whole(path, f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n')
+
+
+def _is_base(bodies: list[Body]) -> bool:
+    """Whether the first body is one that `read_urdf` puts on the world by itself."""
+    root = bodies[0]
+    others = [b.joint.name or b.name for b in bodies[1:]]
+    return (
+        all(b.parent is not None for b in bodies[1:])
+        and isinstance(root.joint, Fixed | Free)
+        and root.joint.name == _another("root_joint", others)
+        and not np.any(root.position)
+        and not np.any(root.rotation)
+        and not any(_differs(root.joint, name) for name in ROW_FIELDS)
+    )
+
+
+def _another(name: str, taken: Iterable[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _write_link(robot: Element, body: Body) -> None:
+    link = SubElement(robot, "link", name=body.name)
+    if not (body.mass or np.any(body.com) or np.any(body.inertia)):
+        return
+    inertial = SubElement(link, "inertial")
+    SubElement(inertial, "origin", xyz=_numbers(body.com))
+    SubElement(inertial, "mass", value=_numbers(body.mass))
+    about = (np.asarray(body.inertia) + np.asarray(body.inertia).T) / 2
+    entries = {
+        f"i{a}{b}": (i, j) for i, a in enumerate("xyz") for j, b in enumerate("xyz") if i <= j
+    }
+    SubElement(inertial, "inertia", {n: _numbers(about[at]) for n, at in entries.items()})
+
+
+def _write_joint(robot: Element, body: Body, parent: str) -> None:
+    joint = body.joint
+    kind = _TYPES[type(joint).__name__.lower()]
+    element = SubElement(robot, "joint", name=joint.name or body.name, type=kind)
+    SubElement(element, "parent", link=parent)
+    SubElement(element, "child", link=body.name)
+    rpy = _roll_pitch_yaw(np.asarray(body.rotation))
+    SubElement(element, "origin", xyz=_numbers(body.position), rpy=_numbers(rpy))
+    dofs = joint.dofs()
+    if kind in (*_LIMITED, "continuous", "universal"):
+        axis = SubElement(element, "axis", xyz=_numbers(_unit(dofs[0].axis)))
+        if kind == "helical":
+            axis.set("pitch", _numbers(dofs[0].pitch))
+    if kind == "universal":
+        SubElement(element, "axis2", xyz=_numbers(_unit(dofs[1].axis)))
+    if kind == "planar":
+        SubElement(element, "axis", xyz=_numbers(_unit(dofs[2].axis)))
+    own = {name for name in ROW_FIELDS if _differs(joint, name)}
+    if len(dofs) == 1:
+        limits = [] if kind == "continuous" else [("lower", "lower"), ("upper", "upper")]
+        limits += [("velocity", "max_velocity"), ("effort", "max_effort")]
+        values = {given: float(np.asarray(getattr(joint, name)).item()) for given, name in limits}
+        SubElement(element, "limit", {n: _numbers(_finite(v)) for n, v in values.items()})
+        own -= {name for given, name in limits if np.isfinite(values[given])}
+        own |= {name for given, name in limits if not np.isfinite(values[given])}
+        rubbing = {name: _numbers(getattr(joint, name)) for name in ("damping", "friction")}
+        SubElement(element, "dynamics", rubbing)
+        own -= {"damping", "friction"}
+    if joint.mimic is not None:
+        SubElement(
+            element,
+            "mimic",
+            joint=joint.mimic.joint,
+            multiplier=_numbers(joint.mimic.multiplier),
+            offset=_numbers(joint.mimic.offset),
+        )
+    if own:
+        values = {name: _numbers(getattr(joint, name)) for name in ROW_FIELDS if name in own}
+        SubElement(element, "difflie", values)
+
+
+def _differs(joint: Joint, name: str) -> bool:
+    """Whether a number of a joint is not its default."""
+    return bool(np.any(np.asarray(getattr(joint, name)) != _DEFAULTS[name]))
+
+
+def _finite(value: float) -> float:
+    """The number, or the largest there is: other programs do not read "inf"."""
+    return float(np.clip(value, -sys.float_info.max, sys.float_info.max))
+
+
+def _unit(axis: Any) -> np.ndarray:
+    axis = np.asarray(axis, float)
+    return axis / np.linalg.norm(axis)
+
+
+def _numbers(values: Any) -> str:
+    """All digits of a number or array."""
+    return " ".join(repr(float(x)) for x in np.ravel(values))
+
+
+def _roll_pitch_yaw(rotation: np.ndarray) -> np.ndarray:
+    """The angles (3,) about the fixed x, y and z, one after the other, of a rotation vector (3,).
+
+    With the yaw taken first the others are exact to rounding also where the pitch is 90 degrees.
+    """
+    if np.count_nonzero(rotation) < 2:
+        return rotation
+    angle = np.linalg.norm(rotation)
+    x, y, z = rotation / angle
+    hat = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    r = np.eye(3) + np.sin(angle) * hat + 2 * np.sin(angle / 2) ** 2 * hat @ hat
+    yaw = np.arctan2(r[1, 0], r[0, 0])
+    c, s = np.cos(yaw), np.sin(yaw)
+    pitch = np.arctan2(-r[2, 0], c * r[0, 0] + s * r[1, 0])
+    roll = np.arctan2(s * r[0, 2] - c * r[1, 2], c * r[1, 1] - s * r[0, 1])
+    return np.array([roll, pitch, yaw])

@@ -1,0 +1,262 @@
+"""MJCF files against MuJoCo's own numbers, what is named as not used, and what is refused."""
+
+import importlib.resources
+import sys
+import warnings
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+from trees import error, random_states
+
+import difflie as dl
+from difflie.io.mjcf import body_names, read_mjcf
+
+mujoco = pytest.importorskip("mujoco")
+QUICKLY = {"xla_backend_optimization_level": 0}
+QUIET = '<option><flag contact="disable" limit="disable"/></option>'
+
+# A walker on a free joint: defaults, classes, euler angles, fromto, frames, meshless inertia,
+# anchors off the origin, several joints in a body, ref and springref.
+WALKER = f"""<mujoco model="walker">
+  <compiler angle="degree" eulerseq="XYZ"/>
+  {QUIET}
+  <option gravity="0.3 -1 -9"/>
+  <default>
+    <geom contype="0" conaffinity="0" density="700"/>
+    <joint damping="0.4" armature="0.02"/>
+    <default class="leg">
+      <joint axis="0 1 0.2" damping="1.5" stiffness="12" springref="20"/>
+    </default>
+  </default>
+  <worldbody>
+    <geom type="plane" size="1 1 1"/>
+    <body name="trunk" pos="0 0.2 1" euler="10 20 30">
+      <freejoint name="root"/>
+      <geom type="box" size="0.2 0.1 0.3" pos="0.05 0 0.1" euler="0 30 0"/>
+      <frame pos="0.1 -0.2 0" euler="0 0 45">
+        <body name="hip" pos="0.1 0 -0.3" euler="5 -40 0" childclass="leg">
+          <joint name="yaw" pos="0.02 0.1 -0.05" ref="25" axis="0 0.1 1" range="-40 60"/>
+          <joint name="slider" type="slide" axis="1 0 1" pos="0.3 0 0" ref="0.1" springref="0.3"/>
+          <joint name="pitch" pos="-0.1 0 0.07" stiffness="0"/>
+          <geom type="capsule" fromto="0 0 0 0.1 0.05 -0.4" size="0.05"/>
+          <body name="shin" pos="0.1 0.05 -0.4">
+            <joint name="knee" ref="-30"/>
+            <geom type="ellipsoid" size="0.05 0.06 0.2" pos="0 0 -0.2"/>
+            <body name="foot" pos="0 0 -0.4" quat="1 0.2 0 0.1">
+              <inertial mass="0.8" pos="0.03 0 0.01" fullinertia="0.02 0.03 0.025 0.001 0 0.002"/>
+            </body>
+          </body>
+        </body>
+      </frame>
+      <body name="head" pos="0 0 0.5" euler="0 0 90">
+        <joint name="neck" type="ball" pos="0.02 -0.03 -0.1" armature="0.05"/>
+        <geom type="sphere" size="0.12" pos="0 0 0.1"/>
+      </body>
+    </body>
+  </worldbody>
+</mujoco>"""
+
+# A gantry fixed to the world, with drives, unnamed bodies and joints, and a free body beside it.
+GANTRY = f"""<mujoco model="gantry">
+  {QUIET}
+  <default><geom contype="0" conaffinity="0"/></default>
+  <worldbody>
+    <body name="rail" pos="1 0 2" euler="0.4 0 0.2">
+      <geom type="box" size="1 0.1 0.1"/>
+      <body pos="0.3 0 0">
+        <joint type="slide" axis="1 0 0" damping="3"/>
+        <joint name="turn" axis="0 0 1" damping="0.2"/>
+        <geom type="cylinder" size="0.1 0.2"/>
+        <body name="turn" pos="0 0 -0.5" euler="0 0.3 0">
+          <geom type="capsule" size="0.04 0.2"/>
+          <body name="lamp" pos="0 0.1 -0.3">
+            <joint type="ball" damping="0.3"/>
+            <geom type="sphere" size="0.1" pos="0.05 0 -0.2"/>
+          </body>
+        </body>
+      </body>
+    </body>
+    <body pos="0 0 3"><joint type="free" damping="0.2"/><geom type="box" size="0.1 0.2 0.3"/></body>
+  </worldbody>
+  <actuator>
+    <motor joint="turn" gear="-5" ctrlrange="-2 3"/>
+    <position joint="turn" kp="10" forcerange="-1.5 1"/>
+  </actuator>
+</mujoco>"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads a text as a file; gives the system, MuJoCo's model and the warnings."""
+
+    def reader(text, **options):
+        path = tmp_path / "m.xml"
+        path.write_text(text)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            system = dl.load(path, **options)
+        model = mujoco.MjModel.from_xml_path(str(path))
+        return system, model, [str(w.message) for w in caught]
+
+    return reader
+
+
+def full_mass_matrix(model, data):
+    mass = np.zeros((model.nv, model.nv))
+    try:
+        mujoco.mj_fullM(model, data, mass)
+    except TypeError:  # MuJoCo 3
+        mujoco.mj_fullM(model, mass, data.qM)
+    return mass
+
+
+def check(system, model):
+    """Everything MuJoCo computes of random states, in its own ordering."""
+    ordering, names = dl.MujocoOrdering(system, model), body_names(model)
+    shown = np.array([system.body_names.index(name) for name in names])
+    q, v, a, tau, _ = random_states(system, 3, seed=4)
+
+    @partial(jax.jit, compiler_options=QUICKLY)
+    @jax.vmap
+    def ours(q, v, a, tau):
+        x, rate = ordering.q(q), ordering.v(q, v)
+        passive = dl.passive_force(system, q, v)
+        acceleration = dl.forward_dynamics(system, q, v, tau + passive)
+        found = {
+            "poses": dl.body_poses(system, q)[shown],
+            "passive force": ordering.tau(q, passive),
+            "inverse dynamics": ordering.tau(q, dl.inverse_dynamics(system, q, v, a)),
+            "forward dynamics": ordering.a(q, v, acceleration),
+        }
+        theirs = x, rate, ordering.a(q, v, a), ordering.tau(q, tau)
+        again = ordering.from_q(x), ordering.from_v(x, rate), ordering.from_tau(x, theirs[3])
+        return found, theirs, again
+
+    found, theirs, again = ours(q, v, a, tau)
+    for back, given in zip(again, (q, v, tau), strict=True):
+        np.testing.assert_allclose(back, given, atol=1e-13)
+    data, expected = mujoco.MjData(model), {name: [] for name in found}
+    for x, rate, change, effort in zip(*map(np.asarray, theirs), strict=True):
+        data.qpos, data.qvel, data.qfrc_applied = x, rate, effort
+        data.ctrl[:] = 0
+        mujoco.mj_forward(model, data)
+        mass = full_mass_matrix(model, data)
+        poses = np.tile(np.eye(4), (model.nbody, 1, 1))
+        poses[:, :3, :3], poses[:, :3, 3] = data.xmat.reshape(-1, 3, 3), data.xpos
+        expected["poses"].append(poses[1:])
+        expected["passive force"].append(data.qfrc_passive.copy())
+        expected["inverse dynamics"].append(mass @ change + data.qfrc_bias)
+        rest = effort + data.qfrc_passive - data.qfrc_bias
+        expected["forward dynamics"].append(np.linalg.solve(mass, rest))
+    for name, value in found.items():
+        assert error(value, np.array(expected[name])) < 1e-12, name
+
+
+@pytest.mark.parametrize("text", [WALKER, GANTRY], ids=["walker", "gantry"])
+def test_the_numbers_are_mujocos(read, text):
+    system, model, _ = read(text)
+    check(system, model)
+
+
+@pytest.mark.slow
+def test_mujocos_own_model():
+    path = importlib.resources.files(mujoco) / "testdata" / "model.xml"
+    if not path.is_file():
+        pytest.skip("this MuJoCo comes without it")
+    with pytest.warns(UserWarning, match=r"tendons \(2\), equality constraints \(1\), sites"):
+        system = dl.load(str(path))
+    model = mujoco.MjModel.from_xml_path(str(path))
+    flags = mujoco.mjtDisableBit
+    model.opt.disableflags |= int(flags.mjDSBL_CONSTRAINT | flags.mjDSBL_CONTACT)
+    model.opt.density = model.opt.viscosity = 0
+    model.body_gravcomp[:] = 0
+    model.tendon_stiffness[:] = model.tendon_damping[:] = model.tendon_armature[:] = 0
+    check(system, model)
+
+
+def test_names_limits_and_springs(read):
+    system, _, messages = read(WALKER)
+    helpers = ("hip/yaw", "hip/slider", "hip/pitch", "head/neck")
+    assert system.body_names == ("trunk", *helpers[:3], "hip", "shin", "foot", helpers[3], "head")
+    assert system.joint_names == ("root", "yaw", "slider", "pitch", "knee", "neck")
+    np.testing.assert_allclose(system.gravity, [0.3, -1, -9])
+    rows = system.joints
+    yaw, slider, knee = 6, 7, 9
+    np.testing.assert_allclose(np.degrees([rows.lower[yaw], rows.upper[yaw]]), [-65, 35])
+    np.testing.assert_allclose(rows.rest[slider], 0.2)
+    np.testing.assert_allclose(np.degrees(rows.rest[knee]), 50)
+    np.testing.assert_allclose(rows.stiffness[6:10], [12, 12, 0, 12])
+    assert len(messages) == 1 and messages[0].endswith("m.xml: not used: shapes of geoms (5)")
+
+
+def test_drives_limit_the_effort(read):
+    system, _, messages = read(GANTRY)
+    assert system.joint_names == ("body2/slide", "turn", "lamp/ball", "body5/free")
+    np.testing.assert_allclose(system.joints.max_effort[:2], [np.inf, 5 * 3 + 1.5])
+    assert "actuators but for armature, damping and the limits of effort (2)" in messages[0]
+
+
+BODY = '<body name="b"><joint name="j" {}/><geom size="0.1"/></body>'
+
+
+def world(inside, before=""):
+    return f"<mujoco>{before}<worldbody>{inside}</worldbody></mujoco>"
+
+
+@pytest.mark.parametrize(
+    ("text", "remark"),
+    [
+        (world(BODY.format("")), "contacts of geoms (1), shapes of geoms (1)"),
+        (world(BODY.format('type="ball" stiffness="1"')), "springs of ball and free joints (1)"),
+        (world(BODY.format('type="ball" range="0 1"')), "limits of ball joints (1)"),
+        (world(BODY.format('type="free" armature="1"')), "armature along free joints (6)"),
+        (world(BODY.format(""), '<option viscosity="1"/>'), "forces of the medium"),
+        (
+            world(BODY.format(""), '<option><flag spring="disable"/></option>'),
+            "option flag spring=disable",
+        ),
+        (world(BODY.format("").replace('"b"', '"b" gravcomp="1"')), "gravity compensation of"),
+        (world(BODY.format("") + "<site/><camera/>"), "sites (1), cameras (1)"),
+    ],
+)
+def test_what_is_not_used_is_named_once(read, text, remark):
+    _, _, messages = read(text)
+    assert len(messages) == 1 and remark in messages[0]
+
+
+def test_gravity_and_friction(read):
+    option = '<option><flag gravity="disable"/></option>'
+    system, _, _ = read(world(BODY.format('frictionloss="0.7"'), option))
+    assert system.gravity.tolist() == [0, 0, 0] and system.joints.friction.tolist() == [0.7]
+    assert read(world(BODY.format("")), gravity=(1, 2, 3))[0].gravity.tolist() == [1, 2, 3]
+
+
+def test_the_base(read):
+    still = world('<body name="b" pos="0 0 1"><geom size="0.1"/></body>')
+    assert read(still)[0].nv == read(still, base="fixed")[0].nv == 0
+    freed, _, _ = read(still, base="free")
+    assert freed.joint_names == ("root_joint",) and not np.any(freed.joints.position)
+    for text, base, words in (
+        (world(BODY.format("")), "free", "the root moves on the joint 'j' of the file already"),
+        (world(BODY.format('type="free"')), "fixed", "has the free joint 'j'; leave out base"),
+        (still.replace("<worldbody>", "<worldbody><body/>"), "free", "2 root bodies: 'body1', 'b'"),
+        (still, "fix", "it must be 'fixed' or 'free'"),
+    ):
+        with pytest.raises(dl.ModelError, match=words):
+            read(text, base=base)
+
+
+def test_mistakes(read, tmp_path, monkeypatch):
+    for text, words in (
+        ("<mujoco><worldbdy/></mujoco>", "MuJoCo does not read it: .*worldbdy"),
+        (world(""), "there is no body in <worldbody>"),
+    ):
+        with pytest.raises(dl.ModelError, match=rf"m\.xml: {words}"):
+            read(text)
+    with pytest.raises(FileNotFoundError, match=r"did you mean 'm\.xml'"):
+        read_mjcf(tmp_path / "n.xml")
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(ImportError, match=r"pip install 'difflie\[mjcf\]'"):
+        read_mjcf(tmp_path / "m.xml")

@@ -1,0 +1,192 @@
+"""Systems written as URDF and read back equal."""
+
+import importlib.metadata
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trees import random_tree, zoo
+
+import difflie as dl
+
+ROBOTS = (
+    "panda_description/urdf/panda.urdf",
+    "ur_description/urdf/ur5_robot.urdf",
+    "kinova_description/robots/kinova.urdf",
+    "baxter_description/urdf/baxter.urdf",
+    "tiago_description/robots/tiago_no_hand.urdf",
+    "allegro_hand_description/urdf/allegro_right_hand.urdf",
+    "solo_description/robots/solo12.urdf",
+    "anymal_b_simple_description/robots/anymal.urdf",
+    "hyq_description/robots/hyq_no_sensors.urdf",
+    "talos_data/robots/talos_reduced.urdf",
+    "g1_description/urdf/g1_29dof_rev_1_0.urdf",
+    "icub_description/robots/icub.urdf",
+)
+
+
+def quietly(function, *args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # masses and inertias of some files are doubtful
+        return function(*args, **options)
+
+
+def again(system, tmp_path):
+    """The system, saved and loaded; the only remarks are on doubtful masses and inertias."""
+    path = tmp_path / "saved.urdf"
+    dl.save(system, path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loaded = dl.load(path)
+    remarks = [str(w.message) for w in caught]
+    doubts = ("no rigid body has", "moves no mass")
+    assert not [m for m in remarks if not any(d in m for d in doubts)]
+    return loaded
+
+
+def normalised(axes):
+    return axes / np.linalg.norm(axes, axis=1, keepdims=True)
+
+
+def matrices(rotations):
+    angle = np.linalg.norm(rotations, axis=1)[:, None, None]
+    x, y, z = (rotations / np.where(angle[:, 0] == 0, 1, angle[:, 0])).T
+    o = np.zeros_like(x)
+    hat = np.array([[o, -z, y], [z, o, -x], [-y, x, o]]).transpose(2, 0, 1)
+    return np.eye(3) + np.sin(angle) * hat + 2 * np.sin(angle / 2) ** 2 * hat @ hat
+
+
+def check_equal(loaded, system):
+    assert loaded.topology == system.topology
+    for part in ("bodies", "joints"):
+        for name in getattr(system, part).__dataclass_fields__:
+            new, old = (np.asarray(getattr(getattr(s, part), name)) for s in (loaded, system))
+            if name == "axis" and len(old):
+                np.testing.assert_allclose(normalised(new), normalised(old), rtol=0, atol=3e-16)
+            elif name == "rotation":
+                np.testing.assert_allclose(matrices(new), matrices(old), rtol=0, atol=2e-15)
+            elif name == "inertia":
+                np.testing.assert_array_equal(new, (old + old.swapaxes(1, 2)) / 2)
+            else:
+                np.testing.assert_array_equal(new, old, err_msg=name)
+    np.testing.assert_array_equal(loaded.gravity, system.gravity)
+
+
+@pytest.mark.parametrize("base", ["fixed", "free"])
+@pytest.mark.parametrize("name", ROBOTS)
+def test_robots(tmp_path, name, base):
+    try:
+        package = importlib.metadata.distribution("example-robot-data")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("needs example-robot-data")
+    path = package.locate_file(f"cmeel.prefix/share/example-robot-data/robots/{name}")
+    system = quietly(dl.load, path, base=base, gravity=(0.1, 0.2, -3.7))
+    check_equal(again(system, tmp_path), system)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_trees(tmp_path, seed):
+    """Every joint type, every number changed."""
+    bodies = zoo() if seed == 0 else random_tree(seed)
+    system, rng = dl.tree(bodies, name='a <"&"> b'), np.random.default_rng(seed)
+    rows = system.topology.n_rows
+    changed = {
+        name: rng.uniform(0.1, 2, rows)
+        for name in ("damping", "friction", "friction_velocity", "rest", "upper", "max_velocity")
+    }
+    group = np.repeat(
+        [g is not None for g in system.topology.group], np.diff(system.topology.row_start)
+    )
+    system = system.replace(
+        **changed,
+        mass=rng.uniform(1, 2, len(bodies)),
+        stiffness=np.where(group, 0, rng.uniform(size=rows)),
+        lower=-rng.uniform(size=rows),
+        gravity=rng.normal(size=3),
+    )
+    check_equal(again(system, tmp_path), system)
+
+
+@pytest.mark.parametrize(
+    "rotation",
+    [(0.3, np.pi / 2, -1.0), (1e-9, np.pi / 2, 0), (np.pi, 1e-3, 0), (2.0, 2.0, -5.0), (0, 0, 4.0)],
+)
+def test_rotations_of_any_angle(tmp_path, rotation):
+    arm = dl.Body(name="a", mass=1.0, inertia=np.eye(3), joint=dl.Revolute(), rotation=rotation)
+    system = dl.chain([arm])
+    check_equal(again(system, tmp_path), system)
+
+
+def test_mimic_joints_and_single_precision(tmp_path):
+    bodies = [
+        dl.Body(name="a", mass=1.0, inertia=np.eye(3), joint=dl.Revolute()),
+        dl.Body(
+            name="b",
+            mass=1.0,
+            inertia=np.eye(3),
+            joint=dl.Prismatic(mimic=dl.Mimic("a", 1 / 3, 0.1)),
+            parent="a",
+        ),
+    ]
+    system = dl.tree(bodies)
+    check_equal(again(system, tmp_path), system)
+    single = system.astype(jnp.float32)
+    check_equal(again(single, tmp_path).astype(jnp.float32), single)
+
+
+def test_other_programs_read_it(tmp_path):
+    pin = pytest.importorskip("pinocchio")
+    joint = dl.Revolute(stiffness=2.0, armature=0.1)
+    system = dl.chain([dl.Body(name="a", mass=1.0, inertia=np.eye(3), joint=joint)])
+    dl.save(system, tmp_path / "x.urdf")
+    model = pin.buildModelFromUrdf(str(tmp_path / "x.urdf"))
+    assert list(model.names) == ["universe", "a"]
+
+
+def test_the_options_of_load_go_before_the_file(tmp_path):
+    body = dl.Body(name="a", mass=1.0, inertia=np.eye(3), joint=dl.Free(name="root_joint"))
+    path = tmp_path / "x.urdf"
+    dl.save(dl.chain([body], gravity=(1, 2, 3)), path)
+    assert dl.load(path).nv == 6 and dl.load(path).gravity.tolist() == [1, 2, 3]
+    fixed = dl.load(path, base="fixed", gravity=(0, 0, 0))
+    assert fixed.nv == 0 and not np.any(fixed.gravity)
+
+
+def test_mistakes(tmp_path):
+    body = dl.Body(name="a", mass=1.0, inertia=np.eye(3), joint=dl.Planar())
+    system, path = dl.chain([body]), tmp_path / "x.urdf"
+    with pytest.raises(ValueError, match=r"saved as URDF; call it x\.urdf"):
+        dl.save(system, tmp_path / "x.sdf")
+    with pytest.raises(dl.ModelError, match=r"body 'a': the mass is -1\.0 kg"):
+        dl.save(system.replace(mass=[-1.0]), path)
+    with pytest.raises(dl.ModelError, match="planar joint 'a' are not those of a plane"):
+        dl.save(system.replace(axis=np.eye(3)[[2, 0, 1]] * [[1], [-1], [1]]), path)
+    with pytest.raises(dl.ModelError, match="this is a batch of systems; take one"):
+        dl.save(jax.tree.map(lambda a: a[None], system), path)
+    assert not path.exists()
+
+
+def test_mistakes_in_what_is_read(tmp_path):
+    path = tmp_path / "x.urdf"
+    moments = " ".join(f'i{a}="{int(a[0] == a[1])}"' for a in "xx xy xz yy yz zz".split())
+    inertial = f'<inertial><mass value="1"/><inertia {moments}/></inertial>'
+    text = (
+        f'<robot name="r">\n<difflie {{}}/><link name="w"/><link name="b">{inertial}</link>'
+        '<joint name="j" type="continuous"><parent link="w"/><child link="b"/>'
+        "<difflie {}/></joint></robot>"
+    )
+    for own, joint, words in (
+        ('world="b"', "", "the world is the link 'b', which is not the root; name the root"),
+        ('base="fred"', "", "base is 'fred'; it must be 'fixed' or 'free'"),
+        ('world="w" base="free"', "", "base is 'free' and the root link 'w' is the world"),
+        ("", 'armature="1 2"', "armature needs one number"),
+        ("", 'friction_velocity="0"', "friction_velocity is zero"),
+    ):
+        path.write_text(text.format(own, joint))
+        with pytest.raises(dl.ModelError, match=words):
+            dl.load(path)
+    path.write_text(text.format("", 'inertia="1"'))
+    with pytest.warns(UserWarning, match="not used: joint/difflie/@inertia"):
+        dl.load(path)
