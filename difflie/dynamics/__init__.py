@@ -242,9 +242,10 @@ def momentum_regressor(system: System, q: Any, v: Any) -> jax.Array:
 def base_parameters(system: System) -> BaseParameters:
     """The minimal parameters on which inverse dynamics depend; not for use in a trace.
 
-    matrix (rank, 10 nb) takes the inertial parameters to the base parameters, columns (rank,) are
-    those of the regressor that remain. Found from the regressors of random states, by which columns
-    depend on each other to the square root of the rounding unit: use double precision.
+    matrix (rank, 10 nb) takes the inertial parameters (nb, 10), one body after the other, to the
+    base parameters; columns (rank,) are those of the regressor that remain. Found from
+    the regressors of random states, by which columns depend on each other to the square root of the
+    rounding unit: use double precision.
     """
     return independent_columns(sampled_regressor(linkage(system)))
 

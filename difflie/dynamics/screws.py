@@ -97,8 +97,9 @@ def screws(linkage: Linkage, q: jax.Array) -> Screws:
     first = root == np.arange(t.n_rows)
     inside = jax.tree.map(lambda a: jnp.where(first, jnp.zeros_like(a), a), poses.translation)
     frames = chained(linkage, Transform(poses.rotation, inside))
-    zero, screw = jnp.zeros_like(frames.translation.x), linkage.screw
-    unit = Motion(Vector(zero, zero, zero + screw.angular), Vector(zero, zero, zero + screw.linear))
+    zero = jnp.zeros_like(frames.translation.x)
+    turn, slide = (jnp.asarray(c, q.dtype) for c in (linkage.screw.angular, linkage.screw.linear))
+    unit = Motion(Vector(zero, zero, turn), Vector(zero, zero, slide))
     return Screws(
         poses=frames,
         origin=jax.tree.map(lambda a: a[root], poses.translation),
