@@ -15,9 +15,13 @@ from .dynamics import body_twists as body_twists
 from .dynamics import difference as difference
 from .dynamics import energy as energy
 from .dynamics import forward_dynamics as forward_dynamics
+from .dynamics import gravity_force as gravity_force
 from .dynamics import integrate as integrate
 from .dynamics import inverse_dynamics as inverse_dynamics
+from .dynamics import inverse_mass_matrix as inverse_mass_matrix
 from .dynamics import mass_matrix as mass_matrix
+from .dynamics import mass_product as mass_product
+from .dynamics import mass_solve as mass_solve
 from .dynamics import momentum as momentum
 from .forces import FirstOrderHold as FirstOrderHold
 from .forces import ZeroOrderHold as ZeroOrderHold

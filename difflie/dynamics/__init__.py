@@ -16,13 +16,17 @@ from .. import native
 from ..system.linkage import linkage
 from ..system.system import System
 from ..system.validation import checked, nearest
+from .crba import crba
 from .energy import kinetic_energy, potential_energy, total_momentum
-from .forward import acceleration, dense_mass_matrix
+from .forward import acceleration, mass_inverse, mass_inverse_times, mass_times
 from .kinematics import body_jacobian_components, body_twist_components, body_world_poses
 from .rnea import rnea
 
 _rnea = native.mark(rnea)
 _acceleration = native.mark(acceleration)
+_crba = native.mark(crba)
+_mass_times = native.mark(mass_times)
+_mass_inverse_times = native.mark(mass_inverse_times)
 
 
 def forward_dynamics(system: System, q: Any, v: Any, tau: Any, wrench: Any = None) -> jax.Array:
@@ -52,10 +56,41 @@ def bias_force(system: System, q: Any, v: Any) -> jax.Array:
     return _inverse_dynamics(linkage(system), q, v, jax.numpy.zeros_like(v), None)
 
 
+def gravity_force(system: System, q: Any) -> jax.Array:
+    """The generalised force (nv,) that holds the system at rest against gravity, in N m or N."""
+    (q,) = _state(system, q=q)
+    still = jax.numpy.zeros(system.nv, q.dtype)
+    return _inverse_dynamics(linkage(system), q, still, still, None)
+
+
 def mass_matrix(system: System, q: Any) -> jax.Array:
     """The mass matrix M(q) (nv, nv), armature included; kinetic energy is v . M v / 2."""
     (q,) = _state(system, q=q)
     return _mass_matrix(linkage(system), q)
+
+
+def mass_product(system: System, q: Any, x: Any) -> jax.Array:
+    """M(q) x (nv,): the generalised force that accelerates a system at rest by x (nv,).
+
+    Gravity left out. Recursive Newton-Euler, O(n); M is not formed.
+    """
+    q, x = _state(system, q=q, x=x)
+    return _mass_product(linkage(system), q, x)
+
+
+def mass_solve(system: System, q: Any, x: Any) -> jax.Array:
+    """M(q)^-1 x (nv,): the acceleration of a system at rest under the generalised force x (nv,).
+
+    Gravity left out. Articulated-body algorithm, O(n); M is not formed, save with mimic joints.
+    """
+    q, x = _state(system, q=q, x=x)
+    return _mass_solve(linkage(system), q, x)
+
+
+def inverse_mass_matrix(system: System, q: Any) -> jax.Array:
+    """The inverse (nv, nv) of the mass matrix, one solve for each row; symmetric up to rounding."""
+    (q,) = _state(system, q=q)
+    return _inverse_mass_matrix(linkage(system), q)
 
 
 def body_poses(system: System, q: Any) -> jax.Array:
@@ -132,7 +167,22 @@ def _inverse_dynamics(link, q, v, a, wrench):
 
 @jax.jit
 def _mass_matrix(link, q):
-    return dense_mass_matrix(link, q)
+    return _crba(link, q)
+
+
+@jax.jit
+def _mass_product(link, q, x):
+    return _mass_times(link, q, x)
+
+
+@jax.jit
+def _mass_solve(link, q, x):
+    return _mass_inverse_times(link, q, x)
+
+
+@jax.jit
+def _inverse_mass_matrix(link, q):
+    return mass_inverse(link, q)
 
 
 @jax.jit

@@ -169,6 +169,23 @@ class Topology:
         above = self._row_parent[self.order]
         return np.where(above == WORLD, WORLD, self.place[above])
 
+    @cached_property
+    def depth(self) -> np.ndarray:
+        """(n_rows,) in depth-first order: the number of rows between each row and the world."""
+        depth = np.zeros(self.n_rows, dtype=int)
+        for i, above in enumerate(self.parent_place):
+            depth[i] = 0 if above == WORLD else depth[above] + 1
+        return depth
+
+    @cached_property
+    def moved_by(self) -> np.ndarray:
+        """(n_rows, n_rows) in depth-first order: whether row i is moved by row j, itself included."""
+        moved = np.eye(self.n_rows, dtype=bool)
+        for i, above in enumerate(self.parent_place):
+            if above != WORLD:
+                moved[i] |= moved[above]
+        return moved
+
     def supports(self, body: int) -> np.ndarray:
         """(n_rows,) in depth-first order: whether each row moves the body."""
         moving = np.zeros(self.n_rows, dtype=bool)
