@@ -8,6 +8,7 @@ set `jax.config.update("jax_enable_x64", True)` first.
 
 from .adjoint import Adjoint as Adjoint
 from .adjoint import Direct as Direct
+from .dynamics import Factorisation as Factorisation
 from .dynamics import bias_force as bias_force
 from .dynamics import body_jacobian as body_jacobian
 from .dynamics import body_poses as body_poses
@@ -19,6 +20,7 @@ from .dynamics import gravity_force as gravity_force
 from .dynamics import integrate as integrate
 from .dynamics import inverse_dynamics as inverse_dynamics
 from .dynamics import inverse_mass_matrix as inverse_mass_matrix
+from .dynamics import mass_factorisation as mass_factorisation
 from .dynamics import mass_matrix as mass_matrix
 from .dynamics import mass_product as mass_product
 from .dynamics import mass_solve as mass_solve

@@ -18,6 +18,7 @@ from ..system.system import System
 from ..system.validation import checked, nearest
 from .crba import crba
 from .energy import kinetic_energy, potential_energy, total_momentum
+from .factorisation import Factorisation, factorised
 from .forward import acceleration, mass_inverse, mass_inverse_times, mass_times
 from .kinematics import body_jacobian_components, body_twist_components, body_world_poses
 from .rnea import rnea
@@ -93,6 +94,17 @@ def inverse_mass_matrix(system: System, q: Any) -> jax.Array:
     return _inverse_mass_matrix(linkage(system), q)
 
 
+def mass_factorisation(system: System, q: Any) -> Factorisation:
+    """The factorisation M = L^T D L of the mass matrix at q (nq,), for solves and products.
+
+    L is unit lower triangular and as sparse as the tree is branched. Raises ValueError for systems
+    with mimic joints, which tie branches together.
+    """
+    (q,) = _state(system, q=q)
+    _independent(system, "mass_factorisation", "solve with mass_matrix or mass_solve instead")
+    return _mass_factorisation(linkage(system), q)
+
+
 def body_poses(system: System, q: Any) -> jax.Array:
     """The poses (nb, 4, 4) of all bodies, body to world coordinates, as in `body_names`."""
     (q,) = _state(system, q=q)
@@ -149,6 +161,17 @@ def _state(system: System, **arrays: Any) -> list[jax.Array]:
     return checked(system, **{k: (a, sizes.get(k, (system.nv,))) for k, a in arrays.items()})
 
 
+def _independent(system: System, name: str, mend: str) -> None:
+    mimics = [
+        system.topology.joints[b] for b, m in enumerate(system.topology.mimics) if m is not None
+    ]
+    if mimics:
+        raise ValueError(
+            f"{system.name}: {name} needs independent coordinates, but the joint {mimics[0]!r} "
+            f"mimics another; {mend}"
+        )
+
+
 def _wrench(system: System, wrench: Any) -> jax.Array | None:
     if wrench is None:
         return None
@@ -178,6 +201,11 @@ def _mass_product(link, q, x):
 @jax.jit
 def _mass_solve(link, q, x):
     return _mass_inverse_times(link, q, x)
+
+
+@jax.jit
+def _mass_factorisation(link, q):
+    return factorised(link, q)
 
 
 @jax.jit

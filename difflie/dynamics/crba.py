@@ -1,4 +1,4 @@
-"""Composite-rigid-body algorithm: the mass matrix (Walker, Orin 1982; Featherstone 2008, table 6.2).
+"""Composite-rigid-body algorithm: the mass matrix (Walker, Orin 1982; Featherstone 2008, ch. 6).
 
 inward    IC_i = I_i + sum over children of Ad_{X_c}^-T IC_c Ad_{X_c}^-1
           U_i = IC_i S_i: the momentum of all that row i moves, at its unit rate

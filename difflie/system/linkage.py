@@ -52,10 +52,11 @@ class Linkage(eqx.Module):
     @property
     def screw(self) -> Screw:
         """The axis of each row; what the joint types fix of it is known at trace time."""
-        angular, linear = _patterns(self.topology)
+        dtype = self.gravity.x.dtype
+        angular, linear = (p.astype(dtype) for p in _patterns(self.topology))
         if self.pitch is None:
             return Screw(angular, linear)
-        return Screw(angular, jnp.asarray(linear, self.pitch.dtype) + self.pitch)
+        return Screw(angular, jnp.asarray(linear) + self.pitch)
 
     @property
     def rest(self) -> Motion:

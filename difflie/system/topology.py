@@ -179,7 +179,7 @@ class Topology:
 
     @cached_property
     def moved_by(self) -> np.ndarray:
-        """(n_rows, n_rows) in depth-first order: whether row i is moved by row j, itself included."""
+        """(n_rows, n_rows) in depth-first order: whether row j moves row i; itself included."""
         moved = np.eye(self.n_rows, dtype=bool)
         for i, above in enumerate(self.parent_place):
             if above != WORLD:
