@@ -8,11 +8,13 @@ set `jax.config.update("jax_enable_x64", True)` first.
 
 from .adjoint import Adjoint as Adjoint
 from .adjoint import Direct as Direct
+from .dynamics import ClosedForm as ClosedForm
 from .dynamics import Factorisation as Factorisation
 from .dynamics import bias_force as bias_force
 from .dynamics import body_jacobian as body_jacobian
 from .dynamics import body_poses as body_poses
 from .dynamics import body_twists as body_twists
+from .dynamics import closed_form as closed_form
 from .dynamics import difference as difference
 from .dynamics import energy as energy
 from .dynamics import forward_dynamics as forward_dynamics

@@ -16,6 +16,7 @@ from .. import native
 from ..system.linkage import linkage
 from ..system.system import System
 from ..system.validation import checked, nearest
+from .closed_form import ClosedForm, closed
 from .crba import crba
 from .energy import kinetic_energy, potential_energy, total_momentum
 from .factorisation import Factorisation, factorised
@@ -156,6 +157,19 @@ def difference(system: System, q0: Any, q1: Any) -> jax.Array:
     return system.manifold.difference(q0, q1)
 
 
+def closed_form(system: System, q: Any, v: Any, frames: Any = None) -> ClosedForm:
+    """The matrices of Ploen and Park's closed form at q (nq,), v (nv,), and its algorithms.
+
+    frames (nv, 4, 4): for each degree of freedom the pose that takes coordinates of its own frame
+    to those of the frame to write everything in. Raises ValueError for systems with mimic joints.
+    """
+    q, v = _state(system, q=q, v=v)
+    _independent(system, "closed_form", "build the system without mimic joints")
+    if frames is not None:
+        (frames,) = checked(system, frames=(frames, (system.nv, 4, 4)))
+    return _closed_form(linkage(system), q, v, frames)
+
+
 def _state(system: System, **arrays: Any) -> list[jax.Array]:
     sizes = {"q": (system.nq,)}
     return checked(system, **{k: (a, sizes.get(k, (system.nv,))) for k, a in arrays.items()})
@@ -211,6 +225,11 @@ def _mass_factorisation(link, q):
 @jax.jit
 def _inverse_mass_matrix(link, q):
     return mass_inverse(link, q)
+
+
+@jax.jit
+def _closed_form(link, q, v, frames):
+    return closed(link, q, v, frames)
 
 
 @jax.jit

@@ -135,7 +135,8 @@ class Topology:
         return carrier
 
     @cached_property
-    def _row_parent(self) -> np.ndarray:
+    def row_parent(self) -> np.ndarray:
+        """(n_rows,) the row before each, its parent in the order of the bodies; -1 the world."""
         parent = np.arange(self.n_rows) - 1
         for b, start in enumerate(self.row_start[:-1]):
             if self.kinds[b]:
@@ -147,7 +148,7 @@ class Topology:
     def order(self) -> np.ndarray:
         """(n_rows,) the rows in depth-first order."""
         children: dict[int, list[int]] = {}
-        for row, parent in enumerate(self._row_parent):
+        for row, parent in enumerate(self.row_parent):
             children.setdefault(int(parent), []).append(row)
         order, stack = [], children.get(WORLD, [])[::-1]
         while stack:
@@ -166,7 +167,7 @@ class Topology:
     @cached_property
     def parent_place(self) -> np.ndarray:
         """(n_rows,) in depth-first order: the place of the row before each; -1 the world."""
-        above = self._row_parent[self.order]
+        above = self.row_parent[self.order]
         return np.where(above == WORLD, WORLD, self.place[above])
 
     @cached_property
@@ -192,7 +193,7 @@ class Topology:
         row = int(self.last_row[body])
         while row != WORLD:
             moving[self.place[row]] = True
-            row = int(self._row_parent[row])
+            row = int(self.row_parent[row])
         return moving
 
     @cached_property
