@@ -112,6 +112,9 @@ class Twin:
         pin.framesForwardKinematics(model, data, x)
         frames = [model.getFrameId(name, pin.BODY) for name in self.system.body_names]
         found["body poses"] = np.array([data.oMf[f].homogeneous for f in frames])
+        pin.computeJointJacobians(model, data, x)
+        jacobian = pin.getFrameJacobian(model, data, frames[-1], pin.LOCAL)
+        found["jacobian"] = np.roll(jacobian, 3, axis=0) @ g  # of the last body
         found["kinetic energy"] = pin.computeKineticEnergy(model, data, x, rate)
         found["potential energy"] = pin.computePotentialEnergy(model, data, x)
         central = pin.computeCentroidalMomentum(model, data, x, rate)
