@@ -5,6 +5,7 @@ and momentum are those of the whole company, everything else is compared robot b
 """
 
 from dataclasses import replace
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -59,7 +60,7 @@ def together(systems):
 
 def slices(sizes):
     ends = np.cumsum([0, *sizes])
-    return [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(ends)]
 
 
 @pytest.mark.slow
