@@ -9,6 +9,8 @@ set `jax.config.update("jax_enable_x64", True)` first.
 from .adjoint import Adjoint as Adjoint
 from .adjoint import Direct as Direct
 from .dynamics import BaseParameters as BaseParameters
+from .dynamics import ClosedForm as ClosedForm
+from .dynamics import Factorisation as Factorisation
 from .dynamics import base_parameters as base_parameters
 from .dynamics import bias_force as bias_force
 from .dynamics import body_jacobian as body_jacobian
@@ -18,6 +20,7 @@ from .dynamics import body_twists as body_twists
 from .dynamics import center_of_mass as center_of_mass
 from .dynamics import center_of_mass_jacobian as center_of_mass_jacobian
 from .dynamics import centroidal_momentum_matrix as centroidal_momentum_matrix
+from .dynamics import closed_form as closed_form
 from .dynamics import coriolis_matrix as coriolis_matrix
 from .dynamics import difference as difference
 from .dynamics import energy as energy
@@ -25,13 +28,18 @@ from .dynamics import forward_dynamics as forward_dynamics
 from .dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives
 from .dynamics import geometric_jacobian as geometric_jacobian
 from .dynamics import geometric_jacobian_rate as geometric_jacobian_rate
+from .dynamics import gravity_force as gravity_force
 from .dynamics import inertial_parameters as inertial_parameters
 from .dynamics import integrate as integrate
 from .dynamics import inverse_dynamics as inverse_dynamics
 from .dynamics import inverse_dynamics_derivatives as inverse_dynamics_derivatives
 from .dynamics import inverse_dynamics_regressor as inverse_dynamics_regressor
+from .dynamics import inverse_mass_matrix as inverse_mass_matrix
 from .dynamics import kinetic_energy_regressor as kinetic_energy_regressor
+from .dynamics import mass_factorisation as mass_factorisation
 from .dynamics import mass_matrix as mass_matrix
+from .dynamics import mass_product as mass_product
+from .dynamics import mass_solve as mass_solve
 from .dynamics import momentum as momentum
 from .dynamics import momentum_regressor as momentum_regressor
 from .dynamics import potential_energy_regressor as potential_energy_regressor

@@ -37,6 +37,9 @@ _SUPPORTED = frozenset(
     "transpose while zeros_like".split()
 )
 
+# XLA splits operations on larger values among threads, which does not compile under the mark.
+_LARGEST = 2**15
+
 _CALLS = frozenset("checkpoint closed_call custom_jvp_call jit pjit remat2".split())
 
 
@@ -95,6 +98,8 @@ def supported(jaxpr: Any) -> bool:
     """Whether every operation of a jaxpr, nested ones included, can be part of a native call."""
     for equation in jaxpr.eqns:
         if equation.primitive.name not in _SUPPORTED:
+            return False
+        if any(v.aval.size > _LARGEST for v in equation.outvars):
             return False
         if not all(supported(inner) for inner in _nested(equation.params)):
             return False

@@ -17,8 +17,11 @@ from ..system.linkage import linkage
 from ..system.system import System
 from ..system.validation import checked, nearest
 from . import centroidal, coriolis, derivatives, jacobians, regressor
+from .closed_form import ClosedForm, closed
+from .crba import crba
 from .energy import kinetic_energy, potential_energy, total_momentum
-from .forward import acceleration, dense_mass_matrix
+from .factorisation import Factorisation, factorised
+from .forward import acceleration, mass_inverse, mass_inverse_times, mass_times
 from .identifiable import BaseParameters as BaseParameters
 from .identifiable import independent_columns, sampled_regressor
 from .kinematics import body_twist_components, body_world_poses
@@ -26,6 +29,9 @@ from .rnea import rnea
 
 _rnea = native.mark(rnea)
 _acceleration = native.mark(acceleration)
+_crba = native.mark(crba)
+_mass_times = native.mark(mass_times)
+_mass_inverse_times = native.mark(mass_inverse_times)
 
 
 def forward_dynamics(system: System, q: Any, v: Any, tau: Any, wrench: Any = None) -> jax.Array:
@@ -56,10 +62,52 @@ def bias_force(system: System, q: Any, v: Any) -> jax.Array:
     return _inverse_dynamics(linkage(system), q, v, jax.numpy.zeros_like(v), None)
 
 
+def gravity_force(system: System, q: Any) -> jax.Array:
+    """The generalised force (nv,) that holds the system at rest against gravity, in N m or N."""
+    (q,) = _state(system, q=q)
+    still = jax.numpy.zeros(system.nv, q.dtype)
+    return _inverse_dynamics(linkage(system), q, still, still, None)
+
+
 def mass_matrix(system: System, q: Any) -> jax.Array:
     """The mass matrix M(q) (nv, nv), armature included; kinetic energy is v . M v / 2."""
     (q,) = _state(system, q=q)
     return _mass_matrix(linkage(system), q)
+
+
+def mass_product(system: System, q: Any, x: Any) -> jax.Array:
+    """M(q) x (nv,): the generalised force that accelerates a system at rest by x (nv,).
+
+    Gravity left out. Recursive Newton-Euler, O(n); M is not formed.
+    """
+    q, x = _state(system, q=q, x=x)
+    return _mass_product(linkage(system), q, x)
+
+
+def mass_solve(system: System, q: Any, x: Any) -> jax.Array:
+    """M(q)^-1 x (nv,): the acceleration of a system at rest under the generalised force x (nv,).
+
+    Gravity left out. Articulated-body algorithm, O(n); M is not formed, save with mimic joints.
+    """
+    q, x = _state(system, q=q, x=x)
+    return _mass_solve(linkage(system), q, x)
+
+
+def inverse_mass_matrix(system: System, q: Any) -> jax.Array:
+    """The inverse (nv, nv) of the mass matrix, one solve for each row; symmetric up to rounding."""
+    (q,) = _state(system, q=q)
+    return _inverse_mass_matrix(linkage(system), q)
+
+
+def mass_factorisation(system: System, q: Any) -> Factorisation:
+    """The factorisation M = L^T D L of the mass matrix at q (nq,), for solves and products.
+
+    L is unit lower triangular and as sparse as the tree is branched. Raises ValueError for systems
+    with mimic joints, which tie branches together.
+    """
+    (q,) = _state(system, q=q)
+    _independent(system, "mass_factorisation", "solve with mass_matrix or mass_solve instead")
+    return _mass_factorisation(linkage(system), q)
 
 
 def body_poses(system: System, q: Any) -> jax.Array:
@@ -278,6 +326,19 @@ def difference(system: System, q0: Any, q1: Any) -> jax.Array:
     return system.manifold.difference(q0, q1)
 
 
+def closed_form(system: System, q: Any, v: Any, frames: Any = None) -> ClosedForm:
+    """The matrices of Ploen and Park's closed form at q (nq,), v (nv,), and its algorithms.
+
+    frames (nv, 4, 4): for each degree of freedom the pose that takes coordinates of its own frame
+    to those of the frame to write everything in. Raises ValueError for systems with mimic joints.
+    """
+    q, v = _state(system, q=q, v=v)
+    _independent(system, "closed_form", "build the system without mimic joints")
+    if frames is not None:
+        (frames,) = checked(system, frames=(frames, (system.nv, 4, 4)))
+    return _closed_form(linkage(system), q, v, frames)
+
+
 def _state(system: System, **arrays: Any) -> list[jax.Array]:
     sizes = {"q": (system.nq,)}
     return checked(system, **{k: (a, sizes.get(k, (system.nv,))) for k, a in arrays.items()})
@@ -290,6 +351,17 @@ def _index(system: System, body: str | int) -> int:
             raise ValueError(f"{system.name}: no body is named {body!r}{nearest(body, names)}")
         return names.index(body)
     return range(len(names))[body]
+
+
+def _independent(system: System, name: str, mend: str) -> None:
+    mimics = [
+        system.topology.joints[b] for b, m in enumerate(system.topology.mimics) if m is not None
+    ]
+    if mimics:
+        raise ValueError(
+            f"{system.name}: {name} needs independent coordinates, but the joint {mimics[0]!r} "
+            f"mimics another; {mend}"
+        )
 
 
 def _wrench(system: System, wrench: Any) -> jax.Array | None:
@@ -310,7 +382,32 @@ def _inverse_dynamics(link, q, v, a, wrench):
 
 @jax.jit
 def _mass_matrix(link, q):
-    return dense_mass_matrix(link, q)
+    return _crba(link, q)
+
+
+@jax.jit
+def _mass_product(link, q, x):
+    return _mass_times(link, q, x)
+
+
+@jax.jit
+def _mass_solve(link, q, x):
+    return _mass_inverse_times(link, q, x)
+
+
+@jax.jit
+def _mass_factorisation(link, q):
+    return factorised(link, q)
+
+
+@jax.jit
+def _inverse_mass_matrix(link, q):
+    return mass_inverse(link, q)
+
+
+@jax.jit
+def _closed_form(link, q, v, frames):
+    return closed(link, q, v, frames)
 
 
 @jax.jit

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from ..groups.components import Vector
 from ..system.linkage import Linkage
 from .aba import aba
+from .crba import crba
 from .rnea import rnea
 
 
@@ -37,10 +38,18 @@ def mass_times(linkage: Linkage, q: jax.Array, a: jax.Array) -> jax.Array:
     return rnea(_weightless(linkage), q, jnp.zeros_like(a), a)
 
 
-def dense_mass_matrix(linkage: Linkage, q: jax.Array) -> jax.Array:
-    """M(q) (nv, nv), one unit acceleration for each column."""
+def mass_inverse_times(linkage: Linkage, q: jax.Array, x: jax.Array) -> jax.Array:
+    """M(q)^-1 x (nv,), by forward dynamics without velocity and gravity."""
+    return acceleration(_weightless(linkage), q, jnp.zeros_like(x), x)
+
+
+def mass_inverse(linkage: Linkage, q: jax.Array) -> jax.Array:
+    """M(q)^-1 (nv, nv), one unit force for each row; symmetric up to rounding.
+
+    The articulated inertias do not depend on the force and are computed once for all.
+    """
     unit = jnp.eye(linkage.topology.nv, dtype=q.dtype)
-    return jax.vmap(lambda e: mass_times(linkage, q, e))(unit)
+    return jax.vmap(lambda e: mass_inverse_times(linkage, q, e))(unit)
 
 
 def _solve(linkage, q, v, tau, wrench):
@@ -48,7 +57,7 @@ def _solve(linkage, q, v, tau, wrench):
         return aba(linkage, q, v, tau, wrench)
     # A mimic joint ties branches together, so that M no longer factors along the tree.
     bias = rnea(linkage, q, v, jnp.zeros_like(v), wrench)
-    factor = jax.scipy.linalg.cho_factor(dense_mass_matrix(linkage, q))
+    factor = jax.scipy.linalg.cho_factor(crba(linkage, q))
     return jax.scipy.linalg.cho_solve(factor, tau - bias)
 
 

@@ -60,7 +60,7 @@ class Screws(eqx.Module):
 
 
 class Masks(NamedTuple):
-    """Which row has to do with which, as booleans (n_rows, n_rows), in depth-first order.
+    """Which row has to do with which, as booleans (n_rows, n_rows), in the order of visits.
 
     moved_by[i, j]: row j moves row i. turned_by[j, k]: row k moves the screw of row j.
     after[k, j]: the joint of row j comes before that of row k on the way from the world. carrier

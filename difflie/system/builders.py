@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -215,35 +217,39 @@ def _rows(bodies: list[Body], name: str) -> Any:
 def _sorted(bodies: list[Body], system: str) -> list[Body]:
     """Parents before children; of the bodies that may come next the earliest given."""
     names = [b.name for b in bodies]
+    counts = Counter(names)
     for b in bodies:
-        if names.count(b.name) > 1:
+        if counts[b.name] > 1:
             raise ModelError(
                 f"{b.source or system}: there are two bodies named {b.name!r}; rename one"
             )
-        if b.parent is not None and b.parent not in names:
+        if b.parent is not None and b.parent not in counts:
             raise ModelError(
                 f"{b.source or system}: the parent {b.parent!r} of body {b.name!r} does not exist"
                 f"{nearest(b.parent, names)}"
             )
+    children: dict[str | None, list[int]] = {}
+    for i, b in enumerate(bodies):
+        children.setdefault(b.parent, []).append(i)
     ordered: list[Body] = []
-    placed: set[str | None] = {None}
-    waiting = list(bodies)
-    while waiting:
-        ready = next((b for b in waiting if b.parent in placed), None)
-        if ready is None:
-            parents = {b.name: str(b.parent) for b in waiting}
-            loop = [waiting[0].name]
-            while (above := parents[loop[-1]]) not in loop:
-                loop.append(above)
-            loop = loop[loop.index(above) :]
-            source = next(b.source for b in waiting if b.name == loop[0])
-            raise ModelError(
-                f"{source or system}: the bodies {' -> '.join([*loop, loop[0]])} form a cycle; "
-                "a tree has none: remove one of their joints"
-            )
-        ordered.append(ready)
-        placed.add(ready.name)
-        waiting.remove(ready)
+    ready = children.pop(None, [])
+    while ready:
+        body = bodies[heapq.heappop(ready)]
+        ordered.append(body)
+        for child in children.pop(body.name, []):
+            heapq.heappush(ready, child)
+    if children:
+        waiting = [bodies[i] for i in sorted(i for rest in children.values() for i in rest)]
+        parents = {b.name: str(b.parent) for b in waiting}
+        loop = [waiting[0].name]
+        while (above := parents[loop[-1]]) not in loop:
+            loop.append(above)
+        loop = loop[loop.index(above) :]
+        source = next(b.source for b in waiting if b.name == loop[0])
+        raise ModelError(
+            f"{source or system}: the bodies {' -> '.join([*loop, loop[0]])} form a cycle; "
+            "a tree has none: remove one of their joints"
+        )
     return ordered
 
 

@@ -52,10 +52,11 @@ class Linkage(eqx.Module):
     @property
     def screw(self) -> Screw:
         """The axis of each row; what the joint types fix of it is known at trace time."""
-        angular, linear = _patterns(self.topology)
+        dtype = self.gravity.x.dtype
+        angular, linear = (p.astype(dtype) for p in _patterns(self.topology))
         if self.pitch is None:
             return Screw(angular, linear)
-        return Screw(angular, jnp.asarray(linear, self.pitch.dtype) + self.pitch)
+        return Screw(angular, jnp.asarray(linear) + self.pitch)
 
     @property
     def rest(self) -> Motion:
@@ -70,22 +71,22 @@ class Linkage(eqx.Module):
 
     def rows(self, v: jax.Array) -> jax.Array:
         """Velocities or accelerations (nv,) as rates of the rows (n_rows,)."""
-        rates = _take(v, self.topology.row_velocity[self.topology.order])
+        rates = take(v, self.topology.row_velocity[self.topology.order])
         return rates if self.multiplier is None else rates * self.multiplier
 
     def generalised(self, efforts: jax.Array) -> jax.Array:
         """Efforts of the rows (n_rows,) as a generalised force (nv,)."""
         t = self.topology
         if self.multiplier is None:
-            return _take(efforts, t.place)
-        efforts = _take(efforts * self.multiplier, t.place)
+            return take(efforts, t.place)
+        efforts = take(efforts * self.multiplier, t.place)
         return jax.ops.segment_sum(efforts, t.row_velocity, num_segments=t.nv)
 
     def poses(self, q: jax.Array) -> Transform:
         """The frame of each row in that of the row before it, at the configuration q (nq,)."""
         t = self.topology
         screw, entry = self.screw, t.row_coordinate[t.order]
-        x = _take(q, np.maximum(entry, 0))
+        x = take(q, np.maximum(entry, 0))
         if self.multiplier is not None:
             x = x * self.multiplier + jnp.asarray(self.shift)
         x = jnp.where(entry >= 0, x, jnp.zeros_like(x)) if np.any(entry < 0) else x
@@ -257,7 +258,7 @@ def _patterns(t: Topology) -> tuple[np.ndarray, np.ndarray]:
     return (kinds != "prismatic").astype(float), (kinds == "prismatic").astype(float)
 
 
-def _take(a: jax.Array, index: np.ndarray) -> jax.Array:
+def take(a: jax.Array, index: np.ndarray) -> jax.Array:
     """a[index], as a join of slices: a gather's derivative cannot be part of a native call."""
     if np.array_equal(index, np.arange(a.shape[0])):
         return a

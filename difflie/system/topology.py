@@ -136,7 +136,8 @@ class Topology:
         return carrier
 
     @cached_property
-    def _row_parent(self) -> np.ndarray:
+    def row_parent(self) -> np.ndarray:
+        """(n_rows,) the row before each, its parent in the order of the bodies; -1 the world."""
         parent = np.arange(self.n_rows) - 1
         for b, start in enumerate(self.row_start[:-1]):
             if self.kinds[b]:
@@ -148,7 +149,7 @@ class Topology:
     def _generations(self) -> list[list[int]]:
         """The rows at each distance from the world, in the order of their parents."""
         children: dict[int, list[int]] = {}
-        for row, parent in enumerate(self._row_parent):
+        for row, parent in enumerate(self.row_parent):
             children.setdefault(int(parent), []).append(row)
         generations, here = [], children.get(WORLD, [])
         while here:
@@ -171,8 +172,25 @@ class Topology:
     @cached_property
     def parent_place(self) -> np.ndarray:
         """(n_rows,) in that order: the place of the row before each; -1 the world."""
-        above = self._row_parent[self.order]
+        above = self.row_parent[self.order]
         return np.where(above == WORLD, WORLD, self.place[above])
+
+    @cached_property
+    def depth(self) -> np.ndarray:
+        """(n_rows,) in the order of visits: the number of rows between each row and the world."""
+        depth = np.zeros(self.n_rows, dtype=int)
+        for i, above in enumerate(self.parent_place):
+            depth[i] = 0 if above == WORLD else depth[above] + 1
+        return depth
+
+    @cached_property
+    def moved_by(self) -> np.ndarray:
+        """(n_rows, n_rows) in the order of visits: whether row j moves row i; itself included."""
+        moved = np.eye(self.n_rows, dtype=bool)
+        for i, above in enumerate(self.parent_place):
+            if above != WORLD:
+                moved[i] |= moved[above]
+        return moved
 
     def supports(self, body: int) -> np.ndarray:
         """(n_rows,) in the order of visits: whether each row moves the body."""
@@ -180,7 +198,7 @@ class Topology:
         row = int(self.last_row[body])
         while row != WORLD:
             moving[self.place[row]] = True
-            row = int(self._row_parent[row])
+            row = int(self.row_parent[row])
         return moving
 
     @cached_property

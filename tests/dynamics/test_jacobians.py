@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from pinocchio_twin import ROBOTS, pin, read
+from robots import ROBOTS, pin, read
 from trees import error, random_states, zoo
 
 import difflie as dl

@@ -1,20 +1,11 @@
-"""The package against Pinocchio, on real robots.
+"""The package against Pinocchio, on real robots and on joint types that they lack."""
 
-Quantities with the inverse of the mass matrix M agree to 1e-14 cond(M) where that is more than
-1e-12: the rounding errors of either library are amplified so much.
-"""
-
-from functools import partial
-
-import jax
 import numpy as np
 import pytest
-from pinocchio_twin import ROBOTS, built, read
-from trees import error, random_body, random_states
+from robots import ROBOTS, built, check, read
+from trees import random_body
 
 import difflie as dl
-
-QUICKLY = {"xla_backend_optimization_level": 0}
 
 ARMS = (
     "panda_description/urdf/panda.urdf",  # with a mimic joint
@@ -34,35 +25,6 @@ LEGS = (
     "g1_description/urdf/g1_29dof_rev_1_0.urdf",
     "icub_description/robots/icub.urdf",
 )
-
-
-def check(twin):
-    system = twin.system
-    q, v, a, tau, _ = random_states(system, 3, seed=0)
-
-    @partial(jax.jit, compiler_options=QUICKLY)
-    @jax.vmap
-    def ours(q, v, a, tau):
-        kinetic, potential = dl.energy(system, q, v)
-        return {
-            "inverse dynamics": dl.inverse_dynamics(system, q, v, a),
-            "forward dynamics": dl.forward_dynamics(system, q, v, tau),
-            "mass matrix": dl.mass_matrix(system, q),
-            "body poses": dl.body_poses(system, q),
-            "kinetic energy": kinetic,
-            "potential energy": potential,
-            "momentum": dl.momentum(system, q, v),
-        }
-
-    twice = [np.concatenate((x, x)) for x in (q, v, tau)]
-    found = ours(twice[0], twice[1], np.concatenate((a, 0 * a)), twice[2])
-    bias = found["inverse dynamics"][len(q) :]
-    found = {name: value[: len(q)] for name, value in found.items()} | {"bias force": bias}
-    samples = [twin.expected(*s) for s in zip(q, v, a, tau, strict=True)]
-    condition = max(np.linalg.cond(s["mass matrix"]) for s in samples)
-    for name, value in found.items():
-        tolerance = max(1e-12, 1e-14 * condition) if name == "forward dynamics" else 1e-12
-        assert error(value, np.array([s[name] for s in samples])) < tolerance, name
 
 
 @pytest.mark.parametrize(

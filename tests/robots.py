@@ -1,17 +1,22 @@
-"""Robots as both this package and Pinocchio read them.
+"""Robots as Pinocchio has them, in the conventions of the package.
 
 Pinocchio sorts the joints, puts linear parts and positions first, quaternions as (x, y, z, w),
 keeps the cosine and sine of continuous and planar joints instead of the angle, and the body-fixed
 velocity of planar joints instead of the derivatives of their coordinates. `Twin` converts.
+Quantities with the inverse of the mass matrix M agree to 1e-14 cond(M) where that is more than
+1e-12: the rounding errors of either library are amplified so much.
 """
 
 import importlib.metadata
 import warnings
+from functools import partial
 from xml.etree import ElementTree
 
+import jax
 import numpy as np
 import pytest
 from slow_dynamics import rotation_matrix
+from trees import error, random_states
 
 import difflie as dl
 from difflie import io
@@ -23,6 +28,8 @@ try:
     )
 except importlib.metadata.PackageNotFoundError:
     pytest.skip("the robots are not installed", allow_module_level=True)
+
+QUICKLY = {"xla_backend_optimization_level": 0}
 
 
 class Twin:
@@ -105,6 +112,9 @@ class Twin:
         pin.framesForwardKinematics(model, data, x)
         frames = [model.getFrameId(name, pin.BODY) for name in self.system.body_names]
         found["body poses"] = np.array([data.oMf[f].homogeneous for f in frames])
+        pin.computeJointJacobians(model, data, x)
+        jacobian = pin.getFrameJacobian(model, data, frames[-1], pin.LOCAL)
+        found["jacobian"] = np.roll(jacobian, 3, axis=0) @ g  # of the last body
         found["kinetic energy"] = pin.computeKineticEnergy(model, data, x, rate)
         found["potential energy"] = pin.computePotentialEnergy(model, data, x)
         central = pin.computeCentroidalMomentum(model, data, x, rate)
@@ -164,3 +174,32 @@ def built(bodies):
         model.addFrame(pin.Frame(b.name, parent, 0, placement, pin.BODY))
         placed[b.name] = parent, placement
     return Twin(dl.tree(bodies), model, {})
+
+
+def check(twin):
+    system = twin.system
+    q, v, a, tau, _ = random_states(system, 3, seed=0)
+
+    @partial(jax.jit, compiler_options=QUICKLY)
+    @jax.vmap
+    def ours(q, v, a, tau):
+        kinetic, potential = dl.energy(system, q, v)
+        return {
+            "inverse dynamics": dl.inverse_dynamics(system, q, v, a),
+            "forward dynamics": dl.forward_dynamics(system, q, v, tau),
+            "mass matrix": dl.mass_matrix(system, q),
+            "body poses": dl.body_poses(system, q),
+            "kinetic energy": kinetic,
+            "potential energy": potential,
+            "momentum": dl.momentum(system, q, v),
+        }
+
+    twice = [np.concatenate((x, x)) for x in (q, v, tau)]
+    found = ours(twice[0], twice[1], np.concatenate((a, 0 * a)), twice[2])
+    bias = found["inverse dynamics"][len(q) :]
+    found = {name: value[: len(q)] for name, value in found.items()} | {"bias force": bias}
+    samples = [twin.expected(*s) for s in zip(q, v, a, tau, strict=True)]
+    condition = max(np.linalg.cond(s["mass matrix"]) for s in samples)
+    for name, value in found.items():
+        tolerance = max(1e-12, 1e-14 * condition) if name == "forward dynamics" else 1e-12
+        assert error(value, np.array([s[name] for s in samples])) < tolerance, name

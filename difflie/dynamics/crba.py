@@ -1,0 +1,37 @@
+"""Composite-rigid-body algorithm: the mass matrix (Walker, Orin 1982; Featherstone 2008, ch. 6).
+
+inward    IC_i = I_i + sum over children of Ad_{X_c}^-T IC_c Ad_{X_c}^-1
+          U_i = IC_i S_i: the momentum of all that row i moves, at its unit rate
+outward   M_ij = S_j . U_i for the rows j that move row i, and M_ji = M_ij;   M_ii += armature_i
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..groups.components import Vector
+from ..spatial import Inertia, Symmetric
+from ..system.linkage import Linkage
+from ..system.traverse import inward
+from .paths import dense, projected
+
+
+def crba(linkage: Linkage, q: jax.Array) -> jax.Array:
+    """The mass matrix M(q) (nv, nv), exactly symmetric; with mimic joints G^T M_rows G."""
+    t = linkage.topology
+    poses = linkage.poses(q)
+
+    def compose(children: Inertia, row):
+        pose, screw, inertia = row
+        composite = inertia + children
+        return composite.seen_from(pose), composite @ screw.add_to(linkage.rest)
+
+    zero = jnp.zeros_like(linkage.gravity.x)
+    nothing = Inertia(zero, Vector(zero, zero, zero), Symmetric(*[zero] * 6))
+    momenta = inward(t, compose, nothing, (poses, linkage.screw, linkage.inertia))
+    lower = dense(t, projected(linkage, poses, momenta))
+    below = jnp.asarray(~np.eye(t.n_rows, dtype=bool), lower.dtype)
+    rows = lower + (lower * below).T + linkage.armature[:, None] * (1 - below)
+    return jax.vmap(linkage.generalised)(jax.vmap(linkage.generalised)(rows).T)

@@ -1,0 +1,119 @@
+"""The factorisation M = L^T D L of the mass matrix along the tree.
+
+L is unit lower triangular with L_ij = 0 unless row j moves row i, D is diagonal: the elimination
+from the tips to the root makes no entry that M does not have (Featherstone 2005). The articulated
+bodies give both without M (Rodriguez 1987; Ploen, Park 1999, Proposition 1, where L^T is
+I + S^T G^T Pi and D is Omega):
+
+inward    U_i = IA_i S_i,  D_i = S_i . U_i + armature_i
+          IA_p += Ad_{X_i}^-T (IA_i - U_i U_i^T / D_i) Ad_{X_i}^-1
+outward   L_ij = S_j . U_i / D_i for the rows j that move row i
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..groups.components import Matrix
+from ..spatial import ArticulatedInertia, Symmetric
+from ..system.linkage import Linkage, take
+from ..system.topology import Topology
+from ..system.traverse import inward, outward
+from .paths import dense, own, projected
+
+
+class Factorisation(eqx.Module):
+    """M = L^T D L; vectors are (nv,), in the order of v.
+
+    lower (nv, depth): the rows of L without their ones, in the order of visits, each along its path
+    from the world. diagonal (nv,): D in the same order, the inertia that each degree of freedom
+    feels with all that it carries left free; positive.
+    """
+
+    lower: jax.Array
+    diagonal: jax.Array
+    topology: Topology = eqx.field(static=True)
+
+    def solve(self, b: jax.Array) -> jax.Array:
+        """M^-1 b (nv,) of b (nv,), in as many operations as L has entries."""
+        y = self._transposed_solve(take(b, self.topology.order)) / self.diagonal
+        return take(self._solve(y), self.topology.place)
+
+    def multiply(self, x: jax.Array) -> jax.Array:
+        """M x (nv,) of x (nv,), in as many operations as L has entries."""
+        y = self._multiply(take(x, self.topology.order)) * self.diagonal
+        return take(self._transposed_multiply(y), self.topology.place)
+
+    def matrices(self) -> tuple[jax.Array, jax.Array]:
+        """L (nv, nv) and D (nv,), in the order of v, in which L is lower triangular too."""
+        t = self.topology
+        lower = dense(t, self.lower + own(t, self.lower.dtype))
+        return take(take(lower, t.place).T, t.place).T, take(self.diagonal, t.place)
+
+    def log_determinant(self) -> jax.Array:
+        """log det M, a scalar."""
+        return jnp.sum(jnp.log(self.diagonal))
+
+    # Each pass carries, by depth, what concerns the rows on the path to the world.
+
+    def _solve(self, y: jax.Array) -> jax.Array:
+        def visit(path, row):
+            lower, own, y = row
+            x = y - jnp.sum(lower * path)
+            return path * (1 - own) + own * x, x
+
+        return outward(self.topology, visit, self._nothing, self._rows(y))
+
+    def _multiply(self, x: jax.Array) -> jax.Array:
+        def visit(path, row):
+            lower, own, x = row
+            return path * (1 - own) + own * x, x + jnp.sum(lower * path)
+
+        return outward(self.topology, visit, self._nothing, self._rows(x))
+
+    def _transposed_solve(self, b: jax.Array) -> jax.Array:
+        def visit(children, row):
+            lower, own, b = row
+            y = b - jnp.sum(own * children)
+            return children + lower * y, y
+
+        return inward(self.topology, visit, self._nothing, self._rows(b))
+
+    def _transposed_multiply(self, y: jax.Array) -> jax.Array:
+        def visit(children, row):
+            lower, own, y = row
+            return children + lower * y, y + jnp.sum(own * children)
+
+        return inward(self.topology, visit, self._nothing, self._rows(y))
+
+    def _rows(self, x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        return self.lower, own(self.topology, self.lower.dtype), x
+
+    @property
+    def _nothing(self) -> jax.Array:
+        return jnp.zeros_like(self.lower[0])
+
+
+def factorised(linkage: Linkage, q: jax.Array) -> Factorisation:
+    """The factorisation of M(q (nq,)); for systems without mimic joints."""
+    t = linkage.topology
+    poses = linkage.poses(q)
+
+    def articulate(children, row):
+        pose, screw, inertia, armature = row
+        articulated = ArticulatedInertia.of_rigid(inertia) + children
+        column = screw.column(articulated)
+        diagonal = screw.dot(column) + armature
+        remaining = articulated.minus_outer(column, 1 / diagonal)
+        return remaining.seen_from(pose), (column, diagonal)
+
+    zero = jnp.zeros_like(linkage.gravity.x)
+    nothing = ArticulatedInertia(
+        Symmetric(*[zero] * 6), Matrix(*[zero] * 9), Symmetric(*[zero] * 6)
+    )
+    data = (poses, linkage.screw, linkage.inertia, linkage.armature)
+    columns, diagonal = inward(t, articulate, nothing, data)
+    lower = projected(linkage, poses, columns * (1 / diagonal))
+    return Factorisation(lower * (1 - own(t, lower.dtype)), diagonal, t)

@@ -1,0 +1,48 @@
+"""Tables over the paths from the rows to the world.
+
+An n x n matrix whose entry (i, j) vanishes unless row j moves row i has as many numbers in row i as
+there are rows between it and the world: it is kept as a table (n_rows, longest path), whose column
+e belongs to the row at depth e of the path. This is the sparsity that the branches of a tree leave
+in its mass matrix (Featherstone 2005); the table of an unbranched chain is the matrix itself.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..groups.components import Vector
+from ..spatial import Force, Motion, Transform
+from ..system.linkage import Linkage, take
+from ..system.topology import Topology
+from ..system.traverse import outward
+
+
+def projected(linkage: Linkage, poses: Transform, wrenches: Force) -> jax.Array:
+    """The table of S_j . F_i: the wrench on row i (n_rows,), seen from i, along the screw of row j.
+
+    The screws are carried outward and so seen from row i: no digits are lost far from the world's
+    origin.
+    """
+    t = linkage.topology
+    zero = jnp.zeros_like(own(t, linkage.armature.dtype)[0])
+    nothing = Motion(Vector(zero, zero, zero), Vector(zero, zero, zero))
+
+    def project(path: Motion, row):
+        pose, screw, own, wrench = row
+        path = screw.times(own).add_to(pose.inverse_motion(path))
+        return path, path.dot(wrench)
+
+    data = (poses, linkage.screw, own(t, linkage.armature.dtype), wrenches)
+    return outward(t, project, nothing, data)
+
+
+def own(t: Topology, dtype: np.dtype) -> jax.Array:
+    """The table of the identity matrix: one at each row's own depth."""
+    return jnp.asarray(t.depth[:, None] == np.arange(t.depth.max(initial=-1) + 1), dtype)
+
+
+def dense(t: Topology, table: jax.Array) -> jax.Array:
+    """The lower triangular matrix (n_rows, n_rows) of a table, in the order of visits."""
+    return take(table.T, t.depth).T * jnp.asarray(t.moved_by, table.dtype)
