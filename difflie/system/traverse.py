@@ -9,7 +9,8 @@ are kept in a table and looked up by the row's parent. `Topology.traversal` says
 Data are pytrees whose leaves have one leading axis over the rows in the order of
 `Topology.order`. A leaf that is a NumPy array is known at trace time; where it is the same all
 along a stretch the visited function gets it as a Python number, so that its zeros and ones cost
-nothing. The visited function sees scalars or vectors over limbs, and must be elementwise.
+nothing. The visited function sees one row, or vectors over limbs where its values are scalars; on
+those it must be elementwise.
 """
 
 from __future__ import annotations
@@ -101,21 +102,38 @@ def _along(
     visit: Visit, value: Any, data: Any, stretch: Stretch, *, reverse: bool
 ) -> tuple[Any, Any]:
     """One loop along the limbs of a stretch; values and outputs have an axis over them."""
-    # One limb alone runs on scalars, which compile to faster code than vectors of one.
-    limbs = () if stretch.width == 1 else (stretch.width,)
+    length, width = stretch.length, stretch.width
     sliced, row = _rows(data, stretch.start, stretch.stop)
-    sliced = [x.reshape(stretch.length, *limbs) for x in sliced]
 
-    def body(carry: Any, x: list[Any]) -> tuple[Any, Any]:
-        return jax.tree.map(lambda a: jnp.broadcast_to(a, limbs), visit(carry, row(x)))
+    def body(value: Any, x: list[Any]) -> tuple[Any, Any]:
+        return visit(value, row(x))
 
-    value = jax.tree.map(lambda a: a.reshape(limbs), value)
-    if stretch.length == 1:
-        value, output = body(value, [x[0] for x in sliced])
+    # One limb alone runs on scalars, which compile to faster code than vectors of one.
+    if width == 1:
+        value = jax.tree.map(lambda a: a[0], value)
     else:
-        value, output = jax.lax.scan(body, value, sliced, length=stretch.length, reverse=reverse)
-    value = jax.tree.map(lambda a: a.reshape(stretch.width), value)
-    return value, jax.tree.map(lambda a: a.reshape(stretch.length * stretch.width), output)
+        sliced = [x.reshape(length, width, *x.shape[1:]) for x in sliced]
+        scalars = all(a.ndim == 1 for a in jax.tree.leaves(value)) and all(
+            x.ndim == 2 for x in sliced
+        )
+        body = _elementwise(body, width) if scalars else jax.vmap(body)
+    if length == 1:
+        value, output = body(value, [x[0] for x in sliced])
+        output = jax.tree.map(lambda a: jnp.asarray(a)[None], output)
+    else:
+        value, output = jax.lax.scan(body, value, sliced, length=length, reverse=reverse)
+    if width == 1:
+        return jax.tree.map(lambda a: jnp.asarray(a)[None], value), output
+    return value, jax.tree.map(lambda a: a.reshape(length * width, *a.shape[2:]), output)
+
+
+def _elementwise(body: Callable, width: int) -> Callable:
+    """What `jax.vmap` does to a function of scalars, except that values stay shared."""
+
+    def on_vectors(value: Any, x: list[Any]) -> Any:
+        return jax.tree.map(lambda a: jnp.broadcast_to(a, (width,)), body(value, x))
+
+    return on_vectors
 
 
 def _outward_by_table(topology: Topology, visit: Visit, start: Any, data: Any) -> Any:

@@ -74,7 +74,6 @@ CASES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_first_derivatives(case):
     """With respect to every leaf of the system and every other argument, also at rest."""
@@ -101,7 +100,6 @@ def test_first_derivatives(case):
                 assert np.abs(one_way[here] - other_way[here]).max() < 1e-13 * scale, name
 
 
-@pytest.mark.slow
 def test_second_derivatives_are_finite_and_symmetric():
     rng = np.random.default_rng(8)
     kinds = ("Free", "Revolute", "Spherical")
