@@ -58,7 +58,7 @@ class Watch(eqx.Module):
         )
 
     def result(self, system: System, dt: jax.Array, steps: int) -> Result:
-        nonfinite = jnp.concatenate((self.nonfinite_q, self.nonfinite_v)).min()
+        nonfinite = jnp.concatenate((self.nonfinite_q, self.nonfinite_v)).min(initial=_NEVER)
         events = (self.position, self.velocity, self.effort)
         # What happens after the state was lost has no meaning.
         position, velocity, effort = (jnp.where(e < nonfinite, e, _NEVER) for e in events)

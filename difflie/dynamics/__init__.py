@@ -330,9 +330,12 @@ def closed_form(system: System, q: Any, v: Any, frames: Any = None) -> ClosedFor
     """The matrices of Ploen and Park's closed form at q (nq,), v (nv,), and its algorithms.
 
     frames (nv, 4, 4): for each degree of freedom the pose that takes coordinates of its own frame
-    to those of the frame to write everything in. Raises ValueError for systems with mimic joints.
+    to those of the frame to write everything in. Raises ValueError for systems with mimic joints
+    and for those on which nothing moves.
     """
     q, v = _state(system, q=q, v=v)
+    if not system.nv:
+        raise ValueError(f"{system.name}: closed_form needs a joint that moves, and none does")
     _independent(system, "closed_form", "build the system without mimic joints")
     if frames is not None:
         (frames,) = checked(system, frames=(frames, (system.nv, 4, 4)))

@@ -227,7 +227,8 @@ def _body_frames(linkage: Linkage, Q_inverse: jax.Array) -> jax.Array:
     t = linkage.topology
     offset = jax.tree.map(lambda a: a[:-1], linkage.offset).inverse().to_array()
     carried = jnp.asarray(t.last_row[:, None] == np.arange(t.n_rows), Q_inverse.dtype)
-    seen = jax.vmap(se3.Ad)(offset) @ Q_inverse[t.last_row]
+    world = jnp.eye(6, dtype=Q_inverse.dtype)[None]
+    seen = jax.vmap(se3.Ad)(offset) @ jnp.concatenate((Q_inverse, world))[t.last_row]
     return _blocks(carried[:, :, None, None] * seen[:, None])
 
 

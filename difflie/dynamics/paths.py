@@ -26,7 +26,7 @@ def projected(linkage: Linkage, poses: Transform, wrenches: Force) -> jax.Array:
     origin.
     """
     t = linkage.topology
-    zero = jnp.zeros_like(own(t, linkage.armature.dtype)[0])
+    zero = jnp.zeros(t.depth.max(initial=-1) + 1, linkage.armature.dtype)
     nothing = Motion(Vector(zero, zero, zero), Vector(zero, zero, zero))
 
     def project(path: Motion, row):

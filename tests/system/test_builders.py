@@ -141,3 +141,16 @@ def test_springs():
 
 def test_a_system_without_joints_has_no_passive_force():
     assert dl.passive_force(dl.chain([body("a", joint=dl.Fixed())]), [], []).shape == (0,)
+
+
+def test_a_machine_on_which_nothing_moves():
+    system = dl.chain([dl.Body(name="block", mass=1.0, inertia=jnp.eye(3))])
+    none = jnp.zeros(0)
+    assert dl.mass_matrix(system, none).shape == (0, 0)
+    assert dl.inverse_dynamics(system, none, none, none).shape == (0,)
+    assert dl.forward_dynamics(system, none, none, none).shape == (0,)
+    with pytest.raises(ValueError, match="needs a joint that moves"):
+        dl.closed_form(system, none, none)
+    assert dl.mass_factorisation(system, none).solve(none).shape == (0,)
+    assert dl.body_poses(system, none).shape == (1, 4, 4)
+    assert dl.simulate(system, none, none, dt=0.1, steps=3).result.ok
