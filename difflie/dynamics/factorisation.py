@@ -93,7 +93,7 @@ class Factorisation(eqx.Module):
 
     @property
     def _nothing(self) -> jax.Array:
-        return jnp.zeros_like(self.lower[0])
+        return jnp.zeros(self.lower.shape[1:], self.lower.dtype)
 
 
 def factorised(linkage: Linkage, q: jax.Array) -> Factorisation:
