@@ -112,13 +112,15 @@ class Twin:
         pin.framesForwardKinematics(model, data, x)
         frames = [model.getFrameId(name, pin.BODY) for name in self.system.body_names]
         found["body poses"] = np.array([data.oMf[f].homogeneous for f in frames])
-        pin.computeJointJacobians(model, data, x)
-        jacobian = pin.getFrameJacobian(model, data, frames[-1], pin.LOCAL)
+        jacobian = np.zeros((6, model.nv))
+        if model.nv:  # Pinocchio crashes where nothing moves
+            pin.computeJointJacobians(model, data, x)
+            jacobian = pin.getFrameJacobian(model, data, frames[-1], pin.LOCAL)
         found["jacobian"] = np.roll(jacobian, 3, axis=0) @ g  # of the last body
         found["kinetic energy"] = pin.computeKineticEnergy(model, data, x, rate)
         found["potential energy"] = pin.computePotentialEnergy(model, data, x)
         central = pin.computeCentroidalMomentum(model, data, x, rate)
-        centre = pin.centerOfMass(model, data, x)
+        centre = pin.centerOfMass(model, data, x) if model.nv else np.zeros(3)
         about_origin = central.angular + np.cross(centre, central.linear)
         found["momentum"] = np.r_[about_origin, central.linear]
         return found

@@ -259,10 +259,15 @@ def _patterns(t: Topology) -> tuple[np.ndarray, np.ndarray]:
 
 
 def take(a: jax.Array, index: np.ndarray) -> jax.Array:
-    """a[index], as a join of slices: a gather's derivative cannot be part of a native call."""
+    """a[index], as a join of slices: a gather's derivative cannot be part of a native call.
+
+    Too many slices take longer to compile than a native call saves.
+    """
     if np.array_equal(index, np.arange(a.shape[0])):
         return a
     breaks = np.flatnonzero(np.diff(index) != 1) + 1
+    if breaks.size > 100:
+        return a[index]
     runs = np.split(index, breaks) if index.size else []
     return jnp.concatenate([a[int(r[0]) : int(r[-1]) + 1] for r in runs] or [a[:0]])
 
