@@ -1,0 +1,48 @@
+"""Both ways to walk a tree give the same numbers, and so do their derivatives."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trees import random_body, random_joint, random_states
+
+import difflie as dl
+
+
+def humanoid():
+    """A free base with limbs of lengths 1 to 3, one of which branches: many stretches."""
+    rng = np.random.default_rng(11)
+    limbs = {"torso": None, "arm": "torso", "leg": "torso", "foot": "leg", "toe": "foot"}
+    limbs |= {"tail": "torso", "neck": "torso", "eye": "neck", "jaw": "neck"}
+    kinds = ("Free", "Revolute", "Revolute", "Spherical", "Prismatic", "Planar", "Revolute")
+    return dl.tree(
+        [
+            random_body(rng, name, random_joint(rng, kinds[i % len(kinds)]), parent)
+            for i, (name, parent) in enumerate(limbs.items())
+        ]
+    )
+
+
+@pytest.mark.slow
+def test_both_traversals_agree():
+    system = humanoid()
+    assert len(system.topology.stretches) > 3
+    q, v, _, tau, _ = (jnp.asarray(x[0]) for x in random_states(system, 1, seed=1))
+
+    def everything(system, q, v, tau):
+        def work(q, v, tau):
+            return jnp.sum(dl.forward_dynamics(system, q, v, tau) * tau)
+
+        gradient = jax.grad(work, (0, 1, 2))(q, v, tau)
+        return dl.forward_dynamics(system, q, v, tau), dl.mass_matrix(system, q), gradient
+
+    loop, fast = (
+        jax.jit(everything)(s, q, v, tau) for s in (system, system.with_traversal("fast"))
+    )
+    for one, two in zip(jax.tree.leaves(loop), jax.tree.leaves(fast), strict=True):
+        np.testing.assert_allclose(two, one, rtol=0, atol=1e-12 * np.abs(one).max())
+
+
+def test_an_unknown_traversal_is_refused():
+    with pytest.raises(ValueError, match="'loop' or 'fast'"):
+        humanoid().with_traversal("quick")
