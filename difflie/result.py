@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .dynamics import energy, momentum
-from .system.rows import pick, row_coordinates, row_rates
+from .system.rows import row_coordinates, row_rates, take
 from .system.system import System
 from .system.topology import Topology
 
@@ -46,7 +46,7 @@ class Watch(eqx.Module):
         x, rate = row_coordinates(t, joints, q), row_rates(t, joints, v)
         seen = self.effort
         if effort is not None:
-            push = pick(jax.lax.stop_gradient(effort), t.row_velocity)
+            push = take(jax.lax.stop_gradient(effort), t.row_velocity)
             own = np.isin(np.arange(t.n_rows), t.mimic_rows, invert=True)
             seen = first(seen, (jnp.abs(push) > joints.max_effort) & own, step - 1)
         return Watch(

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 
 from ..groups.components import Matrix
 from ..spatial import ArticulatedInertia, Symmetric
-from ..system.linkage import Linkage, take
+from ..system.linkage import Linkage
+from ..system.rows import take
 from ..system.topology import Topology
 from ..system.traverse import inward, outward
 from .paths import dense, own, projected

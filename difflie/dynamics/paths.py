@@ -14,7 +14,8 @@ import numpy as np
 
 from ..groups.components import Vector
 from ..spatial import Force, Motion, Transform
-from ..system.linkage import Linkage, take
+from ..system.linkage import Linkage
+from ..system.rows import take
 from ..system.topology import Topology
 from ..system.traverse import outward
 

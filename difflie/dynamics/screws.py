@@ -77,11 +77,10 @@ class Masks(NamedTuple):
 @lru_cache
 def masks(t: Topology) -> Masks:
     """The masks of a topology, made once."""
-    moved_by = np.eye(t.n_rows, dtype=bool)
+    moved_by = t.moved_by
     root = np.arange(t.n_rows)
     for i, above in enumerate(t.parent_place):
         if above != WORLD:
-            moved_by[i] |= moved_by[above]
             root[i] = root[above]
     body = t.row_body[t.order]
     grouped = np.array([t.group[b] is not None for b in body], dtype=bool)

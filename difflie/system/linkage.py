@@ -16,6 +16,7 @@ import numpy as np
 from ..groups import quaternion, so3
 from ..groups.components import Matrix, Vector
 from ..spatial import Force, Inertia, Motion, Screw, Symmetric, Transform
+from .rows import take
 from .system import Bodies, System
 from .topology import Topology
 
@@ -256,20 +257,6 @@ def _patterns(t: Topology) -> tuple[np.ndarray, np.ndarray]:
     """The angular and linear components of the screws, as far as the joint types fix them."""
     kinds = np.array([k for kinds in t.kinds for k in kinds])[t.order]
     return (kinds != "prismatic").astype(float), (kinds == "prismatic").astype(float)
-
-
-def take(a: jax.Array, index: np.ndarray) -> jax.Array:
-    """a[index], as a join of slices: a gather's derivative cannot be part of a native call.
-
-    Too many slices take longer to compile than a native call saves.
-    """
-    if np.array_equal(index, np.arange(a.shape[0])):
-        return a
-    breaks = np.flatnonzero(np.diff(index) != 1) + 1
-    if breaks.size > 100:
-        return a[index]
-    runs = np.split(index, breaks) if index.size else []
-    return jnp.concatenate([a[int(r[0]) : int(r[-1]) + 1] for r in runs] or [a[:0]])
 
 
 def _put(a: jax.Array, index: int, value: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""The coordinate and the rate of every row of a system, mimic joints included."""
+"""The numbers of the rows of a system, taken from q and v; mimic joints included."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .topology import Topology
 
 def row_coordinates(t: Topology, joints: Joints, q: jax.Array) -> jax.Array:
     """The coordinate of every row (n_rows,), in row order; 0 for the rows of group joints."""
-    x = pick(q, np.maximum(t.row_coordinate, 0))
+    x = take(q, np.maximum(t.row_coordinate, 0))
     x = jnp.where(t.row_coordinate >= 0, x, jnp.zeros_like(x))
     return x if not t.mimic_rows.size else _mimicked(t, x, joints.multiplier, joints.offset)
 
 
 def row_rates(t: Topology, joints: Joints, v: jax.Array) -> jax.Array:
     """The rate of every row (n_rows,), in row order."""
-    rate = pick(v, t.row_velocity)
+    rate = take(v, t.row_velocity)
     return rate if not t.mimic_rows.size else _mimicked(t, rate, joints.multiplier, 0.0)
 
 
@@ -28,8 +28,15 @@ def _mimicked(t: Topology, a: jax.Array, multiplier, offset) -> jax.Array:
     return a.at[rows].set(a[rows] * multiplier + offset)
 
 
-def pick(a: jax.Array, index: np.ndarray) -> jax.Array:
-    """a[index] by slices, so that the time loop stays one native call."""
+def take(a: jax.Array, index: np.ndarray) -> jax.Array:
+    """a[index], as a join of slices: a gather's derivative cannot be part of a native call.
+
+    Too many slices take longer to compile than a native call saves.
+    """
+    if np.array_equal(index, np.arange(a.shape[0])):
+        return a
     breaks = np.flatnonzero(np.diff(index) != 1) + 1
+    if breaks.size > 100:
+        return a[index]
     runs = np.split(index, breaks) if index.size else []
     return jnp.concatenate([a[int(r[0]) : int(r[-1]) + 1] for r in runs] or [a[:0]])
