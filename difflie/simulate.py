@@ -82,6 +82,8 @@ def _simulate(system, state, control, wrench, method, adjoint, steps, save_every
     def run(arrays, system, link, q0, v0, dt, inputs):
         functions = eqx.combine(arrays, fixed)
         one_step = _stepper(system, link, method, functions, dt)
+        if system.topology.walk == "fast":
+            one_step = native.kernel(one_step)
 
         def save(state, rows):
             state, _ = adjoint.loop(one_step, state, rows, save_every)

@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 
 from .groups.components import Matrix, Scalar, Vector
-from .native import shared
 
 
 def _pytree(cls: type) -> Any:
@@ -207,7 +206,7 @@ class Symmetric:
 
     def rotated(self, r: Matrix) -> Symmetric:
         """r self r^T."""
-        m = shared(r @ self.matrix())
+        m = r @ self.matrix()
         return Symmetric(
             m.xx * r.xx + m.xy * r.xy + m.xz * r.xz,
             m.xx * r.yx + m.xy * r.yy + m.xz * r.yz,
@@ -303,10 +302,10 @@ class ArticulatedInertia:
     def seen_from(self, t: Transform) -> ArticulatedInertia:
         """Ad_t^-T self Ad_t^-1: the same inertia for motions of the outer frame of t."""
         r, p = t.rotation, t.translation
-        mass = shared(self.mass.rotated(r))
-        coupling = shared(shared(r @ self.coupling) @ r.transpose())
+        mass = self.mass.rotated(r)
+        coupling = r @ self.coupling @ r.transpose()
         skew = Matrix.skew(p)
-        shifted = shared(coupling + skew @ mass.matrix())
+        shifted = coupling + skew @ mass.matrix()
         # A' = A + p~ H^T - H' p~ in rotated blocks, with p~ H^T = -(H p~)^T
         m = -((coupling @ skew).transpose() + shifted @ skew)
         second = self.second.rotated(r)

@@ -14,12 +14,12 @@ import jax
 import jax.numpy as jnp
 
 from ..groups.components import Matrix, Vector
-from ..native import shared
 from ..spatial import ArticulatedInertia, Force, Symmetric
 from ..system.linkage import Linkage
-from ..system.traverse import inward, outward
+from ..system.traverse import along_tree, inward, outward
 
 
+@along_tree
 def aba(
     linkage: Linkage, q: jax.Array, v: jax.Array, tau: jax.Array, wrench: jax.Array | None = None
 ) -> jax.Array:
@@ -61,7 +61,7 @@ def aba(
         column = screw.column(articulated)
         inverse = 1 / (screw.dot(column) + armature)
         remaining = effort - screw.dot(bias)
-        projected = shared(articulated.minus_outer(column, inverse))
+        projected = articulated.minus_outer(column, inverse)
         force = bias + projected @ product + column * (inverse * remaining)
         return (projected.seen_from(pose), pose.force(force)), (column, inverse, remaining)
 

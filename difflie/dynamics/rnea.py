@@ -12,9 +12,10 @@ import jax
 
 from ..spatial import Force
 from ..system.linkage import Linkage
-from ..system.traverse import inward, outward
+from ..system.traverse import along_tree, inward, outward
 
 
+@along_tree
 def rnea(
     linkage: Linkage, q: jax.Array, v: jax.Array, a: jax.Array, wrench: jax.Array | None = None
 ) -> jax.Array:

@@ -8,6 +8,8 @@ arrays over bodies and rows, once for each system, and differentiated through.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -69,6 +71,28 @@ class Linkage(eqx.Module):
     def free_fall(self) -> Motion:
         """The acceleration of the world that stands for gravity: -g."""
         return Motion(self.rest.angular, -self.gravity)
+
+    def structured(self) -> Linkage:
+        """The same numbers, those of them that the joint types fix known at trace time."""
+        t = self.topology
+        carrying = np.isin(np.arange(t.n_rows), carriers(t))
+        k = (np.arange(t.n_rows) - t.row_start[t.row_body])[t.order]
+        grouped = np.array([t.group[b] is not None for b in t.row_body], dtype=bool)[t.order]
+        turn = np.array([_CIRCLE[(i - 1) % 3].T @ _CIRCLE[i % 3] for i in k]).reshape(-1, 3, 3)
+        turn = [turn[:, i, j] for i in range(3) for j in range(3)]
+
+        def fixed(a: jax.Array, where: np.ndarray, value: np.ndarray | float) -> jax.Array:
+            return jnp.where(where, jnp.asarray(value, a.dtype), a)
+
+        r = self.placement.rotation
+        entries = (*(r.xx, r.xy, r.xz), *(r.yx, r.yy, r.yz), *(r.zx, r.zy, r.zz))
+        rotation = [fixed(a, grouped & (k > 0), c) for a, c in zip(entries, turn, strict=True)]
+        translation = jax.tree.map(lambda a: fixed(a, k > 0, 0.0), self.placement.translation)
+        return replace(
+            self,
+            placement=Transform(Matrix(*rotation), translation),
+            inertia=jax.tree.map(lambda a: fixed(a, ~carrying, 0.0), self.inertia),
+        )
 
     def rows(self, v: jax.Array) -> jax.Array:
         """Velocities or accelerations (nv,) as rates of the rows (n_rows,)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,9 @@ from ..groups import Euclidean, FlatProduct, Pose, UnitQuaternion
 from .joints import TYPES
 
 WORLD = -1
+
+# Up to as many rows the fast traversal compiles in the time of the other.
+_SMALL = 12
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Topology:
     types: tuple[str, ...]
     kinds: tuple[tuple[str, ...], ...]
     mimics: tuple[int | None, ...]
-    traversal: str = "loop"
+    traversal: str = "auto"
 
     @cached_property
     def group(self) -> tuple[UnitQuaternion | Pose | None, ...]:
@@ -201,39 +204,14 @@ class Topology:
             row = int(self.row_parent[row])
         return moving
 
-    @cached_property
-    def stretches(self) -> tuple[Stretch, ...]:
-        """The generations, neighbouring ones joined where each row has exactly one child."""
-        stretches: list[Stretch] = []
-        start = 0
-        for depth, rows in enumerate(self._generations):
-            above = tuple(self.parent_place[start : start + len(rows)])
-            before = start - len(self._generations[depth - 1]) if depth else WORLD
-            if depth and above == tuple(range(before, start)):
-                stretches[-1] = replace(stretches[-1], length=stretches[-1].length + 1)
-            else:
-                parents = tuple(int(p) - before if depth else 0 for p in above)
-                stretches.append(Stretch(start, 1, parents))
-            start += len(rows)
-        return tuple(stretches)
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """Unbranched limbs side by side: `length` generations of as many rows.
-
-    start: the place of its first row. parents: for each limb, which limb of the stretch before it
-    hangs on (0: the world, for the first stretch).
-    """
-
-    start: int
-    length: int
-    parents: tuple[int, ...]
+    @property
+    def unbranched(self) -> bool:
+        """Whether the rows form one chain."""
+        return bool(np.all(self.parent_place == np.arange(self.n_rows) - 1))
 
     @property
-    def width(self) -> int:
-        return len(self.parents)
-
-    @property
-    def stop(self) -> int:
-        return self.start + self.length * self.width
+    def walk(self) -> str:
+        """How the tree is walked, "loop" or "fast"; see `System.with_traversal`."""
+        if self.traversal == "auto":
+            return "fast" if self.n_rows <= _SMALL else "loop"
+        return self.traversal

@@ -15,32 +15,38 @@ identity.
 from __future__ import annotations
 
 import functools
+import math
+import operator
+import os
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 from jax.core import eval_jaxpr
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters import partial_eval as pe
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import func, mhlo
 from jaxlib.mlir.dialects import stablehlo as hlo
+
+from .jaxprs import nested
+from .printing import printed
 
 # Gathers are missing on purpose: their derivative is a scatter, which does not compile.
 _SUPPORTED = frozenset(
     "abs acos add add_any and asin atan atan2 broadcast_in_dim checkpoint clamp closed_call "
     "concatenate convert_element_type copy cos cosh custom_jvp_call custom_linear_solve div "
     "dynamic_slice dynamic_update_slice eq exp exp2 expm1 floor ge gt integer_pow iota "
-    "is_finite jit le log log1p logistic lt max min mul native_border native_tag ne neg not or "
-    "pad pjit pow reduce_max reduce_min reduce_sum rem remat2 reshape rev round rsqrt scan "
-    "select_n sign sin sinh slice sqrt square squeeze stack stop_gradient sub tan tanh "
+    "is_finite jit le log log1p logistic lt max min mul native_border native_kernel native_tag ne "
+    "neg not or pad pjit pow reduce_max reduce_min reduce_sum rem remat2 reshape rev round rsqrt "
+    "scan select_n sign sin sinh slice sqrt square squeeze stack stop_gradient sub tan tanh "
     "transpose while zeros_like".split()
 )
 
 # XLA splits operations on larger values among threads, which does not compile under the mark.
-_LARGEST = 2**15
-
-_CALLS = frozenset("checkpoint closed_call custom_jvp_call jit pjit remat2".split())
+LARGEST = 2**15
 
 
 def mark(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,16 +54,15 @@ def mark(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f)
     def marked(*args: Any) -> Any:
-        if jax.default_backend() != "cpu":
+        if not available():
             return f(*args)
         leaves, inputs = jax.tree.flatten(args)
         closed, shapes = jax.make_jaxpr(
             lambda *leaves: f(*jax.tree.unflatten(inputs, leaves)), return_shape=True
         )(*leaves)
-        # An argument that is not used inside would leave the native function without its address;
-        # the borders also keep the compiler from moving constant arguments inside.
+        # The borders keep the compiler from moving constant arguments inside.
         needed, used = pe.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
-        if not (supported(needed) and reads_all(needed)):
+        if not supported(needed):
             return f(*args)
         arguments = [x for x, keep in zip(leaves, used, strict=True) if keep]
 
@@ -70,24 +75,17 @@ def mark(f: Callable[..., Any]) -> Callable[..., Any]:
     return marked
 
 
-def shared(value: Any) -> Any:
-    """A value (any pytree) that is used several times and shall be computed once.
-
-    XLA copies the operations of a cheap value into each of its uses, and so on through chains of
-    them, until most of the work of scalar code is repeated. It cannot look through a call.
-    """
-    if jax.default_backend() != "cpu":
-        return value
-    leaves, structure = jax.tree.flatten(value)
-    places = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array)]
-    for i, x in zip(places, _marked_call(_identity, [leaves[i] for i in places]), strict=True):
-        leaves[i] = x
-    return jax.tree.unflatten(structure, leaves)
+def available() -> bool:
+    """Whether programs are compiled natively: on the CPU, unless switched off or untested."""
+    if os.environ.get("DIFFLIE_NATIVE", "1") == "0" or jax.default_backend() != "cpu":
+        return False
+    return (0, 8) <= jax.__version_info__[:2] < (0, 13)
 
 
-@jax.jit
-def _identity(*values: jax.Array) -> tuple[jax.Array, ...]:
-    return values
+def native_call_attributes() -> ir.Attribute:
+    """What marks a call operation."""
+    marks = {"xla_cpu_small_call": "true", "inlineable": "false"}
+    return ir.DictAttr.get({name: ir.StringAttr.get(value) for name, value in marks.items()})
 
 
 def _marked_call(call: Callable[..., Any], arguments: list[Any]) -> list[Any]:
@@ -99,74 +97,11 @@ def supported(jaxpr: Any) -> bool:
     for equation in jaxpr.eqns:
         if equation.primitive.name not in _SUPPORTED:
             return False
-        if any(v.aval.size > _LARGEST for v in equation.outvars):
+        if any(v.aval.size > LARGEST for v in equation.outvars):
             return False
-        if not all(supported(inner) for inner in _nested(equation.params)):
+        if not all(supported(inner.jaxpr) for inner in nested(equation.params)):
             return False
     return True
-
-
-def reads_all(jaxpr: Any) -> bool:
-    """Whether the results depend on every argument, and none is empty.
-
-    Derivative rules are looked through: they may need arguments that the function itself does not.
-    """
-    return all(_read(jaxpr, [True] * len(jaxpr.outvars))) and all(v.aval.size for v in jaxpr.invars)
-
-
-def _read(jaxpr: Any, wanted: list[bool]) -> list[bool]:
-    """Which arguments of a jaxpr the wanted results depend on."""
-    read = {v for v, w in zip(jaxpr.outvars, wanted, strict=True) if w and not _literal(v)}
-    for equation in reversed(jaxpr.eqns):
-        results = [v in read for v in equation.outvars]
-        if any(results):
-            arguments = zip(equation.invars, _read_by(equation, results), strict=True)
-            read.update(v for v, needed in arguments if needed and not _literal(v))
-    return [v in read for v in jaxpr.invars]
-
-
-def _read_by(equation: Any, wanted: list[bool]) -> list[bool]:
-    """Which arguments of an operation its wanted results depend on."""
-    name, params = equation.primitive.name, equation.params
-    if name == "scan":
-        (body,) = _nested(params)
-        n_consts, n_carry = _scan_sizes(params)
-        while True:
-            read = _read(body, wanted)
-            # What one turn reads the turn before it has to produce.
-            before = read[n_consts : n_consts + n_carry]
-            more = [a or b for a, b in zip(wanted, before, strict=False)] + wanted[n_carry:]
-            if more == wanted or params["length"] == 1:
-                return read
-            wanted = more
-    if name in ("native_tag", "native_border"):
-        return wanted
-    if name in _CALLS:
-        return _read(_nested(params)[0], wanted)
-    return [True] * len(equation.invars)
-
-
-def _scan_sizes(params: dict[str, Any]) -> tuple[int, int]:
-    """The numbers of constants and of carried values of a scan."""
-    if "num_consts" in params:
-        return params["num_consts"], params["num_carry"]
-    consts, carry, _ = params["ft_in"].unpack()  # from jax 0.11
-    return len(list(consts)), len(list(carry))
-
-
-def _literal(v: Any) -> bool:
-    return hasattr(v, "val")
-
-
-def _nested(params: dict[str, Any]) -> list[Any]:
-    """The jaxprs among the parameters of an operation."""
-    found = []
-    for value in params.values():
-        for item in value if isinstance(value, tuple | list) else (value,):
-            item = getattr(item, "jaxpr", item)
-            if hasattr(item, "eqns"):
-                found.append(item)
-    return found
 
 
 _tag_p = Primitive("native_tag")
@@ -176,13 +111,66 @@ _border_p = Primitive("native_border")
 def _lower_tag(context: mlir.LoweringRuleContext, *xs: ir.Value) -> list[ir.Value]:
     operation = getattr(xs[0].owner, "operation", xs[0].owner)
     if isinstance(operation, ir.Operation) and operation.name == "func.call":
-        operation.attributes["mhlo.frontend_attributes"] = ir.DictAttr.get(
-            {
-                "xla_cpu_small_call": ir.StringAttr.get("true"),
-                "inlineable": ir.StringAttr.get("false"),
-            }
-        )
+        name = ir.FlatSymbolRefAttr(operation.attributes["callee"]).value
+        if _reads_its_arguments(context.module_context, name):
+            operation.attributes["mhlo.frontend_attributes"] = native_call_attributes()
     return list(xs)
+
+
+def _reads_its_arguments(module: Any, name: str) -> bool:
+    """Makes a function of the module read all its arguments; whether that is possible.
+
+    An argument that is not read would leave the native function without its address, upon which
+    XLA ends the process. So a result is replaced by zero should the magnitude of one of the
+    arguments be negative, in a form that XLA does not see through.
+    """
+    function = module.symbol_table[name]
+    if _MARK in function.attributes:
+        return True
+    block = function.regions[0].blocks[0]
+    types = [ir.RankedTensorType(a.type) for a in block.arguments]
+    dtypes = [_DTYPES.get(str(t.element_type)) for t in types]
+    stop = block.operations[len(block.operations) - 1]
+    places = [k for k, r in enumerate(stop.operands) if _size(r.type)]
+    if None in dtypes or not all(map(_size, types)) or not places:
+        return False
+    avals = [jax.ShapeDtypeStruct(t.shape, d) for t, d in zip(types, dtypes, strict=True) if d]
+    never = inserted(module, printed("native_never", jax.make_jaxpr(_never)(*avals)))
+    place = min(places, key=lambda k: _size(stop.operands[k].type))
+    result = stop.operands[place]
+    with ir.InsertionPoint(stop), stop.location:
+        truth = ir.RankedTensorType.get((), ir.IntegerType.get_signless(1))
+        call = func.CallOp([truth], ir.FlatSymbolRefAttr.get(never), list(block.arguments))
+        element = ir.RankedTensorType(result.type).element_type
+        number = ir.FloatAttr if "f" in str(element) else ir.IntegerAttr
+        zero = number.get(element, 0)
+        nothing = hlo.constant(ir.DenseElementsAttr.get_splat(result.type, zero))
+        stop.operands[place] = hlo.select(call.results[0], nothing, result)
+    function.attributes[_MARK] = ir.UnitAttr.get()
+    return True
+
+
+_MARK = "difflie.reads_its_arguments"
+_DTYPES = {"f64": np.float64, "f32": np.float32, "i64": np.int64, "i32": np.int32, "i1": np.bool_}
+
+
+def _size(kind: ir.Type) -> int:
+    return math.prod(ir.RankedTensorType(kind).shape)
+
+
+def _never(*args: jax.Array) -> jax.Array:
+    entries = [a[(0,) * a.ndim].astype(np.float32) for a in args]
+    return functools.reduce(operator.or_, [abs(x) < 0 for x in entries])
+
+
+def inserted(module: Any, text: str) -> str:
+    """Inserts a function, given as text, into a module; the name it has there."""
+    mhlo.register_mhlo_dialect(module.context)
+    with ir.Location.unknown(module.context):
+        parsed = ir.Module.parse(text, module.context)
+        start = ir.InsertionPoint.at_block_begin(module.module.body)
+        function = parsed.body.operations[0].operation.clone(start)
+    return ir.StringAttr(module.symbol_table.insert(function)).value
 
 
 def _drop(xs: Any, dims: Any) -> tuple[Any, Any]:

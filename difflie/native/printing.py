@@ -1,0 +1,308 @@
+"""Straight-line programs as text for XLA.
+
+A program is printed as one `mhlo.fusion`: XLA compiles its body into a single block of machine
+code, with the values in registers, each of them computed once. XLA asks of such a body that all
+its results have one shape, that it has no operand twice and none in vain, and that it consists of
+elementwise operations only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from jax.extend.core import ClosedJaxpr
+
+from .straight_line import TYPES, Program, Scalar, Unsupported, Value, written_out
+
+
+def printed(name: str, closed: ClosedJaxpr) -> str:
+    """The program of a jaxpr as the text of an MLIR function, with the same arguments and results.
+
+    Raises Unsupported where the jaxpr has no straight-line program.
+    """
+    jaxpr = closed.jaxpr
+    program, results = written_out(jaxpr, closed.consts)
+    _read_all(program, results, [v.aval for v in jaxpr.invars])
+    roots: dict[int, Value] = {}
+    entries: dict[int, tuple[int, int]] = {}
+    for x in _values(results):
+        operation, operands, _ = program.instructions[x.number]
+        if operation == "argument":
+            entries[x.number] = operands
+        else:
+            roots[x.number] = x
+    body, operands = _fusion(program, _needed(program, roots), list(roots))
+    entries.update((k, program.instructions[k][1]) for k in operands)
+    lines = [_entry(k, *entries[k], jaxpr.invars[entries[k][0]].aval) for k in sorted(entries)]
+    lines += body
+    for i, (result, v) in enumerate(zip(results, jaxpr.outvars, strict=True)):
+        lines += _assembled(f"out{i}", result, v.aval)
+    heads = ", ".join(f"%arg{i}: {_whole(v.aval)}" for i, v in enumerate(jaxpr.invars))
+    tails = ", ".join(_whole(v.aval) for v in jaxpr.outvars)
+    names = ", ".join(f"%out{i}" for i in range(len(results)))
+    lines.append(f"return {names} : {tails}")
+    text = "\n".join(lines)
+    return f"func.func private @{name}({heads}) -> ({tails}) {{\n{text}\n}}"
+
+
+def _values(results: Sequence[np.ndarray]) -> Iterator[Value]:
+    for result in results:
+        yield from (x for x in result.ravel() if isinstance(x, Value))
+
+
+def _read_all(program: Program, results: list[np.ndarray], args: Sequence[Any]) -> None:
+    """Makes a result depend on every argument, without changing its value.
+
+    Arguments drop out where structure makes all their factors zero; but XLA refuses, by ending the
+    process, a native call that does not read one of its arguments.
+    """
+    needed = _needed(program, {x.number: x for x in _values(results)})
+    read = {
+        operands[0]
+        for operation, operands, _ in (program.instructions[k] for k in needed)
+        if operation == "argument"
+    }
+    unread = [i for i, a in enumerate(args) if i not in read and a.size]
+    k = next((k for k, r in enumerate(results) if r.size), None)
+    if not unread or k is None:
+        return
+    first = results[k].ravel()[0]
+    dtype = first.dtype if isinstance(first, Value) else np.asarray(first).dtype
+    for i in unread:
+        entry = program.convert(program.argument(i, 0, args[i].dtype), dtype)
+        never = program.compare("lt", program.unary("abs", entry, dtype), 0)
+        first = program.value("select", (never, entry, first), dtype)
+    results[k] = results[k].copy()
+    results[k].reshape(-1)[0] = first
+
+
+def _needed(program: Program, roots: dict[int, Value]) -> list[int]:
+    """The instructions that the roots depend on, in order."""
+    needed, waiting = set(roots), list(roots)
+    while waiting:
+        _, operands, _ = program.instructions[waiting.pop()]
+        for x in operands:
+            if isinstance(x, Value) and x.number not in needed:
+                needed.add(x.number)
+                waiting.append(x.number)
+    return sorted(needed)
+
+
+def _fusion(program: Program, needed: list[int], roots: list[int]) -> tuple[list[str], list[int]]:
+    """The lines of the fusion and the numbers of the arguments' entries that it reads."""
+    if not roots:
+        return [], []
+    operands = [k for k in needed if program.instructions[k][0] == "argument"]
+    names = {k: f"%p{k}" for k in operands}
+    constants: dict[str, str] = {}
+    body = []
+    for k in needed:
+        operation, xs, dtype = program.instructions[k]
+        if operation == "argument":
+            continue
+        names[k] = f"%w{k}"
+        kinds = [x.dtype for x in xs if isinstance(x, Value)] or [np.dtype("int32")]
+        kind = kinds[0] if operation == "convert" or operation.startswith("compare") else dtype
+        texts = []
+        for x in xs:
+            if isinstance(x, Value):
+                texts.append(names[x.number])
+                continue
+            number = _number(x, kind)
+            if number not in constants:
+                constants[number] = f"%c{len(constants)}"
+                body.append(f"{constants[number]} = stablehlo.constant {number}")
+            texts.append(constants[number])
+        body.append(f"%w{k} = {_instruction(operation, texts, kind, dtype)}")
+    scalar = {k: _type((), program.instructions[k][2]) for k in (*operands, *roots)}
+    # A fusion of one result is elementwise to XLA, which then moves reshapes through it and spoils
+    # it; so there are always two.
+    twice = roots * 2 if len(roots) == 1 else roots
+    heads = ", ".join(f"{names[k]}: {scalar[k]}" for k in operands)
+    ins = ", ".join(scalar[k] for k in operands)
+    outs = ", ".join(scalar[k] for k in twice)
+    read = ", ".join(f"%e{k}" for k in operands)
+    lines = [
+        f'%f:{len(twice)} = "mhlo.fusion"({read}) ({{',
+        f"^bb0({heads}):" if heads else "^bb0:",
+        *body,
+        f'"mhlo.return"({", ".join(names[k] for k in twice)}) : ({outs}) -> ()',
+        f"}}) {{fusion_kind = #mhlo<fusion_kind kLoop>}} : ({ins}) -> ({outs})",
+    ]
+    if len(roots) == 1:
+        lines.append(f"%e{roots[0]} = stablehlo.maximum %f#0, %f#1 : {scalar[roots[0]]}")
+        return lines, operands
+    for i, k in enumerate(roots):
+        lines.append(f"%e{k} = stablehlo.reshape %f#{i} : ({scalar[k]}) -> {scalar[k]}")
+    return lines, operands
+
+
+def _instruction(operation: str, xs: list[str], kind: np.dtype, dtype: np.dtype) -> str:
+    source, result = _type((), kind), _type((), dtype)
+    if operation.startswith("compare"):
+        order = "FLOAT" if kind.kind == "f" else "SIGNED" if kind.kind == "i" else "UNSIGNED"
+        direction = operation.split()[1]
+        return (
+            f"stablehlo.compare {direction}, {xs[0]}, {xs[1]}, {order} : "
+            f"({source}, {source}) -> {result}"
+        )
+    if operation == "select":
+        return f"stablehlo.select {', '.join(xs)} : tensor<i1>, {result}"
+    if operation == "convert":
+        return f"stablehlo.convert {xs[0]} : ({source}) -> {result}"
+    return f"stablehlo.{operation} {', '.join(xs)} : {result}"
+
+
+def _entry(number: int, index: int, entry: int, aval: Any) -> str:
+    """The lines that take one entry of an argument."""
+    whole, scalar = _type(aval.shape, aval.dtype), _type((), aval.dtype)
+    if not aval.shape:
+        return f"%e{number} = stablehlo.reshape %arg{index} : ({whole}) -> {scalar}"
+    flat, one = _type((aval.size,), aval.dtype), _type((1,), aval.dtype)
+    return (
+        f"%g{number} = stablehlo.reshape %arg{index} : ({whole}) -> {flat}\n"
+        f"%h{number} = stablehlo.slice %g{number} [{entry}:{entry + 1}] : ({flat}) -> {one}\n"
+        f"%e{number} = stablehlo.reshape %h{number} : ({one}) -> {scalar}"
+    )
+
+
+def _assembled(name: str, result: np.ndarray, aval: Any) -> list[str]:
+    """The lines that join the entries of a result."""
+    shape, dtype = aval.shape, aval.dtype
+    whole, scalar, one = _type(shape, dtype), _type((), dtype), _type((1,), dtype)
+    entries = result.ravel().tolist()
+    known = [x for x in entries if not isinstance(x, Value)]
+    if len(known) == len(entries):
+        return [f"%{name} = stablehlo.constant {_numbers(known, shape, dtype)}"]
+    if not shape:
+        return [f"%{name} = stablehlo.reshape %e{entries[0].number} : ({scalar}) -> {whole}"]
+    lines, parts = [], []
+    for i, x in enumerate(entries):
+        part = f"%{name}_{i}"
+        if isinstance(x, Value):
+            lines.append(f"{part} = stablehlo.reshape %e{x.number} : ({scalar}) -> {one}")
+        else:
+            lines.append(f"{part} = stablehlo.constant {_numbers([x], (1,), dtype)}")
+        parts.append(part)
+    flat = _type((len(entries),), dtype)
+    lines.append(
+        f"%{name}_flat = stablehlo.concatenate {', '.join(parts)}, dim = 0 : "
+        f"({', '.join([one] * len(parts))}) -> {flat}"
+    )
+    lines.append(f"%{name} = stablehlo.reshape %{name}_flat : ({flat}) -> {whole}")
+    return lines
+
+
+def _whole(aval: Any) -> str:
+    return _type(aval.shape, aval.dtype)
+
+
+def _type(shape: tuple[int, ...], dtype: np.dtype) -> str:
+    if str(dtype) not in TYPES:
+        raise Unsupported(f"the type {dtype}")
+    return f"tensor<{''.join(f'{n}x' for n in shape)}{TYPES[str(dtype)]}>"
+
+
+def _number(x: Scalar, dtype: np.dtype) -> str:
+    return _numbers([x], (), dtype)
+
+
+def _numbers(xs: list, shape: tuple[int, ...], dtype: np.dtype) -> str:
+    """A dense constant; floats by their bits, so that none is rounded."""
+    if math.prod(shape) == 0:
+        return f"dense<> : {_type(shape, dtype)}"
+    a = np.asarray(xs).astype(dtype).reshape(shape)
+    if dtype.kind == "f":
+        digits = dtype.itemsize * 2
+        bits = a.view(f"u{dtype.itemsize}")
+        text = _nested_list(bits, lambda b: f"0x{int(b):0{digits}X}")
+    elif dtype.kind == "b":
+        text = _nested_list(a, lambda b: "true" if b else "false")
+    else:
+        text = _nested_list(a, lambda i: str(int(i)))
+    return f"dense<{text}> : {_type(shape, dtype)}"
+
+
+def _nested_list(a: np.ndarray, write: Callable[[Any], str]) -> str:
+    if a.ndim == 0:
+        return write(a[()])
+    return f"[{', '.join(_nested_list(row, write) for row in a)}]"
+
+
+def looped(
+    name: str, args: Sequence[Any], results: Sequence[Any], length: int, along: Sequence[bool]
+) -> str:
+    """The text of a function that calls another for one entry after the other.
+
+    Arguments `along` which it goes have a leading axis, and results always.
+    """
+
+    def whole(aval: Any, lead: int) -> str:
+        return _type((lead, *aval.shape), aval.dtype)
+
+    types = [whole(a, length) if b else _whole(a) for a, b in zip(args, along, strict=True)]
+    outs = [whole(a, length) for a in results]
+    n, m = len(args), len(results)
+    names = ["%i", *(f"%a{k}" for k in range(n)), *(f"%r{k}" for k in range(m))]
+    starts = ["%zero", *(f"%arg{k}" for k in range(n)), *(f"%start{k}" for k in range(m))]
+    carried = ", ".join(["tensor<i32>", *types, *outs])
+    lines = ["%zero = stablehlo.constant dense<0> : tensor<i32>"]
+    for k, (a, out) in enumerate(zip(results, outs, strict=True)):
+        lines += [
+            f"%nothing{k} = stablehlo.constant {_number(0, a.dtype)}",
+            f"%start{k} = stablehlo.broadcast_in_dim %nothing{k}, dims = [] : "
+            f"({_type((), a.dtype)}) -> {out}",
+        ]
+    pairs = ", ".join(f"{a} = {b}" for a, b in zip(names, starts, strict=True))
+    lines += [
+        f"%w:{1 + n + m} = stablehlo.while({pairs}) : {carried}",
+        "cond {",
+        f"%end = stablehlo.constant dense<{length}> : tensor<i32>",
+        "%more = stablehlo.compare LT, %i, %end, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>",
+        "stablehlo.return %more : tensor<i1>",
+        "} do {",
+        "%o = stablehlo.constant dense<0> : tensor<i32>",
+        "%one = stablehlo.constant dense<1> : tensor<i32>",
+        "%next = stablehlo.add %i, %one : tensor<i32>",
+    ]
+    entries = []
+    for k, (a, b) in enumerate(zip(args, along, strict=True)):
+        if not b:
+            entries.append(f"%a{k}")
+            continue
+        sizes = ", ".join(str(size) for size in (1, *a.shape))
+        index = ", ".join(["%i", *["%o"] * len(a.shape)])
+        kinds = ", ".join([types[k], *["tensor<i32>"] * (1 + len(a.shape))])
+        lines += [
+            f"%s{k} = stablehlo.dynamic_slice %a{k}, {index}, sizes = [{sizes}] : "
+            f"({kinds}) -> {whole(a, 1)}",
+            f"%x{k} = stablehlo.reshape %s{k} : ({whole(a, 1)}) -> {_type(a.shape, a.dtype)}",
+        ]
+        entries.append(f"%x{k}")
+    ins = ", ".join(_type(a.shape, a.dtype) for a in args)
+    each = ", ".join(_type(a.shape, a.dtype) for a in results)
+    call = "%y" if m == 1 else f"%y:{m}"
+    marks = 'mhlo.frontend_attributes = {inlineable = "false", xla_cpu_small_call = "true"}'
+    given = ", ".join(entries)
+    lines.append(f"{call} = func.call @{name}({given}) {{{marks}}} : ({ins}) -> ({each})")
+    for k, a in enumerate(results):
+        source = "%y" if m == 1 else f"%y#{k}"
+        index = ", ".join(["%i", *["%o"] * len(a.shape)])
+        kinds = ", ".join([outs[k], whole(a, 1), *["tensor<i32>"] * (1 + len(a.shape))])
+        lines += [
+            f"%z{k} = stablehlo.reshape {source} : ({_type(a.shape, a.dtype)}) -> {whole(a, 1)}",
+            f"%u{k} = stablehlo.dynamic_update_slice %r{k}, %z{k}, {index} : "
+            f"({kinds}) -> {outs[k]}",
+        ]
+    values = ["%next", *(f"%a{k}" for k in range(n)), *(f"%u{k}" for k in range(m))]
+    lines += [f"stablehlo.return {', '.join(values)} : {carried}", "}"]
+    heads = ", ".join(f"%arg{k}: {t}" for k, t in enumerate(types))
+    tails = ", ".join(outs)
+    found = ", ".join(f"%w#{1 + n + k}" for k in range(m))
+    lines.append(f"return {found} : {tails}")
+    inner = f"func.func private @{name}({ins}) -> ({each})"
+    text = "\n".join(lines)
+    return f"func.func private @native_batch({heads}) -> ({tails}) {{\n{text}\n}}\n{inner}"

@@ -1,0 +1,187 @@
+"""A kernel gives the same numbers as the function, under every transformation."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from difflie.native import kernel, mark
+
+cpu_only = pytest.mark.skipif(jax.default_backend() != "cpu", reason="kernels are for CPUs")
+
+
+def small_loop(x, gain):
+    """Five turns of a loop over a vector (3,), with results of several shapes."""
+
+    def turn(carry, row):
+        x, total = carry
+        x = x + 0.1 * gain * jnp.sin(x[::-1]) * row
+        return (x, total + jnp.outer(x, x)), x[0] * x[1]
+
+    rows = np.arange(5.0).astype(x.dtype)
+    (x, total), seen = jax.lax.scan(turn, (x, jnp.zeros((3, 3), x.dtype)), rows)
+    return x, total, seen, jnp.sum(x)
+
+
+X, GAIN = jnp.array([0.3, -1.2, 2.0]), jnp.float64(1.7)
+
+
+def is_kernel(f, *args):
+    return "mhlo.fusion" in jax.jit(f).lower(*args).as_text()
+
+
+def assert_same(one, two, tolerance=1e-13):
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+        assert a.dtype == b.dtype
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def scalar(f):
+    return lambda x, gain: sum(jnp.sum(jnp.cos(y)) for y in f(x, gain))
+
+
+def batch(n=5):
+    return jnp.linspace(-1.0, 1.0, 3 * n).reshape(n, 3), jnp.linspace(0.5, 2.0, n)
+
+
+TRANSFORMATIONS = {
+    "value": lambda f: lambda: f(X, GAIN),
+    "single precision": lambda f: lambda: f(X.astype(np.float32), GAIN.astype(np.float32)),
+    "the same argument twice": lambda f: lambda: f(X, X),
+    "grad": lambda f: lambda: jax.grad(scalar(f), (0, 1))(X, GAIN),
+    "jvp": lambda f: lambda: jax.jvp(f, (X, GAIN), (0.5 * X, jnp.ones_like(GAIN))),
+    "hessian": lambda f: lambda: jax.hessian(scalar(f))(X, GAIN),
+    "third derivative": lambda f: lambda: jax.jacrev(jax.hessian(scalar(f), 1), 1)(X, GAIN),
+    "vmap": lambda f: lambda: jax.vmap(f)(*batch()),
+    "vmap of one argument": lambda f: lambda: jax.vmap(f, (0, None))(batch()[0], GAIN),
+    "vmap of vmap": lambda f: (
+        lambda: jax.vmap(jax.vmap(f, (0, None)), (None, 0))(batch()[0], batch()[1])
+    ),
+    "a batch in several turns": lambda f: lambda: jax.vmap(f)(*batch(5000)),
+    "vmap of grad": lambda f: lambda: jax.vmap(jax.grad(scalar(f), (0, 1)))(*batch()),
+    "grad of vmap": lambda f: (
+        lambda: jax.grad(lambda x, g: jnp.sum(jax.vmap(scalar(f), (0, None))(x, g)), (0, 1))(
+            batch()[0], GAIN
+        )
+    ),
+    "jvp of vmap": lambda f: (
+        lambda: jax.jvp(jax.vmap(f), batch(), tuple(jnp.ones_like(x) for x in batch()))
+    ),
+    "checkpoint": lambda f: lambda: jax.grad(jax.checkpoint(scalar(f)))(X, GAIN),
+    "loop": lambda f: (
+        lambda: jax.lax.scan(lambda x, _: (f(x, GAIN)[0], None), X, None, length=3)[0]
+    ),
+    "within a native call": lambda f: lambda: mark(lambda x: f(x, GAIN))(X),
+    "gradient through a native call": lambda f: (
+        lambda: jax.grad(lambda x: mark(scalar(f))(x, GAIN))(X)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+def test_same_numbers(name):
+    transform = TRANSFORMATIONS[name]
+    tolerance = 3e-6 if name == "single precision" else 1e-12
+    one, two = jax.jit(transform(kernel(small_loop)))(), jax.jit(transform(small_loop))()
+    assert_same(one, two, tolerance)
+
+
+@cpu_only
+def test_derivatives_and_batches_are_kernels_too():
+    f = kernel(small_loop)
+    assert is_kernel(f, X, GAIN)
+    assert is_kernel(jax.grad(scalar(f)), X, GAIN)
+    assert is_kernel(jax.vmap(f), *batch())
+    assert not is_kernel(small_loop, X, GAIN)
+
+
+OPERATIONS = {
+    "elementary": lambda x: (
+        jnp.exp(x), jnp.expm1(x), jnp.log(x), jnp.log1p(x), jnp.sqrt(x), jax.lax.rsqrt(x),
+        jnp.tanh(x), jnp.sin(x), jnp.cos(x), jnp.arctan2(x, 1 + x), x**2.5, x**-3, jnp.square(x),
+    ),
+    "rounding and sign": lambda x: (
+        jnp.floor(x), jnp.ceil(x), jnp.round(x), jnp.sign(x - 1), jnp.abs(x - 1), -x,
+        jnp.clip(x, 0.5, 1.0), jnp.maximum(x, 1.0), jnp.minimum(x, 1.0),
+    ),
+    "logic": lambda x: (
+        (x > 1) & (x < 2), (x >= 1) | (x == 2), ~(x <= 1), x != 1, jnp.isfinite(x / (x - x[0])),
+        jnp.where(x > 1, x, -x), (x > 1).astype(x.dtype), jnp.all(x > 0), jnp.any(x > 1),
+    ),
+    "shape": lambda x: (
+        jnp.stack([x, 2 * x], axis=1), jnp.concatenate([x, x[1:]]), jnp.pad(x, (1, 2)), x[::-1],
+        jnp.broadcast_to(x, (2, 3)).T, x[None], jax.lax.dynamic_slice(x, (1,), (2,)),
+        x[jnp.array(1)] if False else jax.lax.dynamic_update_slice(x, x[:1], (2,)),
+        jnp.arange(3) * x, jnp.split(x, 3)[1],
+    ),
+    "reductions": lambda x: (jnp.sum(x), jnp.max(x), jnp.min(x), jnp.sum(jnp.outer(x, x), 1)),
+    "whole numbers": lambda x: (jnp.int32(3) + (x > 1).astype(jnp.int32), jnp.arange(3) + 1),
+    "nothing computed": lambda x: (x, jnp.zeros(2), x[1]),
+    "one result": lambda x: x[0] * x[1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations(name):
+    f = OPERATIONS[name]
+    x = jnp.array([0.7, 1.3, 2.0])
+    assert_same(jax.jit(kernel(f))(x), f(x), 1e-15)
+
+
+def test_what_is_known_is_computed_at_once():
+    """A product with a zero of the structure is zero, whatever the other factor."""
+    f = kernel(lambda x: x + np.array([0.0, 1.0]) * (1 / x[0]))
+    np.testing.assert_array_equal(jax.jit(f)(jnp.zeros(2)), [0.0, np.inf])
+
+
+def test_an_argument_that_structure_makes_useless_does_no_harm():
+    def f(x, y):
+        return x * 2, np.zeros(2) * y
+
+    for g in (kernel(f), mark(kernel(f)), jax.vmap(kernel(f), (0, None))):
+        first, second = jax.jit(g)(jnp.ones(2), jnp.full(2, np.nan))
+        np.testing.assert_array_equal(first, 2 * np.ones(2))
+        np.testing.assert_array_equal(second, np.zeros(second.shape))
+
+
+@cpu_only
+@pytest.mark.parametrize(
+    "f",
+    [
+        pytest.param(lambda x, gain: jnp.sort(x) * gain, id="an operation without a program"),
+        pytest.param(lambda x, gain: x[jnp.argmax(x)] * gain, id="an index from run time"),
+        pytest.param(lambda x, gain: jnp.outer(x, jnp.ones(10**6)) * gain, id="too long"),
+    ],
+)
+def test_other_functions_run_the_ordinary_way(f):
+    assert not is_kernel(kernel(f), X, GAIN)
+    assert_same(jax.jit(kernel(f))(X, GAIN), f(X, GAIN))
+    assert_same(jax.jit(jax.vmap(kernel(f)))(*batch()), jax.vmap(f)(*batch()))
+
+
+@cpu_only
+def test_can_be_switched_off():
+    code = (
+        "import jax, jax.numpy as jnp\n"
+        "from difflie.native import kernel, mark\n"
+        "f = jax.jit(mark(kernel(lambda x: jnp.sin(x) * x)))\n"
+        "text = f.lower(jnp.ones(3)).as_text()\n"
+        "print('fusion' in text or 'small_call' in text, float(f(jnp.ones(3))[0]))\n"
+    )
+    seen = {}
+    for switch in ("0", "1"):
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "DIFFLIE_NATIVE": switch},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        seen[switch] = run.stdout.split()
+    assert [seen["0"][0], seen["1"][0]] == ["False", "True"]
+    assert float(seen["0"][1]) == pytest.approx(float(seen["1"][1]), rel=1e-6)
