@@ -82,7 +82,7 @@ def _simulate(system, state, control, wrench, method, adjoint, steps, save_every
     def run(arrays, system, link, q0, v0, dt, inputs):
         functions = eqx.combine(arrays, fixed)
         one_step = _stepper(system, link, method, functions, dt)
-        if system.topology.walk == "fast":
+        if system.topology.walk == "fast" and method.stages == 1:
             one_step = native.kernel(one_step)
 
         def save(state, rows):
@@ -119,6 +119,9 @@ def _stepper(system: System, link: Linkage, method: Method, functions: tuple, dt
             external = None if wrench is None else wrench(t, q, v)
             return v, acceleration(link, q, v, tau, external)
 
+        if system.topology.walk == "fast":
+            # The stages of a method share it, in a loop.
+            field = native.kernel(field)
         effort = None if control is None else control(t, q, v)
         q, v = method.step(manifold, field, t, (q, v), dt)
         step = step + 1

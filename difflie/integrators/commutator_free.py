@@ -33,6 +33,10 @@ class CommutatorFree(Method):
     def order(self) -> int:
         return self.tableau.order
 
+    @property
+    def stages(self) -> int:
+        return self.tableau.stages
+
     def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
         t, h = in_precision_of(y, t, h)
         tableau = self.tableau

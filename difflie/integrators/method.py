@@ -30,6 +30,11 @@ class Method(eqx.Module):
         """The order p: over a fixed time the error falls with h^p."""
 
     @property
+    @abc.abstractmethod
+    def stages(self) -> int:
+        """How often a step evaluates the field."""
+
+    @property
     def name(self) -> str:
         """What `by_name` calls it."""
         return type(self).__name__

@@ -23,6 +23,10 @@ class SemiImplicitEuler(Method):
     def order(self) -> int:
         return 1
 
+    @property
+    def stages(self) -> int:
+        return 1
+
     def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
         configurations, velocities = _two_factors(manifold)
         t, h = in_precision_of(y, t, h)

@@ -34,8 +34,10 @@ class Value:
 Scalar = Value | float | int | bool
 
 # Longer programs, and those of larger arrays, take minutes to compile.
-_LONGEST = 100_000
+_LONGEST = 60_000
 _LARGEST = 10_000
+# XLA follows the operands of a fusion recursively, and its stack ends at about 6000 in a row.
+_DEEPEST = 2_000
 
 _UNARY = {
     "abs": ("abs", np.abs),
@@ -85,6 +87,7 @@ class Program:
     def __init__(self) -> None:
         self.instructions: list[tuple[str, tuple[Any, ...], np.dtype]] = []
         self._known: dict[Any, Value] = {}
+        self._depths: list[int] = []
 
     def value(self, operation: str, operands: tuple[Scalar, ...], dtype: np.dtype) -> Value:
         key = (
@@ -96,6 +99,10 @@ class Program:
         if known is None:
             if len(self.instructions) >= _LONGEST:
                 raise Unsupported(f"more than {_LONGEST} instructions")
+            before = [self._depths[x.number] for x in operands if isinstance(x, Value)]
+            self._depths.append(1 + max(before, default=0))
+            if self._depths[-1] > _DEEPEST:
+                raise Unsupported(f"more than {_DEEPEST} operations one upon the other")
             known = self._known[key] = Value(len(self.instructions), dtype)
             self.instructions.append((operation, operands, dtype))
         return known
