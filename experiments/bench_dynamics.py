@@ -122,6 +122,7 @@ def mujoco_model(name: str) -> mujoco.MjModel:
         if name != "arm":
             spec.worldbody.first_body().add_freejoint()
         spec.compiler.balanceinertia = True
+        spec.compiler.boundmass, spec.compiler.boundinertia = 1e-9, 1e-12
     model = spec.compile()
     off = mujoco.mjtDisableBit
     model.opt.disableflags |= off.mjDSBL_CONTACT | off.mjDSBL_CONSTRAINT | off.mjDSBL_EULERDAMP
@@ -232,7 +233,7 @@ def time_difflie(name: str, traversal: str, batches: list[int]) -> Iterator[Row]
             many = name not in CHAINS or CHAINS[name] == 10
             if batch > 1 and not many:
                 continue
-            steps = max(20, 7000 // system.nv) if batch == 1 else max(5, 40_000 // batch)
+            steps = max(20, 7000 // system.nv) if batch == 1 else max(40, 40_000 // batch)
 
             def final(system: dl.System, q: Any, v: Any, steps: int = steps) -> Any:
                 run = dl.simulate(

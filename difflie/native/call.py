@@ -46,7 +46,7 @@ _SUPPORTED = frozenset(
 )
 
 # XLA splits operations on larger values among threads, which does not compile under the mark.
-LARGEST = 2**15
+_LARGEST = 2**15
 
 
 def mark(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,7 +97,7 @@ def supported(jaxpr: Any) -> bool:
     for equation in jaxpr.eqns:
         if equation.primitive.name not in _SUPPORTED:
             return False
-        if any(v.aval.size > LARGEST for v in equation.outvars):
+        if any(v.aval.size > _LARGEST for v in equation.outvars):
             return False
         if not all(supported(inner.jaxpr) for inner in nested(equation.params)):
             return False

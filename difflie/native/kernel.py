@@ -28,7 +28,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from .call import LARGEST, available, inserted, native_call_attributes
+from .call import available, inserted, native_call_attributes
 from .printing import looped, printed
 from .straight_line import Unsupported
 
@@ -211,34 +211,8 @@ def _batch(
             if outer or inner:
                 args[i] = jnp.broadcast_to(args[i], (*lead, *shape)).reshape((-1, *shape))
         batched = [outer or inner for outer, inner in zip(batched, along, strict=True)]
-    results = _in_turns(args, batched, math.prod(lead), jaxpr)
+    results = _kernel_p.bind(*args, jaxpr=jaxpr, length=math.prod(lead), along=tuple(batched))
     return [r.reshape((*lead, *r.shape[1:])) for r in results], [0] * len(results)
-
-
-def _in_turns(args: list[Any], batched: list[bool], size: int, jaxpr: ClosedJaxpr) -> list[Any]:
-    """Native calls on so many entries that no value is too large for one."""
-    widest = max([a.size for a in (*jaxpr.in_avals, *jaxpr.out_avals)])
-    length = max(1, min(size, LARGEST // max(widest, 1)))
-    turns = -(-size // length)
-
-    def turn(rows: Sequence[Any]) -> list[Any]:
-        own = iter(rows)
-        given = [next(own) if b else x for b, x in zip(batched, args, strict=True)]
-        return _kernel_p.bind(*given, jaxpr=jaxpr, length=length, along=tuple(batched))
-
-    rows = [x for x, b in zip(args, batched, strict=True) if b]
-    if turns == 1:
-        return turn(rows)
-    results = jax.lax.map(turn, [_filled(x, (turns, length)) for x in rows])
-    return [r.reshape((-1, *r.shape[2:]))[:size] for r in results]
-
-
-def _filled(x: jax.Array, grid: tuple[int, int]) -> jax.Array:
-    """The rows of x in a grid, the last one repeated to fill it."""
-    missing = math.prod(grid) - x.shape[0]
-    if missing:
-        x = jnp.concatenate((x, jnp.broadcast_to(x[-1:], (missing, *x.shape[1:]))))
-    return x.reshape((*grid, *x.shape[1:]))
 
 
 _ordinary = mlir.lower_fun(_apply, multiple_results=True)

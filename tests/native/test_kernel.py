@@ -62,7 +62,7 @@ TRANSFORMATIONS = {
     "vmap of vmap": lambda f: (
         lambda: jax.vmap(jax.vmap(f, (0, None)), (None, 0))(batch()[0], batch()[1])
     ),
-    "a batch in several turns": lambda f: lambda: jax.vmap(f)(*batch(5000)),
+    "a large batch": lambda f: lambda: jax.vmap(f)(*batch(20_000)),
     "vmap of grad": lambda f: lambda: jax.vmap(jax.grad(scalar(f), (0, 1)))(*batch()),
     "grad of vmap": lambda f: (
         lambda: jax.grad(lambda x, g: jnp.sum(jax.vmap(scalar(f), (0, None))(x, g)), (0, 1))(
