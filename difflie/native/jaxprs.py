@@ -8,6 +8,7 @@ from jax.extend.core import ClosedJaxpr
 
 
 def is_literal(v: Any) -> bool:
+    """Whether an atom of a jaxpr is a number rather than a variable."""
     return hasattr(v, "val")
 
 

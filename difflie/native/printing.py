@@ -25,7 +25,7 @@ def printed(name: str, closed: ClosedJaxpr) -> str:
     """
     jaxpr = closed.jaxpr
     program, results = written_out(jaxpr, closed.consts)
-    _read_all(program, results, [v.aval for v in jaxpr.invars])
+    _read_all(program, results, jaxpr)
     roots: dict[int, Value] = {}
     entries: dict[int, tuple[int, int]] = {}
     for x in _values(results):
@@ -53,7 +53,7 @@ def _values(results: Sequence[np.ndarray]) -> Iterator[Value]:
         yield from (x for x in result.ravel() if isinstance(x, Value))
 
 
-def _read_all(program: Program, results: list[np.ndarray], args: Sequence[Any]) -> None:
+def _read_all(program: Program, results: list[np.ndarray], jaxpr: Any) -> None:
     """Makes a result depend on every argument, without changing its value.
 
     Arguments drop out where structure makes all their factors zero; but XLA refuses, by ending the
@@ -65,16 +65,18 @@ def _read_all(program: Program, results: list[np.ndarray], args: Sequence[Any]) 
         for operation, operands, _ in (program.instructions[k] for k in needed)
         if operation == "argument"
     }
+    args = [v.aval for v in jaxpr.invars]
     unread = [i for i, a in enumerate(args) if i not in read and a.size]
     k = next((k for k, r in enumerate(results) if r.size), None)
     if not unread or k is None:
         return
     first = results[k].ravel()[0]
-    dtype = first.dtype if isinstance(first, Value) else np.asarray(first).dtype
+    dtype, single = jaxpr.outvars[k].aval.dtype, np.dtype("float32")
     for i in unread:
-        entry = program.convert(program.argument(i, 0, args[i].dtype), dtype)
-        never = program.compare("lt", program.unary("abs", entry, dtype), 0)
-        first = program.value("select", (never, entry, first), dtype)
+        entry = program.argument(i, 0, args[i].dtype)
+        size = program.unary("abs", program.convert(entry, single), single)
+        never = program.compare("lt", size, 0.0)
+        first = program.value("select", (never, program.convert(entry, dtype), first), dtype)
     results[k] = results[k].copy()
     results[k].reshape(-1)[0] = first
 

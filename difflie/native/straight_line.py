@@ -49,7 +49,7 @@ _UNARY = {
     "log": ("log", np.log),
     "log1p": ("log_plus_one", np.log1p),
     "neg": ("negate", np.negative),
-    "not": ("not", np.logical_not),
+    "not": ("not", np.invert),
     "round": ("round_nearest_even", np.rint),
     "rsqrt": ("rsqrt", lambda x: 1 / np.sqrt(x)),
     "sign": ("sign", np.sign),
@@ -60,13 +60,13 @@ _UNARY = {
 _BINARY = {
     "add": ("add", np.add),
     "add_any": ("add", np.add),
-    "and": ("and", np.logical_and),
+    "and": ("and", np.bitwise_and),
     "atan2": ("atan2", np.arctan2),
     "div": ("divide", np.divide),
     "max": ("maximum", np.maximum),
     "min": ("minimum", np.minimum),
     "mul": ("multiply", np.multiply),
-    "or": ("or", np.logical_or),
+    "or": ("or", np.bitwise_or),
     "pow": ("power", np.power),
     "sub": ("subtract", np.subtract),
 }
@@ -93,7 +93,8 @@ class Program:
         key = (
             operation,
             dtype,
-            *(x.number if isinstance(x, Value) else (type(x), x) for x in operands),
+            # By their digits: 0.0 and -0.0 are equal, but not the same.
+            *(x.number if isinstance(x, Value) else repr(x) for x in operands),
         )
         known = self._known.get(key)
         if known is None:

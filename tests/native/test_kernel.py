@@ -149,6 +149,22 @@ def test_an_argument_that_structure_makes_useless_does_no_harm():
         np.testing.assert_array_equal(second, np.zeros(second.shape))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, bool])
+def test_a_useless_argument_beside_a_known_result_of_any_type(dtype):
+    f = kernel(lambda x: np.ones(2, dtype) + np.zeros(2, dtype) * x.astype(dtype)[0])
+    for g in (kernel(lambda x: (jnp.ones(2, dtype), 0.0 * x)), f):
+        assert_same(jax.jit(g)(X), jax.jit(g.__wrapped__)(X))
+
+
+def test_known_whole_numbers_and_signs_of_zero():
+    def f(x):
+        bits = jnp.int32(6) & jnp.int32(3), jnp.int32(4) | jnp.int32(1), ~jnp.int32(5)
+        return *bits, jnp.arctan2(x, -0.0), jnp.arctan2(x, 0.0)
+
+    x = jnp.array([0.0, 1.0, -1.0])
+    assert_same(jax.jit(kernel(f))(x), jax.jit(f)(x))
+
+
 @cpu_only
 @pytest.mark.parametrize(
     "f",
