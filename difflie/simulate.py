@@ -86,7 +86,10 @@ def _simulate(system, state, control, wrench, method, adjoint, steps, save_every
             one_step = native.kernel(one_step)
 
         def save(state, rows):
-            state, _ = adjoint.loop(one_step, state, rows, save_every)
+            def on(state):
+                return adjoint.loop(one_step, state, rows, save_every)[0]
+
+            state = native.in_blocks(on)(state)
             return state, state[1]
 
         start = (jnp.zeros((), jnp.int32), (q0, v0), Watch.start(system))

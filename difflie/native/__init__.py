@@ -1,4 +1,5 @@
-"""Native code on the CPU: whole programs as one call, small functions as one block."""
+"""Native code: on the CPU whole programs and small functions as one call, on GPUs whole loops."""
 
+from .blocks import in_blocks as in_blocks
 from .call import mark as mark
 from .kernel import kernel as kernel

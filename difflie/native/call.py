@@ -38,10 +38,10 @@ from .printing import printed
 _SUPPORTED = frozenset(
     "abs acos add add_any and asin atan atan2 broadcast_in_dim checkpoint clamp closed_call "
     "concatenate convert_element_type copy cos cosh custom_jvp_call custom_linear_solve div "
-    "dynamic_slice dynamic_update_slice eq exp exp2 expm1 floor ge gt integer_pow iota "
-    "is_finite jit le log log1p logistic lt max min mul native_border native_kernel native_tag ne "
-    "neg not or pad pjit pow reduce_max reduce_min reduce_sum rem remat2 reshape rev round rsqrt "
-    "scan select_n sign sin sinh slice sqrt square squeeze stack stop_gradient sub tan tanh "
+    "dynamic_slice dynamic_update_slice eq exp exp2 expm1 floor ge gt integer_pow iota is_finite "
+    "jit le log log1p logistic lt max min mul native_blocks native_border native_kernel native_tag "
+    "ne neg not or pad pjit pow reduce_max reduce_min reduce_sum rem remat2 reshape rev round "
+    "rsqrt scan select_n sign sin sinh slice sqrt square squeeze stack stop_gradient sub tan tanh "
     "transpose while zeros_like".split()
 )
 
@@ -77,9 +77,18 @@ def mark(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def available() -> bool:
     """Whether programs are compiled natively: on the CPU, unless switched off or untested."""
-    if os.environ.get("DIFFLIE_NATIVE", "1") == "0" or jax.default_backend() != "cpu":
-        return False
-    return (0, 8) <= jax.__version_info__[:2] < (0, 13)
+    return switched_on() and jax.default_backend() == "cpu"
+
+
+def switched_on() -> bool:
+    """Whether native code is wanted, and tested with this jax."""
+    wanted = os.environ.get("DIFFLIE_NATIVE", "1") != "0"
+    return wanted and (0, 8) <= jax.__version_info__[:2] < (0, 13)
+
+
+def interpreted() -> bool:
+    """Whether kernels for GPUs are interpreted on the CPU."""
+    return os.environ.get("DIFFLIE_NATIVE") == "interpret"
 
 
 def native_call_attributes() -> ir.Attribute:

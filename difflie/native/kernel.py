@@ -46,23 +46,28 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
     def compiled(*args: Any) -> Any:
         if not available():
             return f(*args)
-        leaves, inputs = jax.tree.flatten(args)
-        places = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array)]
-
-        def on_arrays(*arrays: jax.Array) -> Any:
-            given = list(leaves)
-            for i, x in zip(places, arrays, strict=True):
-                given[i] = x
-            return f(*jax.tree.unflatten(inputs, given))
-
-        arrays = [leaves[i] for i in places]
-        closed, shapes = jax.make_jaxpr(on_arrays, return_shape=True)(*arrays)
-        closed, constants = _with_traced_constants(closed)
-        given = [*constants, *arrays]
+        closed, given, inside = traced(f, args)
         results = _bind(closed, given, None, [False] * len(given))
-        return jax.tree.unflatten(jax.tree.structure(shapes), results)
+        return jax.tree.unflatten(inside, results)
 
     return compiled
+
+
+def traced(f: Callable[..., Any], args: Any) -> tuple[ClosedJaxpr, list[Any], Any]:
+    """f as a function of what is known at run time only, these values, and the tree of results."""
+    leaves, inputs = jax.tree.flatten(args)
+    places = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array)]
+
+    def on_arrays(*arrays: jax.Array) -> Any:
+        given = list(leaves)
+        for i, x in zip(places, arrays, strict=True):
+            given[i] = x
+        return f(*jax.tree.unflatten(inputs, given))
+
+    arrays = [leaves[i] for i in places]
+    closed, shapes = jax.make_jaxpr(on_arrays, return_shape=True)(*arrays)
+    closed, constants = _with_traced_constants(closed)
+    return closed, [*constants, *arrays], jax.tree.structure(shapes)
 
 
 def _with_traced_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
@@ -102,20 +107,20 @@ def _one(jaxpr: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
 
 
-def _apply(*args: Any, jaxpr: ClosedJaxpr, length: int | None, along: tuple) -> list[Any]:
+def apply(*args: Any, jaxpr: ClosedJaxpr, length: int | None, along: tuple) -> list[Any]:
     if length is None:
         return _one(jaxpr, args)
     axes = tuple(0 if a else None for a in along)
     return jax.vmap(lambda *args: _one(jaxpr, args), in_axes=axes, axis_size=length)(*args)
 
 
-def _shapes(*avals: Any, jaxpr: ClosedJaxpr, length: int | None, along: tuple) -> list[Any]:
+def shapes_of(*avals: Any, jaxpr: ClosedJaxpr, length: int | None, along: tuple) -> list[Any]:
     lead = () if length is None else (length,)
     return [v.aval.update(shape=(*lead, *v.aval.shape)) for v in jaxpr.jaxpr.outvars]
 
 
-def _run(*args: Any, **params: Any) -> list[Any]:
-    return jax.jit(functools.partial(_kernel_p.bind, **params))(*args)
+def run(primitive: Primitive, *args: Any, **params: Any) -> list[Any]:
+    return jax.jit(functools.partial(primitive.bind, **params))(*args)
 
 
 def _differentiate(
@@ -186,7 +191,8 @@ def _transpose(
     return placed
 
 
-def _batch(
+def batched(
+    primitive: Primitive,
     args: Sequence[Any],
     dims: Sequence[Any],
     *,
@@ -194,15 +200,15 @@ def _batch(
     length: int | None,
     along: tuple,
 ) -> tuple[list[Any], list[int]]:
-    """One entry after the other in one native call: the values of each stay in registers."""
+    """Once for a whole batch: in one native call, the values of each entry stay in registers."""
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    batched = [d is not None for d in dims]
+    moving = [d is not None for d in dims]
     args = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     lead = (size,)
     if length is not None:
         # A batch of batches is one long one.
         lead = (size, length)
-        for i, (outer, inner) in enumerate(zip(batched, along, strict=True)):
+        for i, (outer, inner) in enumerate(zip(moving, along, strict=True)):
             shape = jaxpr.in_avals[i].shape
             if inner and not outer:
                 args[i] = args[i][None]
@@ -210,12 +216,30 @@ def _batch(
                 args[i] = args[i][:, None]
             if outer or inner:
                 args[i] = jnp.broadcast_to(args[i], (*lead, *shape)).reshape((-1, *shape))
-        batched = [outer or inner for outer, inner in zip(batched, along, strict=True)]
-    results = _kernel_p.bind(*args, jaxpr=jaxpr, length=math.prod(lead), along=tuple(batched))
+        moving = [outer or inner for outer, inner in zip(moving, along, strict=True)]
+    results = primitive.bind(*args, jaxpr=jaxpr, length=math.prod(lead), along=tuple(moving))
     return [r.reshape((*lead, *r.shape[1:])) for r in results], [0] * len(results)
 
 
-_ordinary = mlir.lower_fun(_apply, multiple_results=True)
+def without_unused(used: list[bool], equation: Any) -> tuple[list[bool], Any]:
+    """The rule that removes results no one asks for, which a kernel hides from the compiler."""
+    closed, along = equation.params["jaxpr"], equation.params["along"]
+    if not any(used):
+        return [False] * len(along), None
+    needed, kept = pe.dce_jaxpr(closed.jaxpr, used)
+    params = equation.params | {
+        "jaxpr": ClosedJaxpr(needed, closed.consts),
+        "along": tuple(a for a, k in zip(along, kept, strict=True) if k),
+    }
+    smaller = equation.replace(
+        invars=[v for v, k in zip(equation.invars, kept, strict=True) if k],
+        outvars=[v for v, u in zip(equation.outvars, used, strict=True) if u],
+        params=params,
+    )
+    return kept, smaller
+
+
+ordinary = mlir.lower_fun(apply, multiple_results=True)
 
 
 def _lower(
@@ -227,7 +251,7 @@ def _lower(
 ) -> Sequence[Any]:
     text = _text(jaxpr) if available() else None
     if text is None:
-        return _ordinary(context, *args, jaxpr=jaxpr, length=length, along=along)
+        return ordinary(context, *args, jaxpr=jaxpr, length=length, along=along)
     name = inserted(context.module_context, text)
     if length is not None:
         loop = looped(name, jaxpr.in_avals, jaxpr.out_avals, length, along)
@@ -249,10 +273,11 @@ def _text(jaxpr: ClosedJaxpr) -> str | None:
         return None
 
 
-_kernel_p.def_impl(_run)
-_kernel_p.def_abstract_eval(_shapes)
+_kernel_p.def_impl(functools.partial(run, _kernel_p))
+_kernel_p.def_abstract_eval(shapes_of)
 ad.primitive_jvps[_kernel_p] = _differentiate
 ad.primitive_transposes[_kernel_p] = _transpose
-batching.primitive_batchers[_kernel_p] = _batch
-mlir.register_lowering(_kernel_p, _ordinary)
+batching.primitive_batchers[_kernel_p] = functools.partial(batched, _kernel_p)
+pe.dce_rules[_kernel_p] = without_unused
+mlir.register_lowering(_kernel_p, ordinary)
 mlir.register_lowering(_kernel_p, _lower, platform="cpu")

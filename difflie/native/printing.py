@@ -28,13 +28,13 @@ def printed(name: str, closed: ClosedJaxpr) -> str:
     _read_all(program, results, jaxpr)
     roots: dict[int, Value] = {}
     entries: dict[int, tuple[int, int]] = {}
-    for x in _values(results):
+    for x in values(results):
         operation, operands, _ = program.instructions[x.number]
         if operation == "argument":
             entries[x.number] = operands
         else:
             roots[x.number] = x
-    body, operands = _fusion(program, _needed(program, roots), list(roots))
+    body, operands = _fusion(program, needed(program, roots), list(roots))
     entries.update((k, program.instructions[k][1]) for k in operands)
     lines = [_entry(k, *entries[k], jaxpr.invars[entries[k][0]].aval) for k in sorted(entries)]
     lines += body
@@ -48,7 +48,7 @@ def printed(name: str, closed: ClosedJaxpr) -> str:
     return f"func.func private @{name}({heads}) -> ({tails}) {{\n{text}\n}}"
 
 
-def _values(results: Sequence[np.ndarray]) -> Iterator[Value]:
+def values(results: Sequence[np.ndarray]) -> Iterator[Value]:
     for result in results:
         yield from (x for x in result.ravel() if isinstance(x, Value))
 
@@ -59,10 +59,10 @@ def _read_all(program: Program, results: list[np.ndarray], jaxpr: Any) -> None:
     Arguments drop out where structure makes all their factors zero; but XLA refuses, by ending the
     process, a native call that does not read one of its arguments.
     """
-    needed = _needed(program, {x.number: x for x in _values(results)})
+    used = needed(program, {x.number: x for x in values(results)})
     read = {
         operands[0]
-        for operation, operands, _ in (program.instructions[k] for k in needed)
+        for operation, operands, _ in (program.instructions[k] for k in used)
         if operation == "argument"
     }
     args = [v.aval for v in jaxpr.invars]
@@ -81,7 +81,7 @@ def _read_all(program: Program, results: list[np.ndarray], jaxpr: Any) -> None:
     results[k].reshape(-1)[0] = first
 
 
-def _needed(program: Program, roots: dict[int, Value]) -> list[int]:
+def needed(program: Program, roots: dict[int, Value]) -> list[int]:
     """The instructions that the roots depend on, in order."""
     needed, waiting = set(roots), list(roots)
     while waiting:
