@@ -82,14 +82,15 @@ def _simulate(system, state, control, wrench, method, adjoint, steps, save_every
     def run(arrays, system, link, q0, v0, dt, inputs):
         functions = eqx.combine(arrays, fixed)
         one_step = _stepper(system, link, method, functions, dt)
-        if system.topology.walk == "fast" and method.stages == 1:
+        small = system.topology.walk == "fast" and method.stages == 1
+        if small:
             one_step = native.kernel(one_step)
 
         def save(state, rows):
             def on(state):
                 return adjoint.loop(one_step, state, rows, save_every)[0]
 
-            state = native.in_blocks(on)(state)
+            state = native.in_blocks(on)(state) if small else on(state)
             return state, state[1]
 
         start = (jnp.zeros((), jnp.int32), (q0, v0), Watch.start(system))

@@ -212,15 +212,15 @@ def lowered_for_cuda(f, *args):
     return text
 
 
-def arm(control=None, **options):
-    system = dl.load(Path(dl.__file__).parent / "data" / "arm7.urdf").astype(np.float32)
+def arm(control=None, dtype=np.float32, **options):
+    system = dl.load(Path(dl.__file__).parent / "data" / "arm7.urdf").astype(dtype)
     options = {"dt": 1e-3, "steps": 100, "method": "SemiImplicitEuler"} | options
 
     def final(system, q, v):
         run = dl.simulate(system, q, v, control=control, **options)
         return run.q[-1], run.v[-1]
 
-    q = jnp.zeros((200, 7), jnp.float32)
+    q = jnp.zeros((200, 7), dtype)
     return jax.vmap(final, (None, 0, 0)), system, q, q
 
 
@@ -228,6 +228,18 @@ def test_a_step_of_the_arm_becomes_one_kernel_for_cuda():
     text = lowered_for_cuda(*arm(save_every=100))
     assert text.count("custom_call @__gpu$xla.gpu.triton") == 1
     assert "f64" not in text
+
+
+def test_one_simulation_in_double_precision_is_a_kernel_for_cuda(monkeypatch):
+    system, zero = double_pendulum(np.float64), np.zeros(2)
+
+    def run():
+        f = lambda q: dl.simulate(system, q, zero, steps=20, method="SemiImplicitEuler").q  # noqa: E731
+        return lowered_for_cuda(f, zero)
+
+    assert run().count("custom_call @__gpu$xla.gpu.triton") == 1
+    monkeypatch.setenv("DIFFLIE_NATIVE", "0")
+    assert "triton" not in run()
 
 
 @pytest.mark.parametrize(
@@ -239,3 +251,15 @@ def test_a_step_of_the_arm_becomes_one_kernel_for_cuda():
 )
 def test_other_controls_run_the_ordinary_way_on_cuda(control):
     assert "triton" not in lowered_for_cuda(*arm(control, save_every=100))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_steps_of_the_arm(dtype, kernels, monkeypatch):
+    f, system, q, v = arm(steps=20, save_every=20, dtype=dtype)
+    q, v = np.random.default_rng(0).normal(size=(2, 150, 7)).astype(dtype)
+    found = jax.jit(lambda *args: f(*args))(system, q, v)
+    assert kernels
+    monkeypatch.setenv("DIFFLIE_NATIVE", "1")
+    expected = jax.jit(lambda *args: f(*args))(system, q, v)
+    assert_same(found, expected, 1e-4 if dtype == np.float32 else 1e-12)
