@@ -23,8 +23,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.core import eval_jaxpr
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 from jax.extend.core import ClosedJaxpr, Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters import partial_eval as pe
@@ -170,6 +168,9 @@ def _all_blocks(
     *args: jax.Array, jaxpr: ClosedJaxpr, length: int | None, along: tuple, interpret: bool
 ) -> list[jax.Array]:
     """The results of a loop, or of a batch of `length`, by a kernel for each block."""
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import triton
+
     turn, inner = turn_of(jaxpr), jaxpr.jaxpr
     batch = 1 if length is None else length
     lanes = -(-batch // LANES) * LANES

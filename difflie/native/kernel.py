@@ -221,8 +221,10 @@ def batched(
     return [r.reshape((*lead, *r.shape[1:])) for r in results], [0] * len(results)
 
 
-def without_unused(used: list[bool], equation: Any) -> tuple[list[bool], Any]:
+def without_unused(used: list[bool], *rest: Any) -> tuple[list[bool], Any]:
     """The rule that removes results no one asks for, which a kernel hides from the compiler."""
+    # From jax 0.12 on there is an argument between the two.
+    equation = rest[-1]
     closed, along = equation.params["jaxpr"], equation.params["along"]
     if not any(used):
         return [False] * len(along), None
