@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -20,6 +22,7 @@ class Watch(eqx.Module):
 
     nonfinite_q: jax.Array
     nonfinite_v: jax.Array
+    unsolved: jax.Array
     position: jax.Array
     velocity: jax.Array
     effort: jax.Array
@@ -31,12 +34,19 @@ class Watch(eqx.Module):
         def never(size: int) -> jax.Array:
             return jnp.full(size, _NEVER, jnp.int32)
 
-        return Watch(never(t.nq), never(t.nv), *(never(t.n_rows) for _ in range(3)))
+        unsolved = jnp.asarray(_NEVER, jnp.int32)
+        return Watch(never(t.nq), never(t.nv), unsolved, *(never(t.n_rows) for _ in range(3)))
 
     def after(
-        self, system: System, step: jax.Array, q: jax.Array, v: jax.Array, effort: jax.Array | None
+        self,
+        system: System,
+        step: jax.Array,
+        q: jax.Array,
+        v: jax.Array,
+        effort: jax.Array | None,
+        solved: Any,
     ) -> Watch:
-        """Updated with the state (q, v) after a step and the effort (nv,) at its beginning."""
+        """Updated with the state (q, v) after a step, and the effort (nv,) at its beginning."""
         t, joints = system.topology, system.joints
 
         def first(before: jax.Array, happened: jax.Array, at: jax.Array = step) -> jax.Array:
@@ -52,6 +62,7 @@ class Watch(eqx.Module):
         return Watch(
             first(self.nonfinite_q, ~jnp.isfinite(q)),
             first(self.nonfinite_v, ~jnp.isfinite(v)),
+            self.unsolved if solved is True else first(self.unsolved, ~solved),
             first(self.position, (x < joints.lower) | (x > joints.upper)),
             first(self.velocity, jnp.abs(rate) > joints.max_velocity),
             seen,
@@ -64,6 +75,7 @@ class Watch(eqx.Module):
         position, velocity, effort = (jnp.where(e < nonfinite, e, _NEVER) for e in events)
         return Result(
             nonfinite_step=nonfinite,
+            unsolved_step=self.unsolved,
             position_step=position,
             velocity_step=velocity,
             effort_step=effort,
@@ -76,12 +88,14 @@ class Watch(eqx.Module):
 class Result(eqx.Module):
     """How a simulation ended; `str` gives it in sentences.
 
-    nonfinite_step (): the step after which the state was not finite. position_step, velocity_step,
-    effort_step (rows,): the first step at which each degree of freedom was beyond its limit. All
-    are 2^31 - 1 where it never happened. dt in s.
+    nonfinite_step (): the step after which the state was not finite. unsolved_step (): the first
+    step whose equations an implicit method did not solve, or an adaptive one not to its tolerance.
+    position_step, velocity_step, effort_step (rows,): the first step at which each degree of
+    freedom was beyond its limit. All are 2^31 - 1 where it never happened. dt in s.
     """
 
     nonfinite_step: jax.Array
+    unsolved_step: jax.Array
     position_step: jax.Array
     velocity_step: jax.Array
     effort_step: jax.Array
@@ -91,8 +105,8 @@ class Result(eqx.Module):
 
     @property
     def ok(self) -> jax.Array:
-        """Whether the state stayed finite, a boolean scalar."""
-        return self.nonfinite_step == _NEVER
+        """Whether the state stayed finite and every step was solved, a boolean scalar."""
+        return (self.nonfinite_step == _NEVER) & (self.unsolved_step == _NEVER)
 
     @property
     def within_limits(self) -> jax.Array:
@@ -103,10 +117,15 @@ class Result(eqx.Module):
     def messages(self) -> list[str]:
         """One sentence for the end, and one for each limit that was left. Concrete results only."""
         if np.ndim(self.nonfinite_step):
-            failed = int(np.sum(np.asarray(self.nonfinite_step) != _NEVER))
-            return [f"{np.size(self.nonfinite_step)} simulations, {failed} not finite to the end"]
-        dt, lost = float(self.dt), int(self.nonfinite_step)
-        if lost == _NEVER:
+            failed = int(np.sum(~np.asarray(self.ok)))
+            return [f"{np.size(self.nonfinite_step)} simulations, {failed} failed"]
+        dt, lost, unsolved = float(self.dt), int(self.nonfinite_step), int(self.unsolved_step)
+        if unsolved < lost:
+            sentences = [
+                f"failed: the equations of the step that ends at t = {unsolved * dt:.6g} s (step "
+                f"{unsolved} of {self.steps}) were not solved; try a smaller dt"
+            ]
+        elif lost == _NEVER:
             sentences = [f"completed: {self.steps} steps, {self.steps * dt:.6g} s"]
         else:
             sentences = [

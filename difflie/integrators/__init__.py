@@ -18,6 +18,7 @@ from .crouch_grossman import CG3 as CG3
 from .crouch_grossman import CG4 as CG4
 from .crouch_grossman import CrouchGrossman as CrouchGrossman
 from .method import Field as Field
+from .method import FieldMethod as FieldMethod
 from .method import Method as Method
 from .munthe_kaas import RKMK2 as RKMK2
 from .munthe_kaas import RKMK3 as RKMK3

@@ -19,11 +19,11 @@ import jax.numpy as jnp
 
 from ..groups import Manifold
 from . import tableaux
-from .method import Field, Method, Scalar, combination, in_precision_of, square, stage_rates
+from .method import Field, FieldMethod, Scalar, combination, in_precision_of, square, stage_rates
 from .tableaux import ButcherTableau
 
 
-class RungeKuttaMuntheKaas(Method):
+class RungeKuttaMuntheKaas(FieldMethod):
     """The Munthe-Kaas method of any explicit Runge-Kutta tableau."""
 
     tableau: ButcherTableau = eqx.field(static=True)
