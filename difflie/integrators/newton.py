@@ -41,9 +41,11 @@ def newton(
 
         start = guess, jnp.asarray(jnp.inf, guess.dtype), jnp.asarray(False), jnp.asarray(0)
         x, _, done, _ = jax.lax.while_loop(unfinished, improve, start)
-        return x, done
+        # A flag has no tangent, which custom_root cannot say of a boolean.
+        return x, done.astype(guess.dtype)
 
     def tangent_solve(linear: Residual, rhs: jax.Array) -> jax.Array:
         return jnp.linalg.solve(jax.jacfwd(linear)(jnp.zeros_like(rhs)), rhs)
 
-    return jax.lax.custom_root(residual, guess, solve, tangent_solve, has_aux=True)
+    root, done = jax.lax.custom_root(residual, guess, solve, tangent_solve, has_aux=True)
+    return root, done > 0
