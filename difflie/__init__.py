@@ -65,7 +65,10 @@ from .integrators import RKMK4 as RKMK4
 from .integrators import RKMK5 as RKMK5
 from .integrators import RKMK6 as RKMK6
 from .integrators import RKMK8 as RKMK8
+from .integrators import BogackiShampine32 as BogackiShampine32
+from .integrators import DormandPrince54 as DormandPrince54
 from .integrators import Method as Method
+from .integrators import RungeKutta43 as RungeKutta43
 from .integrators import SemiImplicitEuler as SemiImplicitEuler
 from .io import MujocoOrdering as MujocoOrdering
 from .io import PinocchioOrdering as PinocchioOrdering
