@@ -177,25 +177,8 @@ class Trajectory(eqx.Module):
                     f"Trajectory.at: t = {np.asarray(t)[lost].ravel()[0]} s is not between "
                     f"{float(self.t[0])} s and {float(self.t[-1])} s"
                 )
-        q, v = jax.vmap(self._between)(t.ravel())
+        q, v = _between(self, t.ravel())
         return q.reshape((*t.shape, -1)), v.reshape((*t.shape, -1))
-
-    def _between(self, t: jax.Array) -> tuple[jax.Array, jax.Array]:
-        manifold = self.result.topology.manifold
-        k = jnp.clip(jnp.searchsorted(self.t, t, side="right") - 1, 0, self.t.shape[0] - 2)
-        h = self.t[k + 1] - self.t[k]
-        q0 = self.q[k]
-        end = manifold.difference(q0, self.q[k + 1])
-        leave, arrive = h * self.v[k], manifold.dexp_inv(end, h * self.v[k + 1])
-
-        def point(s: jax.Array) -> jax.Array:
-            theta = s * (1 - s) ** 2 * leave + s**2 * (3 - 2 * s) * end + s**2 * (s - 1) * arrive
-            return manifold.retract(q0, theta)
-
-        s = (t - self.t[k]) / h
-        q = point(s)
-        rate = jax.jvp(lambda s: manifold.difference(q, point(s)), (s,), (jnp.ones_like(s),))[1]
-        return q, rate / h
 
     def energy(self, system: System) -> tuple[jax.Array, jax.Array]:
         """Kinetic and potential energy (m + 1,) in J at the saved times."""
@@ -211,3 +194,27 @@ class Trajectory(eqx.Module):
         starts = [int(s) for s, g in zip(t.coordinate_start[:-1], t.group, strict=True) if g]
         errors = [jnp.abs(jnp.sqrt(jnp.sum(self.q[:, s : s + 4] ** 2, axis=1)) - 1) for s in starts]
         return jnp.max(jnp.stack([*errors, jnp.zeros_like(self.t)]), axis=0)
+
+
+@eqx.filter_jit
+def _between(trajectory: Trajectory, times: jax.Array) -> tuple[jax.Array, jax.Array]:
+    manifold = trajectory.result.topology.manifold
+
+    def state(t: jax.Array) -> tuple[jax.Array, jax.Array]:
+        last = trajectory.t.shape[0] - 2
+        k = jnp.clip(jnp.searchsorted(trajectory.t, t, side="right") - 1, 0, last)
+        h = trajectory.t[k + 1] - trajectory.t[k]
+        q0 = trajectory.q[k]
+        end = manifold.difference(q0, trajectory.q[k + 1])
+        leave, arrive = h * trajectory.v[k], manifold.dexp_inv(end, h * trajectory.v[k + 1])
+
+        def point(s: jax.Array) -> jax.Array:
+            theta = s * (1 - s) ** 2 * leave + s**2 * (3 - 2 * s) * end + s**2 * (s - 1) * arrive
+            return manifold.retract(q0, theta)
+
+        s = (t - trajectory.t[k]) / h
+        q = point(s)
+        rate = jax.jvp(lambda s: manifold.difference(q, point(s)), (s,), (jnp.ones_like(s),))[1]
+        return q, rate / h
+
+    return jax.vmap(state)(times)

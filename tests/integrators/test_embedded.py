@@ -39,7 +39,7 @@ def chain() -> dl.System:
 CHAIN = chain()
 Q0 = dl.integrate(CHAIN, CHAIN.neutral(), jnp.array([0.5, 0.3, 0.2, 0.8, 0.1]))
 V0 = jnp.array([1.0, 2.0, -1.0, 0.5, 0.3])
-EXACT = dl.simulate(CHAIN, Q0, V0, dt=1e-3, steps=1000, method="RKMK8", save_every=50)
+EXACT = dl.simulate(CHAIN, Q0, V0, dt=2.5e-4, steps=4000, method="RKMK4", save_every=200)
 
 
 def flat(y):

@@ -177,9 +177,7 @@ def test_closed_form_of_the_symmetric_body():
     np.testing.assert_allclose(symmetric_body(0.0)[1], W0, atol=1e-15)
 
 
-FIXED_STEP = [
-    m for m in integrators.METHODS if not isinstance(m, integrators.EmbeddedMuntheKaas)
-]
+FIXED_STEP = [m for m in integrators.METHODS if not isinstance(m, integrators.EmbeddedMuntheKaas)]
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
