@@ -15,7 +15,7 @@ from ..system.traverse import along_tree
 from ..system.validation import checked
 from .couplings import Elastic
 from .passive import joint_stretch
-from .points import divided, points_of
+from .points import point_positions
 
 
 def energy(system: System, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
@@ -45,8 +45,7 @@ def spring_energy(system: System, linkage: Linkage, q: jax.Array) -> jax.Array:
 @along_tree
 def coupling_energy(linkage: Linkage, springs: Sequence[Elastic], q: jax.Array) -> jax.Array:
     """The energy () of springs between bodies."""
-    paths = [spring.path for spring in springs]
-    positions = divided(points_of(paths, linkage, q).frames.translation, paths)
+    positions = point_positions(linkage, [spring.path for spring in springs], q)
     return sum(
         (s.energy(x) for s, x in zip(springs, positions, strict=True)), jnp.zeros((), q.dtype)
     )

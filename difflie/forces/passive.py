@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -11,10 +10,8 @@ import jax.numpy as jnp
 from ..system.linkage import Linkage, linkage
 from ..system.rows import row_coordinates, row_rates
 from ..system.system import System
-from ..system.traverse import along_tree
 from ..system.validation import checked
-from .couplings import Coupling
-from .points import divided, points_of
+from .points import coupling_force
 
 
 def passive_force(system: System, q: Any, v: Any) -> jax.Array:
@@ -61,15 +58,3 @@ def joint_force(system: System, q: jax.Array, v: jax.Array) -> jax.Array:
         return force
     ratio = jnp.ones(t.n_rows, v.dtype).at[t.mimic_rows].set(joints.multiplier)
     return jax.ops.segment_sum(ratio * force, t.row_velocity, num_segments=t.nv)
-
-
-@along_tree
-def coupling_force(
-    linkage: Linkage, couplings: Sequence[Coupling], q: jax.Array, v: jax.Array
-) -> jax.Array:
-    """The generalised force (nv,) of couplings."""
-    paths = [coupling.path for coupling in couplings]
-    points = points_of(paths, linkage, q)
-    motion = divided((points.frames, points.velocities(q, v)), paths)
-    forces = [c.forces(*at) for c, at in zip(couplings, motion, strict=True)]
-    return points.generalised(jax.tree.map(lambda *a: jnp.concatenate(a), *forces))

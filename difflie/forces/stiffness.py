@@ -11,7 +11,8 @@ from ..system.linkage import linkage
 from ..system.system import System
 from ..system.validation import checked
 from .couplings import Elastic
-from .passive import coupling_force, joint_force
+from .passive import joint_force
+from .points import coupling_force
 
 
 def stiffness_matrix(system: System, q: Any) -> jax.Array:
