@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
-from .dynamics import energy, momentum
+from .dynamics import momentum
+from .forces import energy
 from .system.rows import row_coordinates, row_rates, take
 from .system.system import System
 from .system.topology import Topology
@@ -20,6 +24,7 @@ class Watch(eqx.Module):
 
     nonfinite_q: jax.Array
     nonfinite_v: jax.Array
+    unsolved: jax.Array
     position: jax.Array
     velocity: jax.Array
     effort: jax.Array
@@ -31,12 +36,19 @@ class Watch(eqx.Module):
         def never(size: int) -> jax.Array:
             return jnp.full(size, _NEVER, jnp.int32)
 
-        return Watch(never(t.nq), never(t.nv), *(never(t.n_rows) for _ in range(3)))
+        unsolved = jnp.asarray(_NEVER, jnp.int32)
+        return Watch(never(t.nq), never(t.nv), unsolved, *(never(t.n_rows) for _ in range(3)))
 
     def after(
-        self, system: System, step: jax.Array, q: jax.Array, v: jax.Array, effort: jax.Array | None
+        self,
+        system: System,
+        step: jax.Array,
+        q: jax.Array,
+        v: jax.Array,
+        effort: jax.Array | None,
+        solved: Any,
     ) -> Watch:
-        """Updated with the state (q, v) after a step and the effort (nv,) at its beginning."""
+        """Updated with the state (q, v) after a step, and the effort (nv,) at its beginning."""
         t, joints = system.topology, system.joints
 
         def first(before: jax.Array, happened: jax.Array, at: jax.Array = step) -> jax.Array:
@@ -52,6 +64,7 @@ class Watch(eqx.Module):
         return Watch(
             first(self.nonfinite_q, ~jnp.isfinite(q)),
             first(self.nonfinite_v, ~jnp.isfinite(v)),
+            self.unsolved if solved is True else first(self.unsolved, ~solved),
             first(self.position, (x < joints.lower) | (x > joints.upper)),
             first(self.velocity, jnp.abs(rate) > joints.max_velocity),
             seen,
@@ -64,6 +77,7 @@ class Watch(eqx.Module):
         position, velocity, effort = (jnp.where(e < nonfinite, e, _NEVER) for e in events)
         return Result(
             nonfinite_step=nonfinite,
+            unsolved_step=self.unsolved,
             position_step=position,
             velocity_step=velocity,
             effort_step=effort,
@@ -76,12 +90,14 @@ class Watch(eqx.Module):
 class Result(eqx.Module):
     """How a simulation ended; `str` gives it in sentences.
 
-    nonfinite_step (): the step after which the state was not finite. position_step, velocity_step,
-    effort_step (rows,): the first step at which each degree of freedom was beyond its limit. All
-    are 2^31 - 1 where it never happened. dt in s.
+    nonfinite_step (): the step after which the state was not finite. unsolved_step (): the first
+    step whose equations an implicit method did not solve, or an adaptive one not to its tolerance.
+    position_step, velocity_step, effort_step (rows,): the first step at which each degree of
+    freedom was beyond its limit. All are 2^31 - 1 where it never happened. dt in s.
     """
 
     nonfinite_step: jax.Array
+    unsolved_step: jax.Array
     position_step: jax.Array
     velocity_step: jax.Array
     effort_step: jax.Array
@@ -91,8 +107,8 @@ class Result(eqx.Module):
 
     @property
     def ok(self) -> jax.Array:
-        """Whether the state stayed finite, a boolean scalar."""
-        return self.nonfinite_step == _NEVER
+        """Whether the state stayed finite and every step was solved, a boolean scalar."""
+        return (self.nonfinite_step == _NEVER) & (self.unsolved_step == _NEVER)
 
     @property
     def within_limits(self) -> jax.Array:
@@ -103,10 +119,15 @@ class Result(eqx.Module):
     def messages(self) -> list[str]:
         """One sentence for the end, and one for each limit that was left. Concrete results only."""
         if np.ndim(self.nonfinite_step):
-            failed = int(np.sum(np.asarray(self.nonfinite_step) != _NEVER))
-            return [f"{np.size(self.nonfinite_step)} simulations, {failed} not finite to the end"]
-        dt, lost = float(self.dt), int(self.nonfinite_step)
-        if lost == _NEVER:
+            failed = int(np.sum(~np.asarray(self.ok)))
+            return [f"{np.size(self.nonfinite_step)} simulations, {failed} failed"]
+        dt, lost, unsolved = float(self.dt), int(self.nonfinite_step), int(self.unsolved_step)
+        if unsolved < lost:
+            sentences = [
+                f"failed: the equations of the step that ends at t = {unsolved * dt:.6g} s (step "
+                f"{unsolved} of {self.steps}) were not solved; try a smaller dt"
+            ]
+        elif lost == _NEVER:
             sentences = [f"completed: {self.steps} steps, {self.steps * dt:.6g} s"]
         else:
             sentences = [
@@ -141,6 +162,25 @@ class Trajectory(eqx.Module):
     v: jax.Array
     result: Result
 
+    def at(self, t: Any) -> tuple[jax.Array, jax.Array]:
+        """The configuration (..., nq) and velocity (..., nv) at times t (...), in s, in between.
+
+        Cubic Hermite interpolation in exponential coordinates: between two saved states it meets
+        both configurations and velocities, stays on the manifold, and its error falls with the
+        fourth power of their distance (the velocity's with the third). Raises ValueError for a
+        concrete time that is not between the first and the last saved one.
+        """
+        t = jnp.asarray(t, self.t.dtype)
+        if not isinstance(t, Tracer) and not isinstance(self.t, Tracer):
+            lost = np.asarray((t < self.t[0]) | (t > self.t[-1]) | jnp.isnan(t))
+            if lost.any():
+                raise ValueError(
+                    f"Trajectory.at: t = {np.asarray(t)[lost].ravel()[0]} s is not between "
+                    f"{float(self.t[0])} s and {float(self.t[-1])} s"
+                )
+        q, v = _between(self, t.ravel())
+        return q.reshape((*t.shape, -1)), v.reshape((*t.shape, -1))
+
     def energy(self, system: System) -> tuple[jax.Array, jax.Array]:
         """Kinetic and potential energy (m + 1,) in J at the saved times."""
         return jax.vmap(lambda q, v: energy(system, q, v))(self.q, self.v)
@@ -155,3 +195,27 @@ class Trajectory(eqx.Module):
         starts = [int(s) for s, g in zip(t.coordinate_start[:-1], t.group, strict=True) if g]
         errors = [jnp.abs(jnp.sqrt(jnp.sum(self.q[:, s : s + 4] ** 2, axis=1)) - 1) for s in starts]
         return jnp.max(jnp.stack([*errors, jnp.zeros_like(self.t)]), axis=0)
+
+
+@eqx.filter_jit
+def _between(trajectory: Trajectory, times: jax.Array) -> tuple[jax.Array, jax.Array]:
+    manifold = trajectory.result.topology.manifold
+
+    def state(t: jax.Array) -> tuple[jax.Array, jax.Array]:
+        last = trajectory.t.shape[0] - 2
+        k = jnp.clip(jnp.searchsorted(trajectory.t, t, side="right") - 1, 0, last)
+        h = trajectory.t[k + 1] - trajectory.t[k]
+        q0 = trajectory.q[k]
+        end = manifold.difference(q0, trajectory.q[k + 1])
+        leave, arrive = h * trajectory.v[k], manifold.dexp_inv(end, h * trajectory.v[k + 1])
+
+        def point(s: jax.Array) -> jax.Array:
+            theta = s * (1 - s) ** 2 * leave + s**2 * (3 - 2 * s) * end + s**2 * (s - 1) * arrive
+            return manifold.retract(q0, theta)
+
+        s = (t - trajectory.t[k]) / h
+        q = point(s)
+        rate = jax.jvp(lambda s: manifold.difference(q, point(s)), (s,), (jnp.ones_like(s),))[1]
+        return q, rate / h
+
+    return jax.vmap(state)(times)

@@ -13,13 +13,11 @@ from jax.core import Tracer
 
 from . import native
 from .adjoint import Adjoint, Direct
-from .dynamics.forward import acceleration
 from .forces.inputs import SampledInput, ZeroOrderHold
-from .forces.passive import joint_force
-from .groups import Euclidean, Product
+from .formulations import Formulation, formulated
 from .integrators import RKMK4, Method, by_name
 from .result import Trajectory, Watch
-from .system.linkage import Linkage, linkage
+from .system.linkage import linkage
 from .system.system import System
 from .system.validation import checked
 
@@ -55,7 +53,8 @@ def simulate(
     Differentiable with respect to every leaf of the system, the state, dt and the inputs, in
     forward and reverse mode. Raises ValueError or TypeError for a wrong shape or precision, a
     concrete NaN, dt <= 0, an unknown method (with the nearest name). What happens on the way (a
-    state that is not finite, a limit that is left) stands in `Trajectory.result`.
+    state that is not finite, a step that is not solved, a limit that is left) stands in
+    `Trajectory.result`.
     """
     method = by_name(method) if isinstance(method, str) else method
     q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
@@ -81,19 +80,20 @@ def _simulate(system, state, control, wrench, method, adjoint, steps, save_every
 
     def run(arrays, system, link, q0, v0, dt, inputs):
         functions = eqx.combine(arrays, fixed)
-        one_step = _stepper(system, link, method, functions, dt)
-        small = system.topology.walk == "fast" and method.stages == 1
-        if small:
+        formulation = formulated(system, link, method)
+        one_step = _stepper(system, formulation, functions, dt)
+        if formulation.small:
             one_step = native.kernel(one_step)
 
         def save(state, rows):
             def on(state):
                 return adjoint.loop(one_step, state, rows, save_every)[0]
 
-            state = native.in_blocks(on)(state) if small else on(state)
-            return state, state[1]
+            state = native.in_blocks(on)(state) if formulation.small else on(state)
+            return state, formulation.read(state[1])
 
-        start = (jnp.zeros((), jnp.int32), (q0, v0), Watch.start(system))
+        first = formulation.start(jnp.zeros_like(dt), q0, v0, dt)
+        start = (jnp.zeros((), jnp.int32), first, Watch.start(system))
         (_, _, watch), states = jax.lax.scan(save, start, inputs, length=saved)
         return watch, states
 
@@ -106,30 +106,18 @@ def _simulate(system, state, control, wrench, method, adjoint, steps, save_every
     )
 
 
-def _stepper(system: System, link: Linkage, method: Method, functions: tuple, dt: jax.Array):
+def _stepper(system: System, formulation: Formulation, functions: tuple, dt: jax.Array):
     """What one time step does."""
-    manifold = Product((system.manifold, Euclidean(system.nv)))
 
     def one_step(state, rows):
-        step, (q, v), watch = state
+        step, inner, watch = state
         t = step.astype(dt.dtype) * dt
         control, wrench = (_at(f, row, t, dt) for f, row in zip(functions, rows, strict=True))
-
-        def field(t, y):
-            q, v = y
-            tau = joint_force(system, q, v)
-            if control is not None:
-                tau = tau + control(t, q, v)
-            external = None if wrench is None else wrench(t, q, v)
-            return v, acceleration(link, q, v, tau, external)
-
-        if system.topology.walk == "fast":
-            # The stages of a method share it, in a loop.
-            field = native.kernel(field)
-        effort = None if control is None else control(t, q, v)
-        q, v = method.step(manifold, field, t, (q, v), dt)
+        effort = None if control is None else control(t, *formulation.read(inner))
+        inner, solved = formulation.step(t, inner, dt, control, wrench)
         step = step + 1
-        return (step, (q, v), watch.after(system, step, q, v, effort)), None
+        q, v = formulation.read(inner)
+        return (step, inner, watch.after(system, step, q, v, effort, solved)), None
 
     return one_step
 

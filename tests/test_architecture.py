@@ -14,7 +14,7 @@ import difflie as dl
 PACKAGE = Path(dl.__file__).parent
 ORDER = (
     *("groups", "native", "spatial", "system", "dynamics", "forces", "io", "integrators"),
-    *("result", "adjoint", "simulate", "view", "run", "demo", "reproduce", "cli"),
+    *("result", "adjoint", "formulations", "simulate", "view", "run", "demo", "reproduce", "cli"),
 )
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
 SHAPE = re.compile(r"\((\d|n|m|rows|steps|nb|nq|nv)[^)]*\)|scalar")

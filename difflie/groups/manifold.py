@@ -33,6 +33,10 @@ class Manifold(eqx.Module):
     def dexp_inv(self, theta: Any, xi: Any) -> Any:
         """dexp_{-theta}^-1 xi: d theta/dt when y0 . exp(theta(t)) moves with the rate xi."""
 
+    @abc.abstractmethod
+    def magnitude(self, y: Any) -> Any:
+        """What an error, a tangent at y, is relative to: coordinates, and 1 rad for attitudes."""
+
 
 class Euclidean(Manifold):
     """R^n: points and tangents are arrays (n,), or of any one shape."""
@@ -59,6 +63,9 @@ class Euclidean(Manifold):
         _check_equal_shapes(theta, xi)
         return xi
 
+    def magnitude(self, y: jax.Array) -> jax.Array:
+        return jnp.abs(y)
+
 
 class UnitQuaternion(Manifold):
     """Attitudes: points are unit quaternions (4,), tangents body angular velocities (3,)."""
@@ -74,6 +81,9 @@ class UnitQuaternion(Manifold):
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
         return _dexp_inv(theta, xi)
+
+    def magnitude(self, y: jax.Array) -> jax.Array:
+        return jnp.ones(3, y.dtype)
 
 
 class Pose(Manifold):
@@ -99,6 +109,9 @@ class Pose(Manifold):
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
         return _dexp_inv_twist(theta, xi)
 
+    def magnitude(self, y: jax.Array) -> jax.Array:
+        return _pose_size(y[4:])
+
 
 class SO3(Manifold):
     """Rotation matrices: points (3, 3), tangents body angular velocities (3,)."""
@@ -112,6 +125,9 @@ class SO3(Manifold):
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
         return _dexp_inv(theta, xi)
+
+    def magnitude(self, y: jax.Array) -> jax.Array:
+        return jnp.ones(3, y.dtype)
 
 
 class SE3(Manifold):
@@ -133,6 +149,9 @@ class SE3(Manifold):
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
         return _dexp_inv_twist(theta, xi)
 
+    def magnitude(self, y: jax.Array) -> jax.Array:
+        return _pose_size(y[:3, 3])
+
 
 class Product(Manifold):
     """The product of manifolds: points and tangents are tuples, one entry for each factor."""
@@ -147,6 +166,9 @@ class Product(Manifold):
 
     def dexp_inv(self, theta: tuple, xi: tuple) -> tuple:
         return tuple(m.dexp_inv(a, b) for m, a, b in zip(self.factors, theta, xi, strict=True))
+
+    def magnitude(self, y: tuple) -> tuple:
+        return tuple(m.magnitude(a) for m, a in zip(self.factors, y, strict=True))
 
 
 class FlatProduct(Manifold):
@@ -183,6 +205,11 @@ class FlatProduct(Manifold):
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.dexp_inv(a, b) for m, a, b in pairs], theta)
 
+    def magnitude(self, y: jax.Array) -> jax.Array:
+        return _join(
+            [m.magnitude(a) for m, a in zip(self.factors, self._points(y), strict=True)], y
+        )
+
 
 def _split(a: jax.Array, sizes: list[int]) -> list[jax.Array]:
     a = checked(a, (sum(sizes),), "manifold")
@@ -208,6 +235,11 @@ def _dexp_inv_twist(theta: jax.Array, xi: jax.Array) -> jax.Array:
     a, b = se3.twist_components(xi)
     diagonal = so3.dexp_inv_components(-w)
     return se3.twist_array(diagonal @ a, se3.dexp_inv_corner_components(-w, -v) @ a + diagonal @ b)
+
+
+def _pose_size(position: jax.Array) -> jax.Array:
+    distance = jnp.sqrt(jnp.sum(position**2))
+    return jnp.concatenate((jnp.ones(3, position.dtype), jnp.full(3, distance)))
 
 
 def _vector(a: jax.Array) -> Vector:

@@ -17,7 +17,12 @@ from .crouch_grossman import CG2 as CG2
 from .crouch_grossman import CG3 as CG3
 from .crouch_grossman import CG4 as CG4
 from .crouch_grossman import CrouchGrossman as CrouchGrossman
+from .embedded_munthe_kaas import BogackiShampine32 as BogackiShampine32
+from .embedded_munthe_kaas import DormandPrince54 as DormandPrince54
+from .embedded_munthe_kaas import EmbeddedMuntheKaas as EmbeddedMuntheKaas
+from .embedded_munthe_kaas import RungeKutta43 as RungeKutta43
 from .method import Field as Field
+from .method import FieldMethod as FieldMethod
 from .method import Method as Method
 from .munthe_kaas import RKMK2 as RKMK2
 from .munthe_kaas import RKMK3 as RKMK3
@@ -29,6 +34,7 @@ from .munthe_kaas import RungeKuttaMuntheKaas as RungeKuttaMuntheKaas
 from .semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
 from .tableaux import ButcherTableau as ButcherTableau
 from .tableaux import CommutatorFreeTableau as CommutatorFreeTableau
+from .tableaux import EmbeddedTableau as EmbeddedTableau
 
 METHODS: tuple[Method, ...] = (
     SemiImplicitEuler(),
@@ -44,6 +50,9 @@ METHODS: tuple[Method, ...] = (
     RKMK5(),
     RKMK6(),
     RKMK8(),
+    BogackiShampine32(),
+    RungeKutta43(),
+    DormandPrince54(),
 )
 
 

@@ -20,11 +20,11 @@ import numpy as np
 
 from ..groups import Manifold
 from . import tableaux
-from .method import Field, Method, Scalar, combination, in_precision_of, square, stage_rates
+from .method import Field, FieldMethod, Scalar, combination, in_precision_of, square, stage_rates
 from .tableaux import CommutatorFreeTableau
 
 
-class CommutatorFree(Method):
+class CommutatorFree(FieldMethod):
     """The commutator-free method of a tableau, which must meet the order conditions of a group."""
 
     tableau: CommutatorFreeTableau = eqx.field(static=True)

@@ -18,11 +18,11 @@ import jax.numpy as jnp
 
 from ..groups import Manifold
 from . import tableaux
-from .method import Field, Method, Scalar, in_precision_of, square, stage_rates
+from .method import Field, FieldMethod, Scalar, in_precision_of, square, stage_rates
 from .tableaux import ButcherTableau
 
 
-class CrouchGrossman(Method):
+class CrouchGrossman(FieldMethod):
     """The Crouch-Grossman method of a tableau, which must meet the order conditions of a group."""
 
     tableau: ButcherTableau = eqx.field(static=True)

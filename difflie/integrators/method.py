@@ -18,10 +18,10 @@ Field = Callable[[jax.Array, Any], Any]
 
 
 class Method(eqx.Module):
-    """A one-step method for dy/dt = y . hat(field(t, y)) on any manifold.
+    """A one-step method: what `simulate` takes.
 
-    A method is a leafless pytree, so it may be closed over or passed through any transformation,
-    and it compares equal to every other of its kind.
+    It compares equal to every other of its kind and settings, and may be closed over or passed
+    through any transformation.
     """
 
     @property
@@ -30,14 +30,22 @@ class Method(eqx.Module):
         """The order p: over a fixed time the error falls with h^p."""
 
     @property
-    @abc.abstractmethod
-    def stages(self) -> int:
-        """How often a step evaluates the field."""
-
-    @property
     def name(self) -> str:
         """What `by_name` calls it."""
         return type(self).__name__
+
+
+class FieldMethod(Method):
+    """A one-step method for dy/dt = y . hat(field(t, y)) on any manifold.
+
+    An explicit method defines `step` alone. One that keeps something from step to step, or may
+    fail to solve a step, defines `start` and `advance` as well.
+    """
+
+    @property
+    @abc.abstractmethod
+    def stages(self) -> int:
+        """How often a step evaluates the field."""
 
     @abc.abstractmethod
     def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
@@ -47,6 +55,16 @@ class Method(eqx.Module):
         body-fixed rate of y, a tangent, in units of y per unit of t. The step h (unit of t) may be
         traced. The result has the shapes and the precision of y.
         """
+
+    def start(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
+        """The memory with which the first step, from y at t, begins: a pytree of arrays."""
+        return None
+
+    def advance(
+        self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar, memory: Any
+    ) -> tuple[Any, Any, Any]:
+        """The point at t + h, the memory for the next step, and whether the step is solved ()."""
+        return self.step(manifold, field, t, y, h), memory, True
 
 
 def combination(h: jax.Array, coefficients: jax.Array, rates: Any) -> Any:

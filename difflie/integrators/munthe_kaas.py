@@ -19,11 +19,11 @@ import jax.numpy as jnp
 
 from ..groups import Manifold
 from . import tableaux
-from .method import Field, Method, Scalar, combination, in_precision_of, square, stage_rates
+from .method import Field, FieldMethod, Scalar, combination, in_precision_of, square, stage_rates
 from .tableaux import ButcherTableau
 
 
-class RungeKuttaMuntheKaas(Method):
+class RungeKuttaMuntheKaas(FieldMethod):
     """The Munthe-Kaas method of any explicit Runge-Kutta tableau."""
 
     tableau: ButcherTableau = eqx.field(static=True)
@@ -38,17 +38,23 @@ class RungeKuttaMuntheKaas(Method):
 
     def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
         t, h = in_precision_of(y, t, h)
-        tableau = self.tableau
-
-        def slope(slopes: Any, a: jax.Array, c: jax.Array) -> Any:
-            theta = combination(h, a, slopes)
-            rate = field(t + c * h, manifold.retract(y, theta))
-            return manifold.dexp_inv(theta, rate)
-
-        a = square(tableau.a, tableau.stages)
-        slopes = stage_rates(slope, a, tableau.c, jax.eval_shape(field, t, y), h.dtype)
-        b = jnp.asarray(tableau.b, h.dtype)
+        slopes = chart_rates(self.tableau, manifold, field, t, y, h)
+        b = jnp.asarray(self.tableau.b, h.dtype)
         return manifold.retract(y, combination(h, b, slopes))
+
+
+def chart_rates(
+    tableau: ButcherTableau, manifold: Manifold, field: Field, t: jax.Array, y: Any, h: jax.Array
+) -> Any:
+    """The rates f_i of all stages in the chart at y, leaves with a leading axis (s,)."""
+
+    def slope(slopes: Any, a: jax.Array, c: jax.Array) -> Any:
+        theta = combination(h, a, slopes)
+        rate = field(t + c * h, manifold.retract(y, theta))
+        return manifold.dexp_inv(theta, rate)
+
+    a = square(tableau.a, tableau.stages)
+    return stage_rates(slope, a, tableau.c, jax.eval_shape(field, t, y), h.dtype)
 
 
 class RKMK2(RungeKuttaMuntheKaas):

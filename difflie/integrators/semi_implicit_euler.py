@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from ..groups import Euclidean, FlatProduct, Manifold, Product
-from .method import Field, Method, Scalar, in_precision_of
+from .method import Field, FieldMethod, Scalar, in_precision_of
 
 
-class SemiImplicitEuler(Method):
+class SemiImplicitEuler(FieldMethod):
     """Order 1, one evaluation: v' = v + h a(t, q, v), then q' = q . exp(h v').
 
     For y = (q, v) on Product((Q, E)), where v in the vector space E is the rate of q in Q, and

@@ -5,7 +5,7 @@ it (i = 0, 1, ...), so that a tableau is explicit by its shape.
 
 Sources: Park and Chung 2005, Tables I-III, with the misprints corrected (CG3: a21 = 3/4; CG4: the
 printed fractions are only good to 1e-6 and are replaced by a solution of the order conditions);
-Butcher 1964; Dormand and Prince 1980; Cooper and Verner 1972.
+Butcher 1964; Dormand and Prince 1980; Bogacki and Shampine 1989; Cooper and Verner 1972.
 """
 
 from __future__ import annotations
@@ -47,6 +47,26 @@ class ButcherTableau:
     @property
     def stages(self) -> int:
         return len(self.b)
+
+
+@dataclasses.dataclass(frozen=True)
+class EmbeddedTableau(ButcherTableau):
+    """An explicit Runge-Kutta method with a second one on the same stages, to estimate its error.
+
+    `b_hat` holds the s weights of the companion, of order `order_hat`; the step goes on with `b`.
+    """
+
+    b_hat: tuple[float, ...]
+    order_hat: int
+
+    def __post_init__(self):
+        super().__post_init__()
+        _set(self, b_hat=_floats(self.b_hat))
+        if len(self.b_hat) != self.stages:
+            raise ValueError(
+                f"b_hat has {len(self.b_hat)} weights for {self.stages} stages; give one for each"
+            )
+        _check_sum("the weights b_hat", self.b_hat, 1.0, "the whole step")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,6 +193,35 @@ DORMAND_PRINCE5 = ButcherTableau(
     b=(35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
     c=(0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1),
     order=5,
+)
+
+# Bogacki and Shampine 1989.
+BOGACKI_SHAMPINE32 = EmbeddedTableau(
+    a=((), (1 / 2,), (0, 3 / 4), (2 / 9, 1 / 3, 4 / 9)),
+    b=(2 / 9, 1 / 3, 4 / 9, 0),
+    c=(0, 1 / 2, 3 / 4, 1),
+    order=3,
+    b_hat=(7 / 24, 1 / 4, 1 / 3, 1 / 8),
+    order_hat=2,
+)
+
+# The classical tableau with a fifth stage that serves the estimate only.
+RK43 = EmbeddedTableau(
+    a=((), (1 / 2,), (0, 1 / 2), (0, 0, 1), (5 / 32, 7 / 32, 13 / 32, -1 / 32)),
+    b=(1 / 6, 1 / 3, 1 / 3, 1 / 6, 0),
+    c=(0, 1 / 2, 1 / 2, 1, 3 / 4),
+    order=4,
+    b_hat=(-1 / 2, 7 / 3, 7 / 3, 13 / 6, -16 / 3),
+    order_hat=3,
+)
+
+DORMAND_PRINCE54 = EmbeddedTableau(
+    a=(*DORMAND_PRINCE5.a, DORMAND_PRINCE5.b),
+    b=(*DORMAND_PRINCE5.b, 0),
+    c=(*DORMAND_PRINCE5.c, 1),
+    order=5,
+    b_hat=(5179 / 57600, 0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40),
+    order_hat=4,
 )
 
 # Butcher 1964, "On Runge-Kutta processes of high order".

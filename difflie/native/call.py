@@ -37,12 +37,12 @@ from .printing import printed
 # Gathers are missing on purpose: their derivative is a scatter, which does not compile.
 _SUPPORTED = frozenset(
     "abs acos add add_any and asin atan atan2 broadcast_in_dim checkpoint clamp closed_call "
-    "concatenate convert_element_type copy cos cosh custom_jvp_call custom_linear_solve div "
-    "dynamic_slice dynamic_update_slice eq exp exp2 expm1 floor ge gt integer_pow iota is_finite "
-    "jit le log log1p logistic lt max min mul native_blocks native_border native_kernel native_tag "
-    "ne neg not or pad pjit pow reduce_max reduce_min reduce_sum rem remat2 reshape rev round "
-    "rsqrt scan select_n sign sin sinh slice sqrt square squeeze stack stop_gradient sub tan tanh "
-    "transpose while zeros_like".split()
+    "concatenate cond convert_element_type copy cos cosh custom_jvp_call custom_linear_solve "
+    "div dynamic_slice dynamic_update_slice eq exp exp2 expm1 floor ge gt integer_pow iota "
+    "is_finite jit le log log1p logistic lt max min mul native_blocks native_border "
+    "native_kernel native_tag ne neg not or pad pjit pow reduce_max reduce_min reduce_sum rem "
+    "remat2 reshape rev round rsqrt scan select_n sign sin sinh slice sqrt square squeeze stack "
+    "stop_gradient sub tan tanh transpose while zeros_like".split()
 )
 
 # XLA splits operations on larger values among threads, which does not compile under the mark.

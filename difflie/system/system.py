@@ -63,14 +63,16 @@ class Joints(eqx.Module):
 class System(eqx.Module):
     """A tree of rigid bodies on joints. Every array is a differentiable, batchable leaf.
 
-    gravity (3,) in m/s^2 and world coordinates. Build one with `difflie.load`, `difflie.chain` or
-    `difflie.tree`.
+    gravity (3,) in m/s^2 and world coordinates. couplings: springs, dampers and the like between
+    bodies, as `difflie.attach` puts them there. Build a system with `difflie.load`,
+    `difflie.chain` or `difflie.tree`.
     """
 
     bodies: Bodies
     joints: Joints
     gravity: jax.Array
     topology: Topology = eqx.field(static=True)
+    couplings: tuple[eqx.Module, ...] = ()
 
     @property
     def name(self) -> str:

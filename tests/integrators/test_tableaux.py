@@ -95,6 +95,9 @@ def test_stages():
         "RKMK5": 6,
         "RKMK6": 7,
         "RKMK8": 11,
+        "BogackiShampine32": 4,
+        "RungeKutta43": 5,
+        "DormandPrince54": 7,
     }
 
 

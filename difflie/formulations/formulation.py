@@ -1,0 +1,42 @@
+"""What a formulation is: a system as one family of methods sees it."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+
+Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | None
+
+
+class Formulation(eqx.Module):
+    """A system in the variables of one family of methods.
+
+    The state of the time loop is any pytree; it holds what the method keeps from step to step.
+    """
+
+    @property
+    def small(self) -> bool:
+        """Whether a step is worth being one kernel."""
+        return False
+
+    @abc.abstractmethod
+    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> Any:
+        """The state of the loop at the configuration q (nq,) and velocity v (nv,)."""
+
+    @abc.abstractmethod
+    def step(
+        self, t: jax.Array, state: Any, h: jax.Array, control: Input, wrench: Input
+    ) -> tuple[Any, Any]:
+        """The state at t + h (s), and whether the equations of the step were solved ().
+
+        control(t, q, v) (nv,) and wrench(t, q, v) (nb, 6) are what acts besides gravity and the
+        system's own springs, damping and friction; None where nothing does.
+        """
+
+    @abc.abstractmethod
+    def read(self, state: Any) -> tuple[jax.Array, jax.Array]:
+        """The configuration q (nq,) and the velocity v (nv,) of a state."""
