@@ -22,11 +22,11 @@ def inverse(a: jax.Array) -> jax.Array:
         pivot = jax.lax.dynamic_slice_in_dim(w, place, 1)
         moved = jax.lax.dynamic_slice_in_dim(w, k, 1)
         w = jax.lax.dynamic_update_slice_in_dim(w, moved, place, axis=0)
-        column = jax.lax.dynamic_update_slice_in_dim(column, moved_entry(moved, k), place, axis=0)
-        pivot = pivot / moved_entry(pivot, k)
+        column = jax.lax.dynamic_update_slice_in_dim(column, entry(moved, k), place, axis=0)
+        pivot = pivot / entry(pivot, k)
         return jnp.where(rows[:, None] == k, pivot, w - column * pivot)
 
-    def moved_entry(row: jax.Array, k: jax.Array) -> jax.Array:
+    def entry(row: jax.Array, k: jax.Array) -> jax.Array:
         return jax.lax.dynamic_slice_in_dim(row, k, 1, axis=1)
 
     w = jnp.concatenate((a, jnp.eye(n, dtype=a.dtype)), axis=1)
@@ -35,4 +35,4 @@ def inverse(a: jax.Array) -> jax.Array:
 
 def product(a: jax.Array, x: jax.Array) -> jax.Array:
     """a @ x for a (m, n) and x (n,)."""
-    return jnp.sum(a * x, axis=1)
+    return jax.lax.map(lambda row: jnp.sum(row * x), a)

@@ -14,6 +14,8 @@ Hairer, Lubich and Wanner 2006, IV.8 and V.6; Zanna, Engoe and Munthe-Kaas 2001.
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -91,7 +93,8 @@ def _zero_tangent(manifold: Manifold, y: Any) -> Any:
 
 def _sums(coefficients: np.ndarray, rates: jax.Array) -> jax.Array:
     """sum_j c_ij k_j for c (r, s) and k (s, n)."""
-    return jnp.sum(jnp.asarray(coefficients, rates.dtype)[:, :, None] * rates, axis=1)
+    rows = [[float(c) * k for c, k in zip(row, rates, strict=True)] for row in coefficients]
+    return jnp.stack([functools.reduce(operator.add, row) for row in rows])
 
 
 def _continuation(c: np.ndarray) -> np.ndarray:

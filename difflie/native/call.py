@@ -47,6 +47,7 @@ _SUPPORTED = frozenset(
 
 # XLA splits operations on larger values among threads, which does not compile under the mark.
 _LARGEST = 2**15
+_LARGEST_REDUCED = 2**12 - 1
 
 
 def mark(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,6 +99,9 @@ def supported(jaxpr: Any) -> bool:
         if equation.primitive.name not in _SUPPORTED:
             return False
         if any(v.aval.size > _LARGEST for v in equation.outvars):
+            return False
+        reduces = equation.primitive.name.startswith("reduce_")
+        if reduces and equation.invars[0].aval.size > _LARGEST_REDUCED:
             return False
         if not all(supported(inner.jaxpr) for inner in nested(equation.params)):
             return False
