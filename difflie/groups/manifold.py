@@ -37,6 +37,10 @@ class Manifold(eqx.Module):
     def magnitude(self, y: Any) -> Any:
         """What an error, a tangent at y, is relative to: coordinates, and 1 rad for attitudes."""
 
+    @abc.abstractmethod
+    def bracket(self, xi: Any, eta: Any) -> Any:
+        """The Lie bracket [xi, eta] = ad_xi eta of two tangents."""
+
 
 class Euclidean(Manifold):
     """R^n: points and tangents are arrays (n,), or of any one shape."""
@@ -66,6 +70,10 @@ class Euclidean(Manifold):
     def magnitude(self, y: jax.Array) -> jax.Array:
         return jnp.abs(y)
 
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+        _check_equal_shapes(xi, eta)
+        return jnp.zeros_like(eta)
+
 
 class UnitQuaternion(Manifold):
     """Attitudes: points are unit quaternions (4,), tangents body angular velocities (3,)."""
@@ -84,6 +92,9 @@ class UnitQuaternion(Manifold):
 
     def magnitude(self, y: jax.Array) -> jax.Array:
         return jnp.ones(3, y.dtype)
+
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+        return _vector(xi).cross(_vector(eta)).to_array()
 
 
 class Pose(Manifold):
@@ -112,6 +123,9 @@ class Pose(Manifold):
     def magnitude(self, y: jax.Array) -> jax.Array:
         return _pose_size(y[4:])
 
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+        return _bracket_of_twists(xi, eta)
+
 
 class SO3(Manifold):
     """Rotation matrices: points (3, 3), tangents body angular velocities (3,)."""
@@ -128,6 +142,9 @@ class SO3(Manifold):
 
     def magnitude(self, y: jax.Array) -> jax.Array:
         return jnp.ones(3, y.dtype)
+
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+        return _vector(xi).cross(_vector(eta)).to_array()
 
 
 class SE3(Manifold):
@@ -152,6 +169,9 @@ class SE3(Manifold):
     def magnitude(self, y: jax.Array) -> jax.Array:
         return _pose_size(y[:3, 3])
 
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+        return _bracket_of_twists(xi, eta)
+
 
 class Product(Manifold):
     """The product of manifolds: points and tangents are tuples, one entry for each factor."""
@@ -169,6 +189,9 @@ class Product(Manifold):
 
     def magnitude(self, y: tuple) -> tuple:
         return tuple(m.magnitude(a) for m, a in zip(self.factors, y, strict=True))
+
+    def bracket(self, xi: tuple, eta: tuple) -> tuple:
+        return tuple(m.bracket(a, b) for m, a, b in zip(self.factors, xi, eta, strict=True))
 
 
 class FlatProduct(Manifold):
@@ -210,6 +233,10 @@ class FlatProduct(Manifold):
             [m.magnitude(a) for m, a in zip(self.factors, self._points(y), strict=True)], y
         )
 
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+        pairs = zip(self.factors, self._tangents(xi), self._tangents(eta), strict=True)
+        return _join([m.bracket(a, b) for m, a, b in pairs], xi)
+
 
 def _split(a: jax.Array, sizes: list[int]) -> list[jax.Array]:
     a = checked(a, (sum(sizes),), "manifold")
@@ -240,6 +267,12 @@ def _dexp_inv_twist(theta: jax.Array, xi: jax.Array) -> jax.Array:
 def _pose_size(position: jax.Array) -> jax.Array:
     distance = jnp.sqrt(jnp.sum(position**2))
     return jnp.concatenate((jnp.ones(3, position.dtype), jnp.full(3, distance)))
+
+
+def _bracket_of_twists(xi: jax.Array, eta: jax.Array) -> jax.Array:
+    w, v = se3.twist_components(xi)
+    a, b = se3.twist_components(eta)
+    return se3.twist_array(w.cross(a), w.cross(b) + v.cross(a))
 
 
 def _vector(a: jax.Array) -> Vector:

@@ -21,8 +21,13 @@ from .embedded_munthe_kaas import BogackiShampine32 as BogackiShampine32
 from .embedded_munthe_kaas import DormandPrince54 as DormandPrince54
 from .embedded_munthe_kaas import EmbeddedMuntheKaas as EmbeddedMuntheKaas
 from .embedded_munthe_kaas import RungeKutta43 as RungeKutta43
+from .gauss import GaussLegendre4 as GaussLegendre4
+from .gauss import GaussLegendre6 as GaussLegendre6
+from .gauss import ImplicitMidpoint as ImplicitMidpoint
+from .gauss import SymmetricMethod as SymmetricMethod
 from .method import Field as Field
 from .method import FieldMethod as FieldMethod
+from .method import ImplicitMethod as ImplicitMethod
 from .method import Method as Method
 from .munthe_kaas import RKMK2 as RKMK2
 from .munthe_kaas import RKMK3 as RKMK3
@@ -32,12 +37,15 @@ from .munthe_kaas import RKMK6 as RKMK6
 from .munthe_kaas import RKMK8 as RKMK8
 from .munthe_kaas import RungeKuttaMuntheKaas as RungeKuttaMuntheKaas
 from .semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
+from .stormer_verlet import StormerVerlet as StormerVerlet
 from .tableaux import ButcherTableau as ButcherTableau
 from .tableaux import CommutatorFreeTableau as CommutatorFreeTableau
 from .tableaux import EmbeddedTableau as EmbeddedTableau
+from .tableaux import SymmetricTableau as SymmetricTableau
 
 METHODS: tuple[Method, ...] = (
     SemiImplicitEuler(),
+    StormerVerlet(),
     CG2(),
     CG3(),
     CG4(),
@@ -53,6 +61,9 @@ METHODS: tuple[Method, ...] = (
     BogackiShampine32(),
     RungeKutta43(),
     DormandPrince54(),
+    ImplicitMidpoint(),
+    GaussLegendre4(),
+    GaussLegendre6(),
 )
 
 
