@@ -195,7 +195,7 @@ def check(system, model, forward):
         expected["passive force"].append(data.qfrc_passive.copy())
         fixed = model.body_weldid == 0  # MuJoCo counts the weight of what cannot move
         weight = model.body_mass[fixed] @ data.xipos[fixed] @ model.opt.gravity
-        expected["energy"].append(data.energy[::-1] + [0, weight])
+        expected["energy"].append(data.energy[::-1] + np.array([0, weight]))
         expected["inverse dynamics"].append(mass @ change + data.qfrc_bias)
         if forward:
             rest = effort + data.qfrc_passive - data.qfrc_bias
