@@ -102,6 +102,22 @@ def test_other_programs_run_the_ordinary_way(f):
     assert_same(jax.jit(native.mark(f))(X, GAIN), f(X, GAIN))
 
 
+@cpu_only
+def test_a_loop_may_stack_more_than_other_operations_may_return():
+    def f(x, gain):
+        return jax.lax.scan(lambda x, _: (gain * x, x), x, None, length=native.LARGEST)
+
+    def total(f):
+        return lambda x, gain: jnp.sum(jnp.square(f(x, gain)[0]))
+
+    gain = jnp.float64(1 + 1e-6)
+    assert is_marked(native.mark(f), X, gain)
+    assert not is_marked(native.mark(lambda x, gain: jnp.tile(x, native.LARGEST)), X, gain)
+    assert_same(jax.jit(native.mark(f))(X, gain), jax.jit(f)(X, gain))
+    one, two = (jax.jit(jax.grad(total(g), (0, 1)))(X, gain) for g in (native.mark(f), f))
+    assert_same(one, two)
+
+
 def test_unused_arguments_and_constant_arguments_do_no_harm():
     f = native.mark(lambda x, y, z: (x * 2.0, z + 0.0 * x))
     assert_same(jax.jit(f)(X, GAIN, 1.0), (2 * X, 1 + 0 * X))
