@@ -85,7 +85,7 @@ def _drift(out: Path, progress: Progress) -> dict[str, Any]:
     progress("integrators", len(methods), len(methods))
     canvas, axes = figure(1, 2, (10.0, 4.0))
     draw_drift(axes[0, 0], t, energy)
-    label(axes[0, 0], "t [s]", "relative energy drift", "Energy")
+    label(axes[0, 0], "t [s]", "relative energy drift", "Energy", legend=False)
     draw_drift(axes[0, 1], t, angular)
     label(axes[0, 1], "t [s]", "relative momentum drift", "Angular momentum")
     save(canvas, out / "drift.png")
@@ -182,10 +182,8 @@ def _draw_payload(out: Path, t: np.ndarray, measured, fitted, history: np.ndarra
     left, right = axes[0]
     joints = [1, 3, 5]
     draw_lines(left, t, np.asarray(fitted)[:, joints], [f"joint {j + 1}" for j in joints])
-    left.set_prop_cycle(None)
     left.plot(t[::4], np.asarray(measured)[::4, joints], ".", color="#222222", markersize=2)
-    label(left, "t [s]", "q [rad]", "Measured (dots) and found (lines)", legend=False)
-    left.legend(loc="center left", edgecolor="none", fontsize="small")
+    label(left, "t [s]", "q [rad]", "Measured (dots) and found (lines)")
     right.plot(history[:, 0], label="mass [kg]")
     right.plot(10 * history[:, 1], label="height [dm]")
     for value in (PAYLOAD[0], 10 * PAYLOAD[1]):

@@ -52,6 +52,8 @@ class Twin:
             joint = model.joints[model.getJointId(name)]
             self.joints.append((kind, joint, *map(int, entries[source]), ratio, offset))
         assert len(self.joints) == model.njoints - 1
+        self.frame_ids = [model.getFrameId(name, pin.BODY) for name in system.body_names]
+        self.frames = [model.frames[f] for f in self.frame_ids]
 
     def coordinates(self, q):
         """Pinocchio's configuration."""
@@ -93,30 +95,34 @@ class Twin:
                 theirs[joint.idx_v : joint.idx_v + 2] = turned
         return theirs
 
-    def expected(self, q, v, a, tau):
+    def wrenches(self, wrench):
+        """Wrenches on the bodies (nb, 6) as Pinocchio takes them, one for each of its joints."""
+        total = [pin.Force.Zero() for _ in range(self.model.njoints)]
+        for frame, (moment, force) in zip(self.frames, wrench.reshape(-1, 2, 3), strict=True):
+            total[frame.parentJoint] += frame.placement.act(pin.Force(force, moment))
+        return pin.StdVec_Force(total)
+
+    def expected(self, q, v, a, tau, wrench=None):
         """What Pinocchio says, in our conventions."""
         model, data, g = self.model, self.data, self.rates(q)
         x, rate, change = self.coordinates(q), g @ v, self.rate_changes(q, v)
-        mass = np.triu(pin.crba(model, data, x))
-        mass = g.T @ (mass + np.triu(mass, 1).T) @ g
+        external = self.wrenches(np.zeros((len(self.frames), 6)) if wrench is None else wrench)
+        mass = symmetric(pin.crba(model, data, x))
+        mass = g.T @ mass @ g
         found = {
-            "inverse dynamics": g.T @ pin.rnea(model, data, x, rate, g @ a + change),
+            "inverse dynamics": g.T @ pin.rnea(model, data, x, rate, g @ a + change, external),
             "bias force": g.T @ pin.rnea(model, data, x, rate, change),
             "mass matrix": mass,
         }
         if self.laws:
-            found["forward dynamics"] = np.linalg.solve(mass, tau - found["bias force"])
+            bias = g.T @ pin.rnea(model, data, x, rate, change, external)
+            found["forward dynamics"] = solve(mass, tau - bias)
         else:
-            acceleration = pin.aba(model, data, x, rate, np.linalg.solve(g.T, tau))
+            effort = np.linalg.solve(g.T, tau)
+            acceleration = pin.aba(model, data, x, rate, effort, external)
             found["forward dynamics"] = np.linalg.solve(g, acceleration - change)
         pin.framesForwardKinematics(model, data, x)
-        frames = [model.getFrameId(name, pin.BODY) for name in self.system.body_names]
-        found["body poses"] = np.array([data.oMf[f].homogeneous for f in frames])
-        jacobian = np.zeros((6, model.nv))
-        if model.nv:  # Pinocchio crashes where nothing moves
-            pin.computeJointJacobians(model, data, x)
-            jacobian = pin.getFrameJacobian(model, data, frames[-1], pin.LOCAL)
-        found["jacobian"] = np.roll(jacobian, 3, axis=0) @ g  # of the last body
+        found["body poses"] = np.array([data.oMf[f].homogeneous for f in self.frame_ids])
         found["kinetic energy"] = pin.computeKineticEnergy(model, data, x, rate)
         found["potential energy"] = pin.computePotentialEnergy(model, data, x)
         central = pin.computeCentroidalMomentum(model, data, x, rate)
@@ -125,6 +131,101 @@ class Twin:
         moving = np.r_[about_origin, central.linear]
         found["momentum"] = moving if model.nv else np.zeros(6)  # theirs is not a number
         return found
+
+    def all_expected(self, q, v, a, tau, wrench):
+        """And all else it knows, for robots that move and have no planar joints."""
+        found = self.expected(q, v, a, tau, wrench)
+        model, data, g = self.model, self.data, self.rates(q)
+        x, rate, external = self.coordinates(q), g @ v, self.wrenches(wrench)
+        pin.forwardKinematics(model, data, x, rate)
+        pin.computeJointJacobiansTimeVariation(model, data, x, rate)
+        pin.updateFramePlacements(model, data)
+        kinds = (pin.LOCAL, pin.WORLD, pin.LOCAL_WORLD_ALIGNED)
+
+        def of_bodies(jacobian):
+            each = [[jacobian(model, data, f, k) for k in kinds] for f in self.frame_ids]
+            return np.roll(each, 3, axis=2) @ g
+
+        found |= {
+            "body twists": np.roll(
+                [pin.getFrameVelocity(model, data, f, pin.LOCAL).vector for f in self.frame_ids],
+                3,
+                axis=1,
+            ),
+            "jacobians": of_bodies(pin.getFrameJacobian),
+            "jacobian rates": of_bodies(pin.getFrameJacobianTimeVariation),
+            "total mass": pin.computeTotalMass(model),
+            "centre of mass": pin.centerOfMass(model, data, x).copy(),
+            "its jacobian": pin.jacobianCenterOfMass(model, data, x) @ g,
+            "centroidal matrix": np.roll(pin.computeCentroidalMap(model, data, x), 3, axis=0) @ g,
+            "gravity force": g.T @ pin.computeGeneralizedGravity(model, data, x),
+            "coriolis matrix": g.T @ pin.computeCoriolisMatrix(model, data, x, rate) @ g,
+        }
+        found["coriolis force"] = found["coriolis matrix"] @ v
+        regressor = pin.computeJointTorqueRegressor(model, data, x, rate, g @ a)
+        found["regressor"] = g.T @ self.of_bodies(regressor)
+        kinetic = pin.computeKineticEnergyRegressor(model, data, x, rate)
+        found["kinetic regressor"] = self.of_bodies(kinetic)
+        potential = pin.computePotentialEnergyRegressor(model, data, x)
+        found["potential regressor"] = self.of_bodies(potential)
+
+        pin.computeRNEADerivatives(model, data, x, rate, g @ a, external)
+        mass = g.T @ symmetric(data.M) @ g
+        found["inverse by q"] = g.T @ data.dtau_dq @ g
+        found["inverse by v"] = g.T @ data.dtau_dv @ g
+        found["inverse by a"] = mass
+        if self.laws:
+            there = g @ found["forward dynamics"]
+            pin.computeRNEADerivatives(model, data, x, rate, there, external)
+            found["forward by q"] = -solve(mass, g.T @ data.dtau_dq @ g)
+            found["forward by v"] = -solve(mass, g.T @ data.dtau_dv @ g)
+            found["inverse mass"] = solve(mass, np.eye(len(mass)))
+        else:
+            back = np.linalg.inv(g)
+            pin.computeABADerivatives(model, data, x, rate, back.T @ tau, external)
+            found["forward by q"] = back @ data.ddq_dq @ g
+            found["forward by v"] = back @ data.ddq_dv @ g
+            found["inverse mass"] = back @ symmetric(pin.computeMinverse(model, data, x)) @ back.T
+        found["forward by tau"] = found["inverse mass"]
+        return found
+
+    def of_bodies(self, regressor):
+        """Columns for the joints (.., 10 njoints) as columns for the bodies (.., 10 nb).
+
+        Pinocchio keeps of a body what it adds to the inertia of the joint that carries it.
+        """
+        columns = np.asarray(regressor).reshape(*np.shape(regressor)[:-1], -1, 10)
+        found = np.zeros((*columns.shape[:-2], len(self.frames), 10))
+        for b, frame in enumerate(self.frames):
+            if frame.parentJoint:
+                moved = columns[..., frame.parentJoint - 1, :] @ carried(frame.placement)
+                found[..., b, :] = moved
+        return found.reshape(*columns.shape[:-2], -1)
+
+
+def symmetric(upper):
+    upper = np.triu(upper)
+    return upper + np.triu(upper, 1).T
+
+
+def solve(mass, x):
+    """M^-1 x; not a number where M is singular."""
+    try:
+        return np.linalg.solve(mass, x)
+    except np.linalg.LinAlgError:
+        return np.full_like(x, np.nan)
+
+
+def carried(placement):
+    """The matrix (10, 10) from inertial parameters of ours to Pinocchio's in a frame around it."""
+    order = [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]  # theirs are (.., xx, xy, yy, xz, yz, zz)
+    some = pin.Inertia(1.0, np.zeros(3), np.eye(3)).toDynamicParameters()
+
+    def moved(parameters):
+        inertia = pin.Inertia.FromDynamicParameters(parameters)
+        return inertia.se3Action(placement).toDynamicParameters()
+
+    return np.stack([moved(some + e) - moved(some) for e in np.eye(10)[order]], axis=1)
 
 
 def read(path, base):

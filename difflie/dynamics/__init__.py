@@ -7,10 +7,10 @@ inline. Twists and wrenches have their angular part first and are body-fixed unl
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import jax
+from jax.core import Tracer
 
 from .. import native
 from ..system.linkage import linkage
@@ -26,6 +26,8 @@ from .identifiable import BaseParameters as BaseParameters
 from .identifiable import independent_columns, sampled_regressor
 from .kinematics import body_twist_components, body_world_poses
 from .rnea import rnea
+
+Index = str | int | jax.Array
 
 _rnea = native.mark(rnea)
 _acceleration = native.mark(acceleration)
@@ -122,13 +124,16 @@ def body_twists(system: System, q: Any, v: Any) -> jax.Array:
     return _body_twists(linkage(system), q, v)
 
 
-def body_jacobian(system: System, q: Any, body: str | int) -> jax.Array:
-    """The Jacobian (6, nv) of a body, by name or index: J v is its body-fixed twist."""
+def body_jacobian(system: System, q: Any, body: Index) -> jax.Array:
+    """The Jacobian (6, nv) of a body: J v is its body-fixed twist.
+
+    body: its name or index. A `jax.vmap` over indices takes all bodies at once, here and below.
+    """
     (q,) = _state(system, q=q)
     return _body_jacobian(linkage(system), q, _index(system, body))
 
 
-def spatial_jacobian(system: System, q: Any, body: str | int) -> jax.Array:
+def spatial_jacobian(system: System, q: Any, body: Index) -> jax.Array:
     """The Jacobian (6, nv) whose J v is the body's twist in world axes, at the world origin.
 
     The linear part is the velocity of the point of the body, thought unbounded, that is at the
@@ -138,7 +143,7 @@ def spatial_jacobian(system: System, q: Any, body: str | int) -> jax.Array:
     return _spatial_jacobian(linkage(system), q, _index(system, body))
 
 
-def geometric_jacobian(system: System, q: Any, body: str | int) -> jax.Array:
+def geometric_jacobian(system: System, q: Any, body: Index) -> jax.Array:
     """The Jacobian (6, nv) whose J v is the body's twist in world axes, at the body's origin.
 
     The angular velocity and the velocity of the body's origin, both in the world.
@@ -147,7 +152,7 @@ def geometric_jacobian(system: System, q: Any, body: str | int) -> jax.Array:
     return _geometric_jacobian(linkage(system), q, _index(system, body))
 
 
-def body_jacobian_rate(system: System, q: Any, v: Any, body: str | int) -> jax.Array:
+def body_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> jax.Array:
     """The derivative (6, nv) of `body_jacobian` with respect to time, in 1/s.
 
     With it the derivative of the body-fixed twist is J a + J' v.
@@ -156,7 +161,7 @@ def body_jacobian_rate(system: System, q: Any, v: Any, body: str | int) -> jax.A
     return _body_jacobian_rate(linkage(system), q, v, _index(system, body))
 
 
-def spatial_jacobian_rate(system: System, q: Any, v: Any, body: str | int) -> jax.Array:
+def spatial_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> jax.Array:
     """The derivative (6, nv) of `spatial_jacobian` with respect to time, in 1/s.
 
     With it the body's spatial acceleration in world axes, at the world origin, is J a + J' v.
@@ -165,7 +170,7 @@ def spatial_jacobian_rate(system: System, q: Any, v: Any, body: str | int) -> ja
     return _spatial_jacobian_rate(linkage(system), q, v, _index(system, body))
 
 
-def geometric_jacobian_rate(system: System, q: Any, v: Any, body: str | int) -> jax.Array:
+def geometric_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> jax.Array:
     """The derivative (6, nv) of `geometric_jacobian` with respect to time, in 1/s.
 
     With it the angular acceleration and the acceleration of the body's origin, both in the world,
@@ -338,13 +343,13 @@ def _state(system: System, **arrays: Any) -> list[jax.Array]:
     return checked(system, **{k: (a, sizes.get(k, (system.nv,))) for k, a in arrays.items()})
 
 
-def _index(system: System, body: str | int) -> int:
+def _index(system: System, body: Index) -> int | jax.Array:
     names = system.body_names
     if isinstance(body, str):
         if body not in names:
             raise ValueError(f"{system.name}: no body is named {body!r}{nearest(body, names)}")
         return names.index(body)
-    return range(len(names))[body]
+    return body if isinstance(body, Tracer) else range(len(names))[body]
 
 
 def _independent(system: System, name: str, mend: str) -> None:
@@ -419,13 +424,12 @@ def _momentum(link, q, v):
     return total_momentum(link, q, v)
 
 
-_of_body = partial(jax.jit, static_argnames="body")
-_body_jacobian = _of_body(jacobians.body_columns)
-_spatial_jacobian = _of_body(jacobians.spatial_columns)
-_geometric_jacobian = _of_body(jacobians.geometric_columns)
-_body_jacobian_rate = _of_body(jacobians.body_column_rates)
-_spatial_jacobian_rate = _of_body(jacobians.spatial_column_rates)
-_geometric_jacobian_rate = _of_body(jacobians.geometric_column_rates)
+_body_jacobian = jax.jit(jacobians.body_columns)
+_spatial_jacobian = jax.jit(jacobians.spatial_columns)
+_geometric_jacobian = jax.jit(jacobians.geometric_columns)
+_body_jacobian_rate = jax.jit(jacobians.body_column_rates)
+_spatial_jacobian_rate = jax.jit(jacobians.spatial_column_rates)
+_geometric_jacobian_rate = jax.jit(jacobians.geometric_column_rates)
 _mass = jax.jit(centroidal.mass)
 _center_of_mass = jax.jit(centroidal.center_of_mass)
 _center_of_mass_jacobian = jax.jit(centroidal.center_columns)

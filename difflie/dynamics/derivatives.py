@@ -56,7 +56,10 @@ def of_forward_dynamics(
 
 
 def _mass(linkage: Linkage, s: Screws) -> jax.Array:
-    """The mass matrix (nv, nv): S_j . Ic_j S_k for row j not before k."""
+    """The mass matrix (nv, nv): S_j . Ic_j S_k for row j not before k.
+
+    As `crba`, but from the screws that are there already, without two more walks along the tree.
+    """
     momentum = s.composite(s.inertia) @ s.axes
     rows = pairs(s, near=(momentum, s.axes), far=momentum)
     return generalised_matrix(linkage, rows + jnp.diag(linkage.armature))

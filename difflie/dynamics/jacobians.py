@@ -22,39 +22,41 @@ from ..system.linkage import Linkage, carriers
 from .kinematics import world_frame
 from .screws import Screws, generalised_columns, screws
 
+Index = jax.Array | int
 
-def body_columns(linkage: Linkage, q: jax.Array, body: int) -> jax.Array:
+
+def body_columns(linkage: Linkage, q: jax.Array, body: Index) -> jax.Array:
     """The Jacobian (6, nv) of the body-fixed twist."""
     s = screws(linkage, q)
     return _columns(linkage, body, _pose(linkage, s, body).inverse_motion(s.axes))
 
 
-def spatial_columns(linkage: Linkage, q: jax.Array, body: int) -> jax.Array:
+def spatial_columns(linkage: Linkage, q: jax.Array, body: Index) -> jax.Array:
     """The Jacobian (6, nv) of the twist in world axes, at the world origin."""
     s = screws(linkage, q)
     return _columns(linkage, body, _moved(s.axes, -s.origin))
 
 
-def geometric_columns(linkage: Linkage, q: jax.Array, body: int) -> jax.Array:
+def geometric_columns(linkage: Linkage, q: jax.Array, body: Index) -> jax.Array:
     """The Jacobian (6, nv) of the twist in world axes, at the body's origin."""
     s = screws(linkage, q)
     return _columns(linkage, body, _moved(s.axes, _pose(linkage, s, body).translation))
 
 
-def body_column_rates(linkage: Linkage, q: jax.Array, v: jax.Array, body: int) -> jax.Array:
+def body_column_rates(linkage: Linkage, q: jax.Array, v: jax.Array, body: Index) -> jax.Array:
     """The derivative (6, nv) of `body_columns` along the velocity v (nv,)."""
     s, change, twist = _moving(linkage, q, v, body)
     relative = change + twist.cross(s.axes) * -1
     return _columns(linkage, body, _pose(linkage, s, body).inverse_motion(relative))
 
 
-def spatial_column_rates(linkage: Linkage, q: jax.Array, v: jax.Array, body: int) -> jax.Array:
+def spatial_column_rates(linkage: Linkage, q: jax.Array, v: jax.Array, body: Index) -> jax.Array:
     """The derivative (6, nv) of `spatial_columns` along the velocity v (nv,)."""
     s, change, _ = _moving(linkage, q, v, body)
     return _columns(linkage, body, _moved(change, -s.origin))
 
 
-def geometric_column_rates(linkage: Linkage, q: jax.Array, v: jax.Array, body: int) -> jax.Array:
+def geometric_column_rates(linkage: Linkage, q: jax.Array, v: jax.Array, body: Index) -> jax.Array:
     """The derivative (6, nv) of `geometric_columns` along the velocity v (nv,)."""
     s, change, twist = _moving(linkage, q, v, body)
     point = _pose(linkage, s, body).translation
@@ -64,7 +66,7 @@ def geometric_column_rates(linkage: Linkage, q: jax.Array, v: jax.Array, body: i
 
 
 def _moving(
-    linkage: Linkage, q: jax.Array, v: jax.Array, body: int
+    linkage: Linkage, q: jax.Array, v: jax.Array, body: Index
 ) -> tuple[Screws, Motion, Motion]:
     """The screws, their derivatives, and the twist of the body."""
     s = screws(linkage, q)
@@ -72,16 +74,16 @@ def _moving(
     return s, s.changes(twists), _of_carrier(linkage, twists, linkage.rest, body)
 
 
-def _pose(linkage: Linkage, s: Screws, body: int) -> Transform:
+def _pose(linkage: Linkage, s: Screws, body: Index) -> Transform:
     """The frame of the body in that of its tree."""
     carrier = _of_carrier(linkage, s.poses, world_frame(s.origin.x.dtype), body)
     return carrier @ jax.tree.map(lambda a: a[body], linkage.offset)
 
 
-def _of_carrier(linkage: Linkage, values, world, body: int):
+def _of_carrier(linkage: Linkage, values, world, body: Index):
     """The value of the row that carries the body, `world` for a body fixed to it."""
-    row = carriers(linkage.topology)[body]
-    return world if row == linkage.topology.n_rows else jax.tree.map(lambda a: a[row], values)
+    row = jnp.asarray(carriers(linkage.topology))[body]
+    return jax.tree.map(lambda a, w: jnp.append(a, w)[row], values, world)
 
 
 def _moved(m: Motion, point: Vector) -> Motion:
@@ -89,7 +91,7 @@ def _moved(m: Motion, point: Vector) -> Motion:
     return Motion(m.angular, m.linear + m.angular.cross(point))
 
 
-def _columns(linkage: Linkage, body: int, columns: Motion) -> jax.Array:
-    supporting = linkage.topology.supports(body)
+def _columns(linkage: Linkage, body: Index, columns: Motion) -> jax.Array:
+    supporting = jnp.asarray(linkage.topology.supports)[body]
     kept = jax.tree.map(lambda a: jnp.where(supporting, a, jnp.zeros_like(a)), columns)
     return generalised_columns(linkage, kept)

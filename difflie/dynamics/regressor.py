@@ -48,9 +48,8 @@ def properties(parameters: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
 def effort_columns(linkage: Linkage, q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
     """The inverse-dynamics regressor (nv, 10 nb)."""
     s, t = screws(linkage, q), linkage.topology
-    moved_by = masks(t).moved_by
     twists, gains = s.motion(linkage.rows(v), linkage.rows(a))
-    accelerations = total(moved_by, gains) + linkage.free_fall
+    accelerations = total(masks(t).moved_by, gains) + linkage.free_fall
     frames = linkage.body_values(s.poses, world_frame(q.dtype)) @ _offsets(linkage)
     twist = _each(frames.inverse_motion(linkage.body_values(twists, linkage.rest)))
     acceleration = _each(frames.inverse_motion(linkage.body_values(accelerations, linkage.rest)))
@@ -59,8 +58,7 @@ def effort_columns(linkage: Linkage, q: jax.Array, v: jax.Array, a: jax.Array) -
     # The wrench of a parameter works on the screws between the world and its body.
     seen = jnp.stack(jax.tree.leaves(_each(frames).force(wrench)), axis=-1)
     axes = jnp.stack(jax.tree.leaves(s.axes), axis=-1)
-    moved = np.concatenate((moved_by, np.zeros((1, t.n_rows), bool)))[carriers(t)]
-    efforts = product(axes, seen.reshape(-1, 6).T) * np.repeat(moved.T, 10, axis=1)
+    efforts = product(axes, seen.reshape(-1, 6).T) * np.repeat(t.supports.T, 10, axis=1)
     return jax.vmap(linkage.generalised, in_axes=1, out_axes=1)(efforts)
 
 

@@ -45,8 +45,9 @@ _SUPPORTED = frozenset(
     "stack stop_gradient sub tan tanh transpose while zeros_like".split()
 )
 
-# XLA splits operations on larger values among threads, which does not compile under the mark.
-_LARGEST = 2**15
+# XLA splits operations on larger values among threads, which does not compile under the mark;
+# what a loop carries and stacks it leaves alone.
+LARGEST = 2**15
 _LARGEST_REDUCED = 2**12 - 1
 
 
@@ -107,7 +108,8 @@ def supported(jaxpr: Any) -> bool:
     for equation in jaxpr.eqns:
         if equation.primitive.name not in _SUPPORTED:
             return False
-        if any(v.aval.size > _LARGEST for v in equation.outvars):
+        looped = equation.primitive.name in ("scan", "while")
+        if not looped and any(v.aval.size > LARGEST for v in equation.outvars):
             return False
         reduces = equation.primitive.name.startswith("reduce_")
         if reduces and equation.invars[0].aval.size > _LARGEST_REDUCED:
@@ -147,13 +149,14 @@ def _reads_its_arguments(module: Any, name: str) -> bool:
     places = [k for k, r in enumerate(stop.operands) if _size(r.type)]
     if None in dtypes or not all(map(_size, types)) or not places:
         return False
-    avals = [jax.ShapeDtypeStruct(t.shape, d) for t, d in zip(types, dtypes, strict=True) if d]
+    avals = [jax.ShapeDtypeStruct((), d) for d in dtypes if d]
     never = inserted(module, printed("native_never", jax.make_jaxpr(_never)(*avals)))
     place = min(places, key=lambda k: _size(stop.operands[k].type))
     result = stop.operands[place]
     with ir.InsertionPoint(stop), stop.location:
         truth = ir.RankedTensorType.get((), ir.IntegerType.get_signless(1))
-        call = func.CallOp([truth], ir.FlatSymbolRefAttr.get(never), list(block.arguments))
+        entries = [_first_entry(a) for a in block.arguments]
+        call = func.CallOp([truth], ir.FlatSymbolRefAttr.get(never), entries)
         element = ir.RankedTensorType(result.type).element_type
         number = ir.FloatAttr if "f" in str(element) else ir.IntegerAttr
         zero = number.get(element, 0)
@@ -171,9 +174,15 @@ def _size(kind: ir.Type) -> int:
     return math.prod(ir.RankedTensorType(kind).shape)
 
 
+def _first_entry(a: ir.Value) -> ir.Value:
+    kind = ir.RankedTensorType(a.type)
+    ones = [1] * len(kind.shape)
+    one = hlo.slice(a, start_indices=[0] * len(ones), limit_indices=ones, strides=ones)
+    return hlo.reshape(ir.RankedTensorType.get((), kind.element_type), one)
+
+
 def _never(*args: jax.Array) -> jax.Array:
-    entries = [a[(0,) * a.ndim].astype(np.float32) for a in args]
-    return functools.reduce(operator.or_, [abs(x) < 0 for x in entries])
+    return functools.reduce(operator.or_, [abs(x.astype(np.float32)) < 0 for x in args])
 
 
 def inserted(module: Any, text: str) -> str:

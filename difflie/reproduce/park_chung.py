@@ -509,7 +509,7 @@ def _convergence_figure(title: str, family: str, drifts: dict[str, np.ndarray]) 
             printed = PRINTED_DRIFTS[table][method]
             a.loglog(STEP_SIZES, printed, "o", color=line.get_color(), fillstyle="none")
         a.plot([], [], "o", color="#5f6368", fillstyle="none", label="printed")
-        label(a, "step h [s]", f"drift [{unit}]", quantity.capitalize(), legend=i == 0)
+        label(a, "step h [s]", f"drift [{unit}]", quantity.capitalize(), legend=i == 2)
     return canvas
 
 

@@ -195,14 +195,11 @@ class Topology:
                 moved[i] |= moved[above]
         return moved
 
-    def supports(self, body: int) -> np.ndarray:
-        """(n_rows,) in the order of visits: whether each row moves the body."""
-        moving = np.zeros(self.n_rows, dtype=bool)
-        row = int(self.last_row[body])
-        while row != WORLD:
-            moving[self.place[row]] = True
-            row = int(self.row_parent[row])
-        return moving
+    @cached_property
+    def supports(self) -> np.ndarray:
+        """(nb, n_rows) rows in the order of visits: whether row j moves body b."""
+        world = np.zeros((1, self.n_rows), dtype=bool)
+        return np.concatenate((self.moved_by, world))[np.append(self.place, WORLD)[self.last_row]]
 
     @property
     def unbranched(self) -> bool:

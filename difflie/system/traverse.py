@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..native import kernel
+from ..native import LARGEST, kernel
 from .topology import WORLD, Topology
 
 Visit = Callable[[Any, Any], tuple[Any, Any]]
@@ -85,7 +85,8 @@ def _prepared(visit: Visit, value: Any, data: Any) -> tuple[Any, Any, Visit, Cal
     """The value to begin with, the rows to loop over, one step, and what to do with its outputs.
 
     Where all is made of scalars, values, rows and outputs are packed into one array each, which a
-    loop hands on faster than many, and the step is a kernel.
+    loop hands on faster than many, and the step is a kernel. The rows of a very long tree stay
+    apart, since no native call may contain an operation on all of them.
     """
     leaves, structure = jax.tree.flatten(data)
     known = [
@@ -106,22 +107,23 @@ def _prepared(visit: Visit, value: Any, data: Any) -> tuple[Any, Any, Visit, Cal
 
     outputs_structure = None
 
-    def step(value: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def step(value: jax.Array, x: jax.Array | list[jax.Array]) -> tuple[jax.Array, jax.Array]:
         nonlocal outputs_structure
         before = jax.tree.unflatten(value_structure, _entries(value))
-        after, output = visit(before, row(_entries(x)))
+        after, output = visit(before, row(x if isinstance(x, list) else _entries(x)))
         output, outputs_structure = jax.tree.flatten(output)
         return jnp.stack(jax.tree.leaves(after)), jnp.stack(output)
 
     def unpacked(outputs: jax.Array) -> Any:
-        return jax.tree.unflatten(outputs_structure, _entries(outputs.T))
+        return jax.tree.unflatten(outputs_structure, _entries(outputs, 1))
 
-    return jnp.stack(start), jnp.stack(rows, axis=1), kernel(step), unpacked
+    packed = rows if len(rows) * len(rows[0]) > LARGEST else jnp.stack(rows, axis=1)
+    return jnp.stack(start), packed, kernel(step), unpacked
 
 
-def _entries(a: jax.Array) -> list[jax.Array]:
-    """The rows of a, by slices that a kernel can contain."""
-    return [jax.lax.index_in_dim(a, i, keepdims=False) for i in range(a.shape[0])]
+def _entries(a: jax.Array, axis: int = 0) -> list[jax.Array]:
+    """a taken apart along an axis, by slices that a kernel can contain."""
+    return [jax.lax.index_in_dim(a, i, axis, keepdims=False) for i in range(a.shape[axis])]
 
 
 def _along_table(topology: Topology, body: Callable, value: Any, rows: Any, reverse: bool) -> Any:

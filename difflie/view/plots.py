@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 _COLOURS = ("#0b5394", "#cc4125", "#38761d", "#8e63a6", "#b45f06", "#0097a7", "#5f6368")
+_MOST_NAMES = 32
 
 
 def figure(rows: int = 1, columns: int = 1, size: tuple[float, float] = (8.0, 4.5)):
@@ -32,19 +34,29 @@ def save(canvas: Figure, path: Path) -> Path:
 
 
 def label(axes: Axes, x: str, y: str, title: str = "", *, legend: bool = True) -> None:
-    """Axis labels with units, a title, and a legend where there is something to name."""
+    """Axis labels with units, a title, and a legend beside the axes, where it covers nothing.
+
+    No legend where there is nothing to name, or too much to be read.
+    """
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     if title:
         axes.set_title(title, loc="left", fontsize="medium", fontweight="bold")
-    if legend and axes.get_legend_handles_labels()[1]:
-        axes.legend(framealpha=0.8, edgecolor="none", fontsize="small")
+    names = len(axes.get_legend_handles_labels()[1])
+    if legend and 0 < names <= _MOST_NAMES:
+        columns = 1 + (names - 1) // (_MOST_NAMES // 2)
+        axes.legend(
+            loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small", ncols=columns
+        )
 
 
 def draw_lines(axes: Axes, t: np.ndarray, values: np.ndarray, names: Sequence[str]) -> None:
-    """One line over t (m,) for each column of values (m, n)."""
-    for column, name in zip(np.asarray(values).T, names, strict=True):
-        axes.plot(t, column, label=name, linewidth=1.3)
+    """One line over t (m,) for each column of values (m, n), no two of one colour."""
+    colours = _COLOURS
+    if len(names) > len(colours):
+        colours = colormaps["turbo"](np.linspace(0.05, 0.95, len(names)))
+    for column, name, colour in zip(np.asarray(values).T, names, colours, strict=False):
+        axes.plot(t, column, label=name, color=colour, linewidth=1.3)
 
 
 def draw_drift(axes: Axes, t: np.ndarray, drifts: Mapping[str, np.ndarray]) -> None:
@@ -60,13 +72,11 @@ def motion_figure(
     """Coordinates (m, nq), velocities (m, nv) and energies (m, 2) over t (m,) in s."""
     canvas, axes = figure(3, 1, (8.0, 8.5))
     top, middle, bottom = axes[:, 0]
-    few = q.shape[1] <= len(_COLOURS)
-    draw_lines(
-        top, t, q, names if q.shape[1] == len(names) else [f"q{i}" for i in range(q.shape[1])]
-    )
-    label(top, "t [s]", "q [rad or m]", "Coordinates", legend=few)
+    one_each = q.shape[1] == len(names)
+    draw_lines(top, t, q, names if one_each else [f"q{i}" for i in range(q.shape[1])])
+    label(top, "t [s]", "q [rad or m]", "Coordinates")
     draw_lines(middle, t, v, [f"v{i}" for i in range(v.shape[1])])
-    label(middle, "t [s]", "v [rad/s or m/s]", "Velocities", legend=False)
+    label(middle, "t [s]", "v [rad/s or m/s]", "Velocities")
     total = energies.sum(axis=1, keepdims=True)
     draw_lines(bottom, t, np.concatenate((energies, total), 1), ("kinetic", "potential", "total"))
     label(bottom, "t [s]", "energy [J]", "Energy")

@@ -32,10 +32,18 @@ def test_twists_and_rates():
 
         (poses, jacobians), (motions, changes) = jax.jvp(at, (0.0,), (1.0,))
         rates = jnp.array([[r(system, q, v, b) for r in RATES] for b in chosen])
-        return poses, motions, jacobians, changes, rates
 
-    poses, motions, jacobians, changes, rates = map(np.asarray, ours(q, v))
+        @jax.vmap
+        def of_all(b):
+            return jnp.array([j(system, q, b) for j in JACOBIANS])
+
+        return poses, motions, jacobians, changes, rates, of_all(np.arange(len(system.body_names)))
+
+    poses, motions, jacobians, changes, rates, of_all = map(np.asarray, ours(q, v))
     assert error(rates, changes) < 1e-12
+    index = [system.body_names.index(b) for b in chosen]
+    np.testing.assert_allclose(of_all[:, index], jacobians, atol=1e-14)
+    assert not of_all[:, system.body_names.index("wall")].any()
     twists = np.einsum("sbkij,sj->sbki", jacobians, v)
     for sample in range(2):
         for b in range(len(chosen)):

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from transformations import GAIN, TRANSFORMATIONS, X, assert_same, batch, scalar
 
 import difflie as dl
 from difflie import native
@@ -23,45 +24,8 @@ def hot_loop(x, gain):
     return x, total, seen
 
 
-X, GAIN = jnp.array([0.3, -1.2, 2.0]), jnp.float64(1.7)
-
-
 def is_marked(f, *args):
     return "xla_cpu_small_call" in jax.jit(f).lower(*args).as_text()
-
-
-def assert_same(one, two):
-    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_allclose(a, b, rtol=1e-14, atol=1e-14)
-
-
-def scalar(f):
-    return lambda x, gain: sum(jnp.sum(jnp.cos(y)) for y in f(x, gain))
-
-
-def batch(n=5):
-    return jnp.linspace(-1.0, 1.0, 3 * n).reshape(n, 3), jnp.linspace(0.5, 2.0, n)
-
-
-TRANSFORMATIONS = {
-    "value": lambda f: lambda: f(X, GAIN),
-    "grad": lambda f: lambda: jax.grad(scalar(f), (0, 1))(X, GAIN),
-    "jvp": lambda f: lambda: jax.jvp(f, (X, GAIN), (0.5 * X, jnp.ones_like(GAIN))),
-    "hessian": lambda f: lambda: jax.hessian(scalar(f))(X, GAIN),
-    "vmap": lambda f: lambda: jax.vmap(f)(*batch()),
-    "vmap of one argument": lambda f: lambda: jax.vmap(f, (0, None))(batch()[0], GAIN),
-    "vmap of grad": lambda f: lambda: jax.vmap(jax.grad(scalar(f), (0, 1)))(*batch()),
-    "grad of vmap": lambda f: (
-        lambda: jax.grad(lambda x, gain: jnp.sum(jax.vmap(scalar(f))(x, gain)), (0, 1))(*batch())
-    ),
-    "jvp of vmap": lambda f: (
-        lambda: jax.jvp(jax.vmap(f), batch(), tuple(jnp.ones_like(x) for x in batch()))
-    ),
-    "loop": lambda f: (
-        lambda: jax.lax.scan(lambda x, _: (f(x, GAIN)[0], None), X, None, length=3)[0]
-    ),
-}
 
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
@@ -100,6 +64,22 @@ def test_arguments_and_results_of_several_types_and_structures():
 def test_other_programs_run_the_ordinary_way(f):
     assert not is_marked(native.mark(f), X, GAIN)
     assert_same(jax.jit(native.mark(f))(X, GAIN), f(X, GAIN))
+
+
+@cpu_only
+def test_a_loop_may_stack_more_than_other_operations_may_return():
+    def f(x, gain):
+        return jax.lax.scan(lambda x, _: (gain * x, x), x, None, length=native.LARGEST)
+
+    def total(f):
+        return lambda x, gain: jnp.sum(jnp.square(f(x, gain)[0]))
+
+    gain = jnp.float64(1 + 1e-6)
+    assert is_marked(native.mark(f), X, gain)
+    assert not is_marked(native.mark(lambda x, gain: jnp.tile(x, native.LARGEST)), X, gain)
+    assert_same(jax.jit(native.mark(f))(X, gain), jax.jit(f)(X, gain))
+    one, two = (jax.jit(jax.grad(total(g), (0, 1)))(X, gain) for g in (native.mark(f), f))
+    assert_same(one, two)
 
 
 def test_unused_arguments_and_constant_arguments_do_no_harm():

@@ -47,6 +47,21 @@ def test_small_trees_are_walked_fast():
     assert one.with_traversal("loop").topology.walk == "loop"
 
 
+def test_a_very_long_chain_is_one_native_call_and_falls_freely():
+    links = [
+        dl.Body(name=f"b{i}", joint=dl.Prismatic(axis=(0.0, 0.0, 1.0)), mass=1.0)
+        for i in range(1200)
+    ]
+    system = dl.chain(links)
+    q, v, tau = system.neutral(), jnp.zeros(system.nv), jnp.zeros(system.nv)
+    fall = jax.jit(dl.forward_dynamics)
+    a = fall(system, q, v, tau)
+    np.testing.assert_allclose(a, [system.gravity[2]] + [0.0] * (system.nv - 1), atol=1e-8)
+    if jax.default_backend() == "cpu":
+        # The steps of the three loops, and the whole program.
+        assert fall.lower(system, q, v, tau).as_text().count("small_call") == 4
+
+
 def test_an_unknown_traversal_is_refused():
     with pytest.raises(ValueError, match="'loop' or 'fast'"):
         humanoid().with_traversal("quick")
