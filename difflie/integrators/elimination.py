@@ -6,8 +6,10 @@ import jax
 import jax.numpy as jnp
 
 
-def inverse(a: jax.Array) -> jax.Array:
+def inverse(a: jax.Array, columns: jax.Array | int) -> jax.Array:
     """The inverse of a matrix a (n, n), by rows with the largest pivot of each column.
+
+    `columns` is n, or less to eliminate so many only.
 
     For small matrices: in a program of small operations a call of LAPACK costs more than this. Not
     a number where a is singular. Golub and Van Loan, Matrix Computations, 3.4.
@@ -30,9 +32,11 @@ def inverse(a: jax.Array) -> jax.Array:
         return jax.lax.dynamic_slice_in_dim(row, k, 1, axis=1)
 
     w = jnp.concatenate((a, jnp.eye(n, dtype=a.dtype)), axis=1)
-    return jax.lax.fori_loop(0, n, eliminate, w)[:, n:]
+    return jax.lax.fori_loop(0, columns, eliminate, w)[:, n:]
 
 
 def product(a: jax.Array, x: jax.Array) -> jax.Array:
     """a @ x for a (m, n) and x (n,)."""
-    return jax.lax.map(lambda row: jnp.sum(row * x), a)
+    # Sums of more numbers at once have no native code.
+    rows = max(1, 4095 // max(1, len(x)))
+    return jax.lax.map(lambda row: jnp.sum(row * x), a, batch_size=min(rows, len(a)))

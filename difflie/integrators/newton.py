@@ -20,19 +20,19 @@ from .elimination import inverse, product
 Function = Callable[[jax.Array], jax.Array]
 Solver = Callable[[Function, jax.Array, float], tuple[jax.Array, jax.Array]]
 
-_JACOBIANS = 12
+_ATTEMPTS = 12
 
 
 def newton(residual: Function, guess: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The root x (n,) of residual(x) (n,) near the guess (n,), and whether it was found ().
 
-    Newton's method; a Jacobian is kept for as long as each update is less than half of the one
-    before. The root is found when an update is below rounding, or when updates below the square
-    root of rounding, of x or of 1, shrink no more: what a step leaves unsolved would be a random
-    walk of its invariants. Where none is found x is the guess. The residual may close over traced
-    values.
+    Newton's method, with differences for the Jacobian, which is kept for as long as each update is
+    less than half of the one before. The root is found when an update is below rounding, or when
+    updates below the square root of rounding, of x or of 1, shrink no more: what a step leaves
+    unsolved would be a random walk of its invariants. Where none is found x is the guess. The
+    residual may close over traced values.
     """
-    return _differentiable(_newton, residual, guess)
+    return _differentiable(functools.partial(_search, iterate_first=False), residual, guess)
 
 
 def fixed_point(function: Function, guess: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -40,7 +40,8 @@ def fixed_point(function: Function, guess: jax.Array) -> tuple[jax.Array, jax.Ar
 
     Found by iteration, and by `newton` where that does not contract.
     """
-    return _differentiable(_iteration, lambda x: x - function(x), guess)
+    solve = functools.partial(_search, iterate_first=True)
+    return _differentiable(solve, lambda x: x - function(x), guess)
 
 
 def _differentiable(solve: Solver, residual: Function, guess: jax.Array) -> tuple:
@@ -83,65 +84,90 @@ def _root_jvp(solve: Solver, jaxpr: Any, primals: Any, tangents: Any) -> tuple:
 _root.defjvp(_root_jvp, symbolic_zeros=True)
 
 
-def _newton(residual: Function, guess: jax.Array, unit: float) -> tuple[jax.Array, jax.Array]:
-    rounding = float(jnp.finfo(guess.dtype).eps)
+def _search(
+    residual: Function, guess: jax.Array, unit: float, *, iterate_first: bool
+) -> tuple[jax.Array, jax.Array]:
+    """The root and whether it was found; to iterate is to take one for the first Jacobian.
 
-    def with_new_jacobian(state: tuple) -> tuple:
-        x, _, count = state
-        approximate = inverse(jax.jacfwd(residual)(x))
-        x, found = _contraction(
-            residual, lambda r: product(approximate, r), x, 1, rounding**0.5, unit
-        )
-        return x, found, count + 1
+    The residual, long to compile, stands in two places: where it contracts and in the Jacobian.
+    """
+
+    def attempt(state: tuple) -> tuple:
+        x, matrix, _, count = state
+        iterates = iterate_first & (count == 0)
+        matrix = _inverse_jacobian(residual, x, unit, matrix, needed=~iterates)
+        new, found = _contraction(residual, matrix, x, unit, iterates)
+        # What an iteration that does not contract has reached is no place to start from.
+        return jnp.where(iterates & ~found, guess, new), matrix, found, count + 1
 
     def unfinished(state: tuple) -> jax.Array:
-        _, found, count = state
-        return ~found & (count < _JACOBIANS)
+        _, _, found, count = state
+        return ~found & (count < _ATTEMPTS)
 
-    start = guess, jnp.asarray(False), jnp.asarray(0)
-    x, found, _ = jax.lax.while_loop(unfinished, with_new_jacobian, start)
+    if not guess.size:
+        return guess, jnp.asarray(True)
+    start = guess, jnp.eye(guess.size, dtype=guess.dtype), jnp.asarray(False), jnp.asarray(0)
+    x, _, found, _ = jax.lax.while_loop(unfinished, attempt, start)
     return jnp.where(found, x, guess), found
 
 
-def _iteration(residual: Function, guess: jax.Array, unit: float) -> tuple[jax.Array, jax.Array]:
-    rounding = float(jnp.finfo(guess.dtype).eps)
-    # Two of a kind: an error of the velocities returns through the accelerations.
-    x, found = _contraction(residual, lambda r: r, guess, 2, 64 * rounding, unit)
+def _inverse_jacobian(
+    residual: Function, x: jax.Array, unit: float, old: jax.Array, needed: jax.Array
+) -> jax.Array:
+    """The inverse of the derivative of the residual at x (n, n), by differences, where needed.
 
-    def by_newton(_: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-        x, found = _newton(residual, guess, unit)
-        return x, found, jnp.asarray(True)
+    They are good to half of the digits, which is enough to contract by as much in each update; to
+    compile the exact derivative of a vector field takes longer than all the rest of a step.
+    """
+    n = x.size
+    places = jnp.arange(n)
+    scale = jnp.maximum(unit, jnp.max(jnp.abs(x), initial=0))
+    step = float(jnp.finfo(x.dtype).eps) ** 0.5
 
-    # A loop that runs once, and not at all where it need not, also in batches.
-    state = x, found, found
-    x, found, _ = jax.lax.while_loop(lambda s: ~s[2], by_newton, state)
-    return x, found
+    def column(k: jax.Array, state: tuple) -> tuple:
+        here, step_here, columns = state
+        moved = residual(x + jnp.where(places == k, step_here, 0))
+        # The first evaluation, of k = -1, is at x.
+        first = k < 0
+        here = jnp.where(first, moved, here)
+        largest = jnp.max(jnp.abs(here), initial=0)
+        step_here = jnp.where(first, step * jnp.maximum(scale, largest), step_here)
+        difference = (moved - here) / step_here
+        columns = jax.lax.dynamic_update_slice(columns, difference[None], (k, 0))
+        return here, step_here, columns
+
+    # Loops of no turns, where it is not needed, cost nothing, also in batches.
+    turns = jnp.where(needed, n, -1)
+    start = jnp.zeros_like(x), jnp.zeros_like(scale), old.T
+    _, _, columns = jax.lax.fori_loop(-1, turns, column, start)
+    return jnp.where(needed, inverse(columns.T, jnp.maximum(turns, 0)), old)
 
 
 def _contraction(
-    residual: Function, correct: Function, x: jax.Array, patience: int, floor: float, unit: float
+    residual: Function, matrix: jax.Array, x: jax.Array, unit: float, patient: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """x <- x - correct(residual(x)), and whether it has settled ().
+    """x <- x - matrix residual(x), and whether it has settled ().
 
-    It goes on while each update is less than half of the one `patience` before. It has settled when
-    an update is below rounding of x, or when it stops below `floor` of x or of `unit`; otherwise
-    the update that ends it is not made.
+    It goes on while each update is less than half of the one before, or of the one before that if
+    `patient`: in an iteration an error of the velocities returns through the accelerations. It has
+    settled when an update is below rounding of x, or when it stops near rounding of x or of `unit`;
+    otherwise the update that ends it is not made.
     """
-    rounding = jnp.finfo(x.dtype).eps
+    rounding = float(jnp.finfo(x.dtype).eps)
+    floor = jnp.where(patient, 64 * rounding, rounding**0.5).astype(x.dtype)
 
     def improve(state: tuple) -> tuple:
-        x, before, _, _ = state
-        update = correct(residual(x))
+        x, last, before, _, _ = state
+        update = product(matrix, residual(x))
         new = x - update
         size = jnp.max(jnp.abs(update), initial=0)
         scale = jnp.max(jnp.abs(new), initial=0)
-        exact = size <= rounding * scale
-        stopped = ~(size < before[0] / 2)
-        settled = exact | (stopped & (size <= floor * jnp.maximum(unit, scale)))
-        before = jnp.append(before[1:], size)
-        return jnp.where(stopped & ~settled, x, new), before, stopped | settled, settled
+        stopped = ~(size < jnp.where(patient, before, last) / 2)
+        near = size <= floor * jnp.maximum(unit, scale)
+        settled = (size <= rounding * scale) | (stopped & near)
+        return jnp.where(stopped & ~settled, x, new), size, last, stopped | settled, settled
 
-    before = jnp.full(patience, jnp.inf, x.dtype)
-    start = x, before, jnp.asarray(False), jnp.asarray(False)
-    x, _, _, settled = jax.lax.while_loop(lambda s: ~s[2], improve, start)
+    infinite, no = jnp.asarray(jnp.inf, x.dtype), jnp.asarray(False)
+    start = x, infinite, infinite, no, no
+    x, _, _, _, settled = jax.lax.while_loop(lambda s: ~s[3], improve, start)
     return x, settled

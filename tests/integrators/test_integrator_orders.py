@@ -190,6 +190,25 @@ def test_order(method, name):
     assert abs(slope(error, steps) - method.order) < 0.15, error
 
 
+@pytest.mark.parametrize(
+    ("method", "orders"),
+    [
+        # By the highest bracket that is kept; the third has the coefficient zero.
+        (integrators.RKMK3, (2.2, 3, 3)),
+        (integrators.RKMK4, (2, 3.3, 4)),
+        (integrators.RKMK5, (2, 3, 5)),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_order_by_the_number_of_brackets(method, orders):
+    # Fewer brackets than order - 2 cost the order, and as many keep it, but for vanishing terms.
+    steps = STEPS[method().order]
+    for brackets, order in enumerate(orders):
+        error = errors(method(brackets=brackets), "sprung", 1.0, steps)
+        kept = order == method().order
+        assert abs(slope(error, steps) - order) < (0.15 if kept else 0.4), (brackets, error)
+
+
 def test_these_problems_see_a_wrong_order_of_factors():
     right = tableaux.CF4
     full = [row + (0.0,) * (4 - len(row)) for row in right.beta]

@@ -18,9 +18,11 @@ from difflie.integrators import (
     tableaux,
 )
 
-# The methods of one fixed step that a tableau defines.
+# The explicit methods of one fixed step that a tableau defines.
 RUNGE_KUTTA = [
-    m for m in METHODS if hasattr(m, "tableau") and not isinstance(m, EmbeddedMuntheKaas)
+    m
+    for m in METHODS
+    if hasattr(m, "tableau") and m.tableau.a[0] == () and not isinstance(m, EmbeddedMuntheKaas)
 ]
 every_method = pytest.mark.parametrize("method", METHODS, ids=lambda m: m.name)
 
@@ -62,6 +64,7 @@ def test_methods_of_different_tableaux_differ():
     assert integrators.RKMK3() != integrators.RKMK4()
     one, two = RungeKuttaMuntheKaas(tableaux.RK3), RungeKuttaMuntheKaas(tableaux.RK4)
     assert one != two and one == RungeKuttaMuntheKaas(tableaux.RK3)
+    assert integrators.RKMK4(brackets=2) not in (integrators.RKMK4(), integrators.RKMK4(brackets=1))
     assert (one.order, two.order) == (3, 4)
 
 
@@ -122,7 +125,7 @@ def matrix_torque_field(stiffness, t, y):
     return torque_field(stiffness, t, (quaternion.from_matrix(y[0]), y[1]))
 
 
-@pytest.mark.parametrize("name", ["SemiImplicitEuler", "CG3", "CF4", "RKMK4"])
+@pytest.mark.parametrize("name", ["SemiImplicitEuler", "CG3", "CF4", "RKMK4", "GaussLegendre4"])
 def test_stays_on_the_group_and_does_not_depend_on_how_it_is_written(name):
     method = by_name(name)
 
@@ -148,8 +151,8 @@ def test_flat_products_agree_with_tuples():
     def flat_field(t, y):
         return jnp.concatenate(field(t, (y[:4], y[4:])))
 
-    for name in ("CG3", "CF3", "RKMK3"):
-        method = by_name(name)
+    truncated = integrators.RKMK4(brackets=2)
+    for method in (*map(by_name, ("CG3", "CF3", "RKMK3", "GaussLegendre4")), truncated):
         wanted = jnp.concatenate(method.step(BODY, field, 0.2, y, h))
         np.testing.assert_allclose(
             method.step(flat, flat_field, 0.2, jnp.concatenate(y), h), wanted, atol=1e-15

@@ -8,7 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from difflie.integrators import METHODS, ButcherTableau, CommutatorFreeTableau, tableaux
+from difflie.integrators import (
+    METHODS,
+    ButcherTableau,
+    CommutatorFreeTableau,
+    SymmetricTableau,
+    tableaux,
+)
 
 RUNGE_KUTTA = {
     "HEUN": 2,
@@ -22,6 +28,9 @@ RUNGE_KUTTA = {
     "CF2": 2,
     "CF3": 3,
     "CF4": 4,
+    "GAUSS2": 2,
+    "GAUSS4": 4,
+    "GAUSS6": 6,
 }
 
 
@@ -98,6 +107,9 @@ def test_stages():
         "BogackiShampine32": 4,
         "RungeKutta43": 5,
         "DormandPrince54": 7,
+        "ImplicitMidpoint": 1,
+        "GaussLegendre4": 2,
+        "GaussLegendre6": 3,
     }
 
 
@@ -134,6 +146,16 @@ def test_butcher_tableau_refuses_what_is_not_a_method():
         ButcherTableau(a=((), (1,)), b=(0.5, float("nan")), c=(0, 1), order=2)
     with pytest.raises(ValueError, match="a has 1 rows, b 2 weights and c 2 nodes"):
         ButcherTableau(a=((),), b=(0.5, 0.5), c=(0, 1), order=2)
+
+
+def test_symmetric_tableau_refuses_what_is_not_a_method():
+    with pytest.raises(ValueError, match=r"a has rows of \[0, 1\] coefficients, b 2 weights"):
+        SymmetricTableau(a=((), (1,)), b=(0.5, 0.5), c=(0, 1), order=2)
+    # Radau IIA: a method, but not its own adjoint.
+    with pytest.raises(ValueError, match=r"a\[0\]\[0\] and a\[1\]\[1\] adds up to .* b\[0\]"):
+        SymmetricTableau(
+            a=((5 / 12, -1 / 12), (3 / 4, 1 / 4)), b=(3 / 4, 1 / 4), c=(1 / 3, 1), order=3
+        )
 
 
 def test_commutator_free_tableau_refuses_what_is_not_a_method():

@@ -82,6 +82,19 @@ def test_a_loop_may_stack_more_than_other_operations_may_return():
     assert_same(one, two)
 
 
+@cpu_only
+def test_sums_of_many_numbers_run_the_ordinary_way():
+    # XLA splits them among threads.
+    many = jnp.ones(4096)
+    assert_same(jax.jit(native.mark(total))(many), total(many))
+    assert not is_marked(native.mark(total), many)
+    assert is_marked(native.mark(total), many[1:])
+
+
+def total(x):
+    return jnp.sum(x * x)
+
+
 def test_unused_arguments_and_constant_arguments_do_no_harm():
     f = native.mark(lambda x, y, z: (x * 2.0, z + 0.0 * x))
     assert_same(jax.jit(f)(X, GAIN, 1.0), (2 * X, 1 + 0 * X))
