@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import park_chung
+from . import goetz, park_chung
 
 
 class Reproduction(NamedTuple):
@@ -20,4 +20,7 @@ class Reproduction(NamedTuple):
     show: Callable[..., None]
 
 
-REPRODUCTIONS = {"park-chung": Reproduction(park_chung.reproduce, park_chung.show)}
+REPRODUCTIONS = {
+    "goetz": Reproduction(goetz.reproduce, goetz.show),
+    "park-chung": Reproduction(park_chung.reproduce, park_chung.show),
+}
