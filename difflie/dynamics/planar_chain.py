@@ -3,7 +3,7 @@
 Goetz 2024, chapters 2 and 4. Link i turns about joint i, which lies at the origin (i = 1) or in
 link i - 1 at (length, 0), by the angle phi_i relative to link i - 1 (link 1: to the x axis). Its
 centre of mass is at `com` in its own frame. theta = W phi are the absolute angles, W the lower
-triangle of ones. With the arms a_ij = R(theta_j) (length_j, 0) for j < i and a_ii = R(theta_i) com_i,
+triangle of ones. With the arms a_ij = R(theta_j) (length_j, 0), j < i, and a_ii = R(theta_i) com_i,
 
     x_i = sum_j a_ij,    M(phi) = W^T (sum_i m_i a_ij . a_ik + diag(inertia)) W
 

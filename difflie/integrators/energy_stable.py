@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 
 from .mean_gradients import GaussMean, MeanGradient
-from .method import Method, Scalar, in_precision_of
+from .method import Method, Scalar, chosen, in_precision_of
 from .newton import newton
 
 
@@ -76,7 +76,7 @@ class EnergyStable(Method):
         h: Scalar,
         force: jax.Array | float = 0.0,
     ) -> tuple[ConstrainedState, jax.Array]:
-        """The state a time h later, and whether the step was solved ().
+        """The state a time h later, and whether the step was solved (); it stays where it was not.
 
         force (n,): the mean generalised force over the step besides the potential's.
         """
@@ -98,4 +98,5 @@ class EnergyStable(Method):
 
         x, solved = newton(residual, jnp.concatenate((state.change, state.impulse)))
         change, impulse = x[:n], x[n:]
-        return ConstrainedState(moved(change), v0 + change, change, impulse), solved
+        after = ConstrainedState(moved(change), v0 + change, change, impulse)
+        return chosen(solved, after, state), solved

@@ -27,10 +27,11 @@ def newton(residual: Function, guess: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The root x (n,) of residual(x) (n,) near the guess (n,), and whether it was found ().
 
     Newton's method; a Jacobian is kept for as long as each update is less than half of the one
-    before. The root is found when an update is below rounding, or when updates below the square
-    root of rounding, of x or of 1, shrink no more: what a step leaves unsolved would be a random
-    walk of its invariants. Where none is found x is the guess. The residual may close over traced
-    values.
+    before. The root is found when an update is below rounding, or when updates near rounding, of x
+    or of 1, shrink no more: what a step leaves unsolved would be a random walk of its invariants.
+    Near is the square root of rounding for a Jacobian from as near, and a few hundred units of
+    rounding for others, which may themselves be why the updates shrink no more. Where none is found
+    x is the guess. The residual may close over traced values.
     """
     return _differentiable(_newton, residual, guess)
 
@@ -87,26 +88,28 @@ def _newton(residual: Function, guess: jax.Array, unit: float) -> tuple[jax.Arra
     rounding = float(jnp.finfo(guess.dtype).eps)
 
     def with_new_jacobian(state: tuple) -> tuple:
-        x, _, count = state
+        x, near, _, count = state
         approximate = inverse(jax.jacfwd(residual)(x))
-        x, found = _contraction(
-            residual, lambda r: product(approximate, r), x, 1, rounding**0.5, unit
+        floor = jnp.where(near, rounding**0.5, 256 * rounding)
+        x, size, found = _contraction(
+            residual, lambda r: product(approximate, r), x, 1, floor, unit
         )
-        return x, found, count + 1
+        near = size <= rounding**0.5 * jnp.maximum(unit, jnp.max(jnp.abs(x), initial=0))
+        return x, near, found, count + 1
 
     def unfinished(state: tuple) -> jax.Array:
-        _, found, count = state
+        _, _, found, count = state
         return ~found & (count < _JACOBIANS)
 
-    start = guess, jnp.asarray(False), jnp.asarray(0)
-    x, found, _ = jax.lax.while_loop(unfinished, with_new_jacobian, start)
+    start = guess, jnp.asarray(False), jnp.asarray(False), jnp.asarray(0)
+    x, _, found, _ = jax.lax.while_loop(unfinished, with_new_jacobian, start)
     return jnp.where(found, x, guess), found
 
 
 def _iteration(residual: Function, guess: jax.Array, unit: float) -> tuple[jax.Array, jax.Array]:
     rounding = float(jnp.finfo(guess.dtype).eps)
     # Two of a kind: an error of the velocities returns through the accelerations.
-    x, found = _contraction(residual, lambda r: r, guess, 2, 64 * rounding, unit)
+    x, _, found = _contraction(residual, lambda r: r, guess, 2, 64 * rounding, unit)
 
     def by_newton(_: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
         x, found = _newton(residual, guess, unit)
@@ -119,9 +122,9 @@ def _iteration(residual: Function, guess: jax.Array, unit: float) -> tuple[jax.A
 
 
 def _contraction(
-    residual: Function, correct: Function, x: jax.Array, patience: int, floor: float, unit: float
-) -> tuple[jax.Array, jax.Array]:
-    """x <- x - correct(residual(x)), and whether it has settled ().
+    residual: Function, correct: Function, x: jax.Array, patience: int, floor: Any, unit: float
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """x <- x - correct(residual(x)), the size of the last update, and whether it has settled ().
 
     It goes on while each update is less than half of the one `patience` before. It has settled when
     an update is below rounding of x, or when it stops below `floor` of x or of `unit`; otherwise
@@ -143,5 +146,5 @@ def _contraction(
 
     before = jnp.full(patience, jnp.inf, x.dtype)
     start = x, before, jnp.asarray(False), jnp.asarray(False)
-    x, _, _, settled = jax.lax.while_loop(lambda s: ~s[2], improve, start)
-    return x, settled
+    x, before, _, settled = jax.lax.while_loop(lambda s: ~s[2], improve, start)
+    return x, before[-1], settled

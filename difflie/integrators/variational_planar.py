@@ -19,7 +19,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .method import Method, Scalar, in_precision_of
+from .method import Method, Scalar, chosen, in_precision_of
 from .newton import newton
 
 Lagrangian = Callable[[jax.Array, jax.Array], jax.Array]
@@ -62,9 +62,9 @@ class PlanarVariational(Method):
     def step(
         self, lagrangian: Lagrangian, state: PhaseState, h: Scalar
     ) -> tuple[PhaseState, jax.Array]:
-        """The state a time h later, and whether the step was solved ().
+        """The state a time h later, and whether the step was solved (); it stays where it was not.
 
-        lagrangian(phi, rate) is a scalar in J; differentiable.
+        lagrangian(phi, rate) is a scalar in J, twice differentiable.
         """
         phi0 = state.phi
         (h,) = in_precision_of(phi0, h)
@@ -77,4 +77,5 @@ class PlanarVariational(Method):
 
         mean_rate, solved = newton(residual, state.mean_rate)
         phi1 = phi0 + h * mean_rate
-        return PhaseState(phi1, jax.grad(discrete, 1)(phi0, phi1), mean_rate), solved
+        after = PhaseState(phi1, jax.grad(discrete, 1)(phi0, phi1), mean_rate)
+        return chosen(solved, after, state), solved
