@@ -17,10 +17,15 @@ from .crouch_grossman import CG2 as CG2
 from .crouch_grossman import CG3 as CG3
 from .crouch_grossman import CG4 as CG4
 from .crouch_grossman import CrouchGrossman as CrouchGrossman
+from .energy_stable import ConstrainedProblem as ConstrainedProblem
+from .energy_stable import EnergyStable as EnergyStable
 from .gauss import GaussLegendre4 as GaussLegendre4
 from .gauss import GaussLegendre6 as GaussLegendre6
 from .gauss import ImplicitMidpoint as ImplicitMidpoint
 from .gauss import SymmetricMethod as SymmetricMethod
+from .mean_gradients import DiscreteGradient as DiscreteGradient
+from .mean_gradients import GaussMean as GaussMean
+from .mean_gradients import MeanGradient as MeanGradient
 from .method import Field as Field
 from .method import FieldMethod as FieldMethod
 from .method import ImplicitMethod as ImplicitMethod
@@ -37,6 +42,7 @@ from .stormer_verlet import StormerVerlet as StormerVerlet
 from .tableaux import ButcherTableau as ButcherTableau
 from .tableaux import CommutatorFreeTableau as CommutatorFreeTableau
 from .tableaux import SymmetricTableau as SymmetricTableau
+from .variational_planar import PlanarVariational as PlanarVariational
 
 METHODS: tuple[Method, ...] = (
     SemiImplicitEuler(),

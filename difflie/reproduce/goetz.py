@@ -451,11 +451,11 @@ def row(case: str, method: str, s: Study, seconds: float) -> dict[str, Any]:
 
 
 _COLUMNS = {
-    "max_energy_error": ("energy\nerror [J]", "{:.1e}"),
-    "max_constraint_error": ("constraint\nerror", "{:.1e}"),
-    "energy_order": ("order of\nenergy", "{:.2f}"),
-    "state_order": ("order of\nstate", "{:.2f}"),
-    "realtime_percent": ("of real\ntime [%]", "{:.2f}"),
+    "max_energy_error": ("energy\n[J]", "{:.1e}"),
+    "max_constraint_error": ("con-\nstraint", "{:.1e}"),
+    "energy_order": ("energy\norder", "{:.2f}"),
+    "state_order": ("state\norder", "{:.2f}"),
+    "realtime_percent": ("time\n[%]", "{:.2f}"),
 }
 
 
@@ -478,8 +478,9 @@ def show(numbers: dict[str, Any], console: Console | None = None) -> None:
         console.print(table)
     lines = [
         "Below the numbers stand those of the thesis, of errors the powers of ten.",
-        "Errors are the largest of the run; a dash: rounding, which has no order. Times (Tables "
-        f"5.2 and 5.3) are the shortest of {TIMED_RUNS} runs, without compilation.",
+        "Errors are the largest of the run; a dash: rounding, which has no order. Times, in percent "
+        f"of the simulated time (Tables 5.2 and 5.3), are the shortest of {TIMED_RUNS} runs, without "
+        "compilation.",
         *(
             f"{r['method']}, {CASES[r['case']]}: from dt = {r['smallest_step']:g} s on there are "
             "steps that cannot be solved"

@@ -110,9 +110,10 @@ def test_spring_energy_by_geometry(case):
 )
 def test_spring_force_at_special_points(routes, segments, slack, gradient):
     springs = PlanarSprings(jnp.zeros(3), jnp.array(slack, float), jnp.ones(len(routes)), routes)
-    found = jax.grad(springs.energy)(jnp.array(segments, float))
+    found, curvature = jax.jit(
+        lambda s: (jax.grad(springs.energy)(s), jax.hessian(springs.energy)(s))
+    )(jnp.array(segments, float))
     np.testing.assert_allclose(found, gradient, atol=1e-15)
-    curvature = jax.hessian(springs.energy)(jnp.array(segments, float))
     assert np.all(np.isfinite(curvature))
     if slack[0] == 0:
         np.testing.assert_allclose(curvature[1, :, 1], np.eye(2), atol=1e-15)
@@ -122,8 +123,8 @@ def test_bad_input_is_named():
     chain = two_links()
     with pytest.raises(ValueError, match=r"mass has the shape \(3,\)"):
         PlanarChain(chain.length, chain.com, jnp.ones(3), chain.inertia, chain.gravity)
+    springs = mono_articular(jnp.ones(4), jnp.ones(3), jnp.ones(3))
     with pytest.raises(ValueError, match="one for each of the 2 links"):
-        springs = mono_articular(jnp.ones(4), jnp.ones(3), jnp.ones(3))
         PlanarChain(chain.length, chain.com, chain.mass, chain.inertia, chain.gravity, springs)
     with pytest.raises(ValueError, match="3 ends"):
         mono_articular(jnp.ones(2), jnp.ones(2), jnp.ones(2))

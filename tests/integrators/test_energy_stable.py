@@ -114,12 +114,13 @@ def test_the_work_of_forces():
     np.testing.assert_allclose(np.einsum("kij,kj->ki", middle, v[1:] + v[:-1]), 0, atol=1e-13)
 
 
-COINCIDENT = {"slack": 0.0, "fastening": (0.0, 0.0, 0.0)}
+# Both ends of the first spring are in one point when link 1 stands at this angle.
+COINCIDENT = two_links(slack=0.0, fastening=(np.hypot(0.9, 0.5), 0.5, 0.3))
+MEETING = np.pi / 2 - np.arctan2(0.5, 0.9)
 STATES = {
     "moving": (PHI, RATE, two_links()),
     "at rest": (jnp.zeros(2), jnp.zeros(2), two_links()),
-    # The springs run along the links, and the tip begins on the base.
-    "folded": (jnp.array((0.3, jnp.pi)), jnp.zeros(2), two_links(**COINCIDENT)),
+    "coincident": (jnp.array((MEETING, 0.4)), jnp.zeros(2), COINCIDENT),
     "slack": (PHI, RATE, two_links(slack=3.0)),
 }
 CASES = [(state, mean) for mean in MEANS[2:] for state in STATES]
