@@ -110,9 +110,12 @@ def test_spring_energy_by_geometry(case):
 )
 def test_spring_force_at_special_points(routes, segments, slack, gradient):
     springs = PlanarSprings(jnp.zeros(3), jnp.array(slack, float), jnp.ones(len(routes)), routes)
-    found, curvature = jax.jit(
-        lambda s: (jax.grad(springs.energy)(s), jax.hessian(springs.energy)(s))
-    )(jnp.array(segments, float))
+
+    @jax.jit
+    def derivatives(segments):
+        return jax.grad(springs.energy)(segments), jax.hessian(springs.energy)(segments)
+
+    found, curvature = derivatives(jnp.array(segments, float))
     np.testing.assert_allclose(found, gradient, atol=1e-15)
     assert np.all(np.isfinite(curvature))
     if slack[0] == 0:
