@@ -478,8 +478,8 @@ def show(numbers: dict[str, Any], console: Console | None = None) -> None:
         console.print(table)
     lines = [
         "Below the numbers stand those of the thesis, of errors the powers of ten.",
-        "Errors are the largest of the run; a dash: rounding, which has no order. Times (Tables 5.2 "
-        "and 5.3) are in percent of the simulated time: without compilation, the shortest of "
+        "Errors are the largest of the run; a dash: rounding, which has no order. Times (Tables "
+        "5.2 and 5.3) are in percent of the simulated time: without compilation, the shortest of "
         f"{TIMED_RUNS} runs.",
         *(
             f"{r['method']}, {CASES[r['case']]}: from dt = {r['smallest_step']:g} s on there are "
