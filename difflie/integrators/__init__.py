@@ -21,10 +21,15 @@ from .embedded_munthe_kaas import BogackiShampine32 as BogackiShampine32
 from .embedded_munthe_kaas import DormandPrince54 as DormandPrince54
 from .embedded_munthe_kaas import EmbeddedMuntheKaas as EmbeddedMuntheKaas
 from .embedded_munthe_kaas import RungeKutta43 as RungeKutta43
+from .energy_stable import ConstrainedProblem as ConstrainedProblem
+from .energy_stable import EnergyStable as EnergyStable
 from .gauss import GaussLegendre4 as GaussLegendre4
 from .gauss import GaussLegendre6 as GaussLegendre6
 from .gauss import ImplicitMidpoint as ImplicitMidpoint
 from .gauss import SymmetricMethod as SymmetricMethod
+from .mean_gradients import DiscreteGradient as DiscreteGradient
+from .mean_gradients import GaussMean as GaussMean
+from .mean_gradients import MeanGradient as MeanGradient
 from .method import Field as Field
 from .method import FieldMethod as FieldMethod
 from .method import ImplicitMethod as ImplicitMethod
@@ -42,6 +47,7 @@ from .tableaux import ButcherTableau as ButcherTableau
 from .tableaux import CommutatorFreeTableau as CommutatorFreeTableau
 from .tableaux import EmbeddedTableau as EmbeddedTableau
 from .tableaux import SymmetricTableau as SymmetricTableau
+from .variational_planar import PlanarVariational as PlanarVariational
 
 METHODS: tuple[Method, ...] = (
     SemiImplicitEuler(),

@@ -83,6 +83,11 @@ class ImplicitMethod(FieldMethod):
         pass
 
 
+def chosen(which: jax.Array, yes: Any, no: Any) -> Any:
+    """One of two pytrees of arrays of equal shapes, by a boolean scalar."""
+    return jax.tree.map(lambda yes, no: jnp.where(which, yes, no), yes, no)
+
+
 def combination(h: jax.Array, coefficients: jax.Array, rates: Any) -> Any:
     """h sum_j c_j k_j, for coefficients (s,) and rates whose leaves have a leading axis (s,)."""
 

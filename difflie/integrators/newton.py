@@ -28,9 +28,10 @@ def newton(residual: Function, guess: jax.Array) -> tuple[jax.Array, jax.Array]:
 
     Newton's method, with differences for the Jacobian, which is kept for as long as each update is
     less than half of the one before. The root is found when an update is below rounding, or when
-    updates below the square root of rounding, of x or of 1, shrink no more: what a step leaves
-    unsolved would be a random walk of its invariants. Where none is found x is the guess. The
-    residual may close over traced values.
+    updates near rounding, of x or of 1, shrink no more: what a step leaves unsolved would be a
+    random walk of its invariants. Near is the square root of rounding for a Jacobian from as near,
+    and a few hundred units of rounding for others, which may themselves be why the updates shrink
+    no more. Where none is found x is the guess. The residual may close over traced values.
     """
     return _differentiable(functools.partial(_search, iterate_first=False), residual, guess)
 
@@ -93,21 +94,26 @@ def _search(
     """
 
     def attempt(state: tuple) -> tuple:
-        x, matrix, _, count = state
+        x, matrix, near, _, count = state
         iterates = iterate_first & (count == 0)
         matrix = _inverse_jacobian(residual, x, unit, matrix, needed=~iterates)
-        new, found = _contraction(residual, matrix, x, unit, iterates)
+        floor = jnp.where(iterates, 64 * rounding, jnp.where(near, rounding**0.5, 256 * rounding))
+        new, size, found = _contraction(residual, matrix, x, floor, unit, iterates)
         # What an iteration that does not contract has reached is no place to start from.
-        return jnp.where(iterates & ~found, guess, new), matrix, found, count + 1
+        new = jnp.where(iterates & ~found, guess, new)
+        near = size <= rounding**0.5 * jnp.maximum(unit, jnp.max(jnp.abs(new), initial=0))
+        return new, matrix, near & ~iterates, found, count + 1
 
     def unfinished(state: tuple) -> jax.Array:
-        _, _, found, count = state
+        *_, found, count = state
         return ~found & (count < _ATTEMPTS)
 
     if not guess.size:
         return guess, jnp.asarray(True)
-    start = guess, jnp.eye(guess.size, dtype=guess.dtype), jnp.asarray(False), jnp.asarray(0)
-    x, _, found, _ = jax.lax.while_loop(unfinished, attempt, start)
+    rounding = float(jnp.finfo(guess.dtype).eps)
+    no = jnp.asarray(False)
+    start = guess, jnp.eye(guess.size, dtype=guess.dtype), no, no, jnp.asarray(0)
+    x, _, _, found, _ = jax.lax.while_loop(unfinished, attempt, start)
     return jnp.where(found, x, guess), found
 
 
@@ -144,17 +150,21 @@ def _inverse_jacobian(
 
 
 def _contraction(
-    residual: Function, matrix: jax.Array, x: jax.Array, unit: float, patient: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """x <- x - matrix residual(x), and whether it has settled ().
+    residual: Function,
+    matrix: jax.Array,
+    x: jax.Array,
+    floor: jax.Array,
+    unit: float,
+    patient: jax.Array,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """x <- x - matrix residual(x), the size of the last update, and whether it has settled ().
 
     It goes on while each update is less than half of the one before, or of the one before that if
     `patient`: in an iteration an error of the velocities returns through the accelerations. It has
-    settled when an update is below rounding of x, or when it stops near rounding of x or of `unit`;
+    settled when an update is below rounding of x, or when it stops below `floor` of x or of `unit`;
     otherwise the update that ends it is not made.
     """
     rounding = float(jnp.finfo(x.dtype).eps)
-    floor = jnp.where(patient, 64 * rounding, rounding**0.5).astype(x.dtype)
 
     def improve(state: tuple) -> tuple:
         x, last, before, _, _ = state
@@ -163,11 +173,11 @@ def _contraction(
         size = jnp.max(jnp.abs(update), initial=0)
         scale = jnp.max(jnp.abs(new), initial=0)
         stopped = ~(size < jnp.where(patient, before, last) / 2)
-        near = size <= floor * jnp.maximum(unit, scale)
+        near = size <= floor.astype(x.dtype) * jnp.maximum(unit, scale)
         settled = (size <= rounding * scale) | (stopped & near)
         return jnp.where(stopped & ~settled, x, new), size, last, stopped | settled, settled
 
     infinite, no = jnp.asarray(jnp.inf, x.dtype), jnp.asarray(False)
     start = x, infinite, infinite, no, no
-    x, _, _, _, settled = jax.lax.while_loop(lambda s: ~s[3], improve, start)
-    return x, settled
+    x, size, _, _, settled = jax.lax.while_loop(lambda s: ~s[3], improve, start)
+    return x, size, settled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import long_run, park_chung
+from . import goetz, long_run, park_chung
 
 
 class Reproduction(NamedTuple):
@@ -21,6 +21,7 @@ class Reproduction(NamedTuple):
 
 
 REPRODUCTIONS = {
-    "park-chung": Reproduction(park_chung.reproduce, park_chung.show),
+    "goetz": Reproduction(goetz.reproduce, goetz.show),
     "long-run": Reproduction(long_run.reproduce, long_run.show),
+    "park-chung": Reproduction(park_chung.reproduce, park_chung.show),
 }
