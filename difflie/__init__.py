@@ -65,6 +65,7 @@ from .integrators import RKMK4 as RKMK4
 from .integrators import RKMK5 as RKMK5
 from .integrators import RKMK6 as RKMK6
 from .integrators import RKMK8 as RKMK8
+from .integrators import EnergyMomentum as EnergyMomentum
 from .integrators import Method as Method
 from .integrators import SemiImplicitEuler as SemiImplicitEuler
 from .io import MujocoOrdering as MujocoOrdering

@@ -17,6 +17,7 @@ from .crouch_grossman import CG2 as CG2
 from .crouch_grossman import CG3 as CG3
 from .crouch_grossman import CG4 as CG4
 from .crouch_grossman import CrouchGrossman as CrouchGrossman
+from .energy_momentum import EnergyMomentum as EnergyMomentum
 from .method import Field as Field
 from .method import FieldMethod as FieldMethod
 from .method import Method as Method
@@ -45,6 +46,7 @@ METHODS: tuple[Method, ...] = (
     RKMK5(),
     RKMK6(),
     RKMK8(),
+    EnergyMomentum(),
 )
 
 
