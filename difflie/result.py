@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .dynamics import energy, momentum
+from .dynamics import momentum
+from .forces import energy
 from .system.rows import row_coordinates, row_rates, take
 from .system.system import System
 from .system.topology import Topology

@@ -19,7 +19,7 @@ from ..system.validation import checked, nearest
 from . import centroidal, coriolis, derivatives, jacobians, regressor
 from .closed_form import ClosedForm, closed
 from .crba import crba
-from .energy import kinetic_energy, potential_energy, total_momentum
+from .energy import total_momentum
 from .factorisation import Factorisation, factorised
 from .forward import acceleration, mass_inverse, mass_inverse_times, mass_times
 from .identifiable import BaseParameters as BaseParameters
@@ -298,15 +298,6 @@ def base_parameters(system: System) -> BaseParameters:
     return independent_columns(sampled_regressor(linkage(system)))
 
 
-def energy(system: System, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
-    """Kinetic and potential energy in J, scalars; the potential is zero at the world origin.
-
-    Bodies fixed to the world count in neither.
-    """
-    q, v = _state(system, q=q, v=v)
-    return _energy(linkage(system), q, v)
-
-
 def momentum(system: System, q: Any, v: Any) -> jax.Array:
     """The momentum (6,) in world coordinates: angular about the world origin, then linear."""
     q, v = _state(system, q=q, v=v)
@@ -421,11 +412,6 @@ def _body_poses(link, q):
 @jax.jit
 def _body_twists(link, q, v):
     return body_twist_components(link, q, v).to_array()
-
-
-@jax.jit
-def _energy(link, q, v):
-    return kinetic_energy(link, q, v), potential_energy(link, q)
 
 
 @jax.jit

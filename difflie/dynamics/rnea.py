@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import jax
 
-from ..spatial import Force
 from ..system.linkage import Linkage
-from ..system.traverse import along_tree, inward, outward
+from ..system.traverse import along_tree, outward
+from .statics import transmitted
 
 
 @along_tree
@@ -49,12 +49,5 @@ def rnea(
         (linkage.rest, linkage.free_fall),
         (poses, linkage.screw, rates, accelerations, linkage.inertia, lacking, external),
     )
-
-    def transmit(children: Force, row):
-        pose, screw, force = row
-        force = force + children
-        return pose.force(force), screw.dot(force)
-
-    no_force = Force(linkage.rest.angular, linkage.rest.linear)
-    efforts = inward(t, transmit, no_force, (poses, linkage.screw, forces))
+    efforts = transmitted(linkage, poses, forces)
     return linkage.generalised(efforts + linkage.armature * accelerations)

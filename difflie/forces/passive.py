@@ -1,4 +1,4 @@
-"""Forces a joint exerts by itself: springs, viscous damping and Coulomb friction."""
+"""Forces a system exerts by itself: those of its joints and of its couplings."""
 
 from __future__ import annotations
 
@@ -7,29 +7,51 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..system.linkage import Linkage, linkage
 from ..system.rows import row_coordinates, row_rates
 from ..system.system import System
 from ..system.validation import checked
+from .points import coupling_force
 
 
 def passive_force(system: System, q: Any, v: Any) -> jax.Array:
-    """The generalised force (nv,) of springs, damping and friction, in N m or N.
+    """The generalised force (nv,) of springs, dampers, friction and couplings, in N m or N.
 
     Row by row -stiffness (q - rest) - damping v - friction tanh(v / friction_velocity): Coulomb
     friction, smoothed over the velocity `friction_velocity`, so that it has a derivative at rest.
+    To it come the forces of the system's couplings (see `attach`), as sum J^T f over their points.
     q (nq,), v (nv,); raises as `checked` does.
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
-    return joint_force(system, q, v)
+    return _passive(system, linkage(system), q, v)
+
+
+def passive(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
+    """`passive_force` without checks."""
+    force = joint_force(system, q, v)
+    if system.couplings:
+        force = force + coupling_force(linkage, system.couplings, q, v)
+    return force
+
+
+_passive = jax.jit(passive)
+
+
+def joint_stretch(system: System, q: jax.Array) -> jax.Array:
+    """How far the spring of every row is from rest (n_rows,), mimic joints included."""
+    t = system.topology
+    stretch = row_coordinates(t, system.joints, q) - system.joints.rest
+    # Spherical and free joints, whose rows have no coordinate, have no spring.
+    return jnp.where(t.row_coordinate >= 0, stretch, jnp.zeros_like(stretch))
 
 
 def joint_force(system: System, q: jax.Array, v: jax.Array) -> jax.Array:
-    """`passive_force` without checks; mimic joints act on the joint they follow."""
+    """What springs, damping and friction at the joints exert (nv,).
+
+    Mimic joints act on the joint they follow.
+    """
     t, joints = system.topology, system.joints
-    stretch = row_coordinates(t, joints, q) - joints.rest
-    # Spherical and free joints, whose rows have no coordinate, have no spring.
-    stretch = jnp.where(t.row_coordinate >= 0, stretch, jnp.zeros_like(stretch))
-    rate = row_rates(t, joints, v)
+    stretch, rate = joint_stretch(system, q), row_rates(t, joints, v)
     smooth = jnp.tanh(rate / joints.friction_velocity)
     force = -(joints.stiffness * stretch + joints.damping * rate + joints.friction * smooth)
     if not t.mimic_rows.size:

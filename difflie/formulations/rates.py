@@ -9,7 +9,7 @@ import jax
 
 from .. import native
 from ..dynamics.forward import acceleration
-from ..forces.passive import joint_force
+from ..forces.passive import passive
 from ..groups import Euclidean, Product
 from ..integrators import Field, FieldMethod
 from ..system.linkage import Linkage
@@ -52,7 +52,7 @@ class RateFormulation(Formulation):
 
         def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:
             q, v = y
-            tau = joint_force(self.system, q, v)
+            tau = passive(self.system, self.linkage, q, v)
             if control is not None:
                 tau = tau + control(t, q, v)
             external = None if wrench is None else wrench(t, q, v)

@@ -40,3 +40,19 @@ def take(a: jax.Array, index: np.ndarray) -> jax.Array:
         return a[index]
     runs = np.split(index, breaks) if index.size else []
     return jnp.concatenate([a[int(r[0]) : int(r[-1]) + 1] for r in runs] or [a[:0]])
+
+
+def totals(a: jax.Array, index: np.ndarray, size: int) -> jax.Array:
+    """(size, ...) the sums of the entries of a that share an index; those beyond it are left out.
+
+    A join of slices, for the reason and with the bound of `take`.
+    """
+    if index.size > 100:
+        return jax.ops.segment_sum(a, index, num_segments=max(size, int(index.max()) + 1))[:size]
+    parts, end = [], 0
+    for row in np.unique(index[index < size]):
+        entries = [a[int(k) : int(k) + 1] for k in np.flatnonzero(index == row)]
+        parts += [jnp.zeros((row - end, *a.shape[1:]), a.dtype), sum(entries[1:], entries[0])]
+        end = int(row) + 1
+    parts.append(jnp.zeros((size - end, *a.shape[1:]), a.dtype))
+    return jnp.concatenate(parts)

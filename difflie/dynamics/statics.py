@@ -1,0 +1,27 @@
+"""From wrenches on the bodies to efforts at the joints, by one inward pass: J^T F in O(n).
+
+F_i = F_ext_i + sum over children of Ad_{X_c}^-T F_c,      tau_i = S_i . F_i
+"""
+
+from __future__ import annotations
+
+import jax
+
+from ..spatial import Force, Transform
+from ..system.linkage import Linkage
+from ..system.traverse import inward
+
+
+def transmitted(linkage: Linkage, poses: Transform, wrenches: Force) -> jax.Array:
+    """The effort along every row (n_rows,) of wrenches on the rows (n_rows,), in their frames.
+
+    poses (n_rows,): `linkage.poses` at the configuration.
+    """
+
+    def transmit(children: Force, row):
+        pose, screw, force = row
+        force = force + children
+        return pose.force(force), screw.dot(force)
+
+    no_force = Force(linkage.rest.angular, linkage.rest.linear)
+    return inward(linkage.topology, transmit, no_force, (poses, linkage.screw, wrenches))

@@ -1,0 +1,223 @@
+"""Couplings: springs, dampers and forces at points of bodies.
+
+A coupling is a path and a law for the forces at its points. With the world positions x_i of the
+points, the segments s_j = x_{j+1} - x_j of lengths l_j and directions u_j = s_j / l_j, and the
+length of the path y = sum l_j, a tension T along the path pulls each point to its neighbours:
+
+    f_i = T (u_i - u_{i-1}),    power -T dy/dt
+
+With two points a spring is mono-articular, with more of them on several bodies multi-articular
+(Goetz 2024). Where the points of a segment coincide it has no direction, and u_j is zero.
+"""
+
+from __future__ import annotations
+
+import abc
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..groups.components import Vector
+from ..spatial import Transform
+from ..system.validation import ModelError
+from .path import Path, as_path, inverse, segments
+
+
+class Coupling(eqx.Module):
+    """What acts on points of bodies: a path, and a law for the forces at its n points."""
+
+    path: eqx.AbstractVar[Path]
+
+    @abc.abstractmethod
+    def forces(self, frames: Transform, velocities: Vector) -> Vector:
+        """The forces (n,) in N on the bodies at the points, in world coordinates.
+
+        frames (n,): the points in the world, with the attitudes of their bodies; velocities (n,)
+        of the points in the world.
+        """
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__} ({self.path})"
+
+
+class Elastic(Coupling):
+    """A spring: a law potential(y) in J of the length y of its path, and its derivative tension(y).
+
+    Both are elementwise in y.
+    """
+
+    @abc.abstractmethod
+    def potential(self, length: jax.Array) -> jax.Array:
+        """The energy in J at lengths of the path in m."""
+
+    @abc.abstractmethod
+    def tension(self, length: jax.Array) -> jax.Array:
+        """The tension in N, the derivative of `potential`; negative where the spring pushes."""
+
+    def energy(self, positions: Vector) -> jax.Array:
+        """The energy () in J with the points at these world positions (n,)."""
+        _, square, length = segments(positions)
+        if len(self.path.bodies) > 2:
+            return self.potential(jnp.sum(length))
+        apart, (square, length) = square[0] != 0, (square[0], length[0])
+        # The same to second order in the segment where its points coincide; smooth if the spring
+        # is at rest then.
+        start = (
+            self.potential(jnp.zeros_like(length)) + self._initial_stiffness(length) * square / 2
+        )
+        return jnp.where(apart, self.potential(length), start)
+
+    def forces(self, frames: Transform, velocities: Vector) -> Vector:
+        step, square, length = segments(frames.translation)
+        density = self.tension(jnp.sum(length)) * inverse(length)
+        if len(self.path.bodies) == 2:
+            density = jnp.where(square == 0, self._initial_stiffness(length), density)
+        return pulled(step * density)
+
+    def _initial_stiffness(self, length: jax.Array) -> jax.Array:
+        zero = jnp.zeros_like(length)
+        return jax.jvp(self.tension, (zero,), (jnp.ones_like(zero),))[1]
+
+
+def number(name: str, value: Any) -> jax.Array:
+    """A number or array as a leaf; raises `ModelError` for what is none."""
+    try:
+        return value if isinstance(value, jax.Array) else jnp.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{name} is {value!r}; a number is needed") from None
+
+
+def leaf(name: str) -> Any:
+    """A field with a number in it."""
+    return eqx.field(converter=partial(number, name))
+
+
+def pulled(tensions: Vector) -> Vector:
+    """The forces (n,) at the points of the tensions (n - 1,) of its segments, as vectors."""
+
+    def sums(a: jax.Array) -> jax.Array:
+        zero = jnp.zeros_like(a[:1])
+        return jnp.concatenate((a, zero)) - jnp.concatenate((zero, a))
+
+    return jax.tree.map(sums, tensions)
+
+
+class Spring(Elastic):
+    """A linear spring that pulls and pushes: energy k (y - y_r)^2 / 2 of the path's length y.
+
+    path: two or more pairs (body, point (3,) in m in its frame), body None for the world.
+    stiffness k in N/m and rest_length y_r in m, scalars.
+    """
+
+    path: Path = eqx.field(converter=as_path)
+    stiffness: jax.Array = leaf("stiffness")
+    rest_length: jax.Array = leaf("rest_length")
+
+    def potential(self, length: jax.Array) -> jax.Array:
+        stretch = length - self.rest_length
+        return self.stiffness * stretch * stretch / 2
+
+    def tension(self, length: jax.Array) -> jax.Array:
+        return self.stiffness * (length - self.rest_length)
+
+
+class TensionSpring(Elastic):
+    """An elastic rope, slack below its rest length: energy k max(y - y_r, 0)^2 / 2.
+
+    Arguments as of `Spring`. Where it becomes taut the tension has a kink, and the derivative of
+    the taut side is taken.
+    """
+
+    path: Path = eqx.field(converter=as_path)
+    stiffness: jax.Array = leaf("stiffness")
+    rest_length: jax.Array = leaf("rest_length")
+
+    def potential(self, length: jax.Array) -> jax.Array:
+        stretch = self._stretch(length)
+        return self.stiffness * stretch * stretch / 2
+
+    def tension(self, length: jax.Array) -> jax.Array:
+        return self.stiffness * self._stretch(length)
+
+    def _stretch(self, length: jax.Array) -> jax.Array:
+        stretch = length - self.rest_length
+        return jnp.where(stretch < 0, jnp.zeros_like(stretch), stretch)
+
+
+class SmoothTensionSpring(Elastic):
+    """An elastic rope that becomes taut gradually, within `smoothing` d (m) of its rest length.
+
+    Arguments as of `Spring`. The tension is 0 below y_r - d and k (y - y_r) above y_r + d; between
+    them its slope is k (3 x^2 - 2 x^3), x = (y - y_r + d) / 2 d, so that it has two continuous
+    derivatives.
+    """
+
+    path: Path = eqx.field(converter=as_path)
+    stiffness: jax.Array = leaf("stiffness")
+    rest_length: jax.Array = leaf("rest_length")
+    smoothing: jax.Array = leaf("smoothing")
+
+    def potential(self, length: jax.Array) -> jax.Array:
+        d = self.smoothing
+        stretch, x = self._blend(length)
+        taut = stretch * stretch / 2 + d * d / 10
+        rising = d * d * x * x * x * x * (1 - 2 * x / 5)
+        return self.stiffness * jnp.where(stretch > d, taut, rising)
+
+    def tension(self, length: jax.Array) -> jax.Array:
+        stretch, x = self._blend(length)
+        rising = 2 * self.smoothing * x * x * x * (1 - x / 2)
+        return self.stiffness * jnp.where(stretch > self.smoothing, stretch, rising)
+
+    def _blend(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """y - y_r, and x, held at the ends of its interval."""
+        stretch, d = length - self.rest_length, self.smoothing
+        x = (stretch + d) / (2 * d)
+        x = jnp.where(stretch < -d, jnp.zeros_like(x), jnp.where(stretch > d, jnp.ones_like(x), x))
+        return stretch, x
+
+
+class Damper(Coupling):
+    """A viscous damper along a path: the tension c dy/dt.
+
+    path as of `Spring`; damping c in N s/m, a scalar.
+    """
+
+    path: Path = eqx.field(converter=as_path)
+    damping: jax.Array = leaf("damping")
+
+    def forces(self, frames: Transform, velocities: Vector) -> Vector:
+        step, _, length = segments(frames.translation)
+        direction = step * inverse(length)
+        spread = jax.tree.map(lambda a: a[1:] - a[:-1], velocities)
+        return pulled(direction * (self.damping * jnp.sum(direction.dot(spread))))
+
+
+class PointForce(Coupling):
+    """A constant force (3,) in N, in world coordinates, at a point of a body.
+
+    path: one pair (body, point (3,) in m in its frame). It counts as an input: `energy` has no
+    potential of it.
+    """
+
+    path: Path = eqx.field(converter=as_path)
+    force: jax.Array = leaf("force")
+
+    def forces(self, frames: Transform, velocities: Vector) -> Vector:
+        return Vector.from_array(self.force[None])
+
+
+class FollowerForce(Coupling):
+    """A force (3,) in N that turns with the body it acts on, such as a thruster's.
+
+    path: one pair (body, point (3,) in m in its frame); force in body coordinates.
+    """
+
+    path: Path = eqx.field(converter=as_path)
+    force: jax.Array = leaf("force")
+
+    def forces(self, frames: Transform, velocities: Vector) -> Vector:
+        return frames.rotation @ Vector.from_array(self.force[None])

@@ -1,0 +1,60 @@
+"""The energy of a system: of motion, in gravity, and in springs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..dynamics.energy import kinetic_energy, potential_energy
+from ..system.linkage import Linkage, linkage
+from ..system.system import System
+from ..system.traverse import along_tree
+from ..system.validation import checked
+from .couplings import Elastic
+from .passive import joint_stretch
+from .points import point_positions
+
+
+def energy(system: System, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
+    """Kinetic and potential energy in J, scalars: what a conservative machine conserves the sum of.
+
+    The potential is that of gravity, zero at the world origin, and of all springs (see
+    `elastic_energy`). Bodies fixed to the world count in neither. q (nq,), v (nv,).
+    """
+    q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
+    return _energy(system, linkage(system), q, v)
+
+
+def elastic_energy(system: System, q: Any) -> jax.Array:
+    """The energy in the springs at the joints and between bodies, in J, a scalar; q (nq,)."""
+    (q,) = checked(system, q=(q, (system.nq,)))
+    return _elastic_energy(system, linkage(system), q)
+
+
+def spring_energy(system: System, linkage: Linkage, q: jax.Array) -> jax.Array:
+    """`elastic_energy` without checks."""
+    stretch = joint_stretch(system, q)
+    joints = jnp.sum(system.joints.stiffness * stretch * stretch) / 2
+    springs = [c for c in system.couplings if isinstance(c, Elastic)]
+    return joints + coupling_energy(linkage, springs, q) if springs else joints
+
+
+@along_tree
+def coupling_energy(linkage: Linkage, springs: Sequence[Elastic], q: jax.Array) -> jax.Array:
+    """The energy () of springs between bodies."""
+    positions = point_positions(linkage, [spring.path for spring in springs], q)
+    return sum(
+        (s.energy(x) for s, x in zip(springs, positions, strict=True)), jnp.zeros((), q.dtype)
+    )
+
+
+_elastic_energy = jax.jit(spring_energy)
+
+
+@jax.jit
+def _energy(system, linkage, q, v):
+    potential = potential_energy(linkage, q) + spring_energy(system, linkage, q)
+    return kinetic_energy(linkage, q, v), potential

@@ -1,0 +1,67 @@
+"""Paths: points of bodies, joined by straight segments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..groups.components import Vector
+from ..system.validation import ModelError
+
+
+class Path(eqx.Module):
+    """The way along straight segments through n points of bodies, in order.
+
+    points (n, 3) in m, each in the frame of its body; bodies: their n names, None for the world.
+    """
+
+    points: jax.Array
+    bodies: tuple[str | None, ...] = eqx.field(static=True)
+
+    def __str__(self) -> str:
+        return " - ".join("the world" if b is None else repr(b) for b in self.bodies)
+
+
+def as_path(given: Path | Sequence[tuple[str | None, Any]]) -> Path:
+    """A path from pairs (body, point (3,)), or the path that is given.
+
+    Raises `ModelError` for what are no such pairs.
+    """
+    if isinstance(given, Path):
+        return given
+    bodies, points = [], []
+    for k, pair in enumerate(given):
+        try:
+            body, point = pair
+            point = jnp.asarray(point, None if isinstance(point, jax.Array) else float)
+            understood = (body is None or isinstance(body, str)) and point.shape == (3,)
+        except (TypeError, ValueError):
+            body, point, understood = None, jnp.zeros(3), False
+        if not understood:
+            raise ModelError(
+                f"point {k} of a path is {pair!r}; write (body, (x, y, z)) with the name of a "
+                "body, or None for the world"
+            )
+        bodies.append(body)
+        points.append(point)
+    return Path(jnp.stack(points) if points else jnp.zeros((0, 3)), tuple(bodies))
+
+
+def segments(positions: Vector) -> tuple[Vector, jax.Array, jax.Array]:
+    """What leads from each of n positions to the next, its square and its length, each (n - 1,).
+
+    The length has derivatives, which are zero where two positions coincide.
+    """
+    step = jax.tree.map(lambda a: a[1:] - a[:-1], positions)
+    square = step.square()
+    length = jnp.where(square == 0, square, jnp.sqrt(jnp.where(square == 0, 1, square)))
+    return step, square, length
+
+
+def inverse(length: jax.Array) -> jax.Array:
+    """1 / length; 0 for segments without length, which have no direction."""
+    return jnp.where(length == 0, length, 1 / jnp.where(length == 0, 1, length))

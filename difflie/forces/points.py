@@ -1,0 +1,98 @@
+"""Points of bodies: where they are, how they move, and what forces at them do to the joints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..dynamics.kinematics import chained, row_twists, world_frame
+from ..dynamics.statics import transmitted
+from ..groups.components import Vector
+from ..native import kernel
+from ..spatial import Force, Motion, Transform
+from ..system.linkage import Linkage, carriers
+from ..system.rows import take, totals
+from ..system.traverse import along_tree
+from .couplings import Coupling
+from .path import Path
+
+
+@along_tree
+def coupling_force(
+    linkage: Linkage, couplings: Sequence[Coupling], q: jax.Array, v: jax.Array
+) -> jax.Array:
+    """The generalised force (nv,) of couplings, sum J^T f over their points, in O(n)."""
+    paths = [coupling.path for coupling in couplings]
+    body, row = _carried(linkage, paths)
+    poses = linkage.poses(q)
+    world = world_frame(q.dtype), linkage.rest
+    rows = _entries((chained(linkage, poses), row_twists(linkage, q, v)), world, row)
+    wrenches = kernel(_wrenches)(couplings, _offsets(linkage, body), *rows)
+    on_rows = Force.from_array(totals(wrenches, row, linkage.topology.n_rows))
+    return linkage.generalised(transmitted(linkage, poses, on_rows))
+
+
+def _wrenches(
+    couplings: Sequence[Coupling], offsets: Transform, rows: Transform, twists: Motion
+) -> jax.Array:
+    """The wrenches (n, 6) at the points on the rows that carry them, in the rows' frames.
+
+    offsets (n,): of the points' bodies in the rows; rows, twists (n,): of these in the world.
+    """
+    paths = [coupling.path for coupling in couplings]
+    inner = offsets @ _points(paths)
+    frames = rows @ inner
+    velocities = frames.rotation @ inner.inverse_motion(twists).linear
+    motion = _divided((frames, velocities), paths)
+    found = [coupling.forces(*at) for coupling, at in zip(couplings, motion, strict=True)]
+    forces = jax.tree.map(lambda *a: jnp.concatenate(a), *found)
+    zero = jax.tree.map(jnp.zeros_like, forces)
+    return inner.force(Force(zero, frames.rotation.transposed_times(forces))).to_array()
+
+
+def point_positions(linkage: Linkage, paths: Sequence[Path], q: jax.Array) -> list[Vector]:
+    """The points of each path (n,) in the world at the configuration q (nq,)."""
+    body, row = _carried(linkage, paths)
+    rows = _entries(chained(linkage, linkage.poses(q)), world_frame(q.dtype), row)
+    frames = rows @ _offsets(linkage, body) @ _points(paths)
+    return _divided(frames.translation, paths)
+
+
+def _carried(linkage: Linkage, paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
+    """The body of every point (n,), nb for the world, and the place of its row, n_rows for it."""
+    t = linkage.topology
+    number: dict[str | None, int] = {name: b for b, name in enumerate((*t.bodies, None))}
+    body = np.array([number[name] for path in paths for name in path.bodies], dtype=int)
+    return body, np.append(carriers(t), t.n_rows)[body]
+
+
+def _offsets(linkage: Linkage, body: np.ndarray) -> Transform:
+    """The frames of bodies (n,) in those of their rows."""
+    inner, world = (jax.tree.map(lambda a, w=w: a[w], linkage.offset) for w in (np.s_[:-1], -1))
+    return _entries(inner, world, body)
+
+
+def _points(paths: Sequence[Path]) -> Transform:
+    """The points (n,) of the paths in their bodies, with the attitudes of these."""
+    points = jnp.concatenate([path.points for path in paths])
+    return Transform(world_frame(points.dtype).rotation, Vector.from_array(points))
+
+
+def _entries(values: Any, world: Any, index: np.ndarray) -> Any:
+    """Some entries of all components (n_rows,), behind which stands that of the world."""
+    leaves, structure = jax.tree.flatten(values)
+    table = jnp.stack(leaves, axis=1)
+    last = jnp.stack([jnp.asarray(w, table.dtype) for w in jax.tree.leaves(world)])
+    chosen = take(jnp.concatenate((table, last[None])), index)
+    return jax.tree.unflatten(structure, [chosen[:, i] for i in range(len(leaves))])
+
+
+def _divided(values: Any, paths: Sequence[Path]) -> list[Any]:
+    """What belongs to the points of all paths (n, ...), path by path."""
+    ends = np.cumsum([len(path.bodies) for path in paths]).tolist()
+    cuts = [slice(end - len(p.bodies), end) for end, p in zip(ends, paths, strict=True)]
+    return [jax.tree.map(lambda a, cut=cut: a[cut], values) for cut in cuts]

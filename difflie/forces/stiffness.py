@@ -1,0 +1,42 @@
+"""The stiffness matrix of a system's springs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..system.linkage import linkage
+from ..system.system import System
+from ..system.validation import checked
+from .couplings import Elastic
+from .passive import joint_force
+from .points import coupling_force
+
+
+def stiffness_matrix(system: System, q: Any) -> jax.Array:
+    """The stiffness matrix K (nv, nv): minus the derivative of the springs' generalised force.
+
+    The springs are those at the joints and the elastic couplings; gravity has no part in it (see
+    `inverse_dynamics_derivatives`). Column k is the derivative along `integrate(system, q, s e_k)`
+    at s = 0. The symmetric part of K is the Hessian of `elastic_energy` along `integrate`, and K
+    itself is symmetric where all coordinates are plain numbers and where the springs balance. In
+    the rows of a spherical or free joint it is not otherwise: K - K^T is then the bracket of the
+    springs' moment, as turns about two axes do not commute. q (nq,).
+    """
+    (q,) = checked(system, q=(q, (system.nq,)))
+    return _stiffness_matrix(system, linkage(system), q)
+
+
+@jax.jit
+def _stiffness_matrix(system, linkage, q):
+    still = jnp.zeros(system.nv, q.dtype)
+    springs = [c for c in system.couplings if isinstance(c, Elastic)]
+
+    def force(step):
+        moved = system.manifold.retract(q, step)
+        at_joints = joint_force(system, moved, still)
+        return at_joints + coupling_force(linkage, springs, moved, still) if springs else at_joints
+
+    return -jax.jacfwd(force)(still)
