@@ -87,19 +87,23 @@ def _simulate(system, state, control, wrench, method, adjoint, steps, save_every
 
         def save(state, rows):
             state, _ = adjoint.loop(one_step, state, rows, save_every)
-            return state, formulation.read(state[1])
+            return state, (formulation.read(state[1]), formulation.record(state[1]))
 
         first = formulation.start(jnp.zeros_like(dt), q0, v0, dt)
         start = (jnp.zeros((), jnp.int32), first, Watch.start(system))
         (_, _, watch), states = jax.lax.scan(save, start, inputs, length=saved)
-        return watch, states
+        before = jax.tree.map(lambda a: a[None], formulation.record(first))
+        q_and_v, own = states
+        own = jax.tree.map(lambda a, b: jnp.concatenate((a, b)), before, own)
+        return watch, q_and_v, own
 
-    watch, (q, v) = native.mark(run)(arrays, system, link, q0, v0, dt, inputs)
+    watch, (q, v), own = native.mark(run)(arrays, system, link, q0, v0, dt, inputs)
     return Trajectory(
         t=jnp.arange(saved + 1, dtype=dt.dtype) * save_every * dt,
         q=jnp.concatenate((q0[None], q)),
         v=jnp.concatenate((v0[None], v)),
         result=watch.result(system, dt, saved * save_every),
+        states=own,
     )
 
 

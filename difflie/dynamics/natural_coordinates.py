@@ -23,8 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..groups import directors, quaternion
-from ..groups.components import Matrix
-from ..spatial import Force, Transform
+from ..groups.components import Matrix, Vector
+from ..spatial import Force
 from ..system.linkage import Linkage, carriers
 from ..system.topology import Topology
 from .kinematics import row_twists, row_world_poses
@@ -250,29 +250,35 @@ class NaturalCoordinates(eqx.Module):
 
         The lumped bodies' are with their carriers, and zero for themselves.
         """
-        where, offset = self.layout, self.linkage.offset
-        assert offset is not None
+        where = self.layout
         load = directors.load(bodies, _product(self.mass, velocities))
         parts = [_product(bodies[:, 1:], load[:, i : i + 3, None])[..., 0] for i in (0, 3)]
-        frames: Transform = _at(offset, where.moving)
+        frames = _at(self.linkage.offset, where.moving)
         wrench = frames.inverse_force(Force.from_array(jnp.concatenate(parts, axis=1)))
         return _sum_at(where.moving, wrench.to_array(), len(self.linkage.topology.bodies))
 
-    def attached(self, body: int, point: jax.Array) -> jax.Array:
-        """The combination (nb + 1, 4) that is a point (3,) of a body of the system, or the world's.
+    def attached(self, body: np.ndarray, points: jax.Array) -> jax.Array:
+        """The combinations (n, nb + 1, 4) that are points (n, 3) of bodies, in their frames.
 
-        body: its index in `body_names`, -1 for the world; point in m and the body's frame.
+        body (n,): their indices in `body_names`, the number of these for the world.
         """
-        where, offset = self.layout, self.linkage.offset
-        assert offset is not None
-        pose = jax.tree.map(lambda a: a[body], offset)
-        inner = _apply(jnp.swapaxes(pose.rotation.to_array(), 0, 1), point)
-        inner = inner + pose.translation.to_array()
-        return _fixed(where.carrier[body : body + 1 or None], inner[None], len(where.parent), 1)[0]
+        place = _at(self.linkage.offset, body)
+        inner = place.rotation @ Vector.from_array(points) + place.translation
+        return _fixed(self.layout.carrier[body], inner.to_array(), len(self.layout.parent), 1)
+
+    def attitudes(self, bodies: jax.Array, body: np.ndarray) -> Matrix:
+        """The attitudes (n,) of bodies of the system, as above, with their directors as columns."""
+        axes = _with_world(bodies)[self.layout.carrier[body], 1:]
+        return Matrix.from_array(axes).transpose() @ _at(self.linkage.offset, body).rotation
 
     def kinetic_energy(self, velocities: jax.Array) -> jax.Array:
         """sum P_kl Q'_k . Q'_l / 2 (), in J, at the rates (nb, 4, 3) of the coordinates."""
         return jnp.sum(velocities * _product(self.mass, velocities)) / 2
+
+    def momentum(self, bodies: jax.Array, velocities: jax.Array) -> jax.Array:
+        """sum P_kl Q_k x Q'_l, angular about the world origin in N m s, and linear in N s, (6,)."""
+        p = _product(self.mass, velocities)
+        return jnp.concatenate((jnp.sum(jnp.cross(bodies, p), (0, 1)), jnp.sum(p[:, 0], 0)))
 
 
 class Layout(NamedTuple):

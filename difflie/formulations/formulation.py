@@ -40,3 +40,7 @@ class Formulation(eqx.Module):
     @abc.abstractmethod
     def read(self, state: Any) -> tuple[jax.Array, jax.Array]:
         """The configuration q (nq,) and the velocity v (nv,) of a state."""
+
+    def record(self, state: Any) -> Any:
+        """What is saved of a state besides, a pytree; None where q and v say everything."""
+        return None

@@ -7,13 +7,23 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..dynamics.forward import acceleration, weightless
-from ..dynamics.natural_coordinates import NaturalCoordinates, natural_coordinates
+from ..dynamics.natural_coordinates import (
+    NaturalCoordinates,
+    combined,
+    natural_coordinates,
+    spread,
+)
+from ..forces import energy
+from ..forces.discrete_gradient import mean_forces
 from ..forces.passive import joint_force
 from ..groups import directors
+from ..groups.components import Vector
 from ..integrators.energy_momentum import EnergyMomentum, Step
-from ..system.linkage import Linkage
+from ..spatial import Transform
+from ..system.linkage import Linkage, linkage
 from ..system.system import System
 from .formulation import Formulation, Input
 
@@ -34,6 +44,70 @@ class NaturalState(NamedTuple):
     impulse: jax.Array
     q: jax.Array
     v: jax.Array
+
+
+class NaturalMotion(eqx.Module):
+    """The states of the energy-momentum scheme in its own coordinates, at the saved times.
+
+    q (m + 1, nq). bodies (m + 1, nb, 4, 3): for each of the nb bodies with a joint of its own, in
+    their order, the origin (m) and the directors of its frame in the world; velocities, of the same
+    shape, their rates; rotors (m + 1, nv): the rates of the armature. The energy and the momentum
+    of these are the scheme's own, which it keeps to rounding.
+    """
+
+    q: jax.Array
+    bodies: jax.Array
+    velocities: jax.Array
+    rotors: jax.Array
+
+    def energy(self, system: System) -> tuple[jax.Array, jax.Array]:
+        """Kinetic and potential energy (m + 1,) in J at the saved times."""
+        return _energy(system, self)
+
+    def momentum(self, system: System) -> jax.Array:
+        """Angular momentum about the world origin and linear momentum (m + 1, 6), world."""
+        return _momentum(system, self)
+
+    def constraint_error(self, system: System) -> jax.Array:
+        """How far the bodies have left their joints and the directors the unit sphere (m + 1,).
+
+        The largest error in the equations of the joints and of the directors' scalar products.
+        """
+        return _constraint_error(system, self)
+
+
+@jax.jit
+def _energy(system: System, motion: NaturalMotion) -> tuple[jax.Array, jax.Array]:
+    natural = natural_coordinates(linkage(system))
+    armature = _by_velocity(system, system.joints.armature)
+    kinetic = jax.vmap(natural.kinetic_energy)(motion.velocities)
+    kinetic = kinetic + jnp.sum(armature * motion.rotors**2, axis=1) / 2
+    _, potential = jax.vmap(lambda q, v: energy(system, q, v))(motion.q, motion.rotors)
+    return kinetic, potential
+
+
+@jax.jit
+def _momentum(system: System, motion: NaturalMotion) -> jax.Array:
+    natural = natural_coordinates(linkage(system))
+    return jax.vmap(natural.momentum)(motion.bodies, motion.velocities)
+
+
+@jax.jit
+def _constraint_error(system: System, motion: NaturalMotion) -> jax.Array:
+    natural = natural_coordinates(linkage(system))
+
+    def error(bodies: jax.Array) -> jax.Array:
+        axes = bodies[:, 1:]
+        products = jnp.sum(axes[:, :, None] * axes[:, None], axis=-1)
+        rigid = jnp.max(jnp.abs(products - jnp.eye(3, dtype=axes.dtype)))
+        return jnp.maximum(rigid, jnp.max(jnp.abs(natural.constraints(bodies)), initial=0))
+
+    return jax.vmap(error)(motion.bodies)
+
+
+def _by_velocity(system: System, rows: jax.Array) -> jax.Array:
+    """Numbers of the rows (n_rows,), none of them a mimic joint's, in the order of v (nv,)."""
+    return rows[np.argsort(system.topology.row_velocity)]
 
 
 class NaturalFormulation(Formulation):
@@ -64,7 +138,7 @@ class NaturalFormulation(Formulation):
         self, t: jax.Array, state: NaturalState, h: jax.Array, control: Input, wrench: Input
     ) -> tuple[NaturalState, Any]:
         natural, manifold = self.natural, self.system.manifold
-        armature = self._armature()
+        armature = _by_velocity(self.system, self.system.joints.armature)
 
         def load(step: Step) -> jax.Array:
             arms = natural.arms(step.middle, step.rates, h)
@@ -74,6 +148,8 @@ class NaturalFormulation(Formulation):
             if control is not None:
                 tau = tau + control(t + h / 2, q, v)
             total = natural.weight(step.middle) + natural.joint_load(arms, tau)
+            if self.system.couplings:
+                total = total + self._couplings(step, h)
             if wrench is not None:
                 total = total + natural.body_load(step.middle, wrench(t + h / 2, q, v))
             return total
@@ -97,17 +173,36 @@ class NaturalFormulation(Formulation):
     def read(self, state: NaturalState) -> tuple[jax.Array, jax.Array]:
         return state.q, state.v
 
-    def _armature(self) -> jax.Array:
-        """(nv,) in the order of v."""
-        t = self.system.topology
-        return self.system.joints.armature[jnp.argsort(t.row_velocity)]
+    def record(self, state: NaturalState) -> NaturalMotion:
+        return NaturalMotion(state.q, state.bodies, state.velocities, state.rotors)
+
+    def _couplings(self, step: Step, h: jax.Array) -> jax.Array:
+        """The loads (nb, 6) of the system's couplings."""
+        couplings, natural = self.system.couplings, self.natural
+        names = {name: i for i, name in enumerate((*self.system.body_names, None))}
+        body = np.array([names[name] for c in couplings for name in c.path.bodies])
+        points = natural.attached(body, jnp.concatenate([c.path.points for c in couplings]))
+        start, end = combined(points, step.start), combined(points, step.end)
+        middle = Transform(
+            natural.attitudes(step.middle, body), Vector.from_array((start + end) / 2)
+        )
+        ends = np.cumsum([len(c.path.bodies) for c in couplings])
+        given = *(Vector.from_array(x) for x in (start, end)), middle
+        given = *given, Vector.from_array((end - start) / h)
+        forces = []
+        for coupling, end_ in zip(couplings, ends, strict=True):
+            own = slice(int(end_) - len(coupling.path.bodies), int(end_))
+            at = jax.tree.map(lambda a, own=own: a[own], given)
+            forces.append(mean_forces(coupling, *at).to_array())
+        return directors.load(step.middle, spread(points, jnp.concatenate(forces)))
 
     def _velocity(
         self, bodies: jax.Array, velocities: jax.Array, rotors: jax.Array, q: jax.Array
     ) -> jax.Array:
         """The velocity (nv,) with the momentum of the natural velocities."""
         momentum = self.natural.body_momentum(bodies, velocities)
+        armature = _by_velocity(self.system, self.system.joints.armature)
         still = jnp.zeros_like(rotors)
         return acceleration(
-            weightless(self.linkage), q, still, self._armature() * rotors, momentum
+            weightless(self.linkage), q, still, armature * rotors, momentum
         )

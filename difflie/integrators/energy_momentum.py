@@ -43,8 +43,8 @@ class EnergyMomentum(Method):
     """Order 2: energy and momentum maps are kept to rounding, whatever the step.
 
     Energy is kept for loads whose work in a step is the loss of their potential (a discrete
-    gradient, such as `mean_slope` gives); a momentum map, if they have no moment about its axis
-    at the middle of the step. Betsch and Steinmann 2001; Gonzalez 1996.
+    gradient); a momentum map, if they have no moment about its axis at the middle of the step.
+    Betsch and Steinmann 2001; Gonzalez 1996.
     """
 
     @property
@@ -88,27 +88,3 @@ class EnergyMomentum(Method):
         step = taken(x)
         after = 2 * directors.motion(step.middle, step.rates) - velocities
         return step._replace(end=directors.orthonormalised(step.end)), after, x[size:], solved
-
-
-def mean_slope(
-    potential: Callable[[jax.Array], jax.Array],
-    slope: Callable[[jax.Array], jax.Array],
-    y0: jax.Array,
-    y1: jax.Array,
-) -> jax.Array:
-    """(potential(y1) - potential(y0)) / (y1 - y0), and its limit, the slope, for y1 = y0.
-
-    Shapes of y0, y1 and the result alike; element by element. Gauss quadrature of the slope with
-    three points has no small difference; where it does not give the difference of the potential to
-    rounding (a large step, or one across a kink), the quotient itself is taken.
-    """
-    difference = y1 - y0
-    offset = difference * (0.15**0.5)
-    centre = (y0 + y1) / 2
-    mean = (5 * (slope(centre - offset) + slope(centre + offset)) + 8 * slope(centre)) / 18
-    before, after = potential(y0), potential(y1)
-    scale = jnp.abs(before) + jnp.abs(after) + jnp.abs(mean) * (jnp.abs(y0) + jnp.abs(y1))
-    rounding = 16 * jnp.finfo(difference.dtype).eps * scale
-    off = jnp.abs(after - before - mean * difference) > rounding
-    safe = jnp.where(off, difference, jnp.ones_like(difference))
-    return jnp.where(off, (after - before) / safe, mean)
