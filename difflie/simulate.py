@@ -14,7 +14,7 @@ from jax.core import Tracer
 from . import native
 from .adjoint import Adjoint, Direct
 from .forces.inputs import SampledInput, ZeroOrderHold
-from .formulations import Formulation, formulated
+from .formulations import Formulation, formulation_of
 from .integrators import RKMK4, Method, by_name
 from .result import Trajectory, Watch
 from .system.linkage import linkage
@@ -57,6 +57,7 @@ def simulate(
     `Trajectory.result`.
     """
     method = by_name(method) if isinstance(method, str) else method
+    formulation_of(method).check(system.topology)
     q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
     steps, save_every = _count("steps", steps), _count("save_every", save_every)
     if not isinstance(dt, Tracer) and not 0 < float(dt) < np.inf:
@@ -80,7 +81,7 @@ def _simulate(system, state, control, wrench, method, adjoint, steps, save_every
 
     def run(arrays, system, link, q0, v0, dt, inputs):
         functions = eqx.combine(arrays, fixed)
-        formulation = formulated(system, link, method)
+        formulation = formulation_of(method)(system, link, method)
         one_step = _stepper(system, formulation, functions, dt)
         if formulation.small:
             one_step = native.kernel(one_step)

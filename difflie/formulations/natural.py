@@ -12,6 +12,7 @@ import numpy as np
 from ..dynamics.forward import acceleration, weightless
 from ..dynamics.natural_coordinates import (
     NaturalCoordinates,
+    check,
     combined,
     natural_coordinates,
     spread,
@@ -25,6 +26,7 @@ from ..integrators.energy_momentum import EnergyMomentum, Step
 from ..spatial import Transform
 from ..system.linkage import Linkage, linkage
 from ..system.system import System
+from ..system.topology import Topology
 from .formulation import Formulation, Input
 
 
@@ -127,6 +129,10 @@ class NaturalFormulation(Formulation):
         self.system, self.linkage, self.method = system, linkage, method
         self.natural = natural_coordinates(linkage)
 
+    @staticmethod
+    def check(topology: Topology) -> None:
+        check(topology)
+
     def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> NaturalState:
         bodies = self.natural.bodies(q)
         velocities = self.natural.velocities(bodies, q, v)
@@ -178,21 +184,22 @@ class NaturalFormulation(Formulation):
 
     def _couplings(self, step: Step, h: jax.Array) -> jax.Array:
         """The loads (nb, 6) of the system's couplings."""
-        couplings, natural = self.system.couplings, self.natural
-        names = {name: i for i, name in enumerate((*self.system.body_names, None))}
-        body = np.array([names[name] for c in couplings for name in c.path.bodies])
-        points = natural.attached(body, jnp.concatenate([c.path.points for c in couplings]))
+        natural, paths = self.natural, [c.path for c in self.system.couplings]
+        number = {name: b for b, name in enumerate((*self.system.body_names, None))}
+        body = np.array([number[name] for path in paths for name in path.bodies])
+        points = natural.attached(body, jnp.concatenate([path.points for path in paths]))
         start, end = combined(points, step.start), combined(points, step.end)
-        middle = Transform(
-            natural.attitudes(step.middle, body), Vector.from_array((start + end) / 2)
+        middle = natural.attitudes(step.middle, body), Vector.from_array((start + end) / 2)
+        motion = (
+            Vector.from_array(start),
+            Vector.from_array(end),
+            Transform(*middle),
+            Vector.from_array((end - start) / h),
         )
-        ends = np.cumsum([len(c.path.bodies) for c in couplings])
-        given = *(Vector.from_array(x) for x in (start, end)), middle
-        given = *given, Vector.from_array((end - start) / h)
-        forces = []
-        for coupling, end_ in zip(couplings, ends, strict=True):
-            own = slice(int(end_) - len(coupling.path.bodies), int(end_))
-            at = jax.tree.map(lambda a, own=own: a[own], given)
+        forces, first = [], 0
+        for coupling, path in zip(self.system.couplings, paths, strict=True):
+            own = slice(first, first := first + len(path.bodies))
+            at = jax.tree.map(lambda a, own=own: a[own], motion)
             forces.append(mean_forces(coupling, *at).to_array())
         return directors.load(step.middle, spread(points, jnp.concatenate(forces)))
 
@@ -203,6 +210,4 @@ class NaturalFormulation(Formulation):
         momentum = self.natural.body_momentum(bodies, velocities)
         armature = _by_velocity(self.system, self.system.joints.armature)
         still = jnp.zeros_like(rotors)
-        return acceleration(
-            weightless(self.linkage), q, still, armature * rotors, momentum
-        )
+        return acceleration(weightless(self.linkage), q, still, armature * rotors, momentum)
