@@ -78,8 +78,12 @@ from .integrators import RKMK5 as RKMK5
 from .integrators import RKMK6 as RKMK6
 from .integrators import RKMK8 as RKMK8
 from .integrators import EnergyMomentum as EnergyMomentum
+from .integrators import GaussLegendre4 as GaussLegendre4
+from .integrators import GaussLegendre6 as GaussLegendre6
+from .integrators import ImplicitMidpoint as ImplicitMidpoint
 from .integrators import Method as Method
 from .integrators import SemiImplicitEuler as SemiImplicitEuler
+from .integrators import StormerVerlet as StormerVerlet
 from .io import MujocoOrdering as MujocoOrdering
 from .io import PinocchioOrdering as PinocchioOrdering
 from .io import load as load

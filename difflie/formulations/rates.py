@@ -11,7 +11,7 @@ from .. import native
 from ..dynamics.forward import acceleration
 from ..forces.passive import passive
 from ..groups import Euclidean, Product
-from ..integrators import Field, FieldMethod
+from ..integrators import Field, FieldMethod, ImplicitMethod
 from ..system.linkage import Linkage
 from ..system.system import System
 from .formulation import Formulation, Input
@@ -30,7 +30,8 @@ class RateFormulation(Formulation):
 
     @property
     def small(self) -> bool:
-        return self.system.topology.walk == "fast" and self.method.stages == 1
+        sequence = not isinstance(self.method, ImplicitMethod)
+        return sequence and self.method.stages == 1 and self.system.topology.walk == "fast"
 
     def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> Any:
         field = self.field(None, None)

@@ -33,6 +33,10 @@ class Manifold(eqx.Module):
     def dexp_inv(self, theta: Any, xi: Any) -> Any:
         """dexp_{-theta}^-1 xi: d theta/dt when y0 . exp(theta(t)) moves with the rate xi."""
 
+    @abc.abstractmethod
+    def bracket(self, xi: Any, eta: Any) -> Any:
+        """The Lie bracket [xi, eta] = ad_xi eta of two tangents."""
+
 
 class Euclidean(Manifold):
     """R^n: points and tangents are arrays (n,), or of any one shape."""
@@ -59,6 +63,10 @@ class Euclidean(Manifold):
         _check_equal_shapes(theta, xi)
         return xi
 
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+        _check_equal_shapes(xi, eta)
+        return jnp.zeros_like(eta)
+
 
 class UnitQuaternion(Manifold):
     """Attitudes: points are unit quaternions (4,), tangents body angular velocities (3,)."""
@@ -74,6 +82,9 @@ class UnitQuaternion(Manifold):
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
         return _dexp_inv(theta, xi)
+
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+        return _vector(xi).cross(_vector(eta)).to_array()
 
 
 class Pose(Manifold):
@@ -99,6 +110,9 @@ class Pose(Manifold):
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
         return _dexp_inv_twist(theta, xi)
 
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+        return _bracket_of_twists(xi, eta)
+
 
 class SO3(Manifold):
     """Rotation matrices: points (3, 3), tangents body angular velocities (3,)."""
@@ -112,6 +126,9 @@ class SO3(Manifold):
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
         return _dexp_inv(theta, xi)
+
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+        return _vector(xi).cross(_vector(eta)).to_array()
 
 
 class SE3(Manifold):
@@ -133,6 +150,9 @@ class SE3(Manifold):
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
         return _dexp_inv_twist(theta, xi)
 
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+        return _bracket_of_twists(xi, eta)
+
 
 class Product(Manifold):
     """The product of manifolds: points and tangents are tuples, one entry for each factor."""
@@ -147,6 +167,9 @@ class Product(Manifold):
 
     def dexp_inv(self, theta: tuple, xi: tuple) -> tuple:
         return tuple(m.dexp_inv(a, b) for m, a, b in zip(self.factors, theta, xi, strict=True))
+
+    def bracket(self, xi: tuple, eta: tuple) -> tuple:
+        return tuple(m.bracket(a, b) for m, a, b in zip(self.factors, xi, eta, strict=True))
 
 
 class FlatProduct(Manifold):
@@ -183,6 +206,10 @@ class FlatProduct(Manifold):
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.dexp_inv(a, b) for m, a, b in pairs], theta)
 
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+        pairs = zip(self.factors, self._tangents(xi), self._tangents(eta), strict=True)
+        return _join([m.bracket(a, b) for m, a, b in pairs], xi)
+
 
 def _split(a: jax.Array, sizes: list[int]) -> list[jax.Array]:
     a = checked(a, (sum(sizes),), "manifold")
@@ -208,6 +235,12 @@ def _dexp_inv_twist(theta: jax.Array, xi: jax.Array) -> jax.Array:
     a, b = se3.twist_components(xi)
     diagonal = so3.dexp_inv_components(-w)
     return se3.twist_array(diagonal @ a, se3.dexp_inv_corner_components(-w, -v) @ a + diagonal @ b)
+
+
+def _bracket_of_twists(xi: jax.Array, eta: jax.Array) -> jax.Array:
+    w, v = se3.twist_components(xi)
+    a, b = se3.twist_components(eta)
+    return se3.twist_array(w.cross(a), w.cross(b) + v.cross(a))
 
 
 def _vector(a: jax.Array) -> Vector:

@@ -18,8 +18,13 @@ from .crouch_grossman import CG3 as CG3
 from .crouch_grossman import CG4 as CG4
 from .crouch_grossman import CrouchGrossman as CrouchGrossman
 from .energy_momentum import EnergyMomentum as EnergyMomentum
+from .gauss import GaussLegendre4 as GaussLegendre4
+from .gauss import GaussLegendre6 as GaussLegendre6
+from .gauss import ImplicitMidpoint as ImplicitMidpoint
+from .gauss import SymmetricMethod as SymmetricMethod
 from .method import Field as Field
 from .method import FieldMethod as FieldMethod
+from .method import ImplicitMethod as ImplicitMethod
 from .method import Method as Method
 from .munthe_kaas import RKMK2 as RKMK2
 from .munthe_kaas import RKMK3 as RKMK3
@@ -29,11 +34,14 @@ from .munthe_kaas import RKMK6 as RKMK6
 from .munthe_kaas import RKMK8 as RKMK8
 from .munthe_kaas import RungeKuttaMuntheKaas as RungeKuttaMuntheKaas
 from .semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
+from .stormer_verlet import StormerVerlet as StormerVerlet
 from .tableaux import ButcherTableau as ButcherTableau
 from .tableaux import CommutatorFreeTableau as CommutatorFreeTableau
+from .tableaux import SymmetricTableau as SymmetricTableau
 
 METHODS: tuple[Method, ...] = (
     SemiImplicitEuler(),
+    StormerVerlet(),
     CG2(),
     CG3(),
     CG4(),
@@ -46,6 +54,9 @@ METHODS: tuple[Method, ...] = (
     RKMK5(),
     RKMK6(),
     RKMK8(),
+    ImplicitMidpoint(),
+    GaussLegendre4(),
+    GaussLegendre6(),
     EnergyMomentum(),
 )
 

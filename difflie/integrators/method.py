@@ -38,8 +38,8 @@ class Method(eqx.Module):
 class FieldMethod(Method):
     """A one-step method for dy/dt = y . hat(field(t, y)) on any manifold.
 
-    An explicit method defines `step` alone. One that keeps something from step to step, or may
-    fail to solve a step, defines `start` and `advance` as well.
+    An explicit method defines `step` alone; one that keeps something from step to step defines
+    `start` and `advance` as well.
     """
 
     @property
@@ -65,6 +65,22 @@ class FieldMethod(Method):
     ) -> tuple[Any, Any, Any]:
         """The point at t + h, the memory for the next step, and whether the step is solved ()."""
         return self.step(manifold, field, t, y, h), memory, True
+
+
+class ImplicitMethod(FieldMethod):
+    """A method that solves equations in every step, as `advance` says.
+
+    A step that it cannot solve, because it is too large, leaves the point where it is and says so.
+    """
+
+    def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
+        return self.advance(manifold, field, t, y, h, self.start(manifold, field, t, y, h))[0]
+
+    @abc.abstractmethod
+    def advance(
+        self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar, memory: Any
+    ) -> tuple[Any, Any, Any]:
+        pass
 
 
 def combination(h: jax.Array, coefficients: jax.Array, rates: Any) -> Any:

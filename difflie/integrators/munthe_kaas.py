@@ -6,11 +6,20 @@ into d theta/dt = dexp_{-theta}^-1 field(t, y(t)) on the Lie algebra, a vector s
     theta_i = h sum_j a_ij f_j,    f_i = dexp_{-theta_i}^-1 field(t + c_i h, y . exp(theta_i))
     y'      = y . exp(h sum_i b_i f_i)
 
-where a Runge-Kutta method keeps its order, whatever it is. The inverse of dexp is exact here.
+where a Runge-Kutta method keeps its order, whatever it is. The inverse of dexp is exact, or the
+part of its series up to a number of nested brackets, with the Bernoulli numbers B_k:
+
+    dexp_{-theta}^-1 xi = sum_k (-1)^k B_k / k! ad_theta^k xi
+                        = xi + [theta, xi] / 2 + [theta, [theta, xi]] / 12 - ...
+
+A method of order p keeps its order with p - 2 brackets, and with p - 3 where that one has the
+coefficient zero (odd from 3 on); it loses it with fewer. Hairer, Lubich and Wanner 2006, IV.8.
 """
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -24,9 +33,18 @@ from .tableaux import ButcherTableau
 
 
 class RungeKuttaMuntheKaas(FieldMethod):
-    """The Munthe-Kaas method of any explicit Runge-Kutta tableau."""
+    """The Munthe-Kaas method of any explicit Runge-Kutta tableau.
+
+    `brackets` is the number of nested brackets that are kept of the inverse of dexp; None keeps it
+    exact. ValueError for fewer than 0.
+    """
 
     tableau: ButcherTableau = eqx.field(static=True)
+    brackets: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        if self.brackets is not None and self.brackets < 0:
+            raise ValueError(f"{self.name}: brackets is {self.brackets}; it must be 0 or more")
 
     @property
     def order(self) -> int:
@@ -43,12 +61,38 @@ class RungeKuttaMuntheKaas(FieldMethod):
         def slope(slopes: Any, a: jax.Array, c: jax.Array) -> Any:
             theta = combination(h, a, slopes)
             rate = field(t + c * h, manifold.retract(y, theta))
-            return manifold.dexp_inv(theta, rate)
+            if self.brackets is None:
+                return manifold.dexp_inv(theta, rate)
+            return truncated_dexp_inv(manifold, theta, rate, self.brackets)
 
         a = square(tableau.a, tableau.stages)
         slopes = stage_rates(slope, a, tableau.c, jax.eval_shape(field, t, y), h.dtype)
         b = jnp.asarray(tableau.b, h.dtype)
         return manifold.retract(y, combination(h, b, slopes))
+
+
+def truncated_dexp_inv(manifold: Manifold, theta: Any, xi: Any, brackets: int) -> Any:
+    """The terms of dexp_{-theta}^-1 xi with at most so many nested brackets."""
+    coefficients = dexp_inv_coefficients(brackets)
+    total = nested = xi
+    for coefficient in coefficients[1:]:
+        nested = manifold.bracket(theta, nested)
+        if coefficient:
+            c = float(coefficient)
+            total = jax.tree.map(lambda s, x, c=c: s + c * x, total, nested)
+    return total
+
+
+def dexp_inv_coefficients(brackets: int) -> tuple[Fraction, ...]:
+    """(-1)^k B_k / k! for k = 0, 1, ..., up to the last that is not zero."""
+    b: list[Fraction] = []
+    for n in range(brackets + 1):
+        # sum_k binomial(n + 1, k) B_k = 0 for n > 0.
+        known = sum((math.comb(n + 1, k) * x for k, x in enumerate(b)), Fraction(0))
+        b.append(((n == 0) - known) / (n + 1))
+    while len(b) > 1 and not b[-1]:
+        b.pop()
+    return tuple((-1) ** k * x / math.factorial(k) for k, x in enumerate(b))
 
 
 class RKMK2(RungeKuttaMuntheKaas):

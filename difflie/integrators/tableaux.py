@@ -1,11 +1,13 @@
 """The coefficients of the methods, as data that checks itself.
 
-Rows are ragged: row i of `a` has the i coefficients that multiply the rates of the stages before
-it (i = 0, 1, ...), so that a tableau is explicit by its shape.
+Rows of explicit methods are ragged: row i of `a` has the i coefficients that multiply the rates of
+the stages before it (i = 0, 1, ...), so that a tableau is explicit by its shape. Those of an
+implicit one are full.
 
 Sources: Park and Chung 2005, Tables I-III, with the misprints corrected (CG3: a21 = 3/4; CG4: the
 printed fractions are only good to 1e-6 and are replaced by a solution of the order conditions);
-Butcher 1964; Dormand and Prince 1980; Cooper and Verner 1972.
+Butcher 1964; Dormand and Prince 1980; Cooper and Verner 1972; Hairer, Norsett and Wanner 1993,
+II.7, for the Gauss methods.
 """
 
 from __future__ import annotations
@@ -42,6 +44,41 @@ class ButcherTableau:
         for i, (row, node) in enumerate(zip(self.a, self.c, strict=True)):
             _check_explicit(i, row)
             _check_sum(f"row {i} of a", row, node, "its node in c")
+        _check_sum("the weights b", self.b, 1.0, "the whole step")
+
+    @property
+    def stages(self) -> int:
+        return len(self.b)
+
+
+@dataclasses.dataclass(frozen=True)
+class SymmetricTableau:
+    """An implicit Runge-Kutta method of s stages that is its own adjoint.
+
+    `a` (s, s), `b` (s,) and `c` (s,) as in a `ButcherTableau`, with full rows. Seen from the end of
+    the step it is the same method: a_s+1-i,s+1-j + a_ij = b_j, and b and c - 1/2 read backwards are
+    b and 1/2 - c. A tableau that breaks these rules is a ValueError.
+    """
+
+    a: tuple[tuple[float, ...], ...]
+    b: tuple[float, ...]
+    c: tuple[float, ...]
+    order: int
+
+    def __post_init__(self):
+        _set(self, a=tuple(_floats(row) for row in self.a), b=_floats(self.b), c=_floats(self.c))
+        s = len(self.b)
+        if [len(row) for row in self.a] != [s] * s or len(self.c) != s:
+            raise ValueError(
+                f"a has rows of {[len(row) for row in self.a]} coefficients, b {s} weights and c "
+                f"{len(self.c)} nodes; give one coefficient for each pair of stages"
+            )
+        for i, (row, node) in enumerate(zip(self.a, self.c, strict=True)):
+            _check_sum(f"row {i} of a", row, node, "its node in c")
+            mirrored = self.a[s - 1 - i][::-1]
+            for j, pair in enumerate(zip(row, mirrored, strict=True)):
+                what = f"a[{i}][{j}] and a[{s - 1 - i}][{s - 1 - j}]"
+                _check_sum(what, pair, self.b[j], f"b[{j}], for the method to be symmetric")
         _check_sum("the weights b", self.b, 1.0, "the whole step")
 
     @property
@@ -322,4 +359,28 @@ CF4 = CommutatorFreeTableau(
     alpha=((), ((1 / 2,),), ((0, 1 / 2),), ((1 / 2, 0, 0), (-1 / 2, 0, 1))),
     beta=((1 / 4, 1 / 6, 1 / 6, -1 / 12), (-1 / 12, 1 / 6, 1 / 6, 1 / 4)),
     order=4,
+)
+
+# Gauss, of the highest order that s stages can have.
+
+GAUSS2 = SymmetricTableau(a=((1 / 2,),), b=(1,), c=(1 / 2,), order=2)
+
+_G = math.sqrt(3) / 6
+GAUSS4 = SymmetricTableau(
+    a=((1 / 4, 1 / 4 - _G), (1 / 4 + _G, 1 / 4)),
+    b=(1 / 2, 1 / 2),
+    c=(1 / 2 - _G, 1 / 2 + _G),
+    order=4,
+)
+
+_R = math.sqrt(15)
+GAUSS6 = SymmetricTableau(
+    a=(
+        (5 / 36, 2 / 9 - _R / 15, 5 / 36 - _R / 30),
+        (5 / 36 + _R / 24, 2 / 9, 5 / 36 - _R / 24),
+        (5 / 36 + _R / 30, 2 / 9 + _R / 15, 5 / 36),
+    ),
+    b=(5 / 18, 4 / 9, 5 / 18),
+    c=(1 / 2 - _R / 10, 1 / 2, 1 / 2 + _R / 10),
+    order=6,
 )

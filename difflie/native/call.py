@@ -41,12 +41,13 @@ _SUPPORTED = frozenset(
     "dynamic_slice dynamic_update_slice eq exp exp2 expm1 floor ge gt integer_pow iota "
     "is_finite jit le log log1p logistic lt max min mul native_border native_kernel native_tag ne "
     "neg not or pad pjit pow reduce_max reduce_min reduce_sum rem remat2 reshape rev round rsqrt "
-    "scan select_n sign sin sinh slice sqrt square squeeze stack stop_gradient sub tan tanh "
+    "scan select_n sign sin sinh slice split sqrt square squeeze stack stop_gradient sub tan tanh "
     "transpose while zeros_like".split()
 )
 
 # XLA splits operations on larger values among threads, which does not compile under the mark.
 _LARGEST = 2**15
+_LARGEST_REDUCED = 2**12 - 1
 
 
 def mark(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,6 +99,9 @@ def supported(jaxpr: Any) -> bool:
         if equation.primitive.name not in _SUPPORTED:
             return False
         if any(v.aval.size > _LARGEST for v in equation.outvars):
+            return False
+        reduces = equation.primitive.name.startswith("reduce_")
+        if reduces and equation.invars[0].aval.size > _LARGEST_REDUCED:
             return False
         if not all(supported(inner.jaxpr) for inner in nested(equation.params)):
             return False

@@ -50,6 +50,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..integrators import CommutatorFree, CrouchGrossman, RungeKuttaMuntheKaas, by_name
+from ..integrators.munthe_kaas import dexp_inv_coefficients
 from ..result import Trajectory
 from ..simulate import simulate
 from ..system import Body, Free, Revolute, System, chain
@@ -294,7 +295,16 @@ def five_digits(value: float) -> str:
     return f"{digits}E{int(exponent)}"
 
 
-def operations_per_step(name: str) -> dict[str, int]:
+def lie_method(name: str) -> CrouchGrossman | CommutatorFree | RungeKuttaMuntheKaas:
+    """The method that the paper calls `name`."""
+    method = by_name(name.replace("MK", "RKMK"))
+    assert isinstance(method, CrouchGrossman | CommutatorFree | RungeKuttaMuntheKaas)
+    return method
+
+
+def operations_per_step(
+    method: CrouchGrossman | CommutatorFree | RungeKuttaMuntheKaas,
+) -> dict[str, int]:
     """The columns of Table X for one step, counted from the coefficients of a method by one rule.
 
     Coefficients that are zero cost nothing, and an exponential is computed once: a product that
@@ -305,12 +315,13 @@ def operations_per_step(name: str) -> dict[str, int]:
     further term of an exponent. svmult(6): the first term of each exponent. exp and hmmult
     (homogeneous matrices): one for each exponential. dexpinv and mvmult(6x6): one for each stage of
     MK whose exponent is not zero. add: the times t + c h of the stages and of the end.
+
+    Where the series of dexp^-1 is cut off, these two are replaced by the brackets of se(3), one
+    column more, and one svmultadd(6) for each coefficient of the series after the first.
     """
-    method = by_name(name.replace("MK", "RKMK"))
-    assert isinstance(method, CrouchGrossman | CommutatorFree | RungeKuttaMuntheKaas)
     tableau = method.tableau
     rows = [*tableau.a, tableau.b]
-    inverses = 0
+    inverses = brackets = further_terms = 0
     if isinstance(method, CommutatorFree):
         products = [*method.tableau.alpha, method.tableau.beta]
     elif isinstance(method, CrouchGrossman):
@@ -318,13 +329,17 @@ def operations_per_step(name: str) -> dict[str, int]:
     else:
         products = [[row] for row in rows if any(row)]
         inverses = len(products) - 1
+        if method.brackets is not None:
+            series = dexp_inv_coefficients(method.brackets)[1:]
+            brackets, further_terms = inverses * len(series), inverses * sum(map(bool, series))
+            inverses = 0
     partial_products = {tuple(p[: n + 1]) for p in products for n in range(len(p))}
     exponentials = len(partial_products)
     terms = sum(x != 0 for p in partial_products for x in p[-1])
     coefficients = sum(x != 0 for row in rows for x in row)
     return {
         "FDyn": tableau.stages,
-        "svmultadd(6)": coefficients + terms - exponentials,
+        "svmultadd(6)": coefficients + terms - exponentials + further_terms,
         "svmultadd(N)": 2 * coefficients,
         "svmult(6)": exponentials,
         "exp": exponentials,
@@ -332,11 +347,15 @@ def operations_per_step(name: str) -> dict[str, int]:
         "add": sum(c != 0 for c in tableau.c) + 1,
         "dexpinv": inverses,
         "mvmult(6x6)": inverses,
+        "bracket": brackets,
     }
 
 
 def elementary_operations(counts: dict[str, int], joints: int) -> dict[str, int]:
-    """The columns of Table V from those of Table X, with the costs of the paper's Appendix I."""
+    """The columns of Table V from those of Table X, with the costs of the paper's Appendix I.
+
+    A bracket (w x a, w x b + v x a) is three cross products and a sum.
+    """
     costs = {
         "svmultadd(6)": {"add": 6, "mult": 6},
         "svmultadd(N)": {"add": joints, "mult": joints},
@@ -346,9 +365,10 @@ def elementary_operations(counts: dict[str, int], joints: int) -> dict[str, int]
         "add": {"add": 1},
         "dexpinv": {"add": 33, "mult": 33, "div": 3},
         "mvmult(6x6)": {"add": 30, "mult": 36},
+        "bracket": {"add": 12, "mult": 18},
     }
     totals = {
-        kind: sum(counts[name] * cost.get(kind, 0) for name, cost in costs.items())
+        kind: sum(n * costs.get(name, {}).get(kind, 0) for name, n in counts.items())
         for kind in ("add", "mult", "div", "sqrt", "trig")
     }
     return {"FDyn": counts["FDyn"], **totals}
@@ -359,7 +379,7 @@ def operation_rows() -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for method in METHODS:
         printed_counts = dict(zip(OPERATIONS, PRINTED_OPERATIONS[method], strict=True))
-        counts = operations_per_step(method)
+        counts = operations_per_step(lie_method(method))
         for quantity, printed in PRINTED_COSTS[method].items():
             for n, joints in enumerate(JOINTS):
                 computed = elementary_operations(printed_counts, joints)[quantity]

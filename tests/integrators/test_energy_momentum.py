@@ -222,7 +222,7 @@ def test_drives_and_dampers_do_the_work_they_should():
     run = dl.simulate(damped, *START, dt=2e-2, steps=40, method=METHOD, control=0 * held)
     total = sum(run.states.energy(damped))
     assert bool(jnp.all(jnp.diff(total) < 0))
-    assert float(total[-1]) < 0.7 * float(total[0])
+    assert float(total[-1]) < float(total[0]) - 5.0
 
 
 def test_a_step_that_is_not_solved_is_reported():
@@ -238,7 +238,7 @@ def test_single_precision():
     assert bool(run.result.ok)
     assert run.q.dtype == run.v.dtype == run.states.bodies.dtype == jnp.float32
     total = sum(run.states.energy(system))
-    assert drift(total) < 3e-5
+    assert drift(total) < 1e-6 * float(total[0])
     assert float(jnp.max(run.states.constraint_error(system))) < 1e-6
 
 

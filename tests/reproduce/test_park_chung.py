@@ -79,7 +79,7 @@ def test_table_10_differs_only_where_it_contradicts_itself():
 @pytest.mark.parametrize("method", park_chung.METHODS)
 def test_forward_dynamics_are_counted_as_they_are_evaluated(method):
     """The stages of Table X are the evaluations of the method itself."""
-    integrator = dl.integrators.by_name(method.replace("MK", "RKMK"))
+    integrator = park_chung.lie_method(method)
     evaluations = []
 
     def field(t, y):
@@ -89,7 +89,28 @@ def test_forward_dynamics_are_counted_as_they_are_evaluated(method):
     manifold = dl.groups.Euclidean(1)
     integrator.step(manifold, field, 0.0, jnp.ones(1), 0.1)
     jax.effects_barrier()
-    assert len(evaluations) == park_chung.operations_per_step(method)["FDyn"]
+    assert len(evaluations) == park_chung.operations_per_step(integrator)["FDyn"]
+
+
+@pytest.mark.parametrize(
+    ("method", "brackets", "counted", "add", "mult"),
+    [
+        # By hand from Table X: MK3 without its 2 dexpinv and mvmult(6x6), with 2 brackets of one
+        # svmultadd(6) each; and 4 brackets and 4 svmultadd(6) to keep one term more.
+        (dl.RKMK3, 1, (7, 2), 334 - 2 * 63 + 2 * (6 + 12), 424 - 2 * 69 + 2 * (6 + 18)),
+        (dl.RKMK3, 2, (9, 4), 334 - 2 * 63 + 4 * (6 + 12), 424 - 2 * 69 + 4 * (6 + 18)),
+        # The third bracket has the coefficient zero, so that two are all of it.
+        (dl.RKMK4, 2, (16, 6), 493 - 3 * 63 + 6 * (6 + 12), 615 - 3 * 69 + 6 * (6 + 18)),
+        (dl.RKMK4, 3, (16, 6), 493 - 3 * 63 + 6 * (6 + 12), 615 - 3 * 69 + 6 * (6 + 18)),
+    ],
+)
+def test_operations_of_truncated_series(method, brackets, counted, add, mult):
+    counts = park_chung.operations_per_step(method(brackets=brackets))
+    assert (counts["svmultadd(6)"], counts["bracket"]) == counted
+    assert counts["dexpinv"] == counts["mvmult(6x6)"] == 0
+    costs = park_chung.elementary_operations(counts, joints=2)
+    # Divisions are left to the exponentials, two each.
+    assert (costs["add"], costs["mult"], costs["div"]) == (add, mult, 2 * counts["exp"])
 
 
 def test_single_precision_is_refused():

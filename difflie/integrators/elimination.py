@@ -1,0 +1,38 @@
+"""Gauss-Jordan elimination in plain arithmetic, which compiles into a native loop."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+
+def inverse(a: jax.Array) -> jax.Array:
+    """The inverse of a matrix a (n, n), by rows with the largest pivot of each column.
+
+    For small matrices: in a program of small operations a call of LAPACK costs more than this. Not
+    a number where a is singular. Golub and Van Loan, Matrix Computations, 3.4.
+    """
+    n = len(a)
+    rows = jnp.arange(n)
+
+    def eliminate(k: jax.Array, w: jax.Array) -> jax.Array:
+        column = jax.lax.dynamic_slice_in_dim(w, k, 1, axis=1)
+        sizes = jnp.where(rows >= k, jnp.abs(column[:, 0]), -1)
+        place = jnp.min(jnp.where(sizes == jnp.max(sizes), rows, n - 1))
+        pivot = jax.lax.dynamic_slice_in_dim(w, place, 1)
+        moved = jax.lax.dynamic_slice_in_dim(w, k, 1)
+        w = jax.lax.dynamic_update_slice_in_dim(w, moved, place, axis=0)
+        column = jax.lax.dynamic_update_slice_in_dim(column, entry(moved, k), place, axis=0)
+        pivot = pivot / entry(pivot, k)
+        return jnp.where(rows[:, None] == k, pivot, w - column * pivot)
+
+    def entry(row: jax.Array, k: jax.Array) -> jax.Array:
+        return jax.lax.dynamic_slice_in_dim(row, k, 1, axis=1)
+
+    w = jnp.concatenate((a, jnp.eye(n, dtype=a.dtype)), axis=1)
+    return jax.lax.fori_loop(0, n, eliminate, w)[:, n:]
+
+
+def product(a: jax.Array, x: jax.Array) -> jax.Array:
+    """a @ x for a (m, n) and x (n,)."""
+    return jax.lax.map(lambda row: jnp.sum(row * x), a)
