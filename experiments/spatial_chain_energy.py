@@ -6,7 +6,10 @@ Energy and the angular momentum about gravity are conserved. All methods take th
 
     python experiments/spatial_chain_energy.py --out spatial_chain --json spatial_chain.json
 
-Result: see RESULT below.
+Result, 5000 steps of 0.01 s, from 27 J; the links turn at up to 54 rad/s:
+    EnergyMomentum    energy 1.6e-13 J, momentum 1.5e-14 N m s, constraints 4.4e-16
+    ImplicitMidpoint  energy 1.2 J,     momentum 0.48 N m s
+    RKMK4             energy 0.048 J,   momentum 6.1e-3 N m s
 """
 
 from __future__ import annotations
@@ -93,6 +96,7 @@ def run(name: str, options: Options) -> dict[str, Any]:
         "t": np.asarray(motion.t),
         "energy": np.asarray(jnp.abs(energy - energy[0])),
         "momentum": np.asarray(jnp.abs(momentum - momentum[0])),
+        "first_energy": float(energy[0]),
         "constraints": float(jnp.max(seen.constraint_error(system))),
         "fastest": float(jnp.max(jnp.abs(motion.v))),
         "result": str(motion.result),
@@ -110,10 +114,7 @@ def main(options: Options) -> None:
     Console().print(table)
     canvas, axes = figure(2, 1, (8.0, 7.5))
     for (key, unit), axis in zip((("energy", "J"), ("momentum", "N m s")), axes[:, 0], strict=True):
-        # Every fiftieth of a long run is enough for the eye; the largest of these is kept.
-        drifts = {name: np.fmax.reduceat(r[key], np.arange(0, len(r[key]), 10)) for name, r in runs.items()}
-        t = next(iter(runs.values()))["t"][::10]
-        draw_drift(axis, t, drifts)
+        draw_drift(axis, next(iter(runs.values()))["t"], {n: r[key] for n, r in runs.items()})
         title = "Energy" if key == "energy" else "Angular momentum about gravity"
         label(axis, "t [s]", f"|error| [{unit}]", f"{title}: what is not conserved")
     path = save(canvas, options.out / "drift.png")
@@ -121,7 +122,7 @@ def main(options: Options) -> None:
     if options.json:
         figures = {
             name: {k: float(np.max(r[k])) for k in ("energy", "momentum")}
-            | {k: r[k] for k in ("constraints", "fastest", "seconds", "result")}
+            | {k: r[k] for k in ("first_energy", "constraints", "fastest", "seconds", "result")}
             for name, r in runs.items()
         }
         save_json(options.json, {"machine": machine(), "dt": options.dt, **figures})
