@@ -62,6 +62,7 @@ from .forces import elastic_energy as elastic_energy
 from .forces import energy as energy
 from .forces import passive_force as passive_force
 from .forces import stiffness_matrix as stiffness_matrix
+from .formulations import NaturalMotion as NaturalMotion
 from .groups import quaternion as quaternion
 from .groups import se3 as se3
 from .groups import so3 as so3

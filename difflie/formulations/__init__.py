@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..integrators import EnergyMomentum, FieldMethod, Method
 from .formulation import Formulation as Formulation
 from .natural import NaturalFormulation as NaturalFormulation
+from .natural import NaturalMotion as NaturalMotion
 from .rates import RateFormulation as RateFormulation
 
 

@@ -184,7 +184,8 @@ class NaturalFormulation(Formulation):
 
     def _couplings(self, step: Step, h: jax.Array) -> jax.Array:
         """The loads (nb, 6) of the system's couplings."""
-        natural, paths = self.natural, [c.path for c in self.system.couplings]
+        couplings: tuple[Any, ...] = self.system.couplings
+        natural, paths = self.natural, [c.path for c in couplings]
         number = {name: b for b, name in enumerate((*self.system.body_names, None))}
         body = np.array([number[name] for path in paths for name in path.bodies])
         points = natural.attached(body, jnp.concatenate([path.points for path in paths]))
@@ -197,7 +198,7 @@ class NaturalFormulation(Formulation):
             Vector.from_array((end - start) / h),
         )
         forces, first = [], 0
-        for coupling, path in zip(self.system.couplings, paths, strict=True):
+        for coupling, path in zip(couplings, paths, strict=True):
             own = slice(first, first := first + len(path.bodies))
             at = jax.tree.map(lambda a, own=own: a[own], motion)
             forces.append(mean_forces(coupling, *at).to_array())
