@@ -51,6 +51,7 @@ from .forces import Damper as Damper
 from .forces import Elastic as Elastic
 from .forces import FirstOrderHold as FirstOrderHold
 from .forces import FollowerForce as FollowerForce
+from .forces import Motor as Motor
 from .forces import Path as Path
 from .forces import PointForce as PointForce
 from .forces import SmoothTensionSpring as SmoothTensionSpring

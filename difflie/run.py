@@ -8,13 +8,14 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from .forces import Coupling, Damper, SmoothTensionSpring, Spring, TensionSpring, attach
 from .integrators import by_name
 from .io import load
 from .io.config import Config, ConfigError
 from .io.results import machine, save_arrays
 from .result import Trajectory
 from .simulate import simulate
-from .system import System
+from .system import ModelError, System
 from .system.validation import nearest
 from .view.plots import motion_figure, save
 
@@ -25,6 +26,7 @@ def run(config: Config, out: Path | None) -> dict[str, Any]:
     Raises `ConfigError` where the configuration does not fit the system it names.
     """
     system = load(config.system_file, base=config.system.base, gravity=config.system.gravity)
+    system = _coupled(config, system)
     table = config.simulation
     try:
         method = by_name(table.method)
@@ -77,6 +79,31 @@ def _figures(config: Config, system: System, trajectory: Trajectory, energies: n
         "final": {"t": trajectory.t[-1], "q": trajectory.q[-1], "v": trajectory.v[-1]},
         "machine": machine(),
     }
+
+
+def _coupled(config: Config, system: System) -> System:
+    """The system with the springs and dampers of the configuration."""
+
+    def path(table: Any) -> list:
+        return [(point.get("body"), point["point"]) for point in table.path]
+
+    made: dict[str, Coupling] = {}
+    for i, s in enumerate(config.spring):
+        made[f"spring[{i}]"] = Spring(path(s), s.stiffness, s.rest_length)
+    for i, s in enumerate(config.tension_spring):
+        law = path(s), s.stiffness, s.rest_length
+        smooth = s.smoothing is not None
+        made[f"tension_spring[{i}]"] = (
+            SmoothTensionSpring(*law, s.smoothing) if smooth else TensionSpring(*law)
+        )
+    for i, d in enumerate(config.damper):
+        made[f"damper[{i}]"] = Damper(path(d), d.damping)
+    for key, coupling in made.items():
+        try:
+            system = attach(system, coupling)
+        except ModelError as error:
+            raise ConfigError(f"{config.path}: {key}: {error}") from None
+    return system
 
 
 def _initial(config: Config, system: System) -> tuple[Any, Any]:

@@ -30,6 +30,8 @@ def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
         "[initial]\nv = [0.05, 0.2, -0.1, 0.0, 0.0, 0.0, 0.3, 0.25]\n"
         "[initial.joints]\nleft_hinge = -1.2\n"
         "[simulation]\ndt = 0.02\nsteps = 100\nsave_every = 10\n"
+        "[[tension_spring]]\nstiffness = 0.5\nrest_length = 0.2\nsmoothing = 0.1\n"
+        'path = [{body = "left_panel", point = [0.1, 0.2, 0]}, {body = "hub", point = [0, 0, 1]}]\n'
     )
     out, figures = tmp_path / "out", tmp_path / "figures.json"
     assert call("run", configuration, "--out", out, "--json", figures) == 0
@@ -54,6 +56,11 @@ def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
         ('[system]\nfile = "package:arm7"\n[simulation]\nmethod = "RK4"', "did you mean RKMK4"),
         ('[system]\nfile = "package:arm7"\n[control]\neffort = [1.0]', "control.effort has 1"),
         ('[system]\nfile = "broken.urdf"', "broken.urdf"),
+        (
+            '[system]\nfile = "package:arm7"\n[[damper]]\ndamping = 1.0\n'
+            'path = [{point = [0, 0, 1]}, {body = "link9", point = [0, 0, 0]}]',
+            r"damper[0]: arm7: coupling 0, Damper (the world - 'link9'): no body is named 'link9'",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(tmp_path, capsys, text, words):

@@ -14,6 +14,7 @@ from .energy import energy as energy
 from .inputs import FirstOrderHold as FirstOrderHold
 from .inputs import SampledInput as SampledInput
 from .inputs import ZeroOrderHold as ZeroOrderHold
+from .motor import Motor as Motor
 from .passive import passive_force as passive_force
 from .path import Path as Path
 from .stiffness import stiffness_matrix as stiffness_matrix

@@ -13,7 +13,6 @@ With two points a spring is mono-articular, with more of them on several bodies 
 from __future__ import annotations
 
 import abc
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -82,17 +81,14 @@ class Elastic(Coupling):
         return jax.jvp(self.tension, (zero,), (jnp.ones_like(zero),))[1]
 
 
-def number(name: str, value: Any) -> jax.Array:
+def number(value: Any) -> jax.Array:
     """A number or array as a leaf; raises `ModelError` for what is none."""
     try:
         return value if isinstance(value, jax.Array) else jnp.asarray(value, float)
     except (TypeError, ValueError):
-        raise ModelError(f"{name} is {value!r}; a number is needed") from None
-
-
-def leaf(name: str) -> Any:
-    """A field with a number in it."""
-    return eqx.field(converter=partial(number, name))
+        raise ModelError(
+            f"{value!r} was given to a spring, damper or force; a number is needed"
+        ) from None
 
 
 def pulled(tensions: Vector) -> Vector:
@@ -113,8 +109,8 @@ class Spring(Elastic):
     """
 
     path: Path = eqx.field(converter=as_path)
-    stiffness: jax.Array = leaf("stiffness")
-    rest_length: jax.Array = leaf("rest_length")
+    stiffness: jax.Array = eqx.field(converter=number)
+    rest_length: jax.Array = eqx.field(converter=number)
 
     def potential(self, length: jax.Array) -> jax.Array:
         stretch = length - self.rest_length
@@ -132,8 +128,8 @@ class TensionSpring(Elastic):
     """
 
     path: Path = eqx.field(converter=as_path)
-    stiffness: jax.Array = leaf("stiffness")
-    rest_length: jax.Array = leaf("rest_length")
+    stiffness: jax.Array = eqx.field(converter=number)
+    rest_length: jax.Array = eqx.field(converter=number)
 
     def potential(self, length: jax.Array) -> jax.Array:
         stretch = self._stretch(length)
@@ -156,9 +152,9 @@ class SmoothTensionSpring(Elastic):
     """
 
     path: Path = eqx.field(converter=as_path)
-    stiffness: jax.Array = leaf("stiffness")
-    rest_length: jax.Array = leaf("rest_length")
-    smoothing: jax.Array = leaf("smoothing")
+    stiffness: jax.Array = eqx.field(converter=number)
+    rest_length: jax.Array = eqx.field(converter=number)
+    smoothing: jax.Array = eqx.field(converter=number)
 
     def potential(self, length: jax.Array) -> jax.Array:
         d = self.smoothing
@@ -187,7 +183,7 @@ class Damper(Coupling):
     """
 
     path: Path = eqx.field(converter=as_path)
-    damping: jax.Array = leaf("damping")
+    damping: jax.Array = eqx.field(converter=number)
 
     def forces(self, frames: Transform, velocities: Vector) -> Vector:
         step, _, length = segments(frames.translation)
@@ -204,7 +200,7 @@ class PointForce(Coupling):
     """
 
     path: Path = eqx.field(converter=as_path)
-    force: jax.Array = leaf("force")
+    force: jax.Array = eqx.field(converter=number)
 
     def forces(self, frames: Transform, velocities: Vector) -> Vector:
         return Vector.from_array(self.force[None])
@@ -217,7 +213,7 @@ class FollowerForce(Coupling):
     """
 
     path: Path = eqx.field(converter=as_path)
-    force: jax.Array = leaf("force")
+    force: jax.Array = eqx.field(converter=number)
 
     def forces(self, frames: Transform, velocities: Vector) -> Vector:
         return frames.rotation @ Vector.from_array(self.force[None])

@@ -12,8 +12,17 @@
     [initial.joints]                  damping = [...]
     elbow = 0.3                       target = [...]
 
-Every table but `system` may be left out, and every key but `system.file`. A key that is unknown, of
-a wrong type or out of range is one `ConfigError` that names the file, the key and the mend.
+    [[spring]]                        # one such table for each; also [[tension_spring]],
+    path = [                          # with or without smoothing (m), and [[damper]], with damping
+      {body = "upper arm", point = [0.1, 0.0, 0.0]},
+      {point = [0.0, 0.0, 1.0]},      # of the world
+    ]
+    stiffness = 200.0                 # N/m
+    rest_length = 0.3                 # m
+
+Every table but `system` may be left out, and every key but `system.file` and those of springs and
+dampers. A key that is unknown, of a wrong type or out of range is one `ConfigError` that names the
+file, the key and the mend.
 """
 
 from __future__ import annotations
@@ -82,6 +91,30 @@ class ControlTable:
 
 
 @dataclass(frozen=True)
+class SpringTable:
+    """[[spring]]: stiffness in N/m and rest_length in m along a path of two points or more."""
+
+    path: list[dict[str, Any]]
+    stiffness: float
+    rest_length: float
+
+
+@dataclass(frozen=True)
+class TensionSpringTable(SpringTable):
+    """[[tension_spring]]: a rope, exact or with a smoothing length in m."""
+
+    smoothing: float | None = None
+
+
+@dataclass(frozen=True)
+class DamperTable:
+    """[[damper]]: damping in N s/m along a path of two points or more."""
+
+    path: list[dict[str, Any]]
+    damping: float
+
+
+@dataclass(frozen=True)
 class Config:
     """A whole configuration file; path is where it was read."""
 
@@ -90,6 +123,9 @@ class Config:
     initial: InitialTable
     simulation: SimulationTable
     control: ControlTable
+    spring: list[SpringTable]
+    tension_spring: list[TensionSpringTable]
+    damper: list[DamperTable]
 
     @property
     def system_file(self) -> Path:
@@ -122,12 +158,21 @@ def read_config(path: str | os.PathLike[str]) -> Config:
         "simulation": SimulationTable,
         "control": ControlTable,
     }
+    repeated = {"spring": SpringTable, "tension_spring": TensionSpringTable, "damper": DamperTable}
     for name, table in tables.items():
-        if name not in known:
-            raise ConfigError(f"{path}: there is no table [{name}]{nearest(name, known)}")
-        if not isinstance(table, dict):
+        if name not in known and name not in repeated:
+            near = nearest(name, [*known, *repeated])
+            raise ConfigError(f"{path}: there is no table [{name}]{near}")
+        if name in known and not isinstance(table, dict):
             raise ConfigError(f"{path}: {name} must be a table: write [{name}]")
-    parts = {name: _table(cls, tables.get(name, {}), path, name) for name, cls in known.items()}
+        if name in repeated and not _is_list_of_tables(table):
+            raise ConfigError(f"{path}: {name} must be a list of tables: write [[{name}]]")
+    parts: dict[str, Any] = {
+        name: _table(cls, tables.get(name, {}), path, name) for name, cls in known.items()
+    }
+    for name, cls in repeated.items():
+        each = enumerate(tables.get(name, []))
+        parts[name] = [_table(cls, table, path, f"{name}[{i}]") for i, table in each]
     config = Config(path=path, **parts)
     _check(config)
     return config
@@ -159,11 +204,30 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list) and all(_is_number(x) for x in value)
 
 
+def _is_list_of_tables(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(x, dict) for x in value)
+
+
+def _is_path(value: Any) -> bool:
+    return _is_list_of_tables(value) and all(
+        set(x) in ({"point"}, {"point", "body"})
+        and isinstance(x.get("body", ""), str)
+        and _is_list(x["point"])
+        and len(x["point"]) == 3
+        for x in value
+    )
+
+
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("a text", lambda v: isinstance(v, str)),
     "str | None": ("a text", lambda v: isinstance(v, str)),
     "int": ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
     "float": ("a number", _is_number),
+    "float | None": ("a number", _is_number),
+    "list[dict[str, Any]]": (
+        'a list of points {body = "NAME", point = [x, y, z]}, those of the world without a body',
+        _is_path,
+    ),
     "list[float]": ("a list of numbers", _is_list),
     "list[float] | None": ("a list of numbers", _is_list),
     "dict[str, float]": (

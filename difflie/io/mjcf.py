@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..forces import attach
 from ..system import (
     Body,
     Fixed,
@@ -30,6 +31,7 @@ from ..system import (
     tree,
 )
 from .files import existing
+from .tendons import tendon_couplings, unused_tendons
 
 # MuJoCo's joint types by number.
 _TYPES: tuple[type[Joint], ...] = (Free, Spherical, Prismatic, Revolute)
@@ -39,7 +41,6 @@ _WORDS = ("free", "ball", "slide", "hinge")
 _COUNTED = {
     "ngeom": "shapes of geoms",
     "npair": "contact pairs",
-    "ntendon": "tendons",
     "neq": "equality constraints",
     "nflex": "flexes",
     "nskin": "skins",
@@ -80,7 +81,8 @@ def read_mjcf(
     (`MujocoOrdering` converts states). An unnamed joint is called "BODY/hinge" (slide, ball, free),
     an unnamed body "bodyN". Frictionloss is smooth Coulomb friction; limits and frictionloss are no
     constraints. Ranges of force and control, times the gear, become max_effort where actuators
-    drive a hinge or slide, and the actuators' armature and damping the joint's.
+    drive a hinge or slide, and the actuators' armature and damping the joint's. Stiffness and
+    damping of tendons through sites become couplings.
 
     Warns once of all that is not used, and as `tree` does of doubtful masses and inertias. Raises
     ImportError without MuJoCo, `ModelError` with the file and MuJoCo's message for what it cannot
@@ -106,7 +108,7 @@ def read_mjcf(
     unused = list(_unused(model, disabled))
     if unused:
         warnings.warn(f"{path}: not used: {', '.join(unused)}", stacklevel=2)
-    return system
+    return attach(system, *tendon_couplings(model, body_names(model)))
 
 
 def body_names(model: Any) -> list[str]:
@@ -315,8 +317,8 @@ def _unused(model: Any, disabled: set[str]) -> Iterator[str]:
     scalar = np.asarray(model.jnt_type) >= _TYPES.index(Prismatic)
     free_dof = np.asarray(model.jnt_type)[model.dof_jntid] == _TYPES.index(Free)
     yield from some("contacts of geoms", model.geom_contype | model.geom_conaffinity)
-    for field, what in _COUNTED.items():
-        count = getattr(model, field)
+    counts = [(what, getattr(model, field)) for field, what in _COUNTED.items()]
+    for what, count in (*counts, *unused_tendons(model)):
         if count:
             yield f"{what} ({count})"
     if len(drives):

@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 import numpy as np
 
-from ..system import Body, Fixed, Free, Joint, System
+from ..system import Body, Fixed, Free, Joint, ModelError, System
 from ..system.builders import bodies_of
 from ..system.joints import ROW_FIELDS
 from .files import write_whole
@@ -42,9 +42,15 @@ def write_urdf(system: System, path: str | os.PathLike[str]) -> None:
     Reading it gives the same names, topology and numbers; rotations to rounding, axes with length
     one. Joints of types beyond URDF (helical, universal, spherical) other programs may refuse. The
     base and gravity are written too: `load` without these options restores them. Raises
-    `ModelError` for numbers no machine has, a planar joint whose axes are not those of a plane, and
-    a batch of systems.
+    `ModelError` for numbers no machine has, a planar joint whose axes are not those of a plane,
+    couplings, and a batch of systems.
     """
+    if system.couplings:
+        named = ", ".join(map(str, system.couplings))
+        raise ModelError(
+            f"{system.name}: URDF has no words for its couplings: {named}; save "
+            "dataclasses.replace(system, couplings=()) and attach them to what load returns"
+        )
     bodies = bodies_of(system)
     robot = Element("robot", name=system.name)
     own = SubElement(robot, "difflie")

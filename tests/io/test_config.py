@@ -7,6 +7,7 @@ import pytest
 from difflie.io.config import ConfigError, read_config
 
 ROOT = Path(__file__).parent.parent.parent
+DAMPER = "[[damper]]\ndamping = 1.0"
 SYSTEM = '[system]\nfile = "package:arm7"\n'
 
 
@@ -46,6 +47,11 @@ def test_defaults(tmp_path):
         (SYSTEM + '[initial]\nq = ["a"]', "initial.q .* must be a list of numbers"),
         (SYSTEM + "[initial.joints]\nq = true", "must be a table of numbers"),
         (SYSTEM + "[control]\nstiffness = [1.0]", "together with control.target"),
+        (SYSTEM + "[spring]\nstiffness = 1.0", r"list of tables: write \[\[spring\]\]"),
+        (SYSTEM + "[[sprin]]\nstiffness = 1.0", "no table .*did you mean 'spring'"),
+        (SYSTEM + "[[spring]]\nstiffness = 1.0", r"\[spring\[0\]\] lacks the key 'path'"),
+        (SYSTEM + DAMPER + "\npath = [{bodi = 'a', point = [0, 0, 1]}]", "list of points {body ="),
+        (SYSTEM + DAMPER + "\npath = [{point = [0, 1]}]", r"damper\[0\].path is .*list of points"),
     ],
 )
 def test_mistakes(tmp_path, text, words):

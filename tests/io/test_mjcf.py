@@ -6,6 +6,7 @@ import warnings
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from trees import error, random_states
@@ -15,7 +16,7 @@ from difflie.io.mjcf import body_names, read_mjcf
 
 mujoco = pytest.importorskip("mujoco")
 QUICKLY = {"xla_backend_optimization_level": 0}
-QUIET = '<option><flag contact="disable" limit="disable"/></option>'
+QUIET = '<option><flag contact="disable" limit="disable" energy="enable"/></option>'
 
 # A walker on a free joint: defaults, classes, euler angles, fromto, frames, meshless inertia,
 # anchors off the origin, several joints in a body, ref and springref.
@@ -86,6 +87,49 @@ GANTRY = f"""<mujoco model="gantry">
   </actuator>
 </mujoco>"""
 
+# Bodies of which springs and dampers go through sites: on the world, over three bodies, slack.
+TENSEGRITY = f"""<mujoco model="tensegrity">
+  {QUIET}
+  <default><geom contype="0" conaffinity="0"/></default>
+  <worldbody>
+    <site name="hook" pos="0.1 0.2 2.5"/>
+    <body name="plate" pos="0 0 1.5">
+      <freejoint/>
+      <geom type="box" size="0.3 0.2 0.05" pos="0.05 0 0"/>
+      <site name="corner" pos="0.3 0.2 0.05"/>
+      <site name="edge" pos="-0.3 0.1 0"/>
+      <body name="swing" pos="0 0.1 -0.4">
+        <joint name="swing" type="hinge" axis="1 0.3 0" pos="0 0 0.4" stiffness="3" damping="0.1"/>
+        <geom type="capsule" size="0.04 0.2"/>
+        <site name="tip" pos="0.02 0 -0.25"/>
+        <body name="bob" pos="0.1 0 -0.3">
+          <joint type="ball" pos="0 0.05 0"/>
+          <geom type="sphere" size="0.1"/>
+          <site name="inside" pos="0.01 0.02 -0.07"/>
+        </body>
+      </body>
+    </body>
+    <body name="cart" pos="1 0 1">
+      <joint name="rail" type="slide" axis="0 1 0.1"/>
+      <geom type="box" size="0.1 0.1 0.1"/>
+      <site name="cart" pos="0 0 0.1"/>
+    </body>
+  </worldbody>
+  <tendon>
+    <spatial stiffness="30" springlength="0.4" damping="2">
+      <site site="hook"/><site site="corner"/>
+    </spatial>
+    <spatial stiffness="20" damping="0.7"><site site="hook"/><site site="cart"/></spatial>
+    <spatial stiffness="50" springlength="0 0.9">
+      <site site="edge"/><site site="tip"/><site site="cart"/><site site="inside"/>
+    </spatial>
+    <spatial stiffness="50" springlength="0 90"><site site="edge"/><site site="tip"/></spatial>
+    <spatial stiffness="50" springlength="0.1 0.2"><site site="edge"/><site site="tip"/></spatial>
+    <spatial limited="true" range="0 3"><site site="edge"/><site site="inside"/></spatial>
+    <fixed stiffness="2"><joint joint="rail" coef="1.5"/></fixed>
+  </tendon>
+</mujoco>"""
+
 
 @pytest.fixture
 def read(tmp_path):
@@ -126,6 +170,7 @@ def check(system, model, forward):
         found = {
             "poses": dl.body_poses(system, q)[shown],
             "passive force": ordering.tau(q, passive),
+            "energy": jnp.stack(dl.energy(system, q, v)),
             "inverse dynamics": ordering.tau(q, dl.inverse_dynamics(system, q, v, a)),
         }
         if forward:
@@ -148,6 +193,9 @@ def check(system, model, forward):
         poses[:, :3, :3], poses[:, :3, 3] = data.xmat.reshape(-1, 3, 3), data.xpos
         expected["poses"].append(poses[1:])
         expected["passive force"].append(data.qfrc_passive.copy())
+        fixed = model.body_weldid == 0  # MuJoCo counts the weight of what cannot move
+        weight = model.body_mass[fixed] @ data.xipos[fixed] @ model.opt.gravity
+        expected["energy"].append(data.energy[::-1] + np.array([0, weight]))
         expected["inverse dynamics"].append(mass @ change + data.qfrc_bias)
         if forward:
             rest = effort + data.qfrc_passive - data.qfrc_bias
@@ -162,15 +210,26 @@ def test_the_numbers_are_mujocos(read, text):
     check(system, model, forward=True)
 
 
+def test_tendons_are_springs_and_dampers(read):
+    system, model, messages = read(TENSEGRITY)
+    kinds = [type(c).__name__ for c in system.couplings]
+    assert kinds == ["Spring", "Damper", "Spring", "Damper", "TensionSpring", "TensionSpring"]
+    for what in ("but those through sites", "limits of", "springs of tendons with a range"):
+        assert what in messages[0]
+    model.tendon_stiffness[4] = model.tendon_stiffness[6] = 0
+    check(system, model, forward=True)
+
+
 def test_mujocos_own_model():
     path = importlib.resources.files(mujoco) / "testdata" / "model.xml"
     if not path.is_file():
         pytest.skip("this MuJoCo comes without it")
-    with pytest.warns(UserWarning, match=r"tendons \(2\), equality constraints \(1\), sites"):
+    with pytest.warns(UserWarning, match=r"equality .* tendons but those through sites \(2\)"):
         system = dl.load(str(path))
     model = mujoco.MjModel.from_xml_path(str(path))
     flags = mujoco.mjtDisableBit
     model.opt.disableflags |= int(flags.mjDSBL_CONSTRAINT | flags.mjDSBL_CONTACT)
+    model.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)
     model.opt.density = model.opt.viscosity = 0
     model.body_gravcomp[:] = 0
     model.tendon_stiffness[:] = model.tendon_damping[:] = model.tendon_armature[:] = 0

@@ -165,6 +165,10 @@ def test_mistakes(tmp_path):
         dl.save(system.replace(axis=np.eye(3)[[2, 0, 1]] * [[1], [-1], [1]]), path)
     with pytest.raises(dl.ModelError, match="this is a batch of systems; take one"):
         dl.save(jax.tree.map(lambda a: a[None], system), path)
+    body = system.body_names[0]
+    spring = dl.Spring([(None, (0.0, 0.0, 0.0)), (body, (0.0, 0.0, 0.0))], 1.0, 0.0)
+    with pytest.raises(dl.ModelError, match=r"couplings: Spring \(the world - '.*; save"):
+        dl.save(dl.attach(system, spring), path)
     assert not path.exists()
 
 

@@ -1,0 +1,39 @@
+"""Electric drives at the joints."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+
+from .couplings import number
+
+
+class Motor(eqx.Module):
+    """A direct-current motor behind a gear at every velocity, or at one.
+
+    With the gear ratio n (motor turns for one of the joint, or 1/m), the torque constant k
+    (N m/A, which is that of the back-EMF in V s/rad), the winding's resistance R (ohm) and the
+    rotor's inertia J (kg m^2), each a scalar or (nv,), and without inductance:
+
+        i = (u - k n v) / R,    tau = n k i,    armature = n^2 J
+
+    Give `effort` to `simulate` as its control, and `armature` to the joints.
+    """
+
+    gear_ratio: jax.Array = eqx.field(converter=number)
+    torque_constant: jax.Array = eqx.field(converter=number)
+    resistance: jax.Array = eqx.field(converter=number)
+    rotor_inertia: jax.Array = eqx.field(converter=number, default=0.0)
+
+    def current(self, voltage: jax.Array, v: jax.Array) -> jax.Array:
+        """The current in A at a voltage u in V and a velocity v of the joint, both (nv,)."""
+        return (voltage - self.torque_constant * self.gear_ratio * v) / self.resistance
+
+    def effort(self, voltage: jax.Array, v: jax.Array) -> jax.Array:
+        """The generalised force (nv,) in N m or N at a voltage (nv,) in V."""
+        return self.gear_ratio * self.torque_constant * self.current(voltage, v)
+
+    @property
+    def armature(self) -> jax.Array:
+        """The rotor's inertia as the joint feels it, in kg m^2 or kg."""
+        return self.gear_ratio * self.gear_ratio * self.rotor_inertia

@@ -1,0 +1,71 @@
+"""MuJoCo's spatial tendons through sites, as springs and dampers between bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..forces import Coupling, Damper, Path, Spring, TensionSpring
+
+_SITE = 3  # what a tendon is led through: MuJoCo's mjWRAP_SITE
+
+
+def tendon_couplings(model: Any, bodies: Sequence[str]) -> Iterator[Coupling]:
+    """The springs and dampers of a MuJoCo model's tendons that lead through sites only.
+
+    bodies: the names of its bodies but the world. A springlength of one value is a `Spring`, the
+    range from 0 to a length, in which the tendon is slack, a `TensionSpring`.
+    """
+    for tendon in range(model.ntendon):
+        sites = _sites(model, tendon)
+        if sites is None:
+            continue
+        owners = [int(b) for b in model.site_bodyid[sites]]
+        path = Path(
+            jnp.asarray(model.site_pos[sites]),
+            tuple(bodies[b - 1] if b else None for b in owners),
+        )
+        stiffness, damping = model.tendon_stiffness[tendon], model.tendon_damping[tendon]
+        spring = _spring(model, tendon)
+        if stiffness and spring is not None:
+            yield spring(path, stiffness, model.tendon_lengthspring[tendon, 1])
+        if damping:
+            yield Damper(path, damping)
+
+
+def unused_tendons(model: Any) -> Iterator[tuple[str, int]]:
+    """What tendons have that `tendon_couplings` has not, and how many of them."""
+    led = [t for t in range(model.ntendon) if _sites(model, t) is not None]
+    yield "tendons but those through sites", model.ntendon - len(led)
+    ranged = [model.tendon_stiffness[t] for t in led if _spring(model, t) is None]
+    yield "springs of tendons with a range of lengths at rest", int(np.count_nonzero(ranged))
+    for field, what in (
+        ("limited", "limits of tendons"),
+        ("frictionloss", "friction of tendons"),
+        ("armature", "armature of tendons"),
+        # Of MuJoCo 4 only.
+        ("stiffnesspoly", "nonlinear springs of tendons"),
+        ("springyield", "yield of the springs of tendons"),
+        ("dampingpoly", "nonlinear damping of tendons"),
+    ):
+        values = getattr(model, f"tendon_{field}", np.zeros(model.ntendon))
+        yield what, sum(bool(np.any(values[t])) for t in led)
+
+
+def _sites(model: Any, tendon: int) -> np.ndarray | None:
+    """The sites a tendon leads through; None where it also leads through something else."""
+    parts = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])
+    if np.all(model.wrap_type[parts] == _SITE):
+        return model.wrap_objid[parts]
+    return None
+
+
+def _spring(model: Any, tendon: int) -> type[Spring] | type[TensionSpring] | None:
+    """What a tendon's range of lengths at rest makes of its spring."""
+    shortest, longest = model.tendon_lengthspring[tendon]
+    if shortest == longest:
+        return Spring
+    return TensionSpring if shortest == 0 else None
