@@ -63,6 +63,7 @@ from .forces import elastic_energy as elastic_energy
 from .forces import energy as energy
 from .forces import passive_force as passive_force
 from .forces import stiffness_matrix as stiffness_matrix
+from .formulations import NaturalMotion as NaturalMotion
 from .groups import quaternion as quaternion
 from .groups import se3 as se3
 from .groups import so3 as so3
@@ -80,6 +81,7 @@ from .integrators import RKMK6 as RKMK6
 from .integrators import RKMK8 as RKMK8
 from .integrators import BogackiShampine32 as BogackiShampine32
 from .integrators import DormandPrince54 as DormandPrince54
+from .integrators import EnergyMomentum as EnergyMomentum
 from .integrators import GaussLegendre4 as GaussLegendre4
 from .integrators import GaussLegendre6 as GaussLegendre6
 from .integrators import ImplicitMidpoint as ImplicitMidpoint

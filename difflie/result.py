@@ -154,13 +154,16 @@ class Result(eqx.Module):
 class Trajectory(eqx.Module):
     """A simulated motion, saved at m + 1 times.
 
-    t (m + 1,) in s, q (m + 1, nq), v (m + 1, nv); result says how the simulation ended.
+    t (m + 1,) in s, q (m + 1, nq), v (m + 1, nv); result says how the simulation ended. states:
+    what the method moves at these times where that is more than q and v, such as `NaturalMotion`;
+    None for other methods.
     """
 
     t: jax.Array
     q: jax.Array
     v: jax.Array
     result: Result
+    states: Any = None
 
     def at(self, t: Any) -> tuple[jax.Array, jax.Array]:
         """The configuration (..., nq) and velocity (..., nv) at times t (...), in s, in between.

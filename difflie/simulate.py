@@ -14,7 +14,7 @@ from jax.core import Tracer
 from . import native
 from .adjoint import Adjoint, Direct
 from .forces.inputs import SampledInput, ZeroOrderHold
-from .formulations import Formulation, formulated
+from .formulations import Formulation, formulation_of
 from .integrators import RKMK4, Method, by_name
 from .result import Trajectory, Watch
 from .system.linkage import linkage
@@ -57,6 +57,7 @@ def simulate(
     `Trajectory.result`.
     """
     method = by_name(method) if isinstance(method, str) else method
+    formulation_of(method).check(system.topology)
     q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
     steps, save_every = _count("steps", steps), _count("save_every", save_every)
     if not isinstance(dt, Tracer) and not 0 < float(dt) < np.inf:
@@ -80,7 +81,7 @@ def _simulate(system, state, control, wrench, method, adjoint, steps, save_every
 
     def run(arrays, system, link, q0, v0, dt, inputs):
         functions = eqx.combine(arrays, fixed)
-        formulation = formulated(system, link, method)
+        formulation = formulation_of(method)(system, link, method)
         one_step = _stepper(system, formulation, functions, dt)
         if formulation.small:
             one_step = native.kernel(one_step)
@@ -90,19 +91,23 @@ def _simulate(system, state, control, wrench, method, adjoint, steps, save_every
                 return adjoint.loop(one_step, state, rows, save_every)[0]
 
             state = native.in_blocks(on)(state) if formulation.small else on(state)
-            return state, formulation.read(state[1])
+            return state, (formulation.read(state[1]), formulation.record(state[1]))
 
         first = formulation.start(jnp.zeros_like(dt), q0, v0, dt)
         start = (jnp.zeros((), jnp.int32), first, Watch.start(system))
         (_, _, watch), states = jax.lax.scan(save, start, inputs, length=saved)
-        return watch, states
+        before = jax.tree.map(lambda a: a[None], formulation.record(first))
+        q_and_v, own = states
+        own = jax.tree.map(lambda a, b: jnp.concatenate((a, b)), before, own)
+        return watch, q_and_v, own
 
-    watch, (q, v) = native.mark(run)(arrays, system, link, q0, v0, dt, inputs)
+    watch, (q, v), own = native.mark(run)(arrays, system, link, q0, v0, dt, inputs)
     return Trajectory(
         t=jnp.arange(saved + 1, dtype=dt.dtype) * save_every * dt,
         q=jnp.concatenate((q0[None], q)),
         v=jnp.concatenate((v0[None], v)),
         result=watch.result(system, dt, saved * save_every),
+        states=own,
     )
 
 

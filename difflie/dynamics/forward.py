@@ -35,12 +35,12 @@ def acceleration(
 
 def mass_times(linkage: Linkage, q: jax.Array, a: jax.Array) -> jax.Array:
     """M(q) a (nv,), by inverse dynamics without velocity and gravity."""
-    return rnea(_weightless(linkage), q, jnp.zeros_like(a), a)
+    return rnea(weightless(linkage), q, jnp.zeros_like(a), a)
 
 
 def mass_inverse_times(linkage: Linkage, q: jax.Array, x: jax.Array) -> jax.Array:
     """M(q)^-1 x (nv,), by forward dynamics without velocity and gravity."""
-    return acceleration(_weightless(linkage), q, jnp.zeros_like(x), x)
+    return acceleration(weightless(linkage), q, jnp.zeros_like(x), x)
 
 
 def mass_inverse(linkage: Linkage, q: jax.Array) -> jax.Array:
@@ -61,7 +61,8 @@ def _solve(linkage, q, v, tau, wrench):
     return jax.scipy.linalg.cho_solve(factor, tau - bias)
 
 
-def _weightless(linkage: Linkage) -> Linkage:
+def weightless(linkage: Linkage) -> Linkage:
+    """The same linkage without gravity."""
     zero = jnp.zeros_like(linkage.gravity.x)
     return replace(linkage, gravity=Vector(zero, zero, zero))
 
@@ -89,7 +90,7 @@ def _acceleration_jvp(primals, tangents):
     if varied:
         _, change = jax.jvp(effort, [given[i] for i in varied], [changes[i] for i in varied])
         residual = residual - change
-    free, rest = _weightless(linkage), jnp.zeros_like(v)
+    free, rest = weightless(linkage), jnp.zeros_like(v)
     da = jax.lax.custom_linear_solve(
         lambda x: rnea(free, q, rest, x),
         residual,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from ..integrators import FieldMethod, Method
-from ..system.linkage import Linkage
-from ..system.system import System
+from ..integrators import EnergyMomentum, FieldMethod, Method
 from .formulation import Formulation as Formulation
+from .natural import NaturalFormulation as NaturalFormulation
+from .natural import NaturalMotion as NaturalMotion
 from .rates import RateFormulation as RateFormulation
 
 
-def formulated(system: System, linkage: Linkage, method: Method) -> Formulation:
-    """The system in the variables of the method."""
+def formulation_of(method: Method) -> type[Formulation]:
+    """The variables of a method. Raises TypeError for one without a formulation."""
     if isinstance(method, FieldMethod):
-        return RateFormulation(system, linkage, method)
+        return RateFormulation
+    if isinstance(method, EnergyMomentum):
+        return NaturalFormulation
     raise TypeError(f"simulate: {method!r} is no method that it knows")

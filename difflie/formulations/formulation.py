@@ -9,14 +9,27 @@ from typing import Any
 import equinox as eqx
 import jax
 
+from ..system.linkage import Linkage
+from ..system.system import System
+from ..system.topology import Topology
+
 Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | None
 
 
 class Formulation(eqx.Module):
     """A system in the variables of one family of methods.
 
-    The state of the time loop is any pytree; it holds what the method keeps from step to step.
+    It is made of a system, its linkage and the method. The state of the time loop is any pytree; it
+    holds what the method keeps from step to step.
     """
+
+    system: eqx.AbstractVar[System]
+    linkage: eqx.AbstractVar[Linkage]
+    method: eqx.AbstractVar[Any]
+
+    @staticmethod
+    def check(topology: Topology) -> None:
+        """Raises ValueError for a system that the variables do not describe."""
 
     @property
     def small(self) -> bool:
@@ -40,3 +53,7 @@ class Formulation(eqx.Module):
     @abc.abstractmethod
     def read(self, state: Any) -> tuple[jax.Array, jax.Array]:
         """The configuration q (nq,) and the velocity v (nv,) of a state."""
+
+    def record(self, state: Any) -> Any:
+        """What is saved of a state besides, a pytree; None where q and v say everything."""
+        return None

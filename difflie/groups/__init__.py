@@ -1,5 +1,6 @@
 """The groups of rigid motion and the manifolds built from them."""
 
+from . import directors as directors
 from . import quaternion as quaternion
 from . import se3 as se3
 from . import so3 as so3

@@ -32,12 +32,16 @@ def log_components(p0: Scalar, p: Vector) -> Vector:
     instead is as accurate, but the compiler fuses such a chain into each of its uses, and the
     second derivative of a logarithm then takes a thousand times as long.
     """
+    return p * vector_ratio_components(p0, p.square())
+
+
+def vector_ratio_components(p0: Scalar, x: Scalar) -> Scalar:
+    """|log(q)| / |p| of the quaternion q = (p0, p), of any length, and x = |p|^2."""
     sign = jnp.where(p0 < 0, -jnp.ones_like(p0), jnp.ones_like(p0))
-    x = p.square()
     quarter = sign / (jnp.sqrt(p0 * p0 + x) + sign * p0)  # tan(t/4) over |p|
     y = x * (quarter * quarter)
     eighth = 1 / (1 + jnp.sqrt(1 + y))  # tan(t/8) over tan(t/4)
-    return p * (8 * quarter * eighth * co.arctangent_ratio(y * (eighth * eighth)))
+    return 8 * quarter * eighth * co.arctangent_ratio(y * (eighth * eighth))
 
 
 @log_components.defjvp

@@ -21,6 +21,7 @@ from .embedded_munthe_kaas import BogackiShampine32 as BogackiShampine32
 from .embedded_munthe_kaas import DormandPrince54 as DormandPrince54
 from .embedded_munthe_kaas import EmbeddedMuntheKaas as EmbeddedMuntheKaas
 from .embedded_munthe_kaas import RungeKutta43 as RungeKutta43
+from .energy_momentum import EnergyMomentum as EnergyMomentum
 from .energy_stable import ConstrainedProblem as ConstrainedProblem
 from .energy_stable import EnergyStable as EnergyStable
 from .gauss import GaussLegendre4 as GaussLegendre4
@@ -70,6 +71,7 @@ METHODS: tuple[Method, ...] = (
     ImplicitMidpoint(),
     GaussLegendre4(),
     GaussLegendre6(),
+    EnergyMomentum(),
 )
 
 

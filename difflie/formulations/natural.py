@@ -1,0 +1,214 @@
+"""Bodies in natural coordinates: what the energy-momentum scheme needs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..dynamics.forward import acceleration, weightless
+from ..dynamics.natural_coordinates import (
+    NaturalCoordinates,
+    check,
+    combined,
+    natural_coordinates,
+    spread,
+)
+from ..forces import energy
+from ..forces.discrete_gradient import mean_forces
+from ..forces.passive import joint_force
+from ..groups import directors
+from ..groups.components import Vector
+from ..integrators.energy_momentum import EnergyMomentum, Step
+from ..spatial import Transform
+from ..system.linkage import Linkage, linkage
+from ..system.system import System
+from ..system.topology import Topology
+from .formulation import Formulation, Input
+
+
+class NaturalState(NamedTuple):
+    """The state of the time loop.
+
+    bodies, velocities (nb, 4, 3): natural coordinates and their rates; the latter are no tangents,
+    and carry the energy of the scheme. rotors (nv,): the rates of the armature at the joints, a
+    scheme of its own with the same mean rate. rates (nb, 6), impulse (m,): the last step's, where
+    Newton's method begins. q (nq,), v (nv,): what is read.
+    """
+
+    bodies: jax.Array
+    velocities: jax.Array
+    rotors: jax.Array
+    rates: jax.Array
+    impulse: jax.Array
+    q: jax.Array
+    v: jax.Array
+
+
+class NaturalMotion(eqx.Module):
+    """The states of the energy-momentum scheme in its own coordinates, at the saved times.
+
+    q (m + 1, nq). bodies (m + 1, nb, 4, 3): for each of the nb bodies with a joint of its own, in
+    their order, the origin (m) and the directors of its frame in the world; velocities, of the same
+    shape, their rates; rotors (m + 1, nv): the rates of the armature. The energy and the momentum
+    of these are the scheme's own, which it keeps to rounding.
+    """
+
+    q: jax.Array
+    bodies: jax.Array
+    velocities: jax.Array
+    rotors: jax.Array
+
+    def energy(self, system: System) -> tuple[jax.Array, jax.Array]:
+        """Kinetic and potential energy (m + 1,) in J at the saved times."""
+        return _energy(system, self)
+
+    def momentum(self, system: System) -> jax.Array:
+        """Angular momentum about the world origin and linear momentum (m + 1, 6), world."""
+        return _momentum(system, self)
+
+    def constraint_error(self, system: System) -> jax.Array:
+        """How far the bodies have left their joints and the directors the unit sphere (m + 1,).
+
+        The largest error in the equations of the joints and of the directors' scalar products.
+        """
+        return _constraint_error(system, self)
+
+
+@jax.jit
+def _energy(system: System, motion: NaturalMotion) -> tuple[jax.Array, jax.Array]:
+    natural = natural_coordinates(linkage(system))
+    armature = _by_velocity(system, system.joints.armature)
+    kinetic = jax.vmap(natural.kinetic_energy)(motion.velocities)
+    kinetic = kinetic + jnp.sum(armature * motion.rotors**2, axis=1) / 2
+    _, potential = jax.vmap(lambda q, v: energy(system, q, v))(motion.q, motion.rotors)
+    return kinetic, potential
+
+
+@jax.jit
+def _momentum(system: System, motion: NaturalMotion) -> jax.Array:
+    natural = natural_coordinates(linkage(system))
+    return jax.vmap(natural.momentum)(motion.bodies, motion.velocities)
+
+
+@jax.jit
+def _constraint_error(system: System, motion: NaturalMotion) -> jax.Array:
+    natural = natural_coordinates(linkage(system))
+
+    def error(bodies: jax.Array) -> jax.Array:
+        axes = bodies[:, 1:]
+        products = jnp.sum(axes[:, :, None] * axes[:, None], axis=-1)
+        rigid = jnp.max(jnp.abs(products - jnp.eye(3, dtype=axes.dtype)))
+        return jnp.maximum(rigid, jnp.max(jnp.abs(natural.constraints(bodies)), initial=0))
+
+    return jax.vmap(error)(motion.bodies)
+
+
+def _by_velocity(system: System, rows: jax.Array) -> jax.Array:
+    """Numbers of the rows (n_rows,), none of them a mimic joint's, in the order of v (nv,)."""
+    return rows[np.argsort(system.topology.row_velocity)]
+
+
+class NaturalFormulation(Formulation):
+    """P Q'' = C^T mu + forces, c(Q) = 0 in natural coordinates Q.
+
+    The velocity v that is read has the momentum of the natural velocity: M(q) v = J^T P Q'. It
+    keeps the momentum maps of the scheme; its energy is that of the scheme less the part of Q' that
+    is no tangent, which is O(h^4).
+    """
+
+    system: System
+    linkage: Linkage
+    natural: NaturalCoordinates
+    method: EnergyMomentum = eqx.field(static=True)
+
+    def __init__(self, system: System, linkage: Linkage, method: EnergyMomentum):
+        self.system, self.linkage, self.method = system, linkage, method
+        self.natural = natural_coordinates(linkage)
+
+    @staticmethod
+    def check(topology: Topology) -> None:
+        check(topology)
+
+    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> NaturalState:
+        bodies = self.natural.bodies(q)
+        velocities = self.natural.velocities(bodies, q, v)
+        rates = directors.rates(bodies, velocities)
+        impulse = jnp.zeros_like(self.natural.constraints.constant)
+        return NaturalState(bodies, velocities, v, rates, impulse, q, v)
+
+    def step(
+        self, t: jax.Array, state: NaturalState, h: jax.Array, control: Input, wrench: Input
+    ) -> tuple[NaturalState, Any]:
+        natural, manifold = self.natural, self.system.manifold
+        armature = _by_velocity(self.system, self.system.joints.armature)
+
+        def load(step: Step) -> jax.Array:
+            arms = natural.arms(step.middle, step.rates, h)
+            v = natural.joint_rates(arms, step.rates)
+            q = manifold.retract(state.q, (h / 2) * v)
+            tau = joint_force(self.system, q, v) - armature * (2 / h) * (v - state.rotors)
+            if control is not None:
+                tau = tau + control(t + h / 2, q, v)
+            total = natural.weight(step.middle) + natural.joint_load(arms, tau)
+            if self.system.couplings:
+                total = total + self._couplings(step, h)
+            if wrench is not None:
+                total = total + natural.body_load(step.middle, wrench(t + h / 2, q, v))
+            return total
+
+        step, velocities, impulse, solved = self.method.step(
+            natural.mass,
+            natural.constraints,
+            load,
+            state.bodies,
+            state.velocities,
+            h,
+            state.rates,
+            state.impulse,
+        )
+        arms = natural.arms(step.middle, step.rates, h)
+        rotors = 2 * natural.joint_rates(arms, step.rates) - state.rotors
+        q = natural.coordinates(step.end, state.q)
+        v = self._velocity(step.end, velocities, rotors, q)
+        return NaturalState(step.end, velocities, rotors, step.rates, impulse, q, v), solved
+
+    def read(self, state: NaturalState) -> tuple[jax.Array, jax.Array]:
+        return state.q, state.v
+
+    def record(self, state: NaturalState) -> NaturalMotion:
+        return NaturalMotion(state.q, state.bodies, state.velocities, state.rotors)
+
+    def _couplings(self, step: Step, h: jax.Array) -> jax.Array:
+        """The loads (nb, 6) of the system's couplings."""
+        couplings: tuple[Any, ...] = self.system.couplings
+        natural, paths = self.natural, [c.path for c in couplings]
+        number = {name: b for b, name in enumerate((*self.system.body_names, None))}
+        body = np.array([number[name] for path in paths for name in path.bodies])
+        points = natural.attached(body, jnp.concatenate([path.points for path in paths]))
+        start, end = combined(points, step.start), combined(points, step.end)
+        middle = natural.attitudes(step.middle, body), Vector.from_array((start + end) / 2)
+        motion = (
+            Vector.from_array(start),
+            Vector.from_array(end),
+            Transform(*middle),
+            Vector.from_array((end - start) / h),
+        )
+        forces, first = [], 0
+        for coupling, path in zip(couplings, paths, strict=True):
+            own = slice(first, first := first + len(path.bodies))
+            at = jax.tree.map(lambda a, own=own: a[own], motion)
+            forces.append(mean_forces(coupling, *at).to_array())
+        return directors.load(step.middle, spread(points, jnp.concatenate(forces)))
+
+    def _velocity(
+        self, bodies: jax.Array, velocities: jax.Array, rotors: jax.Array, q: jax.Array
+    ) -> jax.Array:
+        """The velocity (nv,) with the momentum of the natural velocities."""
+        momentum = self.natural.body_momentum(bodies, velocities)
+        armature = _by_velocity(self.system, self.system.joints.armature)
+        still = jnp.zeros_like(rotors)
+        return acceleration(weightless(self.linkage), q, still, armature * rotors, momentum)

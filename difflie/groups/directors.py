@@ -1,0 +1,68 @@
+"""Poses as an origin and three directors, (4, 3) with the rows (r, d1, d2, d3), and their steps.
+
+In these coordinates a rotation is no product but a linear equation: with the space-fixed rate w,
+constant over a step of length h, the directors obey d1 - d0 = h w x (d0 + d1)/2, which is the
+Cayley map of h w/2 and keeps them orthonormal exactly; a rotation of pi within a step is out of
+reach. Rates (6,) are (w, u), w in rad/s and the velocity u of the origin in m/s, in world axes.
+
+All functions take any leading axes. Betsch and Steinmann 2001; Betsch and Leyendecker 2006.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+
+def middle(frame: jax.Array, rates: jax.Array, h: jax.Array) -> jax.Array:
+    """The mean of the frames at the beginning and the end of a step: the solution of the equation.
+
+    Shapes: (4, 3), (6,), scalar -> (4, 3). The directors are (I - hat(g))^-1 d0 with g = h w / 2,
+    that is (d0 + g x d0 + g (g . d0)) / (1 + |g|^2): orthogonal to second order in h only.
+    """
+    g = (h / 2) * rates[..., None, :3]
+    origin, directors = frame[..., :1, :], frame[..., 1:, :]
+    along = jnp.sum(g * directors, axis=-1, keepdims=True)
+    turned = directors + jnp.cross(g, directors) + along * g
+    mean = turned / (1 + jnp.sum(g * g, axis=-1, keepdims=True))
+    return jnp.concatenate((origin + (h / 2) * rates[..., None, 3:], mean), axis=-2)
+
+
+def motion(frame: jax.Array, rates: jax.Array) -> jax.Array:
+    """The rates of the coordinates: (u, w x d1, w x d2, w x d3).
+
+    Shapes: (4, 3), (6,) -> (4, 3). At the middle of a step it carries its start to its end:
+    h motion(middle, rates) is their difference.
+    """
+    turning = jnp.cross(rates[..., None, :3], frame[..., 1:, :])
+    return jnp.concatenate((rates[..., None, 3:], turning), axis=-2)
+
+
+def rates(frame: jax.Array, velocity: jax.Array) -> jax.Array:
+    """The rates (6,) of which a velocity (4, 3), a tangent at an orthonormal frame, is the motion.
+
+    Shapes: (4, 3), (4, 3) -> (6,).
+    """
+    spin = jnp.sum(jnp.cross(frame[..., 1:, :], velocity[..., 1:, :]), axis=-2) / 2
+    return jnp.concatenate((spin, velocity[..., 0, :]), axis=-1)
+
+
+def load(frame: jax.Array, force: jax.Array) -> jax.Array:
+    """The moment about the origin and the force (6,) of forces (4, 3) on the coordinates.
+
+    Shapes: (4, 3), (4, 3) -> (6,). The transpose of `motion`: the power is the same.
+    """
+    moment = jnp.sum(jnp.cross(frame[..., 1:, :], force[..., 1:, :]), axis=-2)
+    return jnp.concatenate((moment, force[..., 0, :]), axis=-1)
+
+
+def orthonormalised(frame: jax.Array) -> jax.Array:
+    """The frame with its directors orthonormal, where they are so up to small errors e; up to e^2.
+
+    Shapes: (4, 3) -> (4, 3).
+    """
+    d = frame[..., 1:, :]
+    gram = jnp.sum(d[..., :, None, :] * d[..., None, :, :], axis=-1)
+    half = (jnp.eye(3, dtype=d.dtype) - gram) / 2
+    mended = d + jnp.sum(half[..., :, :, None] * d[..., None, :, :], axis=-2)
+    return jnp.concatenate((frame[..., :1, :], mended), axis=-2)
