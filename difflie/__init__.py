@@ -67,6 +67,7 @@ from .integrators import RKMK6 as RKMK6
 from .integrators import RKMK8 as RKMK8
 from .integrators import Method as Method
 from .integrators import SemiImplicitEuler as SemiImplicitEuler
+from .integrators import VariationalMidpoint as VariationalMidpoint
 from .io import MujocoOrdering as MujocoOrdering
 from .io import PinocchioOrdering as PinocchioOrdering
 from .io import load as load

@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from . import coefficients as co
 from . import quaternion, se3, so3
 from .components import Matrix, Scalar, Vector, checked
 
@@ -59,6 +60,12 @@ class Euclidean(Manifold):
         _check_equal_shapes(theta, xi)
         return xi
 
+    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        return xi
+
+    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        return xi / 2
+
 
 class UnitQuaternion(Manifold):
     """Attitudes: points are unit quaternions (4,), tangents body angular velocities (3,)."""
@@ -74,6 +81,13 @@ class UnitQuaternion(Manifold):
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
         return _dexp_inv(theta, xi)
+
+    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        return (so3.exp_components(_vector(theta)) @ _vector(xi)).to_array()
+
+    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        c, x = _half_tangent(_vector(theta)), _vector(xi)
+        return ((x - c.cross(x)) * 0.5).to_array()
 
 
 class Pose(Manifold):
@@ -98,6 +112,20 @@ class Pose(Manifold):
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
         return _dexp_inv_twist(theta, xi)
+
+    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        w, v = se3.twist_components(theta)
+        a, b = se3.twist_components(xi)
+        r = so3.exp_components(w)
+        a = r @ a
+        return se3.twist_array(a, r @ b + se3.exp_translation_components(w, v).cross(a))
+
+    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        # Twists are dual vectors w + e v, e^2 = 0, on which the formula of SO(3) holds.
+        w, v = se3.twist_components(theta)
+        a, b = se3.twist_components(xi)
+        c, d = jax.jvp(_half_tangent, (w,), (v,))
+        return se3.twist_array((a - c.cross(a)) * 0.5, (b - c.cross(b) - d.cross(a)) * 0.5)
 
 
 class SO3(Manifold):
@@ -183,6 +211,20 @@ class FlatProduct(Manifold):
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.dexp_inv(a, b) for m, a, b in pairs], theta)
 
+    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        """Ad_{exp(theta)} xi: a rate at retract(y, theta), as one at y that moves both alike."""
+        pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
+        return _join([m.adjoint(a, b) for m, a, b in pairs], theta)
+
+    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        """(1 + Ad_{exp(theta/2)})^-1 xi = dexp_{theta/2} dexp_theta^-1 xi / 2.
+
+        The rate of the point halfway from y to retract(y, theta) when y moves with the rate xi and
+        the other end rests. When that moves and y rests, it is xi less this, linear in xi as it is.
+        """
+        pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
+        return _join([m.halfway(a, b) for m, a, b in pairs], theta)
+
 
 def _split(a: jax.Array, sizes: list[int]) -> list[jax.Array]:
     a = checked(a, (sum(sizes),), "manifold")
@@ -208,6 +250,12 @@ def _dexp_inv_twist(theta: jax.Array, xi: jax.Array) -> jax.Array:
     a, b = se3.twist_components(xi)
     diagonal = so3.dexp_inv_components(-w)
     return se3.twist_array(diagonal @ a, se3.dexp_inv_corner_components(-w, -v) @ a + diagonal @ b)
+
+
+def _half_tangent(theta: Vector) -> Vector:
+    """tan(t / 4) along theta, t its length."""
+    x = theta.square() * 0.25
+    return theta * (0.5 * co.half_beta(x) / co.alpha(x))
 
 
 def _vector(a: jax.Array) -> Vector:

@@ -1,7 +1,7 @@
 """One-step methods on the manifolds of `difflie.groups`.
 
 `by_name("RKMK4")` is `RKMK4()`. A method knows nothing of bodies: it moves a point of a manifold
-along a field of tangents.
+along a field of tangents, or by the principle of a discrete action.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from .munthe_kaas import RungeKuttaMuntheKaas as RungeKuttaMuntheKaas
 from .semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
 from .tableaux import ButcherTableau as ButcherTableau
 from .tableaux import CommutatorFreeTableau as CommutatorFreeTableau
+from .variational import DiscreteMechanics as DiscreteMechanics
+from .variational import VariationalMidpoint as VariationalMidpoint
 
 METHODS: tuple[Method, ...] = (
     SemiImplicitEuler(),
@@ -45,6 +47,7 @@ METHODS: tuple[Method, ...] = (
     RKMK5(),
     RKMK6(),
     RKMK8(),
+    VariationalMidpoint(),
 )
 
 

@@ -1,0 +1,116 @@
+"""The articulated sweep of a time step: Newton's method for discrete inverse dynamics in O(n).
+
+The momenta at the start of a step (`discrete_inverse_dynamics`, same symbols) depend on the rate w
+of the step through the displacements X_i = h V_i, and
+
+dV_i = A_i dV_p + b_i dw_i,     A_i = dexp_{X_i}^-1 dexp_{Y_i} Ad_{f_i}^-1,  Y_i = Ad_{f_i}^-1 X_p
+                                b_i = dexp_{X_i}^-1 Ad_{exp Y_i} dexp_{h S_i w_i} S_i
+dm_i = K_i dV_i
+
+so that the Newton step is found as accelerations are by the articulated-body algorithm, to which
+all this reduces for h = 0. The matrices are no longer symmetric:
+
+inward    D_i = S_i . KA_i b_i + slope_i,  u_i = target_i - S_i . mA_i
+          KA_p += Ad_{f_i}^-T (KA_i - KA_i b_i S_i^T KA_i / D_i) A_i,       KA_i begins with K_i
+          mA_p += Ad_{f_i}^-T (mA_i + KA_i b_i u_i / D_i),                  mA_i with m_i
+outward   dw_i = (u_i - S_i . KA_i A_i dV_p) / D_i
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ..groups import coefficients as co
+from ..groups.components import Matrix, Vector
+from ..spatial import Adjoint, Force, Motion, Response, Transform
+from ..system.linkage import Linkage
+from ..system.traverse import along_tree, inward, outward
+from .discrete_inverse_dynamics import armature_momenta, displacements
+
+
+@along_tree
+def newton_step(
+    linkage: Linkage,
+    q: jax.Array,
+    w: jax.Array,
+    h: jax.Array,
+    target: jax.Array,
+    slope: jax.Array,
+) -> jax.Array:
+    """The change dw (nv,) with momenta(q, w + dw, h)[0] + slope dw = target, to first order.
+
+    q (nq,), w (nv,), h (s), target and slope (nv,). Exact but for the armature of spherical and
+    free joints, of which it takes the limit for small h. Linear in the target. Only for systems
+    without mimic joints.
+    """
+    t = linkage.topology
+    poses = linkage.poses(q)
+    moved = displacements(linkage, poses, w * h)
+    backward = Adjoint.dexp_inv(moved.total)
+    unit = linkage.screw.add_to(linkage.rest)
+    columns = Transform.exp(moved.above).motion(Adjoint.dexp(moved.joint) @ unit)
+    columns = backward @ columns
+    carried = _carried(linkage, poses, backward @ Adjoint.dexp(moved.above))
+    momenta = linkage.inertia @ (moved.total * (1 / h))
+    gradients = backward.transposed_times(Response.of_rigid(linkage.inertia))
+    gradients = gradients + _through_dexp(moved.total, momenta, h)
+    slopes = linkage.armature + linkage.rows(slope)
+    targets = linkage.rows(target - armature_momenta(linkage, w, -h))
+
+    def articulate(children, row):
+        pose, screw, carried, column, gradient, momentum, target, slope = row
+        gradient, momentum = gradient + children[0], momentum + children[1]
+        response = gradient @ column
+        along = gradient.transposed_times(screw.add_to(still))
+        inverse = 1 / (screw.dot(response) + slope)
+        remaining = target - screw.dot(momentum)
+        projected = gradient.minus_outer(response * inverse, along) @ carried
+        momentum = momentum + response * (inverse * remaining)
+        return (projected.seen_from(pose), pose.force(momentum)), (along, inverse, remaining)
+
+    still = linkage.rest
+    zero = jnp.zeros_like(linkage.gravity.x)
+    nothing = Response(*[Matrix(*[zero] * 9)] * 4), Force(Vector(*[zero] * 3), Vector(*[zero] * 3))
+    momenta = backward.transposed_times(momenta)
+    data = (poses, linkage.screw, carried, columns, gradients, momenta, targets, slopes)
+    alongs, inverses, remaining = inward(t, articulate, nothing, data)
+
+    def correct(parent: Motion, row):
+        carried, column, along, inverse, remaining = row
+        change = carried @ parent
+        rate = inverse * (remaining - change.dot(along))
+        return change + column * rate, rate
+
+    data = (carried, columns, alongs, inverses, remaining)
+    return linkage.generalised(outward(t, correct, still, data))
+
+
+def _carried(linkage: Linkage, poses: Transform, beyond: Adjoint) -> Adjoint:
+    """A_i (n_rows,), `beyond` being its part without Ad_{f_i}^-1.
+
+    Of the rows of a group joint, which share one displacement, the first contains this part.
+    """
+    first = linkage.begins
+    if first is not None:
+        one = Adjoint(Matrix.scaled_identity(1.0), Matrix.scaled_identity(0.0))
+        beyond = jax.tree.map(lambda a, b: jnp.where(first, a, b), beyond, one)
+    return beyond @ Adjoint.of_inverse(poses)
+
+
+def _through_dexp(moved: Motion, momentum: Force, h: jax.Array) -> Response:
+    """The derivative of dexp_{h V}^-T P with respect to V at fixed P.
+
+    In dual numbers, w = angular + e linear and f = force + e moment, it is that of the map of SO(3).
+    """
+
+    def gradient(w: Vector, f: Vector) -> Matrix:
+        x, turn = w.square(), w.cross(f)
+        quadratic = Matrix.skew(turn) + Matrix.skew(w) @ Matrix.skew(f)
+        return (
+            Matrix.skew(f * -0.5) - quadratic * co.k_g(x) + (w.cross(turn) * co.k_h(x)).outer(w)
+        )
+
+    point, direction = (moved.angular, momentum.force), (moved.linear, momentum.moment)
+    real, dual = jax.jvp(gradient, point, direction)
+    return Response(dual * h, real * h, real * h, Matrix.scaled_identity(0 * h))

@@ -1,0 +1,102 @@
+"""Configuration and momentum: what variational methods need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .. import native
+from ..dynamics.discrete_articulated import newton_step
+from ..dynamics.discrete_inverse_dynamics import momenta
+from ..dynamics.forward import mass_inverse_times, mass_times
+from ..dynamics.rnea import rnea
+from ..forces.passive import joint_force
+from ..groups import FlatProduct
+from ..integrators.variational import DiscreteMechanics, VariationalMidpoint
+from ..system.linkage import Linkage
+from ..system.system import System
+from .formulation import Formulation, Input
+
+
+class MomentumFormulation(Formulation):
+    """The state ((q, v), p, (w, w_before)): p = M v, w the rates of the last two steps.
+
+    Raises ValueError for mimic joints: a discrete Lagrangian of theirs would have to tie branches.
+    """
+
+    system: System
+    linkage: Linkage
+    method: VariationalMidpoint = eqx.field(static=True)
+
+    def __check_init__(self):
+        t = self.system.topology
+        mimics = [t.joints[b] for b, m in enumerate(t.mimics) if m is not None]
+        if mimics:
+            raise ValueError(
+                f"simulate: {self.method.name} needs independent coordinates, but the joint "
+                f"{mimics[0]!r} mimics another; use another method, such as RKMK4"
+            )
+
+    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> Any:
+        return (q, v), mass_times(self.linkage, q, v), (v, v)
+
+    def step(
+        self, t: jax.Array, state: Any, h: jax.Array, control: Input, wrench: Input
+    ) -> tuple[Any, Any]:
+        (q, _), p, (w, before) = state
+        mechanics = TreeMechanics(self.system, self.linkage, t + h / 2, control, wrench)
+        guess = jax.lax.stop_gradient(2 * w - before)
+        q, p, new, solved = self.method.step(mechanics, q, p, h, guess)
+        v = mass_inverse_times(self.linkage, q, p)
+        return ((q, v), p, (new, w)), solved
+
+    def read(self, state: Any) -> tuple[jax.Array, jax.Array]:
+        return state[0]
+
+
+class TreeMechanics(DiscreteMechanics):
+    """A tree of rigid bodies in a step whose middle is at the time t (s)."""
+
+    system: System
+    linkage: Linkage
+    t: jax.Array
+    control: Input
+    wrench: Input
+
+    @property
+    def manifold(self) -> FlatProduct:
+        return self.system.manifold
+
+    def momenta(self, q: jax.Array, w: jax.Array, h: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return momenta(self._unplaced, q, w, h)
+
+    def force(self, q: jax.Array, w: jax.Array) -> jax.Array:
+        still = jnp.zeros_like(w)
+        if self.wrench is None:
+            outer = rnea(self._unplaced, q, still, still)
+        else:
+            outer = rnea(self.linkage, q, still, still, self.wrench(self.t, q, w))
+        return self._at_joints(q, w) - outer
+
+    def newton_step(
+        self, q: jax.Array, w: jax.Array, h: jax.Array, target: jax.Array
+    ) -> jax.Array:
+        # What acts at one joint and depends on its own motion only has a diagonal derivative, which
+        # one direction gives. This much makes stiff dampers and drives solvable.
+        middle = self.manifold.retract(q, w * (h / 2))
+        direction = jnp.full_like(q, h / 2), jnp.ones_like(w)
+        slope = jax.jvp(self._at_joints, (middle, w), direction)[1] * (-h / 2)
+        return newton_step(self._unplaced, q, w, h, target, jnp.maximum(slope, 0))
+
+    def _at_joints(self, q: jax.Array, w: jax.Array) -> jax.Array:
+        tau = joint_force(self.system, q, w)
+        return tau if self.control is None else tau + self.control(self.t, q, w)
+
+    @property
+    def _unplaced(self) -> Linkage:
+        # A native call must read all its inputs; the bodies' own frames matter to wrenches only.
+        return replace(self.linkage, offset=None)
