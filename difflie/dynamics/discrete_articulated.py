@@ -26,7 +26,7 @@ from ..groups.components import Matrix, Vector
 from ..spatial import Adjoint, Force, Motion, Response, Transform
 from ..system.linkage import Linkage
 from ..system.traverse import along_tree, inward, outward
-from .discrete_inverse_dynamics import armature_momenta, displacements
+from .discrete_inverse_dynamics import displacements
 
 
 @along_tree
@@ -40,41 +40,46 @@ def newton_step(
 ) -> jax.Array:
     """The change dw (nv,) with momenta(q, w + dw, h)[0] + slope dw = target, to first order.
 
-    q (nq,), w (nv,), h (s), target and slope (nv,). Exact but for the armature of spherical and
-    free joints, of which it takes the limit for small h. Linear in the target. Only for systems
-    without mimic joints.
+    q (nq,), w (nv,), h (s), target and slope (nv,). Affine in the target. Only for systems without
+    mimic joints.
     """
     t = linkage.topology
     poses = linkage.poses(q)
     moved = displacements(linkage, poses, w * h)
-    backward = Adjoint.dexp_inv(moved.total)
-    unit = linkage.screw.add_to(linkage.rest)
-    columns = Transform.exp(moved.above).motion(Adjoint.dexp(moved.joint) @ unit)
-    columns = backward @ columns
-    carried = _carried(linkage, poses, backward @ Adjoint.dexp(moved.above))
-    momenta = linkage.inertia @ (moved.total * (1 / h))
-    gradients = backward.transposed_times(Response.of_rigid(linkage.inertia))
-    gradients = gradients + _through_dexp(moved.total, momenta, h)
-    slopes = linkage.armature + linkage.rows(slope)
-    targets = linkage.rows(target - armature_momenta(linkage, w, -h))
+    still = linkage.rest
 
     def articulate(children, row):
-        pose, screw, carried, column, gradient, momentum, target, slope = row
-        gradient, momentum = gradient + children[0], momentum + children[1]
-        response = gradient @ column
-        along = gradient.transposed_times(screw.add_to(still))
+        pose, screw, moved, begins, inertia, target, slope = row
+        momentum = inertia @ (moved.total * (1 / h))
+        backward = Adjoint.dexp_inv(moved.total)
+        gradient = backward.transposed_times(Response.of_rigid(inertia))
+        gradient = gradient + _through_dexp(moved.total, momentum, h) + children[0]
+        momentum = backward.transposed_times(momentum) + children[1]
+
+        unit = screw.add_to(still)
+        column = unit if begins is None else Adjoint.dexp(moved.joint) @ unit
+        column = backward @ Transform.exp(moved.above).motion(column)
+        carried = backward @ Adjoint.dexp(moved.above)
+        if begins is not None:
+            # Of a group joint's rows, which share one displacement, the first carries it over.
+            carried = jax.tree.map(lambda a, b: jnp.where(begins == 1, a, b), carried, identity)
+        carried = carried @ Adjoint.of_inverse(pose)
+
+        response, along = gradient @ column, gradient.transposed_times(unit)
         inverse = 1 / (screw.dot(response) + slope)
         remaining = target - screw.dot(momentum)
         projected = gradient.minus_outer(response * inverse, along) @ carried
         momentum = momentum + response * (inverse * remaining)
-        return (projected.seen_from(pose), pose.force(momentum)), (along, inverse, remaining)
+        value = projected.seen_from(pose), pose.force(momentum)
+        return value, (carried, column, along, inverse, remaining)
 
-    still = linkage.rest
     zero = jnp.zeros_like(linkage.gravity.x)
     nothing = Response(*[Matrix(*[zero] * 9)] * 4), Force(Vector(*[zero] * 3), Vector(*[zero] * 3))
-    momenta = backward.transposed_times(momenta)
-    data = (poses, linkage.screw, carried, columns, gradients, momenta, targets, slopes)
-    alongs, inverses, remaining = inward(t, articulate, nothing, data)
+    identity = Adjoint(Matrix.scaled_identity(zero + 1), Matrix.scaled_identity(zero))
+    slopes = linkage.armature + linkage.rows(slope)
+    targets = linkage.rows(target) - linkage.armature * linkage.rows(w)
+    data = (poses, linkage.screw, moved, linkage.begins, linkage.inertia, targets, slopes)
+    reduced = inward(t, articulate, nothing, data)
 
     def correct(parent: Motion, row):
         carried, column, along, inverse, remaining = row
@@ -82,20 +87,7 @@ def newton_step(
         rate = inverse * (remaining - change.dot(along))
         return change + column * rate, rate
 
-    data = (carried, columns, alongs, inverses, remaining)
-    return linkage.generalised(outward(t, correct, still, data))
-
-
-def _carried(linkage: Linkage, poses: Transform, beyond: Adjoint) -> Adjoint:
-    """A_i (n_rows,), `beyond` being its part without Ad_{f_i}^-1.
-
-    Of the rows of a group joint, which share one displacement, the first contains this part.
-    """
-    first = linkage.begins
-    if first is not None:
-        one = Adjoint(Matrix.scaled_identity(1.0), Matrix.scaled_identity(0.0))
-        beyond = jax.tree.map(lambda a, b: jnp.where(first, a, b), beyond, one)
-    return beyond @ Adjoint.of_inverse(poses)
+    return linkage.generalised(outward(t, correct, still, reduced))
 
 
 def _through_dexp(moved: Motion, momentum: Force, h: jax.Array) -> Response:

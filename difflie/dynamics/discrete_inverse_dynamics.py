@@ -11,7 +11,8 @@ inward    F_i = m_i + sum over children of Ad_{f_c}^-T F_c,     p_i = S_i . F_i 
           F_i = Ad_{exp X_i}^T m_i + sum over children of Ad_{f'_c}^-T F_c, p_i' = S_i . F_i (end)
 
 X_i is the displacement of the frame of row i, seen from itself, f_i and f'_i its pose in the frame
-of the row before it at q and q'. The rows of a spherical or free joint share one displacement.
+of the row before it at q and q'. The rows of a spherical or free joint share one displacement. The
+rotors of the joints have the momenta armature_i w_i; as in `rnea` they do not turn with the joint.
 """
 
 from __future__ import annotations
@@ -81,10 +82,11 @@ def momenta(
     poses = linkage.poses(q)
     moved = displacements(linkage, poses, w * h).total
     bodies = body_momenta(linkage, moved, h)
-    start = swept(linkage, poses, bodies) + armature_momenta(linkage, w, -h)
+    start = swept(linkage, poses, bodies)
     poses = linkage.poses(linkage.topology.manifold.retract(q, w * h))
     end = swept(linkage, poses, Transform.exp(moved).inverse_force(bodies))
-    return start, end + armature_momenta(linkage, w, h)
+    rotors = linkage.generalised(linkage.armature * linkage.rows(w))
+    return start + rotors, end + rotors
 
 
 def swept(linkage: Linkage, poses: Transform, momenta: Force) -> jax.Array:
@@ -99,13 +101,3 @@ def swept(linkage: Linkage, poses: Transform, momenta: Force) -> jax.Array:
     nothing = Force(Vector(zero, zero, zero), Vector(zero, zero, zero))
     efforts = inward(linkage.topology, transmit, nothing, (poses, linkage.screw, momenta))
     return linkage.generalised(efforts)
-
-
-def armature_momenta(linkage: Linkage, w: jax.Array, h: jax.Array) -> jax.Array:
-    """The momenta (nv,) of the rotors of the joints at the end of the step; at its start for -h.
-
-    A rotor has the kinetic energy armature w^2 / 2, and with it dexp_{-h w}^-T armature w.
-    """
-    turn = linkage.topology.manifold.dexp_inv
-    momenta = linkage.generalised(linkage.armature * linkage.rows(w))
-    return jax.vjp(lambda rate: turn(w * h, rate), jnp.zeros_like(w))[1](momenta)[0]

@@ -23,7 +23,7 @@ from .formulation import Formulation, Input
 
 
 class MomentumFormulation(Formulation):
-    """The state ((q, v), p, (w, w_before)): p = M v, w the rates of the last two steps.
+    """The state ((q, v), p, rates): p = M v, and the rates w of the last three steps.
 
     Raises ValueError for mimic joints: a discrete Lagrangian of theirs would have to tie branches.
     """
@@ -42,17 +42,17 @@ class MomentumFormulation(Formulation):
             )
 
     def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> Any:
-        return (q, v), mass_times(self.linkage, q, v), (v, v)
+        return (q, v), mass_times(self.linkage, q, v), (v, v, v)
 
     def step(
         self, t: jax.Array, state: Any, h: jax.Array, control: Input, wrench: Input
     ) -> tuple[Any, Any]:
-        (q, _), p, (w, before) = state
+        (q, _), p, (w0, w1, w2) = state
         mechanics = TreeMechanics(self.system, self.linkage, t + h / 2, control, wrench)
-        guess = jax.lax.stop_gradient(2 * w - before)
-        q, p, new, solved = self.method.step(mechanics, q, p, h, guess)
+        guess = 3 * (w2 - w1) + w0
+        q, p, w, solved = self.method.step(mechanics, q, p, h, guess)
         v = mass_inverse_times(self.linkage, q, p)
-        return ((q, v), p, (new, w)), solved
+        return ((q, v), p, (w1, w2, w)), solved
 
     def read(self, state: Any) -> tuple[jax.Array, jax.Array]:
         return state[0]

@@ -101,9 +101,10 @@ def corrected(
 ) -> tuple[jax.Array, jax.Array]:
     """The x (n,) that the correction(x) (n,) leaves where it is, and whether it was found ().
 
-    It is found when the correction is below a few units of rounding of max(1, |x|), or has stopped
-    shrinking far below the square root of rounding: what a step leaves unsolved would be a random
-    walk of its invariants. A correction that is not finite is not applied, and ends the search.
+    It is found when the correction is below a few units of rounding of max(1, |x|), when the next
+    would be, shrinking once more as it did last, or when it has stopped shrinking far below the
+    square root of rounding: what a step leaves unsolved would be a random walk of its invariants.
+    A correction that is not finite is not applied, and ends the search.
     """
     eps = jnp.finfo(guess.dtype).eps
 
@@ -112,7 +113,7 @@ def corrected(
         change = correction(x)
         size = jnp.max(jnp.abs(change), initial=0)
         scale = jnp.maximum(1, jnp.max(jnp.abs(x), initial=0))
-        small = size <= 32 * eps * scale
+        small = (size <= 32 * eps * scale) | (size * size <= eps * scale * jnp.minimum(before, 1))
         stalled = (size >= before / 2) & (size <= 1e6 * eps * scale)
         x = jnp.where(jnp.isfinite(size), x + change, x)
         return x, size, small | stalled, count + 1

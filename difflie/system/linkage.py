@@ -181,12 +181,13 @@ class Linkage(eqx.Module):
 
     @property
     def begins(self) -> np.ndarray | None:
-        """(n_rows,) whether the motion of a row's joint begins with it; None where all do."""
+        """(n_rows,) 1 where the motion of a joint begins, 0 at its other rows; None as above."""
         t = self.topology
         if not any(t.group):
             return None
         grouped = np.array([t.group[b] is not None for b in t.row_body], dtype=bool)
-        return (~grouped | np.isin(np.arange(t.n_rows), t.row_start[:-1]))[t.order]
+        begins = ~grouped | np.isin(np.arange(t.n_rows), t.row_start[:-1])
+        return begins[t.order].astype(self.gravity.x.dtype)
 
     def along_joints(self, motions: Motion) -> Motion:
         """The motion (n_rows,) at the row that completes each joint, seen from each of its rows."""
