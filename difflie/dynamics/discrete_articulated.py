@@ -93,15 +93,13 @@ def newton_step(
 def _through_dexp(moved: Motion, momentum: Force, h: jax.Array) -> Response:
     """The derivative of dexp_{h V}^-T P with respect to V at fixed P.
 
-    In dual numbers, w = angular + e linear and f = force + e moment, it is that of the map of SO(3).
+    That of the map of SO(3), in dual numbers w = angular + e linear and f = force + e moment.
     """
 
     def gradient(w: Vector, f: Vector) -> Matrix:
         x, turn = w.square(), w.cross(f)
         quadratic = Matrix.skew(turn) + Matrix.skew(w) @ Matrix.skew(f)
-        return (
-            Matrix.skew(f * -0.5) - quadratic * co.k_g(x) + (w.cross(turn) * co.k_h(x)).outer(w)
-        )
+        return Matrix.skew(f * -0.5) - quadratic * co.k_g(x) + (w.cross(turn) * co.k_h(x)).outer(w)
 
     point, direction = (moved.angular, momentum.force), (moved.linear, momentum.moment)
     real, dual = jax.jvp(gradient, point, direction)

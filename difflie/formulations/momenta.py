@@ -9,7 +9,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .. import native
 from ..dynamics.discrete_articulated import newton_step
 from ..dynamics.discrete_inverse_dynamics import momenta
 from ..dynamics.forward import mass_inverse_times, mass_times
@@ -82,9 +81,7 @@ class TreeMechanics(DiscreteMechanics):
             outer = rnea(self.linkage, q, still, still, self.wrench(self.t, q, w))
         return self._at_joints(q, w) - outer
 
-    def newton_step(
-        self, q: jax.Array, w: jax.Array, h: jax.Array, target: jax.Array
-    ) -> jax.Array:
+    def newton_step(self, q: jax.Array, w: jax.Array, h: jax.Array, target: jax.Array) -> jax.Array:
         # What acts at one joint and depends on its own motion only has a diagonal derivative, which
         # one direction gives. This much makes stiff dampers and drives solvable.
         middle = self.manifold.retract(q, w * (h / 2))

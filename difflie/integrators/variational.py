@@ -15,7 +15,6 @@ import abc
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 
 from ..groups import FlatProduct
 from .method import Method
@@ -45,9 +44,7 @@ class DiscreteMechanics(eqx.Module):
         """
 
     @abc.abstractmethod
-    def newton_step(
-        self, q: jax.Array, w: jax.Array, h: jax.Array, target: jax.Array
-    ) -> jax.Array:
+    def newton_step(self, q: jax.Array, w: jax.Array, h: jax.Array, target: jax.Array) -> jax.Array:
         """The dw with which the momenta at the start, less the impulse there, become the target.
 
         To first order in dw, where `target` contains the impulse at w: of its change as much as is
