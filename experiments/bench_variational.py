@@ -25,7 +25,7 @@ import difflie as dl
 
 def flyer(joints: int):
     rng = np.random.default_rng(joints)
-    bodies = [random_body(rng, "base", dl.Free(), None)]
+    bodies = [random_body(rng, "base", dl.Free(), None, rotation=np.zeros(3))]
     for i in range(joints):
         above = int(rng.integers(max(0, i - 4), i + 1))
         joint = dl.Revolute(axis=tuple(rng.normal(size=3)), stiffness=2.0)

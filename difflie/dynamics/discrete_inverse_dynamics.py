@@ -21,10 +21,12 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..groups.components import Vector
 from ..spatial import Adjoint, Force, Motion, Transform
 from ..system.linkage import Linkage
+from ..system.topology import WORLD, Topology
 from ..system.traverse import along_tree, inward, outward
 
 
@@ -85,8 +87,22 @@ def momenta(
     start = swept(linkage, poses, bodies)
     poses = linkage.poses(linkage.topology.manifold.retract(q, w * h))
     end = swept(linkage, poses, Transform.exp(moved).inverse_force(bodies))
+    # Where the world is homogeneous nothing but the frame changes. The same, rounded once only.
+    adjoint = linkage.topology.manifold.adjoint
+    (carried,) = jax.linear_transpose(lambda x: adjoint(w * h, x), w)(start)
+    end = jnp.where(_next_to_world(linkage.topology), carried, end)
     rotors = linkage.generalised(linkage.armature * linkage.rows(w))
     return start + rotors, end + rotors
+
+
+def _next_to_world(t: Topology) -> np.ndarray:
+    """(nv,) whether a row's joint, or the first part of it, begins at the world."""
+    near = np.zeros(t.nv, dtype=bool)
+    for b, group in enumerate(t.group):
+        rows = np.arange(t.row_start[b], t.row_start[b + 1])
+        if rows.size and t.row_parent[rows[0]] == WORLD:
+            near[t.row_velocity[rows if group else rows[:1]]] = True
+    return near
 
 
 def swept(linkage: Linkage, poses: Transform, momenta: Force) -> jax.Array:
