@@ -89,6 +89,7 @@ from .integrators import Method as Method
 from .integrators import RungeKutta43 as RungeKutta43
 from .integrators import SemiImplicitEuler as SemiImplicitEuler
 from .integrators import StormerVerlet as StormerVerlet
+from .integrators import VariationalMidpoint as VariationalMidpoint
 from .io import MujocoOrdering as MujocoOrdering
 from .io import PinocchioOrdering as PinocchioOrdering
 from .io import load as load

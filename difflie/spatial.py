@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .groups import quaternion, se3, so3
 from .groups.components import Matrix, Scalar, Vector
 
 
@@ -55,6 +56,22 @@ class Motion:
     def dot(self, f: Force) -> Scalar:
         """The power of a wrench on this twist (W)."""
         return self.angular.dot(f.moment) + self.linear.dot(f.force)
+
+    def then(self, o: Motion) -> Motion:
+        """log(exp(self) exp(o)), of least rotation, as precise in proportion as both are.
+
+        The logarithm of a product of matrices would lose what is small beside one.
+        """
+        a, b = self.angular, o.angular
+        turned = quaternion.exp_components(a)
+        w = quaternion.log_components(
+            *quaternion.multiply_components(*turned, *quaternion.exp_components(b))
+        )
+        moved = quaternion.to_matrix_components(*turned) @ se3.exp_translation_components(
+            b, o.linear
+        )
+        moved = se3.exp_translation_components(a, self.linear) + moved
+        return Motion(w, so3.dexp_inv_components(w) @ moved)
 
     @staticmethod
     def from_array(a: jax.Array) -> Motion:
@@ -136,6 +153,12 @@ class Transform:
         return Transform(
             self.rotation.transpose(), -self.rotation.transposed_times(self.translation)
         )
+
+    @staticmethod
+    def exp(m: Motion) -> Transform:
+        """The displacement along the screw m in unit time."""
+        w = m.angular
+        return Transform(so3.exp_components(w), se3.exp_translation_components(w, m.linear))
 
     def to_array(self) -> jax.Array:
         """The homogeneous matrices (..., 4, 4)."""
@@ -316,6 +339,115 @@ class ArticulatedInertia:
             ),
             shifted,
             mass,
+        )
+
+
+@_pytree
+@dataclass(frozen=True, slots=True)
+class Adjoint:
+    """A 6x6 matrix [[A, 0], [C, A]] that maps a Motion to a Motion.
+
+    Ad, ad, dexp, its inverse and all their products are of this kind: they are matrices A + e C of
+    dual numbers, e^2 = 0, that act on the dual vectors (angular) + e (linear).
+    """
+
+    diagonal: Matrix
+    corner: Matrix
+
+    @staticmethod
+    def of_inverse(t: Transform) -> Adjoint:
+        """Ad_t^-1."""
+        r = t.rotation.transpose()
+        return Adjoint(r, -(r @ Matrix.skew(t.translation)))
+
+    @staticmethod
+    def dexp(m: Motion) -> Adjoint:
+        """The right-trivialised differential of the exponential map."""
+        corner = se3.dexp_corner_components(m.angular, m.linear)
+        return Adjoint(so3.dexp_components(m.angular), corner)
+
+    @staticmethod
+    def dexp_inv(m: Motion) -> Adjoint:
+        """The inverse of `dexp`."""
+        corner = se3.dexp_inv_corner_components(m.angular, m.linear)
+        return Adjoint(so3.dexp_inv_components(m.angular), corner)
+
+    def __matmul__(self, o: Any) -> Any:
+        """The product with a Motion or an Adjoint."""
+        if isinstance(o, Motion):
+            return Motion(
+                self.diagonal @ o.angular, self.corner @ o.angular + self.diagonal @ o.linear
+            )
+        return Adjoint(
+            self.diagonal @ o.diagonal, self.corner @ o.diagonal + self.diagonal @ o.corner
+        )
+
+    def transposed_times(self, o: Any) -> Any:
+        """The product of the transpose with a Force or a Response."""
+        if isinstance(o, Force):
+            moment = self.diagonal.transposed_times(o.moment)
+            moment = moment + self.corner.transposed_times(o.force)
+            return Force(moment, self.diagonal.transposed_times(o.force))
+        a, c = self.diagonal.transpose(), self.corner.transpose()
+        return Response(
+            *(a @ o.second + c @ o.lower, a @ o.upper + c @ o.mass), *(a @ o.lower, a @ o.mass)
+        )
+
+
+@_pytree
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Any 6x6 matrix [[A, H], [L, M]] that maps a Motion to a Force."""
+
+    second: Matrix
+    upper: Matrix
+    lower: Matrix
+    mass: Matrix
+
+    @staticmethod
+    def of_rigid(i: Inertia) -> Response:
+        first = Matrix.skew(i.first)
+        return Response(i.second.matrix(), first, -first, Matrix.scaled_identity(i.mass))
+
+    def __add__(self, o: Response) -> Response:
+        return Response(
+            *(self.second + o.second, self.upper + o.upper),
+            *(self.lower + o.lower, self.mass + o.mass),
+        )
+
+    def __matmul__(self, o: Any) -> Any:
+        """The product with a Motion or an Adjoint."""
+        if isinstance(o, Motion):
+            return Force(
+                self.second @ o.angular + self.upper @ o.linear,
+                self.lower @ o.angular + self.mass @ o.linear,
+            )
+        return Response(
+            *(self.second @ o.diagonal + self.upper @ o.corner, self.upper @ o.diagonal),
+            *(self.lower @ o.diagonal + self.mass @ o.corner, self.mass @ o.diagonal),
+        )
+
+    def transposed_times(self, m: Motion) -> Force:
+        """self^T m."""
+        a, v = m.angular, m.linear
+        return Force(
+            self.second.transposed_times(a) + self.lower.transposed_times(v),
+            self.upper.transposed_times(a) + self.mass.transposed_times(v),
+        )
+
+    def minus_outer(self, f: Force, g: Force) -> Response:
+        """self - f g^T."""
+        return Response(
+            *(self.second - f.moment.outer(g.moment), self.upper - f.moment.outer(g.force)),
+            *(self.lower - f.force.outer(g.moment), self.mass - f.force.outer(g.force)),
+        )
+
+    def seen_from(self, t: Transform) -> Response:
+        """Ad_t^-T self: the forces seen from the outer frame of t."""
+        r, skew = t.rotation, Matrix.skew(t.translation)
+        lower, mass = r @ self.lower, r @ self.mass
+        return Response(
+            *(r @ self.second + skew @ lower, r @ self.upper + skew @ mass), *(lower, mass)
         )
 
 

@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from . import coefficients as co
 from . import quaternion, se3, so3
 from .components import Matrix, Scalar, Vector, checked
 
@@ -74,6 +75,12 @@ class Euclidean(Manifold):
         _check_equal_shapes(xi, eta)
         return jnp.zeros_like(eta)
 
+    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        return xi
+
+    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        return xi / 2
+
 
 class UnitQuaternion(Manifold):
     """Attitudes: points are unit quaternions (4,), tangents body angular velocities (3,)."""
@@ -95,6 +102,13 @@ class UnitQuaternion(Manifold):
 
     def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
         return _vector(xi).cross(_vector(eta)).to_array()
+
+    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        return (so3.exp_components(_vector(theta)) @ _vector(xi)).to_array()
+
+    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        c, x = _half_tangent(_vector(theta)), _vector(xi)
+        return ((x - c.cross(x)) * 0.5).to_array()
 
 
 class Pose(Manifold):
@@ -125,6 +139,20 @@ class Pose(Manifold):
 
     def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
         return _bracket_of_twists(xi, eta)
+
+    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        w, v = se3.twist_components(theta)
+        a, b = se3.twist_components(xi)
+        r = so3.exp_components(w)
+        a = r @ a
+        return se3.twist_array(a, r @ b + se3.exp_translation_components(w, v).cross(a))
+
+    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        # Twists are dual vectors w + e v, e^2 = 0, on which the formula of SO(3) holds.
+        w, v = se3.twist_components(theta)
+        a, b = se3.twist_components(xi)
+        c, d = jax.jvp(_half_tangent, (w,), (v,))
+        return se3.twist_array((a - c.cross(a)) * 0.5, (b - c.cross(b) - d.cross(a)) * 0.5)
 
 
 class SO3(Manifold):
@@ -237,6 +265,20 @@ class FlatProduct(Manifold):
         pairs = zip(self.factors, self._tangents(xi), self._tangents(eta), strict=True)
         return _join([m.bracket(a, b) for m, a, b in pairs], xi)
 
+    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        """Ad_{exp(theta)} xi: a rate at retract(y, theta), as one at y that moves both alike."""
+        pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
+        return _join([m.adjoint(a, b) for m, a, b in pairs], theta)
+
+    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        """(1 + Ad_{exp(theta/2)})^-1 xi = dexp_{theta/2} dexp_theta^-1 xi / 2.
+
+        The rate of the point halfway from y to retract(y, theta) when y moves with the rate xi and
+        the other end rests. When that moves and y rests, it is xi less this, linear in xi as it is.
+        """
+        pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
+        return _join([m.halfway(a, b) for m, a, b in pairs], theta)
+
 
 def _split(a: jax.Array, sizes: list[int]) -> list[jax.Array]:
     a = checked(a, (sum(sizes),), "manifold")
@@ -273,6 +315,12 @@ def _bracket_of_twists(xi: jax.Array, eta: jax.Array) -> jax.Array:
     w, v = se3.twist_components(xi)
     a, b = se3.twist_components(eta)
     return se3.twist_array(w.cross(a), w.cross(b) + v.cross(a))
+
+
+def _half_tangent(theta: Vector) -> Vector:
+    """tan(t / 4) along theta, t its length."""
+    x = theta.square() * 0.25
+    return theta * (0.5 * co.half_beta(x) / co.alpha(x))
 
 
 def _vector(a: jax.Array) -> Vector:

@@ -1,7 +1,7 @@
 """One-step methods on the manifolds of `difflie.groups`.
 
 `by_name("RKMK4")` is `RKMK4()`. A method knows nothing of bodies: it moves a point of a manifold
-along a field of tangents.
+along a field of tangents, or by the principle of a discrete action.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ from .tableaux import ButcherTableau as ButcherTableau
 from .tableaux import CommutatorFreeTableau as CommutatorFreeTableau
 from .tableaux import EmbeddedTableau as EmbeddedTableau
 from .tableaux import SymmetricTableau as SymmetricTableau
+from .variational import DiscreteMechanics as DiscreteMechanics
+from .variational import VariationalMidpoint as VariationalMidpoint
 from .variational_planar import PlanarVariational as PlanarVariational
 
 METHODS: tuple[Method, ...] = (
@@ -72,6 +74,7 @@ METHODS: tuple[Method, ...] = (
     GaussLegendre4(),
     GaussLegendre6(),
     EnergyMomentum(),
+    VariationalMidpoint(),
 )
 
 

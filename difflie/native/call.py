@@ -42,7 +42,7 @@ _SUPPORTED = frozenset(
     "is_finite jit le log log1p logistic lt max min mul native_blocks native_border "
     "native_kernel native_tag ne neg not or pad pjit pow reduce_max reduce_min reduce_sum rem "
     "remat2 reshape rev round rsqrt scan select_n sign sin sinh slice split sqrt square squeeze "
-    "stack stop_gradient sub tan tanh transpose while zeros_like".split()
+    "stack stop_gradient sub tan tanh transpose unstack while zeros_like".split()
 )
 
 # XLA splits operations on larger values among threads, which does not compile under the mark;

@@ -167,6 +167,46 @@ class Linkage(eqx.Module):
                 parts[k] = _put(parts[k], rows[-1], value)
         return Motion(Vector(*parts[:3]), Vector(*parts[3:]))
 
+    @property
+    def completes(self) -> np.ndarray | None:
+        """(n_rows,) 1 where a row completes the motion of its joint, 0 where others follow.
+
+        The rows of joints in series move one after the other, and each completes its own motion.
+        None where all rows do.
+        """
+        t = self.topology
+        if not any(t.group):
+            return None
+        return (_joint_places(t) == np.arange(t.n_rows)).astype(self.gravity.x.dtype)
+
+    @property
+    def begins(self) -> np.ndarray | None:
+        """(n_rows,) 1 where the motion of a joint begins, 0 at its other rows; None as above."""
+        t = self.topology
+        if not any(t.group):
+            return None
+        grouped = np.array([t.group[b] is not None for b in t.row_body], dtype=bool)
+        begins = ~grouped | np.isin(np.arange(t.n_rows), t.row_start[:-1])
+        return begins[t.order].astype(self.gravity.x.dtype)
+
+    def along_joints(self, motions: Motion) -> Motion:
+        """The motion (n_rows,) at the row that completes each joint, seen from each of its rows."""
+        t = self.topology
+        if not any(t.group):
+            return motions
+        whole = jax.tree.map(lambda a: take(a, _joint_places(t)), motions)
+        k = (np.arange(t.n_rows) - t.row_start[t.row_body])[t.order] % 3
+        grouped = np.array([t.group[b] is not None for b in t.row_body], dtype=bool)[t.order]
+        first, second = grouped & (k == 0), grouped & (k == 1)
+
+        def turned(v: Vector) -> Vector:
+            def entry(x: jax.Array, y: jax.Array, z: jax.Array) -> jax.Array:
+                return jnp.where(first, y, jnp.where(second, z, x))
+
+            return Vector(entry(v.x, v.y, v.z), entry(v.y, v.z, v.x), entry(v.z, v.x, v.y))
+
+        return Motion(turned(whole.angular), turned(whole.linear))
+
     def row_forces(self, wrench: jax.Array) -> Force:
         """Wrenches on the bodies (nb, 6), in body frames, as wrenches on the rows (n_rows,)."""
         t = self.topology
@@ -179,6 +219,12 @@ class Linkage(eqx.Module):
         return jax.tree.map(
             lambda a, w: jnp.concatenate((a, jnp.asarray(w, a.dtype)[None]))[carrier], values, world
         )
+
+
+def _joint_places(t: Topology) -> np.ndarray:
+    """(n_rows,) the place of the row that completes the motion of each row's joint."""
+    grouped = np.array([t.group[b] is not None for b in t.row_body], dtype=bool)
+    return t.place[np.where(grouped, t.row_start[t.row_body + 1] - 1, np.arange(t.n_rows))][t.order]
 
 
 def carriers(t: Topology) -> np.ndarray:

@@ -1,0 +1,106 @@
+"""The articulated sweep of a time step: Newton's method for discrete inverse dynamics in O(n).
+
+The momenta at the start of a step (`discrete_inverse_dynamics`, same symbols) depend on the rate w
+of the step through the displacements X_i = h V_i, and
+
+dV_i = A_i dV_p + b_i dw_i,     A_i = dexp_{X_i}^-1 dexp_{Y_i} Ad_{f_i}^-1,  Y_i = Ad_{f_i}^-1 X_p
+                                b_i = dexp_{X_i}^-1 Ad_{exp Y_i} dexp_{h S_i w_i} S_i
+dm_i = K_i dV_i
+
+so that the Newton step is found as accelerations are by the articulated-body algorithm, to which
+all this reduces for h = 0. The matrices are no longer symmetric:
+
+inward    D_i = S_i . KA_i b_i + slope_i,  u_i = target_i - S_i . mA_i
+          KA_p += Ad_{f_i}^-T (KA_i - KA_i b_i S_i^T KA_i / D_i) A_i,       KA_i begins with K_i
+          mA_p += Ad_{f_i}^-T (mA_i + KA_i b_i u_i / D_i),                  mA_i with m_i
+outward   dw_i = (u_i - S_i . KA_i A_i dV_p) / D_i
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ..groups import coefficients as co
+from ..groups.components import Matrix, Vector
+from ..spatial import Adjoint, Force, Motion, Response, Transform
+from ..system.linkage import Linkage
+from ..system.traverse import along_tree, inward, outward
+from .discrete_inverse_dynamics import displacements
+
+
+@along_tree
+def newton_step(
+    linkage: Linkage,
+    q: jax.Array,
+    w: jax.Array,
+    h: jax.Array,
+    target: jax.Array,
+    slope: jax.Array,
+) -> jax.Array:
+    """The change dw (nv,) with momenta(q, w + dw, h)[0] + slope dw = target, to first order.
+
+    q (nq,), w (nv,), h (s), target and slope (nv,). Affine in the target. Only for systems without
+    mimic joints.
+    """
+    t = linkage.topology
+    poses = linkage.poses(q)
+    moved = displacements(linkage, poses, w * h)
+    still = linkage.rest
+
+    def articulate(children, row):
+        pose, screw, moved, begins, inertia, target, slope = row
+        momentum = inertia @ (moved.total * (1 / h))
+        backward = Adjoint.dexp_inv(moved.total)
+        gradient = backward.transposed_times(Response.of_rigid(inertia))
+        gradient = gradient + _through_dexp(moved.total, momentum, h) + children[0]
+        momentum = backward.transposed_times(momentum) + children[1]
+
+        unit = screw.add_to(still)
+        column = unit if begins is None else Adjoint.dexp(moved.joint) @ unit
+        column = backward @ Transform.exp(moved.above).motion(column)
+        carried = backward @ Adjoint.dexp(moved.above)
+        if begins is not None:
+            # Of a group joint's rows, which share one displacement, the first carries it over.
+            carried = jax.tree.map(lambda a, b: jnp.where(begins == 1, a, b), carried, identity)
+        carried = carried @ Adjoint.of_inverse(pose)
+
+        response, along = gradient @ column, gradient.transposed_times(unit)
+        inverse = 1 / (screw.dot(response) + slope)
+        remaining = target - screw.dot(momentum)
+        projected = gradient.minus_outer(response * inverse, along) @ carried
+        momentum = momentum + response * (inverse * remaining)
+        value = projected.seen_from(pose), pose.force(momentum)
+        return value, (carried, column, along, inverse, remaining)
+
+    zero = jnp.zeros_like(linkage.gravity.x)
+    nothing = Response(*[Matrix(*[zero] * 9)] * 4), Force(Vector(*[zero] * 3), Vector(*[zero] * 3))
+    identity = Adjoint(Matrix.scaled_identity(zero + 1), Matrix.scaled_identity(zero))
+    slopes = linkage.armature + linkage.rows(slope)
+    targets = linkage.rows(target) - linkage.armature * linkage.rows(w)
+    data = (poses, linkage.screw, moved, linkage.begins, linkage.inertia, targets, slopes)
+    reduced = inward(t, articulate, nothing, data)
+
+    def correct(parent: Motion, row):
+        carried, column, along, inverse, remaining = row
+        change = carried @ parent
+        rate = inverse * (remaining - change.dot(along))
+        return change + column * rate, rate
+
+    return linkage.generalised(outward(t, correct, still, reduced))
+
+
+def _through_dexp(moved: Motion, momentum: Force, h: jax.Array) -> Response:
+    """The derivative of dexp_{h V}^-T P with respect to V at fixed P.
+
+    That of the map of SO(3), in dual numbers w = angular + e linear and f = force + e moment.
+    """
+
+    def gradient(w: Vector, f: Vector) -> Matrix:
+        x, turn = w.square(), w.cross(f)
+        quadratic = Matrix.skew(turn) + Matrix.skew(w) @ Matrix.skew(f)
+        return Matrix.skew(f * -0.5) - quadratic * co.k_g(x) + (w.cross(turn) * co.k_h(x)).outer(w)
+
+    point, direction = (moved.angular, momentum.force), (moved.linear, momentum.moment)
+    real, dual = jax.jvp(gradient, point, direction)
+    return Response(dual * h, real * h, real * h, Matrix.scaled_identity(0 * h))

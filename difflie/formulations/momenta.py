@@ -1,0 +1,103 @@
+"""Configuration and momentum: what variational methods need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..dynamics.discrete_articulated import newton_step
+from ..dynamics.discrete_inverse_dynamics import momenta
+from ..dynamics.forward import mass_inverse_times, mass_times
+from ..dynamics.rnea import rnea
+from ..forces.passive import joint_force
+from ..forces.points import coupling_force
+from ..groups import FlatProduct
+from ..integrators.variational import DiscreteMechanics, VariationalMidpoint
+from ..system.linkage import Linkage
+from ..system.system import System
+from ..system.topology import Topology
+from .formulation import Formulation, Input
+
+
+class MomentumFormulation(Formulation):
+    """The state ((q, v), p, rates): p = M v, and the rates w of the last three steps.
+
+    Raises ValueError for mimic joints: a discrete Lagrangian of theirs would have to tie branches.
+    """
+
+    system: System
+    linkage: Linkage
+    method: VariationalMidpoint = eqx.field(static=True)
+
+    @staticmethod
+    def check(topology: Topology) -> None:
+        mimics = [topology.joints[b] for b, m in enumerate(topology.mimics) if m is not None]
+        if mimics:
+            raise ValueError(
+                "simulate: VariationalMidpoint needs independent coordinates, but the joint "
+                f"{mimics[0]!r} mimics another; use another method, such as RKMK4"
+            )
+
+    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> Any:
+        return (q, v), mass_times(self.linkage, q, v), (v, v, v)
+
+    def step(
+        self, t: jax.Array, state: Any, h: jax.Array, control: Input, wrench: Input
+    ) -> tuple[Any, Any]:
+        (q, _), p, (w0, w1, w2) = state
+        mechanics = TreeMechanics(self.system, self.linkage, t + h / 2, control, wrench)
+        guess = 3 * (w2 - w1) + w0
+        q, p, w, solved = self.method.step(mechanics, q, p, h, guess)
+        v = mass_inverse_times(self.linkage, q, p)
+        return ((q, v), p, (w1, w2, w)), solved
+
+    def read(self, state: Any) -> tuple[jax.Array, jax.Array]:
+        return state[0]
+
+
+class TreeMechanics(DiscreteMechanics):
+    """A tree of rigid bodies in a step whose middle is at the time t (s)."""
+
+    system: System
+    linkage: Linkage
+    t: jax.Array
+    control: Input
+    wrench: Input
+
+    @property
+    def manifold(self) -> FlatProduct:
+        return self.system.manifold
+
+    def momenta(self, q: jax.Array, w: jax.Array, h: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return momenta(self._unplaced, q, w, h)
+
+    def force(self, q: jax.Array, w: jax.Array) -> jax.Array:
+        still = jnp.zeros_like(w)
+        if self.wrench is None:
+            outer = rnea(self._unplaced, q, still, still)
+        else:
+            outer = rnea(self.linkage, q, still, still, self.wrench(self.t, q, w))
+        force = self._at_joints(q, w) - outer
+        couplings = self.system.couplings
+        return force + coupling_force(self.linkage, couplings, q, w) if couplings else force
+
+    def newton_step(self, q: jax.Array, w: jax.Array, h: jax.Array, target: jax.Array) -> jax.Array:
+        # What acts at one joint and depends on its own motion only has a diagonal derivative, which
+        # one direction gives. This much makes stiff dampers and drives solvable.
+        middle = self.manifold.retract(q, w * (h / 2))
+        direction = jnp.full_like(q, h / 2), jnp.ones_like(w)
+        slope = jax.jvp(self._at_joints, (middle, w), direction)[1] * (-h / 2)
+        return newton_step(self._unplaced, q, w, h, target, jnp.maximum(slope, 0))
+
+    def _at_joints(self, q: jax.Array, w: jax.Array) -> jax.Array:
+        tau = joint_force(self.system, q, w)
+        return tau if self.control is None else tau + self.control(self.t, q, w)
+
+    @property
+    def _unplaced(self) -> Linkage:
+        # A native call must read all its inputs; the bodies' own frames matter to wrenches only.
+        return replace(self.linkage, offset=None)

@@ -1,0 +1,108 @@
+"""Variational integrators: discrete mechanics instead of discretised equations.
+
+The action between q and q' is approximated by a discrete Lagrangian L_d(q, q'), and the discrete
+Euler-Lagrange equations are solved in the position-momentum form of Marsden and West 2001, 1.5:
+
+p = -D1 L_d(q, q') - F^-,    p' = D2 L_d(q, q') + F^+
+
+The first gives q', the second p'. Without friction and drives the map (q, p) -> (q', p') is
+symplectic, so that the energy error stays bounded, and the momenta of symmetries are kept exactly.
+"""
+
+from __future__ import annotations
+
+import abc
+
+import equinox as eqx
+import jax
+
+from ..groups import FlatProduct
+from .method import Method
+from .quasi_newton import quasi_newton
+
+
+class DiscreteMechanics(eqx.Module):
+    """What a variational method asks of a mechanical system; arrays are q (nq,), others (nv,).
+
+    A step leads from q to q' = retract(q, h w). Momenta, forces and rates are left-trivialised.
+    """
+
+    @property
+    @abc.abstractmethod
+    def manifold(self) -> FlatProduct:
+        """The configuration manifold."""
+
+    @abc.abstractmethod
+    def momenta(self, q: jax.Array, w: jax.Array, h: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """-D1 L_d(q, q') and D2 L_d(q, q'), L_d being h times the kinetic energy of the step."""
+
+    @abc.abstractmethod
+    def force(self, q: jax.Array, w: jax.Array) -> jax.Array:
+        """The generalised force of potentials, friction and drives in the middle of the step.
+
+        q is the configuration there.
+        """
+
+    @abc.abstractmethod
+    def newton_step(self, q: jax.Array, w: jax.Array, h: jax.Array, target: jax.Array) -> jax.Array:
+        """The dw with which the momenta at the start, less the impulse there, become the target.
+
+        To first order in dw, where `target` contains the impulse at w: of its change as much as is
+        easily had is enough. Affine in the target.
+        """
+
+
+class VariationalMidpoint(Method):
+    """Order 2, implicit: forces in the middle of the step, motions along one screw for each body.
+
+    L_d(q, q') = h (T - U(q_m)): the kinetic energy T of bodies that move along screws from q to q',
+    the potential U halfway between. Forces without a potential act through their virtual work on
+    q_m. Marsden and West 2001; for trees Lee, Liu, Park and Srinivasa 2018.
+    """
+
+    @property
+    def order(self) -> int:
+        return 2
+
+    def step(
+        self,
+        mechanics: DiscreteMechanics,
+        q: jax.Array,
+        p: jax.Array,
+        h: jax.Array,
+        guess: jax.Array,
+    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        """q' (nq,), p' (nv,), the rate w (nv,) that leads there, and whether it was found ().
+
+        From q (nq,) and p (nv,), in a step h, with a guess (nv,) of w.
+        """
+        manifold = mechanics.manifold
+
+        def impulse(w: jax.Array) -> jax.Array:
+            return mechanics.force(manifold.retract(q, w * (h / 2)), w) * h
+
+        def residual(w: jax.Array) -> jax.Array:
+            given = p + _at_start(manifold, w * h, impulse(w))
+            return mechanics.momenta(q, w, h)[0] - given
+
+        def correction(w: jax.Array, p: jax.Array) -> jax.Array:
+            given = p + _at_start(manifold, w * h, impulse(w))
+            return mechanics.newton_step(q, w, h, given)
+
+        w, solved = quasi_newton(residual, correction, p, guess)
+        start, end = mechanics.momenta(q, w, h)
+        whole = impulse(w)
+        first = _at_start(manifold, w * h, whole)
+        # What is not solved, little as it is, would collect in the momenta of symmetries.
+        unsolved = _transported(manifold, w * h, start - first - p)
+        return manifold.retract(q, w * h), end + (whole - first) - unsolved, w, solved
+
+
+def _at_start(manifold: FlatProduct, step: jax.Array, impulse: jax.Array) -> jax.Array:
+    """The part (nv,) at the start of a step of an impulse (nv,) halfway, by its virtual work."""
+    return jax.linear_transpose(lambda x: manifold.halfway(step, x), step)(impulse)[0]
+
+
+def _transported(manifold: FlatProduct, step: jax.Array, momentum: jax.Array) -> jax.Array:
+    """A momentum (nv,) at the start of a step, seen from its end: Ad^T."""
+    return jax.linear_transpose(lambda x: manifold.adjoint(step, x), step)(momentum)[0]
