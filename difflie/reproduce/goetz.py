@@ -255,8 +255,8 @@ class Run(NamedTuple):
 
     t (m + 1,) in s, phi (m + 1, n) in rad, energy_error (m + 1,) in J, (5.3), constraint (m + 1, n)
     as in `Observation`. It ends at the first step whose equations were not solved: unsolved is the
-    time in s at which that step would have ended, None where there is none. seconds: what the steps
-    took.
+    time in s at which that step would have ended, None where there is none. seconds: the processor
+    time of the steps, which other programs on the machine change little.
     """
 
     t: np.ndarray
@@ -271,13 +271,13 @@ def run(scheme: Scheme, chain: PlanarChain, h: float, steps: int) -> Run:
     """The motion in steps of h (s)."""
     state, step = _start(scheme, chain), jnp.asarray(h, chain.length.dtype)
     parts, taken, solved = [], 0, True
-    begin = time.perf_counter()
+    begin = time.process_time()
     while taken < steps and solved:
         left = jnp.asarray(min(_ROWS, steps - taken), jnp.int32)
         state, rows, n, solved = _march(scheme, chain, state, step, left)
         parts.append((rows, int(n), bool(solved)))
         taken += int(n)
-    seconds = time.perf_counter() - begin
+    seconds = time.process_time() - begin
     seen = []
     for k, (rows, n, complete) in enumerate(parts):
         observed = _observe(scheme, chain, rows)
@@ -394,7 +394,7 @@ def energy_order(h: np.ndarray, averages: np.ndarray) -> float | None:
 
 
 def seconds(case: str, method: str) -> float:
-    """What the steps of the standard run take, compiled, in s: the shortest of TIMED_RUNS runs."""
+    """Processor time of the standard run in s, without compilation: the least of TIMED_RUNS."""
     scheme, chain, steps = SCHEMES[method], three_links(case), round(DURATION / STEP)
     return min(run(scheme, chain, STEP, steps).seconds for _ in range(TIMED_RUNS))
 
@@ -479,8 +479,8 @@ def show(numbers: dict[str, Any], console: Console | None = None) -> None:
     lines = [
         "Below the numbers stand those of the thesis, of errors the powers of ten.",
         "Errors are the largest of the run; a dash: rounding, which has no order. Times (Tables "
-        "5.2 and 5.3) are in percent of the simulated time: without compilation, the shortest of "
-        f"{TIMED_RUNS} runs.",
+        "5.2 and 5.3) are processor time in percent of simulated time, without compilation: the "
+        f"shortest of {TIMED_RUNS} runs.",
         *(
             f"{r['method']}, {CASES[r['case']]}: from dt = {r['smallest_step']:g} s on there are "
             "steps that cannot be solved"

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -147,6 +148,10 @@ def test_derivatives(state, mean):
     """Forward and reverse mode against central differences, along all leaves at once."""
     phi, rate, chain = STATES[state]
     direction = jax.tree.map(lambda x: jnp.cos(3.0 * jnp.arange(x.size)).reshape(x.shape), chain)
+    if state == "coincident":
+        # Between a slack length above and one below zero the energy of a point has a kink.
+        still = jnp.zeros_like(chain.springs.slack)
+        direction = eqx.tree_at(lambda c: c.springs.slack, direction, still)
 
     def at(s):
         moved = jax.tree.map(lambda x, d: x + s * d, chain, direction)
