@@ -258,6 +258,9 @@ def _lower(
 ) -> Sequence[Any]:
     lanes = (LANES,) if length is not None and length >= LANES and vectorised() else ()
     text = _text(jaxpr, lanes, along if lanes else ()) if available() else None
+    if text is None and lanes and available():
+        lanes = ()
+        text = _text(jaxpr, lanes, ())
     if text is None:
         return ordinary(context, *args, jaxpr=jaxpr, length=length, along=along)
     name = inserted(context.module_context, text)

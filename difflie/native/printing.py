@@ -20,6 +20,9 @@ from jax.extend.core import ClosedJaxpr
 
 from .straight_line import TYPES, Program, Scalar, Unsupported, Value, written_out
 
+# A program of 22 000 instructions, a step of a humanoid, takes LLVM 17 s, one of 41 000 minutes.
+LONGEST_IN_LANES = 25_000
+
 
 def printed(
     name: str, closed: ClosedJaxpr, lanes: tuple[int, ...] = (), along: Sequence[bool] = ()
@@ -28,7 +31,7 @@ def printed(
 
     With `lanes`, (n,), it is the program of n environments: arguments `along` have this leading
     axis, the others are shared, and results always have it.
-    Raises Unsupported where the jaxpr has no straight-line program.
+    Raises Unsupported where the jaxpr has no straight-line program, or too long a one for lanes.
     """
     jaxpr = closed.jaxpr
     avals = [v.aval for v in jaxpr.invars]
@@ -43,7 +46,10 @@ def printed(
             entries[x.number] = operands
         else:
             roots[x.number] = x
-    body, operands = _fusion(program, needed(program, roots), list(roots), lanes, leads)
+    instructions = needed(program, roots)
+    if lanes and len(instructions) > LONGEST_IN_LANES:
+        raise Unsupported("a program that LLVM takes minutes to vectorise")
+    body, operands = _fusion(program, instructions, list(roots), lanes, leads)
     entries.update((k, program.instructions[k][1]) for k in operands)
     lines = []
     for i, (aval, lead) in enumerate(zip(avals, leads, strict=True)):
