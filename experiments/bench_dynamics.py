@@ -27,6 +27,13 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+# A batch in vector instructions (README, Speed), unless the caller chooses options himself.
+NO_LIMITS = (
+    "--xla_backend_extra_options=-runtime-memory-check-threshold=100000,"
+    "-memory-check-merge-threshold=100000,-vectorize-memory-check-threshold=100000"
+)
+os.environ.setdefault("XLA_FLAGS", f"{NO_LIMITS} --xla_cpu_prefer_vector_width=512")
+
 import jax
 
 jax.config.update("jax_enable_x64", True)

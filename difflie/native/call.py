@@ -88,6 +88,14 @@ def switched_on() -> bool:
     return wanted and (0, 8) <= jax.__version_info__[:2] < (0, 13)
 
 
+def vectorised() -> bool:
+    """Whether LLVM has been told to vectorise batches, whatever its checks for overlap cost.
+
+    XLA reads its options once in a process, and does not take this one with a program.
+    """
+    return "-runtime-memory-check-threshold=" in os.environ.get("XLA_FLAGS", "")
+
+
 def interpreted() -> bool:
     """Whether kernels for GPUs are interpreted on the CPU."""
     return os.environ.get("DIFFLIE_NATIVE") == "interpret"

@@ -4,7 +4,8 @@ On the CPU a kernel is written out as a straight-line program (`straight_line.py
 one native call of its own. It is differentiated as the traced function it is, so that its
 derivatives are kernels as well: a linear kernel, the derivative along given directions, computes
 the values it needs again from the arguments instead of keeping them, and its transposition too.
-A batch runs one entry after the other.
+A batch runs one entry after the other, or where LLVM is allowed to vectorise (`call.vectorised`) in
+blocks of environments, one in each lane of the vector instructions.
 
 What has no straight-line program, other devices, and versions of jaxlib on which this has not been
 tested run the ordinary way, with the same results up to rounding. `DIFFLIE_NATIVE=0` in the
@@ -28,9 +29,13 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 from jaxlib.mlir.dialects import stablehlo as hlo
 
-from .call import available, inserted, native_call_attributes
+from .call import available, inserted, native_call_attributes, vectorised
 from .printing import looped, printed
 from .straight_line import Unsupported
+
+# Environments of one block where LLVM vectorises. The checks that the arrays of a block do not
+# overlap are made once for each, so that small blocks are slow, and large ones leave the cache.
+LANES = 64
 
 _kernel_p = Primitive("native_kernel")
 _kernel_p.multiple_results = True
@@ -251,12 +256,16 @@ def _lower(
     length: int | None,
     along: tuple,
 ) -> Sequence[Any]:
-    text = _text(jaxpr) if available() else None
+    lanes = (LANES,) if length is not None and length >= LANES and vectorised() else ()
+    text = _text(jaxpr, lanes, along if lanes else ()) if available() else None
+    if text is None and lanes and available():
+        lanes = ()
+        text = _text(jaxpr, lanes, ())
     if text is None:
         return ordinary(context, *args, jaxpr=jaxpr, length=length, along=along)
     name = inserted(context.module_context, text)
     if length is not None:
-        loop = looped(name, jaxpr.in_avals, jaxpr.out_avals, length, along)
+        loop = looped(name, jaxpr.in_avals, jaxpr.out_avals, length, along, lanes)
         name = inserted(context.module_context, loop)
     given = hlo.OptimizationBarrierOp(args).results if args else []
     types: list[ir.Type] = [
@@ -268,9 +277,9 @@ def _lower(
 
 
 @functools.lru_cache(maxsize=256)
-def _text(jaxpr: ClosedJaxpr) -> str | None:
+def _text(jaxpr: ClosedJaxpr, lanes: tuple[int, ...], along: tuple) -> str | None:
     try:
-        return printed("native_kernel", jaxpr)
+        return printed("native_kernel", jaxpr, lanes, along)
     except Unsupported:
         return None
 

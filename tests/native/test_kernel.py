@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -166,3 +167,16 @@ def test_can_be_switched_off():
         seen[switch] = run.stdout.split()
     assert [seen["0"][0], seen["1"][0]] == ["False", "True"]
     assert float(seen["0"][1]) == pytest.approx(float(seen["1"][1]), rel=1e-6)
+
+
+@cpu_only
+def test_long_batches_in_vector_instructions():
+    limits = "runtime-memory-check", "memory-check-merge", "vectorize-memory-check"
+    options = ",".join(f"-{name}-threshold=100000" for name in limits)
+    run = subprocess.run(
+        [sys.executable, Path(__file__).with_name("long_batches.py")],
+        env={**os.environ, "XLA_FLAGS": f"--xla_backend_extra_options={options}"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
