@@ -128,6 +128,7 @@ def test_single_precision_ends_and_stays_single():
     np.testing.assert_allclose(run.v[-1], EXACT.v[-1], atol=2e-3)
 
 
+@pytest.mark.slow
 def test_gradients_and_batches():
     method = dl.DormandPrince54(rtol=1e-9, atol=1e-9, substeps=100)
 

@@ -89,6 +89,7 @@ def test_the_chain_over_fifty_seconds():
     assert constraints < 1e-14
 
 
+@pytest.mark.slow
 def test_it_is_the_full_scheme_reduced():
     """Against the equations in all 12 coordinates a body, with the multipliers of rigidity."""
     natural = natural_coordinates(linkage(CHAIN))
@@ -197,6 +198,7 @@ SMALL = small()
 START = jnp.asarray([0.3, -0.2, 0.1, 1.0, 0.0, 0.0, 0.0]), jnp.asarray([1.0, -2.0, 0.5, 1, 2, 3])
 
 
+@pytest.mark.slow
 def test_order_two():
     """Against a Runge-Kutta method of order 4 with small steps."""
     duration = 0.2
@@ -260,6 +262,7 @@ def changed(x):
     return system, START[0], START[1].at[:2].add(x[16:18])
 
 
+@pytest.mark.slow
 def test_gradients():
     """By forward and reverse mode, against central differences, entry by entry."""
     weight = jnp.asarray(np.random.default_rng(9).normal(size=13))
