@@ -200,7 +200,13 @@ def symplecticity_defect(system: System, q: jax.Array, v: jax.Array, method: Met
 
     start = jnp.concatenate((jnp.zeros(n), mass_matrix(system, q) @ v))
     q1 = simulate(system, q, v, dt=STEP, steps=1, method=method).q[-1]
-    d = np.asarray(jax.jit(jax.jacfwd(step))(start, q1))
+
+    @jax.jit
+    def columns(z: jax.Array) -> jax.Array:
+        # One after the other: a batch of implicit steps takes minutes to compile.
+        return jax.lax.map(lambda e: jax.jvp(lambda z: step(z, q1), (z,), (e,))[1], jnp.eye(2 * n))
+
+    d = np.asarray(columns(start)).T
     j = np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
     return float(np.abs(d.T @ j @ d - j).max())
 
