@@ -583,13 +583,14 @@ def _order_figure(
 
 def _all_orders(studies: dict[tuple[str, str], Study]) -> Figure:
     canvas, axes = figure(1, len(CASES), (13.0, 5.0))
+    last = len(CASES) - 1
     canvas.suptitle(f"Mean energy error in {ORDER_DURATION:g} s")
     for i, (case, title) in enumerate(CASES.items()):
         a = axes[0, i]
         for method in SCHEMES:
             a.loglog(ORDER_STEPS, studies[case, method].averages, label=method, linewidth=1.3)
         a.set_ylim(1e-16, 10)
-        label(a, "dt [s]", "mean energy error [J]", _capitalised(title), legend=i == 0)
+        label(a, "dt [s]", "mean energy error [J]", _capitalised(title), legend=i == last)
     return canvas
 
 
