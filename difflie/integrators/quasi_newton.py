@@ -69,8 +69,9 @@ def quasi_newton(
 
 
 def _refined(linear: Residual, inverse: Residual, b: jax.Array) -> jax.Array:
-    """The x with linear(x) = b, by an inverse that need not be exact."""
-    return corrected(lambda x: inverse(b - linear(x)), inverse(b), iterations=50)[0]
+    """The x with linear(x) = b, by an inverse that need not be exact; NaN where it is too wrong."""
+    x, found = corrected(lambda x: inverse(b - linear(x)), inverse(b), iterations=50)
+    return jnp.where(found, x, jnp.nan)
 
 
 def corrected(
