@@ -113,6 +113,7 @@ def _one(jaxpr: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 def apply(*args: Any, jaxpr: ClosedJaxpr, length: int | None, along: tuple) -> list[Any]:
+    """The results of the traced function the ordinary way, for one or for a batch."""
     if length is None:
         return _one(jaxpr, args)
     axes = tuple(0 if a else None for a in along)
@@ -120,11 +121,13 @@ def apply(*args: Any, jaxpr: ClosedJaxpr, length: int | None, along: tuple) -> l
 
 
 def shapes_of(*avals: Any, jaxpr: ClosedJaxpr, length: int | None, along: tuple) -> list[Any]:
+    """The shapes and precisions of the results."""
     lead = () if length is None else (length,)
     return [v.aval.update(shape=(*lead, *v.aval.shape)) for v in jaxpr.jaxpr.outvars]
 
 
 def run(primitive: Primitive, *args: Any, **params: Any) -> list[Any]:
+    """The primitive applied to concrete values."""
     return jax.jit(functools.partial(primitive.bind, **params))(*args)
 
 

@@ -70,6 +70,7 @@ def printed(
 
 
 def values(results: Sequence[np.ndarray]) -> Iterator[Value]:
+    """Those entries of the results that are no numbers known at trace time."""
     for result in results:
         yield from (x for x in result.ravel() if isinstance(x, Value))
 
