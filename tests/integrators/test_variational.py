@@ -11,6 +11,7 @@ import difflie as dl
 from difflie.dynamics.discrete_articulated import newton_step
 from difflie.dynamics.discrete_inverse_dynamics import momenta
 from difflie.formulations import formulation_of
+from difflie.reproduce.long_run import spring_pendulum
 from difflie.system.linkage import linkage
 
 METHOD = dl.VariationalMidpoint()
@@ -233,3 +234,16 @@ def test_mimic_joints_are_refused():
     )
     with pytest.raises(ValueError, match=r"'b'.* mimics another; use another method"):
         dl.simulate(system, np.zeros(1), np.zeros(1), method=METHOD, steps=1)
+
+
+def test_springs_between_bodies():
+    system, q, v = spring_pendulum()
+    run, fine = (
+        dl.simulate(system, q, v, dt=1e-3, steps=200, method=m, save_every=200)
+        for m in (METHOD, "RKMK4")
+    )
+    assert run.result.ok
+    np.testing.assert_allclose(run.q[-1], fine.q[-1], atol=1e-4)
+    # They can be turned about the vertical.
+    momentum = run.momentum(system)[:, 2]
+    np.testing.assert_allclose(momentum[-1], momentum[0], atol=1e-13)
