@@ -25,8 +25,8 @@ import jax
 import jax.numpy as jnp
 
 from ..groups import directors
+from ..solvers.newton import newton
 from .method import Method
-from .newton import newton
 
 
 class Step(NamedTuple):

@@ -25,9 +25,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from ..solvers.newton import newton
 from .mean_gradients import GaussMean, MeanGradient
 from .method import Method, Scalar, chosen, in_precision_of
-from .newton import newton
 
 
 class ConstrainedProblem(NamedTuple):

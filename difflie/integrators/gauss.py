@@ -25,9 +25,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from ..groups import Manifold
+from ..solvers.newton import fixed_point
 from . import tableaux
 from .method import Field, ImplicitMethod, Scalar, in_precision_of
-from .newton import fixed_point
 from .tableaux import SymmetricTableau
 
 

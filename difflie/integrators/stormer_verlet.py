@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from ..groups import Manifold
+from ..solvers.newton import fixed_point
 from .method import Field, ImplicitMethod, Scalar, in_precision_of
-from .newton import fixed_point
 from .partitioned import check_alike, two_factors
 
 

@@ -17,8 +17,8 @@ import equinox as eqx
 import jax
 
 from ..groups import FlatProduct
+from ..solvers.quasi_newton import quasi_newton
 from .method import Method
-from .quasi_newton import quasi_newton
 
 
 class DiscreteMechanics(eqx.Module):

@@ -19,8 +19,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..solvers.newton import newton
 from .method import Method, Scalar, chosen, in_precision_of
-from .newton import newton
 
 Lagrangian = Callable[[jax.Array, jax.Array], jax.Array]
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.integrators.elimination import inverse, product
-from difflie.integrators.newton import fixed_point, newton
+from difflie.solvers.elimination import inverse, product
+from difflie.solvers.newton import fixed_point, newton
 
 
 @pytest.mark.parametrize("n", [1, 5, 70])

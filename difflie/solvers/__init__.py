@@ -1,0 +1,1 @@
+"""Roots and small linear systems inside a time step, with implicit derivatives."""
