@@ -6,8 +6,23 @@ body-fixed; a pose takes body to world coordinates; dexp is right-trivialised; q
 set `jax.config.update("jax_enable_x64", True)` first.
 """
 
+from . import constraints as constraints
 from .adjoint import Adjoint as Adjoint
 from .adjoint import Direct as Direct
+from .constraints import Baumgarte as Baumgarte
+from .constraints import Frame as Frame
+from .constraints import NullSpace as NullSpace
+from .constraints import Projection as Projection
+from .constraints import Stabilisation as Stabilisation
+from .constraints import Unstabilised as Unstabilised
+from .constraints import assemble as assemble
+from .constraints import constrain as constrain
+from .constraints import constrained_dynamics as constrained_dynamics
+from .constraints import constraint_bias as constraint_bias
+from .constraints import constraint_jacobian as constraint_jacobian
+from .constraints import constraint_residual as constraint_residual
+from .constraints import mobility as mobility
+from .constraints import redundant_equations as redundant_equations
 from .dynamics import BaseParameters as BaseParameters
 from .dynamics import ClosedForm as ClosedForm
 from .dynamics import Factorisation as Factorisation

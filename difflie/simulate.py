@@ -13,13 +13,16 @@ from jax.core import Tracer
 
 from . import native
 from .adjoint import Adjoint, Direct
+from .constraints import Projection, Stabilisation, check_consistent
 from .forces.inputs import SampledInput, ZeroOrderHold
-from .formulations import Formulation, formulation_of
+from .formulations import Formulation, formulated, formulation_of
 from .integrators import RKMK4, Method, by_name
 from .result import Trajectory, Watch
 from .system.linkage import linkage
 from .system.system import System
 from .system.validation import checked
+
+_PROJECTION = Projection()
 
 Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | SampledInput | jax.Array | None
 
@@ -36,6 +39,7 @@ def simulate(
     wrench: Input = None,
     save_every: int = 1,
     adjoint: Adjoint = Direct(),
+    stabilisation: Stabilisation = _PROJECTION,
 ) -> Trajectory:
     """The motion of a system from the state q0 (nq,), v0 (nv,), in steps of dt (s).
 
@@ -49,15 +53,18 @@ def simulate(
     Other arguments:
       save_every: save every k-th state; the trajectory has steps // save_every + 1 of them.
       adjoint: how the loop is differentiated.
+      stabilisation: how explicit and Gauss methods stay on the constraints of a system that has
+        some (see `constrain`).
 
     Differentiable with respect to every leaf of the system, the state, dt and the inputs, in
     forward and reverse mode. Raises ValueError or TypeError for a wrong shape or precision, a
-    concrete NaN, dt <= 0, an unknown method (with the nearest name). What happens on the way (a
+    concrete NaN, dt <= 0, an unknown method (with the nearest name), a concrete start that breaks a
+    constraint, which it names. What happens on the way (a
     state that is not finite, a step that is not solved, a limit that is left) stands in
     `Trajectory.result`.
     """
     method = by_name(method) if isinstance(method, str) else method
-    formulation_of(method).check(system.topology)
+    formulation_of(method, system)
     q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
     steps, save_every = _count("steps", steps), _count("save_every", save_every)
     if not isinstance(dt, Tracer) and not 0 < float(dt) < np.inf:
@@ -65,15 +72,18 @@ def simulate(
     n_bodies = len(system.body_names)
     control = _input(system, "control", control, (system.nv,), steps)
     wrench = _input(system, "wrench", wrench, (n_bodies, 6), steps)
+    check_consistent(system, q0, v0)
     dt = jnp.asarray(dt, system.dtype)
     state = linkage(system), q0, v0, dt
-    return _simulate(system, state, control, wrench, method, adjoint, steps, save_every)
+    how = method, adjoint, stabilisation
+    return _simulate(system, state, control, wrench, how, steps, save_every)
 
 
 @eqx.filter_jit
-def _simulate(system, state, control, wrench, method, adjoint, steps, save_every):
+def _simulate(system, state, control, wrench, how, steps, save_every):
     """Compiled once for each topology, method, number of steps, and function among the inputs."""
     link, q0, v0, dt = state
+    method, adjoint, stabilisation = how
     saved = steps // save_every
     inputs = tuple(_samples(u, steps, saved, save_every) for u in (control, wrench))
     functions = tuple(u if callable(u) else None for u in (control, wrench))
@@ -81,7 +91,7 @@ def _simulate(system, state, control, wrench, method, adjoint, steps, save_every
 
     def run(arrays, system, link, q0, v0, dt, inputs):
         functions = eqx.combine(arrays, fixed)
-        formulation = formulation_of(method)(system, link, method)
+        formulation = formulated(system, link, method, stabilisation)
         one_step = _stepper(system, formulation, functions, dt)
         if formulation.small:
             one_step = native.kernel(one_step)

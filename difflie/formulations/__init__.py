@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from ..constraints.stabilisation import Stabilisation
 from ..integrators import EnergyMomentum, FieldMethod, Method, VariationalMidpoint
+from ..system.linkage import Linkage
+from ..system.system import System
+from .constrained_rates import ConstrainedRateFormulation as ConstrainedRateFormulation
 from .formulation import Formulation as Formulation
 from .momenta import MomentumFormulation as MomentumFormulation
 from .natural import NaturalFormulation as NaturalFormulation
@@ -10,10 +14,32 @@ from .natural import NaturalMotion as NaturalMotion
 from .rates import RateFormulation as RateFormulation
 
 
-def formulation_of(method: Method) -> type[Formulation]:
-    """The variables of a method. Raises TypeError for one without a formulation."""
+def formulation_of(method: Method, system: System) -> type[Formulation]:
+    """The variables of a method. Raises TypeError for one without a formulation.
+
+    ValueError for a system that they do not describe.
+    """
+    found = _kind(method, bool(system.constraints))
+    found.check(system.topology)
+    return found
+
+
+def formulated(
+    system: System, linkage: Linkage, method: Method, stabilisation: Stabilisation
+) -> Formulation:
+    """A system in the variables of a method."""
+    if system.constraints and isinstance(method, FieldMethod):
+        return ConstrainedRateFormulation(system, linkage, method, stabilisation)
+    return formulation_of(method, system)(system, linkage, method)
+
+
+def _kind(method: Method, constrained: bool) -> type[Formulation]:
     if isinstance(method, FieldMethod):
-        return RateFormulation
+        return ConstrainedRateFormulation if constrained else RateFormulation
+    if constrained:
+        raise ValueError(
+            f"simulate: {method.name} keeps no constraints; use a method that does, such as RKMK4"
+        )
     if isinstance(method, VariationalMidpoint):
         return MomentumFormulation
     if isinstance(method, EnergyMomentum):

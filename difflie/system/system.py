@@ -64,7 +64,8 @@ class System(eqx.Module):
     """A tree of rigid bodies on joints. Every array is a differentiable, batchable leaf.
 
     gravity (3,) in m/s^2 and world coordinates. couplings: springs, dampers and the like between
-    bodies, as `difflie.attach` puts them there. Build a system with `difflie.load`,
+    bodies, as `difflie.attach` puts them there; constraints: closed loops and the like, as
+    `difflie.constrain` does. Build a system with `difflie.load`,
     `difflie.chain` or `difflie.tree`.
     """
 
@@ -73,6 +74,7 @@ class System(eqx.Module):
     gravity: jax.Array
     topology: Topology = eqx.field(static=True)
     couplings: tuple[eqx.Module, ...] = ()
+    constraints: tuple[eqx.Module, ...] = ()
 
     @property
     def name(self) -> str:

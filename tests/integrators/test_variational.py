@@ -116,7 +116,7 @@ def test_symplectic_to_rounding():
     """Dz^T J Dz = J in the canonical charts q = q0 exp(x), p_x = dexp_{-x}^T p."""
     system = flyer().replace(gravity=np.array([0.0, 0.0, -3.0]))
     q, v = state(system)
-    formulation = formulation_of(METHOD)(system, linkage(system), METHOD)
+    formulation = formulation_of(METHOD, system)(system, linkage(system), METHOD)
     h, n, manifold = jnp.asarray(0.05), system.nv, system.manifold
     _, p, rates = formulation.start(0.0, q, v, h)
 

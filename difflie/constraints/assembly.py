@@ -1,0 +1,162 @@
+"""States that keep the constraints, found from guesses; and which equations say the same twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from ..dynamics.crba import crba
+from ..system.linkage import Linkage, linkage
+from ..system.system import System
+from ..system.validation import ModelError, checked
+from .constraint import FrameConstraint
+from .equations import equations, holonomic, labels
+from .motion import consistent_velocity, minimum_norm
+from .position import consistent_position
+
+
+def assemble(system: System, q: Any, v: Any = None) -> tuple[jax.Array, jax.Array]:
+    """A configuration (nq,) near q (nq,) and a velocity (nv,) near v that keep the constraints.
+
+    v (nv,) is zero if not given. The way there is that of Gauss-Newton in the metric of M, in
+    steps of half a radian or half a metre at most. Derivatives with respect to the system's leaves
+    are those of the nearest configuration; the one with respect to the guess q is left out.
+
+    Raises `ModelError` where nothing is found, or a constraint is met the wrong way round, and
+    names the equations; for traced systems the result is not a number then.
+    """
+    (q,) = checked(system, q=(q, (system.nq,)))
+    (v,) = checked(system, v=(jnp.zeros_like(q, shape=system.nv) if v is None else v, (system.nv,)))
+    if not system.constraints:
+        return q, v
+    q1, v1, g, found, wrong = _assembled(system, linkage(system), q, v)
+    if isinstance(found, Tracer):
+        return q1, v1
+    if not found:
+        raise ModelError(
+            f"{system.name}: from this guess no configuration keeps all constraints; left are "
+            f"{_largest(system, np.asarray(g))}. Start nearer, or see whether lengths and "
+            "frames contradict each other"
+        )
+    for constraint, reversed_ in zip(system.constraints, wrong, strict=True):
+        if reversed_:
+            raise ModelError(
+                f"{system.name}: {constraint} is met the wrong way round, its frames half a "
+                "revolution apart; start nearer, or turn one of them"
+            )
+    return q1, v1
+
+
+def check_consistent(system: System, q: jax.Array, v: jax.Array) -> None:
+    """Raises `ModelError` for a concrete state that breaks the constraints, or leaves no motion."""
+    if not system.constraints or isinstance(q, Tracer) or isinstance(v, Tracer):
+        return
+    found = _state(system, linkage(system), q, v)
+    if any(isinstance(a, Tracer) for a in found):
+        return
+    g, rate, A = (np.asarray(a) for a in found)
+    tolerance = 1e3 * float(jnp.finfo(q.dtype).eps) ** 0.75
+    names = labels(system.constraints)
+    positions = [n for n, h in zip(names, holonomic(system.constraints), strict=True) if h]
+    for values, kind, of in ((g, "position", positions), (rate, "velocity", names)):
+        if values.size and np.max(np.abs(values)) > tolerance * (1 + np.max(np.abs(v))):
+            raise ModelError(
+                f"{system.name}: the {kind} breaks {_largest_of(values, of)}; "
+                "difflie.assemble finds a state that keeps the constraints"
+            )
+    if np.linalg.matrix_rank(A, tol=1e-9 * np.linalg.norm(A, 2)) == system.nv:
+        raise ModelError(
+            f"{system.name}: its {len(names)} equations of constraints leave no degree of freedom; "
+            "take one of the constraints off"
+        )
+
+
+def redundant_equations(system: System, q: Any) -> list[str]:
+    """Which equations say what others say already, in words; not for use in a trace.
+
+    q (nq,): a configuration that keeps the constraints, where nothing is singular. Of equations
+    that depend on each other those that come first are kept.
+    """
+    (q,) = checked(system, q=(q, (system.nq,)))
+    A = np.asarray(equations(system, linkage(system), q).jacobian())
+    names, kept, basis = labels(system.constraints), [], np.zeros((0, system.nv))
+    for k, row in enumerate(A):
+        # Twice is enough (Kahan).
+        rest = row - basis.T @ (basis @ row)
+        rest = rest - basis.T @ (basis @ rest)
+        size = np.linalg.norm(rest)
+        if size > 1e-8 * max(np.linalg.norm(row), 1e-8 * np.linalg.norm(A)):
+            kept.append(k)
+            basis = np.vstack((basis, rest / size))
+    return [name for k, name in enumerate(names) if k not in kept]
+
+
+def mobility(system: System, q: Any) -> int:
+    """The number of independent velocities at a configuration q (nq,) that keeps the constraints.
+
+    nv less the number of independent equations. Not for use in a trace.
+    """
+    return system.nv - len(labels(system.constraints)) + len(redundant_equations(system, q))
+
+
+@jax.jit
+def _assembled(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> tuple:
+    near = jax.lax.stop_gradient(_approached(*jax.lax.stop_gradient((system, linkage, q))))
+    q1, found = consistent_position(system, linkage, near)
+    here = equations(system, linkage, q1)
+    left = here.residual()
+    eps = float(jnp.finfo(q.dtype).eps)
+    found = found & (jnp.max(jnp.abs(left), initial=0) < 1e4 * eps)
+    v1 = consistent_velocity(system, linkage, q1, v)
+    wrong = []
+    for c, frames in here.given():
+        told = c.misassembled(*frames) if isinstance(c, FrameConstraint) else None
+        wrong.append(jnp.asarray(False) if told is None else told)
+    q1, v1 = (jnp.where(found, a, jnp.nan) for a in (q1, v1))
+    return q1, v1, left, found, wrong
+
+
+def _approached(system: System, linkage: Linkage, q: jax.Array) -> jax.Array:
+    """A configuration (nq,) that nearly keeps the constraints."""
+    rows = np.flatnonzero(holonomic(system.constraints))
+    eps = float(jnp.finfo(q.dtype).eps)
+
+    def nearer(state: tuple) -> tuple:
+        q, _, count = state
+        here = equations(system, linkage, q)
+        A, g = here.jacobian()[rows], here.residual()
+        Y = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(crba(linkage, q)), A.T)
+        gram = jnp.matmul(A, Y, precision="highest")
+        step = jnp.matmul(Y, minimum_norm(gram)(g), precision="highest")
+        largest = jnp.max(jnp.abs(step), initial=0)
+        step = step * jnp.minimum(1, 0.5 / jnp.maximum(largest, eps))
+        return system.manifold.retract(q, -step), jnp.max(jnp.abs(g), initial=0), count + 1
+
+    def unfinished(state: tuple) -> jax.Array:
+        _, error, count = state
+        return (count < 100) & (error > eps**0.5)
+
+    start = q, jnp.asarray(jnp.inf, q.dtype), jnp.asarray(0)
+    return jax.lax.while_loop(unfinished, nearer, start)[0]
+
+
+@jax.jit
+def _state(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> tuple:
+    here = equations(system, linkage, q)
+    return here.residual(), here.rate(v), here.jacobian()
+
+
+def _largest(system: System, g: np.ndarray) -> str:
+    names = labels(system.constraints)
+    return _largest_of(
+        g, [n for n, h in zip(names, holonomic(system.constraints), strict=True) if h]
+    )
+
+
+def _largest_of(values: np.ndarray, names: list[str]) -> str:
+    worst = np.argsort(-np.abs(values))[:3]
+    return ", ".join(f"{names[k]} ({values[k]:.3g})" for k in worst if values[k])

@@ -1,0 +1,60 @@
+"""Constraints put on a system, and what is checked before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from ..system.system import System
+from ..system.validation import ModelError, nearest
+from .constraint import Constraint, CoordinateConstraint, FrameConstraint
+
+
+def constrain(system: System, *constraints: Constraint) -> System:
+    """The system with constraints behind those it has.
+
+    Their numbers take on the system's precision and are leaves like all others:
+    `system.constraints[0].first.position` is (3,). To take them off again:
+    `dataclasses.replace(system, constraints=())`. `simulate` and the functions of constrained
+    motion keep them; `forward_dynamics` and its kin are those of the tree. Raises `ModelError` for
+    an unknown body or joint (with the nearest known one), a frame of a constraint on the same body
+    as its other, and a number that is not finite.
+    """
+    for k, constraint in enumerate(constraints, start=len(system.constraints)):
+        if not isinstance(constraint, Constraint):
+            raise ModelError(
+                f"{system.name}: {constraint!r} is no constraint; give those of difflie.constraints"
+            )
+        _check(system, constraint, f"{system.name}: constraint {k}, {constraint}")
+    added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), constraints)
+    return replace(system, constraints=(*system.constraints, *added))
+
+
+def _check(system: System, constraint: Constraint, where: str) -> None:
+    if isinstance(constraint, FrameConstraint):
+        bodies = [frame.body for frame in constraint.frames]
+        for name in bodies:
+            if name is not None and name not in system.body_names:
+                raise ModelError(
+                    f"{where}: no body is named {name!r}{nearest(name, system.body_names)}"
+                )
+        if len(set(bodies)) < len(bodies):
+            raise ModelError(f"{where}: two of its frames are on one body; take another body")
+    if isinstance(constraint, CoordinateConstraint):
+        t = system.topology
+        for name in constraint.joints:
+            if name not in t.joints:
+                raise ModelError(f"{where}: no joint is named {name!r}{nearest(name, t.joints)}")
+            b = t.joints.index(name)
+            if len(t.kinds[b]) != 1:
+                raise ModelError(
+                    f"{where}: the joint {name!r} has {len(t.kinds[b])} degrees of freedom; "
+                    "joints with one have a coordinate to constrain"
+                )
+    for value in jax.tree.leaves(constraint):
+        if not isinstance(value, Tracer) and not np.all(np.isfinite(value)):
+            raise ModelError(f"{where}: {np.asarray(value).tolist()} must be finite")

@@ -1,0 +1,102 @@
+"""What a constraint is: equations between frames on bodies, or between coordinates of joints."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from ..groups.components import Matrix, Scalar
+from ..spatial import Motion, Transform
+from .frame import Frame
+
+
+class Constraint(eqx.Module):
+    """Equations that the motion of a system keeps."""
+
+    @property
+    @abc.abstractmethod
+    def equations(self) -> tuple[str, ...]:
+        """What each equation keeps, in a few words; as many as there are."""
+
+    @abc.abstractmethod
+    def residual(self, *given: Any) -> list[Scalar]:
+        """The equations g = 0 of positions, at the frames or coordinates they are about."""
+
+    @property
+    def holonomic(self) -> bool:
+        """Whether the equations restrict positions; if not, velocities only."""
+        return True
+
+    @property
+    def size(self) -> int:
+        """The number of equations."""
+        return len(self.equations)
+
+
+class FrameConstraint(Constraint):
+    """Equations between frames on bodies."""
+
+    @property
+    @abc.abstractmethod
+    def frames(self) -> tuple[Frame, ...]:
+        """The frames, in the order in which the equations take them."""
+
+    @abc.abstractmethod
+    def residual(self, *frames: Any) -> list[Scalar]:
+        """The equations g = 0 at these poses of the frames in the world.
+
+        Lengths in m, directions without unit. The derivatives are taken of what stands here; it
+        holds for all poses, also for those that break the constraint.
+        """
+
+    def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
+        """dg/dt, linear in the twists of the frames, each seen from itself."""
+        rates = tuple(moved_along(f, t) for f, t in zip(frames, twists, strict=True))
+        return jax.jvp(self.residual, frames, rates)[1]
+
+    def misassembled(self, *frames: Any) -> jax.Array | None:
+        """Whether g = 0 holds in another way than is meant, a boolean (); None if it cannot."""
+        return None
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__} ({' - '.join(str(f) for f in self.frames)})"
+
+
+class VelocityConstraint(FrameConstraint):
+    """Equations between velocities of frames that no equation of positions implies."""
+
+    @property
+    def holonomic(self) -> bool:
+        return False
+
+    def residual(self, *frames: Any) -> list[Scalar]:
+        return []
+
+    @abc.abstractmethod
+    def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
+        """What must be zero, linear in the twists of the frames, each seen from itself."""
+
+
+class CoordinateConstraint(Constraint):
+    """Equations between the coordinates of joints."""
+
+    @property
+    @abc.abstractmethod
+    def joints(self) -> tuple[str, ...]:
+        """The names of the joints, each with one degree of freedom."""
+
+    @abc.abstractmethod
+    def residual(self, *coordinates: Any) -> list[Scalar]:
+        """The equations g = 0 at the coordinates of the joints, in rad or m."""
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__} ({', '.join(map(repr, self.joints))})"
+
+
+def moved_along(frame: Transform, twist: Motion) -> Transform:
+    """The derivative of a pose that moves with a twist of its own frame: T hat(V)."""
+    r = frame.rotation
+    return Transform(r @ Matrix.skew(twist.angular), r @ twist.linear)

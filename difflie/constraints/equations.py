@@ -1,0 +1,193 @@
+"""The equations of all constraints of a system at one state, and their derivatives.
+
+    g(q) = 0        of the holonomic ones,
+    A(q) v = 0      of all: the derivative of g along v, and what restricts velocities only,
+    A a + c = 0     the derivative of that, c = (dA/dt) v.
+
+The reaction A^T lambda is the generalised force that acts ON the system. Multipliers lambda are
+forces in N where equations are lengths, moments in N m where they are directions.
+
+With the screws of all rows in one frame (`dynamics/screws.py`) the Jacobians of all frames are one
+masked array, and A a sum of products of small matrices: no recursion but that of the poses.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..dynamics.kinematics import world_frame
+from ..dynamics.screws import Screws, generalised_columns, masks, screws, total
+from ..spatial import Motion, Transform
+from ..system.linkage import Linkage, carriers
+from ..system.rows import row_coordinates, row_rates
+from ..system.system import System
+from ..system.topology import Topology
+from .constraint import Constraint, CoordinateConstraint, FrameConstraint, moved_along
+
+
+class Equations(eqx.Module):
+    """The constraints of a system at a configuration.
+
+    frames (k,): all frames of all constraints in the world. seen (k,): in the frames of their
+    trees, for motions. coordinates (n_rows,): of the rows.
+    """
+
+    system: System
+    linkage: Linkage
+    screws: Screws
+    frames: Transform
+    seen: Transform
+    coordinates: jax.Array
+
+    def residual(self) -> jax.Array:
+        """g (p,) of the p holonomic equations."""
+        return _stacked(
+            [x for c, given in self.given() for x in c.residual(*given)], self.coordinates
+        )
+
+    def jacobian(self) -> jax.Array:
+        """A (m, nv)."""
+        t, carried = self.system.topology, _carried(self.system)
+        seen = jax.tree.map(lambda a: a[:, None], self.seen)
+        columns = seen.inverse_motion(self.screws.axes)
+        moves = np.concatenate((t.moved_by, np.zeros((1, t.n_rows), dtype=bool)))[carried]
+        columns = jax.tree.map(lambda a: jnp.where(moves, a, 0), columns)
+        bodies = jax.vmap(lambda j: generalised_columns(self.linkage, j))(columns)
+        unit = jnp.eye(self.system.nv, dtype=self.coordinates.dtype)
+        rows = jax.vmap(lambda e: row_rates(t, self.system.joints, e))(unit)
+        blocks, start = [], 0
+        for c, given in self.given():
+            if isinstance(c, FrameConstraint):
+                here = bodies[start : start + len(given)]
+                start += len(given)
+                one = jnp.eye(6 * len(given), dtype=unit.dtype).reshape(-1, len(given), 6)
+                block = jax.vmap(functools.partial(_rate, c, given), out_axes=1)(one)
+                columns = here.reshape(-1, self.system.nv)
+            else:
+                one = tuple(jnp.eye(len(given), dtype=unit.dtype))
+                block = jax.vmap(functools.partial(_rate, c, given), out_axes=1)(one)
+                columns = jnp.stack(_of_joints(t, c, rows.T))
+            blocks.append(jnp.matmul(block, columns, precision="highest"))
+        return jnp.concatenate([unit[:0], *blocks])
+
+    def rate(self, v: jax.Array) -> jax.Array:
+        """A v (m,) for velocities v (nv,)."""
+        return self._with_bias(v)[0]
+
+    def bias(self, v: jax.Array) -> jax.Array:
+        """c = (dA/dt) v (m,)."""
+        return self._with_bias(v)[1]
+
+    def _with_bias(self, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+        t = self.system.topology
+        rates = self.linkage.rows(v)
+        moving, own = self.screws.motion(rates, jnp.zeros_like(rates))
+        twists = self._of_frames(moving).to_array()
+        accelerations = self._of_frames(total(masks(t).moved_by, own)).to_array()
+        rows = row_rates(t, self.system.joints, v)
+        values, changes, start = [], [], 0
+        for c, given in self.given():
+            if isinstance(c, FrameConstraint):
+                here = slice(start, start + len(given))
+                start += len(given)
+                motion, change = twists[here], accelerations[here]
+                moved = tuple(
+                    moved_along(f, Motion.from_array(w)) for f, w in zip(given, motion, strict=True)
+                )
+            else:
+                motion = moved = _of_joints(t, c, rows)
+                change = jax.tree.map(jnp.zeros_like, motion)
+            rate = functools.partial(_rate, c)
+            value, drift = jax.jvp(rate, (given, motion), (moved, change))
+            values.append(value)
+            changes.append(drift)
+        return jnp.concatenate([v[:0], *values]), jnp.concatenate([v[:0], *changes])
+
+    def _of_frames(self, motions: Motion) -> Motion:
+        """Motions of the rows (n_rows,), in the frames of their trees, as those of the frames."""
+        carried, rest = _carried(self.system), self.linkage.rest
+        chosen = jax.tree.map(lambda a, w: jnp.append(a, w)[carried], motions, rest)
+        return self.seen.inverse_motion(chosen)
+
+    def given(self) -> Iterator[tuple[Constraint, tuple]]:
+        """Every constraint with the frames or coordinates that it is about."""
+        start = 0
+        for c in self.system.constraints:
+            if isinstance(c, CoordinateConstraint):
+                yield c, _of_joints(self.system.topology, c, self.coordinates)
+            elif isinstance(c, FrameConstraint):
+                stop = start + len(c.frames)
+                yield c, tuple(_entry(self.frames, k) for k in range(start, stop))
+                start = stop
+
+
+def equations(system: System, linkage: Linkage, q: jax.Array) -> Equations:
+    """The equations at the configuration q (nq,)."""
+    s = screws(linkage, q)
+    carried = _carried(system)
+    body = np.array([_body(system, f.body) for f in _frames(system)], dtype=int)
+    world = world_frame(q.dtype)
+    rows = jax.tree.map(lambda a, w: jnp.append(a, w)[carried], s.poses, world)
+    origin = jax.tree.map(lambda a: jnp.append(a, 0.0)[carried], s.origin)
+    offset = jax.tree.map(lambda a: a[body], linkage.offset)
+    inner = [f.pose for f in _frames(system)]
+    stacked = jax.tree.map(lambda *a: jnp.stack(a), *inner) if inner else _entry(offset, [])
+    seen = rows @ offset @ stacked
+    frames = Transform(seen.rotation, seen.translation + origin)
+    coordinates = row_coordinates(system.topology, system.joints, q)
+    return Equations(system, linkage, s, frames, seen, coordinates)
+
+
+def holonomic(constraints: tuple[Any, ...]) -> np.ndarray:
+    """Which of all equations are holonomic, (m,) booleans."""
+    return np.array([c.holonomic for c in constraints for _ in c.equations], dtype=bool)
+
+
+def labels(constraints: tuple[Any, ...]) -> list[str]:
+    """What each equation keeps, and of which constraint, for messages."""
+    return [f"{e} of constraint {k}, {c}" for k, c in enumerate(constraints) for e in c.equations]
+
+
+def _frames(system: System) -> list:
+    return [f for c in system.constraints if isinstance(c, FrameConstraint) for f in c.frames]
+
+
+def _body(system: System, name: str | None) -> int:
+    return -1 if name is None else system.body_names.index(name)
+
+
+def _carried(system: System) -> np.ndarray:
+    """The place of the row that carries each frame (k,), n_rows for the world."""
+    t = system.topology
+    rows = np.append(carriers(t), t.n_rows)
+    return rows[[_body(system, f.body) for f in _frames(system)]].astype(int)
+
+
+def _rate(c: Constraint, given: tuple, motion: Any) -> jax.Array:
+    """What the equations of a constraint are for velocities (m,), linear in the motion.
+
+    motion: the twists (k, 6) of the frames, or the rates of the coordinates, as `given` is.
+    """
+    if isinstance(c, FrameConstraint):
+        twists = tuple(Motion.from_array(motion[i]) for i in range(len(given)))
+        return _stacked(c.rate(given, twists), motion)
+    return _stacked(jax.jvp(lambda *x: c.residual(*x), given, motion)[1], motion[0])
+
+
+def _of_joints(t: Topology, c: Any, rows: jax.Array) -> tuple:
+    return tuple(rows[int(t.row_start[t.joints.index(name)])] for name in c.joints)
+
+
+def _entry(values: Any, k: Any) -> Any:
+    return jax.tree.map(lambda a: a[k], values)
+
+
+def _stacked(values: list, like: jax.Array) -> jax.Array:
+    return jnp.stack([jnp.asarray(x, like.dtype) for x in values]) if values else like.ravel()[:0]

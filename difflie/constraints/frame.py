@@ -1,0 +1,76 @@
+"""Frames on bodies, between which constraints hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..groups import so3
+from ..groups.components import Vector
+from ..spatial import Transform
+from ..system.joints import plane
+from ..system.validation import ModelError
+
+
+class Frame(eqx.Module):
+    """A frame fixed on a body.
+
+    body: its name, None for the world. position (3,) in m and rotation (3,), a rotation vector in
+    rad: the frame in the body's frame; both are leaves. A rotation matrix (3, 3) may be given. In
+    place of a rotation `axis` (3,), of any length, may be: the direction of the frame's z axis,
+    which least rotation takes there. Raises `ModelError` for both, and for other than numbers.
+    """
+
+    body: str | None = eqx.field(static=True)
+    position: jax.Array
+    rotation: jax.Array
+
+    def __init__(
+        self,
+        body: str | None = None,
+        position: Any = (0.0, 0.0, 0.0),
+        rotation: Any = None,
+        axis: Any = None,
+    ) -> None:
+        self.body = body
+        self.position = _numbers(body, "position", position, [(3,)])
+        if rotation is not None and axis is not None:
+            raise ModelError(f"{_on(body)}: give its rotation or its axis, not both")
+        if axis is not None:
+            direction = np.asarray(_numbers(body, "axis", axis, [(3,)]))
+            if not np.linalg.norm(direction) > 1e-9:
+                raise ModelError(f"{_on(body)}: the axis is zero; give it a direction")
+            x, y = plane(direction)
+            rotation = np.stack((x, y, direction / np.linalg.norm(direction)), axis=1)
+        elif rotation is None:
+            rotation = (0.0, 0.0, 0.0)
+        given = _numbers(body, "rotation", rotation, [(3,), (3, 3)])
+        self.rotation = so3.log(given) if given.shape == (3, 3) else given
+
+    @property
+    def pose(self) -> Transform:
+        """The frame in that of its body."""
+        turn = so3.exp_components(Vector.from_array(self.rotation))
+        return Transform(turn, Vector.from_array(self.position))
+
+    def __str__(self) -> str:
+        return "the world" if self.body is None else repr(self.body)
+
+
+def _numbers(body: str | None, name: str, value: Any, shapes: list[tuple[int, ...]]) -> jax.Array:
+    try:
+        array = value if isinstance(value, jax.Array) else jnp.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{_on(body)}: {name} is {value!r}; numbers are needed") from None
+    if array.shape not in shapes:
+        needed = " or ".join(map(str, shapes))
+        raise ModelError(f"{_on(body)}: {name} has shape {array.shape}, needed is {needed}")
+    return array
+
+
+def _on(body: str | None) -> str:
+    return f"a frame on {'the world' if body is None else repr(body)}"

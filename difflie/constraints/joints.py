@@ -1,0 +1,173 @@
+"""Joints as constraints: what a joint between two bodies takes away from their motion.
+
+With the frames of both bodies at the joint, E_1 and E_2 their attitudes (columns x, y, z) and
+d = r_2 - r_1 what leads from one origin to the other, all in the world, a joint is made of
+
+    point       d = 0                                               3 equations
+    along i     e_1i . d = 0                                        1
+    ortho ij    e_1i . e_2j = 0                                     1
+    lock        vee((Q - Q^T) / 2) = 0,  Q = E_1^T E_2              3
+
+The z axes are those of the joint. Wherever it holds the equations of a joint have full rank. Some
+of them also hold where the frames are turned by a half revolution, which `misassembled` tells.
+Haug 1989; Nikravesh 1988.
+"""
+
+from __future__ import annotations
+
+import jax
+
+from ..groups.components import Scalar, Vector
+from ..spatial import Transform
+from .constraint import FrameConstraint
+from .frame import Frame
+
+_POINT = ("x", "y", "z of the point")
+_LOCK = ("rotation about x", "rotation about y", "rotation about z")
+
+
+class JointConstraint(FrameConstraint):
+    """A joint between the frames of two bodies; see the module for the equations it is made of."""
+
+    first: Frame
+    second: Frame
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        return self.first, self.second
+
+
+class Fixed(JointConstraint):
+    """Both frames coincide: 6 equations."""
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return *_POINT, *_LOCK
+
+    def residual(self, a: Transform, b: Transform) -> list[Scalar]:
+        return [*point(a, b), *lock(a, b)]
+
+    def misassembled(self, a: Transform, b: Transform) -> jax.Array:
+        return turned_over(a, b)
+
+
+class Revolute(JointConstraint):
+    """Rotation about the common z axis: 5 equations."""
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return *_POINT, "tilt of the axis about y", "tilt of the axis about x"
+
+    def residual(self, a: Transform, b: Transform) -> list[Scalar]:
+        return [*point(a, b), *parallel(a, b)]
+
+    def misassembled(self, a: Transform, b: Transform) -> jax.Array:
+        return reversed_axes(a, b)
+
+
+class Prismatic(JointConstraint):
+    """Translation along the common z axis: 5 equations."""
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return *_LOCK, "offset along x", "offset along y"
+
+    def residual(self, a: Transform, b: Transform) -> list[Scalar]:
+        return [*lock(a, b), along(a, b, 0), along(a, b, 1)]
+
+    def misassembled(self, a: Transform, b: Transform) -> jax.Array:
+        return turned_over(a, b)
+
+
+class Cylindrical(JointConstraint):
+    """Rotation about and translation along the common z axis: 4 equations."""
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        tilts = "tilt of the axis about y", "tilt of the axis about x"
+        return *tilts, "offset along x", "offset along y"
+
+    def residual(self, a: Transform, b: Transform) -> list[Scalar]:
+        return [*parallel(a, b), along(a, b, 0), along(a, b, 1)]
+
+    def misassembled(self, a: Transform, b: Transform) -> jax.Array:
+        return reversed_axes(a, b)
+
+
+class Spherical(JointConstraint):
+    """Rotation about the common origin, a ball joint: 3 equations."""
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return _POINT
+
+    def residual(self, a: Transform, b: Transform) -> list[Scalar]:
+        return point(a, b)
+
+
+class Universal(JointConstraint):
+    """Rotation about the x axis of the first frame and the y axis of the second: 4 equations."""
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return *_POINT, "angle between the axes"
+
+    def residual(self, a: Transform, b: Transform) -> list[Scalar]:
+        return [*point(a, b), ortho(a, b, 0, 1)]
+
+
+class Planar(JointConstraint):
+    """Motion in the plane normal to the first frame's z axis: 3 equations."""
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return "tilt of the plane about y", "tilt of the plane about x", "offset along z"
+
+    def residual(self, a: Transform, b: Transform) -> list[Scalar]:
+        return [*parallel(a, b), along(a, b, 2)]
+
+    def misassembled(self, a: Transform, b: Transform) -> jax.Array:
+        return reversed_axes(a, b)
+
+
+def point(a: Transform, b: Transform) -> list[Scalar]:
+    """The origins coincide."""
+    d = b.translation - a.translation
+    return [d.x, d.y, d.z]
+
+
+def along(a: Transform, b: Transform, i: int) -> Scalar:
+    """The origin of b has no offset along axis i of a."""
+    return _axis(a, i).dot(b.translation - a.translation)
+
+
+def ortho(a: Transform, b: Transform, i: int, j: int) -> Scalar:
+    """Axis i of a is orthogonal to axis j of b."""
+    return _axis(a, i).dot(_axis(b, j))
+
+
+def parallel(a: Transform, b: Transform) -> list[Scalar]:
+    """The z axes are parallel."""
+    return [ortho(a, b, 0, 2), ortho(a, b, 1, 2)]
+
+
+def lock(a: Transform, b: Transform) -> list[Scalar]:
+    """Both have the same attitude."""
+    axial = (a.rotation.transpose() @ b.rotation).axial() * 0.5
+    return [axial.x, axial.y, axial.z]
+
+
+def reversed_axes(a: Transform, b: Transform) -> jax.Array:
+    """Whether the z axes point against each other."""
+    return _axis(a, 2).dot(_axis(b, 2)) < 0
+
+
+def turned_over(a: Transform, b: Transform) -> jax.Array:
+    """Whether one attitude is nearer to a half revolution of the other than to the other."""
+    x, y, z = (_axis(a, i).dot(_axis(b, i)) for i in range(3))
+    return x + y + z < 1
+
+
+def _axis(frame: Transform, i: int) -> Vector:
+    r = frame.rotation
+    return (Vector(r.xx, r.yx, r.zx), Vector(r.xy, r.yy, r.zy), Vector(r.xz, r.yz, r.zz))[i]

@@ -1,0 +1,56 @@
+"""Positions that keep the constraints.
+
+From q the motion goes along M^-1 A^T, which is the shortest way in the metric of M:
+
+    q' = q exp(-Y x),    g(q') = 0,    Y = M^-1 A(q)^T
+
+The matrices stay those of the first configuration, so that the error falls in every correction by a
+factor of the order of |g|. Derivatives are those of the root.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..dynamics.crba import crba
+from ..solvers.quasi_newton import quasi_newton
+from ..system.linkage import Linkage
+from ..system.system import System
+from .equations import equations, holonomic
+from .motion import minimum_norm
+
+
+def consistent_position(
+    system: System, linkage: Linkage, q: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The configuration (nq,) near q (nq,) that keeps the constraints, and whether it was found ().
+
+    q itself where it was not.
+    """
+    rows = np.flatnonzero(holonomic(system.constraints))
+    if not rows.size:
+        return q, jnp.asarray(True)
+    A = equations(system, linkage, q).jacobian()[rows]
+    Y = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(crba(linkage, q)), A.T)
+    gram = jnp.matmul(A, Y, precision="highest")
+    # The unknowns are of the size of g.
+    scale = jax.lax.stop_gradient(jnp.trace(gram) / len(rows))
+    scale = jnp.where(scale > 0, scale, 1)
+    Y, gram = Y / scale, gram / scale
+
+    def reached(x: jax.Array) -> jax.Array:
+        return system.manifold.retract(q, -jnp.matmul(Y, x, precision="highest"))
+
+    def residual(x: jax.Array) -> jax.Array:
+        return equations(system, linkage, reached(x)).residual()
+
+    inverse = minimum_norm(gram)
+
+    def correction(x: jax.Array, offset: jax.Array) -> jax.Array:
+        return inverse(residual(x) - offset)
+
+    zero = jnp.zeros(len(rows), q.dtype)
+    x, found = quasi_newton(residual, correction, zero, zero)
+    return reached(jnp.where(found, x, zero)), found
