@@ -1,0 +1,76 @@
+"""Stops: joints that are pushed back where they leave their limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..system.system import Joints
+from ..system.topology import Topology
+from ..system.validation import ModelError
+from .compliance import Compliance
+from .couplings import number
+from .path import Path
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    names = (given,) if isinstance(given, str) else tuple(given)
+    if not all(isinstance(name, str) for name in names):
+        raise ModelError(f"the joints of a JointStop are {given!r}; give their names")
+    return names
+
+
+class JointStop(Compliance):
+    """Compliant stops at the limits of joints, as forces, after the law of `compliance.py`.
+
+    joints: their names, or None for all that have a limit; the limits are the leaves `lower` and
+    `upper` of `system.joints`, of which an infinite one has no stop. stiffness k in N m/rad^p or
+    N/m^p, exponent p (1 or more), dissipation d in s/rad or s/m, smoothing eps in rad or m, all
+    scalars; smoothing 0 is the sharp law. Different joints may have stops of their own.
+    """
+
+    joints: tuple[str, ...] | None = eqx.field(static=True, converter=_names)
+    stiffness: jax.Array = eqx.field(converter=number)
+    exponent: jax.Array = eqx.field(converter=number, default=1.0, kw_only=True)
+    dissipation: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+    smoothing: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+
+    @property
+    def path(self) -> Path:
+        """Of what it acts on in space: nothing but the world."""
+        return Path(jnp.zeros((1, 3), self.stiffness.dtype), (None,))
+
+    def rows(self, t: Topology) -> np.ndarray:
+        """Which rows (n_rows,) it acts on; those of spherical and free joints have no limits."""
+        named = [self.joints is None or t.joints[b] in self.joints for b in t.row_body]
+        return np.array(named, dtype=bool) & (t.row_coordinate >= 0)
+
+    def efforts(self, t: Topology, joints: Joints, x: jax.Array, rate: jax.Array) -> jax.Array:
+        """The efforts (n_rows,) in N m or N at coordinates and rates of the rows (n_rows,)."""
+        (below, opens_below), (above, opens_above) = self._gaps(t, joints, x)
+        push = jnp.where(opens_below, self.pressure(below, rate), 0)
+        return push - jnp.where(opens_above, self.pressure(above, -rate), 0)
+
+    def energy(self, t: Topology, joints: Joints, x: jax.Array) -> jax.Array:
+        """The energy () in J at coordinates of the rows (n_rows,)."""
+        return sum(
+            jnp.sum(jnp.where(exists, self.potential(gap), 0))
+            for gap, exists in self._gaps(t, joints, x)
+        )
+
+    def _gaps(self, t: Topology, joints: Joints, x: jax.Array):
+        """To the lower and the upper limit (n_rows,), and whether there is one."""
+        rows = self.rows(t)
+        for gap in (x - joints.lower, joints.upper - x):
+            exists = rows & jnp.isfinite(gap)
+            yield jnp.where(exists, gap, 1), exists
+
+    def __str__(self) -> str:
+        which = "all joints" if self.joints is None else ", ".join(map(repr, self.joints))
+        return f"JointStop ({which})"
