@@ -26,7 +26,7 @@ from .couplings import Coupling, number
 from .path import Path, as_path, inverse, root, segments
 
 
-class Contact(Coupling, Compliance):
+class Contact(Compliance, Coupling):
     """Contacts of the body at the first point of the path with those at its m others."""
 
     friction: eqx.AbstractVar[jax.Array]
@@ -72,14 +72,15 @@ class PlaneContact(Contact):
     points. normal (3,), of any length: out of the plane, in the frame of its body. A sphere is
     touched on its surface, at its centre - r n, so that friction makes it roll.
 
-    stiffness k in N/m^p, exponent p (1 or more: 1 is linear, 3/2 is that of Hertz), dissipation d
-    in s/m, friction mu, slip_velocity vs in m/s, smoothing eps in m, all scalars: see the laws at
-    the head of `contacts.py` and `compliance.py`.
+    stiffness k in N/m^p, exponent p (1 or more: 1 is linear, 3/2 that of Hertz), dissipation d in
+    s/m, friction mu, slip_velocity vs in m/s, smoothing eps in m, all scalars. With the depth del,
+    which is max(-gap, 0) smoothed over eps, and the velocity v_t along the plane, the forces are
+    k del^p max(0, 1 + d deldot) along n and -mu f_n v_t / sqrt(|v_t|^2 + vs^2) across it.
     """
 
     path: Path = eqx.field(converter=as_path)
-    normal: jax.Array = eqx.field(converter=number)
     stiffness: jax.Array = eqx.field(converter=number)
+    normal: jax.Array = eqx.field(converter=number)
     radius: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
     exponent: jax.Array = eqx.field(converter=number, default=1.0, kw_only=True)
     dissipation: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
@@ -106,8 +107,8 @@ class SphereContact(Contact):
     """
 
     path: Path = eqx.field(converter=as_path)
-    radii: jax.Array = eqx.field(converter=number)
     stiffness: jax.Array = eqx.field(converter=number)
+    radii: jax.Array = eqx.field(converter=number)
     exponent: jax.Array = eqx.field(converter=number, default=1.0, kw_only=True)
     dissipation: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
     friction: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)

@@ -27,16 +27,16 @@ def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 class JointStop(Compliance):
-    """Compliant stops at the limits of joints, as forces, after the law of `compliance.py`.
+    """Compliant stops at the limits of joints, as forces, after the law of `PlaneContact`.
 
-    joints: their names, or None for all that have a limit; the limits are the leaves `lower` and
-    `upper` of `system.joints`, of which an infinite one has no stop. stiffness k in N m/rad^p or
-    N/m^p, exponent p (1 or more), dissipation d in s/rad or s/m, smoothing eps in rad or m, all
-    scalars; smoothing 0 is the sharp law. Different joints may have stops of their own.
+    stiffness k in N m/rad^p or N/m^p, a scalar. joints: their names, or None for all that have a
+    limit; the limits are the leaves `lower` and `upper` of `system.joints`, of which an infinite
+    one has no stop. exponent p (1 or more), dissipation d in s/rad or s/m, smoothing eps in rad or
+    m, scalars. Stops with other numbers for other joints can be attached beside.
     """
 
-    joints: tuple[str, ...] | None = eqx.field(static=True, converter=_names)
     stiffness: jax.Array = eqx.field(converter=number)
+    joints: tuple[str, ...] | None = eqx.field(static=True, converter=_names, default=None)
     exponent: jax.Array = eqx.field(converter=number, default=1.0, kw_only=True)
     dissipation: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
     smoothing: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
@@ -59,10 +59,9 @@ class JointStop(Compliance):
 
     def energy(self, t: Topology, joints: Joints, x: jax.Array) -> jax.Array:
         """The energy () in J at coordinates of the rows (n_rows,)."""
-        return sum(
-            jnp.sum(jnp.where(exists, self.potential(gap), 0))
-            for gap, exists in self._gaps(t, joints, x)
-        )
+        (below, opens_below), (above, opens_above) = self._gaps(t, joints, x)
+        stored = jnp.where(opens_below, self.potential(below), 0)
+        return jnp.sum(stored + jnp.where(opens_above, self.potential(above), 0))
 
     def _gaps(self, t: Topology, joints: Joints, x: jax.Array):
         """To the lower and the upper limit (n_rows,), and whether there is one."""
