@@ -8,9 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import difflie as dl
 from difflie.cli import main
 
 ROOT = Path(__file__).parent.parent
+ARM = '[system]\nfile = "package:arm7"\n'
+CONTACT = f"{ARM}[[contact]]\nstiffness = 1e4\n"
+TO_HAND = 'path = [{point = [0, 0, 0.5]}, {body = "link7", point = [0, 0, 0]}]'
 
 
 def call(*arguments: str) -> int:
@@ -47,6 +51,21 @@ def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
     assert "completed: 100 steps, 2 s" in capsys.readouterr().out
 
 
+def test_contacts_and_stops(tmp_path):
+    """A hand that falls upon a table, and joints that are held at their limits."""
+    configuration, figures = tmp_path / "contact.toml", tmp_path / "figures.json"
+    configuration.write_text(
+        f"{CONTACT}dissipation = 1.0\nfriction = 0.5\nsmoothing = 1e-3\nnormal = [0, 0, 1]\n"
+        f"{TO_HAND}\n[[joint_stop]]\nstiffness = 1e3\ndissipation = 1.0\n"
+        "[initial]\nq = [0.0, 0.6, 0.0, -1.2, 0.0, 1.0, 0.0]\n"
+        '[simulation]\nsteps = 1500\nsave_every = 1500\nmethod = "SemiImplicitEuler"\n'
+    )
+    assert call("run", configuration, "--json", figures) == 0
+    end = json.loads(figures.read_text())["final"]["q"]
+    height = dl.body_poses(dl.load(ROOT / "difflie/data/arm7.urdf"), end)[-2, 2, 3]
+    assert 0.45 < height < 0.501
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -60,6 +79,20 @@ def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
             '[system]\nfile = "package:arm7"\n[[damper]]\ndamping = 1.0\n'
             'path = [{point = [0, 0, 1]}, {body = "link9", point = [0, 0, 0]}]',
             r"damper[0]: arm7: coupling 0, Damper (the world - 'link9'): no body is named 'link9'",
+        ),
+        (
+            f"{CONTACT}radii = [0.1, 0.1]\n{TO_HAND.replace('link7', 'link9')}",
+            "contact[0]: arm7: coupling 0, SphereContact (the world - 'link9'): no body is named",
+        ),
+        (
+            f"{CONTACT}normal = [0, 0]\n{TO_HAND}",
+            "contact[0]: arm7: coupling 0, PlaneContact (the world - 'link7'): normal has shape",
+        ),
+        (f"{CONTACT}radii = [0.1, -1]\n{TO_HAND}", "radii is [0.1, -1.0]; it must not be negative"),
+        (f"{CONTACT}normal = [0, 0, 0]\n{TO_HAND}", "the normal is zero; give it a direction"),
+        (
+            f"{ARM}[[joint_stop]]\nstiffness = 9.0\njoints = ['join1']",
+            "joint_stop[0]: arm7: coupling 0, JointStop ('join1'): no joint is named 'join1'; did",
         ),
     ],
 )
