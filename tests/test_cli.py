@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import difflie as dl
 from difflie.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -51,19 +50,32 @@ def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
     assert "completed: 100 steps, 2 s" in capsys.readouterr().out
 
 
+LEGS = """<robot name="legs"><link name="base"/>
+<link name="foot"><inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0"
+  iyz="0"/></inertial></link>
+<link name="heel"><inertial><mass value="3"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0"
+  iyz="0"/></inertial></link>
+<joint name="front" type="prismatic"><parent link="base"/><child link="foot"/><axis xyz="0 0 1"/>
+  <limit lower="-1" upper="1" effort="100" velocity="100"/></joint>
+<joint name="back" type="prismatic"><parent link="base"/><child link="heel"/><axis xyz="0 0 1"/>
+  <limit lower="-0.2" upper="1" effort="100" velocity="100"/></joint>
+</robot>"""
+
+
 def test_contacts_and_stops(tmp_path):
-    """A hand that falls upon a table, and joints that are held at their limits."""
+    """Two masses fall, one upon a plane, the other to the end of its slide, and come to rest."""
+    (tmp_path / "legs.urdf").write_text(LEGS)
     configuration, figures = tmp_path / "contact.toml", tmp_path / "figures.json"
     configuration.write_text(
-        f"{CONTACT}dissipation = 1.0\nfriction = 0.5\nsmoothing = 1e-3\nnormal = [0, 0, 1]\n"
-        f"{TO_HAND}\n[[joint_stop]]\nstiffness = 1e3\ndissipation = 1.0\n"
-        "[initial]\nq = [0.0, 0.6, 0.0, -1.2, 0.0, 1.0, 0.0]\n"
-        '[simulation]\nsteps = 1500\nsave_every = 1500\nmethod = "SemiImplicitEuler"\n'
+        '[system]\nfile = "legs.urdf"\n[simulation]\nsteps = 3000\nsave_every = 3000\n'
+        "[[contact]]\nstiffness = 2e3\ndissipation = 2.0\nfriction = 0.5\nradius = 0.05\n"
+        "normal = [0, 0, 2]\n"
+        'path = [{point = [0, 0, -0.1]}, {body = "foot", point = [0, 0, 0]}]\n'
+        "[[joint_stop]]\nstiffness = 1e3\ndissipation = 2.0\njoints = ['back']\n"
     )
     assert call("run", configuration, "--json", figures) == 0
     end = json.loads(figures.read_text())["final"]["q"]
-    height = dl.body_poses(dl.load(ROOT / "difflie/data/arm7.urdf"), end)[-2, 2, 3]
-    assert 0.45 < height < 0.501
+    np.testing.assert_allclose(end, [-0.05 - 2 * 9.81 / 2e3, -0.2 - 3 * 9.81 / 1e3], atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -391,3 +391,142 @@ def test_action_is_reaction(touching):
         assert np.abs(force).max() > 0.01
         np.testing.assert_allclose(force.sum(0), 0, atol=1e-12)
         np.testing.assert_allclose((moment + np.cross(x, force)).sum(0), 0, atol=1e-12)
+
+
+def cube():
+    """A cube of 10 cm and 0.37 kg, with a contact at each of its corners."""
+    corners = np.array(np.meshgrid(*[[-0.05, 0.05]] * 3)).reshape(3, -1).T
+    inertia = 0.37 * 0.1**2 / 6 * np.eye(3)
+    body = dl.Body(name="cube", joint=dl.Free(), mass=0.37, inertia=inertia)
+    path = [(None, ORIGIN), *(("cube", corner) for corner in corners)]
+    numbers = {"dissipation": 3.0, "friction": 0.3, "smoothing": 1e-4}
+    return dl.attach(dl.chain([body]), dl.PlaneContact(path, 5e3, UP, **numbers))
+
+
+def test_a_tossed_cube():
+    """Its energy never grows, and it comes to rest on one of its faces."""
+    system = cube()
+    turn = np.array([0.9, 0.3, -0.2, 0.1])
+    q0 = jnp.array([*turn / np.linalg.norm(turn), 0.0, 0.0, 0.2])
+    v0 = jnp.array([3.0, -4.0, 2.0, 0.5, 0.3, 0.0])
+    run = dl.simulate(system, q0, v0, dt=2e-4, steps=7500, save_every=10)
+    assert run.result.ok
+    kinetic, potential = map(np.asarray, run.energy(system))
+    energy = kinetic + potential
+    assert np.max(np.diff(energy)) < 1e-7 * energy[0]
+    assert kinetic[0] > 0.05 and kinetic[-1] < 1e-7
+    attitude = np.abs(dl.body_poses(system, run.q[-1])[0, 2, :3])
+    np.testing.assert_allclose(np.sort(attitude), [0, 0, 1], atol=1e-4)
+    np.testing.assert_allclose(run.q[-1, 6], 0.05, atol=1e-3)
+
+
+def monopod(smoothing=1e-4):
+    """A body on a slide, on a leg that is a slide with a spring, on a point foot; 20 cm tall."""
+    trunk = dl.Body(name="trunk", joint=dl.Prismatic(axis=UP), mass=4.0)
+    leg = dl.Prismatic(axis=UP, stiffness=1500.0, rest=-0.2, lower=-0.25, upper=-0.05)
+    foot = dl.Body(name="foot", joint=leg, mass=0.3)
+    numbers = {"exponent": 1.5, "smoothing": smoothing}
+    contact = dl.PlaneContact([(None, ORIGIN), ("foot", ORIGIN)], 2e6, UP, **numbers)
+    stop = dl.JointStop(2e6, exponent=1.5, smoothing=smoothing)
+    return dl.attach(dl.chain([trunk, foot]), contact, stop)
+
+
+def test_a_monopod_hops():
+    """Without losses its energy is kept over its hops, on the foot and against its stops."""
+    system = monopod()
+    start = jnp.array([0.35, -0.2]), jnp.zeros(2)
+    run = dl.simulate(system, *start, dt=5e-5, steps=30000, method=dl.RKMK4(), save_every=50)
+    height = np.asarray(run.q.sum(axis=1))
+    steps_off = np.sum((height[:-1] < 1e-3) & (height[1:] >= 1e-3))
+    assert run.result.ok and steps_off >= 3 and height.max() > 0.05
+    energy = np.asarray(sum(run.energy(system)))
+    np.testing.assert_allclose(energy, energy[0], atol=1e-6 * energy[0])
+
+
+def hop(factors):
+    """Where a damped monopod is after its first landing and leap, by factors of its numbers."""
+    system = monopod(smoothing=1e-3)
+    contact, stop = system.couplings
+    contact = replace(
+        contact,
+        stiffness=2e4 * factors[0],
+        dissipation=0.2 * factors[1],
+        smoothing=1e-3 * factors[2],
+        exponent=1.5 * factors[3],
+    )
+    system = replace(system, couplings=(contact, stop))
+    system = system.replace(stiffness=system.joints.stiffness * factors[4])
+    q0 = jnp.array([0.25, -0.2], factors.dtype) * factors[5]
+    system, q0 = system.astype(factors.dtype), q0.astype(factors.dtype)
+    run = dl.simulate(system, q0, 0 * q0, dt=5e-4, steps=700, save_every=700, method=dl.RKMK4())
+    return run.q[-1]
+
+
+def test_derivatives_through_a_hop():
+    """Forward and reverse against differences, and in single precision, over an impact."""
+    ones = jnp.ones(6)
+    forwards, backwards, end = jax.jit(lambda x: (jax.jacfwd(hop)(x), jax.jacrev(hop)(x), hop(x)))(
+        ones
+    )
+    h, unit = 1e-4, jnp.eye(6)
+    moved = jax.jit(jax.vmap(hop))(1 + jnp.concatenate([k * h * unit for k in (1, -1, 2, -2)]))
+    ahead, back, far, far_back = moved.reshape(4, 6, 2)
+    differences = (8 * (ahead - back) - (far - far_back)).T / (12 * h)
+    assert np.abs(forwards).max() > 0.1
+    assert error(forwards[None], differences[None]) < 1e-6
+    assert error(backwards[None], forwards[None]) < 1e-9
+    half = jax.jit(hop)(ones.astype("float32"))
+    assert half.dtype == "float32"
+    np.testing.assert_allclose(half, end, atol=1e-4)
+
+
+def test_a_hundred_variants():
+    """A batch of machines and states is what they are alone."""
+    rng = np.random.default_rng(4)
+    factors = jnp.asarray(rng.uniform(0.8, 1.2, (100, 6)))
+    batch = jax.jit(jax.vmap(hop))(factors)
+    assert batch.shape == (100, 2) and np.all(np.isfinite(batch))
+    alone = jax.jit(hop)
+    for k in (0, 50, 99):
+        np.testing.assert_allclose(batch[k], alone(factors[k]), rtol=1e-10)
+
+
+PATH = [(None, ORIGIN), ("cube", ORIGIN)]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: dl.PlaneContact([PATH[0], ("cub", ORIGIN)], 1.0, UP),
+            "'cub'; did you mean 'cube'",
+        ),
+        (lambda: dl.PlaneContact(PATH[:1], 1.0, UP), "1 points; give it two points or more"),
+        (lambda: dl.SphereContact(3 * PATH, 1.0, (1, 1)), "6 points; give it two points"),
+        (
+            lambda: dl.PlaneContact(PATH, -1.0, UP),
+            r"PlaneContact \(the world - 'cube'\): stiffness",
+        ),
+        (lambda: dl.PlaneContact(PATH, 1.0, ORIGIN), "the normal is zero; give it a direction"),
+        (lambda: dl.PlaneContact(PATH, 1.0, 1.0), r"normal has shape \(\), needed is \(3,\)"),
+        (lambda: dl.SphereContact(PATH, 1.0, 1.0), r"radii has shape \(\), needed is \(2,\)"),
+        (lambda: dl.SphereContact(PATH, 1.0, (1, -1)), r"radii is \[1.0, -1.0\]; it must not be"),
+        (lambda: dl.PlaneContact(PATH, 1.0, UP, exponent=0.9), "exponent is 0.9; it must be 1 or"),
+        (lambda: dl.PlaneContact(PATH, 1.0, UP, friction=np.inf), "friction is inf; .* finite"),
+        (
+            lambda: dl.PlaneContact(PATH, 1.0, UP, slip_velocity=-1),
+            "slip_velocity is -1.0; it must",
+        ),
+        (lambda: dl.PlaneContact(PATH, 1.0, UP, smoothing=-1), "smoothing is -1.0; it must not be"),
+        (lambda: dl.PlaneContact(PATH, "hard", UP), "'hard' was given .* a number is needed"),
+    ],
+)
+def test_what_is_refused(make, message):
+    with pytest.raises(dl.ModelError, match=message):
+        dl.attach(cube(), make())
+
+
+def test_energy_momentum_knows_no_contacts():
+    system = cube()
+    with pytest.raises(ValueError, match="no mean force of PlaneContact .* use another method"):
+        dl.simulate(system, system.neutral(), [0] * 6, steps=2, method=dl.EnergyMomentum())
