@@ -11,7 +11,8 @@ Without dissipation, d = 0, the force is minus the slope of a potential, with u 
 
     U = k (del^(p+1) / (p+1) + (eps/2)^(p+1) (e^((p-1) u) - 1) / (p-1))
 
-All derivatives are finite; where the sharp law has none, between both sides.
+For p = 1 it falls without bound as the gap opens, as the smoothed force does not decay fast enough.
+All derivatives are finite; where the sharp law has none, they lie between those of both sides.
 """
 
 from __future__ import annotations
