@@ -20,10 +20,10 @@ from .path import Path
 def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
     if given is None:
         return None
-    names = (given,) if isinstance(given, str) else tuple(given)
-    if not all(isinstance(name, str) for name in names):
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise ModelError(f"the joints of a JointStop are {given!r}; give their names")
-    return names
+    return tuple(names)
 
 
 class JointStop(Compliance):
@@ -43,7 +43,7 @@ class JointStop(Compliance):
 
     @property
     def path(self) -> Path:
-        """Of what it acts on in space: nothing but the world."""
+        """What it acts on in space: nothing, so that one point of the world stands for it."""
         return Path(jnp.zeros((1, 3), self.stiffness.dtype), (None,))
 
     def rows(self, t: Topology) -> np.ndarray:

@@ -146,6 +146,7 @@ def test_a_variational_method_keeps_the_energy():
         (lambda: dl.JointStop(1.0, smoothing=np.nan), "smoothing is nan; it must be finite"),
         (lambda: dl.JointStop([1.0, 2.0]), r"stiffness has shape \(2,\), needed is \(\)"),
         (lambda: dl.JointStop(1.0, [3]), "give their names"),
+        (lambda: dl.JointStop(1.0, 3), "joints of a JointStop are 3; give their names"),
     ],
 )
 def test_what_is_refused(arm, make, message):
