@@ -89,8 +89,10 @@ class Cayley(Chart):
 
     def turn(self, x: Vector) -> tuple[Scalar, Vector]:
         c = x * 0.5
-        p0 = 1 / jnp.sqrt(1 + c.square())
-        return p0, c * p0
+        y = c.square()
+        r = 1 / jnp.sqrt(1 + y)
+        # r itself, but rounded once where it is near 1: the errors of many small steps average out.
+        return 1 - y * r * r / (1 + r), c * r
 
     def turn_inverse(self, p0: Scalar, p: Vector) -> Vector:
         return p * (2 / p0)

@@ -192,9 +192,10 @@ def linearised(system, q, v, change, f):
     ("joint", "reason"),
     [
         (dl.Helical(pitch=0.1), "helical"),
+        (dl.Translation(), "prismatic, prismatic, prismatic"),
         (dl.Revolute(mimic=dl.Mimic("a")), "mimics"),
     ],
-    ids=["helical", "mimic"],
+    ids=["helical", "translation", "mimic"],
 )
 def test_what_is_not_described_is_refused_by_name(joint, reason):
     rng = np.random.default_rng(3)
