@@ -254,7 +254,7 @@ def error(found, wanted):
     return max(np.abs(a - b).max() for a, b in zip(found, wanted, strict=True))
 
 
-STEPS = (64, 128, 256)
+STEPS = (128, 256, 512)
 
 
 @each
