@@ -4,9 +4,12 @@ from . import directors as directors
 from . import quaternion as quaternion
 from . import se3 as se3
 from . import so3 as so3
+from .cayley import CayleyPose as CayleyPose
+from .cayley import CayleyQuaternion as CayleyQuaternion
 from .manifold import SE3 as SE3
 from .manifold import SO3 as SO3
 from .manifold import Euclidean as Euclidean
+from .manifold import FlatManifold as FlatManifold
 from .manifold import FlatProduct as FlatProduct
 from .manifold import Manifold as Manifold
 from .manifold import Pose as Pose

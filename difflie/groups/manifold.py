@@ -43,7 +43,36 @@ class Manifold(eqx.Module):
         """The Lie bracket [xi, eta] = ad_xi eta of two tangents."""
 
 
-class Euclidean(Manifold):
+class FlatManifold(Manifold):
+    """One whose points (point_size,) and tangents (tangent_size,) are single arrays."""
+
+    @property
+    @abc.abstractmethod
+    def point_size(self) -> int:
+        pass
+
+    @property
+    @abc.abstractmethod
+    def tangent_size(self) -> int:
+        pass
+
+    @abc.abstractmethod
+    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        """Ad_{exp(theta)} xi: a rate at retract(y, theta), as one at y that moves both alike."""
+
+    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        """(1 + Ad_{exp(theta/2)})^-1 xi = dexp_{theta/2} dexp_theta^-1 xi / 2.
+
+        The rate of the point halfway from y to retract(y, theta) when y moves with the rate xi and
+        the other end rests. When that moves and y rests, it is xi less this, linear in xi as it is.
+        TypeError for other maps than exp, in whose coordinates no fixed point lies halfway.
+        """
+        raise TypeError(
+            f"{type(self).__name__} knows no point halfway; use the manifold of the map exp"
+        )
+
+
+class Euclidean(FlatManifold):
     """R^n: points and tangents are arrays (n,), or of any one shape."""
 
     size: int = eqx.field(static=True)
@@ -82,7 +111,7 @@ class Euclidean(Manifold):
         return xi / 2
 
 
-class UnitQuaternion(Manifold):
+class UnitQuaternion(FlatManifold):
     """Attitudes: points are unit quaternions (4,), tangents body angular velocities (3,)."""
 
     point_size = 4
@@ -111,7 +140,7 @@ class UnitQuaternion(Manifold):
         return ((x - c.cross(x)) * 0.5).to_array()
 
 
-class Pose(Manifold):
+class Pose(FlatManifold):
     """Poses, SE(3): points are (quaternion, position) (7,), tangents body twists (w, v) (6,)."""
 
     point_size = 7
@@ -222,13 +251,13 @@ class Product(Manifold):
         return tuple(m.bracket(a, b) for m, a, b in zip(self.factors, xi, eta, strict=True))
 
 
-class FlatProduct(Manifold):
+class FlatProduct(FlatManifold):
     """The product of flat factors: points (nq,) and tangents (nv,) one after the other.
 
-    The factors are `Euclidean`, `UnitQuaternion` and `Pose`.
+    The joints of a machine are `Euclidean`, `UnitQuaternion` and `Pose`.
     """
 
-    factors: tuple[Euclidean | UnitQuaternion | Pose, ...]
+    factors: tuple[FlatManifold, ...]
 
     @property
     def point_size(self) -> int:
@@ -266,16 +295,10 @@ class FlatProduct(Manifold):
         return _join([m.bracket(a, b) for m, a, b in pairs], xi)
 
     def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        """Ad_{exp(theta)} xi: a rate at retract(y, theta), as one at y that moves both alike."""
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.adjoint(a, b) for m, a, b in pairs], theta)
 
     def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        """(1 + Ad_{exp(theta/2)})^-1 xi = dexp_{theta/2} dexp_theta^-1 xi / 2.
-
-        The rate of the point halfway from y to retract(y, theta) when y moves with the rate xi and
-        the other end rests. When that moves and y rests, it is xi less this, linear in xi as it is.
-        """
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.halfway(a, b) for m, a, b in pairs], theta)
 

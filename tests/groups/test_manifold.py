@@ -15,6 +15,8 @@ import pytest
 from difflie.groups import (
     SE3,
     SO3,
+    CayleyPose,
+    CayleyQuaternion,
     Euclidean,
     FlatProduct,
     Manifold,
@@ -53,6 +55,8 @@ CASES = [
     Case(Euclidean(6), lambda x: x, lambda x: x),
     Case(UnitQuaternion(), lambda x: quaternion.exp(x[:3]), lambda x: x[:3]),
     Case(Pose(), _pose, lambda x: x),
+    Case(CayleyQuaternion(), lambda x: quaternion.exp(x[:3]), lambda x: x[:3]),
+    Case(CayleyPose(), _pose, lambda x: x),
     Case(SO3(), lambda x: so3.exp(x[:3]), lambda x: x[:3]),
     Case(SE3(), se3.exp, lambda x: x),
     Case(
