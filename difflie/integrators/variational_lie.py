@@ -1,8 +1,8 @@
 """The variational integrator on a Lie group, such as of one rigid body.
 
-The body-fixed velocity V has the kinetic energy V . J V / 2 with a constant J, whatever the point q.
-A step of length h leads along q' = q tau(h V), with exp or the Cayley map for tau, and the discrete
-Lagrangian is L_d = h V . J V / 2 - h (U(q) + U(q')) / 2. In the position-momentum form, with dtau
+The body-fixed velocity V has the kinetic energy V . J V / 2 with a constant J. A step of length h
+leads from q to q' = q tau(h V), with exp or the Cayley map for tau, and the discrete Lagrangian is
+L_d = h V . J V / 2 - h (U(q) + U(q')) / 2. In the position-momentum form, with dtau
 right-trivialised and F the body-fixed force at a point, its discrete Euler-Lagrange equations are
 
     dtau_{hV}^-T J V = mu + h/2 F(q),    mu' = Ad_{tau(hV)}^T (mu + h/2 F(q)) + h/2 F(q')
