@@ -8,7 +8,7 @@ xi(t) holds dy/dt = y . hat(xi).
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -46,15 +46,8 @@ class Manifold(eqx.Module):
 class FlatManifold(Manifold):
     """One whose points (point_size,) and tangents (tangent_size,) are single arrays."""
 
-    @property
-    @abc.abstractmethod
-    def point_size(self) -> int:
-        pass
-
-    @property
-    @abc.abstractmethod
-    def tangent_size(self) -> int:
-        pass
+    point_size: ClassVar[int]
+    tangent_size: ClassVar[int]
 
     @abc.abstractmethod
     def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
