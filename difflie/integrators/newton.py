@@ -90,7 +90,7 @@ def _search(
 ) -> tuple[jax.Array, jax.Array]:
     """The root and whether it was found; to iterate is to take one for the first Jacobian.
 
-    The residual, long to compile, stands in two places: where it contracts and in the Jacobian.
+    The residual, long to compile, stands where it contracts and in the Jacobian, and nowhere else.
     """
 
     def attempt(state: tuple) -> tuple:
@@ -126,27 +126,17 @@ def _inverse_jacobian(
     compile the exact derivative of a vector field takes longer than all the rest of a step.
     """
     n = x.size
-    places = jnp.arange(n)
-    scale = jnp.maximum(unit, jnp.max(jnp.abs(x), initial=0))
     step = float(jnp.finfo(x.dtype).eps) ** 0.5
 
-    def column(k: jax.Array, state: tuple) -> tuple:
-        here, step_here, columns = state
-        moved = residual(x + jnp.where(places == k, step_here, 0))
-        # The first evaluation, of k = -1, is at x.
-        first = k < 0
-        here = jnp.where(first, moved, here)
-        largest = jnp.max(jnp.abs(here), initial=0)
-        step_here = jnp.where(first, step * jnp.maximum(scale, largest), step_here)
-        difference = (moved - here) / step_here
-        columns = jax.lax.dynamic_update_slice(columns, difference[None], (k, 0))
-        return here, step_here, columns
+    def differences(_: jax.Array, old: jax.Array) -> jax.Array:
+        here = residual(x)
+        sizes = (jnp.max(jnp.abs(a), initial=unit) for a in (x, here))
+        length = step * jnp.maximum(*sizes)
+        moved = jax.vmap(residual)(x + length * jnp.eye(n, dtype=x.dtype))
+        return inverse(((moved - here) / length).T, n)
 
-    # Loops of no turns, where it is not needed, cost nothing, also in batches.
-    turns = jnp.where(needed, n, -1)
-    start = jnp.zeros_like(x), jnp.zeros_like(scale), old.T
-    _, _, columns = jax.lax.fori_loop(-1, turns, column, start)
-    return jnp.where(needed, inverse(columns.T, jnp.maximum(turns, 0)), old)
+    # A loop of no turns, where it is not needed, costs nothing, also in batches.
+    return jax.lax.fori_loop(0, needed.astype(int), differences, old)
 
 
 def _contraction(
