@@ -54,8 +54,10 @@ from .forces import FollowerForce as FollowerForce
 from .forces import Motor as Motor
 from .forces import Path as Path
 from .forces import PointForce as PointForce
+from .forces import SmoothTensionDamper as SmoothTensionDamper
 from .forces import SmoothTensionSpring as SmoothTensionSpring
 from .forces import Spring as Spring
+from .forces import TensionDamper as TensionDamper
 from .forces import TensionSpring as TensionSpring
 from .forces import ZeroOrderHold as ZeroOrderHold
 from .forces import attach as attach

@@ -8,7 +8,16 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .forces import Coupling, Damper, SmoothTensionSpring, Spring, TensionSpring, attach
+from .forces import (
+    Coupling,
+    Damper,
+    SmoothTensionDamper,
+    SmoothTensionSpring,
+    Spring,
+    TensionDamper,
+    TensionSpring,
+    attach,
+)
 from .integrators import by_name
 from .io import load
 from .io.config import Config, ConfigError
@@ -98,6 +107,14 @@ def _coupled(config: Config, system: System) -> System:
         )
     for i, d in enumerate(config.damper):
         made[f"damper[{i}]"] = Damper(path(d), d.damping)
+    for i, d in enumerate(config.tension_damper):
+        law = path(d), d.damping, d.rest_length
+        smooth = d.smoothing is not None
+        made[f"tension_damper[{i}]"] = (
+            SmoothTensionDamper(*law, d.smoothing, d.rate_smoothing)
+            if smooth
+            else TensionDamper(*law)
+        )
     for key, coupling in made.items():
         try:
             system = attach(system, coupling)

@@ -14,7 +14,8 @@ from ..system.validation import ModelError, nearest
 from .couplings import Coupling, FollowerForce, PointForce
 
 _NOT_NEGATIVE = ("stiffness", "rest_length", "damping")
-_SHAPES = {**dict.fromkeys((*_NOT_NEGATIVE, "smoothing"), ()), "force": (3,)}
+_POSITIVE = {"smoothing": "m", "rate_smoothing": "m/s"}
+_SHAPES = {**dict.fromkeys((*_NOT_NEGATIVE, *_POSITIVE), ()), "force": (3,)}
 
 
 def attach(system: System, *couplings: Coupling) -> System:
@@ -60,7 +61,9 @@ def _check(system: System, coupling: Coupling, where: str) -> None:
             raise ModelError(f"{where}: {name} is {np.asarray(value).tolist()}; it must be finite")
         if name in _NOT_NEGATIVE and value < 0:
             raise ModelError(f"{where}: {name} is {float(value)}; it must not be negative")
-        if name == "smoothing" and value <= 0:
+        if name in _POSITIVE and value <= 0:
+            exact = type(coupling).__name__.removeprefix("Smooth")
             raise ModelError(
-                f"{where}: smoothing is {float(value)} m; it must be positive, or use TensionSpring"
+                f"{where}: {name} is {float(value)} {_POSITIVE[name]}; it must be positive, or use "
+                f"{exact}"
             )

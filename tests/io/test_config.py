@@ -52,6 +52,10 @@ def test_defaults(tmp_path):
         (SYSTEM + "[[spring]]\nstiffness = 1.0", r"\[spring\[0\]\] lacks the key 'path'"),
         (SYSTEM + DAMPER + "\npath = [{bodi = 'a', point = [0, 0, 1]}]", "list of points {body ="),
         (SYSTEM + DAMPER + "\npath = [{point = [0, 1]}]", r"damper\[0\].path is .*list of points"),
+        (
+            SYSTEM + "[[tension_damper]]\npath = []\ndamping = 1.0\nrate_smoothing = 0.1",
+            r"tension_damper\[0\].smoothing is None; it must be given together with rate_smoothing",
+        ),
     ],
 )
 def test_mistakes(tmp_path, text, words):
