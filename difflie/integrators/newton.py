@@ -96,7 +96,10 @@ def _search(
     def attempt(state: tuple) -> tuple:
         x, matrix, near, _, count = state
         iterates = iterate_first & (count == 0)
-        matrix = _inverse_jacobian(residual, x, unit, matrix, needed=~iterates)
+        if iterate_first:
+            matrix = _inverse_jacobian(residual, x, unit, matrix, needed=~iterates)
+        else:
+            matrix = _batched_inverse_jacobian(residual, x, unit)
         floor = jnp.where(iterates, 64 * rounding, jnp.where(near, rounding**0.5, 256 * rounding))
         new, size, found = _contraction(residual, matrix, x, floor, unit, iterates)
         # What an iteration that does not contract has reached is no place to start from.
@@ -126,17 +129,39 @@ def _inverse_jacobian(
     compile the exact derivative of a vector field takes longer than all the rest of a step.
     """
     n = x.size
+    places = jnp.arange(n)
+    scale = jnp.maximum(unit, jnp.max(jnp.abs(x), initial=0))
     step = float(jnp.finfo(x.dtype).eps) ** 0.5
 
-    def differences(_: jax.Array, old: jax.Array) -> jax.Array:
-        here = residual(x)
-        sizes = (jnp.max(jnp.abs(a), initial=unit) for a in (x, here))
-        length = step * jnp.maximum(*sizes)
-        moved = jax.vmap(residual)(x + length * jnp.eye(n, dtype=x.dtype))
-        return inverse(((moved - here) / length).T, n)
+    def column(k: jax.Array, state: tuple) -> tuple:
+        here, step_here, columns = state
+        moved = residual(x + jnp.where(places == k, step_here, 0))
+        # The first evaluation, of k = -1, is at x.
+        first = k < 0
+        here = jnp.where(first, moved, here)
+        largest = jnp.max(jnp.abs(here), initial=0)
+        step_here = jnp.where(first, step * jnp.maximum(scale, largest), step_here)
+        difference = (moved - here) / step_here
+        columns = jax.lax.dynamic_update_slice(columns, difference[None], (k, 0))
+        return here, step_here, columns
 
-    # A loop of no turns, where it is not needed, costs nothing, also in batches.
-    return jax.lax.fori_loop(0, needed.astype(int), differences, old)
+    # Loops of no turns, where it is not needed, cost nothing, also in batches.
+    turns = jnp.where(needed, n, -1)
+    start = jnp.zeros_like(x), jnp.zeros_like(scale), old.T
+    _, _, columns = jax.lax.fori_loop(-1, turns, column, start)
+    return jnp.where(needed, inverse(columns.T, jnp.maximum(turns, 0)), old)
+
+
+def _batched_inverse_jacobian(residual: Function, x: jax.Array, unit: float) -> jax.Array:
+    """The same, from all differences at once: twice as fast for some tens of unknowns.
+
+    Where it is seldom needed it would only make the program larger, and slower.
+    """
+    here = residual(x)
+    sizes = (jnp.max(jnp.abs(a), initial=unit) for a in (x, here))
+    length = float(jnp.finfo(x.dtype).eps) ** 0.5 * jnp.maximum(*sizes)
+    moved = jax.vmap(residual)(x + length * jnp.eye(x.size, dtype=x.dtype))
+    return inverse(((moved - here) / length).T, x.size)
 
 
 def _contraction(
