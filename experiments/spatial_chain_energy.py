@@ -6,9 +6,9 @@ Energy and the angular momentum about gravity are conserved. All methods take th
 
     python experiments/spatial_chain_energy.py --out spatial_chain --json spatial_chain.json
 
-Result, 5000 steps of 0.01 s, from 4.3 J of motion; joints turn at up to 54 rad/s. The figure shows
-the largest error so far. The motion is chaotic: but for the last digits of what is kept, another
-machine may find errors of the same size only.
+Result, 5000 steps of 0.01 s, from 4.3 J of motion; joints turn at up to 54 rad/s. The motion is
+chaotic, so that rounding changes these figures, but not their size. The plot shows the largest
+error so far.
     EnergyMomentum      energy 1.8e-13 J, momentum 6.8e-15 N m s, constraints 4.4e-16
     VariationalMidpoint energy 0.17 J,    momentum 1.1e-14 N m s
     ImplicitMidpoint    energy 1.2 J,     momentum 0.48 N m s
