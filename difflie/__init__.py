@@ -73,9 +73,11 @@ from .forces import Path as Path
 from .forces import PlaneContact as PlaneContact
 from .forces import PointCoupling as PointCoupling
 from .forces import PointForce as PointForce
+from .forces import SmoothTensionDamper as SmoothTensionDamper
 from .forces import SmoothTensionSpring as SmoothTensionSpring
 from .forces import SphereContact as SphereContact
 from .forces import Spring as Spring
+from .forces import TensionDamper as TensionDamper
 from .forces import TensionSpring as TensionSpring
 from .forces import ZeroOrderHold as ZeroOrderHold
 from .forces import attach as attach

@@ -13,9 +13,11 @@ from .forces import (
     Damper,
     JointStop,
     PlaneContact,
+    SmoothTensionDamper,
     SmoothTensionSpring,
     SphereContact,
     Spring,
+    TensionDamper,
     TensionSpring,
     attach,
 )
@@ -119,6 +121,14 @@ def _coupled(config: Config, system: System) -> System:
         made[f"contact[{i}]"] = kind(path(c), c.stiffness, shape, **options)
     for i, s in enumerate(config.joint_stop):
         made[f"joint_stop[{i}]"] = JointStop(s.stiffness, s.joints, **numbers(s))
+    for i, d in enumerate(config.tension_damper):
+        law = path(d), d.damping, d.rest_length
+        smooth = d.smoothing is not None
+        made[f"tension_damper[{i}]"] = (
+            SmoothTensionDamper(*law, d.smoothing, d.rate_smoothing)
+            if smooth
+            else TensionDamper(*law)
+        )
     for key, coupling in made.items():
         try:
             system = attach(system, coupling)

@@ -35,6 +35,8 @@ def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
         "[simulation]\ndt = 0.02\nsteps = 100\nsave_every = 10\n"
         "[[tension_spring]]\nstiffness = 0.5\nrest_length = 0.2\nsmoothing = 0.1\n"
         'path = [{body = "left_panel", point = [0.1, 0.2, 0]}, {body = "hub", point = [0, 0, 1]}]\n'
+        "[[tension_damper]]\ndamping = 3.0\nrest_length = 50.0\n"
+        'path = [{body = "left_panel", point = [0.1, 0.2, 0]}, {body = "hub", point = [0, 0, 1]}]\n'
     )
     out, figures = tmp_path / "out", tmp_path / "figures.json"
     assert call("run", configuration, "--out", out, "--json", figures) == 0

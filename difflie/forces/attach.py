@@ -12,15 +12,17 @@ from jax.core import Tracer
 from ..system.system import System
 from ..system.validation import ModelError, nearest
 from .contacts import SphereContact
-from .couplings import Coupling, FollowerForce, PointForce, SmoothTensionSpring
+from .couplings import Coupling, FollowerForce, PointForce, SmoothTensionDamper, SmoothTensionSpring
 from .stops import JointStop
 
 _NOT_NEGATIVE = (
     *("stiffness", "rest_length", "damping", "dissipation", "friction", "slip_velocity"),
     *("smoothing", "radius", "radii"),
 )
+_POSITIVE = {"smoothing": "m", "rate_smoothing": "m/s"}
+_SMOOTH = (SmoothTensionSpring, SmoothTensionDamper)
 _VECTORS = {"force": (3,), "normal": (3,), "radii": (2,)}
-_SHAPES = {**dict.fromkeys((*_NOT_NEGATIVE, "exponent"), ()), **_VECTORS}
+_SHAPES = {**dict.fromkeys((*_NOT_NEGATIVE, "rate_smoothing", "exponent"), ()), **_VECTORS}
 _POINTS = {PointForce: "one point", FollowerForce: "one point", SphereContact: "two points"}
 
 
@@ -105,7 +107,9 @@ def _check_numbers(coupling: Coupling | JointStop, where: str) -> None:
             raise ModelError(f"{where}: exponent is {float(value)}; it must be 1 or more")
         if name == "normal" and not np.any(value):
             raise ModelError(f"{where}: the normal is zero; give it a direction")
-        if name == "smoothing" and isinstance(coupling, SmoothTensionSpring) and value == 0:
+        if name in _POSITIVE and isinstance(coupling, _SMOOTH) and value <= 0:
+            exact = type(coupling).__name__.removeprefix("Smooth")
             raise ModelError(
-                f"{where}: smoothing is {float(value)} m; it must be positive, or use TensionSpring"
+                f"{where}: {name} is {float(value)} {_POSITIVE[name]}; it must be positive, or use "
+                f"{exact}"
             )

@@ -10,6 +10,7 @@ from .charts import Exponential as Exponential
 from .manifold import SE3 as SE3
 from .manifold import SO3 as SO3
 from .manifold import Euclidean as Euclidean
+from .manifold import FlatManifold as FlatManifold
 from .manifold import FlatProduct as FlatProduct
 from .manifold import Manifold as Manifold
 from .manifold import Pose as Pose

@@ -10,7 +10,7 @@ Steps are taken in local coordinates psi: exp, and on `UnitQuaternion` and `Pose
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -57,7 +57,26 @@ class Manifold(eqx.Module):
         )
 
 
-class Euclidean(Manifold):
+class FlatManifold(Manifold):
+    """One whose points (point_size,) and tangents (tangent_size,) are single arrays."""
+
+    point_size: ClassVar[int]
+    tangent_size: ClassVar[int]
+
+    @abc.abstractmethod
+    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        """Ad_{psi(theta)} xi: a rate at retract(y, theta), as one at y that moves both alike."""
+
+    @abc.abstractmethod
+    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        """(1 + Ad_g)^-1 xi, g . g = psi(theta); with exp dexp_{theta/2} dexp_theta^-1 xi / 2.
+
+        The rate of the point halfway from y to retract(y, theta) when y moves with the rate xi and
+        the other end rests. When that moves and y rests, it is xi less this, linear in xi as it is.
+        """
+
+
+class Euclidean(FlatManifold):
     """R^n: points and tangents are arrays (n,), or of any one shape."""
 
     size: int = eqx.field(static=True)
@@ -99,7 +118,7 @@ class Euclidean(Manifold):
         return xi / 2
 
 
-class UnitQuaternion(Manifold):
+class UnitQuaternion(FlatManifold):
     """Attitudes: points are unit quaternions (4,), tangents body angular velocities (3,)."""
 
     chart: Chart = eqx.field(static=True, default=Exponential())
@@ -138,7 +157,7 @@ class UnitQuaternion(Manifold):
         return ((x - c.cross(x)) * 0.5).to_array()
 
 
-class Pose(Manifold):
+class Pose(FlatManifold):
     """Poses, SE(3): points are (quaternion, position) (7,), tangents body twists (w, v) (6,)."""
 
     chart: Chart = eqx.field(static=True, default=Exponential())
@@ -263,13 +282,13 @@ class Product(Manifold):
         return Product(tuple(m.in_chart(chart) for m in self.factors))
 
 
-class FlatProduct(Manifold):
+class FlatProduct(FlatManifold):
     """The product of flat factors: points (nq,) and tangents (nv,) one after the other.
 
-    The factors are `Euclidean`, `UnitQuaternion` and `Pose`.
+    The joints of a machine are `Euclidean`, `UnitQuaternion` and `Pose`.
     """
 
-    factors: tuple[Euclidean | UnitQuaternion | Pose, ...]
+    factors: tuple[FlatManifold, ...]
 
     @property
     def point_size(self) -> int:
@@ -307,19 +326,14 @@ class FlatProduct(Manifold):
         return _join([m.bracket(a, b) for m, a, b in pairs], xi)
 
     def in_chart(self, chart: Chart) -> FlatProduct:
-        return FlatProduct(tuple(m.in_chart(chart) for m in self.factors))
+        factors: Any = tuple(m.in_chart(chart) for m in self.factors)
+        return FlatProduct(factors)
 
     def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        """Ad_{psi(theta)} xi: a rate at retract(y, theta), as one at y that moves both alike."""
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.adjoint(a, b) for m, a, b in pairs], theta)
 
     def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        """(1 + Ad_g)^-1 xi, g . g = psi(theta); with exp dexp_{theta/2} dexp_theta^-1 xi / 2.
-
-        The rate of the point halfway from y to retract(y, theta) when y moves with the rate xi and
-        the other end rests. When that moves and y rests, it is xi less this, linear in xi as it is.
-        """
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.halfway(a, b) for m, a, b in pairs], theta)
 

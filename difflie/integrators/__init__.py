@@ -51,6 +51,7 @@ from .tableaux import EmbeddedTableau as EmbeddedTableau
 from .tableaux import SymmetricTableau as SymmetricTableau
 from .variational import DiscreteMechanics as DiscreteMechanics
 from .variational import VariationalMidpoint as VariationalMidpoint
+from .variational_lie import LieVariational as LieVariational
 from .variational_planar import PlanarVariational as PlanarVariational
 
 METHODS: tuple[Method, ...] = (

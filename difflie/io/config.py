@@ -12,8 +12,8 @@
     [initial.joints]                  damping = [...]
     elbow = 0.3                       target = [...]
 
-    [[spring]]                        # one such table for each; also [[tension_spring]],
-    path = [                          # with or without smoothing (m), and [[damper]], with damping
+    [[spring]]                        # one such table for each; also [[tension_spring]], with or
+    path = [                          # without smoothing (m), [[damper]] and [[tension_damper]]
       {body = "upper arm", point = [0.1, 0.0, 0.0]},
       {point = [0.0, 0.0, 1.0]},      # of the world
     ]
@@ -156,6 +156,18 @@ class JointStopTable:
 
 
 @dataclass(frozen=True)
+class TensionDamperTable(DamperTable):
+    """[[tension_damper]]: a rope's, taut from rest_length in m on; exact, or with both smoothings.
+
+    smoothing in m, rate_smoothing in m/s.
+    """
+
+    rest_length: float = 0.0
+    smoothing: float | None = None
+    rate_smoothing: float | None = None
+
+
+@dataclass(frozen=True)
 class Config:
     """A whole configuration file; path is where it was read."""
 
@@ -169,6 +181,7 @@ class Config:
     damper: list[DamperTable]
     contact: list[ContactTable]
     joint_stop: list[JointStopTable]
+    tension_damper: list[TensionDamperTable]
 
     @property
     def system_file(self) -> Path:
@@ -207,6 +220,7 @@ def read_config(path: str | os.PathLike[str]) -> Config:
         "damper": DamperTable,
         "contact": ContactTable,
         "joint_stop": JointStopTable,
+        "tension_damper": TensionDamperTable,
     }
     for name, table in tables.items():
         if name not in known and name not in repeated:
@@ -322,3 +336,7 @@ def _check(config: Config) -> None:
     c = config.control
     if (c.stiffness is None) != (c.target is None):
         refuse("control.stiffness", c.stiffness, "given together with control.target")
+    for i, d in enumerate(config.tension_damper):
+        if (d.smoothing is None) != (d.rate_smoothing is None):
+            key = f"tension_damper[{i}].smoothing"
+            refuse(key, d.smoothing, "given together with rate_smoothing")

@@ -55,6 +55,8 @@ CASES = [
     Case(Euclidean(6), lambda x: x, lambda x: x),
     Case(UnitQuaternion(), lambda x: quaternion.exp(x[:3]), lambda x: x[:3]),
     Case(Pose(), _pose, lambda x: x),
+    Case(UnitQuaternion(Cayley()), lambda x: quaternion.exp(x[:3]), lambda x: x[:3]),
+    Case(Pose(Cayley()), _pose, lambda x: x),
     Case(SO3(), lambda x: so3.exp(x[:3]), lambda x: x[:3]),
     Case(SE3(), se3.exp, lambda x: x),
     Case(

@@ -61,6 +61,10 @@ def test_defaults(tmp_path):
         (SYSTEM + CONTACT + "fricton = 3.0", "no key 'fricton'; did you mean 'friction'"),
         (SYSTEM + "[[joint_stop]]", r"\[joint_stop\[0\]\] lacks the key 'stiffness'"),
         (SYSTEM + "[[joint_stop]]\njoints = [1]\nstiffness = 1.0", "joints is .* list of texts"),
+        (
+            SYSTEM + "[[tension_damper]]\npath = []\ndamping = 1.0\nrate_smoothing = 0.1",
+            r"tension_damper\[0\].smoothing is None; it must be given together with rate_smoothing",
+        ),
     ],
 )
 def test_mistakes(tmp_path, text, words):
