@@ -1,10 +1,14 @@
 """Forces besides inertia and gravity, and the energy in them."""
 
 from .attach import attach as attach
+from .contacts import Contact as Contact
+from .contacts import PlaneContact as PlaneContact
+from .contacts import SphereContact as SphereContact
 from .couplings import Coupling as Coupling
 from .couplings import Damper as Damper
 from .couplings import Elastic as Elastic
 from .couplings import FollowerForce as FollowerForce
+from .couplings import PointCoupling as PointCoupling
 from .couplings import PointForce as PointForce
 from .couplings import SmoothTensionSpring as SmoothTensionSpring
 from .couplings import Spring as Spring
@@ -18,3 +22,4 @@ from .motor import Motor as Motor
 from .passive import passive_force as passive_force
 from .path import Path as Path
 from .stiffness import stiffness_matrix as stiffness_matrix
+from .stops import JointStop as JointStop

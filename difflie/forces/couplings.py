@@ -20,15 +20,30 @@ import jax
 import jax.numpy as jnp
 
 from ..groups.components import Vector
-from ..spatial import Transform
+from ..spatial import Force, Motion, Transform
 from ..system.validation import ModelError
 from .path import Path, as_path, inverse, segments
 
 
 class Coupling(eqx.Module):
-    """What acts on points of bodies: a path, and a law for the forces at its n points."""
+    """What acts on points of bodies: a path, and a law for the wrenches at its n points."""
 
     path: eqx.AbstractVar[Path]
+
+    @abc.abstractmethod
+    def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        """The wrenches (n,) in N m and N on the bodies, about the points, in world coordinates.
+
+        frames (n,): the points in the world, with the attitudes of their bodies; twists (n,): the
+        angular velocities of the bodies and the velocities of the points, in world coordinates.
+        """
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__} ({self.path})"
+
+
+class PointCoupling(Coupling):
+    """A coupling of forces without moments, which depend on the motion of its n points only."""
 
     @abc.abstractmethod
     def forces(self, frames: Transform, velocities: Vector) -> Vector:
@@ -38,11 +53,12 @@ class Coupling(eqx.Module):
         of the points in the world.
         """
 
-    def __str__(self) -> str:
-        return f"{type(self).__name__} ({self.path})"
+    def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        forces = self.forces(frames, twists.linear)
+        return Force(jax.tree.map(jnp.zeros_like, forces), forces)
 
 
-class Elastic(Coupling):
+class Elastic(PointCoupling):
     """A spring: a law potential(y) in J of the length y of its path, and its derivative tension(y).
 
     Both are elementwise in y.
@@ -56,9 +72,9 @@ class Elastic(Coupling):
     def tension(self, length: jax.Array) -> jax.Array:
         """The tension in N, the derivative of `potential`; negative where the spring pushes."""
 
-    def energy(self, positions: Vector) -> jax.Array:
-        """The energy () in J with the points at these world positions (n,)."""
-        _, square, length = segments(positions)
+    def energy(self, frames: Transform) -> jax.Array:
+        """The energy () in J with the points at these frames (n,) in the world."""
+        _, square, length = segments(frames.translation)
         if len(self.path.bodies) > 2:
             return self.potential(jnp.sum(length))
         apart, (square, length) = square[0] != 0, (square[0], length[0])
@@ -176,7 +192,7 @@ class SmoothTensionSpring(Elastic):
         return stretch, x
 
 
-class Damper(Coupling):
+class Damper(PointCoupling):
     """A viscous damper along a path: the tension c dy/dt.
 
     path as of `Spring`; damping c in N s/m, a scalar.
@@ -192,7 +208,7 @@ class Damper(Coupling):
         return pulled(direction * (self.damping * jnp.sum(direction.dot(spread))))
 
 
-class PointForce(Coupling):
+class PointForce(PointCoupling):
     """A constant force (3,) in N, in world coordinates, at a point of a body.
 
     path: one pair (body, point (3,) in m in its frame). It counts as an input: `energy` has no
@@ -206,7 +222,7 @@ class PointForce(Coupling):
         return Vector.from_array(self.force[None])
 
 
-class FollowerForce(Coupling):
+class FollowerForce(PointCoupling):
     """A force (3,) in N that turns with the body it acts on, such as a thruster's.
 
     path: one pair (body, point (3,) in m in its frame); force in body coordinates.

@@ -42,6 +42,7 @@ from .munthe_kaas import RKMK4 as RKMK4
 from .munthe_kaas import RKMK5 as RKMK5
 from .munthe_kaas import RKMK6 as RKMK6
 from .munthe_kaas import RKMK8 as RKMK8
+from .munthe_kaas import MuntheKaas as MuntheKaas
 from .munthe_kaas import RungeKuttaMuntheKaas as RungeKuttaMuntheKaas
 from .semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
 from .stormer_verlet import StormerVerlet as StormerVerlet

@@ -16,8 +16,9 @@ from difflie.system.linkage import linkage
 
 
 def machine() -> dl.System:
-    """Every joint type but the helical, in one tree."""
-    bodies = [b if b.name != "screw" else replace(b, joint=dl.Revolute()) for b in zoo()]
+    """Every joint type but the helical and the translation, in one tree."""
+    others = {"screw": dl.Revolute(), "crane": dl.Prismatic()}
+    bodies = [replace(b, joint=others.get(b.name, b.joint)) for b in zoo()]
     return dl.tree(bodies, gravity=(0.3, 0.2, -9.0))
 
 
@@ -191,9 +192,10 @@ def linearised(system, q, v, change, f):
     ("joint", "reason"),
     [
         (dl.Helical(pitch=0.1), "helical"),
+        (dl.Translation(), "prismatic, prismatic, prismatic"),
         (dl.Revolute(mimic=dl.Mimic("a")), "mimics"),
     ],
-    ids=["helical", "mimic"],
+    ids=["helical", "translation", "mimic"],
 )
 def test_what_is_not_described_is_refused_by_name(joint, reason):
     rng = np.random.default_rng(3)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from robots import ROBOTS, built, check, read
-from trees import random_body
+from trees import random_body, random_states
 
 import difflie as dl
 
@@ -39,10 +39,15 @@ def test_joint_types_that_robots_lack():
     joints = (
         *(dl.Universal(axis=(0.0, 0.6, 0.8), second_axis=(2.0, 0.0, 0.0)), dl.Planar()),
         *(dl.Fixed(), dl.Helical(axis=(1.0, 2.0, -3.0), pitch=0.4), dl.Spherical()),
-        *(dl.Free(), dl.Prismatic(axis=(0.0, -1.0, -1.0)), dl.Planar(), dl.Revolute()),
+        *(dl.Free(), dl.Prismatic(axis=(0.0, -1.0, -1.0)), dl.Planar(), dl.Translation()),
+        dl.Revolute(),
     )
     bodies = [
         random_body(rng, f"b{i}", joint, f"b{i - 1}" if i else None)
         for i, joint in enumerate(joints)
     ]
-    check(built(bodies))
+    twin = built(bodies)
+    check(twin)
+    q = random_states(twin.system, 1, seed=0)[0][0]
+    theirs = dl.PinocchioOrdering(twin.system, twin.model).q(q)
+    np.testing.assert_allclose(theirs, twin.coordinates(q), rtol=0, atol=1e-15)
