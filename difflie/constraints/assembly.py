@@ -85,8 +85,10 @@ def _check_apart(system: System, q: jax.Array) -> None:
     """Raises `ModelError` for a contact or a stop that is overlapped at q (nq,)."""
     if not system.constraints:
         return
-    gaps = np.asarray(_gaps(system, linkage(system), q))
-    for gap, contact in zip(gaps, system.constraints, strict=True):
+    gaps = _gaps(system, linkage(system), q)
+    if isinstance(gaps, Tracer):
+        return
+    for gap, contact in zip(np.asarray(gaps), system.constraints, strict=True):
         if gap < -(float(jnp.finfo(q.dtype).eps) ** 0.5):
             raise ModelError(
                 f"{system.name}: at the start {contact} is overlapped by {-gap:.3g}; "

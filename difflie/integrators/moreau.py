@@ -99,7 +99,7 @@ def impulses(here: Closed, before: jax.Array, free: jax.Array) -> tuple[jax.Arra
     delassus = _product(here.A, here.Y)
     # Redundant contacts share the load evenly.
     size = jnp.trace(delassus) / m
-    delassus = delassus + 1e-10 * size * jnp.eye(m, dtype=free.dtype)
+    delassus = delassus + 1e-7 * size * jnp.eye(m, dtype=free.dtype)
     approach = here.restitution * jnp.minimum(before[b:].reshape(k, 3)[:, 0], 0)
     free = free.at[b + 3 * jnp.arange(k)].add(approach)
     diagonal = jax.lax.stop_gradient(jnp.diag(delassus))
