@@ -108,6 +108,7 @@ from .integrators import GaussLegendre4 as GaussLegendre4
 from .integrators import GaussLegendre6 as GaussLegendre6
 from .integrators import ImplicitMidpoint as ImplicitMidpoint
 from .integrators import Method as Method
+from .integrators import Moreau as Moreau
 from .integrators import RungeKutta43 as RungeKutta43
 from .integrators import SemiImplicitEuler as SemiImplicitEuler
 from .integrators import StormerVerlet as StormerVerlet

@@ -41,6 +41,13 @@ from .stabilisation import NullSpace as NullSpace
 from .stabilisation import Projection as Projection
 from .stabilisation import Stabilisation as Stabilisation
 from .stabilisation import Unstabilised as Unstabilised
+from .unilateral import Contact as Contact
+from .unilateral import PointOnPlane as PointOnPlane
+from .unilateral import SphereOnPlane as SphereOnPlane
+from .unilateral import SphereOnSphere as SphereOnSphere
+from .unilateral import Stop as Stop
+from .unilateral import Unilateral as Unilateral
+from .unilateral import bilateral
 
 
 def constrained_dynamics(
@@ -56,25 +63,25 @@ def constrained_dynamics(
     q, v, tau = checked(system, **sizes)
     if wrench is not None:
         (wrench,) = checked(system, wrench=(wrench, (len(system.body_names), 6)))
-    return _constrained_dynamics(system, linkage(system), q, v, tau, wrench)
+    return _constrained_dynamics(bilateral(system), linkage(system), q, v, tau, wrench)
 
 
 def constraint_residual(system: System, q: Any) -> jax.Array:
     """g(q) (p,) at q (nq,): p equations of positions, in m or without unit."""
     (q,) = checked(system, q=(q, (system.nq,)))
-    return _residual(system, linkage(system), q)
+    return _residual(bilateral(system), linkage(system), q)
 
 
 def constraint_jacobian(system: System, q: Any) -> jax.Array:
     """A(q) (m, nv) of all m equations at q (nq,): A v is zero where they hold."""
     (q,) = checked(system, q=(q, (system.nq,)))
-    return _jacobian(system, linkage(system), q)
+    return _jacobian(bilateral(system), linkage(system), q)
 
 
 def constraint_bias(system: System, q: Any, v: Any) -> jax.Array:
     """c = (dA/dt) v (m,) at q (nq,), v (nv,)."""
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
-    return _bias(system, linkage(system), q, v)
+    return _bias(bilateral(system), linkage(system), q, v)
 
 
 _constrained_dynamics = jax.jit(constrained_acceleration)

@@ -12,6 +12,14 @@ from jax.core import Tracer
 from ..system.system import System
 from ..system.validation import ModelError, nearest
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint
+from .unilateral import Unilateral
+
+_BOUNDS = {
+    "friction": (0.0, np.inf),
+    "restitution": (0.0, 1.0),
+    "radius": (0.0, np.inf),
+    "other_radius": (0.0, np.inf),
+}
 
 
 def constrain(system: System, *constraints: Constraint) -> System:
@@ -54,6 +62,13 @@ def _check(system: System, constraint: Constraint, where: str) -> None:
                 raise ModelError(
                     f"{where}: the joint {name!r} has {len(t.kinds[b])} degrees of freedom; "
                     "joints with one have a coordinate to constrain"
+                )
+    if isinstance(constraint, Unilateral):
+        for name, (lower, upper) in _BOUNDS.items():
+            value = getattr(constraint, name, 0.0)
+            if not isinstance(value, Tracer) and not lower <= value <= upper:
+                raise ModelError(
+                    f"{where}: {name} is {float(value)}; it must be between {lower} and {upper}"
                 )
     for value in jax.tree.leaves(constraint):
         if not isinstance(value, Tracer) and not np.all(np.isfinite(value)):

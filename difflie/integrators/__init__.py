@@ -35,6 +35,7 @@ from .method import Field as Field
 from .method import FieldMethod as FieldMethod
 from .method import ImplicitMethod as ImplicitMethod
 from .method import Method as Method
+from .moreau import Moreau as Moreau
 from .munthe_kaas import RKMK2 as RKMK2
 from .munthe_kaas import RKMK3 as RKMK3
 from .munthe_kaas import RKMK4 as RKMK4
@@ -77,6 +78,7 @@ METHODS: tuple[Method, ...] = (
     GaussLegendre6(),
     EnergyMomentum(),
     VariationalMidpoint(),
+    Moreau(),
 )
 
 
