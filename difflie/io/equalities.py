@@ -26,7 +26,7 @@ def equality_constraints(
     between coordinates that count from the initial pose, as ours do.
     """
     for e in _used(model, disabled):
-        first, second, data = model.eq_obj1id[e], model.eq_obj2id[e], model.eq_data[e]
+        first, second, data = int(model.eq_obj1id[e]), int(model.eq_obj2id[e]), model.eq_data[e]
         if model.eq_type[e] == _JOINT:
             coupled = second >= 0
             yield Polynomial(

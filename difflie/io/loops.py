@@ -31,13 +31,9 @@ from ..system import ModelError, System
 from ..system.validation import nearest
 from .files import existing
 
-TYPES: dict[str, type[Constraint]] = {
-    name: cls
-    for name, cls in vars(constraints).items()
-    if inspect.isclass(cls) and issubclass(cls, Constraint) and not inspect.isabstract(cls)
-}
 _FRAME = ("body", "position", "rotation", "axis")
 # What a key must be, by the annotation of the argument.
+_NUMBERS = ("a number, or a list of numbers", lambda v: _is_numbers(v))
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Frame": (
         'a frame {body = "NAME", position = [x, y, z], axis = [x, y, z]}, with rotation in place '
@@ -46,6 +42,28 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "str": ("a text", lambda v: isinstance(v, str)),
     "str | None": ("a text", lambda v: isinstance(v, str)),
+    "Sequence[str]": (
+        "a list of texts",
+        lambda v: isinstance(v, list) and all(isinstance(x, str) for x in v),
+    ),
+    "jax.Array": _NUMBERS,
+    "Any": _NUMBERS,
+}
+
+
+def _arguments(cls: type[Constraint]) -> dict[str, inspect.Parameter]:
+    return dict(list(inspect.signature(cls.__init__).parameters.items())[1:])
+
+
+def _describable(cls: Any) -> bool:
+    """Whether a class is a constraint that frames, numbers and names describe."""
+    if not (inspect.isclass(cls) and issubclass(cls, Constraint)) or inspect.isabstract(cls):
+        return False
+    return all(str(a.annotation) in _KINDS for a in _arguments(cls).values())
+
+
+TYPES: dict[str, type[Constraint]] = {
+    name: cls for name, cls in vars(constraints).items() if _describable(cls)
 }
 
 
@@ -96,12 +114,11 @@ def _constraint(table: dict[str, Any], where: str) -> Constraint:
     if "type" not in table:
         raise ModelError(f"{where} lacks the key 'type': one of {', '.join(TYPES)}")
     kind = table["type"]
-    if kind not in TYPES:
+    if not isinstance(kind, str) or kind not in TYPES:
         hint = nearest(str(kind).title(), TYPES) or f"; known are {', '.join(TYPES)}"
         raise ModelError(f"{where}: there is no type {kind!r} of constraint{hint}")
     cls = TYPES[kind]
-    arguments = dict(inspect.signature(cls.__init__).parameters)
-    del arguments["self"]
+    arguments = _arguments(cls)
     for key in table:
         if key != "type" and key not in arguments:
             raise ModelError(f"{where}: {kind} has no key {key!r}{nearest(key, arguments)}")
@@ -118,12 +135,12 @@ def _constraint(table: dict[str, Any], where: str) -> Constraint:
 
 
 def _value(given: Any, annotation: str, where: str) -> Any:
-    kind, check = _KINDS.get(annotation, ("a number, or a list of numbers", _is_numbers))
+    kind, check = _KINDS[annotation]
     if not check(given):
         raise ModelError(f"{where} is {given!r}; it must be {kind}")
     if annotation == "Frame":
         return _frame(given, where)
-    return given if isinstance(given, str) else jnp.asarray(given, float)
+    return jnp.asarray(given, float) if _KINDS[annotation] is _NUMBERS else given
 
 
 def _frame(table: dict[str, Any], where: str) -> Frame:
