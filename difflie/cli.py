@@ -58,6 +58,15 @@ def run(
     with _console.status(f"{file.name}: compiling and running {config.simulation.steps} steps"):
         figures = run_config(config, out)
     energy = figures["energy"]
+    if "assembly" in figures:
+        moved = figures["assembly"]
+        _console.print(
+            f"assembled: the initial coordinates moved by up to {moved['configuration']:.3g}, the "
+            f"velocities by up to {moved['velocity']:.3g}; the constraints were kept to "
+            f"{figures['constraint_residual']:.2g}",
+            highlight=False,
+            soft_wrap=True,
+        )
     for message in figures["messages"]:
         _console.print(message, highlight=False, soft_wrap=True)
     _console.print(

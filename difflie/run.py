@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .constraints import assemble, constraint_residual
 from .forces import (
     Coupling,
     Damper,
@@ -24,6 +27,7 @@ from .forces import (
 from .integrators import by_name
 from .io import load
 from .io.config import Config, ConfigError
+from .io.loops import closed
 from .io.results import machine, save_arrays
 from .result import Trajectory
 from .simulate import simulate
@@ -35,16 +39,24 @@ from .view.plots import motion_figure, save
 def run(config: Config, out: Path | None) -> dict[str, Any]:
     """Simulates, writes `trajectory.npz` and `motion.png` into `out`, returns the figures.
 
-    Raises `ConfigError` where the configuration does not fit the system it names.
+    What the method moves beyond q and v, such as multipliers, is written as `states_NAME`. Raises
+    `ConfigError` where the configuration does not fit the system it names.
     """
-    system = load(config.system_file, base=config.system.base, gravity=config.system.gravity)
+    system = load(
+        config.system_file,
+        base=config.system.base,
+        gravity=config.system.gravity,
+        loops=config.loops_file,
+    )
     system = _coupled(config, system)
+    system = _closed(config, system)
     table = config.simulation
     try:
         method = by_name(table.method)
     except ValueError as error:
         raise ConfigError(f"{config.path}: simulation.method: {error}") from None
-    q0, v0 = _initial(config, system)
+    guess = _initial(config, system)
+    q0, v0 = _assembled(config, system, *guess)
     trajectory = simulate(
         system,
         q0,
@@ -63,10 +75,12 @@ def run(config: Config, out: Path | None) -> dict[str, Any]:
             q=trajectory.q,
             v=trajectory.v,
             joints=np.array(system.joint_names),
+            **_own_states(trajectory),
         )
         t, q, v = (np.asarray(a) for a in (trajectory.t, trajectory.q, trajectory.v))
         save(motion_figure(t, q, v, energies, system.joint_names), out / "motion.png")
-    return _figures(config, system, trajectory, energies)
+    figures = _figures(config, system, trajectory, energies)
+    return figures | _kept(system, guess, trajectory) if system.constraints else figures
 
 
 def _figures(config: Config, system: System, trajectory: Trajectory, energies: np.ndarray) -> dict:
@@ -91,6 +105,40 @@ def _figures(config: Config, system: System, trajectory: Trajectory, energies: n
         "final": {"t": trajectory.t[-1], "q": trajectory.q[-1], "v": trajectory.v[-1]},
         "machine": machine(),
     }
+
+
+def _kept(system: System, guess: tuple[Any, Any], trajectory: Trajectory) -> dict[str, Any]:
+    """How far assembly moved the guess (q, v), and how well the constraints were kept."""
+    q, v = guess
+    moved = np.abs(system.manifold.difference(q, trajectory.q[0])).max(initial=0)
+    changed = np.abs(trajectory.v[0] - v).max(initial=0)
+    left = jax.vmap(lambda q: constraint_residual(system, q))(trajectory.q)
+    return {
+        "assembly": {"configuration": moved, "velocity": changed},
+        "constraint_residual": np.abs(left).max(initial=0),
+    }
+
+
+def _own_states(trajectory: Trajectory) -> dict[str, Any]:
+    """What the method moves beyond q and v, by name."""
+    own = trajectory.states
+    return {} if own is None else {f"states_{f.name}": getattr(own, f.name) for f in fields(own)}
+
+
+def _closed(config: Config, system: System) -> System:
+    """The system with the constraints of the configuration."""
+    try:
+        return closed(system, config.constraint, config.path)
+    except ModelError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _assembled(config: Config, system: System, q: Any, v: Any) -> tuple[Any, Any]:
+    """The state near a guess that keeps the constraints."""
+    try:
+        return assemble(system, q, v)
+    except ModelError as error:
+        raise ConfigError(f"{config.path}: initial: {error}") from None
 
 
 def _coupled(config: Config, system: System) -> System:

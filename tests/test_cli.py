@@ -1,5 +1,6 @@
 """The command line, as a user calls it."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -8,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import difflie as dl
 from difflie.cli import main
+from difflie.run import _own_states
 
 ROOT = Path(__file__).parent.parent
 ARM = '[system]\nfile = "package:arm7"\n'
@@ -80,6 +83,63 @@ def test_contacts_and_stops(tmp_path):
     np.testing.assert_allclose(end, [-0.05 - 2 * 9.81 / 2e3, -0.2 - 3 * 9.81 / 1e3], atol=1e-6)
 
 
+# Two links of 1 m, and a third of length l from the world to the end of the second.
+LINKS = "".join(
+    f'<link name="{n}"><inertial><origin xyz="0.5 0 0"/><mass value="1"/>'
+    '<inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>'
+    for n in "abc"
+)
+JOINTS = "".join(
+    f'<joint name="{child}" type="continuous"><parent link="{parent}"/><child link="{child}"/>'
+    f'<origin xyz="{x} 0 0"/><axis xyz="0 1 0"/></joint>'
+    for parent, child, x in (("base", "a", 0), ("a", "b", 1), ("base", "c", 1))
+)
+FOUR_BAR = f'<robot name="r"><link name="base"/>{LINKS}{JOINTS}</robot>'
+CLOSED = (
+    '[system]\nfile = "r.urdf"\n[simulation]\nsteps = 20\nmethod = "RKMK2"\n'
+    "[initial.joints]\na = -1.2\nb = 1.4\nc = -1.6\n"
+    '[[constraint]]\ntype = "Spherical"\nfirst = {body = "b", position = [1, 0, 0]}\n'
+    'second = {body = "c", position = [1.0, 0, 0]}\n'
+)
+
+
+def test_run_assembles_a_closed_loop(tmp_path, capsys):
+    configuration, out, figures = (tmp_path / n for n in ("a.toml", "out", "a.json"))
+    (tmp_path / "r.urdf").write_text(FOUR_BAR)
+    configuration.write_text(CLOSED)
+    assert call("run", configuration, "--out", out, "--json", figures) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "assembled: the initial coordinates moved by up to 0." in printed
+    numbers = json.loads(figures.read_text())
+    assert 0.1 < numbers["assembly"]["configuration"] < 0.5
+    assert numbers["constraint_residual"] < 1e-10
+    assert numbers["energy"]["largest_change"] < 1e-4
+    q = np.load(out / "trajectory.npz")["q"]
+    # A parallelogram.
+    np.testing.assert_allclose(q[:, 0], q[:, 2], atol=1e-10)
+    np.testing.assert_allclose(q[:, 0] + q[:, 1], 0, atol=1e-10)
+
+
+def test_what_a_method_moves_beyond_q_and_v_is_written():
+    own = dl.NaturalMotion(*(np.zeros((2, n)) for n in (7, 12, 12, 6)))
+    trajectory = dl.Trajectory(np.zeros(2), np.zeros((2, 7)), np.zeros((2, 6)), None, own)
+    written = _own_states(trajectory)
+    assert list(written) == ["states_q", "states_bodies", "states_velocities", "states_rotors"]
+    assert written["states_rotors"] is own.rotors
+    assert not _own_states(dataclasses.replace(trajectory, states=None))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fourbar_leg", "stewart"])
+def test_the_machines_with_loops_run_as_shipped(tmp_path, name):
+    figures = tmp_path / "figures.json"
+    assert call("run", ROOT / f"configs/{name}.toml", "--json", figures) == 0
+    numbers = json.loads(figures.read_text())
+    assert numbers["ok"] and numbers["within_limits"]
+    assert numbers["constraint_residual"] < 1e-10
+    assert numbers["assembly"]["configuration"] > 0.05
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -108,9 +168,18 @@ def test_contacts_and_stops(tmp_path):
             f"{ARM}[[joint_stop]]\nstiffness = 9.0\njoints = ['join1']",
             "joint_stop[0]: arm7: coupling 0, JointStop ('join1'): no joint is named 'join1'; did",
         ),
+        (
+            CLOSED.replace('"b", p', '"d", p'),
+            "a.toml: constraint[0]: r: constraint 0, Spherical ('d' - 'c'): no body is named 'd'",
+        ),
+        (
+            CLOSED.replace("[1.0, 0, 0]", "[9.0, 0, 0]"),
+            "a.toml: initial: r: from this guess no configuration keeps all constraints",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(tmp_path, capsys, text, words):
+    (tmp_path / "r.urdf").write_text(FOUR_BAR)
     (tmp_path / "broken.urdf").write_text("<robot name='r'><link/></robot>")
     configuration = tmp_path / "a.toml"
     configuration.write_text(text)

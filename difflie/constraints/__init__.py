@@ -25,6 +25,7 @@ from .constraint import Constraint as Constraint
 from .constraint import CoordinateConstraint as CoordinateConstraint
 from .constraint import FrameConstraint as FrameConstraint
 from .constraint import VelocityConstraint as VelocityConstraint
+from .coupled import Polynomial as Polynomial
 from .equations import equations
 from .frame import Frame as Frame
 from .joints import Cylindrical as Cylindrical

@@ -111,7 +111,7 @@ def redundant_equations(system: System, q: Any) -> list[str]:
         rest = row - basis.T @ (basis @ row)
         rest = rest - basis.T @ (basis @ rest)
         size = np.linalg.norm(rest)
-        if size > 1e-8 * max(np.linalg.norm(row), 1e-8 * np.linalg.norm(A)):
+        if size > max(1e-8 * np.linalg.norm(row), 1e-12 * np.linalg.norm(A)):
             kept.append(k)
             basis = np.vstack((basis, rest / size))
     return [name for k, name in enumerate(names) if k not in kept]

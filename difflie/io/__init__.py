@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from ..system import System
+from .loops import closed, read_loops
 from .mjcf import read_mjcf as read_mjcf
 from .orderings import MujocoOrdering as MujocoOrdering
 from .orderings import PinocchioOrdering as PinocchioOrdering
@@ -22,13 +23,16 @@ def load(
     *,
     base: str | None = None,
     gravity: Sequence[float] | None = None,
+    loops: str | os.PathLike[str] | None = None,
 ) -> System:
     """The `System` a robot file describes: URDF or MJCF, which the root element tells.
 
     base: "fixed" fastens the root body to the world, "free" lets it move on a free joint; None does
     as the file says, and fastens where it says nothing. gravity (3,) in m/s^2, world coordinates;
-    None takes the file's, (0, 0, -9.81) where it has none. Warns and raises as `read_urdf` and
-    `read_mjcf` do, and raises ValueError for a file of another kind.
+    None takes the file's, (0, 0, -9.81) where it has none. loops: a TOML file of constraints, which
+    the system then has behind those of its own; `difflie/io/loops.py` says what stands in it. Warns
+    and raises as `read_urdf`, `read_mjcf` and `read_loops` do, and raises ValueError for a file of
+    another kind.
     """
     path = Path(path)
     if path.suffix.lower() not in _SUFFIXES and not path.is_dir():
@@ -37,7 +41,8 @@ def load(
             "file .urdf, .mjcf or .xml with the root element <robot> or <mujoco>"
         )
     reader = read_mjcf if _root_tag(path) == "mujoco" else read_urdf
-    return reader(path, base=base, gravity=gravity)
+    system = reader(path, base=base, gravity=gravity)
+    return system if loops is None else closed(system, read_loops(loops), Path(loops))
 
 
 def save(system: System, path: str | os.PathLike[str]) -> None:

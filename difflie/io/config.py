@@ -30,6 +30,14 @@
     joints = ["elbow"]
     stiffness = 500.0                 # also exponent, dissipation, smoothing
 
+    [[constraint]]                    # closes a loop; difflie/io/loops.py has the types and keys
+    type = "Spherical"
+    first = {body = "rod", position = [0.3, 0.0, 0.0]}
+    second = {position = [1.0, 0.0, 0.2]}
+
+Constraints may also stand in a file of their own, system.loops. Where there are some the initial
+state is a guess, which is assembled.
+
 Every table but `system` may be left out, and every key but `system.file`, those of springs and
 dampers, and of contacts and stops the path, the normal or radii, and the stiffness. A key that is
 unknown, of a wrong type or out of range is one `ConfigError` that names the file, the key and the
@@ -46,7 +54,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..constraints import Constraint
+from ..system import ModelError
 from ..system.validation import nearest
+from .loops import constraints_of
 
 PACKAGE_DATA = Path(__file__).resolve().parent.parent / "data"
 _PACKAGE = "package:"
@@ -60,12 +71,13 @@ class ConfigError(ValueError):
 class SystemTable:
     """[system]: a robot file, relative to the configuration; "package:NAME" is a shipped one.
 
-    base and gravity as in `difflie.load`.
+    base, gravity and loops, a file that is relative too, as in `difflie.load`.
     """
 
     file: str
     base: str | None = None
     gravity: list[float] | None = None
+    loops: str | None = None
 
 
 @dataclass(frozen=True)
@@ -176,6 +188,7 @@ class Config:
     initial: InitialTable
     simulation: SimulationTable
     control: ControlTable
+    constraint: list[Constraint]
     spring: list[SpringTable]
     tension_spring: list[TensionSpringTable]
     damper: list[DamperTable]
@@ -190,6 +203,11 @@ class Config:
         if name.startswith(_PACKAGE):
             return PACKAGE_DATA / f"{name.removeprefix(_PACKAGE)}.urdf"
         return self.path.parent / name
+
+    @property
+    def loops_file(self) -> Path | None:
+        """The file of loops, with a relative path taken from the configuration's folder."""
+        return None if self.system.loops is None else self.path.parent / self.system.loops
 
 
 def read_config(path: str | os.PathLike[str]) -> Config:
@@ -222,9 +240,13 @@ def read_config(path: str | os.PathLike[str]) -> Config:
         "joint_stop": JointStopTable,
         "tension_damper": TensionDamperTable,
     }
+    try:
+        loops = constraints_of(tables.pop("constraint", []), path)
+    except ModelError as error:
+        raise ConfigError(str(error)) from None
     for name, table in tables.items():
         if name not in known and name not in repeated:
-            near = nearest(name, [*known, *repeated])
+            near = nearest(name, [*known, *repeated, "constraint"])
             raise ConfigError(f"{path}: there is no table [{name}]{near}")
         if name in known and not isinstance(table, dict):
             raise ConfigError(f"{path}: {name} must be a table: write [{name}]")
@@ -236,7 +258,7 @@ def read_config(path: str | os.PathLike[str]) -> Config:
     for name, cls in repeated.items():
         each = enumerate(tables.get(name, []))
         parts[name] = [_table(cls, table, path, f"{name}[{i}]") for i, table in each]
-    config = Config(path=path, **parts)
+    config = Config(path=path, constraint=loops, **parts)
     _check(config)
     return config
 

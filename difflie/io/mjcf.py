@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..constraints import constrain
 from ..forces import attach
 from ..system import (
     Body,
@@ -30,6 +31,7 @@ from ..system import (
     System,
     tree,
 )
+from .equalities import equality_constraints, unused_equalities
 from .files import existing
 from .tendons import tendon_couplings, unused_tendons
 
@@ -41,7 +43,6 @@ _WORDS = ("free", "ball", "slide", "hinge")
 _COUNTED = {
     "ngeom": "shapes of geoms",
     "npair": "contact pairs",
-    "neq": "equality constraints",
     "nflex": "flexes",
     "nskin": "skins",
     "nplugin": "plugins",
@@ -82,7 +83,8 @@ def read_mjcf(
     an unnamed body "bodyN". Frictionloss is smooth Coulomb friction; limits and frictionloss are no
     constraints. Ranges of force and control, times the gear, become max_effort where actuators
     drive a hinge or slide, and the actuators' armature and damping the joint's. Stiffness and
-    damping of tendons through sites become couplings.
+    damping of tendons through sites become couplings. Equality constraints between bodies, sites
+    and joints become constraints, kept exactly where MuJoCo's are soft.
 
     Warns once of all that is not used, and as `tree` does of doubtful masses and inertias. Raises
     ImportError without MuJoCo, `ModelError` with the file and MuJoCo's message for what it cannot
@@ -108,7 +110,9 @@ def read_mjcf(
     unused = list(_unused(model, disabled))
     if unused:
         warnings.warn(f"{path}: not used: {', '.join(unused)}", stacklevel=2)
-    return attach(system, *tendon_couplings(model, body_names(model)))
+    named = body_names(model)
+    system = attach(system, *tendon_couplings(model, named))
+    return constrain(system, *equality_constraints(model, named, joint_names(model), disabled))
 
 
 def body_names(model: Any) -> list[str]:
@@ -318,7 +322,8 @@ def _unused(model: Any, disabled: set[str]) -> Iterator[str]:
     free_dof = np.asarray(model.jnt_type)[model.dof_jntid] == _TYPES.index(Free)
     yield from some("contacts of geoms", model.geom_contype | model.geom_conaffinity)
     counts = [(what, getattr(model, field)) for field, what in _COUNTED.items()]
-    for what, count in (*counts, *unused_tendons(model)):
+    others = *unused_tendons(model), *unused_equalities(model, disabled)
+    for what, count in (*counts, *others):
         if count:
             yield f"{what} ({count})"
     if len(drives):

@@ -1,0 +1,50 @@
+"""Equations between the coordinates of joints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..groups.components import Scalar
+from ..system.validation import ModelError
+from .constraint import CoordinateConstraint
+
+
+class Polynomial(CoordinateConstraint):
+    """q_driven = c_0 + c_1 q_driver + c_2 q_driver^2 + ...: 1 equation.
+
+    driven and driver are joints with one degree of freedom; coefficients (n,), a leaf, in powers of
+    rad or m. Without a driver the one coefficient is where the driven joint stays. Raises
+    `ModelError` for coefficients of another shape.
+    """
+
+    driven: str = eqx.field(static=True)
+    coefficients: jax.Array
+    driver: str | None = eqx.field(static=True, default=None)
+
+    def __init__(self, driven: str, coefficients: Any, driver: str | None = None) -> None:
+        self.driven, self.driver = driven, driver
+        array = coefficients
+        if not isinstance(array, jax.Array):
+            array = jnp.asarray(coefficients, float)
+        if array.ndim != 1 or not array.size or (driver is None and array.size > 1):
+            needed = "(1,)" if driver is None else "(n,), n of 1 or more"
+            raise ModelError(f"{self}: coefficients has shape {array.shape}, needed is {needed}")
+        self.coefficients = array
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return (self.driven,) if self.driver is None else (self.driven, self.driver)
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return (f"coordinate of {self.driven!r}",)
+
+    def residual(self, driven: Scalar, driver: Any = 0.0) -> list[Scalar]:
+        value: Any = 0.0
+        for k in reversed(range(self.coefficients.shape[0])):
+            value = value * driver + self.coefficients[k]
+        return [driven - value]

@@ -1,0 +1,89 @@
+"""MuJoCo's equality constraints between bodies, sites and joints, kept exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..constraints import Constraint, Fixed, Frame, Polynomial, Spherical
+from ..groups import quaternion
+
+_CONNECT, _WELD, _JOINT, _TENDON = range(4)  # kinds: MuJoCo's mjtEq
+_SITE = 6  # what is connected or welded: MuJoCo's mjOBJ_SITE, else bodies
+_SOFTNESS = {"solref": (0.02, 1.0), "solimp": (0.9, 0.95, 0.001, 0.5, 2.0)}  # its defaults
+
+
+def equality_constraints(
+    model: Any, bodies: Sequence[str], joints: Sequence[str], disabled: set[str]
+) -> Iterator[Constraint]:
+    """The constraints that a MuJoCo model's equalities are, of those that are switched on.
+
+    bodies, joints: the names of its bodies but the world, and of its joints. disabled: the option
+    flags that are off. A connect is a ball joint, a weld joins both frames, a joint equality holds
+    between coordinates that count from the initial pose, as ours do.
+    """
+    for e in _used(model, disabled):
+        first, second, data = int(model.eq_obj1id[e]), int(model.eq_obj2id[e]), model.eq_data[e]
+        if model.eq_type[e] == _JOINT:
+            coupled = second >= 0
+            yield Polynomial(
+                joints[first],
+                jnp.asarray(data[: 5 if coupled else 1]),
+                joints[second] if coupled else None,
+            )
+            continue
+        if _between_sites(model, e):
+            frames = [_site_frame(model, s, bodies) for s in (first, second)]
+        elif model.eq_type[e] == _CONNECT:
+            frames = [_frame(bodies, first, data[:3]), _frame(bodies, second, data[3:6])]
+        else:
+            frames = [
+                _frame(bodies, first, data[3:6], data[6:10]),
+                _frame(bodies, second, data[:3]),
+            ]
+        # A weld whose rotations weigh nothing keeps the point only.
+        turns = model.eq_type[e] == _CONNECT or data[10] == 0
+        yield (Spherical if turns else Fixed)(*frames)
+
+
+def unused_equalities(model: Any, disabled: set[str]) -> Iterator[tuple[str, int]]:
+    """What equalities have that `equality_constraints` has not, and how many of them."""
+    on, used = _active(model, disabled), _used(model, disabled)
+    kinds = np.asarray(model.eq_type)
+    yield "equality constraints that are switched off", int(np.count_nonzero(~on))
+    yield "equality constraints of tendons", int(np.count_nonzero(on & (kinds == _TENDON)))
+    yield "equality constraints of flexes", int(np.count_nonzero(on & (kinds > _TENDON)))
+    soft = [
+        any(np.any(getattr(model, f"eq_{n}")[e] != usual) for n, usual in _SOFTNESS.items())
+        for e in used
+    ]
+    yield "softness of equality constraints (solref, solimp)", sum(soft)
+
+
+def _active(model: Any, disabled: set[str]) -> np.ndarray:
+    return np.asarray(model.eq_active0, bool) & (not disabled & {"equality", "constraint"})
+
+
+def _used(model: Any, disabled: set[str]) -> list[int]:
+    known = np.asarray(model.eq_type) < _TENDON
+    return np.flatnonzero(_active(model, disabled) & known).tolist()
+
+
+def _between_sites(model: Any, e: int) -> bool:
+    # MuJoCo 3.0 and 3.1 know those between bodies only.
+    kinds = getattr(model, "eq_objtype", None)
+    return kinds is not None and kinds[e] == _SITE
+
+
+def _frame(
+    bodies: Sequence[str], body: int, position: np.ndarray, turn: Any = (1.0, 0.0, 0.0, 0.0)
+) -> Frame:
+    rotation = quaternion.to_matrix(jnp.asarray(turn) / np.linalg.norm(turn))
+    return Frame(bodies[body - 1] if body else None, jnp.asarray(position), rotation)
+
+
+def _site_frame(model: Any, site: int, bodies: Sequence[str]) -> Frame:
+    return _frame(bodies, model.site_bodyid[site], model.site_pos[site], model.site_quat[site])
