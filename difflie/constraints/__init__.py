@@ -16,6 +16,8 @@ import jax
 from ..system.linkage import linkage
 from ..system.system import System
 from ..system.validation import checked
+from .absolute import absolute as absolute
+from .absolute import absolute_state as absolute_state
 from .assembly import assemble as assemble
 from .assembly import check_consistent as check_consistent
 from .assembly import mobility as mobility

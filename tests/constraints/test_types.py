@@ -1,27 +1,21 @@
-"""Every type of constraint between three free bodies, against differences and built poses.
-
-All types stand in one system, so that it is compiled once; the rows of each are looked at alone.
-"""
+"""Every type of constraint at the frames it is about, against differences and built poses."""
 
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
-from trees import random_body
 
-import difflie as dl
 from difflie import constraints as dc
-from difflie.constraints.equations import equations, holonomic
-from difflie.system.linkage import linkage
+from difflie.constraints.constraint import moved_along
+from difflie.groups.components import Matrix, Vector
+from difflie.spatial import Motion, Transform
 
 RNG = np.random.default_rng(3)
-FIRST, SECOND, THIRD, FOURTH = (
-    dc.Frame(body, RNG.normal(size=3) * 0.4, RNG.normal(size=3)) for body in "abac"
-)
+FIRST, SECOND, THIRD, FOURTH = (dc.Frame(body) for body in "abac")
 CURVE = dc.SplineCurve(RNG.normal(size=(6, 3)))
 CUBIC = dc.PolynomialCurve(((0.1, 0, 0.2), (1, -0.5, 0.3), (0.4, 0.6, -0.7), (-0.3, 0.2, 0.5)))
 PITCH, LENGTH, RADIUS, ANGLE, RATIO, OFFSET = -0.07, 0.8, 0.35, 1.1, 1.5, 0.3
@@ -134,110 +128,105 @@ GEARS = {
     "wheel and screw": (dc.Gear(HINGES[0], THREAD, ratio=RATIO, offset=OFFSET), threaded),
     "transmission": (dc.Transmission(*HINGES, ratio=0.7), wheels),
 }
-SIZES = {**{name: size for name, (_, size, _) in JOINTS.items()}, **dict.fromkeys(GEARS, 1)}
-ENDS = np.cumsum(list(SIZES.values()))
-ROWS = {n: slice(e - SIZES[n], e) for n, e in zip(SIZES, ENDS, strict=True)}
 
-
-def machine():
-    rng = np.random.default_rng(1)
-    bodies = dl.tree([random_body(rng, name, dl.Free()) for name in "abc"])
-    made = [kind(FIRST, SECOND) for kind, _, _ in JOINTS.values()]
-    return dl.constrain(bodies.with_traversal("loop"), *made, *(g for g, _ in GEARS.values()))
-
-
-SYSTEM = machine()
-POSITIONS = holonomic(SYSTEM.constraints)
-
-
-@jax.jit
-def evaluated(system, q, v):
-    """g with zeros for the equations of velocities, A, A v and c, for many states."""
-
-    def one(q, v):
-        here = equations(system, linkage(system), q)
-        g = jnp.zeros(POSITIONS.size, q.dtype).at[np.flatnonzero(POSITIONS)].set(here.residual())
-        return g, here.jacobian(), here.rate(v), here.bias(v)
-
-    return jax.vmap(one)(q, v)
-
-
-def state(*poses):
-    q = []
-    for t in poses:
-        x, y, z, w = Rotation.from_matrix(t[:3, :3]).as_quat()
-        q += [w, x, y, z, *t[:3, 3]]
-    return np.array(q)
-
-
-def fixed_frame(frame):
-    return pose(Rotation.from_rotvec(np.array(frame.rotation)), frame.position)
+TYPES = {name: (kind(FIRST, SECOND), size) for name, (kind, size, _) in JOINTS.items()}
+TYPES |= {name: (gear, 1) for name, (gear, _) in GEARS.items()}
 
 
 def assembled(name, rng):
-    """A configuration that keeps the constraint of this name."""
-    a = anywhere(rng)
-    first = a @ fixed_frame(FIRST)
-    inner = [np.linalg.inv(fixed_frame(f)) for f in (SECOND, FOURTH)]
+    """Poses (4, 4) of the frames that keep the constraint of this name."""
     if name in JOINTS:
-        return state(a, first @ JOINTS[name][2](rng) @ inner[0], anywhere(rng))
-    moved = GEARS[name][1](rng)
-    third = a @ fixed_frame(THIRD)
-    return state(a, first @ moved[0] @ inner[0], third @ moved[1] @ inner[1])
+        first = anywhere(rng)
+        return [first, first @ JOINTS[name][2](rng)]
+    one, other = GEARS[name][1](rng)
+    first, third = anywhere(rng), anywhere(rng)
+    return [first, first @ one, third, third @ other]
 
 
-def moved(q, x):
-    """q (n, 21) moved along right increments x (n, 18)."""
-    return np.asarray(jax.vmap(SYSTEM.manifold.retract)(q, x))
+def samples(name, count, seed, off=0.0):
+    """Poses (count, k, 4, 4) and twists (count, k, 6) of its k frames, off by so much at random."""
+    rng = np.random.default_rng(seed)
+    poses = np.array([assembled(name, rng) for _ in range(count)])
+    twists = rng.normal(size=(*poses.shape[:2], 6))
+    return moved(poses, off * rng.normal(size=twists.shape)), twists
 
 
-@pytest.fixture(scope="module")
-def anywhere_at_all():
-    """States with no regard to any constraint, but near the curves, whose nearest points jump."""
-    rng = np.random.default_rng(5)
-    names = [*JOINTS, *GEARS]
-    q = np.array([assembled(names[k % len(names)], rng) for k in range(40)])
-    return moved(q, rng.normal(size=(40, 18)) * 0.05), rng.normal(size=(40, 18))
+def moved(poses, x):
+    """Poses (..., 4, 4) moved by x (..., 6) in their own frames."""
+    turns = Rotation.from_rotvec(x[..., :3].reshape(-1, 3)).as_matrix()
+    result = poses.copy()
+    result[..., :3, :3] = poses[..., :3, :3] @ turns.reshape((*x.shape[:-1], 3, 3))
+    result[..., :3, 3] += np.einsum("...ij,...j->...i", poses[..., :3, :3], x[..., 3:])
+    return result
 
 
-@pytest.mark.parametrize("name", SIZES)
-def test_derivatives_are_those_of_differences(name, anywhere_at_all):
-    q, v = anywhere_at_all
-    rows, h = ROWS[name], 1e-5
-    _, A, rate, c = evaluated(SYSTEM, q, v)
-    g1, _, _, _ = evaluated(SYSTEM, moved(q, h * v), v)
-    g0, _, _, _ = evaluated(SYSTEM, moved(q, -h * v), v)
-    np.testing.assert_allclose(
-        np.einsum("kij,kj->ki", A, v)[:, rows], rate[:, rows], rtol=0, atol=1e-12
+def transforms(poses):
+    """Poses (k, 4, 4) of k frames as the constraint takes them."""
+    return tuple(
+        Transform(Matrix.from_array(t[:3, :3]), Vector.from_array(t[:3, 3])) for t in poses
     )
-    of_positions = POSITIONS[rows]
-    change = np.asarray(g1 - g0)[:, rows] / (2 * h)
-    scale = 1 + np.abs(rate[:, rows])
-    off = np.abs(change - rate[:, rows]) / scale
-    # A curve far from the point has several nearest points.
-    assert np.quantile(off[:, of_positions], 0.9, axis=0).max(initial=0) < 1e-7
-    _, _, r1, _ = evaluated(SYSTEM, moved(q, h * v), v)
-    _, _, r0, _ = evaluated(SYSTEM, moved(q, -h * v), v)
-    drift = np.asarray(r1 - r0)[:, rows] / (2 * h)
-    off = np.abs(drift - c[:, rows]) / (1 + np.abs(c[:, rows]))
-    assert np.quantile(off, 0.9, axis=0).max() < 1e-6
 
 
-@pytest.mark.parametrize("name", SIZES)
+def residual(c, poses):
+    """g (p,) at poses (k, 4, 4)."""
+    return jnp.stack([*c.residual(*transforms(poses)), *[jnp.zeros((), poses.dtype)] * 6])[
+        : c.positions
+    ]
+
+
+def rate(c, poses, twists):
+    """A v (m,) for twists (k, 6)."""
+    return jnp.stack(c.rate(transforms(poses), tuple(Motion.from_array(w) for w in twists)))
+
+
+def bias(c, poses, twists):
+    """c (m,): the derivative of `rate` along the motion with constant twists."""
+    motions = tuple(Motion.from_array(w) for w in twists)
+    frames = transforms(poses)
+    along = tuple(moved_along(f, w) for f, w in zip(frames, motions, strict=True))
+    return jnp.stack(jax.jvp(lambda *f: c.rate(f, motions), frames, along)[1])
+
+
+def everywhere(function, c, *arrays):
+    return np.asarray(jax.vmap(partial(function, c))(*map(jnp.asarray, arrays)))
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_derivatives_are_those_of_differences(name):
+    """Also where the constraint is broken, but near: far from a curve are several nearest points"""
+    c, size = TYPES[name]
+    poses, twists = samples(name, 8, seed=5, off=0.05 if "point" in name else 0.5)
+    h = 1e-5
+    forth, back = moved(poses, h * twists), moved(poses, -h * twists)
+    found = everywhere(rate, c, poses, twists)
+    assert found.shape == (8, size) == (8, len(c.equations))
+    change = (everywhere(residual, c, forth) - everywhere(residual, c, back)) / (2 * h)
+    np.testing.assert_allclose(found[:, : c.positions], change, rtol=1e-6, atol=1e-6)
+    drift = (everywhere(rate, c, forth, twists) - everywhere(rate, c, back, twists)) / (2 * h)
+    np.testing.assert_allclose(everywhere(bias, c, poses, twists), drift, rtol=1e-5, atol=1e-5)
+    other = np.random.default_rng(1).normal(size=twists.shape)
+    linear = everywhere(rate, c, poses, 2 * twists - other)
+    np.testing.assert_allclose(
+        linear, 2 * found - everywhere(rate, c, poses, other), rtol=0, atol=1e-11
+    )
+
+
+@pytest.mark.parametrize("name", TYPES)
 def test_rows_are_independent_where_the_constraint_holds(name):
-    rng = np.random.default_rng(8)
-    q = np.array([assembled(name, rng) for _ in range(20)])
-    g, A, _, _ = evaluated(SYSTEM, q, np.zeros((20, 18)))
-    rows = ROWS[name]
-    assert np.max(np.abs(g[:, rows])) < 1e-13
-    singular = np.linalg.svd(np.asarray(A)[:, rows], compute_uv=False)
-    assert singular.shape == (20, SIZES[name])
-    assert singular.min() > 0.1 * min(1, abs(PITCH) * 10 if "helical" in name else 1)
+    c, size = TYPES[name]
+    poses, _ = samples(name, 8, seed=8)
+    assert np.max(np.abs(everywhere(residual, c, poses)), initial=0) < 1e-13
+    k = poses.shape[1]
+    units = np.zeros((6, k, 6))
+    units[:, 1] = np.eye(6)
+    columns = [everywhere(rate, c, poses, np.broadcast_to(u, (8, k, 6))) for u in units]
+    singular = np.linalg.svd(np.stack(columns, axis=-1), compute_uv=False)
+    assert singular.shape == (8, size)
+    assert singular.min() > 0.15
 
 
 def test_misassembled_ways_are_told():
-    flipped = turned("x", np.pi)
-    half = turned("z", np.pi)
+    flipped, half = turned("x", np.pi), turned("z", np.pi)
     spurious = {
         "fixed": pose(half),
         "revolute": pose(flipped),
@@ -248,65 +237,66 @@ def test_misassembled_ways_are_told():
         "translation": pose(flipped, (0.3, 0.1, 0.2)),
     }
     rng = np.random.default_rng(2)
-    for name, (kind, _, motion) in JOINTS.items():
-        joint = kind(FIRST, SECOND)
-        here = anywhere(rng)
+    for name, (c, _) in TYPES.items():
+        meant = assembled(name, rng)
         if name in spurious:
-            wrong = transforms(here, here @ spurious[name])
-            assert np.max(np.abs(np.array(joint.residual(*wrong)))) < 1e-14
-            assert bool(joint.misassembled(*wrong))
-            assert not bool(joint.misassembled(*transforms(here, here @ motion(rng))))
+            wrong = np.array([meant[0], meant[0] @ spurious[name]])
+            assert np.max(np.abs(residual(c, jnp.asarray(wrong)))) < 1e-14
+            assert bool(c.misassembled(*transforms(wrong)))
+            assert not bool(c.misassembled(*transforms(meant)))
         else:
-            assert joint.misassembled(*transforms(here, here @ motion(rng))) is None
+            assert c.misassembled(*transforms(meant)) is None
 
 
-def transforms(*poses):
-    from difflie.groups.components import Matrix, Vector
-    from difflie.spatial import Transform
-
-    return [
-        Transform(
-            Matrix.from_array(jnp.asarray(t[:3, :3])), Vector.from_array(jnp.asarray(t[:3, 3]))
+@pytest.mark.parametrize("name", TYPES)
+def test_single_precision(name):
+    c, _ = TYPES[name]
+    low = jax.tree.map(lambda a: a.astype("f"), c)
+    poses, twists = samples(name, 8, seed=4)
+    for function, *arrays in ((residual, poses), (rate, poses, twists), (bias, poses, twists)):
+        exact = everywhere(function, c, *arrays)
+        found = everywhere(function, low, *(a.astype("f") for a in arrays))
+        assert found.dtype == np.float32 or not found.size
+        assert np.max(np.abs(exact - found), initial=0) < 1e-3 * (
+            1 + np.max(np.abs(exact), initial=0)
         )
-        for t in poses
-    ]
 
 
-def test_single_precision():
-    rng = np.random.default_rng(5)
-    q = np.array([assembled(n, rng) for n in SIZES])
-    v = rng.normal(size=(len(SIZES), 18))
-    exact = evaluated(SYSTEM, q, v)
-    found = evaluated(SYSTEM.astype("float32"), q.astype("f"), v.astype("f"))
-    for k, name in enumerate(SIZES):
-        for a, b in zip(exact, found, strict=True):
-            assert b.dtype == np.float32
-            a, b = a[k, ROWS[name]], b[k, ROWS[name]]
-            assert np.max(np.abs(a - b)) < 2e-4 * (1 + np.max(np.abs(a)))
-
-
-def test_derivatives_with_respect_to_what_constraints_are_made_of(anywhere_at_all):
-    """Forward and reverse mode, all leaves at once in one direction, against differences."""
+@pytest.mark.parametrize("name", [n for n, (c, _) in TYPES.items() if jax.tree.leaves(c)[4:]])
+def test_derivatives_with_respect_to_lengths_and_curves(name):
+    """Forward and reverse mode, all leaves in one direction at once, against differences."""
     rng = np.random.default_rng(6)
-    q = np.array([assembled(n, rng) for n in SIZES])
-    v = rng.normal(size=q.shape[:1] + (18,))
-    weight = [np.zeros((len(q), *a.shape[1:])) for a in evaluated(SYSTEM, q, v)]
-    for k, name in enumerate(SIZES):
-        for w in weight:
-            w[k, ROWS[name]] = rng.normal(size=w[k, ROWS[name]].shape)
-    leaves, structure = jax.tree.flatten(SYSTEM.constraints)
-    directions = [rng.normal(size=a.shape) for a in leaves]
+    c, size = TYPES[name]
+    poses, twists = (jnp.asarray(a[0]) for a in samples(name, 1, seed=3))
+    weight = rng.normal(size=size)
+    leaves, structure = jax.tree.flatten(c)
+    direction = structure.unflatten([jnp.asarray(rng.normal(size=a.shape)) for a in leaves])
 
-    def measured(x):
-        changed = [a + x * d for a, d in zip(leaves, directions, strict=True)]
-        system = eqx.tree_at(lambda s: s.constraints, SYSTEM, structure.unflatten(changed))
-        found = evaluated(system, q, v)
-        return jnp.array([jnp.sum(w * a) for w, a in zip(weight, found, strict=True)])
+    def measured(c):
+        p = c.positions
+        g, c_of_v = residual(c, poses), bias(c, poses, twists)
+        return g @ weight[:p] + c_of_v @ weight + rate(c, poses, twists) @ weight
 
-    measured = jax.jit(measured)
     h = 1e-6
-    expected = (measured(h) - measured(-h)) / (2 * h)
-    forward = jax.jit(jax.jacfwd(measured))(0.0)
-    reverse = jax.jit(jax.jacrev(measured))(0.0)
+    ahead = jax.tree.map(lambda a, d: a + h * d, c, direction)
+    behind = jax.tree.map(lambda a, d: a - h * d, c, direction)
+    expected = (measured(ahead) - measured(behind)) / (2 * h)
+    _, forward = jax.jvp(measured, (c,), (direction,))
+    gradient = jax.grad(measured)(c)
+    products = jax.tree.map(lambda a, b: jnp.sum(a * b), gradient, direction)
     np.testing.assert_allclose(forward, expected, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(reverse, forward, rtol=1e-11)
+    np.testing.assert_allclose(sum(jax.tree.leaves(products)), forward, rtol=1e-10, atol=1e-12)
+
+
+def test_splines_are_those_of_scipy():
+    points = np.random.default_rng(0).normal(size=(7, 3))
+    s = np.linspace(0, 6, 50)
+    curve = dc.SplineCurve(points)
+    exact = CubicSpline(np.arange(7), points, bc_type="natural")
+    np.testing.assert_allclose(jax.vmap(curve.position)(s), exact(s), atol=1e-13)
+    np.testing.assert_allclose(jax.vmap(curve.tangent)(s), exact(s, 1), atol=1e-12)
+    closed = dc.SplineCurve(points, closed=True)
+    exact = CubicSpline(np.arange(8), np.r_[points, points[:1]], bc_type="periodic")
+    s = np.linspace(-3, 12, 50)
+    np.testing.assert_allclose(jax.vmap(closed.position)(s), exact(s), atol=1e-12)
+    np.testing.assert_allclose(jax.vmap(closed.tangent)(s), exact(s, 1), atol=1e-12)
