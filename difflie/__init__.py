@@ -18,6 +18,7 @@ from .constraints import Unstabilised as Unstabilised
 from .constraints import absolute as absolute
 from .constraints import absolute_state as absolute_state
 from .constraints import assemble as assemble
+from .constraints import breaking_leaves as breaking_leaves
 from .constraints import constrain as constrain
 from .constraints import constrained_dynamics as constrained_dynamics
 from .constraints import constraint_bias as constraint_bias

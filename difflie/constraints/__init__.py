@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from ..system.linkage import linkage
 from ..system.system import System
@@ -19,9 +20,11 @@ from ..system.validation import checked
 from .absolute import absolute as absolute
 from .absolute import absolute_state as absolute_state
 from .assembly import assemble as assemble
+from .assembly import breaking_leaves as breaking_leaves
 from .assembly import check_consistent as check_consistent
 from .assembly import mobility as mobility
 from .assembly import redundant_equations as redundant_equations
+from .consistency import while_kept
 from .constrain import constrain as constrain
 from .constraint import Constraint as Constraint
 from .constraint import CoordinateConstraint as CoordinateConstraint
@@ -65,6 +68,11 @@ def constrained_dynamics(
     tau (nv,) and wrench (nb, 6) as in `forward_dynamics`. A^T lambda is the reaction that acts on
     the system: forces in N for equations between lengths, moments in N m for those between
     directions. Of redundant equations the multipliers are the smallest, and a is unique.
+
+    A change of q or of the system after which redundant equations contradict each other, such as of
+    one length of a linkage that moves by its proportions only, has no derivative: in forward mode
+    it is not a number. Reverse mode does not know which changes are meant: its gradients are right
+    for those that keep the machine together, and `breaking_leaves` tells the others.
     """
     sizes = {"q": (q, (system.nq,)), "v": (v, (system.nv,)), "tau": (tau, (system.nv,))}
     q, v, tau = checked(system, **sizes)
@@ -91,7 +99,16 @@ def constraint_bias(system: System, q: Any, v: Any) -> jax.Array:
     return _bias(system, linkage(system), q, v)
 
 
-_constrained_dynamics = jax.jit(constrained_acceleration)
+@jax.jit
+def _constrained_dynamics(system, linkage, q, v, tau, wrench):
+    a, multipliers = constrained_acceleration(system, linkage, q, v, tau, wrench)
+    here = equations(system, linkage, q)
+    A = here.jacobian()
+    left = jnp.matmul(A, a, precision="highest") + here.bias(v)
+    both = while_kept(jnp.concatenate((a, multipliers)), left, jnp.max(jnp.abs(A), initial=0))
+    return both[: system.nv], both[system.nv :]
+
+
 _residual = jax.jit(lambda system, linkage, q: equations(system, linkage, q).residual())
 _jacobian = jax.jit(lambda system, linkage, q: equations(system, linkage, q).jacobian())
 _bias = jax.jit(lambda system, linkage, q, v: equations(system, linkage, q).bias(v))

@@ -80,7 +80,8 @@ class SplineCurve(Curve):
     @property
     def pieces(self) -> jax.Array:
         p = self.points
-        bent = jnp.matmul(_second_derivatives(len(p), self.closed), p, precision="highest")
+        matrix = jnp.asarray(_second_derivatives(len(p), self.closed), p.dtype)
+        bent = jnp.matmul(matrix, p, precision="highest")
         if self.closed:
             start, end, m0, m1 = p, jnp.roll(p, -1, 0), bent, jnp.roll(bent, -1, 0)
         else:

@@ -38,18 +38,20 @@ class Frame(eqx.Module):
         axis: Any = None,
     ) -> None:
         self.body = body
-        self.position = _numbers(body, "position", position, [(3,)])
+        self.position = jnp.asarray(_numbers(body, "position", position, [(3,)]))
         if rotation is not None and axis is not None:
             raise ModelError(f"{_on(body)}: give its rotation or its axis, not both")
         if axis is not None:
-            direction = np.asarray(_numbers(body, "axis", axis, [(3,)]))
+            if isinstance(axis, Tracer):
+                raise ModelError(f"{_on(body)}: the axis is traced; give the rotation instead")
+            direction = np.asarray(_numbers(body, "axis", np.asarray(axis), [(3,)]))
             if not np.linalg.norm(direction) > 1e-9:
                 raise ModelError(f"{_on(body)}: the axis is zero; give it a direction")
             x, y = plane(direction)
             rotation = np.stack((x, y, direction / np.linalg.norm(direction)), axis=1)
         elif rotation is None:
             rotation = (0.0, 0.0, 0.0)
-        given = _numbers(body, "rotation", rotation, [(3,), (3, 3)])
+        given = jnp.asarray(_numbers(body, "rotation", rotation, [(3,), (3, 3)]))
         self.rotation = so3.log(given) if given.shape == (3, 3) else given
 
     @property
@@ -80,9 +82,10 @@ def not_positive(name: str, value: jax.Array, mend: str) -> list[str]:
     return [f"its {name} is {float(value)} m, which must be positive; {mend}"]
 
 
-def _numbers(body: str | None, name: str, value: Any, shapes: list[tuple[int, ...]]) -> jax.Array:
+def _numbers(body: str | None, name: str, value: Any, shapes: list[tuple[int, ...]]) -> Any:
+    # What is concrete stays so inside of a trace.
     try:
-        array = value if isinstance(value, jax.Array) else jnp.asarray(value, float)
+        array = value if isinstance(value, jax.Array) else np.asarray(value, float)
     except (TypeError, ValueError):
         raise ModelError(f"{_on(body)}: {name} is {value!r}; numbers are needed") from None
     if array.shape not in shapes:

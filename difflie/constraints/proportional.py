@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -17,24 +18,28 @@ from .frame import number
 class Proportional(CoordinateConstraint):
     """sum_i ratios_i x_i = offset for the coordinates x_i of joints: 1 equation.
 
-    joints: n names of joints with one degree of freedom; ratios (n,) and offset, a scalar, are
+    names: n names of joints with one degree of freedom; ratios (n,) and offset, a scalar, are
     leaves. Gears, belts, racks and differentials in joint coordinates, which count full turns.
     Raises `ModelError` for ratios of another shape.
     """
 
-    joints: tuple[str, ...] = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
     ratios: jax.Array
     offset: jax.Array
 
-    def __init__(self, joints: Any, ratios: Any, offset: Any = 0.0) -> None:
-        self.joints = tuple(joints)
+    def __init__(self, names: Sequence[str], ratios: Any, offset: Any = 0.0) -> None:
+        self.names = tuple(names)
         self.ratios = ratios if isinstance(ratios, jax.Array) else jnp.asarray(ratios, float)
         self.offset = number(offset)
-        if self.ratios.shape != (len(self.joints),) or not self.joints:
+        if self.ratios.shape != (len(self.names),) or not self.names:
             raise ModelError(
                 f"{self}: ratios has shape {self.ratios.shape}; one number for each of its "
-                f"{len(self.joints)} joints is needed"
+                f"{len(self.names)} joints is needed"
             )
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return self.names
 
     @property
     def equations(self) -> tuple[str, ...]:
