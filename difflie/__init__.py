@@ -15,7 +15,10 @@ from .constraints import NullSpace as NullSpace
 from .constraints import Projection as Projection
 from .constraints import Stabilisation as Stabilisation
 from .constraints import Unstabilised as Unstabilised
+from .constraints import absolute as absolute
+from .constraints import absolute_state as absolute_state
 from .constraints import assemble as assemble
+from .constraints import breaking_leaves as breaking_leaves
 from .constraints import constrain as constrain
 from .constraints import constrained_dynamics as constrained_dynamics
 from .constraints import constraint_bias as constraint_bias

@@ -12,22 +12,34 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from ..system.linkage import linkage
 from ..system.system import System
 from ..system.validation import checked
+from .absolute import absolute as absolute
+from .absolute import absolute_state as absolute_state
 from .assembly import assemble as assemble
+from .assembly import breaking_leaves as breaking_leaves
 from .assembly import check_consistent as check_consistent
 from .assembly import mobility as mobility
 from .assembly import redundant_equations as redundant_equations
+from .consistency import while_kept
 from .constrain import constrain as constrain
 from .constraint import Constraint as Constraint
 from .constraint import CoordinateConstraint as CoordinateConstraint
 from .constraint import FrameConstraint as FrameConstraint
 from .constraint import VelocityConstraint as VelocityConstraint
 from .coupled import Polynomial as Polynomial
+from .curves import Curve as Curve
+from .curves import PolynomialCurve as PolynomialCurve
+from .curves import SplineCurve as SplineCurve
+from .distance import Distance as Distance
 from .equations import equations
 from .frame import Frame as Frame
+from .gears import Gear as Gear
+from .gears import Transmission as Transmission
+from .helical import Helical as Helical
 from .joints import Cylindrical as Cylindrical
 from .joints import Fixed as Fixed
 from .joints import JointConstraint as JointConstraint
@@ -35,8 +47,13 @@ from .joints import Planar as Planar
 from .joints import Prismatic as Prismatic
 from .joints import Revolute as Revolute
 from .joints import Spherical as Spherical
+from .joints import Translation as Translation
 from .joints import Universal as Universal
 from .motion import constrained_acceleration
+from .point_on_curve import PointOnCurve as PointOnCurve
+from .proportional import Proportional as Proportional
+from .rolling import KnifeEdge as KnifeEdge
+from .rolling import RollingDisk as RollingDisk
 from .stabilisation import Baumgarte as Baumgarte
 from .stabilisation import NullSpace as NullSpace
 from .stabilisation import Projection as Projection
@@ -59,6 +76,11 @@ def constrained_dynamics(
     tau (nv,) and wrench (nb, 6) as in `forward_dynamics`. A^T lambda is the reaction that acts on
     the system: forces in N for equations between lengths, moments in N m for those between
     directions. Of redundant equations the multipliers are the smallest, and a is unique.
+
+    A change of q or of the system after which redundant equations contradict each other, such as of
+    one length of a linkage that moves by its proportions only, has no derivative: in forward mode
+    it is not a number. Reverse mode does not know which changes are meant: its gradients are right
+    for those that keep the machine together, and `breaking_leaves` tells the others.
     """
     sizes = {"q": (q, (system.nq,)), "v": (v, (system.nv,)), "tau": (tau, (system.nv,))}
     q, v, tau = checked(system, **sizes)
@@ -85,7 +107,16 @@ def constraint_bias(system: System, q: Any, v: Any) -> jax.Array:
     return _bias(bilateral(system), linkage(system), q, v)
 
 
-_constrained_dynamics = jax.jit(constrained_acceleration)
+@jax.jit
+def _constrained_dynamics(system, linkage, q, v, tau, wrench):
+    a, multipliers = constrained_acceleration(system, linkage, q, v, tau, wrench)
+    here = equations(system, linkage, q)
+    A = here.jacobian()
+    left = jnp.matmul(A, a, precision="highest") + here.bias(v)
+    both = while_kept(jnp.concatenate((a, multipliers)), left, jnp.max(jnp.abs(A), initial=0))
+    return both[: system.nv], both[system.nv :]
+
+
 _residual = jax.jit(lambda system, linkage, q: equations(system, linkage, q).residual())
 _jacobian = jax.jit(lambda system, linkage, q: equations(system, linkage, q).jacobian())
 _bias = jax.jit(lambda system, linkage, q, v: equations(system, linkage, q).bias(v))

@@ -25,7 +25,9 @@ def assemble(system: System, q: Any, v: Any = None) -> tuple[jax.Array, jax.Arra
 
     v (nv,) is zero if not given. The way there is that of Gauss-Newton in the metric of M, in
     steps of half a radian or half a metre at most. Derivatives with respect to the system's leaves
-    are those of the nearest configuration; the one with respect to the guess q is left out.
+    are those of the nearest configuration; the one with respect to the guess q is left out. Of
+    changes that leave no configuration near it they are not numbers in forward mode; reverse mode
+    is right for other changes only, see `breaking_leaves`.
 
     Raises `ModelError` where nothing is found, or a constraint is met the wrong way round, and
     names the equations; for traced systems the result is not a number then.
@@ -125,6 +127,25 @@ def mobility(system: System, q: Any) -> int:
     return (
         system.nv - len(labels(bilateral(system).constraints)) + len(redundant_equations(system, q))
     )
+
+
+def breaking_leaves(system: System, q: Any) -> System:
+    """Which numbers of a machine with redundant equations must not change by themselves.
+
+    q (nq,): a configuration that keeps the constraints, where nothing is singular. A system of
+    booleans, True for every entry of a leaf whose change alone leaves no configuration that keeps
+    the constraints; derivatives with respect to these have no meaning by themselves, only along
+    changes of several that keep the machine together, such as of its scale. Not for use in a trace.
+    """
+    (q,) = checked(system, q=(q, (system.nq,)))
+    A = np.asarray(_state(system, linkage(system), q, jnp.zeros_like(q, shape=system.nv))[2])
+    A = A[holonomic(system.constraints)]
+    left, sizes, _ = np.linalg.svd(A)
+    rank = int(np.sum(sizes > 1e-8 * max(sizes, default=0.0)))
+    _, pullback = jax.vjp(lambda s: equations(s, linkage(s), q).residual(), system)
+    directions = jnp.asarray(left[:, rank:].T, system.dtype)
+    changes = jax.vmap(pullback)(directions)[0]
+    return jax.tree.map(lambda a: np.any(np.abs(a) > 1e-8, axis=0), changes)
 
 
 @jax.jit

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..groups import so3
 from ..groups.components import Vector
@@ -37,18 +38,20 @@ class Frame(eqx.Module):
         axis: Any = None,
     ) -> None:
         self.body = body
-        self.position = _numbers(body, "position", position, [(3,)])
+        self.position = jnp.asarray(_numbers(body, "position", position, [(3,)]))
         if rotation is not None and axis is not None:
             raise ModelError(f"{_on(body)}: give its rotation or its axis, not both")
         if axis is not None:
-            direction = np.asarray(_numbers(body, "axis", axis, [(3,)]))
+            if isinstance(axis, Tracer):
+                raise ModelError(f"{_on(body)}: the axis is traced; give the rotation instead")
+            direction = np.asarray(_numbers(body, "axis", np.asarray(axis), [(3,)]))
             if not np.linalg.norm(direction) > 1e-9:
                 raise ModelError(f"{_on(body)}: the axis is zero; give it a direction")
             x, y = plane(direction)
             rotation = np.stack((x, y, direction / np.linalg.norm(direction)), axis=1)
         elif rotation is None:
             rotation = (0.0, 0.0, 0.0)
-        given = _numbers(body, "rotation", rotation, [(3,), (3, 3)])
+        given = jnp.asarray(_numbers(body, "rotation", rotation, [(3,), (3, 3)]))
         self.rotation = so3.log(given) if given.shape == (3, 3) else given
 
     @property
@@ -61,9 +64,28 @@ class Frame(eqx.Module):
         return "the world" if self.body is None else repr(self.body)
 
 
-def _numbers(body: str | None, name: str, value: Any, shapes: list[tuple[int, ...]]) -> jax.Array:
+def number(value: Any) -> jax.Array:
+    """A scalar leaf; raises `ModelError` for what is none."""
     try:
         array = value if isinstance(value, jax.Array) else jnp.asarray(value, float)
+    except (TypeError, ValueError):
+        array = None
+    if array is None or array.shape != ():
+        raise ModelError(f"{value!r} was given to a constraint; one number is needed")
+    return array
+
+
+def not_positive(name: str, value: jax.Array, mend: str) -> list[str]:
+    """The fault of a scalar that must be positive and is not; traced ones are not looked at."""
+    if isinstance(value, Tracer) or value > 0:
+        return []
+    return [f"its {name} is {float(value)} m, which must be positive; {mend}"]
+
+
+def _numbers(body: str | None, name: str, value: Any, shapes: list[tuple[int, ...]]) -> Any:
+    # What is concrete stays so inside of a trace.
+    try:
+        array = value if isinstance(value, jax.Array) else np.asarray(value, float)
     except (TypeError, ValueError):
         raise ModelError(f"{_on(body)}: {name} is {value!r}; numbers are needed") from None
     if array.shape not in shapes:

@@ -65,7 +65,20 @@ class Balance(eqx.Module):
 
         given = jnp.concatenate((f, b))
         x = jax.lax.custom_linear_solve(product, given, inverse, symmetric=True)
-        return x[:n], x[n:]
+        x, nu = x[:n], x[n:]
+        return x, nu + self._turned(nu, solved)
+
+    def _turned(self, nu: jax.Array, solved: Solver) -> jax.Array:
+        """Zero, with the derivative that the smallest nu has as the range of A turns.
+
+        The equations themselves leave it open. With A y = nu it is the part of dA y out of the
+        range of A (Golub and Pereyra 1973).
+        """
+        A = jax.lax.stop_gradient(self.A)
+        y, _ = solved(jnp.zeros_like(A, shape=A.shape[1]), jax.lax.stop_gradient(nu))
+        change = _product(self.A, y) - _product(A, y)
+        into, _ = solved(jnp.zeros_like(y), change)
+        return change - _product(A, into)
 
 
 class IndependentVelocities(Balance):

@@ -5,7 +5,8 @@ From q the motion goes along M^-1 A^T, which is the shortest way in the metric o
     q' = q exp(-Y x),    g(q') = 0,    Y = M^-1 A(q)^T
 
 The matrices stay those of the first configuration, so that the error falls in every correction by a
-factor of the order of |g|. Derivatives are those of the root.
+factor of the order of |g|. Derivatives are those of the root, and not numbers where it ceases to
+exist.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ..dynamics.crba import crba
 from ..solvers.quasi_newton import quasi_newton
 from ..system.linkage import Linkage
 from ..system.system import System
+from .consistency import while_kept
 from .equations import equations, holonomic
 from .motion import minimum_norm
 
@@ -53,4 +55,6 @@ def consistent_position(
 
     zero = jnp.zeros(len(rows), q.dtype)
     x, found = quasi_newton(residual, correction, zero, zero)
-    return reached(jnp.where(found, x, zero)), found
+    near = reached(jnp.where(found, x, zero))
+    left = equations(system, linkage, near).residual()
+    return while_kept(near, left, jnp.max(jnp.abs(A))), found

@@ -242,7 +242,7 @@ def linkage(system: System) -> Linkage:
     dtype = joints.position.dtype
     moving = np.array([bool(kinds) for kinds in t.kinds])
     placement = so3.exp_components(Vector.from_array(joints.rotation)).to_array(), joints.position
-    align = _alignments(t, joints.axis).to_array()
+    align = alignments(t, joints.axis).to_array()
 
     # Each body's frame in the frame of its carrier, one level of fixed joints after the other.
     n_bodies = len(t.bodies)
@@ -361,7 +361,7 @@ def _group_motion(point: jax.Array) -> Transform:
     return Transform(rotation, Vector(*position))
 
 
-def _alignments(t: Topology, axis: jax.Array) -> Matrix:
+def alignments(t: Topology, axis: jax.Array) -> Matrix:
     """The rotation (n_rows,) that takes z to each row's axis; for group rows a fixed exchange.
 
     For an axis below the horizontal the rotation starts from -z, which keeps both charts regular;

@@ -1,0 +1,282 @@
+"""The same machine in absolute coordinates: every body free, every joint a constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from ..dynamics import body_poses, body_twists
+from ..groups import quaternion, so3
+from ..system.builders import Body, tree
+from ..system.joints import Fixed as FixedJoint
+from ..system.joints import Free, Translation
+from ..system.joints import Spherical as SphericalJoint
+from ..system.linkage import alignments
+from ..system.system import System
+from ..system.topology import WORLD
+from ..system.validation import ModelError, checked, nearest
+from . import joints as pairs
+from .constrain import constrain
+from .constraint import Constraint, CoordinateConstraint
+from .frame import Frame
+from .gears import Gear, Transmission
+from .helical import Helical
+
+GROUPS = ("SE3", "SO3xR3")
+# What joints have that an absolute machine has no place for, and where that is nothing.
+_EXTRAS = {
+    "armature": {"armature": 0.0},
+    "damping": {"damping": 0.0},
+    "friction": {"friction": 0.0},
+    "stiffness": {"stiffness": 0.0},
+    "limits": {"lower": -np.inf, "upper": np.inf, "max_velocity": np.inf, "max_effort": np.inf},
+}
+# From z to x and from z to y.
+_TO_X = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+_TO_Y = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+
+
+def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ()) -> System:
+    """The same machine with free bodies, which constraints hold together instead of joints.
+
+    Every body keeps its name, mass, com (3,), inertia (3, 3) and frame. group: "SE3" puts each on a
+    free joint, with its pose and body-fixed twist; "SO3xR3" on a massless carrier with a
+    translation, then a ball joint, with position and attitude by themselves, the velocity of its
+    origin in world axes (m/s), and its body-fixed angular velocity. Every joint becomes the
+    constraint of its type between the frames of parent and child, in the order of the joints; a
+    free joint becomes nothing. Bodies without inertia on fixed joints stay fixed. Couplings and
+    constraints between frames are carried over. A mimic joint becomes a `Gear`, or where the angle
+    it follows may leave half a turn either way and would have to be counted, a `Transmission`.
+    `absolute_state` takes states along. Derivatives go through to the leaves of the system.
+
+    without: of "armature", "damping", "friction", "stiffness" and "limits", what of the joints to
+    leave out. Raises `ModelError` for joints that have more than is left out, naming them, for
+    bodies without inertia on other joints, and for constraints between joint coordinates; for
+    traced leaves the masses are not numbers then.
+
+    The other way round, a machine of free bodies is built from the start as
+
+        crank = dl.Body(name="crank", joint=dl.Free(), mass=1.0, inertia=...)
+        rod = dl.Body(name="rod", joint=dl.Free(), mass=1.0, inertia=...)
+        hinge, pin = dl.Frame(axis=(0, 1, 0)), dl.Frame("crank", axis=(0, 1, 0))
+        machine = dl.constrain(
+            dl.tree([crank, rod]),
+            dl.constraints.Revolute(hinge, pin),
+            dl.constraints.Spherical(dl.Frame("crank", (1, 0, 0)), dl.Frame("rod")),
+        )
+    """
+    if group not in GROUPS:
+        raise ValueError(f"absolute: group is {group!r}; it must be 'SE3' or 'SO3xR3'")
+    lost = _lost(system, without)
+    for c in system.constraints:
+        if isinstance(c, CoordinateConstraint):
+            raise ModelError(
+                f"{system.name}: {c} is between joint coordinates, which the absolute machine has "
+                "not; take it off and put difflie.constraints.Gear there"
+            )
+    free = _free(system)
+    made = _joints(system)
+    kept = [c for b, c in enumerate(made) if c is not None and free[b]]
+    result = tree(
+        [body for b in range(len(free)) for body in _bodies(system, b, group, free[b])],
+        name=system.name,
+    )
+    result = result.with_traversal(system.topology.traversal).astype(system.dtype)
+    place = np.array([result.body_names.index(name) for name in system.body_names])
+    staying = np.flatnonzero(~free)
+    old, moved = system.joints, place[staying]
+    numbers = {
+        "mass": (place, jnp.where(lost, jnp.nan, system.bodies.mass)),
+        "com": (place, system.bodies.com),
+        "inertia": (place, system.bodies.inertia),
+        "position": (moved, old.position[staying]),
+        "rotation": (moved, old.rotation[staying]),
+    }
+    owners = {"mass": result.bodies, "com": result.bodies, "inertia": result.bodies}
+    carriers = np.setdiff1d(np.arange(len(result.body_names)), place)
+    leaves: dict[str, Any] = {}
+    for name, (where, values) in numbers.items():
+        whole = getattr(owners.get(name, result.joints), name).at[where].set(values)
+        leaves[name] = whole.at[carriers].set(0) if name in owners else whole
+    result = result.replace(gravity=system.gravity, **leaves)
+    result = constrain(result, *kept, *_mimicked(system, made))
+    constraints = (*result.constraints, *system.constraints)
+    return replace(result, couplings=system.couplings, constraints=constraints)
+
+
+def absolute_state(machine: System, system: System, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
+    """The state of `machine`, which is `absolute(system)`, where the system is at q (nq,), v (nv,).
+
+    Its coordinates (7 n,) and velocities (6 n,) for n free bodies, in the order of its own q and v.
+    Raises as `checked` does, and ValueError for a machine with bodies that the system has not.
+    """
+    q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
+    poses, twists = body_poses(system, q), body_twists(system, q, v)
+    t = machine.topology
+    coordinates, velocities = [q[:0]], [v[:0]]
+    for b, kind in enumerate(t.types):
+        if kind == "fixed":
+            continue
+        name = t.bodies[t.parents.index(b)] if kind == "translation" else t.bodies[b]
+        if name not in system.body_names:
+            raise ValueError(
+                f"absolute_state: {machine.name} has a body {name!r} and {system.name} has not; "
+                "give the system of which the machine was made"
+            )
+        k = system.body_names.index(name)
+        rotation, position, twist = poses[k, :3, :3], poses[k, :3, 3], twists[k]
+        if kind != "translation":
+            coordinates.append(quaternion.from_matrix(rotation))
+            velocities.append(twist[:3])
+        if kind == "free":
+            coordinates.append(position)
+            velocities.append(twist[3:])
+        if kind == "translation":
+            coordinates.append(position)
+            velocities.append(jnp.matmul(rotation, twist[3:], precision="highest"))
+    return jnp.concatenate(coordinates), jnp.concatenate(velocities)
+
+
+def _lost(system: System, without: Sequence[str]) -> jax.Array | bool:
+    """Whether traced joints have what is not carried over; raises for concrete ones."""
+    for name in without:
+        if name not in _EXTRAS:
+            raise ValueError(
+                f"absolute: without has {name!r}{nearest(name, _EXTRAS)}; "
+                f"known are {', '.join(_EXTRAS)}"
+            )
+    t, found, lost = system.topology, {}, False
+    for extra, fields in _EXTRAS.items():
+        for field, nothing in fields.items() if extra not in without else ():
+            values = getattr(system.joints, field)
+            if isinstance(values, Tracer):
+                lost = lost | jnp.any(values != nothing)
+                continue
+            for row in np.flatnonzero(np.asarray(values) != nothing):
+                found.setdefault(extra, {})[t.joints[t.row_body[row]]] = None
+    if found:
+        what = "; ".join(f"{extra} of {', '.join(map(repr, on))}" for extra, on in found.items())
+        raise ModelError(
+            f"{system.name}: an absolute machine has no place for the {what}; leave them out with "
+            f"without={tuple(found)!r}"
+        )
+    return lost
+
+
+def _free(system: System) -> np.ndarray:
+    """Which bodies become free (nb,): all that have inertia; the others must be fixed."""
+    t, bodies = system.topology, system.bodies
+    free = np.ones(len(t.bodies), dtype=bool)
+    if isinstance(bodies.mass, Tracer) or isinstance(bodies.inertia, Tracer):
+        return free
+    mass, inertia = np.asarray(bodies.mass), np.asarray(bodies.inertia)
+    moments = np.linalg.eigvalsh((inertia + np.swapaxes(inertia, -1, -2)) / 2)
+    heavy = (mass > 0) & (moments[:, 0] > 1e-12 * moments[:, 2])
+    fixed = np.array([kind == "fixed" for kind in t.types])
+    if not np.all(heavy | fixed):
+        names = ", ".join(repr(t.bodies[b]) for b in np.flatnonzero(~heavy & ~fixed))
+        raise ModelError(
+            f"{system.name}: the bodies {names} move and have no inertia of their own, so that as "
+            "free bodies nothing would determine their motion; give them mass and inertia, which "
+            "may be taken from bodies fixed to them"
+        )
+    return heavy
+
+
+def _bodies(system: System, b: int, group: str, free: bool) -> list[Body]:
+    """What body b becomes, with numbers that are replaced."""
+    t = system.topology
+    name, some = t.bodies[b], {"mass": 1.0, "inertia": np.eye(3)}
+    if not free:
+        parent = None if t.parents[b] == WORLD else t.bodies[t.parents[b]]
+        return [Body(name=name, joint=FixedJoint(), parent=parent)]
+    if group == "SE3":
+        return [Body(name=name, joint=Free(), **some)]
+    carrier = f"{name} (position)"
+    return [
+        Body(name=carrier, joint=Translation()),
+        Body(name=name, joint=SphericalJoint(), parent=carrier, **some),
+    ]
+
+
+def _joints(system: System) -> list[Constraint | None]:
+    """What every joint is as a constraint; None for free ones."""
+    t, joints = system.topology, system.joints
+    turns = jax.vmap(so3.exp)(joints.rotation)
+    aligned = alignments(t, joints.axis).to_array()
+    made: list[Constraint | None] = []
+    for b, kind in enumerate(t.types):
+        rows = aligned[int(t.row_start[b]) : int(t.row_start[b + 1])]
+        parent = None if t.parents[b] == WORLD else t.bodies[t.parents[b]]
+        made.append(_joint(system, b, kind, (parent, turns[b]), rows))
+    return made
+
+
+def _joint(
+    system: System, b: int, kind: str, above: tuple[str | None, jax.Array], rows: jax.Array
+) -> Constraint | None:
+    joints, (parent, turn) = system.joints, above
+    unit = jnp.eye(3, dtype=system.dtype)
+
+    def frames(first: jax.Array, second: jax.Array) -> tuple[Frame, Frame]:
+        outer = jnp.matmul(turn, first, precision="highest")
+        return (
+            Frame(parent, joints.position[b], outer),
+            Frame(system.body_names[b], jnp.zeros_like(joints.position[b]), second),
+        )
+
+    if kind == "free":
+        return None
+    if kind == "universal":
+        axes = joints.axis[int(system.topology.row_start[b]) :][:2]
+        a, c = (x / jnp.sqrt(jnp.sum(x * x)) for x in axes)
+        sine, cosine = jnp.cross(a, c), jnp.sum(a * c)
+        angle = jnp.arctan2(jnp.sqrt(jnp.sum(sine * sine)), cosine)
+        return pairs.Universal(*frames(rows[0] @ _TO_X, rows[1] @ _TO_Y), angle=angle)
+    if kind == "helical":
+        both = frames(rows[0], rows[0])
+        pitch = joints.pitch[int(system.topology.row_start[b])]
+        still = not isinstance(pitch, Tracer) and not pitch
+        return pairs.Revolute(*both) if still else Helical(*both, pitch=pitch)
+    along = {"revolute": 0, "continuous": 0, "prismatic": 0, "planar": 2}
+    axis = rows[along[kind]] if kind in along else unit
+    kinds = {
+        **{"fixed": pairs.Fixed, "revolute": pairs.Revolute, "continuous": pairs.Revolute},
+        **{"prismatic": pairs.Prismatic, "planar": pairs.Planar},
+        **{"spherical": pairs.Spherical, "translation": pairs.Translation},
+    }
+    return kinds[kind](*frames(axis, axis))
+
+
+def _mimicked(system: System, made: list[Any]) -> list[Constraint]:
+    """The laws of the mimic joints, between the joints as constraints."""
+    t, joints = system.topology, system.joints
+    laws: list[Constraint] = []
+    for b, source in enumerate(t.mimics):
+        if source is None:
+            continue
+        ratio, offset = joints.multiplier[len(laws)], joints.offset[len(laws)]
+        first, second = made[b], made[source]
+        if _counted(system, source, first, second, ratio):
+            laws.append(Gear(first, second, -ratio, offset))
+        else:
+            laws.append(Transmission(first, second, -ratio))
+    return laws
+
+
+def _counted(system: System, source: int, first: Any, second: Any, ratio: jax.Array) -> bool:
+    """Whether poses tell the coordinate that is followed, as far as the law needs it."""
+    if not isinstance(second, pairs.Revolute):
+        return True
+    turning = isinstance(first, pairs.Revolute)
+    if turning and not isinstance(ratio, Tracer) and float(ratio).is_integer():
+        return True
+    row = int(system.topology.row_start[source])
+    limits = system.joints.lower[row], system.joints.upper[row]
+    return all(not isinstance(x, Tracer) and abs(float(x)) < np.pi for x in limits)

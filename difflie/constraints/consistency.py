@@ -1,0 +1,41 @@
+"""Derivatives of what equations determine, reported where the equations cease to hold.
+
+Redundant equations have a solution as long as they do not contradict each other. A change of the
+machine after which they do has no derivative; the least squares that solve the linear equations of
+a derivative would give a number all the same. What they leave over tells.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+
+@jax.custom_jvp
+def while_kept(value: jax.Array, error: jax.Array, scale: jax.Array) -> jax.Array:
+    """The value (n,), whose derivative is not a number where that of the error (m,) is not zero.
+
+    error: what is left of the equations that determine the value. scale (): by how much an error
+    changes with the value. Forward mode only: reverse mode is that of the value.
+    """
+    return value
+
+
+@while_kept.defjvp
+def _(primals: tuple, tangents: tuple) -> tuple[jax.Array, jax.Array]:
+    value, _, scale = primals
+    change, left, _ = tangents
+    n, eps = len(value), float(jnp.finfo(value.dtype).eps)
+
+    # Solving with the identity, for what is done in a solution is left out of reverse mode.
+    def checked(_: object, both: jax.Array) -> jax.Array:
+        size = jnp.max(jnp.abs(both[:n]), initial=0)
+        # Below the second of them is the rounding of changes of the size of one.
+        tolerance = eps**0.4 * scale * size + eps**0.6
+        kept = jnp.max(jnp.abs(both[n:]), initial=0) <= tolerance
+        return jnp.where(kept, both, jnp.nan)
+
+    both = jax.lax.custom_linear_solve(
+        lambda x: x, jnp.concatenate((change, left)), checked, lambda _, x: x
+    )
+    return value, both[:n]
