@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .constraints.equations import equations
 from .dynamics import momentum
 from .forces import energy
+from .system.linkage import linkage
 from .system.rows import row_coordinates, row_rates, take
 from .system.system import System
 from .system.topology import Topology
@@ -191,6 +193,19 @@ class Trajectory(eqx.Module):
     def momentum(self, system: System) -> jax.Array:
         """Angular momentum about the world origin and linear momentum (m + 1, 6), world."""
         return jax.vmap(lambda q, v: momentum(system, q, v))(self.q, self.v)
+
+    def constraint_violation(self, system: System) -> tuple[jax.Array, jax.Array]:
+        """How far the system's constraints are broken (m + 1,): max |g| and max |A v|.
+
+        g is in m or without unit, A v the same in 1/s; see `constraint_residual`.
+        """
+
+        def largest(q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+            here = equations(system, linkage(system), q)
+            g, rate = here.residual(), here.rate(v)
+            return jnp.max(jnp.abs(g), initial=0), jnp.max(jnp.abs(rate), initial=0)
+
+        return jax.jit(jax.vmap(largest))(self.q, self.v)
 
     def constraint_error(self, system: System) -> jax.Array:
         """How far q has left the configuration manifold (m + 1,): max ||quaternion| - 1|."""

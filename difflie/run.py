@@ -8,7 +8,19 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .forces import Coupling, Damper, SmoothTensionSpring, Spring, TensionSpring, attach
+from .forces import (
+    Coupling,
+    Damper,
+    JointStop,
+    PlaneContact,
+    SmoothTensionDamper,
+    SmoothTensionSpring,
+    SphereContact,
+    Spring,
+    TensionDamper,
+    TensionSpring,
+    attach,
+)
 from .integrators import by_name
 from .io import load
 from .io.config import Config, ConfigError
@@ -82,12 +94,17 @@ def _figures(config: Config, system: System, trajectory: Trajectory, energies: n
 
 
 def _coupled(config: Config, system: System) -> System:
-    """The system with the springs and dampers of the configuration."""
+    """The system with the springs, dampers, contacts and stops of the configuration."""
 
     def path(table: Any) -> list:
         return [(point.get("body"), point["point"]) for point in table.path]
 
-    made: dict[str, Coupling] = {}
+    def numbers(table: Any, *names: str) -> dict[str, Any]:
+        names = "exponent", "dissipation", "smoothing", *names
+        given = {name: getattr(table, name) for name in names}
+        return {name: value for name, value in given.items() if value is not None}
+
+    made: dict[str, Coupling | JointStop] = {}
     for i, s in enumerate(config.spring):
         made[f"spring[{i}]"] = Spring(path(s), s.stiffness, s.rest_length)
     for i, s in enumerate(config.tension_spring):
@@ -98,6 +115,20 @@ def _coupled(config: Config, system: System) -> System:
         )
     for i, d in enumerate(config.damper):
         made[f"damper[{i}]"] = Damper(path(d), d.damping)
+    for i, c in enumerate(config.contact):
+        kind, shape = (PlaneContact, c.normal) if c.radii is None else (SphereContact, c.radii)
+        options = numbers(c, "friction", "slip_velocity", "radius")
+        made[f"contact[{i}]"] = kind(path(c), c.stiffness, shape, **options)
+    for i, s in enumerate(config.joint_stop):
+        made[f"joint_stop[{i}]"] = JointStop(s.stiffness, s.joints, **numbers(s))
+    for i, d in enumerate(config.tension_damper):
+        law = path(d), d.damping, d.rest_length
+        smooth = d.smoothing is not None
+        made[f"tension_damper[{i}]"] = (
+            SmoothTensionDamper(*law, d.smoothing, d.rate_smoothing)
+            if smooth
+            else TensionDamper(*law)
+        )
     for key, coupling in made.items():
         try:
             system = attach(system, coupling)

@@ -11,6 +11,9 @@ import pytest
 from difflie.cli import main
 
 ROOT = Path(__file__).parent.parent
+ARM = '[system]\nfile = "package:arm7"\n'
+CONTACT = f"{ARM}[[contact]]\nstiffness = 1e4\n"
+TO_HAND = 'path = [{point = [0, 0, 0.5]}, {body = "link7", point = [0, 0, 0]}]'
 
 
 def call(*arguments: str) -> int:
@@ -32,6 +35,8 @@ def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
         "[simulation]\ndt = 0.02\nsteps = 100\nsave_every = 10\n"
         "[[tension_spring]]\nstiffness = 0.5\nrest_length = 0.2\nsmoothing = 0.1\n"
         'path = [{body = "left_panel", point = [0.1, 0.2, 0]}, {body = "hub", point = [0, 0, 1]}]\n'
+        "[[tension_damper]]\ndamping = 3.0\nrest_length = 50.0\n"
+        'path = [{body = "left_panel", point = [0.1, 0.2, 0]}, {body = "hub", point = [0, 0, 1]}]\n'
     )
     out, figures = tmp_path / "out", tmp_path / "figures.json"
     assert call("run", configuration, "--out", out, "--json", figures) == 0
@@ -47,6 +52,34 @@ def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
     assert "completed: 100 steps, 2 s" in capsys.readouterr().out
 
 
+LEGS = """<robot name="legs"><link name="base"/>
+<link name="foot"><inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0"
+  iyz="0"/></inertial></link>
+<link name="heel"><inertial><mass value="3"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0"
+  iyz="0"/></inertial></link>
+<joint name="front" type="prismatic"><parent link="base"/><child link="foot"/><axis xyz="0 0 1"/>
+  <limit lower="-1" upper="1" effort="100" velocity="100"/></joint>
+<joint name="back" type="prismatic"><parent link="base"/><child link="heel"/><axis xyz="0 0 1"/>
+  <limit lower="-0.2" upper="1" effort="100" velocity="100"/></joint>
+</robot>"""
+
+
+def test_contacts_and_stops(tmp_path):
+    """Two masses fall, one upon a plane, the other to the end of its slide, and come to rest."""
+    (tmp_path / "legs.urdf").write_text(LEGS)
+    configuration, figures = tmp_path / "contact.toml", tmp_path / "figures.json"
+    configuration.write_text(
+        '[system]\nfile = "legs.urdf"\n[simulation]\nsteps = 3000\nsave_every = 3000\n'
+        "[[contact]]\nstiffness = 2e3\ndissipation = 2.0\nfriction = 0.5\nradius = 0.05\n"
+        "normal = [0, 0, 2]\n"
+        'path = [{point = [0, 0, -0.1]}, {body = "foot", point = [0, 0, 0]}]\n'
+        "[[joint_stop]]\nstiffness = 1e3\ndissipation = 2.0\njoints = ['back']\n"
+    )
+    assert call("run", configuration, "--json", figures) == 0
+    end = json.loads(figures.read_text())["final"]["q"]
+    np.testing.assert_allclose(end, [-0.05 - 2 * 9.81 / 2e3, -0.2 - 3 * 9.81 / 1e3], atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -60,6 +93,20 @@ def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
             '[system]\nfile = "package:arm7"\n[[damper]]\ndamping = 1.0\n'
             'path = [{point = [0, 0, 1]}, {body = "link9", point = [0, 0, 0]}]',
             r"damper[0]: arm7: coupling 0, Damper (the world - 'link9'): no body is named 'link9'",
+        ),
+        (
+            f"{CONTACT}radii = [0.1, 0.1]\n{TO_HAND.replace('link7', 'link9')}",
+            "contact[0]: arm7: coupling 0, SphereContact (the world - 'link9'): no body is named",
+        ),
+        (
+            f"{CONTACT}normal = [0, 0]\n{TO_HAND}",
+            "contact[0]: arm7: coupling 0, PlaneContact (the world - 'link7'): normal has shape",
+        ),
+        (f"{CONTACT}radii = [0.1, -1]\n{TO_HAND}", "radii is [0.1, -1.0]; it must not be negative"),
+        (f"{CONTACT}normal = [0, 0, 0]\n{TO_HAND}", "the normal is zero; give it a direction"),
+        (
+            f"{ARM}[[joint_stop]]\nstiffness = 9.0\njoints = ['join1']",
+            "joint_stop[0]: arm7: coupling 0, JointStop ('join1'): no joint is named 'join1'; did",
         ),
     ],
 )

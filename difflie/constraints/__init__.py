@@ -22,10 +22,13 @@ from .assembly import assemble as assemble
 from .assembly import check_consistent as check_consistent
 from .assembly import mobility as mobility
 from .assembly import redundant_equations as redundant_equations
+from .bearing import Bearing as Bearing
+from .bearing import Friction as Friction
 from .constrain import constrain as constrain
 from .constraint import Constraint as Constraint
 from .constraint import CoordinateConstraint as CoordinateConstraint
 from .constraint import FrameConstraint as FrameConstraint
+from .constraint import JointConstraint as JointConstraint
 from .constraint import VelocityConstraint as VelocityConstraint
 from .curves import Curve as Curve
 from .curves import PolynomialCurve as PolynomialCurve
@@ -38,7 +41,6 @@ from .gears import Transmission as Transmission
 from .helical import Helical as Helical
 from .joints import Cylindrical as Cylindrical
 from .joints import Fixed as Fixed
-from .joints import JointConstraint as JointConstraint
 from .joints import Planar as Planar
 from .joints import Prismatic as Prismatic
 from .joints import Revolute as Revolute
@@ -55,6 +57,13 @@ from .stabilisation import NullSpace as NullSpace
 from .stabilisation import Projection as Projection
 from .stabilisation import Stabilisation as Stabilisation
 from .stabilisation import Unstabilised as Unstabilised
+from .unilateral import Contact as Contact
+from .unilateral import PointOnPlane as PointOnPlane
+from .unilateral import SphereOnPlane as SphereOnPlane
+from .unilateral import SphereOnSphere as SphereOnSphere
+from .unilateral import Stop as Stop
+from .unilateral import Unilateral as Unilateral
+from .unilateral import bilateral
 
 
 def constrained_dynamics(
@@ -64,31 +73,32 @@ def constrained_dynamics(
 
     tau (nv,) and wrench (nb, 6) as in `forward_dynamics`. A^T lambda is the reaction that acts on
     the system: forces in N for equations between lengths, moments in N m for those between
-    directions. Of redundant equations the multipliers are the smallest, and a is unique.
+    directions. Of redundant equations the multipliers are the smallest, and a is unique. Friction
+    in joints, which their reactions drive (`constraints.Friction`), is contained in a.
     """
     sizes = {"q": (q, (system.nq,)), "v": (v, (system.nv,)), "tau": (tau, (system.nv,))}
     q, v, tau = checked(system, **sizes)
     if wrench is not None:
         (wrench,) = checked(system, wrench=(wrench, (len(system.body_names), 6)))
-    return _constrained_dynamics(system, linkage(system), q, v, tau, wrench)
+    return _constrained_dynamics(bilateral(system), linkage(system), q, v, tau, wrench)
 
 
 def constraint_residual(system: System, q: Any) -> jax.Array:
     """g(q) (p,) at q (nq,): p equations of positions, in m or without unit."""
     (q,) = checked(system, q=(q, (system.nq,)))
-    return _residual(system, linkage(system), q)
+    return _residual(bilateral(system), linkage(system), q)
 
 
 def constraint_jacobian(system: System, q: Any) -> jax.Array:
     """A(q) (m, nv) of all m equations at q (nq,): A v is zero where they hold."""
     (q,) = checked(system, q=(q, (system.nq,)))
-    return _jacobian(system, linkage(system), q)
+    return _jacobian(bilateral(system), linkage(system), q)
 
 
 def constraint_bias(system: System, q: Any, v: Any) -> jax.Array:
     """c = (dA/dt) v (m,) at q (nq,), v (nv,)."""
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
-    return _bias(system, linkage(system), q, v)
+    return _bias(bilateral(system), linkage(system), q, v)
 
 
 _constrained_dynamics = jax.jit(constrained_acceleration)

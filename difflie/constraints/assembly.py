@@ -17,6 +17,7 @@ from .constraint import FrameConstraint
 from .equations import equations, holonomic, labels
 from .motion import consistent_velocity, minimum_norm
 from .position import consistent_position
+from .unilateral import bilateral, unilateral
 
 
 def assemble(system: System, q: Any, v: Any = None) -> tuple[jax.Array, jax.Array]:
@@ -31,6 +32,7 @@ def assemble(system: System, q: Any, v: Any = None) -> tuple[jax.Array, jax.Arra
     """
     (q,) = checked(system, q=(q, (system.nq,)))
     (v,) = checked(system, v=(jnp.zeros_like(q, shape=system.nv) if v is None else v, (system.nv,)))
+    system = bilateral(system)
     if not system.constraints:
         return q, v
     q1, v1, g, found, wrong = _assembled(system, linkage(system), q, v)
@@ -53,7 +55,11 @@ def assemble(system: System, q: Any, v: Any = None) -> tuple[jax.Array, jax.Arra
 
 def check_consistent(system: System, q: jax.Array, v: jax.Array) -> None:
     """Raises `ModelError` for a concrete state that breaks the constraints, or leaves no motion."""
-    if not system.constraints or isinstance(q, Tracer) or isinstance(v, Tracer):
+    if isinstance(q, Tracer) or isinstance(v, Tracer):
+        return
+    _check_apart(unilateral(system), q)
+    system = bilateral(system)
+    if not system.constraints:
         return
     found = _state(system, linkage(system), q, v)
     if any(isinstance(a, Tracer) for a in found):
@@ -75,12 +81,28 @@ def check_consistent(system: System, q: jax.Array, v: jax.Array) -> None:
         )
 
 
+def _check_apart(system: System, q: jax.Array) -> None:
+    """Raises `ModelError` for a contact or a stop that is overlapped at q (nq,)."""
+    if not system.constraints:
+        return
+    gaps = _gaps(system, linkage(system), q)
+    if isinstance(gaps, Tracer):
+        return
+    for gap, contact in zip(np.asarray(gaps), system.constraints, strict=True):
+        if gap < -(float(jnp.finfo(q.dtype).eps) ** 0.5):
+            raise ModelError(
+                f"{system.name}: at the start {contact} is overlapped by {-gap:.3g}; "
+                "start where nothing overlaps"
+            )
+
+
 def redundant_equations(system: System, q: Any) -> list[str]:
     """Which equations say what others say already, in words; not for use in a trace.
 
     q (nq,): a configuration that keeps the constraints, where nothing is singular. Of equations
     that depend on each other those that come first are kept.
     """
+    system = bilateral(system)
     (q,) = checked(system, q=(q, (system.nq,)))
     A = np.asarray(equations(system, linkage(system), q).jacobian())
     names, kept, basis = labels(system.constraints), [], np.zeros((0, system.nv))
@@ -100,7 +122,9 @@ def mobility(system: System, q: Any) -> int:
 
     nv less the number of independent equations. Not for use in a trace.
     """
-    return system.nv - len(labels(system.constraints)) + len(redundant_equations(system, q))
+    return (
+        system.nv - len(labels(bilateral(system).constraints)) + len(redundant_equations(system, q))
+    )
 
 
 @jax.jit
@@ -148,6 +172,11 @@ def _approached(system: System, linkage: Linkage, q: jax.Array) -> jax.Array:
 def _state(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> tuple:
     here = equations(system, linkage, q)
     return here.residual(), here.rate(v), here.jacobian()
+
+
+@jax.jit
+def _gaps(system: System, linkage: Linkage, q: jax.Array) -> jax.Array:
+    return equations(system, linkage, q).residual()
 
 
 def _largest(system: System, g: np.ndarray) -> str:

@@ -13,7 +13,6 @@ director is the axis of the joint's last turn.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from typing import NamedTuple
 
@@ -25,52 +24,18 @@ import numpy as np
 from ..groups import directors, quaternion
 from ..groups.components import Matrix, Vector
 from ..spatial import Force
-from ..system.linkage import Linkage, carriers
-from ..system.topology import Topology
+from ..system.linkage import Linkage
 from .kinematics import row_twists, row_world_poses
-
-
-class Products(eqx.Module):
-    """Scalar products of vectors that are fixed in bodies: (first Q) . (second Q) - constant.
-
-    first, second (m, nb + 1, 4): combinations of the rows of all bodies, the world's last;
-    constant (m,).
-    """
-
-    first: jax.Array
-    second: jax.Array
-    constant: jax.Array
-
-    def __call__(self, bodies: jax.Array) -> jax.Array:
-        """The values (m,) at the coordinates (nb, 4, 3)."""
-        a, b = combined(self.first, bodies), combined(self.second, bodies)
-        return jnp.sum(a * b, axis=1) - self.constant
-
-    def rates(self, bodies: jax.Array, velocities: jax.Array) -> jax.Array:
-        """The rates (m,) of the values when the coordinates change at the rates (nb, 4, 3)."""
-        a, b = combined(self.first, bodies), combined(self.second, bodies)
-        da, db = changed(self.first, velocities), changed(self.second, velocities)
-        return jnp.sum(da * b + a * db, axis=1)
-
-    def force(self, bodies: jax.Array, f: jax.Array) -> jax.Array:
-        """sum f_i grad value_i (nb, 4, 3), for f (m,)."""
-        a, b = combined(self.first, bodies), combined(self.second, bodies)
-        return spread(self.first, f[:, None] * b) + spread(self.second, f[:, None] * a)
-
-
-def combined(rows: jax.Array, bodies: jax.Array) -> jax.Array:
-    """The vectors (m, 3) that the combinations (m, nb + 1, 4) are at the coordinates (nb, 4, 3)."""
-    return changed(rows, bodies) + rows[:, -1, 1:]
-
-
-def changed(rows: jax.Array, velocities: jax.Array) -> jax.Array:
-    """The rates (m, 3) of these vectors."""
-    return _einsum("mbk,bkx->mx", rows[:, :-1], velocities)
-
-
-def spread(rows: jax.Array, forces: jax.Array) -> jax.Array:
-    """The forces (nb, 4, 3) on the coordinates that forces (m, 3) on these vectors are."""
-    return _einsum("mbk,mx->bkx", rows[:, :-1], forces)
+from .natural_equations import (
+    Equations,
+    JointRows,
+    Products,
+    fixed,
+    orientation,
+    position,
+    reciprocal,
+)
+from .natural_layout import BALL, FREE, Layout, check, layout
 
 
 class Arms(NamedTuple):
@@ -187,7 +152,7 @@ class NaturalCoordinates(eqx.Module):
         j = where.double
         first = _apply(_with_world(middle)[where.parent[j], 1:], self.frame[j][:, :, 2])
         last = axes[j, 2]
-        dual, other = _dual(first, last)
+        dual, other = reciprocal(first, last)
         cross = parent[j] + jnp.sum(dual * (g[j] - parent[j]), axis=1, keepdims=True) * first
         double = arm(dual, parent[j], cross), arm(other, cross, g[j])
         turns = (single, *double, axes[where.grouped].reshape(-1, 3))
@@ -264,7 +229,7 @@ class NaturalCoordinates(eqx.Module):
         """
         place = _at(self.linkage.offset, body)
         inner = place.rotation @ Vector.from_array(points) + place.translation
-        return _fixed(self.layout.carrier[body], inner.to_array(), len(self.layout.parent), 1)
+        return fixed(self.layout.carrier[body], inner.to_array(), len(self.layout.parent), 1)
 
     def attitudes(self, bodies: jax.Array, body: np.ndarray) -> Matrix:
         """The attitudes (n,) of bodies of the system, as above, with their directors as columns."""
@@ -281,117 +246,6 @@ class NaturalCoordinates(eqx.Module):
         return jnp.concatenate((jnp.sum(jnp.cross(bodies, p), (0, 1)), jnp.sum(p[:, 0], 0)))
 
 
-class Layout(NamedTuple):
-    """Where everything is: indices, fixed by the topology.
-
-    By body with a joint of its own, in their order ("number" below), nb for the world: moving, the
-    index in the system; last, the place of its last row in the order of visits; parent, the number
-    of the body it hangs on. carrier: the number of the body that carries each body of the system,
-    the world's last. single, double: the numbers of joints with one and with two turns;
-    grouped, free: of those that are spherical or free, and free.
-    turning: the number of each turning row, in the order single, first of double, second of double,
-    grouped. velocities: the entry in v of these, of the translations of the free joints and of the
-    slides. angles, attitudes (n, 4): entries in q. The orders put what is computed in this order
-    into v and q.
-    """
-
-    moving: np.ndarray
-    last: np.ndarray
-    parent: np.ndarray
-    carrier: np.ndarray
-    single: np.ndarray
-    double: np.ndarray
-    grouped: np.ndarray
-    free: np.ndarray
-    turning: np.ndarray
-    velocities: np.ndarray
-    velocity_order: np.ndarray
-    angles: np.ndarray
-    attitudes: np.ndarray
-    coordinate_order: np.ndarray
-
-
-_BALL = ("revolute",) * 3
-_FREE = _BALL + ("prismatic",) * 3
-_SERIES = {
-    ("revolute",),
-    ("prismatic",),
-    ("revolute", "revolute"),
-    ("prismatic", "revolute"),
-    ("prismatic", "prismatic"),
-    ("prismatic", "prismatic", "revolute"),
-}
-
-
-def check(t: Topology) -> None:
-    """Raises ValueError for a joint that natural coordinates do not describe, with a mend."""
-    for joint, kinds, mimic, group in zip(t.joints, t.kinds, t.mimics, t.group, strict=True):
-        mend = None
-        if mimic is not None:
-            mend = "it mimics another joint, which is no equation between scalar products"
-        elif "helical" in kinds:
-            mend = "the angle of a helical joint is no polynomial of the directors"
-        elif kinds and group is None and kinds not in _SERIES:
-            mend = f"its degrees of freedom are {', '.join(kinds)}, for which there is no equation"
-        if mend is not None:
-            raise ValueError(
-                f"{t.name}: natural coordinates do not describe the joint {joint!r}: {mend}; use "
-                "another method, or another joint"
-            )
-    if not t.n_rows:
-        raise ValueError(f"{t.name}: natural coordinates need a body that moves")
-
-
-@functools.cache
-def layout(t: Topology) -> Layout:
-    """The indices of a topology."""
-    moving = np.array([b for b, kinds in enumerate(t.kinds) if kinds])
-    last = t.place[t.row_start[moving + 1] - 1]
-    number = np.full(t.n_rows + 1, len(moving))
-    number[last] = np.arange(len(moving))
-    carrier = np.append(number[carriers(t)], len(moving))
-    kinds = [t.kinds[b] if t.group[b] is None else () for b in moving]
-    sizes = [0 if t.group[b] is None else t.group[b].tangent_size for b in moving]
-    turns = np.array([k.count("revolute") for k in kinds])
-    single, double = np.flatnonzero(turns == 1), np.flatnonzero(turns == 2)
-    grouped, free = np.flatnonzero(sizes), np.flatnonzero(np.array(sizes) == 6)
-    v_start, q_start = t.velocity_start[moving], t.coordinate_start[moving]
-    slides = np.array([len(k) for k in kinds]) - turns
-
-    def entries(start: np.ndarray, skip: int, size: int) -> np.ndarray:
-        return (start[:, None] + skip + np.arange(size)).ravel()
-
-    def of_rows(start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The entries of turning and of sliding rows that are no group's."""
-        turning = (start[single] + slides[single], start[double], start[double] + 1)
-        sliding = [start[j] + np.arange(slides[j]) for j in range(len(moving))]
-        return np.concatenate(turning), np.concatenate(sliding).astype(int)
-
-    angles, sliding = of_rows(v_start)
-    velocities = np.concatenate(
-        (angles, entries(v_start[grouped], 0, 3), entries(v_start[free], 3, 3), sliding)
-    )
-    angles, sliding = of_rows(q_start)
-    attitudes = entries(q_start[grouped], 0, 4)
-    coordinates = (angles, sliding, attitudes, entries(q_start[free], 4, 3))
-    return Layout(
-        moving=moving,
-        last=last,
-        parent=carrier[np.array(t.parents)[moving]],
-        carrier=carrier,
-        single=single,
-        double=double,
-        grouped=grouped,
-        free=free,
-        turning=np.concatenate((single, double, double, np.repeat(grouped, 3))),
-        velocities=velocities,
-        velocity_order=np.argsort(velocities),
-        angles=angles,
-        attitudes=attitudes.reshape(-1, 4),
-        coordinate_order=np.argsort(np.concatenate(coordinates)),
-    )
-
-
 def natural_coordinates(linkage: Linkage) -> NaturalCoordinates:
     """A system in natural coordinates.
 
@@ -405,23 +259,23 @@ def natural_coordinates(linkage: Linkage) -> NaturalCoordinates:
     frame = rotation[t.place[first]]
     anchor = linkage.placement.translation.to_array()[t.place[first]]
     second = jnp.broadcast_to(jnp.eye(3, dtype=frame.dtype), frame.shape)
-    constraints, slides = _Equations(), _Equations()
+    constraints, slides = Equations(), Equations()
     for kinds in sorted({t.kinds[b] for b in where.moving}):
         j = np.array([i for i, b in enumerate(where.moving) if t.kinds[b] == kinds])
-        if kinds == _FREE:
+        if kinds == FREE:
             continue
         # The frames of the joint's rows in its parent while its coordinates are zero.
         steps = [rotation[t.place[first[j] + i]] for i in range(len(kinds))]
         frames = list(itertools.accumulate(steps, _product))
         along = [f[:, :, 2] for f in frames[: kinds.count("prismatic")]]
         turns = kinds.count("revolute")
-        if kinds != _BALL:
+        if kinds != BALL:
             frame = frame.at[j].set(frames[min(len(along), len(kinds) - 1)])
         if turns == 2:
             second = second.at[j].set(steps[1])
-        joint = _Joint(j, where.parent[j], len(where.parent), anchor[j])
-        _position(constraints, slides, joint, along, frames[0])
-        _orientation(constraints, joint, turns, frame[j], second[j])
+        joint = JointRows(j, where.parent[j], len(where.parent), anchor[j])
+        position(constraints, slides, joint, along, frames[0])
+        orientation(constraints, joint, turns, frame[j], second[j])
 
     inertia = _at(linkage.inertia, where.last)
     origin = inertia.second.matrix().to_array()
@@ -439,99 +293,6 @@ def natural_coordinates(linkage: Linkage) -> NaturalCoordinates:
         second=second,
         linkage=linkage,
     )
-
-
-class _Joint(NamedTuple):
-    """Joints of one kind: the numbers of their bodies and parents (n,), of all bodies, and where
-    they sit in their parents (n, 3)."""
-
-    body: np.ndarray
-    parent: np.ndarray
-    count: int
-    anchor: jax.Array
-
-    def gap(self) -> jax.Array:
-        """From the joint in the parent to the origin of the body."""
-        origin = _fixed(self.body, jnp.zeros_like(self.anchor), self.count, 1)
-        return origin - _fixed(self.parent, self.anchor, self.count, 1)
-
-    def in_parent(self, direction: jax.Array) -> jax.Array:
-        return _fixed(self.parent, direction, self.count, 0)
-
-    def in_body(self, axis: int) -> jax.Array:
-        return _fixed(self.body, self._unit(axis), self.count, 0)
-
-    def in_world(self, axis: int) -> jax.Array:
-        return _fixed(np.full(len(self.body), self.count), self._unit(axis), self.count, 0)
-
-    def _unit(self, axis: int) -> jax.Array:
-        unit = jnp.eye(3, dtype=self.anchor.dtype)[axis]
-        return jnp.broadcast_to(unit, self.anchor.shape)
-
-
-class _Equations:
-    """Scalar products, kind of joint after kind of joint."""
-
-    def __init__(self):
-        self.parts, self.order = [], []
-
-    def add(self, first: jax.Array, second: jax.Array, constant=None, order=None) -> None:
-        zero = jnp.zeros(first.shape[0], first.dtype)
-        self.parts.append((first, second, zero if constant is None else constant))
-        self.order.append(np.zeros(first.shape[0], int) if order is None else order)
-
-    def products(self, empty: jax.Array) -> Products:
-        parts = [(empty, empty, empty[:, 0, 0]), *self.parts]
-        order = np.argsort(np.concatenate([np.zeros(0, int), *self.order]), kind="stable")
-        return Products(*(jnp.concatenate(p)[order] for p in zip(*parts, strict=True)))
-
-
-def _position(
-    constraints: _Equations, slides: _Equations, joint: _Joint, along: list, axes: jax.Array
-) -> None:
-    """The gap of a joint is spanned by the directions `along`, and its parts are the slides.
-
-    axes (n, 3, 3): the joint's frame; its third axis is the first of the directions.
-    """
-    gap = joint.gap()
-    if not along:
-        for i in range(3):
-            constraints.add(gap, joint.in_world(i))
-    elif len(along) == 1:
-        for i in range(2):
-            constraints.add(gap, joint.in_parent(axes[:, :, i]))
-    else:
-        constraints.add(gap, joint.in_parent(jnp.cross(*along)))
-    for i, direction in enumerate(along if len(along) < 2 else _dual(*along)):
-        slides.add(gap, joint.in_parent(direction), order=2 * joint.body + i)
-
-
-def _orientation(
-    constraints: _Equations, joint: _Joint, turns: int, frame: jax.Array, second: jax.Array
-) -> None:
-    """What a joint with so many turns, from `frame` on, fixes of the relative attitude."""
-    if turns == 0:
-        for i in range(3):
-            constraints.add(joint.in_parent(frame[:, :, i]), joint.in_body((i + 1) % 3))
-    elif turns == 1:
-        for i in range(2):
-            constraints.add(joint.in_parent(frame[:, :, 2]), joint.in_body(i))
-    elif turns == 2:
-        constraints.add(joint.in_parent(frame[:, :, 2]), joint.in_body(2), second[:, 2, 2])
-
-
-def _fixed(body: np.ndarray, x: jax.Array, count: int, weight: float) -> jax.Array:
-    """The combinations (n, count + 1, 4) that are points (weight 1) or directions (0) x (n, 3)."""
-    here = (body[:, None] == np.arange(count + 1))[..., None]
-    rows = jnp.concatenate((jnp.full_like(x[:, :1], weight), x), axis=1)
-    return jnp.where(here, rows[:, None], jnp.zeros_like(rows[:, None]))
-
-
-def _dual(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The vectors (n, 3) in the plane of a and b with a'.a = b'.b = 1 and a'.b = b'.a = 0."""
-    normal = jnp.cross(a, b)
-    normal = normal / jnp.sum(normal * normal, axis=1, keepdims=True)
-    return jnp.cross(b, normal), jnp.cross(normal, a)
 
 
 def _with_world(bodies: jax.Array) -> jax.Array:
@@ -556,9 +317,6 @@ def _apply(axes: jax.Array, x: jax.Array) -> jax.Array:
 
 def _product(a: jax.Array, b: jax.Array) -> jax.Array:
     return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
-
-
-_einsum = functools.partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
 
 
 def _at(values, index: np.ndarray):

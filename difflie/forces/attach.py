@@ -11,43 +11,84 @@ from jax.core import Tracer
 
 from ..system.system import System
 from ..system.validation import ModelError, nearest
-from .couplings import Coupling, FollowerForce, PointForce
+from .contacts import SphereContact
+from .couplings import Coupling, FollowerForce, PointForce, SmoothTensionDamper, SmoothTensionSpring
+from .stops import JointStop
 
-_NOT_NEGATIVE = ("stiffness", "rest_length", "damping")
-_SHAPES = {**dict.fromkeys((*_NOT_NEGATIVE, "smoothing"), ()), "force": (3,)}
+_NOT_NEGATIVE = (
+    *("stiffness", "rest_length", "damping", "dissipation", "friction", "slip_velocity"),
+    *("smoothing", "radius", "radii"),
+)
+_POSITIVE = {"smoothing": "m", "rate_smoothing": "m/s"}
+_SMOOTH = (SmoothTensionSpring, SmoothTensionDamper)
+_VECTORS = {"force": (3,), "normal": (3,), "radii": (2,)}
+_SHAPES = {**dict.fromkeys((*_NOT_NEGATIVE, "rate_smoothing", "exponent"), ()), **_VECTORS}
+_POINTS = {PointForce: "one point", FollowerForce: "one point", SphereContact: "two points"}
 
 
-def attach(system: System, *couplings: Coupling) -> System:
-    """The system with couplings (springs, dampers, forces at points) behind those it has.
+def attach(system: System, *couplings: Coupling | JointStop) -> System:
+    """The system with couplings (springs, dampers, forces, contacts, stops) behind those it has.
 
     Their numbers take on the system's precision and are leaves like all others:
     `system.couplings[0].stiffness` is a scalar, `system.couplings[0].path.points` (n, 3). To take
     them off again: `dataclasses.replace(system, couplings=())`. Raises `ModelError` for an unknown
-    body (with the nearest known one), a wrong shape, too few points, a number that is not finite, a
-    negative stiffness, rest length or damping, a smoothing length that is not positive.
+    body or joint (with the nearest known one), a wrong shape, a wrong number of points, a number
+    that is not finite, a negative stiffness, rest length, damping, friction, radius or smoothing, a
+    smooth spring without smoothing, an exponent below 1, a plane without normal, a stop at a joint
+    without limits.
     """
     for k, coupling in enumerate(couplings, start=len(system.couplings)):
-        if not isinstance(coupling, Coupling):
+        where = f"{system.name}: coupling {k}, {coupling}"
+        if isinstance(coupling, Coupling):
+            _check_path(system, coupling, where)
+        elif isinstance(coupling, JointStop):
+            _check_joints(system, coupling, where)
+        else:
             raise ModelError(
-                f"{system.name}: {coupling!r} cannot be attached; give springs, dampers or forces"
+                f"{system.name}: {coupling!r} cannot be attached; give springs, dampers, forces, "
+                "contacts or stops"
             )
-        _check(system, coupling, f"{system.name}: coupling {k}, {coupling}")
+        _check_numbers(coupling, where)
     added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), couplings)
     return replace(system, couplings=(*system.couplings, *added))
 
 
-def _check(system: System, coupling: Coupling, where: str) -> None:
-    path, acts_at_one = coupling.path, isinstance(coupling, PointForce | FollowerForce)
-    for name in path.bodies:
+def _check_path(system: System, coupling: Coupling, where: str) -> None:
+    bodies = coupling.path.bodies
+    for name in bodies:
         if name is not None and name not in system.body_names:
             raise ModelError(
                 f"{where}: no body is named {name!r}{nearest(name, system.body_names)}"
             )
-    count = len(path.bodies)
-    if count != 1 if acts_at_one else count < 2:
-        needed = "one point" if acts_at_one else "two points or more"
-        raise ModelError(f"{where}: its path has {count} points; give it {needed}")
-    numbers = {"points": (path.points, (count, 3))}
+    needed = _POINTS.get(type(coupling), "two points or more")
+    fits = {"one point": len(bodies) == 1, "two points": len(bodies) == 2}
+    if not fits.get(needed, len(bodies) >= 2):
+        raise ModelError(f"{where}: its path has {len(bodies)} points; give it {needed}")
+
+
+def _check_joints(system: System, stop: JointStop, where: str) -> None:
+    t = system.topology
+    for name in stop.joints or ():
+        if name not in t.joints:
+            raise ModelError(f"{where}: no joint is named {name!r}{nearest(name, t.joints)}")
+    limits = system.joints.lower, system.joints.upper
+    if any(isinstance(a, Tracer) for a in limits):
+        return
+    limited = np.isfinite(limits).any(axis=0) & (t.row_coordinate >= 0)
+    stopped = {t.joints[b] for b in t.row_body[limited]}
+    if stop.joints is None and not stopped:
+        raise ModelError(f"{where}: no joint has a limit; give one a lower or an upper limit")
+    for name in stop.joints or ():
+        if name not in stopped:
+            raise ModelError(
+                f"{where}: the joint {name!r} has no limit; give it a lower or an upper limit (on "
+                "spherical and free joints, which have no plain coordinate, there are none)"
+            )
+
+
+def _check_numbers(coupling: Coupling | JointStop, where: str) -> None:
+    points = coupling.path.points
+    numbers = {"points": (points, (len(coupling.path.bodies), 3))}
     for name, shape in _SHAPES.items():
         if hasattr(coupling, name):
             numbers[name] = getattr(coupling, name), shape
@@ -58,9 +99,17 @@ def _check(system: System, coupling: Coupling, where: str) -> None:
             continue
         if not np.all(np.isfinite(value)):
             raise ModelError(f"{where}: {name} is {np.asarray(value).tolist()}; it must be finite")
-        if name in _NOT_NEGATIVE and value < 0:
-            raise ModelError(f"{where}: {name} is {float(value)}; it must not be negative")
-        if name == "smoothing" and value <= 0:
+        if name in _NOT_NEGATIVE and np.any(np.asarray(value) < 0):
             raise ModelError(
-                f"{where}: smoothing is {float(value)} m; it must be positive, or use TensionSpring"
+                f"{where}: {name} is {np.asarray(value).tolist()}; it must not be negative"
+            )
+        if name == "exponent" and value < 1:
+            raise ModelError(f"{where}: exponent is {float(value)}; it must be 1 or more")
+        if name == "normal" and not np.any(value):
+            raise ModelError(f"{where}: the normal is zero; give it a direction")
+        if name in _POSITIVE and isinstance(coupling, _SMOOTH) and value <= 0:
+            exact = type(coupling).__name__.removeprefix("Smooth")
+            raise ModelError(
+                f"{where}: {name} is {float(value)} {_POSITIVE[name]}; it must be positive, or use "
+                f"{exact}"
             )

@@ -20,15 +20,30 @@ import jax
 import jax.numpy as jnp
 
 from ..groups.components import Vector
-from ..spatial import Transform
+from ..spatial import Force, Motion, Transform
 from ..system.validation import ModelError
 from .path import Path, as_path, inverse, segments
 
 
 class Coupling(eqx.Module):
-    """What acts on points of bodies: a path, and a law for the forces at its n points."""
+    """What acts on points of bodies: a path, and a law for the wrenches at its n points."""
 
     path: eqx.AbstractVar[Path]
+
+    @abc.abstractmethod
+    def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        """The wrenches (n,) in N m and N on the bodies, about the points, in world coordinates.
+
+        frames (n,): the points in the world, with the attitudes of their bodies; twists (n,): the
+        angular velocities of the bodies and the velocities of the points, in world coordinates.
+        """
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__} ({self.path})"
+
+
+class PointCoupling(Coupling):
+    """A coupling of forces without moments, which depend on the motion of its n points only."""
 
     @abc.abstractmethod
     def forces(self, frames: Transform, velocities: Vector) -> Vector:
@@ -38,11 +53,12 @@ class Coupling(eqx.Module):
         of the points in the world.
         """
 
-    def __str__(self) -> str:
-        return f"{type(self).__name__} ({self.path})"
+    def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        forces = self.forces(frames, twists.linear)
+        return Force(jax.tree.map(jnp.zeros_like, forces), forces)
 
 
-class Elastic(Coupling):
+class Elastic(PointCoupling):
     """A spring: a law potential(y) in J of the length y of its path, and its derivative tension(y).
 
     Both are elementwise in y.
@@ -56,9 +72,9 @@ class Elastic(Coupling):
     def tension(self, length: jax.Array) -> jax.Array:
         """The tension in N, the derivative of `potential`; negative where the spring pushes."""
 
-    def energy(self, positions: Vector) -> jax.Array:
-        """The energy () in J with the points at these world positions (n,)."""
-        _, square, length = segments(positions)
+    def energy(self, frames: Transform) -> jax.Array:
+        """The energy () in J with the points at these frames (n,) in the world."""
+        _, square, length = segments(frames.translation)
         if len(self.path.bodies) > 2:
             return self.potential(jnp.sum(length))
         apart, (square, length) = square[0] != 0, (square[0], length[0])
@@ -176,7 +192,22 @@ class SmoothTensionSpring(Elastic):
         return stretch, x
 
 
-class Damper(Coupling):
+class Viscous(PointCoupling):
+    """A damper: a law tension(y, dy/dt) in N of the length y of its path and the rate of it."""
+
+    @abc.abstractmethod
+    def tension(self, length: jax.Array, rate: jax.Array) -> jax.Array:
+        """The tension () in N at a length () in m and a rate () in m/s; it never gives energy."""
+
+    def forces(self, frames: Transform, velocities: Vector) -> Vector:
+        step, _, length = segments(frames.translation)
+        direction = step * inverse(length)
+        spread = jax.tree.map(lambda a: a[1:] - a[:-1], velocities)
+        rate = jnp.sum(direction.dot(spread))
+        return pulled(direction * self.tension(jnp.sum(length), rate))
+
+
+class Damper(Viscous):
     """A viscous damper along a path: the tension c dy/dt.
 
     path as of `Spring`; damping c in N s/m, a scalar.
@@ -185,14 +216,52 @@ class Damper(Coupling):
     path: Path = eqx.field(converter=as_path)
     damping: jax.Array = eqx.field(converter=number)
 
-    def forces(self, frames: Transform, velocities: Vector) -> Vector:
-        step, _, length = segments(frames.translation)
-        direction = step * inverse(length)
-        spread = jax.tree.map(lambda a: a[1:] - a[:-1], velocities)
-        return pulled(direction * (self.damping * jnp.sum(direction.dot(spread))))
+    def tension(self, length: jax.Array, rate: jax.Array) -> jax.Array:
+        return self.damping * rate
 
 
-class PointForce(Coupling):
+class TensionDamper(Viscous):
+    """The damping of a rope, which cannot push: c max(dy/dt, 0) while the path is taut, y >= y_r.
+
+    path as of `Spring`; damping c in N s/m, rest_length y_r in m, scalars; with y_r = 0 a damper
+    that acts whenever its path lengthens. The tension jumps where a rope that lengthens becomes
+    taut, and has a kink where it stops; the derivatives there are those of the side that pulls.
+    """
+
+    path: Path = eqx.field(converter=as_path)
+    damping: jax.Array = eqx.field(converter=number)
+    rest_length: jax.Array = eqx.field(converter=number, default=0.0)
+
+    def tension(self, length: jax.Array, rate: jax.Array) -> jax.Array:
+        idle = (length < self.rest_length) | (rate < 0)
+        return self.damping * jnp.where(idle, jnp.zeros_like(rate), rate)
+
+
+class SmoothTensionDamper(Viscous):
+    """A `TensionDamper` that sets in gradually: c dy/dt E((y - y_r) / d) E(dy/dt / e).
+
+    Arguments as of it; smoothing d in m and rate_smoothing e in m/s, scalars. With two continuous
+    derivatives E(x) = 10 x^3 - 15 x^4 + 6 x^5 rises from 0 at x = 0 to 1 at x = 1. The tension is
+    zero, exactly, in a slack path and in one that shortens.
+    """
+
+    path: Path = eqx.field(converter=as_path)
+    damping: jax.Array = eqx.field(converter=number)
+    rest_length: jax.Array = eqx.field(converter=number)
+    smoothing: jax.Array = eqx.field(converter=number)
+    rate_smoothing: jax.Array = eqx.field(converter=number)
+
+    def tension(self, length: jax.Array, rate: jax.Array) -> jax.Array:
+        taut = _engaged((length - self.rest_length) / self.smoothing)
+        return self.damping * rate * taut * _engaged(rate / self.rate_smoothing)
+
+
+def _engaged(x: jax.Array) -> jax.Array:
+    inside = jnp.where(x < 0, jnp.zeros_like(x), jnp.where(x > 1, jnp.ones_like(x), x))
+    return inside * inside * inside * (10 - 15 * inside + 6 * inside * inside)
+
+
+class PointForce(PointCoupling):
     """A constant force (3,) in N, in world coordinates, at a point of a body.
 
     path: one pair (body, point (3,) in m in its frame). It counts as an input: `energy` has no
@@ -206,7 +275,7 @@ class PointForce(Coupling):
         return Vector.from_array(self.force[None])
 
 
-class FollowerForce(Coupling):
+class FollowerForce(PointCoupling):
     """A force (3,) in N that turns with the body it acts on, such as a thruster's.
 
     path: one pair (body, point (3,) in m in its frame); force in body coordinates.

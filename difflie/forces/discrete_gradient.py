@@ -7,8 +7,8 @@ U(y), y the sum of the lengths, exerts the tension T along the mean directions u
 
 Since u . (s_1 - s_0) = l_1 - l_0, its work in the step is U(y_0) - U(y_1): the discrete gradient
 (Gonzalez 1996) in the squares of the lengths, with the small differences divided out. Since u is
-parallel to the mean segment, it has no moment about any point. All other couplings act as they do
-at the middle of the step.
+parallel to the mean segment, it has no moment about any point. All other forces at points are those
+of the middle of the step.
 """
 
 from __future__ import annotations
@@ -20,18 +20,29 @@ import jax.numpy as jnp
 
 from ..groups.components import Vector
 from ..spatial import Transform
-from .couplings import Coupling, Elastic, pulled
+from .couplings import Coupling, Elastic, PointCoupling, pulled
 from .path import inverse, segments
+from .stops import JointStop
 
 
 def mean_forces(
-    coupling: Coupling, start: Vector, end: Vector, middle: Transform, velocities: Vector
+    coupling: Coupling | JointStop,
+    start: Vector,
+    end: Vector,
+    middle: Transform,
+    velocities: Vector,
 ) -> Vector:
     """The forces (n,) in N at the points of a coupling, in world coordinates.
 
     start, end (n,): the points at the ends of the step; middle (n,): the means of these, with the
-    mean attitudes of their bodies; velocities (n,): (end - start) / h.
+    mean attitudes of their bodies; velocities (n,): (end - start) / h. Raises ValueError for
+    contacts and stops.
     """
+    if not isinstance(coupling, PointCoupling):
+        raise ValueError(
+            f"simulate: EnergyMomentum knows no mean force of {coupling}; use another method, such "
+            "as RKMK4"
+        )
     if not isinstance(coupling, Elastic):
         return coupling.forces(middle, velocities)
     (s0, _, l0), (s1, _, l1) = segments(start), segments(end)

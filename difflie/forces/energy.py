@@ -10,26 +10,32 @@ import jax.numpy as jnp
 
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..system.linkage import Linkage, linkage
+from ..system.rows import row_coordinates
 from ..system.system import System
 from ..system.traverse import along_tree
 from ..system.validation import checked
+from .contacts import Contact
 from .couplings import Elastic
 from .passive import joint_stretch
-from .points import point_positions
+from .points import point_frames
+from .stops import JointStop
 
 
 def energy(system: System, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
     """Kinetic and potential energy in J, scalars: what a conservative machine conserves the sum of.
 
-    The potential is that of gravity, zero at the world origin, and of all springs (see
-    `elastic_energy`). Bodies fixed to the world count in neither. q (nq,), v (nv,).
+    The potential is that of gravity, zero at the world origin, and of all springs, contacts and
+    stops (see `elastic_energy`). Bodies fixed to the world count in neither. q (nq,), v (nv,).
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     return _energy(system, linkage(system), q, v)
 
 
 def elastic_energy(system: System, q: Any) -> jax.Array:
-    """The energy in the springs at the joints and between bodies, in J, a scalar; q (nq,)."""
+    """The energy in J, a scalar, in the springs at the joints and between bodies; q (nq,).
+
+    Contacts and stops at joints store energy as well, as far as they do not dissipate it.
+    """
     (q,) = checked(system, q=(q, (system.nq,)))
     return _elastic_energy(system, linkage(system), q)
 
@@ -37,17 +43,28 @@ def elastic_energy(system: System, q: Any) -> jax.Array:
 def spring_energy(system: System, linkage: Linkage, q: jax.Array) -> jax.Array:
     """`elastic_energy` without checks."""
     stretch = joint_stretch(system, q)
-    joints = jnp.sum(system.joints.stiffness * stretch * stretch) / 2
-    springs = [c for c in system.couplings if isinstance(c, Elastic)]
-    return joints + coupling_energy(linkage, springs, q) if springs else joints
+    energy = jnp.sum(system.joints.stiffness * stretch * stretch) / 2
+    stops = [c for c in system.couplings if isinstance(c, JointStop)]
+    if stops:
+        x = row_coordinates(system.topology, system.joints, q)
+        energy += sum(stop.energy(system.topology, system.joints, x) for stop in stops)
+    springs = storing(system.couplings)
+    return energy + coupling_energy(linkage, springs, q) if springs else energy
+
+
+def storing(couplings: Sequence[Any]) -> list[Elastic | Contact]:
+    """The couplings between bodies that store energy."""
+    return [c for c in couplings if isinstance(c, Elastic | Contact)]
 
 
 @along_tree
-def coupling_energy(linkage: Linkage, springs: Sequence[Elastic], q: jax.Array) -> jax.Array:
-    """The energy () of springs between bodies."""
-    positions = point_positions(linkage, [spring.path for spring in springs], q)
+def coupling_energy(
+    linkage: Linkage, springs: Sequence[Elastic | Contact], q: jax.Array
+) -> jax.Array:
+    """The energy () of springs and contacts between bodies."""
+    frames = point_frames(linkage, [spring.path for spring in springs], q)
     return sum(
-        (s.energy(x) for s, x in zip(springs, positions, strict=True)), jnp.zeros((), q.dtype)
+        (s.energy(at) for s, at in zip(springs, frames, strict=True)), jnp.zeros((), q.dtype)
     )
 
 

@@ -12,6 +12,7 @@ from ..system.rows import row_coordinates, row_rates
 from ..system.system import System
 from ..system.validation import checked
 from .points import coupling_force
+from .stops import JointStop
 
 
 def passive_force(system: System, q: Any, v: Any) -> jax.Array:
@@ -19,7 +20,8 @@ def passive_force(system: System, q: Any, v: Any) -> jax.Array:
 
     Row by row -stiffness (q - rest) - damping v - friction tanh(v / friction_velocity): Coulomb
     friction, smoothed over the velocity `friction_velocity`, so that it has a derivative at rest.
-    To it come the forces of the system's couplings (see `attach`), as sum J^T f over their points.
+    To it come the forces of the system's couplings (see `attach`), as the sum of J^T F over their
+    points, and of the stops at its joints.
     q (nq,), v (nv,); raises as `checked` does.
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
@@ -46,7 +48,7 @@ def joint_stretch(system: System, q: jax.Array) -> jax.Array:
 
 
 def joint_force(system: System, q: jax.Array, v: jax.Array) -> jax.Array:
-    """What springs, damping and friction at the joints exert (nv,).
+    """What springs, damping, friction and stops at the joints exert (nv,).
 
     Mimic joints act on the joint they follow.
     """
@@ -54,6 +56,10 @@ def joint_force(system: System, q: jax.Array, v: jax.Array) -> jax.Array:
     stretch, rate = joint_stretch(system, q), row_rates(t, joints, v)
     smooth = jnp.tanh(rate / joints.friction_velocity)
     force = -(joints.stiffness * stretch + joints.damping * rate + joints.friction * smooth)
+    stops = [c for c in system.couplings if isinstance(c, JointStop)]
+    if stops:
+        x = row_coordinates(t, joints, q)
+        force = force + sum(stop.efforts(t, joints, x, rate) for stop in stops)
     if not t.mimic_rows.size:
         return force
     ratio = jnp.ones(t.n_rows, v.dtype).at[t.mimic_rows].set(joints.multiplier)

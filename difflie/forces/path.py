@@ -58,8 +58,12 @@ def segments(positions: Vector) -> tuple[Vector, jax.Array, jax.Array]:
     """
     step = jax.tree.map(lambda a: a[1:] - a[:-1], positions)
     square = step.square()
-    length = jnp.where(square == 0, square, jnp.sqrt(jnp.where(square == 0, 1, square)))
-    return step, square, length
+    return step, square, root(square)
+
+
+def root(square: jax.Array) -> jax.Array:
+    """The square root, with derivatives also at 0, where they are those of the square."""
+    return jnp.where(square == 0, square, jnp.sqrt(jnp.where(square == 0, 1, square)))
 
 
 def inverse(length: jax.Array) -> jax.Array:

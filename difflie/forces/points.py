@@ -21,11 +21,21 @@ from .couplings import Coupling
 from .path import Path
 
 
-@along_tree
 def coupling_force(
+    linkage: Linkage, couplings: Sequence[Any], q: jax.Array, v: jax.Array
+) -> jax.Array:
+    """The generalised force (nv,) of those couplings that act at points, in O(n).
+
+    It is the sum of J^T F over their points.
+    """
+    acting = [c for c in couplings if isinstance(c, Coupling)]
+    return _coupling_force(linkage, acting, q, v) if acting else jnp.zeros_like(v)
+
+
+@along_tree
+def _coupling_force(
     linkage: Linkage, couplings: Sequence[Coupling], q: jax.Array, v: jax.Array
 ) -> jax.Array:
-    """The generalised force (nv,) of couplings, sum J^T f over their points, in O(n)."""
     paths = [coupling.path for coupling in couplings]
     body, row = _carried(linkage, paths)
     poses = linkage.poses(q)
@@ -46,20 +56,23 @@ def _wrenches(
     paths = [coupling.path for coupling in couplings]
     inner = offsets @ _points(paths)
     frames = rows @ inner
-    velocities = frames.rotation @ inner.inverse_motion(twists).linear
-    motion = _divided((frames, velocities), paths)
-    found = [coupling.forces(*at) for coupling, at in zip(couplings, motion, strict=True)]
-    forces = jax.tree.map(lambda *a: jnp.concatenate(a), *found)
-    zero = jax.tree.map(jnp.zeros_like, forces)
-    return inner.force(Force(zero, frames.rotation.transposed_times(forces))).to_array()
+    seen = inner.inverse_motion(twists)
+    turn = frames.rotation
+    motion = _divided((frames, Motion(turn @ seen.angular, turn @ seen.linear)), paths)
+    found = [coupling.wrenches(*at) for coupling, at in zip(couplings, motion, strict=True)]
+    world = jax.tree.map(lambda *a: jnp.concatenate(a), *found)
+    on_points = Force(turn.transposed_times(world.moment), turn.transposed_times(world.force))
+    return inner.force(on_points).to_array()
 
 
-def point_positions(linkage: Linkage, paths: Sequence[Path], q: jax.Array) -> list[Vector]:
-    """The points of each path (n,) in the world at the configuration q (nq,)."""
+def point_frames(linkage: Linkage, paths: Sequence[Path], q: jax.Array) -> list[Transform]:
+    """The points of each path (n,) in the world at the configuration q (nq,).
+
+    Each has the attitude of its body.
+    """
     body, row = _carried(linkage, paths)
     rows = _entries(chained(linkage, linkage.poses(q)), world_frame(q.dtype), row)
-    frames = rows @ _offsets(linkage, body) @ _points(paths)
-    return _divided(frames.translation, paths)
+    return _divided(rows @ _offsets(linkage, body) @ _points(paths), paths)
 
 
 def _carried(linkage: Linkage, paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from ..system.linkage import linkage
 from ..system.system import System
 from ..system.validation import checked
-from .couplings import Elastic
+from .energy import storing
 from .passive import joint_force
 from .points import coupling_force
 
@@ -18,7 +18,8 @@ from .points import coupling_force
 def stiffness_matrix(system: System, q: Any) -> jax.Array:
     """The stiffness matrix K (nv, nv): minus the derivative of the springs' generalised force.
 
-    The springs are those at the joints and the elastic couplings; gravity has no part in it (see
+    The springs are those at the joints, the elastic couplings, and contacts and joint stops,
+    as far as they do not dissipate; gravity has no part in it (see
     `inverse_dynamics_derivatives`). Column k is the derivative along `integrate(system, q, s e_k)`
     at s = 0. The symmetric part of K is the Hessian of `elastic_energy` along `integrate`, and K
     itself is symmetric where all coordinates are plain numbers and where the springs balance. In
@@ -32,7 +33,7 @@ def stiffness_matrix(system: System, q: Any) -> jax.Array:
 @jax.jit
 def _stiffness_matrix(system, linkage, q):
     still = jnp.zeros(system.nv, q.dtype)
-    springs = [c for c in system.couplings if isinstance(c, Elastic)]
+    springs = storing(system.couplings)
 
     def force(step):
         moved = system.manifold.retract(q, step)

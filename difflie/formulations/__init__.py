@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ..constraints.friction import with_friction
 from ..constraints.stabilisation import Stabilisation
-from ..integrators import EnergyMomentum, FieldMethod, Method, VariationalMidpoint
+from ..constraints.unilateral import Unilateral
+from ..integrators import EnergyMomentum, FieldMethod, Method, Moreau, VariationalMidpoint
 from ..system.linkage import Linkage
 from ..system.system import System
 from .constrained_rates import ConstrainedRateFormulation as ConstrainedRateFormulation
@@ -11,6 +13,8 @@ from .formulation import Formulation as Formulation
 from .momenta import MomentumFormulation as MomentumFormulation
 from .natural import NaturalFormulation as NaturalFormulation
 from .natural import NaturalMotion as NaturalMotion
+from .nonsmooth import ContactMotion as ContactMotion
+from .nonsmooth import NonsmoothFormulation as NonsmoothFormulation
 from .rates import RateFormulation as RateFormulation
 
 
@@ -19,6 +23,17 @@ def formulation_of(method: Method, system: System) -> type[Formulation]:
 
     ValueError for a system that they do not describe.
     """
+    contacts = [c for c in system.constraints if isinstance(c, Unilateral)]
+    if contacts and not isinstance(method, Moreau):
+        raise ValueError(
+            f"simulate: {method.name} switches no contacts, and {system.name} has "
+            f"{', '.join(map(str, contacts))}; use Moreau, or contact forces in their place"
+        )
+    if with_friction(system) and not isinstance(method, FieldMethod):
+        raise ValueError(
+            f"simulate: {method.name} has no friction in joints, and {system.name} has "
+            f"{', '.join(str(c) for _, c in with_friction(system))}; use a method such as RKMK4"
+        )
     found = _kind(method, bool(system.constraints))
     found.check(system.topology)
     return found
@@ -34,6 +49,8 @@ def formulated(
 
 
 def _kind(method: Method, constrained: bool) -> type[Formulation]:
+    if isinstance(method, Moreau):
+        return NonsmoothFormulation
     if isinstance(method, FieldMethod):
         return ConstrainedRateFormulation if constrained else RateFormulation
     if constrained:

@@ -10,13 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..dynamics.forward import acceleration, weightless
-from ..dynamics.natural_coordinates import (
-    NaturalCoordinates,
-    check,
-    combined,
-    natural_coordinates,
-    spread,
-)
+from ..dynamics.natural_coordinates import NaturalCoordinates, natural_coordinates
+from ..dynamics.natural_equations import combined, spread
+from ..dynamics.natural_layout import check
 from ..forces import energy
 from ..forces.discrete_gradient import mean_forces
 from ..forces.passive import joint_force

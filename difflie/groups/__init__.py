@@ -4,11 +4,17 @@ from . import directors as directors
 from . import quaternion as quaternion
 from . import se3 as se3
 from . import so3 as so3
+from .charts import Cayley as Cayley
+from .charts import Chart as Chart
+from .charts import Exponential as Exponential
 from .manifold import SE3 as SE3
 from .manifold import SO3 as SO3
 from .manifold import Euclidean as Euclidean
+from .manifold import FlatManifold as FlatManifold
 from .manifold import FlatProduct as FlatProduct
 from .manifold import Manifold as Manifold
 from .manifold import Pose as Pose
 from .manifold import Product as Product
 from .manifold import UnitQuaternion as UnitQuaternion
+from .transition import TRANSITION_MAPS as TRANSITION_MAPS
+from .transition import RotationVector as RotationVector

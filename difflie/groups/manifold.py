@@ -3,19 +3,21 @@
 Every manifold here is a Lie group written as points (flat arrays, or tuples of them), with flat
 tangent vectors in its Lie algebra, left-trivialised (body-fixed): along a motion y(t) with rate
 xi(t) holds dy/dt = y . hat(xi).
+
+Steps are taken in local coordinates psi: exp, and on `UnitQuaternion` and `Pose` any `Chart`.
 """
 
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from . import coefficients as co
 from . import quaternion, se3, so3
+from .charts import Chart, Exponential
 from .components import Matrix, Scalar, Vector, checked
 
 
@@ -24,15 +26,15 @@ class Manifold(eqx.Module):
 
     @abc.abstractmethod
     def retract(self, y: Any, xi: Any) -> Any:
-        """y . exp(xi): the point reached from y at the constant rate xi in unit time."""
+        """y . psi(xi); with psi = exp the point reached from y at the rate xi in unit time."""
 
     @abc.abstractmethod
     def difference(self, y0: Any, y1: Any) -> Any:
-        """The tangent xi of least rotation with retract(y0, xi) = y1."""
+        """The xi of least rotation with retract(y0, xi) = y1."""
 
     @abc.abstractmethod
     def dexp_inv(self, theta: Any, xi: Any) -> Any:
-        """dexp_{-theta}^-1 xi: d theta/dt when y0 . exp(theta(t)) moves with the rate xi."""
+        """dpsi_{-theta}^-1 xi: d theta/dt when y0 . psi(theta(t)) moves with the rate xi."""
 
     @abc.abstractmethod
     def magnitude(self, y: Any) -> Any:
@@ -42,8 +44,39 @@ class Manifold(eqx.Module):
     def bracket(self, xi: Any, eta: Any) -> Any:
         """The Lie bracket [xi, eta] = ad_xi eta of two tangents."""
 
+    def in_chart(self, chart: Chart) -> Manifold:
+        """The same points and tangents with other local coordinates.
 
-class Euclidean(Manifold):
+        Raises TypeError where the manifold has none but the exponential.
+        """
+        if chart == Exponential():
+            return self
+        raise TypeError(
+            f"{type(self).__name__} has exponential coordinates only, not those of {chart}; use "
+            "UnitQuaternion, Pose or a product of these and Euclidean"
+        )
+
+
+class FlatManifold(Manifold):
+    """One whose points (point_size,) and tangents (tangent_size,) are single arrays."""
+
+    point_size: ClassVar[int]
+    tangent_size: ClassVar[int]
+
+    @abc.abstractmethod
+    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        """Ad_{psi(theta)} xi: a rate at retract(y, theta), as one at y that moves both alike."""
+
+    @abc.abstractmethod
+    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        """(1 + Ad_g)^-1 xi, g . g = psi(theta); with exp dexp_{theta/2} dexp_theta^-1 xi / 2.
+
+        The rate of the point halfway from y to retract(y, theta) when y moves with the rate xi and
+        the other end rests. When that moves and y rests, it is xi less this, linear in xi as it is.
+        """
+
+
+class Euclidean(FlatManifold):
     """R^n: points and tangents are arrays (n,), or of any one shape."""
 
     size: int = eqx.field(static=True)
@@ -75,6 +108,9 @@ class Euclidean(Manifold):
         _check_equal_shapes(xi, eta)
         return jnp.zeros_like(eta)
 
+    def in_chart(self, chart: Chart) -> Euclidean:
+        return self
+
     def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
         return xi
 
@@ -82,20 +118,26 @@ class Euclidean(Manifold):
         return xi / 2
 
 
-class UnitQuaternion(Manifold):
+class UnitQuaternion(FlatManifold):
     """Attitudes: points are unit quaternions (4,), tangents body angular velocities (3,)."""
+
+    chart: Chart = eqx.field(static=True, default=Exponential())
 
     point_size = 4
     tangent_size = 3
 
     def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
-        return quaternion.multiply(y, quaternion.exp(xi))
+        p0, p = _quaternion_parts(y)
+        n0, n = quaternion.multiply_components(p0, p, *self.chart.turn(_vector(xi)))
+        return jnp.stack((n0, n.x, n.y, n.z))
 
     def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
-        return quaternion.log(quaternion.multiply(quaternion.conjugate(y0), y1))
+        p0, p = _quaternion_parts(y0)
+        turn = quaternion.multiply_components(p0, -p, *_quaternion_parts(y1))
+        return self.chart.turn_inverse(*turn).to_array()
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        return _dexp_inv(theta, xi)
+        return self.chart.rate(_vector(theta), _vector(xi)).to_array()
 
     def magnitude(self, y: jax.Array) -> jax.Array:
         return jnp.ones(3, y.dtype)
@@ -103,16 +145,22 @@ class UnitQuaternion(Manifold):
     def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
         return _vector(xi).cross(_vector(eta)).to_array()
 
+    def in_chart(self, chart: Chart) -> UnitQuaternion:
+        return UnitQuaternion(chart)
+
     def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        return (so3.exp_components(_vector(theta)) @ _vector(xi)).to_array()
+        return (self.chart.rotation(_vector(theta)) @ _vector(xi)).to_array()
 
     def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        c, x = _half_tangent(_vector(theta)), _vector(xi)
+        p0, p = self.chart.turn(_vector(theta))
+        c, x = p * (1 / (1 + p0)), _vector(xi)  # tan(t / 4) along the axis of the turn by t
         return ((x - c.cross(x)) * 0.5).to_array()
 
 
-class Pose(Manifold):
+class Pose(FlatManifold):
     """Poses, SE(3): points are (quaternion, position) (7,), tangents body twists (w, v) (6,)."""
+
+    chart: Chart = eqx.field(static=True, default=Exponential())
 
     point_size = 7
     tangent_size = 6
@@ -120,19 +168,21 @@ class Pose(Manifold):
     def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
         p0, p, r = _pose_parts(y)
         w, v = se3.twist_components(xi)
-        step = quaternion.to_matrix_components(p0, p) @ se3.exp_translation_components(w, v)
-        n0, n = quaternion.multiply_components(p0, p, *quaternion.exp_components(w))
+        step = quaternion.to_matrix_components(p0, p) @ self.chart.translation(w, v)
+        n0, n = quaternion.multiply_components(p0, p, *self.chart.turn(w))
         return jnp.concatenate((n0[None], n.to_array(), (r + step).to_array()))
 
     def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
         p0, p, r0 = _pose_parts(y0)
         s0, s, r1 = _pose_parts(y1)
-        w = quaternion.log_components(*quaternion.multiply_components(p0, -p, s0, s))
+        w = self.chart.turn_inverse(*quaternion.multiply_components(p0, -p, s0, s))
         step = quaternion.to_matrix_components(p0, p).transposed_times(r1 - r0)
-        return se3.twist_array(w, so3.dexp_inv_components(w) @ step)
+        return se3.twist_array(w, self.chart.translation_inverse(w, step))
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        return _dexp_inv_twist(theta, xi)
+        w, v = se3.twist_components(theta)
+        a, b = se3.twist_components(xi)
+        return se3.twist_array(*self.chart.twist_rate(w, v, a, b))
 
     def magnitude(self, y: jax.Array) -> jax.Array:
         return _pose_size(y[4:])
@@ -140,18 +190,25 @@ class Pose(Manifold):
     def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
         return _bracket_of_twists(xi, eta)
 
+    def in_chart(self, chart: Chart) -> Pose:
+        return Pose(chart)
+
     def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
         w, v = se3.twist_components(theta)
         a, b = se3.twist_components(xi)
-        r = so3.exp_components(w)
+        r = self.chart.rotation(w)
         a = r @ a
-        return se3.twist_array(a, r @ b + se3.exp_translation_components(w, v).cross(a))
+        return se3.twist_array(a, r @ b + self.chart.translation(w, v).cross(a))
 
     def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        # Twists are dual vectors w + e v, e^2 = 0, on which the formula of SO(3) holds.
+        # A dual quaternion p + e q, e^2 = 0, is the pose, and the formula of attitudes holds.
         w, v = se3.twist_components(theta)
         a, b = se3.twist_components(xi)
-        c, d = jax.jvp(_half_tangent, (w,), (v,))
+        p0, p = self.chart.turn(w)
+        step = self.chart.translation(w, v) * 0.5
+        q0, q = -step.dot(p), step * p0 + step.cross(p)
+        c = p * (1 / (1 + p0))
+        d = (q - c * q0) * (1 / (1 + p0))
         return se3.twist_array((a - c.cross(a)) * 0.5, (b - c.cross(b) - d.cross(a)) * 0.5)
 
 
@@ -166,7 +223,7 @@ class SO3(Manifold):
         return so3.log_components(_rotation(y0).transpose() @ _rotation(y1)).to_array()
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        return _dexp_inv(theta, xi)
+        return UnitQuaternion().dexp_inv(theta, xi)
 
     def magnitude(self, y: jax.Array) -> jax.Array:
         return jnp.ones(3, y.dtype)
@@ -192,7 +249,7 @@ class SE3(Manifold):
         return se3.twist_array(w, so3.dexp_inv_components(w) @ step)
 
     def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        return _dexp_inv_twist(theta, xi)
+        return Pose().dexp_inv(theta, xi)
 
     def magnitude(self, y: jax.Array) -> jax.Array:
         return _pose_size(y[:3, 3])
@@ -221,14 +278,17 @@ class Product(Manifold):
     def bracket(self, xi: tuple, eta: tuple) -> tuple:
         return tuple(m.bracket(a, b) for m, a, b in zip(self.factors, xi, eta, strict=True))
 
+    def in_chart(self, chart: Chart) -> Product:
+        return Product(tuple(m.in_chart(chart) for m in self.factors))
 
-class FlatProduct(Manifold):
+
+class FlatProduct(FlatManifold):
     """The product of flat factors: points (nq,) and tangents (nv,) one after the other.
 
-    The factors are `Euclidean`, `UnitQuaternion` and `Pose`.
+    The joints of a machine are `Euclidean`, `UnitQuaternion` and `Pose`.
     """
 
-    factors: tuple[Euclidean | UnitQuaternion | Pose, ...]
+    factors: tuple[FlatManifold, ...]
 
     @property
     def point_size(self) -> int:
@@ -265,17 +325,15 @@ class FlatProduct(Manifold):
         pairs = zip(self.factors, self._tangents(xi), self._tangents(eta), strict=True)
         return _join([m.bracket(a, b) for m, a, b in pairs], xi)
 
+    def in_chart(self, chart: Chart) -> FlatProduct:
+        factors: Any = tuple(m.in_chart(chart) for m in self.factors)
+        return FlatProduct(factors)
+
     def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        """Ad_{exp(theta)} xi: a rate at retract(y, theta), as one at y that moves both alike."""
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.adjoint(a, b) for m, a, b in pairs], theta)
 
     def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
-        """(1 + Ad_{exp(theta/2)})^-1 xi = dexp_{theta/2} dexp_theta^-1 xi / 2.
-
-        The rate of the point halfway from y to retract(y, theta) when y moves with the rate xi and
-        the other end rests. When that moves and y rests, it is xi less this, linear in xi as it is.
-        """
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.halfway(a, b) for m, a, b in pairs], theta)
 
@@ -295,17 +353,6 @@ def _join(parts: list[jax.Array], like: jax.Array) -> jax.Array:
     return jnp.concatenate(parts) if parts else like[:0]
 
 
-def _dexp_inv(theta: jax.Array, xi: jax.Array) -> jax.Array:
-    return (so3.dexp_inv_components(-_vector(theta)) @ _vector(xi)).to_array()
-
-
-def _dexp_inv_twist(theta: jax.Array, xi: jax.Array) -> jax.Array:
-    w, v = se3.twist_components(theta)
-    a, b = se3.twist_components(xi)
-    diagonal = so3.dexp_inv_components(-w)
-    return se3.twist_array(diagonal @ a, se3.dexp_inv_corner_components(-w, -v) @ a + diagonal @ b)
-
-
 def _pose_size(position: jax.Array) -> jax.Array:
     distance = jnp.sqrt(jnp.sum(position**2))
     return jnp.concatenate((jnp.ones(3, position.dtype), jnp.full(3, distance)))
@@ -317,18 +364,17 @@ def _bracket_of_twists(xi: jax.Array, eta: jax.Array) -> jax.Array:
     return se3.twist_array(w.cross(a), w.cross(b) + v.cross(a))
 
 
-def _half_tangent(theta: Vector) -> Vector:
-    """tan(t / 4) along theta, t its length."""
-    x = theta.square() * 0.25
-    return theta * (0.5 * co.half_beta(x) / co.alpha(x))
-
-
 def _vector(a: jax.Array) -> Vector:
     return Vector.from_array(checked(a, (3,), "manifold"))
 
 
 def _rotation(a: jax.Array) -> Matrix:
     return Matrix.from_array(checked(a, (3, 3), "manifold"))
+
+
+def _quaternion_parts(y: jax.Array) -> tuple[Scalar, Vector]:
+    y = checked(y, (4,), "manifold")
+    return y[0], Vector.from_array(y[1:])
 
 
 def _pose_parts(y: jax.Array) -> tuple[Scalar, Vector, Vector]:

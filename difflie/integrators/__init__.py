@@ -35,12 +35,14 @@ from .method import Field as Field
 from .method import FieldMethod as FieldMethod
 from .method import ImplicitMethod as ImplicitMethod
 from .method import Method as Method
+from .moreau import Moreau as Moreau
 from .munthe_kaas import RKMK2 as RKMK2
 from .munthe_kaas import RKMK3 as RKMK3
 from .munthe_kaas import RKMK4 as RKMK4
 from .munthe_kaas import RKMK5 as RKMK5
 from .munthe_kaas import RKMK6 as RKMK6
 from .munthe_kaas import RKMK8 as RKMK8
+from .munthe_kaas import MuntheKaas as MuntheKaas
 from .munthe_kaas import RungeKuttaMuntheKaas as RungeKuttaMuntheKaas
 from .semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
 from .stormer_verlet import StormerVerlet as StormerVerlet
@@ -50,6 +52,7 @@ from .tableaux import EmbeddedTableau as EmbeddedTableau
 from .tableaux import SymmetricTableau as SymmetricTableau
 from .variational import DiscreteMechanics as DiscreteMechanics
 from .variational import VariationalMidpoint as VariationalMidpoint
+from .variational_lie import LieVariational as LieVariational
 from .variational_planar import PlanarVariational as PlanarVariational
 
 METHODS: tuple[Method, ...] = (
@@ -75,6 +78,7 @@ METHODS: tuple[Method, ...] = (
     GaussLegendre6(),
     EnergyMomentum(),
     VariationalMidpoint(),
+    Moreau(),
 )
 
 

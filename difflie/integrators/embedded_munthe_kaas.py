@@ -23,14 +23,14 @@ import jax.numpy as jnp
 
 from ..groups import Manifold
 from . import tableaux
-from .method import Field, FieldMethod, Scalar, combination, in_precision_of
-from .munthe_kaas import chart_rates
+from .method import Field, Scalar, combination, in_precision_of
+from .munthe_kaas import MuntheKaas, chart_rates
 from .tableaux import EmbeddedTableau
 
 _BLOCK = 8
 
 
-class EmbeddedMuntheKaas(FieldMethod):
+class EmbeddedMuntheKaas(MuntheKaas):
     """A Munthe-Kaas method that divides each step h into as many sub-steps as its tolerance needs.
 
     rtol: the relative tolerance of a sub-step, and the absolute one of an attitude in rad. atol:
@@ -107,6 +107,7 @@ class EmbeddedMuntheKaas(FieldMethod):
         self, manifold: Manifold, field: Field, t: jax.Array, y: Any, h: jax.Array
     ) -> tuple[Any, Any]:
         """The point at t + h, and the estimated error of the companion, a tangent."""
+        manifold = self.local(manifold)
         slopes = chart_rates(self.tableau, manifold, field, t, y, h)
         b = jnp.asarray(self.tableau.b, h.dtype)
         difference = b - jnp.asarray(self.tableau.b_hat, h.dtype)

@@ -1,4 +1,4 @@
-"""Runge-Kutta-Munthe-Kaas methods: a Runge-Kutta method in exponential coordinates.
+"""Runge-Kutta-Munthe-Kaas methods: a Runge-Kutta method in local coordinates.
 
 Park and Chung 2005, (32) and (47): with h the step, y(t) = y . exp(theta(t)) turns the equation
 into d theta/dt = dexp_{-theta}^-1 field(t, y(t)) on the Lie algebra, a vector space,
@@ -13,7 +13,10 @@ part of its series up to a number of nested brackets, with the Bernoulli numbers
                         = xi + [theta, xi] / 2 + [theta, [theta, xi]] / 12 - ...
 
 A method of order p keeps its order with p - 2 brackets, and with p - 3 where that one has the
-coefficient zero (odd from 3 on); it loses it with fewer. Hairer, Lubich and Wanner 2006, IV.8.
+coefficient zero (odd from 3 on); it loses it with fewer.
+
+Other coordinates psi than exp do as well, with the inverse of their own dpsi. Cayley coordinates
+need no trigonometric functions and no series. Hairer, Lubich and Wanner 2006, IV.8.
 """
 
 from __future__ import annotations
@@ -26,25 +29,60 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..groups import Manifold
+from ..groups import Cayley, Chart, Exponential, Manifold
 from . import tableaux
 from .method import Field, FieldMethod, Scalar, combination, in_precision_of, square, stage_rates
 from .tableaux import ButcherTableau
 
+_CHARTS: dict[str, Chart] = {"exp": Exponential(), "cay": Cayley()}
 
-class RungeKuttaMuntheKaas(FieldMethod):
+
+class MuntheKaas(FieldMethod):
+    """A method on a vector space, in local coordinates.
+
+    coordinates: "exp" takes those of the manifold, which are exponential unless it was given
+    others; "cay" takes Cayley coordinates for attitudes and poses, where an attitude must turn by
+    less than pi in a step. ValueError for another name; TypeError, in the first step, for "cay" on
+    rotation matrices.
+    """
+
+    coordinates: str = eqx.field(static=True, default="exp", kw_only=True)
+
+    def __check_init__(self):
+        if self.coordinates not in _CHARTS:
+            raise ValueError(
+                f"{self.name}: coordinates is {self.coordinates!r}; it must be "
+                f"{' or '.join(map(repr, _CHARTS))}"
+            )
+
+    def local(self, manifold: Manifold) -> Manifold:
+        """The manifold in the coordinates of the method."""
+        if self.coordinates == "exp":
+            return manifold
+        return manifold.in_chart(_CHARTS[self.coordinates])
+
+
+class RungeKuttaMuntheKaas(MuntheKaas):
     """The Munthe-Kaas method of any explicit Runge-Kutta tableau.
 
     `brackets` is the number of nested brackets that are kept of the inverse of dexp; None keeps it
-    exact. ValueError for fewer than 0.
+    exact. ValueError for fewer than 0, and with other coordinates than exponential ones.
     """
 
     tableau: ButcherTableau = eqx.field(static=True)
     brackets: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        if self.brackets is not None and self.brackets < 0:
+        if self.brackets is None:
+            return
+        if self.brackets < 0:
             raise ValueError(f"{self.name}: brackets is {self.brackets}; it must be 0 or more")
+        if self.coordinates != "exp":
+            raise ValueError(
+                f"{self.name}: brackets={self.brackets} cuts off the series of the inverse of "
+                f"dexp, which is not that of coordinates={self.coordinates!r}; leave brackets out, "
+                "the inverse is exact then, or take coordinates='exp'"
+            )
 
     @property
     def order(self) -> int:
@@ -56,6 +94,13 @@ class RungeKuttaMuntheKaas(FieldMethod):
 
     def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
         t, h = in_precision_of(y, t, h)
+        manifold = self.local(manifold)
+        if self.brackets is not None and manifold != manifold.in_chart(Exponential()):
+            raise ValueError(
+                f"{self.name}: brackets={self.brackets} cuts off the series of the inverse of "
+                "dexp, and the manifold is in other coordinates than exponential ones; leave "
+                "brackets out, the inverse is exact then"
+            )
         slopes = chart_rates(self.tableau, manifold, field, t, y, h, self.brackets)
         b = jnp.asarray(self.tableau.b, h.dtype)
         return manifold.retract(y, combination(h, b, slopes))

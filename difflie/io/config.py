@@ -12,17 +12,28 @@
     [initial.joints]                  damping = [...]
     elbow = 0.3                       target = [...]
 
-    [[spring]]                        # one such table for each; also [[tension_spring]],
-    path = [                          # with or without smoothing (m), and [[damper]], with damping
+    [[spring]]                        # one such table for each; also [[tension_spring]], with or
+    path = [                          # without smoothing (m), [[damper]] and [[tension_damper]]
       {body = "upper arm", point = [0.1, 0.0, 0.0]},
       {point = [0.0, 0.0, 1.0]},      # of the world
     ]
     stiffness = 200.0                 # N/m
     rest_length = 0.3                 # m
 
-Every table but `system` may be left out, and every key but `system.file` and those of springs and
-dampers. A key that is unknown, of a wrong type or out of range is one `ConfigError` that names the
-file, the key and the mend.
+    [[contact]]                       # of the points behind the first with a plane through it
+    path = [{point = [0.0, 0.0, 0.0]}, {body = "hand", point = [0.0, 0.0, 0.1]}]
+    normal = [0.0, 0.0, 1.0]          # or of two spheres: radii = [0.1, 0.2]
+    stiffness = 1e5                   # N/m^exponent; also exponent, dissipation (s/m), smoothing
+    friction = 0.6                    # (m), slip_velocity (m/s), radius (m) of points at a plane
+
+    [[joint_stop]]                    # at the limits of all joints, or of those named
+    joints = ["elbow"]
+    stiffness = 500.0                 # also exponent, dissipation, smoothing
+
+Every table but `system` may be left out, and every key but `system.file`, those of springs and
+dampers, and of contacts and stops the path, the normal or radii, and the stiffness. A key that is
+unknown, of a wrong type or out of range is one `ConfigError` that names the file, the key and the
+mend.
 """
 
 from __future__ import annotations
@@ -114,6 +125,48 @@ class DamperTable:
     damping: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class ContactTable:
+    """[[contact]]: with a plane, which has a normal, or of two spheres, which have radii.
+
+    Numbers as of `difflie.PlaneContact` and `difflie.SphereContact`.
+    """
+
+    path: list[dict[str, Any]]
+    stiffness: float
+    normal: list[float] | None = None
+    radius: float | None = None
+    radii: list[float] | None = None
+    exponent: float | None = None
+    dissipation: float | None = None
+    friction: float | None = None
+    slip_velocity: float | None = None
+    smoothing: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointStopTable:
+    """[[joint_stop]]: numbers as of `difflie.JointStop`; without joints, at all limits."""
+
+    stiffness: float
+    joints: list[str] | None = None
+    exponent: float | None = None
+    dissipation: float | None = None
+    smoothing: float | None = None
+
+
+@dataclass(frozen=True)
+class TensionDamperTable(DamperTable):
+    """[[tension_damper]]: a rope's, taut from rest_length in m on; exact, or with both smoothings.
+
+    smoothing in m, rate_smoothing in m/s.
+    """
+
+    rest_length: float = 0.0
+    smoothing: float | None = None
+    rate_smoothing: float | None = None
+
+
 @dataclass(frozen=True)
 class Config:
     """A whole configuration file; path is where it was read."""
@@ -126,6 +179,9 @@ class Config:
     spring: list[SpringTable]
     tension_spring: list[TensionSpringTable]
     damper: list[DamperTable]
+    contact: list[ContactTable]
+    joint_stop: list[JointStopTable]
+    tension_damper: list[TensionDamperTable]
 
     @property
     def system_file(self) -> Path:
@@ -158,7 +214,14 @@ def read_config(path: str | os.PathLike[str]) -> Config:
         "simulation": SimulationTable,
         "control": ControlTable,
     }
-    repeated = {"spring": SpringTable, "tension_spring": TensionSpringTable, "damper": DamperTable}
+    repeated = {
+        "spring": SpringTable,
+        "tension_spring": TensionSpringTable,
+        "damper": DamperTable,
+        "contact": ContactTable,
+        "joint_stop": JointStopTable,
+        "tension_damper": TensionDamperTable,
+    }
     for name, table in tables.items():
         if name not in known and name not in repeated:
             near = nearest(name, [*known, *repeated])
@@ -228,6 +291,10 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         'a list of points {body = "NAME", point = [x, y, z]}, those of the world without a body',
         _is_path,
     ),
+    "list[str] | None": (
+        "a list of texts",
+        lambda v: isinstance(v, list) and all(isinstance(x, str) for x in v),
+    ),
     "list[float]": ("a list of numbers", _is_list),
     "list[float] | None": ("a list of numbers", _is_list),
     "dict[str, float]": (
@@ -258,6 +325,18 @@ def _check(config: Config) -> None:
             f"the configuration's folder, or one of the shipped "
             f"{', '.join(repr(_PACKAGE + name) for name in shipped)}"
         )
+    for i, contact in enumerate(config.contact):
+        if (contact.normal is None) == (contact.radii is None):
+            raise ConfigError(
+                f"{config.path}: [contact[{i}]] needs either the key 'normal' of a plane or the "
+                "key 'radii' of two spheres"
+            )
+        if contact.radii is not None and contact.radius is not None:
+            refuse(f"contact[{i}].radius", contact.radius, "left out where there are radii")
     c = config.control
     if (c.stiffness is None) != (c.target is None):
         refuse("control.stiffness", c.stiffness, "given together with control.target")
+    for i, d in enumerate(config.tension_damper):
+        if (d.smoothing is None) != (d.rate_smoothing is None):
+            key = f"tension_damper[{i}].smoothing"
+            refuse(key, d.smoothing, "given together with rate_smoothing")

@@ -90,13 +90,16 @@ def _search(
 ) -> tuple[jax.Array, jax.Array]:
     """The root and whether it was found; to iterate is to take one for the first Jacobian.
 
-    The residual, long to compile, stands in two places: where it contracts and in the Jacobian.
+    The residual, long to compile, stands where it contracts and in the Jacobian, and nowhere else.
     """
 
     def attempt(state: tuple) -> tuple:
         x, matrix, near, _, count = state
         iterates = iterate_first & (count == 0)
-        matrix = _inverse_jacobian(residual, x, unit, matrix, needed=~iterates)
+        if iterate_first:
+            matrix = _inverse_jacobian(residual, x, unit, matrix, needed=~iterates)
+        else:
+            matrix = _batched_inverse_jacobian(residual, x, unit)
         floor = jnp.where(iterates, 64 * rounding, jnp.where(near, rounding**0.5, 256 * rounding))
         new, size, found = _contraction(residual, matrix, x, floor, unit, iterates)
         # What an iteration that does not contract has reached is no place to start from.
@@ -147,6 +150,18 @@ def _inverse_jacobian(
     start = jnp.zeros_like(x), jnp.zeros_like(scale), old.T
     _, _, columns = jax.lax.fori_loop(-1, turns, column, start)
     return jnp.where(needed, inverse(columns.T, jnp.maximum(turns, 0)), old)
+
+
+def _batched_inverse_jacobian(residual: Function, x: jax.Array, unit: float) -> jax.Array:
+    """The same, from all differences at once: twice as fast for some tens of unknowns.
+
+    Where it is seldom needed it would only make the program larger, and slower.
+    """
+    here = residual(x)
+    sizes = (jnp.max(jnp.abs(a), initial=unit) for a in (x, here))
+    length = float(jnp.finfo(x.dtype).eps) ** 0.5 * jnp.maximum(*sizes)
+    moved = jax.vmap(residual)(x + length * jnp.eye(x.size, dtype=x.dtype))
+    return inverse(((moved - here) / length).T, x.size)
 
 
 def _contraction(

@@ -10,7 +10,8 @@ import pytest
 from trees import random_body, zoo
 
 import difflie as dl
-from difflie.dynamics.natural_coordinates import combined, natural_coordinates
+from difflie.dynamics.natural_coordinates import natural_coordinates
+from difflie.dynamics.natural_equations import combined
 from difflie.groups import directors
 from difflie.system.linkage import linkage
 
@@ -192,9 +193,10 @@ def linearised(system, q, v, change, f):
     ("joint", "reason"),
     [
         (dl.Helical(pitch=0.1), "helical"),
+        (dl.Translation(), "prismatic, prismatic, prismatic"),
         (dl.Revolute(mimic=dl.Mimic("a")), "mimics"),
     ],
-    ids=["helical", "mimic"],
+    ids=["helical", "translation", "mimic"],
 )
 def test_what_is_not_described_is_refused_by_name(joint, reason):
     rng = np.random.default_rng(3)

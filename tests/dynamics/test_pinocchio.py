@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from robots import ROBOTS, built, check, read
-from trees import random_body
+from trees import random_body, random_states
 
 import difflie as dl
 
@@ -46,4 +46,8 @@ def test_joint_types_that_robots_lack():
         random_body(rng, f"b{i}", joint, f"b{i - 1}" if i else None)
         for i, joint in enumerate(joints)
     ]
-    check(built(bodies))
+    twin = built(bodies)
+    check(twin)
+    q = random_states(twin.system, 1, seed=0)[0][0]
+    theirs = dl.PinocchioOrdering(twin.system, twin.model).q(q)
+    np.testing.assert_allclose(theirs, twin.coordinates(q), rtol=0, atol=1e-15)

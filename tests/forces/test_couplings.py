@@ -48,6 +48,9 @@ def couplings(rest=0.4):
         dl.TensionSpring(path("arm", "ball"), 30.0, 50.0),
         dl.SmoothTensionSpring(path("rod", "wall"), 10.0, rest, 0.3),
         dl.Damper(path("screw", "ball", None), 2.0),
+        dl.TensionDamper(path("arm", "ball", "puck"), 2.5, rest),
+        dl.TensionDamper(path("arm", "ball"), 2.5, 50.0),
+        dl.SmoothTensionDamper(path("rod", "puck"), 1.5, rest, 0.1, 0.2),
         dl.PointForce(path("puck"), (1.0, -2.0, 3.0)),
         dl.FollowerForce(path("plate"), (0.5, 1.0, -1.0)),
     )
@@ -136,8 +139,14 @@ def test_forces_by_the_motion_of_the_points(coupled, traversal):
             step = np.diff(x_c, axis=0)
             length = np.linalg.norm(step, axis=1)
             direction = step / length[:, None]
+            rate = np.sum(direction * np.diff(rates_c, axis=0))
             if isinstance(c, dl.Damper):
-                tension = c.damping * np.sum(direction * np.diff(rates_c, axis=0))
+                tension = c.damping * rate
+            elif hasattr(c, "damping"):
+                above = length.sum() - c.rest_length
+                smooth = isinstance(c, dl.SmoothTensionDamper)
+                assert not smooth or (above > c.smoothing and rate > c.rate_smoothing)
+                tension = c.damping * max(rate, 0.0) if above >= 0 else 0.0
             else:
                 stretch = length.sum() - c.rest_length
                 slack = not isinstance(c, dl.Spring) and stretch < 0
@@ -210,6 +219,8 @@ def test_points_that_coincide(dtype):
         dl.Spring(longer, 3.0, 0.5),
         dl.Spring(longer, 3.0, 0.0),
         dl.Damper(path, 2.0),
+        dl.TensionDamper(path, 2.0),
+        dl.SmoothTensionDamper(path, 2.0, 0.0, 0.1, 0.1),
     )
     x = jnp.zeros(3, dtype)
 
@@ -224,7 +235,8 @@ def test_points_that_coincide(dtype):
 
         def energy(x, coupling):
             at = jnp.zeros((len(coupling.path.bodies), 3), dtype).at[-1].set(x)
-            return coupling.energy(Vector.from_array(at)) if hasattr(coupling, "energy") else x[0]
+            frames = Transform(Matrix.from_array(jnp.eye(3, dtype=dtype)), Vector.from_array(at))
+            return coupling.energy(frames) if hasattr(coupling, "energy") else x[0]
 
         return [
             (
@@ -265,6 +277,70 @@ def test_slack_and_taut():
     np.testing.assert_allclose(stiffness[:, 0, 0], [0, 0, 10, 10])
     energy = jax.vmap(lambda q: dl.elastic_energy(system, q))(q)
     np.testing.assert_allclose(energy, [0, 0, 0, 0.3125])
+
+
+RATES = np.array([-2.0, -1e-3, 0.0, 1e-3, 0.2, 0.5, 1.5])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_dampers_of_ropes(dtype):
+    """They pull while they are taut and lengthen, never give energy, and are zero otherwise."""
+    exact = dl.TensionDamper((), 2.0, 0.7)
+    smooth = dl.SmoothTensionDamper((), 2.0, 0.7, 0.1, 0.5)
+    given = jax.tree.map(lambda a: a.astype(dtype), (exact, smooth))
+    y, r = jnp.meshgrid(*(jnp.asarray(a, dtype) for a in ([0.5, 0.7, 0.75, 0.9], RATES)))
+    for law in given:
+        tension = jax.jit(jax.vmap(law.tension))(y.ravel(), r.ravel()).reshape(y.shape)
+        assert tension.dtype == dtype and np.all(tension >= 0)
+        assert not np.any(tension[(y < 0.7) | (r <= 0)])
+        whole = (y >= 0.8) & (r >= 0.5)
+        np.testing.assert_allclose(tension[whole], 2 * r[whole], rtol=1e-6)
+        slopes = jax.vmap(jax.hessian(law.tension, (0, 1)))(y.ravel(), r.ravel())
+        assert all(np.all(np.isfinite(a)) for a in jax.tree.leaves(slopes))
+    # At the kinks and the jump the derivative is that of the side that pulls.
+    law, there = given[0], jnp.asarray(0.7, dtype)
+    for rate, slope in ((0.0, 2.0), (0.5, 2.0), (-0.5, 0.0)):
+        for derivative in (jax.jacfwd, jax.jacrev):
+            found = derivative(law.tension, (0, 1))(there, jnp.asarray(rate, dtype))
+            np.testing.assert_array_equal(found, (0.0, slope))
+    # Two continuous derivatives of the smooth law, across both ends of both blends.
+    if dtype == "float64":
+        at = jnp.array([[0.7, 0.3], [0.8, 0.3], [0.75, 0.0], [0.75, 0.5]])
+        step = 1e-7 * jnp.array([[1.0, 0], [1, 0], [0, 1], [0, 1]])
+        hessian = jax.vmap(jax.hessian(lambda x: smooth.tension(*x)))
+        np.testing.assert_allclose(hessian(at + step), hessian(at - step), atol=1e-2)
+        assert np.abs(hessian(at + 0.02)).max() > 10
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_the_energy_that_a_rope_takes(smooth):
+    """dE/dt = -T dy/dt by differentiating the energy along the motion, and all along a run."""
+    path = [(None, (-1.0, 0.5, 0.0)), ("bob", (0.0, 0.0, 0.2)), (None, (-1.0, 0.0, 0.3))]
+    law = dl.SmoothTensionDamper(path, 3.0, 2.0, 0.05, 0.1)
+    law = law if smooth else dl.TensionDamper(path, 3.0, 2.0)
+    pull = dl.Spring([(None, (-1.0, 0.0, 0.0)), ("bob", (0.0, 0.0, 0.0))], 30.0, 1.0)
+    system = hanging(pull, law)
+
+    def length(q):
+        x = jnp.stack((q[0], 0 * q[0], 0 * q[0])) + jnp.array([0.0, 0.0, 0.2])
+        return sum(jnp.linalg.norm(x - jnp.asarray(p)) for p in (path[0][1], path[2][1]))
+
+    @jax.jit
+    def rates(q, v):
+        a = dl.forward_dynamics(system, q, v, dl.passive_force(system, q, v))
+        gain = jax.jvp(lambda q, v: sum(dl.energy(system, q, v)), (q, v), (v, a))[1]
+        y, rate = jax.jvp(length, (q,), (v,))
+        return gain, y, rate, law.tension(y, rate) * rate
+
+    for q, v in ((0.3, 0.4), (0.3, -0.4), (-0.5, 0.4)):
+        gain, y, rate, loss = rates(jnp.array([q]), jnp.array([v]))
+        pulls = q > 0 and v > 0
+        assert (y > 2) == (q > 0) and (rate > 0) == (v > 0) and (loss > 0) == pulls
+        np.testing.assert_allclose(gain, -loss, atol=1e-14)
+    run = dl.simulate(system, jnp.array([0.6]), jnp.zeros(1), dt=2e-3, steps=1500)
+    total = sum(run.energy(system))
+    assert float(jnp.max(jnp.diff(total))) < 1e-8 and float(total[-1]) < 0.5 * float(total[0])
+    assert float(jnp.max(jnp.abs(total[-50:] - total[-1]))) < 0.1
 
 
 def test_an_oscillator():
@@ -398,6 +474,11 @@ GOOD = [(None, (0.0, 0.0, 0.0)), ("bob", (1.0, 0.0, 0.0))]
         (lambda: dl.TensionSpring(GOOD, 1.0, -0.1), "rest_length is -0.1; it must not be negative"),
         (lambda: dl.Damper(GOOD, -2.0), "damping is -2.0; it must not be negative"),
         (lambda: dl.SmoothTensionSpring(GOOD, 1.0, 1.0, 0.0), "positive, or use TensionSpring"),
+        (lambda: dl.TensionDamper(GOOD, 1.0, -1.0), "rest_length is -1.0; it must not be negative"),
+        (
+            lambda: dl.SmoothTensionDamper(GOOD, 1.0, 1.0, 0.1, -0.1),
+            "rate_smoothing is -0.1 m/s; it must be positive, or use TensionDamper",
+        ),
         (lambda: dl.Spring(GOOD, np.nan, 0.0), "stiffness is nan; it must be finite"),
         (lambda: dl.Spring(GOOD, [1.0, 2.0], 0.0), r"stiffness has shape \(2,\), needed is \(\)"),
         (lambda: dl.Spring(GOOD[:1], 1.0, 0.0), "1 points; give it two points or more"),

@@ -15,11 +15,13 @@ import pytest
 from difflie.groups import (
     SE3,
     SO3,
+    Cayley,
     Euclidean,
     FlatProduct,
     Manifold,
     Pose,
     Product,
+    RotationVector,
     UnitQuaternion,
     quaternion,
     se3,
@@ -53,6 +55,8 @@ CASES = [
     Case(Euclidean(6), lambda x: x, lambda x: x),
     Case(UnitQuaternion(), lambda x: quaternion.exp(x[:3]), lambda x: x[:3]),
     Case(Pose(), _pose, lambda x: x),
+    Case(UnitQuaternion(Cayley()), lambda x: quaternion.exp(x[:3]), lambda x: x[:3]),
+    Case(Pose(Cayley()), _pose, lambda x: x),
     Case(SO3(), lambda x: so3.exp(x[:3]), lambda x: x[:3]),
     Case(SE3(), se3.exp, lambda x: x),
     Case(
@@ -65,6 +69,12 @@ CASES = [
         lambda x: jnp.concatenate((x[:2], _pose(x), quaternion.exp(x[:3]))),
         lambda x: jnp.concatenate((x[:2], x, x[:3])),
     ),
+    Case(
+        FlatProduct((Euclidean(2), Pose(Cayley()), UnitQuaternion(Cayley()))),
+        lambda x: jnp.concatenate((x[:2], _pose(x), quaternion.exp(x[:3]))),
+        lambda x: jnp.concatenate((x[:2], x, x[:3])),
+    ),
+    Case(RotationVector(Pose()), lambda x: x, lambda x: x),
     Case(FlatProduct((UnitQuaternion(),)), lambda x: quaternion.exp(x[:3]), lambda x: x[:3]),
     Case(FlatProduct(()), lambda x: x[:0], lambda x: x[:0]),
 ]

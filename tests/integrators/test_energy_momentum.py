@@ -300,3 +300,45 @@ def test_a_free_body_keeps_energy_and_all_of_its_momentum():
 def test_it_is_known_by_name():
     assert by_name("EnergyMomentum") == METHOD
     assert METHOD.order == 2
+
+
+def rods(stiffness, joint):
+    """Two rods without inertia about their own axis, one after the other on joints of a kind."""
+    return dl.chain(
+        [
+            dl.Body(
+                name=name,
+                joint=joint,
+                position=(0.0, 0.0, 0.0 if name == "a" else -0.5),
+                mass=1.0,
+                com=(0.0, 0.0, -0.25),
+                inertia=np.diag([0.02, 0.02, 0.0]),
+            )
+            for name in "ab"
+        ]
+    ).replace(**({} if stiffness is None else {"stiffness": stiffness}))
+
+
+def test_directors_without_mass_and_stiff_springs():
+    """Of frequencies far beyond the step: the energy stays, in steps that are all solved."""
+    joint = dl.Universal(axis=(1.0, 0.0, 0.0), second_axis=(0.0, 1.0, 0.0), stiffness=1.0)
+    q0, v0 = jnp.array([0.4, -0.3, 0.01, 0.2]), jnp.array([1.0, 2.0, -0.5, 1.0])
+
+    @jax.jit
+    def run(stiffness):
+        system = rods(stiffness, joint)
+        run = dl.simulate(system, q0, v0, dt=1e-2, steps=200, method=METHOD)
+        return run.result, sum(run.states.energy(system)), run.states.constraint_error(system)
+
+    for k, rounding in ((0.0, 1e-14), (1e4, 1e-13)):
+        result, total, error = run(jnp.array([0.0, 0.0, k, 0.0]))
+        assert bool(result.ok)
+        assert drift(total) < rounding * (20 + k * 0.01**2)
+        assert float(jnp.max(error)) < 2e-15
+
+
+def test_a_motion_without_mass_is_reported():
+    system = rods(None, dl.Spherical())
+    q0 = dl.integrate(system, system.neutral(), jnp.array([0.4, 0.2, 0.1, -0.3, 0.2, 0.1]))
+    run = dl.simulate(system, q0, jnp.ones(6), dt=1e-2, steps=3, method=METHOD)
+    assert not bool(run.result.ok)

@@ -8,6 +8,7 @@ from difflie.io.config import ConfigError, read_config
 
 ROOT = Path(__file__).parent.parent.parent
 DAMPER = "[[damper]]\ndamping = 1.0"
+CONTACT = "[[contact]]\nstiffness = 1e4\npath = [{point = [0, 0, 0]}, {point = [0, 0, 1]}]\n"
 SYSTEM = '[system]\nfile = "package:arm7"\n'
 
 
@@ -52,6 +53,18 @@ def test_defaults(tmp_path):
         (SYSTEM + "[[spring]]\nstiffness = 1.0", r"\[spring\[0\]\] lacks the key 'path'"),
         (SYSTEM + DAMPER + "\npath = [{bodi = 'a', point = [0, 0, 1]}]", "list of points {body ="),
         (SYSTEM + DAMPER + "\npath = [{point = [0, 1]}]", r"damper\[0\].path is .*list of points"),
+        (SYSTEM + "[[contact]]\nstiffness = 1.0", r"\[contact\[0\]\] lacks the key 'path'"),
+        (SYSTEM + CONTACT, r"\[contact\[0\]\] needs either the key 'normal' of a plane or"),
+        (SYSTEM + CONTACT + "normal = [0, 0, 1]\nradii = [1, 1]", "either the key 'normal'"),
+        (SYSTEM + CONTACT + "radii = [1, 1]\nradius = 1.0", r"contact\[0\].radius is 1.0; .*left"),
+        (SYSTEM + CONTACT + "normal = 3.0", r"contact\[0\].normal is 3.0; .*list of numbers"),
+        (SYSTEM + CONTACT + "fricton = 3.0", "no key 'fricton'; did you mean 'friction'"),
+        (SYSTEM + "[[joint_stop]]", r"\[joint_stop\[0\]\] lacks the key 'stiffness'"),
+        (SYSTEM + "[[joint_stop]]\njoints = [1]\nstiffness = 1.0", "joints is .* list of texts"),
+        (
+            SYSTEM + "[[tension_damper]]\npath = []\ndamping = 1.0\nrate_smoothing = 0.1",
+            r"tension_damper\[0\].smoothing is None; it must be given together with rate_smoothing",
+        ),
     ],
 )
 def test_mistakes(tmp_path, text, words):

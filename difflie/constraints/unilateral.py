@@ -1,0 +1,192 @@
+"""Unilateral constraints: contacts and stops, which push and do not pull.
+
+    g >= 0,   lambda_n >= 0,   g lambda_n = 0,        |lambda_t| <= mu lambda_n
+
+Where the gap g is closed the multiplier decides: the contact holds while it would have to push, and
+sticks while the cone of Coulomb friction contains the force (Moreau 1988; Reuss 2002, conditional
+constraints). On closing the normal velocity changes its sign, times the coefficient of restitution.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from ..groups.components import Scalar, Vector
+from ..spatial import Motion, Transform
+from ..system.system import System
+from ..system.validation import ModelError
+from .constraint import Constraint, CoordinateConstraint, FrameConstraint
+from .frame import Frame, number
+
+_BOUNDS = {
+    "friction": (0.0, jnp.inf),
+    "restitution": (0.0, 1.0),
+    "radius": (0.0, jnp.inf),
+    "other_radius": (0.0, jnp.inf),
+}
+
+
+class Unilateral(Constraint):
+    """A gap that does not close further than zero, and friction where it is closed.
+
+    Its residual is the gap; its rates are those of the gap, and of the slip if there is friction.
+    friction: the coefficient mu; restitution: the coefficient e of Newton's impact law, 0 to 1.
+    Both are leaves without unit.
+    """
+
+    friction: jax.Array = eqx.field(default=0.0, converter=number, kw_only=True)
+    restitution: jax.Array = eqx.field(default=0.0, converter=number, kw_only=True)
+
+    def faults(self) -> list[str]:
+        return [
+            f"{name} is {float(value)}; it must be between {lower:g} and {upper:g}"
+            for name, (lower, upper) in _BOUNDS.items()
+            if not isinstance(value := getattr(self, name, lower), Tracer)
+            and not lower <= value <= upper
+        ]
+
+
+class Contact(Unilateral, FrameConstraint):
+    """A contact between the surfaces of two bodies, with Coulomb friction.
+
+    first, second: frames on the bodies.
+    """
+
+    first: Frame
+    second: Frame
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        return self.first, self.second
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return "gap", "slip along x", "slip along y"
+
+    @abc.abstractmethod
+    def touch(self, a: Transform, b: Transform) -> tuple[Scalar, Vector, Vector]:
+        """The gap in m, its direction from b to a, and the point of contact, in the world."""
+
+    def residual(self, a: Transform, b: Transform) -> list[Scalar]:
+        return [self.touch(a, b)[0]]
+
+    def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
+        _, n, point = self.touch(*frames)
+        u, w = (_velocity(f, t, point) for f, t in zip(frames, twists, strict=True))
+        slip = u - w
+        x, y = across(n)
+        return [n.dot(slip), x.dot(slip), y.dot(slip)]
+
+
+class PointOnPlane(Contact):
+    """The origin of the first frame above the x-y plane of the second."""
+
+    def touch(self, a: Transform, b: Transform) -> tuple[Scalar, Vector, Vector]:
+        n = _z(b)
+        return n.dot(a.translation - b.translation), n, a.translation
+
+
+class SphereOnPlane(Contact):
+    """A sphere about the origin of the first frame above the x-y plane of the second.
+
+    radius in m, a leaf.
+    """
+
+    radius: jax.Array = eqx.field(converter=number)
+
+    def touch(self, a: Transform, b: Transform) -> tuple[Scalar, Vector, Vector]:
+        n = _z(b)
+        gap = n.dot(a.translation - b.translation) - self.radius
+        return gap, n, a.translation + n * (-self.radius)
+
+
+class SphereOnSphere(Contact):
+    """Spheres about the origins of both frames, outside each other.
+
+    radius of the first and other_radius of the second in m, leaves.
+    """
+
+    radius: jax.Array = eqx.field(converter=number)
+    other_radius: jax.Array = eqx.field(converter=number)
+
+    def touch(self, a: Transform, b: Transform) -> tuple[Scalar, Vector, Vector]:
+        d = a.translation - b.translation
+        square = d.square()
+        apart = square > 0
+        distance = jnp.sqrt(jnp.where(apart, square, 1))
+        # Coincident centres have no direction; any is as good as another.
+        up = Vector(d.x * 0, d.y * 0, d.z * 0 + 1)
+        n = jax.tree.map(lambda x, z: jnp.where(apart, x / distance, z), d, up)
+        gap = jnp.where(apart, distance, 0) - self.radius - self.other_radius
+        return gap, n, b.translation + n * self.other_radius
+
+
+class Stop(Unilateral, CoordinateConstraint):
+    """A stop of a joint with one degree of freedom.
+
+    joint: its name. lower or upper: the coordinate (rad or m) below or above which it does not go.
+    Raises `ModelError` unless one of lower and upper is given.
+    """
+
+    joint: str = eqx.field(static=True)
+    lower: jax.Array | None = None
+    upper: jax.Array | None = None
+
+    def __post_init__(self) -> None:
+        if (self.lower is None) == (self.upper is None):
+            raise ModelError(f"Stop ({self.joint!r}): give its lower or its upper coordinate")
+        self.lower, self.upper = (
+            None if a is None else number(a) for a in (self.lower, self.upper)
+        )
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return (self.joint,)
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return ("gap",)
+
+    def residual(self, x: Scalar) -> list[Scalar]:
+        return [x - self.lower if self.upper is None else self.upper - x]
+
+
+def bilateral(system: System) -> System:
+    """The system without its contacts and stops."""
+    kept = tuple(c for c in system.constraints if not isinstance(c, Unilateral))
+    return replace(system, constraints=kept)
+
+
+def unilateral(system: System) -> System:
+    """The system with its contacts and stops only."""
+    kept = tuple(c for c in system.constraints if isinstance(c, Unilateral))
+    return replace(system, constraints=kept)
+
+
+def across(n: Vector) -> tuple[Vector, Vector]:
+    """Two directions orthogonal to a direction n and to each other."""
+    # Least rotation from z, or from -z in the lower half.
+    up = n.z >= 0
+    a = 1 / (1 + jnp.where(up, n.z, -n.z))
+    sign = jnp.where(up, 1.0, -1.0).astype(jnp.result_type(n.z))
+    x = Vector(1 - n.x * n.x * a, -n.x * n.y * a, -n.x * sign)
+    y = Vector(-n.x * n.y * a, 1 - n.y * n.y * a, -n.y * sign)
+    return x, y
+
+
+def _velocity(frame: Transform, twist: Motion, point: Vector) -> Vector:
+    """The velocity in the world of the body's point that is at `point`."""
+    r = frame.rotation
+    arm = r.transposed_times(point - frame.translation)
+    return r @ (twist.linear + twist.angular.cross(arm))
+
+
+def _z(frame: Transform) -> Vector:
+    r = frame.rotation
+    return Vector(r.xz, r.yz, r.zz)

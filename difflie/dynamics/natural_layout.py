@@ -1,0 +1,122 @@
+"""Where everything is in natural coordinates: indices, fixed by the topology."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from ..system.linkage import carriers
+from ..system.topology import Topology
+
+
+class Layout(NamedTuple):
+    """Where everything is: indices, fixed by the topology.
+
+    By body with a joint of its own, in their order ("number" below), nb for the world: moving, the
+    index in the system; last, the place of its last row in the order of visits; parent, the number
+    of the body it hangs on. carrier: the number of the body that carries each body of the system,
+    the world's last. single, double: the numbers of joints with one and with two turns;
+    grouped, free: of those that are spherical or free, and free.
+    turning: the number of each turning row, in the order single, first of double, second of double,
+    grouped. velocities: the entry in v of these, of the translations of the free joints and of the
+    slides. angles, attitudes (n, 4): entries in q. The orders put what is computed in this order
+    into v and q.
+    """
+
+    moving: np.ndarray
+    last: np.ndarray
+    parent: np.ndarray
+    carrier: np.ndarray
+    single: np.ndarray
+    double: np.ndarray
+    grouped: np.ndarray
+    free: np.ndarray
+    turning: np.ndarray
+    velocities: np.ndarray
+    velocity_order: np.ndarray
+    angles: np.ndarray
+    attitudes: np.ndarray
+    coordinate_order: np.ndarray
+
+
+BALL = ("revolute",) * 3
+FREE = BALL + ("prismatic",) * 3
+_SERIES = {
+    ("revolute",),
+    ("prismatic",),
+    ("revolute", "revolute"),
+    ("prismatic", "revolute"),
+    ("prismatic", "prismatic"),
+    ("prismatic", "prismatic", "revolute"),
+}
+
+
+def check(t: Topology) -> None:
+    """Raises ValueError for a joint that natural coordinates do not describe, with a mend."""
+    for joint, kinds, mimic, group in zip(t.joints, t.kinds, t.mimics, t.group, strict=True):
+        mend = None
+        if mimic is not None:
+            mend = "it mimics another joint, which is no equation between scalar products"
+        elif "helical" in kinds:
+            mend = "the angle of a helical joint is no polynomial of the directors"
+        elif kinds and group is None and kinds not in _SERIES:
+            mend = f"its degrees of freedom are {', '.join(kinds)}, for which there is no equation"
+        if mend is not None:
+            raise ValueError(
+                f"{t.name}: natural coordinates do not describe the joint {joint!r}: {mend}; use "
+                "another method, or another joint"
+            )
+    if not t.n_rows:
+        raise ValueError(f"{t.name}: natural coordinates need a body that moves")
+
+
+@functools.cache
+def layout(t: Topology) -> Layout:
+    """The indices of a topology."""
+    moving = np.array([b for b, kinds in enumerate(t.kinds) if kinds])
+    last = t.place[t.row_start[moving + 1] - 1]
+    number = np.full(t.n_rows + 1, len(moving))
+    number[last] = np.arange(len(moving))
+    carrier = np.append(number[carriers(t)], len(moving))
+    kinds = [t.kinds[b] if t.group[b] is None else () for b in moving]
+    sizes = [0 if t.group[b] is None else t.group[b].tangent_size for b in moving]
+    turns = np.array([k.count("revolute") for k in kinds])
+    single, double = np.flatnonzero(turns == 1), np.flatnonzero(turns == 2)
+    grouped, free = np.flatnonzero(sizes), np.flatnonzero(np.array(sizes) == 6)
+    v_start, q_start = t.velocity_start[moving], t.coordinate_start[moving]
+    slides = np.array([len(k) for k in kinds]) - turns
+
+    def entries(start: np.ndarray, skip: int, size: int) -> np.ndarray:
+        return (start[:, None] + skip + np.arange(size)).ravel()
+
+    def of_rows(start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The entries of turning and of sliding rows that are no group's."""
+        turning = (start[single] + slides[single], start[double], start[double] + 1)
+        sliding = [start[j] + np.arange(slides[j]) for j in range(len(moving))]
+        return np.concatenate(turning), np.concatenate(sliding).astype(int)
+
+    angles, sliding = of_rows(v_start)
+    velocities = np.concatenate(
+        (angles, entries(v_start[grouped], 0, 3), entries(v_start[free], 3, 3), sliding)
+    )
+    angles, sliding = of_rows(q_start)
+    attitudes = entries(q_start[grouped], 0, 4)
+    coordinates = (angles, sliding, attitudes, entries(q_start[free], 4, 3))
+    return Layout(
+        moving=moving,
+        last=last,
+        parent=carrier[np.array(t.parents)[moving]],
+        carrier=carrier,
+        single=single,
+        double=double,
+        grouped=grouped,
+        free=free,
+        turning=np.concatenate((single, double, double, np.repeat(grouped, 3))),
+        velocities=velocities,
+        velocity_order=np.argsort(velocities),
+        angles=angles,
+        attitudes=attitudes.reshape(-1, 4),
+        coordinate_order=np.argsort(np.concatenate(coordinates)),
+    )

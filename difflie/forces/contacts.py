@@ -1,0 +1,128 @@
+"""Contacts: bodies that push each other off where they meet, and rub.
+
+A contact has a gap phi, a normal n and a place; both bodies feel opposite forces at this one place,
+so that momentum is kept. With the velocity u of the second body against the first there, and its
+part v_t = u - (n . u) n along the surface,
+
+    f = f_n n - mu f_n v_t / sqrt(|v_t|^2 + vs^2),      phidot = n . u
+
+with the normal force f_n of `compliance.py`. This friction is that of Coulomb, smoothed over the
+slip velocity vs: it never sticks, and creeps in proportion to vs where it should. For vs = 0 it is
+sharp, and zero at rest.
+"""
+
+from __future__ import annotations
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..groups.components import Vector
+from ..spatial import Force, Motion, Transform
+from .compliance import Compliance
+from .couplings import Coupling, number
+from .path import Path, as_path, inverse, root, segments
+
+
+class Contact(Compliance, Coupling):
+    """Contacts of the body at the first point of the path with those at its m others."""
+
+    friction: eqx.AbstractVar[jax.Array]
+    slip_velocity: eqx.AbstractVar[jax.Array]
+
+    @abc.abstractmethod
+    def meeting(self, frames: Transform) -> tuple[jax.Array, Vector, Vector]:
+        """The gaps (m,) in m, the normals (m,) from the first body, the places (m,), world."""
+
+    def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        gap, normal, place = self.meeting(frames)
+        first, others = _divided((frames.translation, twists))
+        arm, other_arm = place - first[0], place - others[0]
+        velocity = first[1].linear + first[1].angular.cross(arm)
+        other_velocity = others[1].linear + others[1].angular.cross(other_arm)
+        relative = other_velocity - velocity
+        rate = normal.dot(relative)
+        pressure = self.pressure(gap, rate)
+        slip = relative - normal * rate
+        speed = root(slip.square() + self.slip_velocity * self.slip_velocity)
+        rubbing = slip * (self.friction * pressure * inverse(speed))
+        # Spheres with one centre have no normal, and do not touch.
+        force = jax.tree.map(
+            lambda a: jnp.where(normal.square() == 0, 0, a), normal * pressure - rubbing
+        )
+        back = Force(arm.cross(-force), -force)
+        return jax.tree.map(
+            lambda a, b: jnp.concatenate((jnp.sum(a, keepdims=True), b)),
+            back,
+            Force(other_arm.cross(force), force),
+        )
+
+    def energy(self, frames: Transform) -> jax.Array:
+        """The energy () in J with the points at these frames (m + 1,) in the world."""
+        return jnp.sum(self.potential(self.meeting(frames)[0]))
+
+
+class PlaneContact(Contact):
+    """Points or spheres against a plane, which is fixed in the world or in a body.
+
+    path: pairs (body, point (3,) in m in its frame), body None for the world. The first is a point
+    of the plane, the others touch it: centres of spheres of the `radius` r in m, or, for r = 0,
+    points. normal (3,), of any length: out of the plane, in the frame of its body. A sphere is
+    touched on its surface, at its centre - r n, so that friction makes it roll.
+
+    stiffness k in N/m^p, exponent p (1 or more: 1 is linear, 3/2 that of Hertz), dissipation d in
+    s/m, friction mu, slip_velocity vs in m/s, smoothing eps in m, all scalars. With the depth del,
+    which is max(-gap, 0) smoothed over eps, and the velocity v_t along the plane, the forces are
+    k del^p max(0, 1 + d deldot) along n and -mu f_n v_t / sqrt(|v_t|^2 + vs^2) across it.
+    """
+
+    path: Path = eqx.field(converter=as_path)
+    stiffness: jax.Array = eqx.field(converter=number)
+    normal: jax.Array = eqx.field(converter=number)
+    radius: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+    exponent: jax.Array = eqx.field(converter=number, default=1.0, kw_only=True)
+    dissipation: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+    friction: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+    slip_velocity: jax.Array = eqx.field(converter=number, default=1e-2, kw_only=True)
+    smoothing: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+
+    def meeting(self, frames: Transform) -> tuple[jax.Array, Vector, Vector]:
+        plane, others = _divided(frames)
+        outward = Vector.from_array(self.normal)
+        normal = plane.rotation @ (outward * inverse(root(outward.square())))
+        centres = others.translation
+        gap = normal.dot(centres - plane.translation) - self.radius
+        normal = jax.tree.map(lambda a: jnp.broadcast_to(a, gap.shape), normal)
+        return gap, normal, centres - normal * self.radius
+
+
+class SphereContact(Contact):
+    """A sphere against a sphere.
+
+    path: two pairs (body, centre (3,) in m in its frame), body None for the world; radii (2,) in m.
+    They touch halfway between their surfaces, on the line through their centres. The other numbers
+    are those of `PlaneContact`.
+    """
+
+    path: Path = eqx.field(converter=as_path)
+    stiffness: jax.Array = eqx.field(converter=number)
+    radii: jax.Array = eqx.field(converter=number)
+    exponent: jax.Array = eqx.field(converter=number, default=1.0, kw_only=True)
+    dissipation: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+    friction: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+    slip_velocity: jax.Array = eqx.field(converter=number, default=1e-2, kw_only=True)
+    smoothing: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+
+    def meeting(self, frames: Transform) -> tuple[jax.Array, Vector, Vector]:
+        step, _, length = segments(frames.translation)
+        normal = step * inverse(length)
+        gap = length - self.radii[0] - self.radii[1]
+        first, _ = _divided(frames.translation)
+        return gap, normal, first + normal * (self.radii[0] + gap / 2)
+
+
+def _divided(values):
+    """What belongs to the first point (1,), and to the others (m,)."""
+    return tuple(jax.tree.map(lambda a, s=s: a[s], values) for s in (slice(1), slice(1, None)))

@@ -1,0 +1,111 @@
+"""Velocities that jump and impulses: what Moreau's time stepping needs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..constraints.equations import equations, labels
+from ..constraints.position import consistent_position
+from ..constraints.unilateral import bilateral, unilateral
+from ..dynamics.crba import crba
+from ..dynamics.forward import acceleration
+from ..forces.passive import passive
+from ..groups import FlatProduct
+from ..integrators.moreau import Closed, Moreau, NonsmoothMechanics
+from ..system.linkage import Linkage
+from ..system.system import System
+from .formulation import Formulation, Input
+
+
+class ContactMotion(NamedTuple):
+    """The impulses of the step before each saved time, in N s or N m s.
+
+    bilateral (m + 1, b): of the b equations that hold always. contacts (m + 1, k, 3): normal, and
+    along both directions of slip, of the k contacts and stops; over dt they are the mean force.
+    """
+
+    bilateral: jax.Array
+    contacts: jax.Array
+
+
+class NonsmoothFormulation(Formulation):
+    """The state ((q, v), p) with the impulses p of the step before."""
+
+    system: System
+    linkage: Linkage
+    method: Moreau = eqx.field(static=True)
+
+    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> Any:
+        b = len(labels(bilateral(self.system).constraints))
+        k = len(unilateral(self.system).constraints)
+        return (q, v), jnp.zeros(b + 3 * k, q.dtype)
+
+    def step(
+        self, t: jax.Array, state: Any, h: jax.Array, control: Input, wrench: Input
+    ) -> tuple[Any, Any]:
+        (q, v), _ = state
+        mechanics = Machine(self.system, self.linkage, t + h / 2, control, wrench)
+        q, v, p, solved = self.method.step(mechanics, q, v, h)
+        return ((q, v), p), solved
+
+    def read(self, state: Any) -> tuple[jax.Array, jax.Array]:
+        return state[0]
+
+    def record(self, state: Any) -> ContactMotion:
+        p = state[1]
+        k = 3 * len(unilateral(self.system).constraints)
+        return ContactMotion(p[: len(p) - k], p[len(p) - k :].reshape(-1, 3))
+
+
+class Machine(NonsmoothMechanics):
+    """A system in a step whose middle is at the time t (s)."""
+
+    system: System
+    linkage: Linkage
+    t: jax.Array
+    control: Input
+    wrench: Input
+
+    @property
+    def manifold(self) -> FlatProduct:
+        return self.system.manifold
+
+    def acceleration(self, q: jax.Array, v: jax.Array) -> jax.Array:
+        tau = passive(self.system, self.linkage, q, v)
+        if self.control is not None:
+            tau = tau + self.control(self.t, q, v)
+        external = None if self.wrench is None else self.wrench(self.t, q, v)
+        return acceleration(self.linkage, q, v, tau, external)
+
+    def constraints(self, q: jax.Array) -> Closed:
+        always = equations(bilateral(self.system), self.linkage, q).jacobian()
+        contacts = unilateral(self.system)
+        here = equations(contacts, self.linkage, q)
+        rows, start = here.jacobian(), 0
+        blocks = []
+        kinds: tuple[Any, ...] = contacts.constraints
+        for c in kinds:
+            block = rows[start : start + c.size]
+            start += c.size
+            blocks.append(jnp.zeros((3, self.system.nv), q.dtype).at[: c.size].set(block))
+        A = jnp.concatenate([always, *blocks])
+        factor = jax.scipy.linalg.cho_factor(crba(self.linkage, q))
+
+        def numbers(name: str) -> jax.Array:
+            found = [getattr(c, name) for c in contacts.constraints]
+            return jnp.stack(found) if found else q[:0]
+
+        return Closed(
+            A=A,
+            Y=jax.scipy.linalg.cho_solve(factor, A.T),
+            closed=here.residual() <= 0,
+            friction=numbers("friction"),
+            restitution=numbers("restitution"),
+        )
+
+    def position(self, q: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return consistent_position(bilateral(self.system), self.linkage, q)

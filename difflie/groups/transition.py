@@ -1,0 +1,89 @@
+"""The local-global transition maps q' = tau(q, X) of Mueller, Table 1.
+
+The absolute coordinates q of a rigid body are an attitude and the position r (3,) in world
+coordinates, in m. The local coordinates X (6,), angular part first, start at 0 in every step:
+
+    (1) the attitude is a unit quaternion: q (7,)
+    (2) the attitude is a rotation vector in rad: q (6,)
+
+    X and its map               group          r' - r             rate V
+    (a) screw, exp              SE(3)          R dexp_x y         body twist (w, v)
+    (b) rotation vector, exp    SO(3) x R^3    y                  mixed twist (w, dr/dt)
+    (c) Rodrigues, cay          SO(3) x R^3    y                  mixed twist (w, dr/dt)
+    (d) ext. Rodrigues, cay     SE(3)          R (I - x/2)^-1 y   body twist (w, v)
+
+w is body-fixed in all of them; dr/dt is in world coordinates. With `retract` for tau and `dexp_inv`
+for dX/dt = dpsi_{-X}^-1 V they are manifolds: a Munthe-Kaas method of any tableau is that tableau
+on the local model. The Cayley coordinates are twice the (extended) Rodrigues parameters, so that
+X is a tangent at 0 in all eight. What composes exponentials (Crouch-Grossman, commutator-free) has
+order 2 at most with (c) and (d).
+
+In the paper (80) and (84) turn the step of (b) and (c) into the body frame, and (81) to (93)
+compose rotation vectors by a formula with a pole at 2 pi; here the position is that of the group,
+and quaternions are multiplied.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from . import quaternion
+from .charts import Cayley, Chart
+from .components import checked
+from .manifold import Euclidean, FlatProduct, Manifold, Pose, UnitQuaternion
+
+
+class RotationVector(Manifold):
+    """A manifold whose points start with a quaternion, with a rotation vector (3,) in its place.
+
+    Of the vectors of one attitude the shortest, at most pi rad long, is the one that `retract`
+    returns: it jumps where an attitude passes a half turn from the identity.
+    """
+
+    manifold: UnitQuaternion | Pose | FlatProduct
+
+    @property
+    def point_size(self) -> int:
+        return self.manifold.point_size - 1
+
+    @property
+    def tangent_size(self) -> int:
+        return self.manifold.tangent_size
+
+    def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
+        moved = self.manifold.retract(self._with_quaternion(y), xi)
+        return jnp.concatenate((quaternion.log(moved[:4]), moved[4:]))
+
+    def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
+        return self.manifold.difference(self._with_quaternion(y0), self._with_quaternion(y1))
+
+    def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+        return self.manifold.dexp_inv(theta, xi)
+
+    def magnitude(self, y: jax.Array) -> jax.Array:
+        return self.manifold.magnitude(self._with_quaternion(y))
+
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+        return self.manifold.bracket(xi, eta)
+
+    def in_chart(self, chart: Chart) -> RotationVector:
+        return RotationVector(self.manifold.in_chart(chart))
+
+    def _with_quaternion(self, y: jax.Array) -> jax.Array:
+        y = checked(y, (self.point_size,), "manifold")
+        return jnp.concatenate((quaternion.exp(y[:3]), y[3:]))
+
+
+_LOCAL: dict[str, Pose | FlatProduct] = {
+    "a": Pose(),
+    "b": FlatProduct((UnitQuaternion(), Euclidean(3))),
+    "c": FlatProduct((UnitQuaternion(Cayley()), Euclidean(3))),
+    "d": Pose(Cayley()),
+}
+
+TRANSITION_MAPS: dict[str, Manifold] = {
+    **{f"1{letter}": manifold for letter, manifold in _LOCAL.items()},
+    **{f"2{letter}": RotationVector(manifold) for letter, manifold in _LOCAL.items()},
+}
+"""The eight maps by their places in the table, "1a" to "2d"."""

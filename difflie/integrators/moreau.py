@@ -1,0 +1,146 @@
+"""Moreau's time stepping: velocities jump, and impulses decide whether contacts open and slide.
+
+    q_m = q exp(h v / 2)
+    M (v' - v) = h f(q_m, v) + A_b^T p_b + sum over closed contacts (A_n^T p_n + A_t^T p_t)
+    q' = q_m exp(h v' / 2)
+
+    A_b v' = 0,    0 <= p_n  |_  A_n v' + e A_n v >= 0,    p_t = proj of the disk |p_t| <= mu p_n
+
+An impulse belongs to a whole step: impacts, of which any number may fall into one, and steady
+forces are treated alike, and nothing has to be located in time. Moreau 1988; Jean 1999; the
+conditions as projections after Alart and Curnier 1991.
+"""
+
+from __future__ import annotations
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..groups import FlatProduct
+from ..solvers.newton import newton
+from .method import Method
+
+
+class Closed(eqx.Module):
+    """The constraints at one configuration, each contact with three rows: normal, and two of slip.
+
+    delassus (m, m): A M^-1 A^T; Y (nv, m): M^-1 A^T; A (m, nv). m = b + 3 k: b bilateral equations,
+    then k contacts. closed (k,): which of them are. friction, restitution (k,).
+    """
+
+    A: jax.Array
+    Y: jax.Array
+    closed: jax.Array
+    friction: jax.Array
+    restitution: jax.Array
+
+
+class NonsmoothMechanics(eqx.Module):
+    """What `Moreau` asks of a mechanical system; q (nq,), v (nv,)."""
+
+    @property
+    @abc.abstractmethod
+    def manifold(self) -> FlatProduct:
+        """The configuration manifold."""
+
+    @abc.abstractmethod
+    def acceleration(self, q: jax.Array, v: jax.Array) -> jax.Array:
+        """The acceleration (nv,) without constraints."""
+
+    @abc.abstractmethod
+    def constraints(self, q: jax.Array) -> Closed:
+        """The constraints at q."""
+
+    @abc.abstractmethod
+    def position(self, q: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The configuration (nq,) near q that keeps bilateral constraints, and whether found."""
+
+
+class Moreau(Method):
+    """Order 1, for contacts and stops: a contact may overlap by the path of one step.
+
+    Moreau 1988.
+    """
+
+    @property
+    def order(self) -> int:
+        return 1
+
+    def step(
+        self, mechanics: NonsmoothMechanics, q: jax.Array, v: jax.Array, h: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        """q' (nq,), v' (nv,), the impulses p (m,) and whether they were found ()."""
+        manifold = mechanics.manifold
+        middle = manifold.retract(q, v * (h / 2))
+        here = mechanics.constraints(middle)
+        free = v + h * mechanics.acceleration(middle, v)
+        p, solved = impulses(here, _product(here.A, v), _product(here.A, free))
+        after = free + _product(here.Y, p)
+        end, found = mechanics.position(manifold.retract(middle, after * (h / 2)))
+        solved = solved & found
+        keep = jnp.where(solved, end, q), jnp.where(solved, after, v)
+        return *keep, jnp.where(solved, p, 0), solved
+
+
+def impulses(here: Closed, before: jax.Array, free: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The impulses p (m,), and whether they were found ().
+
+    before, free (m,): the velocities A v of the constraints before the step, and after it without
+    impulses. Gauss-Seidel iteration finds out which contacts stick, slide and open, and Newton's
+    method on the equations of that finds the impulses.
+    """
+    m, k = len(free), len(here.closed)
+    if not m:
+        return free, jnp.asarray(True)
+    b = m - 3 * k
+    delassus = _product(here.A, here.Y)
+    # Redundant contacts share the load evenly.
+    size = jnp.trace(delassus) / m
+    delassus = delassus + 1e-7 * size * jnp.eye(m, dtype=free.dtype)
+    approach = here.restitution * jnp.minimum(before[b:].reshape(k, 3)[:, 0], 0)
+    free = free.at[b + 3 * jnp.arange(k)].add(approach)
+    diagonal = jax.lax.stop_gradient(jnp.diag(delassus))
+    scale = jnp.where(diagonal > 1e-8 * size, 1 / diagonal, 1 / size)
+    tangent = jnp.minimum(scale[b:].reshape(k, 3)[:, 1], scale[b:].reshape(k, 3)[:, 2])
+
+    def projected(p: jax.Array, w: jax.Array) -> jax.Array:
+        """What the conditions make of impulses p at velocities w, those of all contacts."""
+        both = p[:b] - scale[:b] * w[:b]
+        pushed = p[b:].reshape(k, 3)
+        slip = w[b:].reshape(k, 3)
+        normal = jnp.maximum(pushed[:, 0] - scale[b:].reshape(k, 3)[:, 0] * slip[:, 0], 0)
+        sideways = pushed[:, 1:] - tangent[:, None] * slip[:, 1:]
+        square = jnp.sum(sideways**2, axis=1)
+        moving = square > 0
+        length = jnp.sqrt(jnp.where(moving, square, 1))
+        limit = here.friction * normal
+        inside = jnp.where(moving, length, 0) <= limit
+        sideways = sideways * jnp.where(inside, 1, limit / length)[:, None]
+        forces = jnp.concatenate((normal[:, None], sideways), axis=1)
+        forces = jnp.where(here.closed[:, None], forces, 0)
+        return jnp.concatenate((both, forces.ravel()))
+
+    def sweep(_: int, p: jax.Array) -> jax.Array:
+        def one(i: jax.Array, p: jax.Array) -> jax.Array:
+            new = projected(p, _product(delassus, p) + free)
+            group = jnp.where(jnp.arange(m) < b, jnp.arange(m), b + (jnp.arange(m) - b) // 3)
+            return jnp.where(group == i, new, p)
+
+        return jax.lax.fori_loop(0, b + k, one, p)
+
+    guess = jax.lax.fori_loop(0, 20, sweep, jnp.zeros_like(free))
+
+    # In the units of velocities, so that rounding is that of velocities.
+    def residual(x: jax.Array) -> jax.Array:
+        p = x * scale
+        return (p - projected(p, _product(delassus, p) + free)) / scale
+
+    x, found = newton(residual, jax.lax.stop_gradient(guess) / scale)
+    return x * scale, found
+
+
+def _product(a: jax.Array, b: jax.Array) -> jax.Array:
+    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
