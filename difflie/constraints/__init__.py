@@ -24,11 +24,14 @@ from .assembly import breaking_leaves as breaking_leaves
 from .assembly import check_consistent as check_consistent
 from .assembly import mobility as mobility
 from .assembly import redundant_equations as redundant_equations
+from .bearing import Bearing as Bearing
+from .bearing import Friction as Friction
 from .consistency import while_kept
 from .constrain import constrain as constrain
 from .constraint import Constraint as Constraint
 from .constraint import CoordinateConstraint as CoordinateConstraint
 from .constraint import FrameConstraint as FrameConstraint
+from .constraint import JointConstraint as JointConstraint
 from .constraint import VelocityConstraint as VelocityConstraint
 from .coupled import Polynomial as Polynomial
 from .curves import Curve as Curve
@@ -42,7 +45,6 @@ from .gears import Transmission as Transmission
 from .helical import Helical as Helical
 from .joints import Cylindrical as Cylindrical
 from .joints import Fixed as Fixed
-from .joints import JointConstraint as JointConstraint
 from .joints import Planar as Planar
 from .joints import Prismatic as Prismatic
 from .joints import Revolute as Revolute
@@ -75,7 +77,8 @@ def constrained_dynamics(
 
     tau (nv,) and wrench (nb, 6) as in `forward_dynamics`. A^T lambda is the reaction that acts on
     the system: forces in N for equations between lengths, moments in N m for those between
-    directions. Of redundant equations the multipliers are the smallest, and a is unique.
+    directions. Of redundant equations the multipliers are the smallest, and a is unique. Friction
+    in joints, which their reactions drive (`constraints.Friction`), is contained in a.
 
     A change of q or of the system after which redundant equations contradict each other, such as of
     one length of a linkage that moves by its proportions only, has no derivative: in forward mode

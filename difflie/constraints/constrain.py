@@ -12,14 +12,6 @@ from jax.core import Tracer
 from ..system.system import System
 from ..system.validation import ModelError, nearest
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint
-from .unilateral import Unilateral
-
-_BOUNDS = {
-    "friction": (0.0, np.inf),
-    "restitution": (0.0, 1.0),
-    "radius": (0.0, np.inf),
-    "other_radius": (0.0, np.inf),
-}
 
 
 def constrain(system: System, *constraints: Constraint) -> System:

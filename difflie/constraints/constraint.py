@@ -82,6 +82,17 @@ class FrameConstraint(Constraint):
         return f"{type(self).__name__} ({' - '.join(str(f) for f in self.frames)})"
 
 
+class JointConstraint(FrameConstraint):
+    """A joint between the frames of two bodies."""
+
+    first: Frame
+    second: Frame
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        return self.first, self.second
+
+
 class VelocityConstraint(FrameConstraint):
     """Equations between velocities of frames, not all of which equations of positions imply."""
 

@@ -7,8 +7,8 @@ import jax
 
 from ..groups.components import Scalar
 from ..spatial import Transform
+from .constraint import JointConstraint
 from .frame import not_positive, number
-from .joints import JointConstraint
 
 
 class Distance(JointConstraint):

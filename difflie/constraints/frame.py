@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ..groups import so3
+from ..groups import quaternion, so3
 from ..groups.components import Vector
 from ..spatial import Transform
 from ..system.joints import plane
@@ -42,13 +42,10 @@ class Frame(eqx.Module):
         if rotation is not None and axis is not None:
             raise ModelError(f"{_on(body)}: give its rotation or its axis, not both")
         if axis is not None:
-            if isinstance(axis, Tracer):
-                raise ModelError(f"{_on(body)}: the axis is traced; give the rotation instead")
-            direction = np.asarray(_numbers(body, "axis", np.asarray(axis), [(3,)]))
-            if not np.linalg.norm(direction) > 1e-9:
+            direction = _numbers(body, "axis", axis, [(3,)])
+            if not isinstance(direction, Tracer) and not np.linalg.norm(direction) > 1e-9:
                 raise ModelError(f"{_on(body)}: the axis is zero; give it a direction")
-            x, y = plane(direction)
-            rotation = np.stack((x, y, direction / np.linalg.norm(direction)), axis=1)
+            rotation = _least_rotation(direction)
         elif rotation is None:
             rotation = (0.0, 0.0, 0.0)
         given = jnp.asarray(_numbers(body, "rotation", rotation, [(3,), (3, 3)]))
@@ -92,6 +89,21 @@ def _numbers(body: str | None, name: str, value: Any, shapes: list[tuple[int, ..
         needed = " or ".join(map(str, shapes))
         raise ModelError(f"{_on(body)}: {name} has shape {array.shape}, needed is {needed}")
     return array
+
+
+def _least_rotation(direction: Any) -> jax.Array:
+    """The rotation vector (3,) of least rotation from z to a direction (3,)."""
+    if not isinstance(direction, Tracer):
+        x, y = plane(np.asarray(direction))
+        z = direction / np.linalg.norm(direction)
+        return so3.log(jnp.asarray(np.stack((x, y, z), axis=1), direction.dtype))
+    n = Vector.from_array(direction / jnp.sqrt(jnp.sum(direction**2)))
+    # With the quaternion (1 + n_z, z x n), of any length; about x where n is -z.
+    below = 1 + n.z < 1e-12
+    scalar = jnp.where(below, 0, 1 + n.z)
+    x, y = jnp.where(below, 1, -n.y), jnp.where(below, 0, n.x)
+    length = jnp.sqrt(scalar**2 + x**2 + y**2)
+    return quaternion.log(jnp.stack((scalar, x, y, jnp.zeros_like(x))) / length)
 
 
 def _on(body: str | None) -> str:

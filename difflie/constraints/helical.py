@@ -9,8 +9,9 @@ from jax.core import Tracer
 
 from ..groups.components import Scalar
 from ..spatial import Transform
+from .constraint import JointConstraint
 from .frame import number
-from .joints import JointConstraint, along, axial_turn, parallel, reversed_axes
+from .joints import along, axial_turn, parallel, reversed_axes
 
 
 class Helical(JointConstraint):

@@ -22,23 +22,13 @@ import jax
 import jax.numpy as jnp
 
 from ..groups.components import Scalar, Vector
-from ..spatial import Transform
-from .constraint import FrameConstraint
-from .frame import Frame, number
+from ..spatial import Motion, Transform
+from .bearing import Bearing
+from .constraint import JointConstraint
+from .frame import number
 
 _POINT = ("x", "y", "z of the point")
 _LOCK = ("rotation about x", "rotation about y", "rotation about z")
-
-
-class JointConstraint(FrameConstraint):
-    """A joint between the frames of two bodies; see the module for the equations it is made of."""
-
-    first: Frame
-    second: Frame
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:
-        return self.first, self.second
 
 
 class Fixed(JointConstraint):
@@ -55,7 +45,7 @@ class Fixed(JointConstraint):
         return turned_over(a, b)
 
 
-class Revolute(JointConstraint):
+class Revolute(Bearing):
     """Rotation about the common z axis: 5 equations."""
 
     @property
@@ -64,6 +54,11 @@ class Revolute(JointConstraint):
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [*point(a, b), *parallel(a, b)]
+
+    loads = (0, 1, 2)
+
+    def slip(self, frames: tuple[Transform, Transform], twists: tuple[Motion, Motion]) -> Scalar:
+        return turning(frames, twists).z
 
     def coordinate(self, a: Transform, b: Transform) -> Scalar:
         """The angle in rad, from -pi to pi."""
@@ -74,7 +69,7 @@ class Revolute(JointConstraint):
         return reversed_axes(a, b)
 
 
-class Prismatic(JointConstraint):
+class Prismatic(Bearing):
     """Translation along the common z axis: 5 equations."""
 
     @property
@@ -83,6 +78,15 @@ class Prismatic(JointConstraint):
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [*lock(a, b), along(a, b, 0), along(a, b, 1)]
+
+    loads = (3, 4)
+
+    def slip(self, frames: tuple[Transform, Transform], twists: tuple[Motion, Motion]) -> Scalar:
+        (a, b), (first, second) = frames, twists
+        rate = b.rotation @ second.linear - a.rotation @ first.linear
+        # The axis turns with the first body.
+        carried = (a.rotation @ first.angular).cross(b.translation - a.translation)
+        return _axis(a, 2).dot(rate - carried)
 
     def coordinate(self, a: Transform, b: Transform) -> Scalar:
         """The travel in m."""
@@ -204,6 +208,12 @@ def turned_over(a: Transform, b: Transform) -> jax.Array:
     """Whether one attitude is nearer to a half revolution of the other than to the other."""
     x, y, z = (_axis(a, i).dot(_axis(b, i)) for i in range(3))
     return x + y + z < 1
+
+
+def turning(frames: tuple[Transform, Transform], twists: tuple[Motion, Motion]) -> Vector:
+    """The angular velocity of the second frame against the first, in the axes of the first."""
+    (a, b), (first, second) = frames, twists
+    return a.rotation.transposed_times(b.rotation @ second.angular) - first.angular
 
 
 def _axis(frame: Transform, i: int) -> Vector:

@@ -24,6 +24,7 @@ from ..dynamics.rnea import rnea
 from ..system.linkage import Linkage
 from ..system.system import System
 from .equations import Equations, equations
+from .friction import friction_forces, slips, with_friction
 
 Solver = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
 
@@ -124,8 +125,15 @@ def constrained_acceleration(
     effort = tau - rnea(linkage, q, v, jnp.zeros_like(v), wrench)
     c, wanted = here.bias(v), drift(here)
     required = -c if wanted is None else wanted - c
-    a, nu = form(crba(linkage, q), here.jacobian()).solve(effort, required)
-    return a, -nu
+    equilibrium = form(crba(linkage, q), here.jacobian())
+    a, nu = equilibrium.solve(effort, required)
+    if not with_friction(system):
+        return a, -nu
+    S = equations(slips(system), linkage, q).jacobian()
+    still = jnp.zeros_like(required)
+    push, unit = jax.vmap(lambda s: equilibrium.solve(s, still))(S)
+    f = friction_forces(system, _product(S, v), -nu, -unit)
+    return a + _product(f, push), -nu - _product(f, unit)
 
 
 def consistent_velocity(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 
 from ..groups.components import Scalar, Vector
 from ..spatial import Transform
+from .constraint import JointConstraint
 from .curves import Curve, nearest_parameter
-from .joints import JointConstraint
 
 
 class PointOnCurve(JointConstraint):

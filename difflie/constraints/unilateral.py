@@ -11,26 +11,25 @@ from __future__ import annotations
 
 import abc
 from dataclasses import replace
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from ..groups.components import Scalar, Vector
 from ..spatial import Motion, Transform
 from ..system.system import System
 from ..system.validation import ModelError
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint
-from .frame import Frame
+from .frame import Frame, number
 
-
-def number(value: Any) -> jax.Array:
-    """A number as a leaf; raises `ModelError` for what is none."""
-    try:
-        return value if isinstance(value, jax.Array) else jnp.asarray(value, float)
-    except (TypeError, ValueError):
-        raise ModelError(f"a contact was given {value!r}; a number is needed") from None
+_BOUNDS = {
+    "friction": (0.0, jnp.inf),
+    "restitution": (0.0, 1.0),
+    "radius": (0.0, jnp.inf),
+    "other_radius": (0.0, jnp.inf),
+}
 
 
 class Unilateral(Constraint):
@@ -43,6 +42,14 @@ class Unilateral(Constraint):
 
     friction: jax.Array = eqx.field(default=0.0, converter=number, kw_only=True)
     restitution: jax.Array = eqx.field(default=0.0, converter=number, kw_only=True)
+
+    def faults(self) -> list[str]:
+        return [
+            f"{name} is {float(value)}; it must be between {lower:g} and {upper:g}"
+            for name, (lower, upper) in _BOUNDS.items()
+            if not isinstance(value := getattr(self, name, lower), Tracer)
+            and not lower <= value <= upper
+        ]
 
 
 class Contact(Unilateral, FrameConstraint):

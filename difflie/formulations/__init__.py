@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..constraints.friction import with_friction
 from ..constraints.stabilisation import Stabilisation
 from ..constraints.unilateral import Unilateral
 from ..integrators import EnergyMomentum, FieldMethod, Method, Moreau, VariationalMidpoint
@@ -27,6 +28,11 @@ def formulation_of(method: Method, system: System) -> type[Formulation]:
         raise ValueError(
             f"simulate: {method.name} switches no contacts, and {system.name} has "
             f"{', '.join(map(str, contacts))}; use Moreau, or contact forces in their place"
+        )
+    if with_friction(system) and not isinstance(method, FieldMethod):
+        raise ValueError(
+            f"simulate: {method.name} has no friction in joints, and {system.name} has "
+            f"{', '.join(str(c) for _, c in with_friction(system))}; use a method such as RKMK4"
         )
     found = _kind(method, bool(system.constraints))
     found.check(system.topology)

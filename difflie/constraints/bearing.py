@@ -1,0 +1,51 @@
+"""Joints with one freedom, and the friction in it."""
+
+from __future__ import annotations
+
+import abc
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+
+from ..groups.components import Scalar
+from ..spatial import Motion, Transform
+from .constraint import JointConstraint
+from .frame import not_positive, number
+
+
+class Friction(eqx.Module):
+    """Friction in a joint, driven by its reaction; see `friction.py`.
+
+    coefficient c: the friction for a reaction of one newton, in m for a revolute joint (coefficient
+    of friction times radius of the bearing), without unit for a prismatic one. velocity s_0 in
+    rad/s or m/s: the rate over which it rises smoothly. Scalars, both leaves.
+    """
+
+    coefficient: jax.Array = eqx.field(converter=number)
+    velocity: jax.Array = eqx.field(converter=number, default=1e-3)
+
+    def faults(self) -> list[str]:
+        """What is wrong with its numbers, each with the mend."""
+        return [
+            *not_positive(
+                "coefficient of friction", self.coefficient, "without friction give none"
+            ),
+            *not_positive("velocity of friction", self.velocity, "it makes friction smooth"),
+        ]
+
+
+class Bearing(JointConstraint):
+    """A joint with one freedom, in which there may be friction."""
+
+    friction: Friction | None = eqx.field(default=None, kw_only=True)
+
+    loads: ClassVar[tuple[int, ...]]
+    """Those of the equations whose multipliers are the force that friction grows with."""
+
+    @abc.abstractmethod
+    def slip(self, frames: tuple[Transform, Transform], twists: tuple[Motion, Motion]) -> Scalar:
+        """The rate of the freedom in rad/s or m/s, linear in the twists of the frames."""
+
+    def faults(self) -> list[str]:
+        return [] if self.friction is None else self.friction.faults()

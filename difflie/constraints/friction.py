@@ -1,0 +1,85 @@
+"""Friction in joints, driven by their reactions.
+
+In a joint that slides at the rate s, under a reaction of size rho = |lambda|, acts the force
+
+    f = -c rho s / sqrt(s^2 + s_0^2)
+
+along its freedom: Coulomb friction, smooth over the rate s_0. Reactions contain what friction does
+to the motion and are found together with it: lambda is linear in f, which leaves one equation
+rho = |lambda(rho)| for each joint with friction. Of redundant equations the reactions are not
+determined, and the smallest are taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..groups.components import Scalar
+from ..solvers.newton import fixed_point
+from ..system.system import System
+from .bearing import Bearing
+from .constraint import VelocityConstraint
+from .frame import Frame
+
+
+class Slip(VelocityConstraint):
+    """The rate of a joint in its own freedom: no constraint, but with a Jacobian like one."""
+
+    joint: Bearing
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        return self.joint.frames
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return ("slip",)
+
+    def rate(self, frames: Any, twists: Any) -> list[Scalar]:
+        return [self.joint.slip(frames, twists)]
+
+
+def with_friction(system: System) -> list[tuple[int, Bearing]]:
+    """The joints with friction, each with the place of its first equation."""
+    constraints: tuple[Any, ...] = system.constraints
+    start = np.cumsum([0, *(c.size for c in constraints)]).tolist()
+    return [
+        (place, c)
+        for place, c in zip(start, constraints, strict=False)
+        if isinstance(c, Bearing) and c.friction is not None
+    ]
+
+
+def slips(system: System) -> System:
+    """The system with the slips of its joints with friction in place of its constraints."""
+    return replace(system, constraints=tuple(Slip(c) for _, c in with_friction(system)))
+
+
+def friction_forces(
+    system: System, rates: jax.Array, free: jax.Array, unit: jax.Array
+) -> jax.Array:
+    """The forces f (k,) in the k joints with friction.
+
+    rates (k,): s. free (m,): the multipliers without friction; unit (k, m): what a unit of each f
+    adds to them. Not a number where none is found.
+    """
+    joints = with_friction(system)
+    laws = [c.friction for _, c in joints]
+    coefficient = jnp.stack([law.coefficient for law in laws if law is not None])
+    width = jnp.stack([law.velocity for law in laws if law is not None])
+    slope = -coefficient * rates / jnp.sqrt(rates * rates + width * width)
+    loads = [place + np.asarray(c.loads) for place, c in joints]
+
+    def reactions(rho: jax.Array) -> jax.Array:
+        found = free + jnp.sum(unit * (slope * rho)[:, None], axis=0)
+        squares = jnp.stack([jnp.sum(found[rows] ** 2) for rows in loads])
+        loaded = squares > 0
+        return jnp.where(loaded, jnp.sqrt(jnp.where(loaded, squares, 1)), 0)
+
+    rho, found = fixed_point(reactions, jax.lax.stop_gradient(reactions(jnp.zeros_like(slope))))
+    return slope * jnp.where(found, rho, jnp.nan)
