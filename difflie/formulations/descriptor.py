@@ -87,14 +87,13 @@ class ConstrainedTree(DescriptorSystem):
     def holonomic(self) -> np.ndarray:
         return holonomic(self.system.constraints)
 
-    def equations(self, t, q, v, a, multipliers):
+    def equations(self, t, q, v, a):
         external = None if self.wrench is None else self.wrench(t, q, v)
-        balance = rnea(self.linkage, q, v, a, external) - self._effort(t, q, v)
+        effort = rnea(self.linkage, q, v, a, external) - self._effort(t, q, v)
         if not self.system.constraints:
-            return balance, multipliers, multipliers
+            return effort, v[:0], jnp.zeros((0, len(v)), v.dtype)
         here = equations(self.system, self.linkage, q)
-        A = here.jacobian()
-        return balance - _product(A.T, multipliers), here.residual(), _product(A, v)
+        return effort, here.residual(), here.jacobian()
 
     def matrices(self, q):
         M = crba(self.linkage, q)

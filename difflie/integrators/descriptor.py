@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..groups import FlatProduct
-from ..solvers.newton import newton
+from ..solvers.chord import chord
 from .method import Method, chosen
 
 
@@ -48,9 +48,9 @@ class DescriptorSystem(eqx.Module):
 
     @abc.abstractmethod
     def equations(
-        self, t: jax.Array, q: jax.Array, v: jax.Array, a: jax.Array, multipliers: jax.Array
+        self, t: jax.Array, q: jax.Array, v: jax.Array, a: jax.Array
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """The balance M a + bias - tau - A^T lambda (nv,), g (p,) and A v (m,)."""
+        """M a + bias - tau (nv,), g (p,) and A (m, nv)."""
 
     @abc.abstractmethod
     def matrices(self, q: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -147,11 +147,14 @@ class DescriptorMethod(Method):
         M, A = system.matrices(q)
         factor = jax.scipy.linalg.cho_factor(M)
         Y = jax.scipy.linalg.cho_solve(factor, A.T)
+        weight = jax.lax.stop_gradient(
+            jax.scipy.linalg.cho_solve(factor, jnp.eye(n, dtype=q.dtype))
+        )
         gram = jax.lax.stop_gradient(_product(A, Y))
         size = jnp.trace(gram) / max(m, 1)
         size = jnp.where(size > 0, size, 1)
         idle, idle_positions = _idle(gram), _idle(gram[rows][:, rows])
-        ways, factor = Y[:, rows] / size, jax.lax.stop_gradient(factor[0])
+        ways = Y[:, rows] / size
 
         def reached(x: jax.Array) -> DescriptorState:
             u, mu, eta = x[:n], x[n : n + m], x[n + m :]
@@ -162,19 +165,44 @@ class DescriptorMethod(Method):
                 q1, e.velocity, scale * e.acceleration, scale / size * mu, e.memory
             )
 
-        def residual(x: jax.Array) -> jax.Array:
+        def parts(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+            """The balance (nv,), what is kept of the constraints (m + p or m,), and A (m, nv)."""
             mu, eta = x[n : n + m], x[n + m :]
-            balance, g, rate = system.equations(t + h, *reached(x)[:4])
-            balance = jax.scipy.linalg.cho_solve((factor, False), h**2 * balance)
+            q1, v1, a1, multipliers, _ = reached(x)
+            effort, g, A = system.equations(t + h, q1, v1, a1)
+            balance = _product(weight, h**2 * (effort - _product(A.T, multipliers)))
+            rate = h * _product(A, v1)
             if self.index == 3:
-                kept = (h * rate).at[rows].set(g)
-                return jnp.concatenate((balance, _without(idle, kept, mu)))
-            rate = _without(idle, h * rate, mu)
-            return jnp.concatenate((balance, rate, _without(idle_positions, g, eta)))
+                return balance, _without(idle, rate.at[rows].set(g), mu), A
+            rate, g = _without(idle, rate, mu), _without(idle_positions, g, eta)
+            return balance, jnp.concatenate((rate, g)), A
+
+        def residual(x: jax.Array) -> jax.Array:
+            balance, kept, _ = parts(x)
+            return jnp.concatenate((balance, kept))
+
+        def jacobian(x: jax.Array) -> jax.Array:
+            """Differences in u; what corrections of positions do to forces and rates is small."""
+            *here, A = parts(x)
+            step = float(jnp.finfo(x.dtype).eps) ** 0.5
+
+            def column(k: jax.Array) -> jax.Array:
+                *moved, _ = parts(x + jnp.where(jnp.arange(x.size) == k, step, 0))
+                return (jnp.concatenate(moved) - jnp.concatenate(here)) / step
+
+            matrix = jnp.zeros((x.size, x.size), x.dtype)
+            matrix = matrix.at[:, :n].set(jax.lax.map(column, jnp.arange(n)).T)
+            matrix = matrix.at[:n, n : n + m].set(-_product(weight, A.T) / size)
+            matrix = matrix.at[n : n + m, n : n + m].set(idle)
+            if self.index == 2:
+                unit = jnp.eye(len(rows), dtype=x.dtype)
+                corrected = _without(idle_positions, _product(A[rows], ways), unit)
+                matrix = matrix.at[n + m :, n + m :].set(corrected)
+            return matrix
 
         mu = size * h**2 * state.multipliers
         eta = jnp.zeros(len(rows) if self.index == 2 else 0, q.dtype)
-        x, found = newton(residual, jnp.concatenate((guess, mu - _product(idle, mu), eta)))
+        x, found = chord(residual, jacobian, jnp.concatenate((guess, mu - _product(idle, mu), eta)))
         return chosen(found, reached(x), state), found
 
 

@@ -98,7 +98,7 @@ def _search(
         iterates = iterate_first & (count == 0)
         matrix = _inverse_jacobian(residual, x, unit, matrix, needed=~iterates)
         floor = jnp.where(iterates, 64 * rounding, jnp.where(near, rounding**0.5, 256 * rounding))
-        new, size, found = _contraction(residual, matrix, x, floor, unit, iterates)
+        new, size, found = contraction(residual, matrix, x, floor, unit, iterates)
         # What an iteration that does not contract has reached is no place to start from.
         new = jnp.where(iterates & ~found, guess, new)
         near = size <= rounding**0.5 * jnp.maximum(unit, jnp.max(jnp.abs(new), initial=0))
@@ -149,7 +149,7 @@ def _inverse_jacobian(
     return jnp.where(needed, inverse(columns.T, jnp.maximum(turns, 0)), old)
 
 
-def _contraction(
+def contraction(
     residual: Function,
     matrix: jax.Array,
     x: jax.Array,

@@ -4,7 +4,6 @@ The benchmark of Bruels and Cardona 2010: 15 kg, centre of mass 1 m from the piv
 """
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -47,11 +46,11 @@ class HeavyTop(DescriptorSystem):
         arm = so3.hat(R.T @ r) if self.se3 else R @ so3.hat(COM)
         return M, jnp.concatenate((arm, jnp.eye(3)), axis=1)
 
-    def equations(self, t, q, v, a, multipliers):
+    def equations(self, t, q, v, a):
         R, r = quaternion.to_matrix(q[:4]), q[4:]
         M, A = self.matrices(q)
         g = R.T @ r - COM if self.se3 else r - R @ COM
-        return M @ a + self._bias(q, v) - A.T @ multipliers, g, A @ v
+        return M @ a + self._bias(q, v), g, A
 
     def acceleration(self, t, q, v):
         R, r, w = quaternion.to_matrix(q[:4]), q[4:], v[:3]
