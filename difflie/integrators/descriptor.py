@@ -183,15 +183,16 @@ class DescriptorMethod(Method):
 
         def jacobian(x: jax.Array) -> jax.Array:
             """Differences in u; what corrections of positions do to forces and rates is small."""
-            *here, A = parts(x)
-            step = float(jnp.finfo(x.dtype).eps) ** 0.5
+            step = float(jnp.finfo(x.dtype).eps) ** 0.5 * jnp.maximum(1, jnp.max(jnp.abs(x)))
 
-            def column(k: jax.Array) -> jax.Array:
-                *moved, _ = parts(x + jnp.where(jnp.arange(x.size) == k, step, 0))
-                return (jnp.concatenate(moved) - jnp.concatenate(here)) / step
+            def shifted(k: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+                return parts(x + jnp.where(jnp.arange(x.size) == k, step, 0))
 
+            # The first, of k = -1, is at x.
+            *values, A = jax.lax.map(shifted, jnp.arange(-1, n))
+            values, A = jnp.concatenate(values, axis=1), A[0]
             matrix = jnp.zeros((x.size, x.size), x.dtype)
-            matrix = matrix.at[:, :n].set(jax.lax.map(column, jnp.arange(n)).T)
+            matrix = matrix.at[:, :n].set((values[1:] - values[0]).T / step)
             matrix = matrix.at[:n, n : n + m].set(-_product(weight, A.T) / size)
             matrix = matrix.at[n : n + m, n : n + m].set(idle)
             if self.index == 2:
