@@ -88,10 +88,13 @@ from .forces import elastic_energy as elastic_energy
 from .forces import energy as energy
 from .forces import passive_force as passive_force
 from .forces import stiffness_matrix as stiffness_matrix
+from .formulations import DescriptorMotion as DescriptorMotion
 from .formulations import NaturalMotion as NaturalMotion
 from .groups import quaternion as quaternion
 from .groups import se3 as se3
 from .groups import so3 as so3
+from .integrators import BDF1 as BDF1
+from .integrators import BDF2 as BDF2
 from .integrators import CF2 as CF2
 from .integrators import CF3 as CF3
 from .integrators import CF4 as CF4
@@ -109,6 +112,7 @@ from .integrators import DormandPrince54 as DormandPrince54
 from .integrators import EnergyMomentum as EnergyMomentum
 from .integrators import GaussLegendre4 as GaussLegendre4
 from .integrators import GaussLegendre6 as GaussLegendre6
+from .integrators import GeneralizedAlpha as GeneralizedAlpha
 from .integrators import ImplicitMidpoint as ImplicitMidpoint
 from .integrators import Method as Method
 from .integrators import Moreau as Moreau

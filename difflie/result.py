@@ -157,8 +157,8 @@ class Trajectory(eqx.Module):
     """A simulated motion, saved at m + 1 times.
 
     t (m + 1,) in s, q (m + 1, nq), v (m + 1, nv); result says how the simulation ended. states:
-    what the method moves at these times where that is more than q and v, such as `NaturalMotion`;
-    None for other methods.
+    what the method moves at these times where that is more than q and v, such as `NaturalMotion` or
+    `DescriptorMotion`; None for other methods.
     """
 
     t: jax.Array

@@ -5,10 +5,19 @@ from __future__ import annotations
 from ..constraints.friction import with_friction
 from ..constraints.stabilisation import Stabilisation
 from ..constraints.unilateral import Unilateral
-from ..integrators import EnergyMomentum, FieldMethod, Method, Moreau, VariationalMidpoint
+from ..integrators import (
+    DescriptorMethod,
+    EnergyMomentum,
+    FieldMethod,
+    Method,
+    Moreau,
+    VariationalMidpoint,
+)
 from ..system.linkage import Linkage
 from ..system.system import System
 from .constrained_rates import ConstrainedRateFormulation as ConstrainedRateFormulation
+from .descriptor import DescriptorFormulation as DescriptorFormulation
+from .descriptor import DescriptorMotion as DescriptorMotion
 from .formulation import Formulation as Formulation
 from .momenta import MomentumFormulation as MomentumFormulation
 from .natural import NaturalFormulation as NaturalFormulation
@@ -53,6 +62,8 @@ def _kind(method: Method, constrained: bool) -> type[Formulation]:
         return NonsmoothFormulation
     if isinstance(method, FieldMethod):
         return ConstrainedRateFormulation if constrained else RateFormulation
+    if isinstance(method, DescriptorMethod):
+        return DescriptorFormulation
     if constrained:
         raise ValueError(
             f"simulate: {method.name} keeps no constraints; use a method that does, such as RKMK4"

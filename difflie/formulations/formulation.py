@@ -37,8 +37,19 @@ class Formulation(eqx.Module):
         return False
 
     @abc.abstractmethod
-    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> Any:
-        """The state of the loop at the configuration q (nq,) and velocity v (nv,)."""
+    def start(
+        self,
+        t: jax.Array,
+        q: jax.Array,
+        v: jax.Array,
+        h: jax.Array,
+        control: Input,
+        wrench: Input,
+    ) -> Any:
+        """The state of the loop at the configuration q (nq,) and velocity v (nv,).
+
+        control and wrench are those of the first step.
+        """
 
     @abc.abstractmethod
     def step(

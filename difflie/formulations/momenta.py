@@ -42,7 +42,15 @@ class MomentumFormulation(Formulation):
                 f"{mimics[0]!r} mimics another; use another method, such as RKMK4"
             )
 
-    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> Any:
+    def start(
+        self,
+        t: jax.Array,
+        q: jax.Array,
+        v: jax.Array,
+        h: jax.Array,
+        control: Input,
+        wrench: Input,
+    ) -> Any:
         return (q, v), mass_times(self.linkage, q, v), (v, v, v)
 
     def step(

@@ -129,7 +129,15 @@ class NaturalFormulation(Formulation):
     def check(topology: Topology) -> None:
         check(topology)
 
-    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> NaturalState:
+    def start(
+        self,
+        t: jax.Array,
+        q: jax.Array,
+        v: jax.Array,
+        h: jax.Array,
+        control: Input,
+        wrench: Input,
+    ) -> NaturalState:
         bodies = self.natural.bodies(q)
         velocities = self.natural.velocities(bodies, q, v)
         rates = directors.rates(bodies, velocities)

@@ -1,7 +1,8 @@
 """One-step methods on the manifolds of `difflie.groups`.
 
 `by_name("RKMK4")` is `RKMK4()`. A method knows nothing of bodies: it moves a point of a manifold
-along a field of tangents, or by the principle of a discrete action.
+along a field of tangents, by the principle of a discrete action, or so that equations hold at the
+end of the step.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import difflib
 
 from . import tableaux as tableaux
+from .bdf import BDF1 as BDF1
+from .bdf import BDF2 as BDF2
 from .commutator_free import CF2 as CF2
 from .commutator_free import CF3 as CF3
 from .commutator_free import CF4 as CF4
@@ -17,6 +20,8 @@ from .crouch_grossman import CG2 as CG2
 from .crouch_grossman import CG3 as CG3
 from .crouch_grossman import CG4 as CG4
 from .crouch_grossman import CrouchGrossman as CrouchGrossman
+from .descriptor import DescriptorMethod as DescriptorMethod
+from .descriptor import DescriptorSystem as DescriptorSystem
 from .embedded_munthe_kaas import BogackiShampine32 as BogackiShampine32
 from .embedded_munthe_kaas import DormandPrince54 as DormandPrince54
 from .embedded_munthe_kaas import EmbeddedMuntheKaas as EmbeddedMuntheKaas
@@ -28,6 +33,7 @@ from .gauss import GaussLegendre4 as GaussLegendre4
 from .gauss import GaussLegendre6 as GaussLegendre6
 from .gauss import ImplicitMidpoint as ImplicitMidpoint
 from .gauss import SymmetricMethod as SymmetricMethod
+from .generalized_alpha import GeneralizedAlpha as GeneralizedAlpha
 from .mean_gradients import DiscreteGradient as DiscreteGradient
 from .mean_gradients import GaussMean as GaussMean
 from .mean_gradients import MeanGradient as MeanGradient
@@ -79,6 +85,9 @@ METHODS: tuple[Method, ...] = (
     EnergyMomentum(),
     VariationalMidpoint(),
     Moreau(),
+    GeneralizedAlpha(),
+    BDF1(),
+    BDF2(),
 )
 
 

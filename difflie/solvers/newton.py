@@ -101,7 +101,7 @@ def _search(
         else:
             matrix = _batched_inverse_jacobian(residual, x, unit)
         floor = jnp.where(iterates, 64 * rounding, jnp.where(near, rounding**0.5, 256 * rounding))
-        new, size, found = _contraction(residual, matrix, x, floor, unit, iterates)
+        new, size, found = contraction(residual, matrix, x, floor, unit, iterates)
         # What an iteration that does not contract has reached is no place to start from.
         new = jnp.where(iterates & ~found, guess, new)
         near = size <= rounding**0.5 * jnp.maximum(unit, jnp.max(jnp.abs(new), initial=0))
@@ -164,7 +164,7 @@ def _batched_inverse_jacobian(residual: Function, x: jax.Array, unit: float) -> 
     return inverse(((moved - here) / length).T, x.size)
 
 
-def _contraction(
+def contraction(
     residual: Function,
     matrix: jax.Array,
     x: jax.Array,

@@ -59,8 +59,8 @@ def quasi_newton(
         dx = jax.lax.custom_linear_solve(
             linear,
             -change,
-            lambda matvec, b: _refined(matvec, inverse, b),
-            lambda vecmat, b: _refined(vecmat, inverse_transposed, b),
+            lambda matvec, b: refined(matvec, inverse, b),
+            lambda vecmat, b: refined(vecmat, inverse_transposed, b),
         )
         return (x, found), (dx, jnp.zeros_like(found))
 
@@ -68,7 +68,7 @@ def quasi_newton(
     return x, found > 0
 
 
-def _refined(linear: Residual, inverse: Residual, b: jax.Array) -> jax.Array:
+def refined(linear: Residual, inverse: Residual, b: jax.Array) -> jax.Array:
     """The x with linear(x) = b, by an inverse that need not be exact; NaN where it is too wrong."""
     x, found = corrected(lambda x: inverse(b - linear(x)), inverse(b), iterations=50)
     return jnp.where(found, x, jnp.nan)

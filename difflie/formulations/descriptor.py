@@ -1,0 +1,121 @@
+"""Configurations, velocities and multipliers at once: what methods in descriptor form need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..constraints.equations import equations, holonomic
+from ..constraints.motion import Balance, constrained_acceleration, minimum_norm
+from ..dynamics.crba import crba
+from ..dynamics.forward import acceleration
+from ..dynamics.rnea import rnea
+from ..forces.passive import passive
+from ..groups import FlatProduct
+from ..integrators.descriptor import DescriptorMethod, DescriptorState, DescriptorSystem
+from ..system.linkage import Linkage
+from ..system.system import System
+from .formulation import Formulation, Input
+
+
+class DescriptorMotion(eqx.Module):
+    """Accelerations and multipliers of a method in descriptor form, at the saved times.
+
+    acceleration (m + 1, nv): dv/dt. multipliers (m + 1, k) of the k equations of the constraints,
+    in their order, as `constrained_dynamics` has them: A^T lambda is the reaction that acts on the
+    system; of redundant equations they are the smallest.
+    """
+
+    acceleration: jax.Array
+    multipliers: jax.Array
+
+
+class DescriptorFormulation(Formulation):
+    """M a + bias - tau - A^T lambda = 0, g(q) = 0, A v = 0, with a state `DescriptorState`."""
+
+    system: System
+    linkage: Linkage
+    method: DescriptorMethod = eqx.field(static=True)
+
+    def start(
+        self,
+        t: jax.Array,
+        q: jax.Array,
+        v: jax.Array,
+        h: jax.Array,
+        control: Input,
+        wrench: Input,
+    ) -> DescriptorState:
+        return self.method.start(self._system(control, wrench), t, q, v, h)
+
+    def step(
+        self, t: jax.Array, state: DescriptorState, h: jax.Array, control: Input, wrench: Input
+    ) -> tuple[DescriptorState, Any]:
+        return self.method.step(self._system(control, wrench), t, state, h)
+
+    def read(self, state: DescriptorState) -> tuple[jax.Array, jax.Array]:
+        return state.q, state.v
+
+    def record(self, state: DescriptorState) -> DescriptorMotion:
+        # Those of the step are the smallest for the equations at its beginning.
+        M, A = jax.lax.stop_gradient(self._system(None, None).matrices(state.q))
+        gram = _product(A, jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(M), A.T))
+        smallest = minimum_norm(gram)(_product(gram, state.multipliers))
+        return DescriptorMotion(state.acceleration, smallest)
+
+    def _system(self, control: Input, wrench: Input) -> DescriptorSystem:
+        return ConstrainedTree(self.system, self.linkage, control, wrench)
+
+
+class ConstrainedTree(DescriptorSystem):
+    """A system with its constraints and what acts on it."""
+
+    system: System
+    linkage: Linkage
+    control: Input
+    wrench: Input
+
+    @property
+    def manifold(self) -> FlatProduct:
+        return self.system.manifold
+
+    @property
+    def holonomic(self) -> np.ndarray:
+        return holonomic(self.system.constraints)
+
+    def equations(self, t, q, v, a):
+        external = None if self.wrench is None else self.wrench(t, q, v)
+        effort = rnea(self.linkage, q, v, a, external) - self._effort(t, q, v)
+        if not self.system.constraints:
+            return effort, v[:0], jnp.zeros((0, len(v)), v.dtype)
+        here = equations(self.system, self.linkage, q)
+        return effort, here.residual(), here.jacobian()
+
+    def matrices(self, q):
+        M = crba(self.linkage, q)
+        if not self.system.constraints:
+            return M, jnp.zeros((0, len(M)), M.dtype)
+        return M, equations(self.system, self.linkage, q).jacobian()
+
+    def acceleration(self, t, q, v):
+        external = None if self.wrench is None else self.wrench(t, q, v)
+        given = self.linkage, q, v, self._effort(t, q, v), external
+        if not self.system.constraints:
+            return acceleration(*given), v[:0]
+        return constrained_acceleration(self.system, *given)
+
+    def normal(self, q, rate):
+        M, A = self.matrices(q)
+        return Balance(M, A).solve(jnp.zeros(len(M), M.dtype), rate)[0]
+
+    def _effort(self, t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
+        tau = passive(self.system, self.linkage, q, v)
+        return tau if self.control is None else tau + self.control(t, q, v)
+
+
+def _product(a: jax.Array, b: jax.Array) -> jax.Array:
+    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)

@@ -1,0 +1,78 @@
+"""Backward differences on a Lie group, with one and two steps.
+
+    q' = q . exp(h D_n),    v' = sum_i gamma_i D_{n-i},    h dv'/dt = sum_i alpha_i v_{n+1-i}
+
+with the balance and the constraints at the end of the step. In index 2 the correction of positions
+is a part of h D_n that the velocity is without. Up to two steps need no commutators. Wieloch and
+Arnold 2021.
+"""
+
+from __future__ import annotations
+
+import jax
+
+from .descriptor import DescriptorMethod, DescriptorState, DescriptorSystem, End, across, expanded
+
+
+class BDF1(DescriptorMethod):
+    """Order 1, implicit Euler: v' = D, h dv'/dt = v' - v. It dissipates strongly."""
+
+    @property
+    def order(self) -> int:
+        return 1
+
+    def start(
+        self, system: DescriptorSystem, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array
+    ) -> DescriptorState:
+        a, multipliers = system.acceleration(t, q, v)
+        if self.index == 3:
+            v = v - h / 2 * across(system, q, a)
+        return DescriptorState(q, v, a, multipliers, None)
+
+    def step(
+        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: jax.Array
+    ) -> tuple[DescriptorState, jax.Array]:
+        def end(u: jax.Array, correction: jax.Array) -> End:
+            return End(h * state.v + u + correction, state.v + u / h, u, None)
+
+        return self.solved(system, t, state, h, end, guess=h**2 * state.acceleration)
+
+
+class BDF2(DescriptorMethod):
+    """Order 2, implicit: v' = (3 D_n - D_{n-1}) / 2, h dv'/dt = 3/2 v' - 2 v + 1/2 v_{n-1}.
+
+    The step before the first one is that of the motion's Taylor expansion; in index 3 velocities
+    are shifted at the start to where the smooth numerical solution runs, without which multipliers
+    would be of first order at first.
+    """
+
+    @property
+    def order(self) -> int:
+        return 2
+
+    def start(
+        self, system: DescriptorSystem, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array
+    ) -> DescriptorState:
+        begin = expanded(system, t, q, v, h)
+        a, jerk, bracket = begin.acceleration, begin.jerk, begin.bracket
+        increment = v - h / 2 * a + h**2 * (jerk / 6 + bracket / 12)
+        before = v - h * a + h**2 / 2 * jerk
+        if self.index == 3:
+            missed = h**2 * across(system, q, bracket / 12 - jerk / 3)
+            v, before = v + missed, before + missed
+        return DescriptorState(q, v, a, begin.multipliers, (increment, before))
+
+    def step(
+        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: jax.Array
+    ) -> tuple[DescriptorState, jax.Array]:
+        v, (increment, before) = state.v, state.memory
+
+        def end(u: jax.Array, correction: jax.Array) -> End:
+            # D_n = D_{n-1} + u / h.
+            displacement = h * increment + u + correction
+            v1 = increment + 1.5 * u / h
+            a1 = h * (1.5 * v1 - 2 * v + 0.5 * before)
+            return End(displacement, v1, a1, (displacement / h, v))
+
+        guess = h * (v - increment) + h**2 / 2 * state.acceleration
+        return self.solved(system, t, state, h, end, guess)

@@ -1,0 +1,254 @@
+"""Implicit steps of mechanical systems in descriptor form, with their constraints as they are.
+
+    M(q) a + bias(q, v) - tau(t, q, v) - A(q)^T lambda = 0,    g(q) = 0,    A(q) v = 0
+
+A method ties configuration, velocity and acceleration at the end of a step to one increment u; the
+balance and the constraints there are solved for it and for the multipliers. In index 3 these are
+the equations of positions, with the velocities that follow; the stabilised index 2 form keeps both
+levels, and corrects positions by M^-1 A(q_n)^T eta to be able to (Gear, Gupta and Leimkuhler 1985).
+
+Unknowns and equations are taken as large as displacements, h^2 M^-1 times the balance and h^2
+lambda: the condition of the linear equations does not depend on h (Bottasso, Bauchau and Cardona
+2007). Of redundant equations those combinations are left out that say nothing new, and multipliers
+along them are zero.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..groups import FlatProduct
+from ..solvers.chord import chord
+from .method import Method, chosen
+
+
+class DescriptorSystem(eqx.Module):
+    """What a method asks of a mechanical system with p equations of positions and m of velocities.
+
+    Arrays are q (nq,), others (nv,), multipliers (m,). Of the m equations A v = 0 the p holonomic
+    ones are the derivatives of g = 0, in their order.
+    """
+
+    @property
+    @abc.abstractmethod
+    def manifold(self) -> FlatProduct:
+        """The configuration manifold."""
+
+    @property
+    @abc.abstractmethod
+    def holonomic(self) -> np.ndarray:
+        """Which of the equations of velocities are derivatives of those of positions, (m,)."""
+
+    @abc.abstractmethod
+    def equations(
+        self, t: jax.Array, q: jax.Array, v: jax.Array, a: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """M a + bias - tau (nv,), g (p,) and A (m, nv)."""
+
+    @abc.abstractmethod
+    def matrices(self, q: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """M (nv, nv) and A (m, nv)."""
+
+    @abc.abstractmethod
+    def acceleration(self, t: jax.Array, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The acceleration (nv,) and the multipliers (m,) with which A v = 0 stays true."""
+
+    @abc.abstractmethod
+    def normal(self, q: jax.Array, rate: jax.Array) -> jax.Array:
+        """The smallest x (nv,) in the metric of M with A x = rate (m,)."""
+
+
+class DescriptorState(NamedTuple):
+    """What a method keeps from step to step.
+
+    q (nq,), v (nv,), acceleration (nv,) and multipliers (m,) at the same time; memory is the
+    method's own.
+    """
+
+    q: jax.Array
+    v: jax.Array
+    acceleration: jax.Array
+    multipliers: jax.Array
+    memory: Any
+
+
+class Start(NamedTuple):
+    """The Taylor expansion of a consistent motion at its start, all (nv,), multipliers (m,).
+
+    acceleration and jerk: dv/dt and its derivative. bracket: [v, dv/dt], which the logarithm of the
+    motion has besides: log(q_0^-1 q_1) = h v + h^2/2 dv/dt + h^3 (jerk / 6 + bracket / 12).
+    """
+
+    acceleration: jax.Array
+    jerk: jax.Array
+    bracket: jax.Array
+    multipliers: jax.Array
+
+
+class End(NamedTuple):
+    """The end of a step for an increment: h times its rate, v, and h^2 times the acceleration.
+
+    All (nv,): q_1 = retract(q_0, displacement). memory is what the method keeps of it.
+    """
+
+    displacement: jax.Array
+    velocity: jax.Array
+    acceleration: jax.Array
+    memory: Any
+
+
+class DescriptorMethod(Method):
+    """An implicit method for systems in descriptor form. Raises ValueError for another index.
+
+    index: 2 keeps the equations of positions and of velocities; 3 those of positions only.
+    """
+
+    index: int = eqx.field(default=2, static=True)
+
+    def __check_init__(self) -> None:
+        if self.index not in (2, 3):
+            raise ValueError(f"{self.name}: the index is {self.index!r}; it must be 2 or 3")
+
+    @abc.abstractmethod
+    def start(
+        self, system: DescriptorSystem, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array
+    ) -> DescriptorState:
+        """The state with which steps h begin from a consistent q (nq,), v (nv,) at the time t."""
+
+    @abc.abstractmethod
+    def step(
+        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: jax.Array
+    ) -> tuple[DescriptorState, jax.Array]:
+        """The state at t + h, and whether it was found (); if not it is the one at t."""
+
+    def solved(
+        self,
+        system: DescriptorSystem,
+        t: jax.Array,
+        state: DescriptorState,
+        h: jax.Array,
+        end: Callable[[jax.Array, jax.Array], End],
+        guess: jax.Array,
+    ) -> tuple[DescriptorState, jax.Array]:
+        """The state at t + h, and whether it was found (); if not it is the one at t.
+
+        end(u, correction) for the increment u (nv,), with a guess, and the correction of positions
+        (nv,), zero in index 3; both are of the size of displacements.
+        """
+        q, n, m = state.q, len(state.v), len(state.multipliers)
+        rows = np.flatnonzero(system.holonomic)
+        M, A = system.matrices(q)
+        factor = jax.scipy.linalg.cho_factor(M)
+        Y = jax.scipy.linalg.cho_solve(factor, A.T)
+        weight = jax.lax.stop_gradient(
+            jax.scipy.linalg.cho_solve(factor, jnp.eye(n, dtype=q.dtype))
+        )
+        gram = jax.lax.stop_gradient(_product(A, Y))
+        size = jnp.trace(gram) / max(m, 1)
+        size = jnp.where(size > 0, size, 1)
+        idle, idle_positions = _idle(gram), _idle(gram[rows][:, rows])
+        ways = Y[:, rows] / size
+
+        def reached(x: jax.Array) -> DescriptorState:
+            u, mu, eta = x[:n], x[n : n + m], x[n + m :]
+            e = end(u, _product(ways, eta) if self.index == 2 else jnp.zeros_like(u))
+            q1 = system.manifold.retract(q, e.displacement)
+            scale = 1 / h**2
+            return DescriptorState(
+                q1, e.velocity, scale * e.acceleration, scale / size * mu, e.memory
+            )
+
+        def parts(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+            """The balance (nv,), what is kept of the constraints (m + p or m,), and A (m, nv)."""
+            mu, eta = x[n : n + m], x[n + m :]
+            q1, v1, a1, multipliers, _ = reached(x)
+            effort, g, A = system.equations(t + h, q1, v1, a1)
+            balance = _product(weight, h**2 * (effort - _product(A.T, multipliers)))
+            rate = h * _product(A, v1)
+            if self.index == 3:
+                return balance, _without(idle, rate.at[rows].set(g), mu), A
+            rate, g = _without(idle, rate, mu), _without(idle_positions, g, eta)
+            return balance, jnp.concatenate((rate, g)), A
+
+        def residual(x: jax.Array) -> jax.Array:
+            balance, kept, _ = parts(x)
+            return jnp.concatenate((balance, kept))
+
+        def jacobian(x: jax.Array) -> jax.Array:
+            """Differences in u; what corrections of positions do to forces and rates is small."""
+            step = float(jnp.finfo(x.dtype).eps) ** 0.5 * jnp.maximum(1, jnp.max(jnp.abs(x)))
+
+            def shifted(k: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+                return parts(x + jnp.where(jnp.arange(x.size) == k, step, 0))
+
+            # The first, of k = -1, is at x.
+            *values, A = jax.lax.map(shifted, jnp.arange(-1, n))
+            values, A = jnp.concatenate(values, axis=1), A[0]
+            matrix = jnp.zeros((x.size, x.size), x.dtype)
+            matrix = matrix.at[:, :n].set((values[1:] - values[0]).T / step)
+            matrix = matrix.at[:n, n : n + m].set(-_product(weight, A.T) / size)
+            matrix = matrix.at[n : n + m, n : n + m].set(idle)
+            if self.index == 2:
+                unit = jnp.eye(len(rows), dtype=x.dtype)
+                corrected = _without(idle_positions, _product(A[rows], ways), unit)
+                matrix = matrix.at[n + m :, n + m :].set(corrected)
+            return matrix
+
+        mu = size * h**2 * state.multipliers
+        eta = jnp.zeros(len(rows) if self.index == 2 else 0, q.dtype)
+        x, found = chord(residual, jacobian, jnp.concatenate((guess, mu - _product(idle, mu), eta)))
+        return chosen(found, reached(x), state), found
+
+
+def expanded(
+    system: DescriptorSystem, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array
+) -> Start:
+    """The expansion at a consistent state q (nq,), v (nv,), for steps h.
+
+    The jerk is a difference over h/8, good to O(h^2), which compiles faster than a derivative.
+    """
+
+    def later(a: jax.Array, s: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        moved = system.manifold.retract(q, s * (v + s / 2 * a)), v + s * a
+        new, multipliers = system.acceleration(t + s, *moved)
+        return jnp.where(s == 0, new, a), (new, multipliers)
+
+    pause = h / 16
+    times = pause * jnp.arange(3, dtype=q.dtype)
+    a, (rates, multipliers) = jax.lax.scan(later, jnp.zeros_like(v), times)
+    jerk = (4 * rates[1] - 3 * rates[0] - rates[2]) / (2 * pause)
+    return Start(a, jerk, system.manifold.bracket(v, a), multipliers[0])
+
+
+def across(system: DescriptorSystem, q: jax.Array, v: jax.Array) -> jax.Array:
+    """The part (nv,) of v (nv,) that breaks the equations of positions."""
+    _, A = system.matrices(q)
+    return system.normal(q, jnp.where(system.holonomic, _product(A, v), 0))
+
+
+def _idle(gram: jax.Array) -> jax.Array:
+    """The projector (m, m) on the combinations of m equations that say nothing new.
+
+    gram (m, m): A M^-1 A^T, whose eigenvalues are the squares of what the combinations say.
+    """
+    if not len(gram):
+        return gram
+    s, basis = jnp.linalg.eigh(gram)
+    nothing = s < float(jnp.finfo(gram.dtype).eps) ** 0.75 * s[-1]
+    return _product(basis * nothing, basis.T)
+
+
+def _without(idle: jax.Array, equations: jax.Array, unknowns: jax.Array) -> jax.Array:
+    """The equations (m,), and in place of the idle ones that the unknowns (m,) vanish there."""
+    return equations - _product(idle, equations - unknowns)
+
+
+def _product(a: jax.Array, b: jax.Array) -> jax.Array:
+    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
