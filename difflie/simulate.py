@@ -103,7 +103,10 @@ def _simulate(system, state, control, wrench, how, steps, save_every):
             state = native.in_blocks(on)(state) if formulation.small else on(state)
             return state, (formulation.read(state[1]), formulation.record(state[1]))
 
-        first = formulation.start(jnp.zeros_like(dt), q0, v0, dt)
+        t0 = jnp.zeros_like(dt)
+        rows = jax.tree.map(lambda a: a[0, 0], inputs)
+        acting = (_at(f, row, t0, dt) for f, row in zip(functions, rows, strict=True))
+        first = formulation.start(t0, q0, v0, dt, *acting)
         start = (jnp.zeros((), jnp.int32), first, Watch.start(system))
         (_, _, watch), states = jax.lax.scan(save, start, inputs, length=saved)
         before = jax.tree.map(lambda a: a[None], formulation.record(first))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ..constraints.stabilisation import Stabilisation
-from ..integrators import EnergyMomentum, FieldMethod, Method, VariationalMidpoint
+from ..integrators import EnergyMomentum, FieldMethod, Method, Rattle, VariationalMidpoint
 from ..system.linkage import Linkage
 from ..system.system import System
+from .constrained_momenta import ConstrainedMomentumFormulation as ConstrainedMomentumFormulation
+from .constrained_momenta import ConstrainedMotion as ConstrainedMotion
 from .constrained_rates import ConstrainedRateFormulation as ConstrainedRateFormulation
 from .formulation import Formulation as Formulation
 from .momenta import MomentumFormulation as MomentumFormulation
@@ -20,7 +22,7 @@ def formulation_of(method: Method, system: System) -> type[Formulation]:
     ValueError for a system that they do not describe.
     """
     found = _kind(method, bool(system.constraints))
-    found.check(system.topology)
+    found.check(method, system)
     return found
 
 
@@ -36,6 +38,8 @@ def formulated(
 def _kind(method: Method, constrained: bool) -> type[Formulation]:
     if isinstance(method, FieldMethod):
         return ConstrainedRateFormulation if constrained else RateFormulation
+    if isinstance(method, Rattle):
+        return ConstrainedMomentumFormulation
     if constrained:
         raise ValueError(
             f"simulate: {method.name} keeps no constraints; use a method that does, such as RKMK4"

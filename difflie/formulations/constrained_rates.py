@@ -38,8 +38,16 @@ class ConstrainedRateFormulation(RateFormulation):
         q, v, found = self.stabilisation.after(self.system, self.linkage, q, v)
         return ((q, v), memory), solved & found
 
-    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> Any:
-        field = self._field_in(h, None, None)
+    def start(
+        self,
+        t: jax.Array,
+        q: jax.Array,
+        v: jax.Array,
+        h: jax.Array,
+        control: Input,
+        wrench: Input,
+    ) -> Any:
+        field = self._field_in(h, control, wrench)
         return (q, v), self.method.start(self.manifold, field, t, (q, v), h)
 
     def _field_in(self, h: jax.Array, control: Input, wrench: Input) -> Field:

@@ -26,7 +26,6 @@ from ..integrators.energy_momentum import EnergyMomentum, Step
 from ..spatial import Transform
 from ..system.linkage import Linkage, linkage
 from ..system.system import System
-from ..system.topology import Topology
 from .formulation import Formulation, Input
 
 
@@ -130,10 +129,18 @@ class NaturalFormulation(Formulation):
         self.natural = natural_coordinates(linkage)
 
     @staticmethod
-    def check(topology: Topology) -> None:
-        check(topology)
+    def check(method: Any, system: System) -> None:
+        check(system.topology)
 
-    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> NaturalState:
+    def start(
+        self,
+        t: jax.Array,
+        q: jax.Array,
+        v: jax.Array,
+        h: jax.Array,
+        control: Input,
+        wrench: Input,
+    ) -> NaturalState:
         bodies = self.natural.bodies(q)
         velocities = self.natural.velocities(bodies, q, v)
         rates = directors.rates(bodies, velocities)

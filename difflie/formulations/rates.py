@@ -33,7 +33,15 @@ class RateFormulation(Formulation):
         sequence = not isinstance(self.method, ImplicitMethod)
         return sequence and self.method.stages == 1 and self.system.topology.walk == "fast"
 
-    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> Any:
+    def start(
+        self,
+        t: jax.Array,
+        q: jax.Array,
+        v: jax.Array,
+        h: jax.Array,
+        control: Input,
+        wrench: Input,
+    ) -> Any:
         field = self.field(None, None)
         return (q, v), self.method.start(self.manifold, field, t, (q, v), h)
 

@@ -42,6 +42,8 @@ from .munthe_kaas import RKMK5 as RKMK5
 from .munthe_kaas import RKMK6 as RKMK6
 from .munthe_kaas import RKMK8 as RKMK8
 from .munthe_kaas import RungeKuttaMuntheKaas as RungeKuttaMuntheKaas
+from .rattle import ConstrainedMechanics as ConstrainedMechanics
+from .rattle import Rattle as Rattle
 from .semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
 from .stormer_verlet import StormerVerlet as StormerVerlet
 from .tableaux import ButcherTableau as ButcherTableau
@@ -75,6 +77,7 @@ METHODS: tuple[Method, ...] = (
     GaussLegendre6(),
     EnergyMomentum(),
     VariationalMidpoint(),
+    Rattle(),
 )
 
 
