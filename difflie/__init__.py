@@ -88,6 +88,7 @@ from .forces import elastic_energy as elastic_energy
 from .forces import energy as energy
 from .forces import passive_force as passive_force
 from .forces import stiffness_matrix as stiffness_matrix
+from .formulations import ConstrainedMotion as ConstrainedMotion
 from .formulations import DescriptorMotion as DescriptorMotion
 from .formulations import NaturalMotion as NaturalMotion
 from .groups import quaternion as quaternion
@@ -116,6 +117,7 @@ from .integrators import GeneralizedAlpha as GeneralizedAlpha
 from .integrators import ImplicitMidpoint as ImplicitMidpoint
 from .integrators import Method as Method
 from .integrators import Moreau as Moreau
+from .integrators import Rattle as Rattle
 from .integrators import RungeKutta43 as RungeKutta43
 from .integrators import SemiImplicitEuler as SemiImplicitEuler
 from .integrators import StormerVerlet as StormerVerlet

@@ -11,10 +11,13 @@ from ..integrators import (
     FieldMethod,
     Method,
     Moreau,
+    Rattle,
     VariationalMidpoint,
 )
 from ..system.linkage import Linkage
 from ..system.system import System
+from .constrained_momenta import ConstrainedMomentumFormulation as ConstrainedMomentumFormulation
+from .constrained_momenta import ConstrainedMotion as ConstrainedMotion
 from .constrained_rates import ConstrainedRateFormulation as ConstrainedRateFormulation
 from .descriptor import DescriptorFormulation as DescriptorFormulation
 from .descriptor import DescriptorMotion as DescriptorMotion
@@ -44,7 +47,7 @@ def formulation_of(method: Method, system: System) -> type[Formulation]:
             f"{', '.join(str(c) for _, c in with_friction(system))}; use a method such as RKMK4"
         )
     found = _kind(method, bool(system.constraints))
-    found.check(system.topology)
+    found.check(method, system)
     return found
 
 
@@ -64,6 +67,8 @@ def _kind(method: Method, constrained: bool) -> type[Formulation]:
         return ConstrainedRateFormulation if constrained else RateFormulation
     if isinstance(method, DescriptorMethod):
         return DescriptorFormulation
+    if isinstance(method, Rattle):
+        return ConstrainedMomentumFormulation
     if constrained:
         raise ValueError(
             f"simulate: {method.name} keeps no constraints; use a method that does, such as RKMK4"

@@ -11,7 +11,6 @@ import jax
 
 from ..system.linkage import Linkage
 from ..system.system import System
-from ..system.topology import Topology
 
 Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | None
 
@@ -28,8 +27,8 @@ class Formulation(eqx.Module):
     method: eqx.AbstractVar[Any]
 
     @staticmethod
-    def check(topology: Topology) -> None:
-        """Raises ValueError for a system that the variables do not describe."""
+    def check(method: Any, system: System) -> None:
+        """Raises ValueError for a system that the variables of a method do not describe."""
 
     @property
     def small(self) -> bool:
@@ -48,7 +47,7 @@ class Formulation(eqx.Module):
     ) -> Any:
         """The state of the loop at the configuration q (nq,) and velocity v (nv,).
 
-        control and wrench are those of the first step.
+        With the control and the wrench of the first step, as `step` takes them.
         """
 
     @abc.abstractmethod

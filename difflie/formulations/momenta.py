@@ -16,10 +16,10 @@ from ..dynamics.rnea import rnea
 from ..forces.passive import joint_force
 from ..forces.points import coupling_force
 from ..groups import FlatProduct
+from ..integrators.method import Method
 from ..integrators.variational import DiscreteMechanics, VariationalMidpoint
 from ..system.linkage import Linkage
 from ..system.system import System
-from ..system.topology import Topology
 from .formulation import Formulation, Input
 
 
@@ -34,11 +34,12 @@ class MomentumFormulation(Formulation):
     method: VariationalMidpoint = eqx.field(static=True)
 
     @staticmethod
-    def check(topology: Topology) -> None:
+    def check(method: Method, system: System) -> None:
+        topology = system.topology
         mimics = [topology.joints[b] for b, m in enumerate(topology.mimics) if m is not None]
         if mimics:
             raise ValueError(
-                "simulate: VariationalMidpoint needs independent coordinates, but the joint "
+                f"simulate: {method.name} needs independent coordinates, but the joint "
                 f"{mimics[0]!r} mimics another; use another method, such as RKMK4"
             )
 

@@ -22,7 +22,6 @@ from ..integrators.energy_momentum import EnergyMomentum, Step
 from ..spatial import Transform
 from ..system.linkage import Linkage, linkage
 from ..system.system import System
-from ..system.topology import Topology
 from .formulation import Formulation, Input
 
 
@@ -126,8 +125,8 @@ class NaturalFormulation(Formulation):
         self.natural = natural_coordinates(linkage)
 
     @staticmethod
-    def check(topology: Topology) -> None:
-        check(topology)
+    def check(method: Any, system: System) -> None:
+        check(system.topology)
 
     def start(
         self,

@@ -50,6 +50,8 @@ from .munthe_kaas import RKMK6 as RKMK6
 from .munthe_kaas import RKMK8 as RKMK8
 from .munthe_kaas import MuntheKaas as MuntheKaas
 from .munthe_kaas import RungeKuttaMuntheKaas as RungeKuttaMuntheKaas
+from .rattle import ConstrainedMechanics as ConstrainedMechanics
+from .rattle import Rattle as Rattle
 from .semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
 from .stormer_verlet import StormerVerlet as StormerVerlet
 from .tableaux import ButcherTableau as ButcherTableau
@@ -88,6 +90,7 @@ METHODS: tuple[Method, ...] = (
     GeneralizedAlpha(),
     BDF1(),
     BDF2(),
+    Rattle(),
 )
 
 

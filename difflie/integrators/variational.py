@@ -82,27 +82,27 @@ class VariationalMidpoint(Method):
             return mechanics.force(manifold.retract(q, w * (h / 2)), w) * h
 
         def residual(w: jax.Array) -> jax.Array:
-            given = p + _at_start(manifold, w * h, impulse(w))
+            given = p + at_start(manifold, w * h, impulse(w))
             return mechanics.momenta(q, w, h)[0] - given
 
         def correction(w: jax.Array, p: jax.Array) -> jax.Array:
-            given = p + _at_start(manifold, w * h, impulse(w))
+            given = p + at_start(manifold, w * h, impulse(w))
             return mechanics.newton_step(q, w, h, given)
 
         w, solved = quasi_newton(residual, correction, p, guess)
         start, end = mechanics.momenta(q, w, h)
         whole = impulse(w)
-        first = _at_start(manifold, w * h, whole)
+        first = at_start(manifold, w * h, whole)
         # What is not solved, little as it is, would collect in the momenta of symmetries.
-        unsolved = _transported(manifold, w * h, start - first - p)
+        unsolved = transported(manifold, w * h, start - first - p)
         return manifold.retract(q, w * h), end + (whole - first) - unsolved, w, solved
 
 
-def _at_start(manifold: FlatProduct, step: jax.Array, impulse: jax.Array) -> jax.Array:
+def at_start(manifold: FlatProduct, step: jax.Array, impulse: jax.Array) -> jax.Array:
     """The part (nv,) at the start of a step of an impulse (nv,) halfway, by its virtual work."""
     return jax.linear_transpose(lambda x: manifold.halfway(step, x), step)(impulse)[0]
 
 
-def _transported(manifold: FlatProduct, step: jax.Array, momentum: jax.Array) -> jax.Array:
+def transported(manifold: FlatProduct, step: jax.Array, momentum: jax.Array) -> jax.Array:
     """A momentum (nv,) at the start of a step, seen from its end: Ad^T."""
     return jax.linear_transpose(lambda x: manifold.adjoint(step, x), step)(momentum)[0]

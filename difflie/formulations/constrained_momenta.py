@@ -1,0 +1,103 @@
+"""Configuration and momentum of a system with constraints: what RATTLE needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from ..constraints.equations import equations, holonomic, labels
+from ..constraints.motion import Balance, constrained_acceleration
+from ..dynamics.crba import crba
+from ..dynamics.forward import mass_inverse_times
+from ..forces.passive import passive
+from ..integrators import ConstrainedMechanics, Rattle
+from ..system.linkage import Linkage
+from ..system.system import System
+from .formulation import Input
+from .momenta import MomentumFormulation, TreeMechanics
+
+
+class ConstrainedMotion(eqx.Module):
+    """What constraints do, at the saved times.
+
+    multipliers (m + 1, p): of the p equations, so that A^T lambda acts on the system; of redundant
+    equations the smallest.
+    """
+
+    multipliers: jax.Array
+
+
+class ConstrainedMomentumFormulation(MomentumFormulation):
+    """The state ((q, v), p, rates, multipliers): rates w of the last three steps, p = M v.
+
+    The multipliers are those of the equations of index 1 at (q, v), of order 2 as these are; the
+    impulses of a step are of order 1 only. Raises ValueError for mimic joints and for constraints
+    of velocities, which no discrete action has.
+    """
+
+    system: System
+    linkage: Linkage
+    method: Rattle = eqx.field(static=True)
+
+    @staticmethod
+    def check(method: Rattle, system: System) -> None:
+        MomentumFormulation.check(method, system)
+        kinds = zip(labels(system.constraints), holonomic(system.constraints), strict=True)
+        for label, of_positions in kinds:
+            if not of_positions:
+                raise ValueError(
+                    f"simulate: {method.name} keeps equations of positions, but the {label}, "
+                    "restricts velocities only; use another method, such as RKMK4"
+                )
+
+    def start(
+        self,
+        t: jax.Array,
+        q: jax.Array,
+        v: jax.Array,
+        h: jax.Array,
+        control: Input,
+        wrench: Input,
+    ) -> Any:
+        multipliers = self._multipliers(t, q, v, control, wrench)
+        return *super().start(t, q, v, h, control, wrench), multipliers
+
+    def step(
+        self, t: jax.Array, state: Any, h: jax.Array, control: Input, wrench: Input
+    ) -> tuple[Any, Any]:
+        (q, _), p, (w0, w1, w2), _ = state
+        mechanics = LinkedMechanics(self.system, self.linkage, t + h / 2, control, wrench)
+        guess = 3 * (w2 - w1) + w0
+        q, p, w, solved = self.method.step(mechanics, q, p, h, guess)
+        v = mass_inverse_times(self.linkage, q, p)
+        multipliers = self._multipliers(t + h, q, v, control, wrench)
+        return ((q, v), p, (w1, w2, w), multipliers), solved
+
+    def record(self, state: Any) -> ConstrainedMotion:
+        return ConstrainedMotion(state[-1])
+
+    def _multipliers(
+        self, t: jax.Array, q: jax.Array, v: jax.Array, control: Input, wrench: Input
+    ) -> jax.Array:
+        tau = passive(self.system, self.linkage, q, v)
+        if control is not None:
+            tau = tau + control(t, q, v)
+        external = None if wrench is None else wrench(t, q, v)
+        return constrained_acceleration(self.system, self.linkage, q, v, tau, external)[1]
+
+
+class LinkedMechanics(TreeMechanics, ConstrainedMechanics):
+    """A tree of rigid bodies with constraints, in a step whose middle is at the time t (s)."""
+
+    def residual(self, q: jax.Array) -> jax.Array:
+        return equations(self.system, self.linkage, q).residual()
+
+    def jacobian(self, q: jax.Array) -> jax.Array:
+        return equations(self.system, self.linkage, q).jacobian()
+
+    def consistent(self, q: jax.Array, p: jax.Array) -> jax.Array:
+        A = self.jacobian(q)
+        _, mu = Balance(crba(self.linkage, q), A).solve(p, 0 * A[:, 0])
+        return p - A.T @ mu
