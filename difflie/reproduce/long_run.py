@@ -37,7 +37,7 @@ from ..integrators import METHODS, Method
 from ..result import Trajectory
 from ..simulate import simulate
 from ..system import Body, Free, Revolute, Spherical, System, chain
-from ..view.plots import draw_drift, figure, label, save
+from ..view.plots import colours, figure, label, save
 
 STEPS, STEP, SAVED = 1_000_000, 0.01, 1000
 
@@ -213,29 +213,55 @@ def symplecticity_defect(system: System, q: jax.Array, v: jax.Array, method: Met
 
 
 def comparison(curves: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]) -> Figure:
-    """Relative energy errors over time, a panel for each machine and each kind of method."""
+    """Relative energy errors over time, a panel for each machine and each kind of method.
+
+    Drawn is the largest so far, whose curves do not hide each other. Methods of one family have one
+    colour, methods of one order one line.
+    """
     kinds = {"methods that keep no invariant": False, "methods that keep an invariant": True}
-    canvas, axes = figure(len(MACHINES), len(kinds), (12.0, 8.0))
-    for i, machine in enumerate(MACHINES):
-        for j, (kind, keeping) in enumerate(kinds.items()):
+    canvas, axes = figure(len(MACHINES), len(kinds), (13.0, 8.0))
+    for j, (kind, keeping) in enumerate(kinds.items()):
+        of_kind = [m for m in METHODS if (m.name in _KEEPING) == keeping]
+        families = list(dict.fromkeys(_family(m) for m in of_kind))
+        palette = dict(zip(families, colours(len(families)), strict=True))
+        for i, machine in enumerate(MACHINES):
             a = axes[i, j]
-            drifts = {
-                method: curve[1]
-                for (name, method), curve in curves.items()
-                if name == machine and (method in _KEEPING) == keeping
-            }
-            for method, drift in drifts.items():
-                t = curves[machine, method][0]
-                draw_drift(a, t[1:], {method: drift[1:]})
-            a.set_xscale("log")
-            label(a, "t [s]", "|energy error| / max T", f"{machine}: {kind}")
+            for method in of_kind:
+                if (machine, method.name) not in curves:
+                    continue
+                t, errors = curves[machine, method.name]
+                a.loglog(
+                    t[1:],
+                    np.maximum(np.maximum.accumulate(errors[1:]), 1e-17),
+                    label=method.name,
+                    color=palette[_family(method)],
+                    linestyle=_LINES.get(method.order, "-"),
+                    linewidth=1.6,
+                )
+            quantity = "largest |energy error| / max T"
+            label(a, "t [s]", quantity, f"{machine.capitalize()}: {kind}", legend=i == 0)
     return canvas
 
 
 _KEEPING = (
     *("SemiImplicitEuler", "StormerVerlet", "ImplicitMidpoint", "GaussLegendre4"),
-    *("GaussLegendre6", "VariationalMidpoint", "EnergyMomentum"),
+    *("GaussLegendre6", "VariationalMidpoint", "EnergyMomentum", "Rattle"),
 )
+
+_LINES: dict[int, Any] = {
+    1: (0, (1, 3)),
+    2: (0, (1, 1)),
+    3: (0, (4, 2)),
+    4: "-",
+    5: (0, (6, 2, 1, 2)),
+    6: (0, (6, 1, 1, 1, 1, 1)),
+    8: (0, (10, 2)),
+}
+
+
+def _family(method: Method) -> str:
+    """What methods of one kind share: the module that defines them."""
+    return type(method).__module__
 
 
 def show(numbers: dict[str, Any], console: Console) -> None:
@@ -243,15 +269,21 @@ def show(numbers: dict[str, Any], console: Console) -> None:
     heads = {
         "energy_error": "energy\nerror",
         "energy_drift": "energy\ndrift",
-        "linear_momentum_drift": "linear\nmomentum",
-        "angular_momentum_drift": "angular\nmomentum",
-        "symplecticity_defect": "symplec-\nticity",
+        "linear_momentum_drift": "linear\nmom.",
+        "angular_momentum_drift": "angular\nmom.",
+        "symplecticity_defect": "sym-\nplectic",
         "manifold_defect": "mani-\nfold",
         "microseconds_per_step": "us a\nstep",
     }
     for machine in MACHINES:
         title = f"{machine}: {numbers['steps']} steps of {numbers['dt']} s"
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        table = Table(
+            title=title,
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+            padding=0,
+        )
         table.add_column("method", no_wrap=True)
         for head in heads.values():
             table.add_column(head, justify="right", no_wrap=True)
@@ -276,4 +308,4 @@ def _cell(row: dict[str, Any], key: str) -> str:
     value = row[key]
     if value is None:
         return "-"
-    return f"{value:.1f}" if key == "microseconds_per_step" else f"{value:.1e}"
+    return f"{value:.3g}" if key == "microseconds_per_step" else f"{value:.1e}"

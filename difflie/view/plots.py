@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -46,16 +47,25 @@ def label(axes: Axes, x: str, y: str, title: str = "", *, legend: bool = True) -
     if legend and 0 < names <= _MOST_NAMES:
         columns = 1 + (names - 1) // (_MOST_NAMES // 2)
         axes.legend(
-            loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small", ncols=columns
+            loc="upper left",
+            bbox_to_anchor=(1, 1),
+            frameon=False,
+            fontsize="small",
+            ncols=columns,
+            handlelength=3.2,
         )
+
+
+def colours(n: int) -> list[Any]:
+    """n colours, no two alike."""
+    if n <= len(_COLOURS):
+        return list(_COLOURS[:n])
+    return list(colormaps["turbo"](np.linspace(0.05, 0.95, n)))
 
 
 def draw_lines(axes: Axes, t: np.ndarray, values: np.ndarray, names: Sequence[str]) -> None:
     """One line over t (m,) for each column of values (m, n), no two of one colour."""
-    colours = _COLOURS
-    if len(names) > len(colours):
-        colours = colormaps["turbo"](np.linspace(0.05, 0.95, len(names)))
-    for column, name, colour in zip(np.asarray(values).T, names, colours, strict=False):
+    for column, name, colour in zip(np.asarray(values).T, names, colours(len(names)), strict=True):
         axes.plot(t, column, label=name, color=colour, linewidth=1.3)
 
 

@@ -1,0 +1,116 @@
+"""Mueller's eight transition maps on a heavy top, and the joints that SE(3) keeps closed."""
+
+import io
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.console import Console
+
+from difflie.io.results import save_json
+from difflie.reproduce import REPRODUCTIONS, mueller
+
+
+def test_the_chain_starts_with_closed_joints():
+    machine = mueller.revolute_chain()
+    poses, twists = machine.absolute(machine.q, machine.v)
+    violations = mueller.violation(machine.free, poses[None], twists[None])
+    assert all(np.max(a) < 1e-15 for a in violations)
+    # Off the start, to see that the joints are those of the same machine.
+    q = machine.free.manifold.retract(poses.ravel(), jnp.full(machine.free.nv, 1e-3))
+    open_, _ = mueller.violation(machine.free, q.reshape(poses.shape)[None], twists[None])
+    assert np.all((open_ > 1e-5) & (open_ < 1e-2))
+
+
+def test_the_top_on_a_ball_joint_is_the_published_one():
+    end = mueller.exact(mueller.heavy_top())
+    np.testing.assert_allclose(end[0, 4:], mueller.COM, rtol=0, atol=6e-11)
+
+
+def test_mixed_twists_are_body_twists_turned_into_the_world():
+    rng = np.random.default_rng(0)
+    poses, twists = jnp.asarray(rng.normal(size=(3, 2, 7))), jnp.asarray(rng.normal(size=(3, 2, 6)))
+    poses = poses.at[..., :4].divide(jnp.linalg.norm(poses[..., :4], axis=-1, keepdims=True))
+    mixed = mueller._as_mixed(poses, twists)
+    for p, V, mix in zip(
+        poses.reshape(-1, 7), twists.reshape(-1, 6), mixed.reshape(-1, 6), strict=True
+    ):
+        w, x = p[0], p[1:4]
+        turned = V[3:] + 2 * w * np.cross(x, V[3:]) + 2 * np.cross(x, np.cross(x, V[3:]))
+        np.testing.assert_allclose(mix, np.concatenate((V[:3], turned)), atol=1e-14)
+    np.testing.assert_allclose(mueller._as_body(poses, mixed), twists, atol=1e-14)
+
+
+def test_the_slope_of_errors():
+    errors = 3.0 * np.array(mueller.STEPS, float) ** -4
+    assert mueller.slope(mueller.STEPS, errors) == pytest.approx(4)
+    assert mueller.slope(mueller.STEPS, np.full(len(mueller.STEPS), 1e-15)) is None
+
+
+def test_the_tables_fit_and_the_figures_are_drawn(tmp_path):
+    machines = {kind: build() for kind, build in mueller.MACHINES.items()}
+    found = {
+        (kind, name): mueller.Study(
+            np.full((len(mueller.STEPS), 2), 1.9e-14),
+            *np.full((2, len(mueller.STEPS), len(m.joints)), 1.9e-14),
+        )
+        for kind, m in machines.items()
+        for name in (*(f"1{c}" for c in mueller.LOCAL), "2d")
+    }
+    rows = [
+        {
+            "map": attitude + letter,
+            "attitude": mueller.ATTITUDES[attitude],
+            "local": local,
+            "group": group,
+            "h": 5e-4,
+            "order": 4.03,
+            "constraint_error": 1.9e-14,
+            "velocity_error": 1.9e-14,
+            "norm_defect": 1.9e-14 if attitude == "1" else None,
+            "microseconds_per_step": 150.0,
+        }
+        for attitude in mueller.ATTITUDES
+        for letter, (local, group) in mueller.LOCAL.items()
+    ]
+    comparison = [
+        {**row, "constraint_order": 4.0}
+        for kind, m in machines.items()
+        for row in mueller.comparison_rows(kind, m, {c: found[kind, f"1{c}"] for c in "abcd"})
+    ]
+    com = {"computed": list(mueller.COM), "published": list(mueller.COM)}
+    text = io.StringIO()
+    numbers = {"rows": rows, "comparison": comparison, "com": com}
+    mueller.show(numbers, Console(file=text, width=80))
+    assert "…" not in text.getvalue()
+    assert "ext. Rodrigues, cay" in text.getvalue() and "SO(3)xR3" in text.getvalue()
+    assert max(map(len, text.getvalue().splitlines())) <= 80
+    mueller.save(mueller.order_figure(machines, found), tmp_path / "order.png")
+    mueller.save(mueller.constraint_figure(comparison), tmp_path / "constraints.png")
+    assert all(p.read_bytes().startswith(b"\x89PNG") for p in tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_orders_norms_and_joints(tmp_path):
+    # One test, because the workers of a parallel run share no fixture.
+    numbers = REPRODUCTIONS["mueller"].compute(tmp_path / "new")
+    assert [r["map"] for r in numbers["rows"]] == ["1a", "1b", "1c", "1d", "2a", "2b", "2c", "2d"]
+    for r in numbers["rows"]:
+        assert abs(r["order"] - 4) < 0.1
+        assert r["microseconds_per_step"] > 0
+        assert r["norm_defect"] is None if r["map"][0] == "2" else r["norm_defect"] < 1e-13
+        on_se3 = r["group"] == "SE(3)"
+        assert (r["constraint_error"] < 1e-13) == (r["velocity_error"] < 1e-12) == on_se3
+    for r in numbers["comparison"]:
+        closed = r["group"] == "SE(3)" and r["joint"] == "ground joint"
+        if closed:
+            assert r["constraint_order"] is None and r["velocity_order"] is None
+            assert max(r["constraint_error"]) < 1e-13 and max(r["velocity_error"]) < 1e-12
+        else:
+            assert abs(r["constraint_order"] - 4) < 0.1 and abs(r["velocity_order"] - 4) < 0.1
+        assert max(r["attitude_error"][-1], r["position_error"][-1]) < 1e-7
+    np.testing.assert_allclose(*numbers["com"].values(), rtol=0, atol=6e-11)
+    save_json(tmp_path / "numbers.json", numbers)
+    assert json.loads((tmp_path / "numbers.json").read_text()) == numbers
+    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["constraints.png", "order.png"]
