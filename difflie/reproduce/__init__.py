@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import goetz, long_run, park_chung
+from . import goetz, long_run, mechanisms, park_chung
 
 
 class Reproduction(NamedTuple):
@@ -23,5 +23,6 @@ class Reproduction(NamedTuple):
 REPRODUCTIONS = {
     "goetz": Reproduction(goetz.reproduce, goetz.show),
     "long-run": Reproduction(long_run.reproduce, long_run.show),
+    "mechanisms": Reproduction(mechanisms.reproduce, mechanisms.show),
     "park-chung": Reproduction(park_chung.reproduce, park_chung.show),
 }

@@ -1,0 +1,68 @@
+"""The pendulum A01: a point mass in a plane that keeps its distance from the origin.
+
+Library of computational benchmark problems of the IFToMM, problem A01.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...constraints import CoordinateConstraint, constrain
+from ...groups.components import Scalar
+from ...system import Body, Prismatic, chain
+from .elliptic import functions, quarter_period
+from .problem import Problem, quantities
+
+GRAVITY = 9.81
+
+
+class Bar(CoordinateConstraint):
+    """A massless bar of 1 m from the origin to the point (x, y)."""
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return "x", "y"
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return ("length",)
+
+    def residual(self, *coordinates: Any) -> list[Scalar]:
+        x, y = coordinates
+        return [jnp.hypot(x, y) - 1]
+
+
+def pendulum() -> Problem:
+    """1 kg on 1 m, let go at (-1, 0); gravity against y."""
+    bodies = [
+        Body(name="slide", joint=Prismatic(name="x", axis=(1, 0, 0))),
+        Body(name="mass", joint=Prismatic(name="y", axis=(0, 1, 0)), mass=1.0),
+    ]
+    system = constrain(chain(bodies, name="pendulum", gravity=(0, -GRAVITY, 0)), Bar())
+
+    def measured(q: jax.Array, v: jax.Array) -> jax.Array:
+        return q
+
+    return Problem(
+        name="pendulum",
+        source="IFToMM A01",
+        system=system,
+        q=jnp.asarray([-1.0, 0.0]),
+        v=jnp.zeros(2),
+        time=9.99,
+        quantities=quantities("x [m], y [m]", position(9.99)),
+        measured=measured,
+        target=1e-8,
+        steps=512,
+    )
+
+
+def position(t: float) -> np.ndarray:
+    """(x, y) in m at t in s: sin(psi / 2) = k sn(K - t sqrt(g)), k^2 = 1/2, psi from below."""
+    sn, _, _ = functions(quarter_period(0.5) - np.sqrt(GRAVITY) * t, 0.5)
+    psi = 2 * np.arcsin(np.sqrt(0.5) * sn)
+    return np.array([-np.sin(psi), -np.cos(psi)])
