@@ -346,11 +346,12 @@ def show(numbers: dict[str, Any], console: Console) -> None:
         kept = {r["quantity"]: r["error"] for r in mine if r["quantity"] in KEPT}
         known = [r for r in mine if r["quantity"] not in KEPT]
         worst = max(known, key=lambda r: r["error"])
+        colour = "green" if worst["error"] < worst["target"] else "default"
         table.add_row(
             *pair,
             "own" if worst["steps"] is None else str(worst["steps"]),
             f"{worst['seconds']:.3f}",
-            f"[{'green' if worst['error'] < worst['target'] else 'default'}]{worst['error']:.1e}[/]",
+            f"[{colour}]{worst['error']:.1e}[/]",
             f"{worst['target']:.0e}",
             *(f"{kept[k]:.1e}" if k in kept else "-" for k in KEPT),
         )

@@ -49,7 +49,7 @@ class Problem:
 
 
 def quantities(names: str, values: Any, scales: Any = 1.0) -> tuple[Quantity, ...]:
-    """Quantities from their names, separated by commas, their values (k,), and scales (k,) or ()."""
+    """Quantities of these names, separated by commas, values (k,), and scales (k,) or ()."""
     heads = [name.strip() for name in names.split(",")]
     values = [float(v) for v in values]
     each = (
