@@ -125,6 +125,7 @@ from .system import Prismatic as Prismatic
 from .system import Revolute as Revolute
 from .system import Spherical as Spherical
 from .system import System as System
+from .system import Translation as Translation
 from .system import Universal as Universal
 from .system import chain as chain
 from .system import tree as tree

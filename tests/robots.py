@@ -257,6 +257,8 @@ def their_joint(joint):
             return pin.JointModelUniversal(*axes)
         case dl.Planar(normal=(0.0, 0.0, 1.0)):
             return pin.JointModelPlanar()
+        case dl.Translation():
+            return pin.JointModelTranslation()
         case dl.Spherical():
             return pin.JointModelSpherical()
         case dl.Free():

@@ -26,6 +26,7 @@ SIZES = {  # entries in q and v
     "Helical": (1, 1),
     "Universal": (2, 2),
     "Planar": (3, 3),
+    "Translation": (3, 3),
     "Spherical": (4, 3),
     "Free": (7, 6),
 }
@@ -95,6 +96,8 @@ def screws(joint):
     if kind == "Planar":
         x, y, normal = least_rotation(joint.normal).T
         return [np.r_[zero, x], np.r_[zero, y], np.r_[normal, zero]]
+    if kind == "Translation":
+        return list(np.eye(6)[3:])
     return []
 
 

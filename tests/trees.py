@@ -8,7 +8,7 @@ import difflie as dl
 
 KINDS = (
     *("Fixed", "Revolute", "Continuous", "Prismatic", "Helical"),
-    *("Universal", "Planar", "Spherical", "Free"),
+    *("Universal", "Planar", "Translation", "Spherical", "Free"),
 )
 
 
@@ -66,6 +66,7 @@ def zoo():
         ("cross", random_joint(rng, "Universal"), "puck", {}),
         ("satellite", dl.Free(), None, {}),
         ("sled", dl.Planar(normal=(1.0, 0.0, 0.0)), "satellite", {}),
+        ("crane", random_joint(rng, "Translation"), "cross", {}),
     ]
     return [random_body(rng, name, joint, parent, **kw) for name, joint, parent, kw in made]
 

@@ -235,6 +235,7 @@ class PinocchioOrdering(Ordering):
             (1, 1): _Convention(),
             (1, 2): _Angle(),
             (2, 2): _Convention(),
+            (3, 3): _Convention(),
             (3, 4): _Planar(),
             (4, 4): _LastScalar(),
             (7, 7): _LinearFirst(),

@@ -44,6 +44,7 @@ from ..system import (
     Revolute,
     Spherical,
     System,
+    Translation,
     Universal,
     tree,
 )
@@ -58,6 +59,7 @@ _TYPES: dict[str, type[Joint]] = {
     "continuous": Continuous,
     "prismatic": Prismatic,
     "planar": Planar,
+    "translation": Translation,
     "floating": Free,
     "spherical": Spherical,
     "ball": Spherical,
@@ -426,7 +428,7 @@ def _joint(joint: Element, notes: Notes) -> tuple[type[Joint], dict[str, Any]]:
         fields["axis"] = _axis(joint, "axis", (1.0, 0.0, 0.0), notes)
         fields["second_axis"] = _axis(joint, "axis2", (0.0, 1.0, 0.0), notes)
     # Planar and floating joints would need one value for angles and another for lengths.
-    if kind in _SCREWS or _TYPES[kind] in (Spherical, Universal):
+    if kind in _SCREWS or _TYPES[kind] in (Spherical, Translation, Universal):
         dynamics = joint.child("dynamics")
         if dynamics is not None:
             fields["damping"] = dynamics.number("damping", 0.0)

@@ -29,6 +29,7 @@ _TYPES = {
     "helical": "helical",
     "universal": "universal",
     "planar": "planar",
+    "translation": "translation",
     "spherical": "spherical",
     "free": "floating",
 }
@@ -40,10 +41,10 @@ def write_urdf(system: System, path: str | os.PathLike[str]) -> None:
     """Writes a system as a URDF file, whole or not at all; shapes and visuals it has none.
 
     Reading it gives the same names, topology and numbers; rotations to rounding, axes with length
-    one. Joints of types beyond URDF (helical, universal, spherical) other programs may refuse. The
-    base and gravity are written too: `load` without these options restores them. Raises
-    `ModelError` for numbers no machine has, a planar joint whose axes are not those of a plane,
-    couplings, and a batch of systems.
+    one. Joints of types beyond URDF (helical, universal, translation, spherical) other programs may
+    refuse. The base and gravity are written too: `load` without these options restores them. Raises
+    `ModelError` for numbers no machine has, a planar or translation joint with other axes than its
+    own, couplings, and a batch of systems.
     """
     if system.couplings:
         named = ", ".join(map(str, system.couplings))

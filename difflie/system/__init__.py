@@ -13,6 +13,7 @@ from .joints import Planar as Planar
 from .joints import Prismatic as Prismatic
 from .joints import Revolute as Revolute
 from .joints import Spherical as Spherical
+from .joints import Translation as Translation
 from .joints import Universal as Universal
 from .system import System as System
 from .validation import ModelError as ModelError

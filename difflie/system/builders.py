@@ -25,6 +25,7 @@ from .joints import (
     Planar,
     Prismatic,
     Revolute,
+    Translation,
     Universal,
 )
 from .system import Bodies, Joints, System
@@ -129,8 +130,8 @@ def tree(
 def bodies_of(system: System) -> list[Body]:
     """The bodies of which `tree` builds the system again, in its order, with concrete numbers.
 
-    Raises `ModelError` for numbers `tree` refuses, a planar joint whose axes are not those of a
-    plane, and a batch of systems.
+    Raises `ModelError` for numbers `tree` refuses, a planar or translation joint with other axes
+    than its own, and a batch of systems.
     """
     t = system.topology
     if system.bodies.mass.ndim != 1:
@@ -174,13 +175,16 @@ def _joint_of(
     kind = TYPES[t.types[b]]
     if kind is Universal:
         return Universal(axis=axes[0], second_axis=axes[1], **options)
-    if kind is Planar:
-        joint = Planar(normal=axes[2], **options)
+    if kind in (Planar, Translation):
+        joint = Planar(normal=axes[2], **options) if kind is Planar else Translation(**options)
         units = axes / np.linalg.norm(axes, axis=1, keepdims=True)
-        if not np.allclose(units[:2], [d.axis for d in joint.dofs()[:2]], rtol=0, atol=1e-9):
+        own = np.array([d.axis for d in joint.dofs()])
+        own = own / np.linalg.norm(own, axis=1, keepdims=True)
+        if not np.allclose(units, own, rtol=0, atol=1e-9):
+            wanted = "of a plane with the normal in its third row" if kind is Planar else "x, y, z"
             raise ModelError(
-                f"{t.name}: the axes of the planar joint {t.joints[b]!r} are not those of a plane "
-                "with the normal in its third row; set them so, or use other joints"
+                f"{t.name}: the axes of the {t.types[b]} joint {t.joints[b]!r} are not those "
+                f"{wanted}; set them so, or use other joints"
             )
         return joint
     if kind is Helical:

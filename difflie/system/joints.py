@@ -156,6 +156,14 @@ class Planar(Joint):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Translation(Joint):
+    """Motion without turning: x, y, z (m) along the axes of the joint frame."""
+
+    def dofs(self) -> tuple[Dof, ...]:
+        return tuple(Dof("prismatic", e) for e in np.eye(3).tolist())
+
+
+@dataclass(frozen=True, kw_only=True)
 class Spherical(Joint):
     """A ball joint: unit quaternion (4,), body-fixed angular velocity (3,) in rad/s."""
 
@@ -180,7 +188,7 @@ TYPES: dict[str, type[Joint]] = {
     cls.__name__.lower(): cls
     for cls in (
         *(Fixed, Revolute, Continuous, Prismatic, Helical),
-        *(Universal, Planar, Spherical, Free),
+        *(Universal, Planar, Translation, Spherical, Free),
     )
 }
 

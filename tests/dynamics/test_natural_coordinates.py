@@ -16,8 +16,9 @@ from difflie.system.linkage import linkage
 
 
 def machine() -> dl.System:
-    """Every joint type but the helical, in one tree."""
-    bodies = [b if b.name != "screw" else replace(b, joint=dl.Revolute()) for b in zoo()]
+    """Every joint type but the helical and the translation, in one tree."""
+    others = {"screw": dl.Revolute(), "crane": dl.Prismatic()}
+    bodies = [replace(b, joint=others.get(b.name, b.joint)) for b in zoo()]
     return dl.tree(bodies, gravity=(0.3, 0.2, -9.0))
 
 

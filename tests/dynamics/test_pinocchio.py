@@ -39,7 +39,8 @@ def test_joint_types_that_robots_lack():
     joints = (
         *(dl.Universal(axis=(0.0, 0.6, 0.8), second_axis=(2.0, 0.0, 0.0)), dl.Planar()),
         *(dl.Fixed(), dl.Helical(axis=(1.0, 2.0, -3.0), pitch=0.4), dl.Spherical()),
-        *(dl.Free(), dl.Prismatic(axis=(0.0, -1.0, -1.0)), dl.Planar(), dl.Revolute()),
+        *(dl.Free(), dl.Prismatic(axis=(0.0, -1.0, -1.0)), dl.Planar(), dl.Translation()),
+        dl.Revolute(),
     )
     bodies = [
         random_body(rng, f"b{i}", joint, f"b{i - 1}" if i else None)

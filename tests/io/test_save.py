@@ -1,5 +1,6 @@
 """Systems written as URDF and read back equal."""
 
+import dataclasses
 import importlib.metadata
 import warnings
 
@@ -163,6 +164,9 @@ def test_mistakes(tmp_path):
         dl.save(system.replace(mass=[-1.0]), path)
     with pytest.raises(dl.ModelError, match="planar joint 'a' are not those of a plane"):
         dl.save(system.replace(axis=np.eye(3)[[2, 0, 1]] * [[1], [-1], [1]]), path)
+    crane = dl.chain([dataclasses.replace(body, joint=dl.Translation())])
+    with pytest.raises(dl.ModelError, match="translation joint 'a' are not those x, y, z"):
+        dl.save(crane.replace(axis=np.eye(3)[::-1]), path)
     with pytest.raises(dl.ModelError, match="this is a batch of systems; take one"):
         dl.save(jax.tree.map(lambda a: a[None], system), path)
     body = system.body_names[0]

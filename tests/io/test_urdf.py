@@ -166,6 +166,7 @@ def test_roll_pitch_yaw_turn_about_fixed_axes(read):
         ("helical", '<axis xyz="0 0 1" pitch="0.25"/>' + LIMIT, ("helical",), 1),
         ("universal", "", ("revolute",) * 2, 2),
         ("planar", "", ("prismatic", "prismatic", "revolute"), 3),
+        ("translation", "", ("prismatic",) * 3, 3),
         ("spherical", "", ("revolute",) * 3, 4),
         ("ball", '<dynamics damping="1"/>', ("revolute",) * 3, 4),
         ("floating", "", ("revolute",) * 3 + ("prismatic",) * 3, 7),

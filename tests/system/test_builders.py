@@ -33,11 +33,12 @@ def test_chain_sizes_and_neutral():
             body("d", joint=dl.Spherical()),
             body("e", joint=dl.Planar()),
             body("f", joint=dl.Helical(pitch=0.1)),
+            body("g", joint=dl.Translation()),
         ]
     )
-    assert (system.nq, system.nv) == (7 + 2 + 4 + 3 + 1, 6 + 2 + 3 + 3 + 1)
-    assert system.joint_names == ("base", "c", "d", "e", "f")
-    neutral = np.zeros(17)
+    assert (system.nq, system.nv) == (7 + 2 + 4 + 3 + 1 + 3, 6 + 2 + 3 + 3 + 1 + 3)
+    assert system.joint_names == ("base", "c", "d", "e", "f", "g")
+    neutral = np.zeros(20)
     neutral[[0, 9]] = 1.0
     np.testing.assert_array_equal(system.neutral(), neutral)
 
