@@ -25,8 +25,15 @@ from .constraint import Constraint as Constraint
 from .constraint import CoordinateConstraint as CoordinateConstraint
 from .constraint import FrameConstraint as FrameConstraint
 from .constraint import VelocityConstraint as VelocityConstraint
+from .curves import Curve as Curve
+from .curves import PolynomialCurve as PolynomialCurve
+from .curves import SplineCurve as SplineCurve
+from .distance import Distance as Distance
 from .equations import equations
 from .frame import Frame as Frame
+from .gears import Gear as Gear
+from .gears import Transmission as Transmission
+from .helical import Helical as Helical
 from .joints import Cylindrical as Cylindrical
 from .joints import Fixed as Fixed
 from .joints import JointConstraint as JointConstraint
@@ -34,8 +41,13 @@ from .joints import Planar as Planar
 from .joints import Prismatic as Prismatic
 from .joints import Revolute as Revolute
 from .joints import Spherical as Spherical
+from .joints import Translation as Translation
 from .joints import Universal as Universal
 from .motion import constrained_acceleration
+from .point_on_curve import PointOnCurve as PointOnCurve
+from .proportional import Proportional as Proportional
+from .rolling import KnifeEdge as KnifeEdge
+from .rolling import RollingDisk as RollingDisk
 from .stabilisation import Baumgarte as Baumgarte
 from .stabilisation import NullSpace as NullSpace
 from .stabilisation import Projection as Projection

@@ -42,8 +42,9 @@ def _check(system: System, constraint: Constraint, where: str) -> None:
                 raise ModelError(
                     f"{where}: no body is named {name!r}{nearest(name, system.body_names)}"
                 )
-        if len(set(bodies)) < len(bodies):
-            raise ModelError(f"{where}: two of its frames are on one body; take another body")
+        for group in constraint.apart:
+            if len({frame.body for frame in group}) < len(group):
+                raise ModelError(f"{where}: two of its frames are on one body; take another body")
     if isinstance(constraint, CoordinateConstraint):
         t = system.topology
         for name in constraint.joints:
@@ -55,6 +56,8 @@ def _check(system: System, constraint: Constraint, where: str) -> None:
                     f"{where}: the joint {name!r} has {len(t.kinds[b])} degrees of freedom; "
                     "joints with one have a coordinate to constrain"
                 )
+    for fault in constraint.faults():
+        raise ModelError(f"{where}: {fault}")
     for value in jax.tree.leaves(constraint):
         if not isinstance(value, Tracer) and not np.all(np.isfinite(value)):
             raise ModelError(f"{where}: {np.asarray(value).tolist()} must be finite")

@@ -23,17 +23,29 @@ class Constraint(eqx.Module):
 
     @abc.abstractmethod
     def residual(self, *given: Any) -> list[Scalar]:
-        """The equations g = 0 of positions, at the frames or coordinates they are about."""
+        """The equations g = 0 of positions, at the frames or coordinates they are about.
+
+        As many as `positions` says.
+        """
 
     @property
     def holonomic(self) -> bool:
-        """Whether the equations restrict positions; if not, velocities only."""
+        """Whether all equations restrict positions; others restrict velocities only."""
         return True
+
+    @property
+    def positions(self) -> int:
+        """How many of the equations restrict positions; they come first."""
+        return self.size if self.holonomic else 0
 
     @property
     def size(self) -> int:
         """The number of equations."""
         return len(self.equations)
+
+    def faults(self) -> list[str]:
+        """What is wrong with its numbers, each with the mend; traced ones are not looked at."""
+        return []
 
 
 class FrameConstraint(Constraint):
@@ -43,6 +55,11 @@ class FrameConstraint(Constraint):
     @abc.abstractmethod
     def frames(self) -> tuple[Frame, ...]:
         """The frames, in the order in which the equations take them."""
+
+    @property
+    def apart(self) -> tuple[tuple[Frame, ...], ...]:
+        """Groups of frames; those of a group must be on different bodies."""
+        return (self.frames,)
 
     @abc.abstractmethod
     def residual(self, *frames: Any) -> list[Scalar]:
@@ -66,7 +83,7 @@ class FrameConstraint(Constraint):
 
 
 class VelocityConstraint(FrameConstraint):
-    """Equations between velocities of frames that no equation of positions implies."""
+    """Equations between velocities of frames, not all of which equations of positions imply."""
 
     @property
     def holonomic(self) -> bool:
@@ -77,7 +94,10 @@ class VelocityConstraint(FrameConstraint):
 
     @abc.abstractmethod
     def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
-        """What must be zero, linear in the twists of the frames, each seen from itself."""
+        """What must be zero, linear in the twists of the frames, each seen from itself.
+
+        The derivatives of the equations of positions first, if there are any.
+        """
 
 
 class CoordinateConstraint(Constraint):

@@ -147,7 +147,7 @@ def equations(system: System, linkage: Linkage, q: jax.Array) -> Equations:
 
 def holonomic(constraints: tuple[Any, ...]) -> np.ndarray:
     """Which of all equations are holonomic, (m,) booleans."""
-    return np.array([c.holonomic for c in constraints for _ in c.equations], dtype=bool)
+    return np.array([k < c.positions for c in constraints for k in range(c.size)], dtype=bool)
 
 
 def labels(constraints: tuple[Any, ...]) -> list[str]:

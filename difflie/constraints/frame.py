@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..groups import so3
 from ..groups.components import Vector
@@ -59,6 +60,24 @@ class Frame(eqx.Module):
 
     def __str__(self) -> str:
         return "the world" if self.body is None else repr(self.body)
+
+
+def number(value: Any) -> jax.Array:
+    """A scalar leaf; raises `ModelError` for what is none."""
+    try:
+        array = value if isinstance(value, jax.Array) else jnp.asarray(value, float)
+    except (TypeError, ValueError):
+        array = None
+    if array is None or array.shape != ():
+        raise ModelError(f"{value!r} was given to a constraint; one number is needed")
+    return array
+
+
+def not_positive(name: str, value: jax.Array, mend: str) -> list[str]:
+    """The fault of a scalar that must be positive and is not; traced ones are not looked at."""
+    if isinstance(value, Tracer) or value > 0:
+        return []
+    return [f"its {name} is {float(value)} m, which must be positive; {mend}"]
 
 
 def _numbers(body: str | None, name: str, value: Any, shapes: list[tuple[int, ...]]) -> jax.Array:

@@ -15,12 +15,16 @@ Haug 1989; Nikravesh 1988.
 
 from __future__ import annotations
 
+import math
+
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from ..groups.components import Scalar, Vector
 from ..spatial import Transform
 from .constraint import FrameConstraint
-from .frame import Frame
+from .frame import Frame, number
 
 _POINT = ("x", "y", "z of the point")
 _LOCK = ("rotation about x", "rotation about y", "rotation about z")
@@ -61,6 +65,11 @@ class Revolute(JointConstraint):
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [*point(a, b), *parallel(a, b)]
 
+    def coordinate(self, a: Transform, b: Transform) -> Scalar:
+        """The angle in rad, from -pi to pi."""
+        cos, sin = axial_turn(a, b)
+        return jnp.arctan2(sin, cos)
+
     def misassembled(self, a: Transform, b: Transform) -> jax.Array:
         return reversed_axes(a, b)
 
@@ -74,6 +83,24 @@ class Prismatic(JointConstraint):
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [*lock(a, b), along(a, b, 0), along(a, b, 1)]
+
+    def coordinate(self, a: Transform, b: Transform) -> Scalar:
+        """The travel in m."""
+        return along(a, b, 2)
+
+    def misassembled(self, a: Transform, b: Transform) -> jax.Array:
+        return turned_over(a, b)
+
+
+class Translation(JointConstraint):
+    """Translation in all directions, both attitudes the same: 3 equations."""
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return _LOCK
+
+    def residual(self, a: Transform, b: Transform) -> list[Scalar]:
+        return lock(a, b)
 
     def misassembled(self, a: Transform, b: Transform) -> jax.Array:
         return turned_over(a, b)
@@ -106,14 +133,19 @@ class Spherical(JointConstraint):
 
 
 class Universal(JointConstraint):
-    """Rotation about the x axis of the first frame and the y axis of the second: 4 equations."""
+    """Rotation about the x axis of the first frame and the y axis of the second: 4 equations.
+
+    angle between both axes in rad, a scalar: a right angle if not given.
+    """
+
+    angle: jax.Array = eqx.field(converter=number, default=math.pi / 2)
 
     @property
     def equations(self) -> tuple[str, ...]:
         return *_POINT, "angle between the axes"
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
-        return [*point(a, b), ortho(a, b, 0, 1)]
+        return [*point(a, b), ortho(a, b, 0, 1) - jnp.cos(self.angle)]
 
 
 class Planar(JointConstraint):
@@ -155,6 +187,12 @@ def lock(a: Transform, b: Transform) -> list[Scalar]:
     """Both have the same attitude."""
     axial = (a.rotation.transpose() @ b.rotation).axial() * 0.5
     return [axial.x, axial.y, axial.z]
+
+
+def axial_turn(a: Transform, b: Transform) -> tuple[Scalar, Scalar]:
+    """The cosine and sine of the rotation about the z axes where these are parallel."""
+    cos = (ortho(a, b, 0, 0) + ortho(a, b, 1, 1)) * 0.5
+    return cos, (ortho(a, b, 1, 0) - ortho(a, b, 0, 1)) * 0.5
 
 
 def reversed_axes(a: Transform, b: Transform) -> jax.Array:

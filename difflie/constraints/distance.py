@@ -1,0 +1,32 @@
+"""A massless rod between two points."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+
+from ..groups.components import Scalar
+from ..spatial import Transform
+from .frame import not_positive, number
+from .joints import JointConstraint
+
+
+class Distance(JointConstraint):
+    """The origins of both frames stay at the distance `length` L in m, a scalar: 1 equation.
+
+    With d from one to the other it is (d . d - L^2) / (2 L) = 0, which is smooth everywhere, and
+    whose multiplier is the force in the rod where it holds: pushing, if it is positive.
+    """
+
+    length: jax.Array = eqx.field(converter=number)
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return ("distance",)
+
+    def residual(self, a: Transform, b: Transform) -> list[Scalar]:
+        d, length = b.translation - a.translation, self.length
+        return [(d.square() - length * length) / (2 * length)]
+
+    def faults(self) -> list[str]:
+        return not_positive("length", self.length, "for coinciding points take Spherical")

@@ -1,0 +1,106 @@
+"""Gears between two joints with one degree of freedom each, wherever in the machine they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..groups.components import Scalar
+from ..spatial import Motion, Transform
+from .constraint import FrameConstraint, moved_along
+from .frame import Frame, number
+from .helical import Helical
+from .joints import Prismatic, Revolute
+
+Geared = Revolute | Prismatic | Helical
+
+
+class Gearing(FrameConstraint):
+    """Two joints whose coordinates move together.
+
+    first, second: joints as constraints (Revolute, Prismatic or Helical), in most machines those
+    that hold the wheels on the carrier. Their frames are leaves of their own here.
+    """
+
+    first: Geared
+    second: Geared
+    ratio: jax.Array = eqx.field(converter=number)
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        return *self.first.frames, *self.second.frames
+
+    @property
+    def apart(self) -> tuple[tuple[Frame, ...], ...]:
+        return self.first.frames, self.second.frames
+
+    def faults(self) -> list[str]:
+        return [
+            f"{type(joint).__name__} is none of the joints with one coordinate; give it a Revolute,"
+            " Prismatic or Helical"
+            for joint in (self.first, self.second)
+            if not isinstance(joint, Geared)
+        ]
+
+    def coordinates(self, *frames: Transform) -> Scalar:
+        """x_1 + ratio x_2 of the coordinates of both joints."""
+        first, second = self.first.coordinate(*frames[:2]), self.second.coordinate(*frames[2:])
+        return first + self.ratio * second
+
+
+class Gear(Gearing):
+    """x_1 + ratio x_2 = offset for the coordinates of two joints: 1 equation of positions.
+
+    An angle x_1 of a Revolute is known but for full turns, and so the equation is kept modulo
+    2 pi / teeth, as wheels mesh with any of their teeth. It holds over any number of turns where
+    x_2 is a travel, as of a rack, or the angle of a screw, or where teeth * ratio is a whole
+    number: wheels with n_1 and n_2 teeth have ratio n_2 / n_1 if they touch from outside, its
+    opposite from inside, and teeth n_1. For other ratios an angle x_2 must stay within half a turn
+    of zero, or `Transmission` serves. ratio in units of x_1 / x_2 and offset are scalars; both
+    angles are zero where the x axes of a joint's frames coincide.
+    """
+
+    offset: jax.Array = eqx.field(converter=number, default=0.0)
+    teeth: int = eqx.field(static=True, default=1)
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return ("ratio of the coordinates",)
+
+    def residual(self, *frames: Transform) -> list[Scalar]:
+        error = self.coordinates(*frames) - self.offset
+        if isinstance(self.first, Revolute):
+            pitch = 2 * jnp.pi / self.teeth
+            error = error - pitch * jnp.round(jax.lax.stop_gradient(error) / pitch)
+        return [error]
+
+    def faults(self) -> list[str]:
+        whole = isinstance(self.teeth, int) and self.teeth > 0
+        wrong = f"it has {self.teeth!r} teeth; a positive whole number is needed"
+        return [*super().faults(), *([] if whole else [wrong])]
+
+
+class Transmission(Gearing):
+    """dx_1/dt + ratio dx_2/dt = 0 for the coordinates of two joints: 1 equation of velocities.
+
+    For any ratio and any number of turns, such as of wheels that roll on each other or of a belt;
+    where it starts is left to the initial state. ratio in units of x_1 / x_2, a scalar.
+    """
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return ("ratio of the rates",)
+
+    @property
+    def holonomic(self) -> bool:
+        return False
+
+    def residual(self, *frames: Transform) -> list[Scalar]:
+        return []
+
+    def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
+        rates: Any = tuple(moved_along(f, t) for f, t in zip(frames, twists, strict=True))
+        return [jax.jvp(self.coordinates, frames, rates)[1]]

@@ -1,0 +1,49 @@
+"""The screw: a nut on its thread."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from ..groups.components import Scalar
+from ..spatial import Transform
+from .frame import number
+from .joints import JointConstraint, along, axial_turn, parallel, reversed_axes
+
+
+class Helical(JointConstraint):
+    """Rotation about the common z axis by x, which moves the second frame by pitch x: 5 equations.
+
+    pitch p in m/rad, a scalar, not zero. With the travel d along the axis the last equation is
+    p sin(d / p - x) = 0. It holds over any number of turns, for the travel itself tells which turn
+    it is, and also where the nut has turned by half a revolution against its thread, which
+    `misassembled` tells. From a guess `assemble` finds the nearest turn of the thread.
+    """
+
+    pitch: jax.Array = eqx.field(converter=number)
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        tilts = "tilt of the axis about y", "tilt of the axis about x"
+        return *tilts, "offset along x", "offset along y", "travel along the thread"
+
+    def residual(self, a: Transform, b: Transform) -> list[Scalar]:
+        cos, sin = axial_turn(a, b)
+        x = self.coordinate(a, b)
+        slip = self.pitch * (jnp.sin(x) * cos - jnp.cos(x) * sin)
+        return [*parallel(a, b), along(a, b, 0), along(a, b, 1), slip]
+
+    def coordinate(self, a: Transform, b: Transform) -> Scalar:
+        """The angle in rad, not wrapped."""
+        return along(a, b, 2) / self.pitch
+
+    def misassembled(self, a: Transform, b: Transform) -> jax.Array:
+        cos, sin = axial_turn(a, b)
+        x = self.coordinate(a, b)
+        return reversed_axes(a, b) | (jnp.cos(x) * cos + jnp.sin(x) * sin < 0)
+
+    def faults(self) -> list[str]:
+        known = not isinstance(self.pitch, Tracer)
+        return ["its pitch is zero; take Revolute"] if known and not self.pitch else []

@@ -1,0 +1,100 @@
+"""Bodies on a plane that roll or glide: constraints of velocities.
+
+With the twist (w, v) of the second frame relative to the first one, seen from the second.
+Neimark and Fufaev 1972.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..groups.components import Scalar, Vector
+from ..spatial import Motion, Transform
+from .constraint import VelocityConstraint
+from .frame import Frame, not_positive, number
+
+
+class RollingDisk(VelocityConstraint):
+    """A thin disk rolls without slipping on a plane: 1 equation of positions, 2 of velocities.
+
+    plane: the frame whose plane z = 0 it rolls on, on the side of z. disk: the frame in its centre
+    whose z axis is its own. radius a in m, a scalar. With the axis n and the centre r in the
+    plane's frame, s = sqrt(n_x^2 + n_y^2), and u = -a (e_z - n_z n) / s from the centre to the
+    contact:
+
+        r_z - a s = 0,    (R (v + w x R^T u))_x = 0,    (...)_y = 0
+
+    A disk that lies flat has no contact: there the equations are not numbers.
+    """
+
+    plane: Frame
+    disk: Frame
+    radius: jax.Array = eqx.field(converter=number)
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        return self.plane, self.disk
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return "height of the disk", "slip along x of the plane", "slip along y of the plane"
+
+    @property
+    def positions(self) -> int:
+        return 1
+
+    def residual(self, plane: Transform, disk: Transform) -> list[Scalar]:
+        here = seen_from(plane, disk)
+        r = here.rotation
+        return [here.translation.z - self.radius * jnp.sqrt(r.xz * r.xz + r.yz * r.yz)]
+
+    def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
+        here = seen_from(*frames)
+        r, twist = here.rotation, relative_twist(here, *twists)
+        n = Vector(r.xz, r.yz, r.zz)
+        s = jnp.sqrt(n.x * n.x + n.y * n.y)
+        zero = jnp.zeros_like(s)
+        arm = (Vector(zero, zero, zero + 1) - n * n.z) * (-self.radius / s)
+        slip = r @ (twist.linear + twist.angular.cross(r.transposed_times(arm)))
+        return [slip.z, slip.x, slip.y]
+
+    def faults(self) -> list[str]:
+        return not_positive("radius", self.radius, "give it in m")
+
+
+class KnifeEdge(VelocityConstraint):
+    """A blade does not glide sideways: v_y = 0, 1 equation of velocities.
+
+    ground: a frame of what it glides on. blade: the frame at its point of contact, x along it and y
+    across. The blade of a skate or sleigh, or a thin wheel that is kept upright.
+    """
+
+    ground: Frame
+    blade: Frame
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        return self.ground, self.blade
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        return ("velocity across the blade",)
+
+    def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
+        return [relative_twist(seen_from(*frames), *twists).linear.y]
+
+
+def seen_from(first: Transform, second: Transform) -> Transform:
+    """The second frame in the first."""
+    r, d = first.rotation, second.translation - first.translation
+    return Transform(r.transpose() @ second.rotation, r.transposed_times(d))
+
+
+def relative_twist(here: Transform, first: Motion, second: Motion) -> Motion:
+    """The twist of the second frame relative to the first, seen from the second.
+
+    here: the second frame in the first. The twists are each seen from their own frame.
+    """
+    return second + here.inverse_motion(first) * -1.0
