@@ -138,7 +138,7 @@ def equations(system: System, linkage: Linkage, q: jax.Array) -> Equations:
     origin = jax.tree.map(lambda a: jnp.append(a, 0.0)[carried], s.origin)
     offset = jax.tree.map(lambda a: a[body], linkage.offset)
     inner = [f.pose for f in _frames(system)]
-    stacked = jax.tree.map(lambda *a: jnp.stack(a), *inner) if inner else _entry(offset, slice(0))
+    stacked = jax.tree.map(lambda *a: jnp.stack(a), *inner) if inner else offset
     seen = rows @ offset @ stacked
     frames = Transform(seen.rotation, seen.translation + origin)
     coordinates = row_coordinates(system.topology, system.joints, q)

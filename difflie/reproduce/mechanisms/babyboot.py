@@ -14,7 +14,11 @@ from .problem import Problem, quantities
 
 
 def babyboot() -> Problem:
-    """A body about x, and a plate about the body's z, from the horizontal and at rest."""
+    """A body about x, and a plate about the body's z, from the horizontal and at rest.
+
+    The reference is that of Kane's two equations, extrapolated with 25 digits and by a method of
+    order 8; both agree to 1e-12.
+    """
     bodies = [
         # The plane of its motion leaves the other two inertias without meaning.
         Body(
@@ -46,7 +50,7 @@ def babyboot() -> Problem:
         time=5.0,
         quantities=quantities(
             "arm [rad], plate [rad], arm rate [rad/s], plate rate [rad/s]",
-            (np.deg2rad(-45.1977567), np.deg2rad(-328.0214054), 8.0992793, -6.2239352),
+            (-0.7888496681724, -5.725053541772, 8.0992793024018, -6.223935174043),
         ),
         measured=measured,
         target=1e-6,

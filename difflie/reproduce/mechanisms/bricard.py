@@ -23,7 +23,7 @@ AXES = "yzxyzx"
 
 def bricard() -> Problem:
     """Rods of 1 m and 1 kg with a square section of 0.1 m, at rest; gravity against y."""
-    axes = dict(zip("xyz", np.eye(3), strict=True))
+    axes = dict(zip("xyz", np.eye(3).tolist(), strict=True))
     rods = []
     for k in range(5):
         along = np.subtract(CORNERS[k + 1], CORNERS[k])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +35,7 @@ from . import (
     governor,
     heavy_top,
     pendulum,
+    rolling_disk,
     slider_crank,
     squeezer,
 )
@@ -47,6 +49,7 @@ PROBLEMS: tuple[Callable[[], Problem], ...] = (
     bricard.bricard,
     governor.governor,
     slider_crank.slider_crank,
+    rolling_disk.rolling_disk,
     babyboot.babyboot,
     free_bodies.symmetric_body,
     free_bodies.asymmetric_body,
@@ -144,8 +147,8 @@ def applicable(problem: Problem) -> list[Method]:
         except ValueError:
             continue
         if isinstance(method, EmbeddedMuntheKaas):
-            kind = type(method)
-            found += [kind(rtol=r, atol=r / 100, substeps=512) for r in TOLERANCES]
+            finer = [{"rtol": r, "atol": r / 100, "substeps": 512} for r in TOLERANCES]
+            found += [dataclasses.replace(method, **each) for each in finer]
         else:
             found.append(method)
     return found
@@ -182,13 +185,15 @@ def _kept(p: Problem, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array,
 
     def at(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         q, v = state
-        total = sum(energy(p.system, q, v))
-        work = 0.0 if p.drive is None else p.drive @ (q - p.q)
+        kinetic, potential = energy(p.system, q, v)
+        total, zero = kinetic + potential, jnp.zeros(())
+        if p.drive is not None:
+            total = total - p.drive @ (q - p.q)
         if not p.system.constraints:
-            return jnp.zeros(()), jnp.zeros(()), total - work
+            return zero, zero, total
         here = equations(p.system, linkage(p.system), q)
-        sizes = (jnp.max(jnp.abs(x), initial=0) for x in (here.residual(), here.rate(v)))
-        return *sizes, total - work
+        g, rate = (jnp.max(jnp.abs(x), initial=0) for x in (here.residual(), here.rate(v)))
+        return g, rate, total
 
     position, velocity, total = jax.lax.map(at, (q, v))
     return position.max(), velocity.max(), total

@@ -1,58 +1,37 @@
-"""The pendulum A01: a point mass in a plane that keeps its distance from the origin.
+"""The pendulum A01: a point mass that keeps its distance from the origin.
 
 Library of computational benchmark problems of the IFToMM, problem A01.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...constraints import CoordinateConstraint, constrain
-from ...groups.components import Scalar
-from ...system import Body, Prismatic, chain
+from ...constraints import Distance, Frame, constrain
+from ...system import Body, Translation, chain
 from .elliptic import functions, quarter_period
 from .problem import Problem, quantities
 
 GRAVITY = 9.81
 
 
-class Bar(CoordinateConstraint):
-    """A massless bar of 1 m from the origin to the point (x, y)."""
-
-    @property
-    def joints(self) -> tuple[str, ...]:
-        return "x", "y"
-
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return ("length",)
-
-    def residual(self, *coordinates: Any) -> list[Scalar]:
-        x, y = coordinates
-        return [jnp.hypot(x, y) - 1]
-
-
 def pendulum() -> Problem:
-    """1 kg on 1 m, let go at (-1, 0); gravity against y."""
-    bodies = [
-        Body(name="slide", joint=Prismatic(name="x", axis=(1, 0, 0))),
-        Body(name="mass", joint=Prismatic(name="y", axis=(0, 1, 0)), mass=1.0),
-    ]
-    system = constrain(chain(bodies, name="pendulum", gravity=(0, -GRAVITY, 0)), Bar())
+    """1 kg on a massless bar of 1 m, let go at (-1, 0); gravity against y."""
+    mass = Body(name="mass", joint=Translation(), mass=1.0)
+    bar = Distance(Frame(None), Frame("mass"), 1.0)
+    system = constrain(chain([mass], name="pendulum", gravity=(0, -GRAVITY, 0)), bar)
 
     def measured(q: jax.Array, v: jax.Array) -> jax.Array:
-        return q
+        return q[:2]
 
     return Problem(
         name="pendulum",
         source="IFToMM A01",
         system=system,
-        q=jnp.asarray([-1.0, 0.0]),
-        v=jnp.zeros(2),
+        q=jnp.asarray([-1.0, 0.0, 0.0]),
+        v=jnp.zeros(3),
         time=9.99,
         quantities=quantities("x [m], y [m]", position(9.99)),
         measured=measured,
