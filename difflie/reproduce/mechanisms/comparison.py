@@ -61,7 +61,7 @@ NAMES = ("RKMK4", "DormandPrince54", "GaussLegendre6", "GeneralizedAlpha", "BDF2
 TOLERANCES = (1e-6, 1e-9, 1e-12)
 """Of the methods that choose their own steps; the others double theirs."""
 
-LONGEST = 4.0
+LONGEST = 2.0
 """In s: steps are doubled until the target is reached with a margin, or a run would take longer."""
 
 KEPT = ("position constraints", "velocity constraints", "energy [J]")
