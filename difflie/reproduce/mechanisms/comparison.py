@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -314,28 +315,32 @@ def curves(
 ) -> Figure:
     """The errors of all runs over one of their entries, a panel for each problem."""
     columns = min(4, len(problems))
-    canvas, axes = figure(
-        -(-len(problems) // columns), columns, (15.0, 3.6 * -(-len(problems) // columns))
-    )
-    methods = list(dict.fromkeys(r["method"] for r in convergence))
+    rows = -(-len(problems) // columns)
+    canvas, axes = figure(rows, columns, (3.6 * columns + 1.2, 3.2 * rows))
+    methods = list(dict.fromkeys(r["method"] for r in convergence if r[across]))
     for k, a in enumerate(axes.ravel()):
         if k >= len(problems):
             a.set_visible(False)
             continue
         p = problems[k]
-        for method, marker in zip(methods, "os^Dv<>", strict=False):
-            mine = [
-                (r[across], r["error"])
-                for r in convergence
-                if (r["problem"], r["method"]) == (p.name, method)
-                and r["error"] is not None
-                and r[across] is not None
-            ]
-            x, y = zip(*mine, strict=True) if mine else ((), ())
-            a.loglog(x, np.maximum(y, 1e-16), marker=marker, label=method, markersize=4, lw=1.3)
+        mine = [r for r in convergence if r["problem"] == p.name and r[across] and r["error"]]
+        for method, marker in zip(methods, _MARKERS, strict=False):
+            points = [(r[across], r["error"]) for r in mine if r["method"] == method]
+            x, y = np.array(points).reshape(-1, 2).T
+            a.loglog(x, y, marker=marker, label=method, markersize=4, linewidth=1.3)
         a.axhline(p.target, color="#5f6368", linestyle=":", linewidth=1.0, label="target")
-        label(a, unit, "error", p.name, legend=k == columns - 1)
+        # Whole decades, the only ones with room for a label.
+        exponents = np.log10([r[across] for r in mine] or [1.0])
+        a.set_xlim(
+            10.0 ** np.floor(exponents.min() - 0.05), 10.0 ** np.ceil(exponents.max() + 0.05)
+        )
+        a.xaxis.set_minor_formatter(NullFormatter())
+        a.set_ylim(1e-15, 10)
+        label(a, unit, "error" if k % columns == 0 else "", p.name, legend=k == columns - 1)
     return canvas
+
+
+_MARKERS = "os^Dv<>"
 
 
 def show(numbers: dict[str, Any], console: Console) -> None:
