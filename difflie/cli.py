@@ -91,7 +91,7 @@ def reproduce(
     """Recompute a published result and print it beside the printed numbers.
 
     Args:
-        name: which result: goetz, long-run, mueller or park-chung.
+        name: which result: goetz, long-run, mechanisms, mueller or park-chung.
         out: a folder for the figures.
         json: a file for the numbers.
     """

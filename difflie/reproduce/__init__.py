@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import goetz, long_run, mueller, park_chung
+from . import goetz, long_run, mechanisms, mueller, park_chung
 
 
 class Reproduction(NamedTuple):
@@ -24,5 +24,6 @@ REPRODUCTIONS = {
     "goetz": Reproduction(goetz.reproduce, goetz.show),
     "long-run": Reproduction(long_run.reproduce, long_run.show),
     "mueller": Reproduction(mueller.reproduce, mueller.show),
+    "mechanisms": Reproduction(mechanisms.reproduce, mechanisms.show),
     "park-chung": Reproduction(park_chung.reproduce, park_chung.show),
 }
