@@ -107,7 +107,7 @@ def redundant_equations(system: System, q: Any) -> list[str]:
     """
     system = bilateral(system)
     (q,) = checked(system, q=(q, (system.nq,)))
-    A = np.asarray(equations(system, linkage(system), q).jacobian())
+    A = np.asarray(_state(system, linkage(system), q, jnp.zeros_like(q, shape=system.nv))[2])
     names, kept, basis = labels(system.constraints), [], np.zeros((0, system.nv))
     for k, row in enumerate(A):
         # Twice is enough (Kahan).

@@ -67,6 +67,7 @@ def tree():
     return system, machine, q[0], v[0], compared(machine, system, q[0], v[0])
 
 
+@pytest.mark.slow
 def test_every_joint_type_moves_as_in_the_tree(tree):
     system, machine, _, _, (g, rate, found, _, A, expected) = tree
     assert machine.body_names == system.body_names
@@ -77,6 +78,7 @@ def test_every_joint_type_moves_as_in_the_tree(tree):
     assert error(found[None], expected[None]) < 1e-10
 
 
+@pytest.mark.slow
 def test_reactions_are_the_wrenches_of_the_joints(tree):
     """Newton and Euler from the leaves to the root, by matrices, from the bodies' accelerations."""
     system, machine, q, v, (_, _, found, multipliers, A, _) = tree
