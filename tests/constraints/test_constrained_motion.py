@@ -103,7 +103,6 @@ def test_order_on_the_heavy_top(stabilisation):
         errors.append((np.abs(com - TOP_COM).max(), np.abs(rate - TOP_RATE).max()))
         position, velocity = broken(system, *end)
         assert position < 1e-13 and velocity < 1e-12
-    print(errors)
     coarse, fine = np.array(errors)
     assert np.all(fine < 1e-4) and np.all(np.log2(coarse / fine) > 3.5)
 
@@ -125,7 +124,6 @@ def test_order_energy_and_constraints_with_projection(loop, reference):
         end = after(*loop, dt, steps, dl.RKMK4())
         errors.append(np.abs(np.concatenate(end) - np.concatenate(reference)).max())
         assert max(broken(system, *end)) < 1e-13
-    print(errors)
     assert errors[1] < 1e-5 and 3.7 < np.log2(errors[0] / errors[1]) < 4.5
     before, later = (sum(dl.energy(system, *s)) for s in ((q, v), reference))
     np.testing.assert_allclose(later, before, atol=1e-8)
@@ -145,7 +143,6 @@ def test_other_ways_to_stay_on_the_constraints(loop, reference, stabilisation):
 @pytest.mark.parametrize("method", ["DormandPrince54", "GaussLegendre4"])
 def test_other_methods(loop, reference, method):
     end = after(*loop, 8e-3, 50, method)
-    print(np.abs(np.concatenate(end) - np.concatenate(reference)).max())
     np.testing.assert_allclose(np.concatenate(end), np.concatenate(reference), atol=1e-5)
     assert max(broken(loop[0], *end)) < 1e-13
 
