@@ -68,7 +68,8 @@ def check_consistent(system: System, q: jax.Array, v: jax.Array) -> None:
                 f"{system.name}: the {kind} breaks {_largest_of(values, of)}; "
                 "difflie.assemble finds a state that keeps the constraints"
             )
-    if np.linalg.matrix_rank(A, tol=1e-9 * np.linalg.norm(A, 2)) == system.nv:
+    least = max(1e-9, 100 * float(jnp.finfo(q.dtype).eps)) * np.linalg.norm(A, 2)
+    if np.linalg.matrix_rank(A, tol=least) == system.nv:
         raise ModelError(
             f"{system.name}: its {len(names)} equations of constraints leave no degree of freedom; "
             "take one of the constraints off"
