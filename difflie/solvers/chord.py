@@ -51,7 +51,13 @@ def chord(
             def product(b: jax.Array) -> jax.Array:
                 return jnp.matmul(matrix, b, precision=jax.lax.Precision.HIGHEST)
 
-            return lambda linear, b: refined(linear, product, b)
+            def solution(linear: Function, b: jax.Array) -> jax.Array:
+                # What is small enough is measured against 1.
+                size = jnp.max(jnp.abs(b))
+                size = jnp.where(size > 0, size, 1)
+                return size * refined(linear, product, b / size)
+
+            return solution
 
         dx = jax.lax.custom_linear_solve(linear, -change, solved(inverse), solved(inverse.T))
         return (x, found), (dx, jnp.zeros_like(found))

@@ -165,7 +165,7 @@ def test_derivatives_in_both_modes(index):
     f = jax.jit(lambda *x: moved(dl.GeneralizedAlpha(index=index), *x))
     forward = jax.jit(jax.jacfwd(f, (0, 1, 2)))(*at)
     backward = jax.jit(jax.grad(f, (0, 1, 2)))(*at)
-    np.testing.assert_allclose(forward, backward, rtol=1e-9)
+    np.testing.assert_allclose(forward, backward, rtol=1e-8)
     for k, x in enumerate(at):
         up, down = (f(*at[:k], x * (1 + d), *at[k + 1 :]) for d in (1e-5, -1e-5))
         assert float(forward[k]) == pytest.approx(float(up - down) / (2e-5 * x), rel=1e-6)

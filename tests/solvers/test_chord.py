@@ -10,7 +10,7 @@ from difflie.solvers.chord import chord
 
 def solved(p, guess=(1.0, 1.0), rough=0.0):
     def residual(x):
-        return jnp.stack((x[0] ** 2 + x[1] - p[0], jnp.sin(x[0]) - x[1] * p[1]))
+        return jnp.stack((x[0] ** 2 + x[1] ** 2 - p[0], jnp.sin(x[0]) - x[1] * p[1]))
 
     def jacobian(x):
         return jax.jacfwd(residual)(x) + rough
@@ -23,12 +23,12 @@ def test_roots_and_their_derivatives(rough):
     p = jnp.asarray([2.0, 0.8])
     x, found = jax.jit(lambda p: solved(p, rough=rough))(p)
     assert found
-    np.testing.assert_allclose(x[0] ** 2 + x[1], 2.0, rtol=1e-15)
+    np.testing.assert_allclose(x[0] ** 2 + x[1] ** 2, 2.0, rtol=1e-15)
     np.testing.assert_allclose(jnp.sin(x[0]), 0.8 * x[1], rtol=1e-15)
     columns = [jax.grad(lambda p, k=k: solved(p, rough=rough)[0][k])(p) for k in range(2)]
     forward = jax.jacfwd(lambda p: solved(p, rough=rough)[0])(p)
     np.testing.assert_allclose(forward, jnp.stack(columns), rtol=1e-13)
-    by_x = np.array([[2 * x[0], 1], [np.cos(x[0]), -0.8]])
+    by_x = np.array([[2 * x[0], 2 * x[1]], [np.cos(x[0]), -0.8]])
     by_p = np.array([[-1, 0], [0, -x[1]]])
     np.testing.assert_allclose(forward, -np.linalg.solve(by_x, by_p), rtol=1e-12)
 
