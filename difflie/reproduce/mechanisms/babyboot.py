@@ -1,6 +1,6 @@
 """The chaotic babyboot: two pendulums about axes at right angles, whose motion forgets its start.
 
-T. R. Kane and D. A. Levinson, "Dynamics: Theory and Applications", 1985, section 6.7.
+T. R. Kane and D. A. Levinson, "Dynamics: Theory and Applications", 1985.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +25,7 @@ from ...forces import energy
 from ...formulations import formulated, formulation_of
 from ...integrators import METHODS, EmbeddedMuntheKaas, Method
 from ...io.results import machine
+from ...system import System
 from ...system.linkage import linkage
 from ...view.plots import figure, label, save
 from . import (
@@ -180,21 +180,24 @@ def ladder(march: March) -> Iterator[Run]:
         steps *= 2
 
 
-@eqx.filter_jit
-def _kept(p: Problem, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The largest errors of positions and velocities in the constraints, and the energies (m,)."""
+@jax.jit
+def _kept(
+    system: System, q: jax.Array, v: jax.Array, drive: jax.Array | None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The largest errors of positions and velocities in the constraints, and the energies (m,),
+    less the work of the drive."""
 
     def at(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
-        q, v = state
-        kinetic, potential = energy(p.system, q, v)
+        here, rate = state
+        kinetic, potential = energy(system, here, rate)
         total, zero = kinetic + potential, jnp.zeros(())
-        if p.drive is not None:
-            total = total - p.drive @ (q - p.q)
-        if not p.system.constraints:
+        if drive is not None:
+            total = total - drive @ (here - q[0])
+        if not system.constraints:
             return zero, zero, total
-        here = equations(p.system, linkage(p.system), q)
-        g, rate = (jnp.max(jnp.abs(x), initial=0) for x in (here.residual(), here.rate(v)))
-        return g, rate, total
+        kept = equations(system, linkage(system), here)
+        g, broken = (jnp.max(jnp.abs(x), initial=0) for x in (kept.residual(), kept.rate(rate)))
+        return g, broken, total
 
     position, velocity, total = jax.lax.map(at, (q, v))
     return position.max(), velocity.max(), total
@@ -220,7 +223,8 @@ def rows(problem: Problem, method: Method, run: Run, long: Run | None) -> list[d
         for x, c, e in zip(problem.quantities, *errors(problem, run), strict=True)
     ]
     whole = run if long is None else long
-    position, velocity, total = (np.asarray(x) for x in _kept(problem, whole.q, whole.v))
+    given = problem.system, whole.q, whole.v, problem.drive
+    position, velocity, total = (np.asarray(x) for x in _kept(*given))
     kept: dict[str, tuple[float, float | None]] = {}
     if problem.system.constraints:
         kept[KEPT[0]], kept[KEPT[1]] = (float(position), 1e-10), (float(velocity), 1e-10)

@@ -6,7 +6,7 @@ With I1 < I2 < I3 and L^2 > 2 T I2 the rates are elliptic functions of the time,
 
 and the attitude turns about the fixed angular momentum L by psi, with
 dpsi/dt = L (I1 w1^2 + I2 w2^2) / (L^2 - I3^2 w3^2). Landau and Lifshitz, Mechanics, section 37.
-Where two moments are equal the body precesses evenly. Kane, Likins and Levinson 1983, section 3.1.
+Where two moments are equal the body precesses evenly. Kane, Likins and Levinson 1983.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The spatial slider-crank: the crank turns about x, and the slider moves along x.
 
-E. J. Haug, "Computer Aided Kinematics and Dynamics of Mechanical Systems", 1989, section 10.4.
+E. J. Haug, "Computer Aided Kinematics and Dynamics of Mechanical Systems", 1989.
 """
 
 from __future__ import annotations

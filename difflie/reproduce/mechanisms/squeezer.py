@@ -30,9 +30,9 @@ START = (
     *(1.23054744454982119, -0.222668390165885885),
 )
 
-# At the end; converged with methods of order 5 and 8 in these coordinates and with one of order 8
-# for beta alone, the others by Newton's method: they agree to 2e-12 in the angles and to 1e-10 in
-# all other values, relative to these.
+# At the end; converged with the Munthe-Kaas method of order 8 in these coordinates, and with that
+# of Dormand and Prince of order 8 for beta alone, the others by Newton's method: they agree to
+# 2e-12 in the angles and to 1e-10 in all other values, relative to these.
 ANGLES = (
     *(15.81077119515, -15.75637105841, 0.04082224012, 0.52440996588),
     *(-0.53473011634, 1.04808074104, 0.53473011634),
