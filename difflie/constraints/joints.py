@@ -27,7 +27,7 @@ from .bearing import Bearing
 from .constraint import JointConstraint
 from .frame import number
 
-_POINT = ("x", "y", "z of the point")
+_POINT = ("x of the point", "y of the point", "z of the point")
 _LOCK = ("rotation about x", "rotation about y", "rotation about z")
 
 

@@ -43,9 +43,9 @@ class HeavyTop(DescriptorSystem):
 
     def matrices(self, q):
         R, r = quaternion.to_matrix(q[:4]), q[4:]
-        M = jnp.diag(jnp.concatenate((INERTIA, self.mass * jnp.ones(3))))
+        M = jnp.diag(jnp.concatenate((INERTIA, self.mass * jnp.ones(3, q.dtype))))
         arm = so3.hat(R.T @ r) if self.se3 else R @ so3.hat(self.com)
-        return M, jnp.concatenate((arm, jnp.eye(3)), axis=1)
+        return M, jnp.concatenate((arm, jnp.eye(3, dtype=q.dtype)), axis=1)
 
     def equations(self, t, q, v, a):
         R, r = quaternion.to_matrix(q[:4]), q[4:]
@@ -60,7 +60,7 @@ class HeavyTop(DescriptorSystem):
             c = jnp.cross(v[3:] - jnp.cross(w, R.T @ r), w)
         else:
             c = R @ jnp.cross(w, jnp.cross(self.com, w))
-        kkt = jnp.block([[M, -A.T], [A, jnp.zeros((3, 3))]])
+        kkt = jnp.block([[M, -A.T], [A, jnp.zeros((3, 3), q.dtype)]])
         x = jnp.linalg.solve(kkt, -jnp.concatenate((self._bias(q, v), c)))
         return x[:6], x[6:]
 
