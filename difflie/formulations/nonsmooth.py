@@ -39,7 +39,15 @@ class NonsmoothFormulation(Formulation):
     linkage: Linkage
     method: Moreau = eqx.field(static=True)
 
-    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array) -> Any:
+    def start(
+        self,
+        t: jax.Array,
+        q: jax.Array,
+        v: jax.Array,
+        h: jax.Array,
+        control: Input,
+        wrench: Input,
+    ) -> Any:
         b = len(labels(bilateral(self.system).constraints))
         k = len(unilateral(self.system).constraints)
         return (q, v), jnp.zeros(b + 3 * k, q.dtype)

@@ -26,11 +26,12 @@ from typing import Any
 import jax.numpy as jnp
 
 from .. import constraints
-from ..constraints import Constraint, Frame, constrain
+from ..constraints import Constraint, Frame, Friction, constrain
 from ..system import ModelError, System
 from ..system.validation import nearest
 from .files import existing
 
+_FRICTION = ("coefficient", "velocity")
 _FRAME = ("body", "position", "rotation", "axis")
 # What a key must be, by the annotation of the argument.
 _NUMBERS = ("a number, or a list of numbers", lambda v: _is_numbers(v))
@@ -46,7 +47,12 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "a list of texts",
         lambda v: isinstance(v, list) and all(isinstance(x, str) for x in v),
     ),
+    "Friction | None": (
+        "friction {coefficient = c}, or with a velocity, both numbers",
+        lambda v: isinstance(v, dict) and all(_is_numbers(x) for x in v.values()),
+    ),
     "jax.Array": _NUMBERS,
+    "jax.Array | None": _NUMBERS,
     "Any": _NUMBERS,
 }
 
@@ -140,6 +146,8 @@ def _value(given: Any, annotation: str, where: str) -> Any:
         raise ModelError(f"{where} is {given!r}; it must be {kind}")
     if annotation == "Frame":
         return _frame(given, where)
+    if annotation == "Friction | None":
+        return _friction(given, where)
     return jnp.asarray(given, float) if _KINDS[annotation] is _NUMBERS else given
 
 
@@ -155,6 +163,15 @@ def _frame(table: dict[str, Any], where: str) -> Frame:
         return Frame(**table)
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from None
+
+
+def _friction(table: dict[str, Any], where: str) -> Friction:
+    for key in table:
+        if key not in _FRICTION:
+            raise ModelError(f"{where}: friction has no key {key!r}{nearest(key, _FRICTION)}")
+    if "coefficient" not in table:
+        raise ModelError(f"{where}: friction lacks the key 'coefficient'")
+    return Friction(**table)
 
 
 def _is_numbers(value: Any) -> bool:

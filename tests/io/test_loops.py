@@ -190,3 +190,13 @@ def test_the_machines_in_configs_have_the_mobility_of_their_design(name, degrees
     assert np.abs(dl.constraint_residual(system, q)).max() < (2e-2 if degrees == 2 else 1e-6)
     assert dl.mobility(system, q) == degrees
     assert len(dl.redundant_equations(system, q)) == redundant
+
+
+def test_joints_may_have_friction(write):
+    text = (
+        '[[constraint]]\ntype = "Revolute"\nfirst = {axis = [0, 2, 0]}\nsecond = {body = "rod"}\n'
+    )
+    (joint,) = read_loops(write(text + "friction = {coefficient = 0.01}"))
+    assert joint.friction.coefficient == 0.01
+    with pytest.raises(dl.ModelError, match="no key 'coefficent'; did you mean 'coefficient'"):
+        read_loops(write(text + "friction = {coefficent = 0.01}"))
