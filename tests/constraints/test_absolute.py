@@ -111,6 +111,7 @@ def test_reactions_are_the_wrenches_of_the_joints(tree):
         assert np.max(np.abs(on_child - wrench[b])) < 1e-10 * scale
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", ["SE3", "SO3xR3"])
 def test_a_double_pendulum_moves_alike(group):
     system = double_pendulum()
@@ -128,6 +129,7 @@ def test_a_double_pendulum_moves_alike(group):
     np.testing.assert_allclose(dl.body_poses(machine, other.q[-1])[found], poses, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_derivatives_go_through_to_the_leaves():
     system = double_pendulum()
     q, v = jnp.array((0.4, -0.9)), jnp.array((1.0, -2.0))
@@ -181,6 +183,7 @@ def test_mimic_joints_become_gears(follower, multiplier, kind):
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_couplings_and_closures_are_carried_over():
     """A four-bar linkage with a spring: its tree and its free bodies."""
     y = (0, 1.0, 0)

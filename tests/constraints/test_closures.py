@@ -119,6 +119,7 @@ def test_a_sleigh_glides():
     np.testing.assert_allclose(dl.constraint_residual(system, q), 0, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_gears_on_a_turning_carrier():
     """In joint coordinates, by three bodies and by their angles: a planet on an arm and its sun."""
     wheel = {"mass": 1.0, "inertia": np.diag((0.1, 0.1, 0.2))}
@@ -187,6 +188,7 @@ def test_assembling_from_bad_guesses():
     assert len(dl.redundant_equations(system, q)) == 3
 
 
+@pytest.mark.slow
 def test_derivatives_of_assembling_are_those_of_differences():
     guess = dl.assemble(four_bar(LENGTHS), (-0.8, 1.0, 1.6))[0]
 

@@ -118,6 +118,7 @@ def test_changes_that_keep_the_proportions_have_derivatives(changes):
         np.testing.assert_allclose(found, expected, atol=1e-6 * np.max(np.abs(expected)))
 
 
+@pytest.mark.slow
 def test_changes_that_break_the_machine_are_reported(changes, linkage):
     _, (_, _, of_rod) = changes
     assert np.all(np.isnan(of_rod))
@@ -137,6 +138,7 @@ def test_changes_that_break_the_machine_are_reported(changes, linkage):
     assert dl.mobility(locked, dl.assemble(locked, q)[0]) == 0
 
 
+@pytest.mark.slow
 def test_reverse_mode_is_right_for_what_keeps_the_proportions(changes, linkage):
     _, (of_mass, of_scale, _) = changes
     system, q, v = linkage
@@ -150,6 +152,7 @@ def test_reverse_mode_is_right_for_what_keeps_the_proportions(changes, linkage):
     np.testing.assert_allclose(found, (weight @ of_mass[:5], weight @ of_scale[:5]), rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_free_bodies_move_as_the_tree(linkage):
     system, q, v = linkage
     machine = dl.absolute(system)
@@ -198,6 +201,7 @@ def placed(angle, rate):
     return np.array(q), np.array(v)
 
 
+@pytest.mark.slow
 def test_double_parallelogram():
     system = parallelogram()
     angle, rate = 0.7, 1.3

@@ -68,6 +68,7 @@ def test_a_slope_is_climbed_and_slid_down(angle, speed, path):
     assert_allclose(run.q[-1, 4:] @ along, path, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_body_leaves_a_sphere_where_nothing_presses_it():
     contact = SphereOnSphere(dl.Frame("ball"), GROUND, radius=0.0, other_radius=1.2)
     system = dl.constrain(BALL, contact)
@@ -116,6 +117,7 @@ def test_a_tossed_cube_comes_to_rest():
     assert_allclose(run.states.contacts[-1, :, 0].sum(), 0.37 * 9.81 * 1e-3, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_the_motion():
     def path(friction, slope):
         ground = dl.Frame(rotation=jnp.array([0, 1.0, 0]) * slope)

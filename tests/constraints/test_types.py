@@ -262,6 +262,7 @@ def test_single_precision(name):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n, (c, _) in TYPES.items() if jax.tree.leaves(c)[4:]])
 def test_derivatives_with_respect_to_lengths_and_curves(name):
     """Forward and reverse mode, all leaves in one direction at once, against differences."""

@@ -46,6 +46,7 @@ def test_errors_of_one_step(index, printed):
     assert position < 1e-15 and velocity < (1e-13 if index == 2 else 0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [dl.BDF1(), dl.BDF2()], ids=lambda m: m.name)
 def test_derivatives_in_both_modes(method):
     def moved(mass, spin):

@@ -72,6 +72,7 @@ def test_a_redundant_loop(method, exact):
     np.testing.assert_allclose(np.log2(np.divide(*off)), method.order, atol=0.3)
 
 
+@pytest.mark.slow
 def test_a_chain_without_constraints():
     y = dl.Revolute(axis=(0.0, 1.0, 0.0))
     chain = dl.chain([bar("a", y), bar("b", dl.Spherical(), position=(0, 0, -0.5))])
@@ -113,6 +114,7 @@ def test_derivatives_with_respect_to_a_machine():
         assert float(forward[k]) == pytest.approx(float(difference), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_single_precision():
     loop = parallelogram(dtype=jnp.float32)
     q, v = (jnp.asarray(x, jnp.float32) for x in (Q0, V0))

@@ -159,6 +159,7 @@ def moved(method, mass, height, spin):
     return jnp.sum(jnp.sin(last.q)) + 1e-2 * jnp.sum(last.v) + 1e-4 * jnp.sum(last.multipliers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", [2, 3])
 def test_derivatives_in_both_modes(index):
     at = 15.0, 1.0, 150.0

@@ -31,6 +31,7 @@ def top():
     return heavy_top()
 
 
+@pytest.mark.slow
 def test_order_on_the_heavy_top(top):
     """Poses, velocities and multipliers against the printed ones."""
     errors = []
@@ -121,6 +122,7 @@ def loop():
     return four_bar()
 
 
+@pytest.mark.slow
 def test_a_closed_loop_with_redundant_equations(loop):
     """In joint coordinates, with dampers, a drive and a wrench, against RKMK4 and projection."""
     system, q, v = loop
@@ -180,12 +182,14 @@ def test_constraints_of_velocities_are_refused(loop):
         dl.simulate(dl.constrain(system, Skate()), q, v, method=METHOD)
 
 
+@pytest.mark.slow
 def test_a_step_too_large_is_reported(loop):
     system, q, v = loop
     found = dl.simulate(system, q, v * 20, dt=1.0, steps=3, method=METHOD)
     assert not found.result.ok and "not solved" in str(found.result)
 
 
+@pytest.mark.slow
 def test_single_precision(loop):
     runs = [
         dl.simulate(
