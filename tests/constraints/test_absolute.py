@@ -158,6 +158,7 @@ def test_derivatives_go_through_to_the_leaves():
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("follower", "multiplier", "kind"),
     [

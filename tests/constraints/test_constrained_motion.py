@@ -147,6 +147,7 @@ def test_other_methods(loop, reference, method):
     assert max(broken(loop[0], *end)) < 1e-13
 
 
+@pytest.mark.slow
 def test_single_precision_and_batches(loop, reference):
     """A batch over masses contains the motion of each machine."""
     system, q, v = (x.astype(jnp.float32) for x in loop)

@@ -83,6 +83,7 @@ def smallest(system, q, v):
     return free + Y @ multipliers, multipliers
 
 
+@pytest.mark.slow
 def test_accelerations_are_unique_and_multipliers_smallest(linkage):
     system, q, v = linkage
     a, multipliers = dl.constrained_dynamics(system, q, v, jnp.zeros(5))
@@ -109,6 +110,7 @@ def changes(linkage):
     return jax.jit(dynamics), jax.jit(jax.jacfwd(dynamics, argnums=(0, 1, 2)))(1.0, 1.0, 0.0)
 
 
+@pytest.mark.slow
 def test_changes_that_keep_the_proportions_have_derivatives(changes):
     dynamics, (of_mass, of_scale, _) = changes
     h = 1e-5

@@ -77,6 +77,7 @@ def test_elliptic_functions(m):
     assert elliptic.quarter_period(m) == pytest.approx(ellipk(m), rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_the_start_keeps_the_constraints(problem):
     p, start = compiled(problem)[0], at(problem)
