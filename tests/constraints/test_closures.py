@@ -30,6 +30,7 @@ def accelerated(bodies, constraint, q, v, tau=None):
     return dl.constrained_dynamics(system, q, v, np.zeros(len(v)) if tau is None else tau)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [0, 40])
 def test_a_nut_falls_along_its_thread(turns):
     pitch, x = -0.02, 2 * np.pi * turns + 0.7
@@ -49,6 +50,7 @@ def test_a_rod_carries_a_pendulum():
     np.testing.assert_allclose(pull, -1.4 * (9.81 + 0.8**2 / 0.5))
 
 
+@pytest.mark.slow
 def test_a_bead_slides_on_a_parabola():
     """(x, 0, k x^2): the acceleration along x of a bead under gravity."""
     k, x, u = 0.8, 0.3, 1.7
@@ -101,6 +103,7 @@ def test_a_disk_circles_steadily():
     np.testing.assert_allclose(a, (ahead - behind) / (2 * h), atol=1e-7)
 
 
+@pytest.mark.slow
 def test_a_sleigh_glides():
     """Chaplygin's sleigh, its centre of mass a before the blade: u' = b w^2, w' = -m b u w / J."""
     b, u, w = 0.3, 1.2, 0.9

@@ -37,6 +37,7 @@ def broken(system, q, v):
     return np.abs(dl.constraint_residual(system, q)).max(), np.abs(A @ v).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", [four_bar, spatial_loop])
 def test_accelerations_and_multipliers_by_least_squares(machine):
     """Of redundant equations the smallest multipliers."""

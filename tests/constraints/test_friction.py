@@ -61,6 +61,7 @@ def test_a_slider_is_braked_by_what_presses_it(angle, expected):
     assert_allclose(a[3:] @ np.asarray(axis), expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_wheel_slows_down():
     system = hinged((0, 0, 0), 0.002, 1e-2)
     v = jnp.array([0, 1.0, 0, 0, 0, 0])

@@ -487,6 +487,7 @@ def test_a_hundred_variants(hundred):
     np.testing.assert_allclose(single, ends[50], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_derivatives_through_a_hop(hundred):
     """Forward and reverse against differences, over an impact."""
     forwards, backwards = jax.jit(lambda x: (jax.jacfwd(hop)(x), jax.jacrev(hop)(x)))(jnp.ones(6))

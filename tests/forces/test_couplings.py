@@ -397,6 +397,7 @@ def test_goetz_three_links():
     np.testing.assert_allclose(dl.elastic_energy(multi, phi), (sum(s) - 0.6) ** 2 / 2, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_springs_inside_keep_the_momentum(coupled):
     """Of a free machine without weight; what pulls on the world changes it."""
     inside = [c for c in coupled.couplings if {None, "wall"}.isdisjoint(c.path.bodies)]
@@ -412,6 +413,7 @@ def test_springs_inside_keep_the_momentum(coupled):
     assert error(run.v[1:], run.v[:1]) > 0.1
 
 
+@pytest.mark.slow
 def test_derivatives_of_every_number(coupled):
     """Forward and reverse mode against differences, by every number of the couplings, q and v."""
     system = coupled
