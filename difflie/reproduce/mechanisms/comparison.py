@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -349,10 +348,12 @@ _MARKERS = "os^Dv<>"
 
 def show(numbers: dict[str, Any], console: Console) -> None:
     """Prints a row for each problem and method."""
-    table = Table(title="mechanisms", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title="mechanisms", title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0)
+    )
     for head in ("problem", "method"):
         table.add_column(head, no_wrap=True)
-    for head in ("steps", "seconds", "error", "target", "g", "A v", "energy [J]"):
+    for head in ("steps", "s", "error", "target", "g", "A v", "E [J]"):
         table.add_column(head, justify="right", no_wrap=True)
     pairs = dict.fromkeys((r["problem"], r["method"]) for r in numbers["rows"])
     for pair in pairs:
@@ -364,14 +365,14 @@ def show(numbers: dict[str, Any], console: Console) -> None:
         table.add_row(
             *pair,
             "own" if worst["steps"] is None else str(worst["steps"]),
-            f"{worst['seconds']:.3f}",
-            f"[{colour}]{worst['error']:.1e}[/]",
+            f"{worst['seconds']:.2f}",
+            f"[{colour}]{worst['error']:.0e}[/]",
             f"{worst['target']:.0e}",
-            *(f"{kept[k]:.1e}" if k in kept else "-" for k in KEPT),
+            *(f"{kept[k]:.0e}" if k in kept else "-" for k in KEPT),
         )
     console.print(table)
     console.print(
         "error: the largest of all quantities, relative to their scales, of the best run; g and "
-        "A v: the constraints throughout; seconds without compilation.",
+        "A v: the constraints throughout, E: the energy; s: seconds without compilation.",
         highlight=False,
     )
