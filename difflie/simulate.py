@@ -15,7 +15,7 @@ from . import native
 from .adjoint import Adjoint, Direct
 from .constraints import Projection, Stabilisation, check_consistent
 from .forces.inputs import SampledInput, ZeroOrderHold
-from .formulations import Formulation, formulated, formulation_of
+from .formulations import Formulation, Inputs, formulated, formulation_of
 from .integrators import RKMK4, Method, by_name
 from .result import Trajectory, Watch
 from .system.linkage import linkage
@@ -105,8 +105,7 @@ def _simulate(system, state, control, wrench, how, steps, save_every):
 
         t0 = jnp.zeros_like(dt)
         rows = jax.tree.map(lambda a: a[0, 0], inputs)
-        acting = (_at(f, row, t0, dt) for f, row in zip(functions, rows, strict=True))
-        first = formulation.start(t0, q0, v0, dt, *acting)
+        first = formulation.start(t0, q0, v0, dt, _inputs(functions, rows, t0, dt))
         start = (jnp.zeros((), jnp.int32), first, Watch.start(system))
         (_, _, watch), states = jax.lax.scan(save, start, inputs, length=saved)
         before = jax.tree.map(lambda a: a[None], formulation.record(first))
@@ -130,14 +129,18 @@ def _stepper(system: System, formulation: Formulation, functions: tuple, dt: jax
     def one_step(state, rows):
         step, inner, watch = state
         t = step.astype(dt.dtype) * dt
-        control, wrench = (_at(f, row, t, dt) for f, row in zip(functions, rows, strict=True))
-        effort = None if control is None else control(t, *formulation.read(inner))
-        inner, solved = formulation.step(t, inner, dt, control, wrench)
+        acting = _inputs(functions, rows, t, dt)
+        effort = acting.control and acting.control(t, *formulation.read(inner))
+        inner, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
         q, v = formulation.read(inner)
         return (step, inner, watch.after(system, step, q, v, effort, solved)), None
 
     return one_step
+
+
+def _inputs(functions, rows, t0, dt) -> Inputs:
+    return Inputs(*(_at(f, row, t0, dt) for f, row in zip(functions, rows, strict=True)))
 
 
 def _at(function, row, t0, dt):

@@ -91,9 +91,10 @@ def check_derivatives(function, given, step=1e-5, rtol=1e-6, atol=1e-7):
     leaves, structure = jax.tree.flatten(given)
     rng, moved = np.random.default_rng(5), 0
     for k, leaf in enumerate(leaves):
-        # By a part of what they are: slender bars have small moments of inertia.
+        # By a part of what they are: slender bars have small moments of inertia, to which what is
+        # zero, as a rotor's, may be added.
         size = np.where(np.isfinite(leaf), np.abs(leaf), 0)
-        size = np.where(size == 0, np.min(size[size > 0], initial=1), size)
+        size = np.where(size == 0, np.min(size[size > 0], initial=1e-3), size)
         d = np.where(np.isfinite(leaf), size * rng.normal(size=leaf.shape), 0)
         if not d.any():
             continue

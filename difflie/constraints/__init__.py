@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..solvers.linear import product
 from ..system.linkage import linkage
 from ..system.system import System
 from ..system.validation import checked
@@ -115,7 +116,7 @@ def _constrained_dynamics(system, linkage, q, v, tau, wrench):
     a, multipliers = constrained_acceleration(system, linkage, q, v, tau, wrench)
     here = equations(system, linkage, q)
     A = here.jacobian()
-    left = jnp.matmul(A, a, precision="highest") + here.bias(v)
+    left = product(A, a) + here.bias(v)
     both = while_kept(jnp.concatenate((a, multipliers)), left, jnp.max(jnp.abs(A), initial=0))
     return both[: system.nv], both[system.nv :]
 

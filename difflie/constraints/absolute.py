@@ -13,6 +13,7 @@ from jax.core import Tracer
 
 from ..dynamics import body_poses, body_twists
 from ..groups import quaternion, so3
+from ..solvers.linear import product
 from ..system.builders import Body, tree
 from ..system.joints import Fixed as FixedJoint
 from ..system.joints import Free, Translation
@@ -139,7 +140,7 @@ def absolute_state(machine: System, system: System, q: Any, v: Any) -> tuple[jax
             velocities.append(twist[3:])
         if kind == "translation":
             coordinates.append(position)
-            velocities.append(jnp.matmul(rotation, twist[3:], precision="highest"))
+            velocities.append(product(rotation, twist[3:]))
     return jnp.concatenate(coordinates), jnp.concatenate(velocities)
 
 
@@ -225,7 +226,7 @@ def _joint(
     unit = jnp.eye(3, dtype=system.dtype)
 
     def frames(first: jax.Array, second: jax.Array) -> tuple[Frame, Frame]:
-        outer = jnp.matmul(turn, first, precision="highest")
+        outer = product(turn, first)
         return (
             Frame(parent, joints.position[b], outer),
             Frame(system.body_names[b], jnp.zeros_like(joints.position[b]), second),

@@ -10,12 +10,13 @@ import numpy as np
 from jax.core import Tracer
 
 from ..dynamics.crba import crba
+from ..solvers.linear import minimum_norm, product
 from ..system.linkage import Linkage, linkage
 from ..system.system import System
 from ..system.validation import ModelError, checked
 from .constraint import FrameConstraint
 from .equations import equations, holonomic, labels
-from .motion import consistent_velocity, minimum_norm
+from .motion import consistent_velocity
 from .position import consistent_position
 from .unilateral import bilateral, unilateral
 
@@ -178,8 +179,8 @@ def _approached(system: System, linkage: Linkage, q: jax.Array) -> jax.Array:
         here = equations(system, linkage, q)
         A, g = here.jacobian()[rows], here.residual()
         Y = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(crba(linkage, q)), A.T)
-        gram = jnp.matmul(A, Y, precision="highest")
-        step = jnp.matmul(Y, minimum_norm(gram)(g), precision="highest")
+        gram = product(A, Y)
+        step = product(Y, minimum_norm(gram)(g))
         largest = jnp.max(jnp.abs(step), initial=0)
         step = step * jnp.minimum(1, 0.5 / jnp.maximum(largest, eps))
         return system.manifold.retract(q, -step), jnp.max(jnp.abs(g), initial=0), count + 1

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..solvers.linear import product
 from ..system.validation import ModelError
 
 # Places at which the search for the nearest point looks first, on every piece of a curve.
@@ -81,7 +82,7 @@ class SplineCurve(Curve):
     def pieces(self) -> jax.Array:
         p = self.points
         matrix = jnp.asarray(_second_derivatives(len(p), self.closed), p.dtype)
-        bent = jnp.matmul(matrix, p, precision="highest")
+        bent = product(matrix, p)
         if self.closed:
             start, end, m0, m1 = p, jnp.roll(p, -1, 0), bent, jnp.roll(bent, -1, 0)
         else:

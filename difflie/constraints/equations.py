@@ -24,6 +24,7 @@ import numpy as np
 
 from ..dynamics.kinematics import world_frame
 from ..dynamics.screws import Screws, generalised_columns, masks, screws, total
+from ..solvers.linear import product
 from ..spatial import Motion, Transform
 from ..system.linkage import Linkage, carriers
 from ..system.rows import row_coordinates, row_rates
@@ -74,7 +75,7 @@ class Equations(eqx.Module):
                 one = tuple(jnp.eye(len(given), dtype=unit.dtype))
                 block = jax.vmap(functools.partial(_rate, c, given), out_axes=1)(one)
                 columns = jnp.stack(_of_joints(t, c, rows.T))
-            blocks.append(jnp.matmul(block, columns, precision="highest"))
+            blocks.append(product(block, columns))
         return jnp.concatenate([unit[:0], *blocks])
 
     def rate(self, v: jax.Array) -> jax.Array:

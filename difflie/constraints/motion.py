@@ -21,6 +21,7 @@ import jax.numpy as jnp
 
 from ..dynamics.crba import crba
 from ..dynamics.rnea import rnea
+from ..solvers.linear import minimum_norm, product
 from ..system.linkage import Linkage
 from ..system.system import System
 from .equations import Equations, equations
@@ -43,12 +44,12 @@ class Balance(eqx.Module):
         M, A = jax.lax.stop_gradient((self.M, self.A))
         factor = jax.scipy.linalg.cho_factor(M)
         Y = jax.scipy.linalg.cho_solve(factor, A.T)
-        inverse = minimum_norm(_product(A, Y))
+        inverse = minimum_norm(product(A, Y))
 
         def solved(f: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
             free = jax.scipy.linalg.cho_solve(factor, f)
-            nu = inverse(_product(A, free) - b)
-            return free - _product(Y, nu), nu
+            nu = inverse(product(A, free) - b)
+            return free - product(Y, nu), nu
 
         return self._differentiated(solved, f, b)
 
@@ -57,15 +58,15 @@ class Balance(eqx.Module):
     ) -> tuple[jax.Array, jax.Array]:
         n, (M, A) = len(f), (self.M, self.A)
 
-        def product(x: jax.Array) -> jax.Array:
+        def balance(x: jax.Array) -> jax.Array:
             x, nu = x[:n], x[n:]
-            return jnp.concatenate((_product(M, x) + _product(A.T, nu), _product(A, x)))
+            return jnp.concatenate((product(M, x) + product(A.T, nu), product(A, x)))
 
         def inverse(_: Any, given: jax.Array) -> jax.Array:
             return jnp.concatenate(solved(given[:n], given[n:]))
 
         given = jnp.concatenate((f, b))
-        x = jax.lax.custom_linear_solve(product, given, inverse, symmetric=True)
+        x = jax.lax.custom_linear_solve(balance, given, inverse, symmetric=True)
         x, nu = x[:n], x[n:]
         return x, nu + self._turned(nu, solved)
 
@@ -77,9 +78,9 @@ class Balance(eqx.Module):
         """
         A = jax.lax.stop_gradient(self.A)
         y, _ = solved(jnp.zeros_like(A, shape=A.shape[1]), jax.lax.stop_gradient(nu))
-        change = _product(self.A, y) - _product(A, y)
+        change = product(self.A, y) - product(A, y)
         into, _ = solved(jnp.zeros_like(y), change)
-        return change - _product(A, into)
+        return change - product(A, into)
 
 
 class IndependentVelocities(Balance):
@@ -98,11 +99,11 @@ class IndependentVelocities(Balance):
             return jax.scipy.linalg.solve_triangular(R, given, trans=trans)
 
         def solved(f: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-            x = _product(range_, triangular(b, 1))
-            rest = _product(N.T, f - _product(M, x))
-            reduced = jax.scipy.linalg.cho_factor(_product(N.T, _product(M, N)))
-            x = x + _product(N, jax.scipy.linalg.cho_solve(reduced, rest))
-            return x, triangular(_product(range_.T, f - _product(M, x)), 0)
+            x = product(range_, triangular(b, 1))
+            rest = product(N.T, f - product(M, x))
+            reduced = jax.scipy.linalg.cho_factor(product(N.T, product(M, N)))
+            x = x + product(N, jax.scipy.linalg.cho_solve(reduced, rest))
+            return x, triangular(product(range_.T, f - product(M, x)), 0)
 
         return self._differentiated(solved, f, b)
 
@@ -132,8 +133,8 @@ def constrained_acceleration(
     S = equations(slips(system), linkage, q).jacobian()
     still = jnp.zeros_like(required)
     push, unit = jax.vmap(lambda s: equilibrium.solve(s, still))(S)
-    f = friction_forces(system, _product(S, v), -nu, -unit)
-    return a + _product(f, push), -nu - _product(f, unit)
+    f = friction_forces(system, product(S, v), -nu, -unit)
+    return a + product(f, push), -nu - product(f, unit)
 
 
 def consistent_velocity(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
@@ -142,32 +143,3 @@ def consistent_velocity(system: System, linkage: Linkage, q: jax.Array, v: jax.A
     M, A = crba(linkage, q), here.jacobian()
     change, _ = Balance(M, A).solve(jnp.zeros_like(v), here.rate(v))
     return v - change
-
-
-def _product(a: jax.Array, b: jax.Array) -> jax.Array:
-    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
-
-
-def minimum_norm(gram: jax.Array) -> Callable[[jax.Array], jax.Array]:
-    """The smallest x (m,) with gram x = b, as a linear function of b (m,) in the range of gram.
-
-    For a positive semidefinite gram (m, m), which is not differentiated. Eigenvalues s act by
-    s / (s^2 + e^2) with e far below the largest, which leaves out what is rounding; a refinement
-    makes up for what small ones lose by it.
-    """
-    m = len(gram)
-    if not m:
-        return lambda b: b
-    eps = float(jnp.finfo(gram.dtype).eps)
-    s, basis = jnp.linalg.eigh(jax.lax.stop_gradient(gram))
-    e = eps**0.6 * jnp.maximum(s[-1], jnp.finfo(gram.dtype).tiny ** 0.25)
-    weight = s / (s * s + e * e)
-
-    def solved(b: jax.Array) -> jax.Array:
-        return _product(basis, weight * _product(basis.T, b))
-
-    def refined(b: jax.Array) -> jax.Array:
-        x = solved(b)
-        return x + solved(b - _product(basis, s * _product(basis.T, x)))
-
-    return refined

@@ -16,12 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..dynamics.crba import crba
+from ..solvers.linear import minimum_norm, product
 from ..solvers.quasi_newton import quasi_newton
 from ..system.linkage import Linkage
 from ..system.system import System
 from .consistency import while_kept
 from .equations import equations, holonomic
-from .motion import minimum_norm
 
 
 def consistent_position(
@@ -36,14 +36,14 @@ def consistent_position(
         return q, jnp.asarray(True)
     A = equations(system, linkage, q).jacobian()[rows]
     Y = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(crba(linkage, q)), A.T)
-    gram = jnp.matmul(A, Y, precision="highest")
+    gram = product(A, Y)
     # The unknowns are of the size of g.
     scale = jax.lax.stop_gradient(jnp.trace(gram) / len(rows))
     scale = jnp.where(scale > 0, scale, 1)
     Y, gram = Y / scale, gram / scale
 
     def reached(x: jax.Array) -> jax.Array:
-        return system.manifold.retract(q, -jnp.matmul(Y, x, precision="highest"))
+        return system.manifold.retract(q, -product(Y, x))
 
     def residual(x: jax.Array) -> jax.Array:
         return equations(system, linkage, reached(x)).residual()

@@ -23,6 +23,7 @@ import numpy as np
 
 from ..groups import directors, quaternion
 from ..groups.components import Matrix, Vector
+from ..solvers.linear import product
 from ..spatial import Force
 from ..system.linkage import Linkage
 from .kinematics import row_twists, row_world_poses
@@ -94,8 +95,8 @@ class NaturalCoordinates(eqx.Module):
         """
         where = self.layout
         axes, parent = bodies[:, 1:], _with_world(bodies)[where.parent]
-        base = _product(jnp.swapaxes(self.frame, 1, 2), parent[:, 1:])
-        turn = _product(base, jnp.swapaxes(axes, 1, 2))
+        base = product(jnp.swapaxes(self.frame, 1, 2), parent[:, 1:])
+        turn = product(base, jnp.swapaxes(axes, 1, 2))
 
         one, two = turn[where.single], turn[where.double]
         seen, axis = two[:, :, 2], self.second[where.double][:, :, 2]
@@ -121,7 +122,7 @@ class NaturalCoordinates(eqx.Module):
         side = jnp.sum(attitudes * old, axis=1, keepdims=True)
         attitudes = attitudes * jnp.where(side < 0, -jnp.ones_like(side), jnp.ones_like(side))
         place = parent[where.free, 0] + _apply(parent[where.free, 1:], self.anchor[where.free])
-        positions = _product(base[where.free], (bodies[where.free, 0] - place)[..., None])
+        positions = product(base[where.free], (bodies[where.free, 0] - place)[..., None])
         parts = angles, self.slides(bodies), attitudes.ravel(), positions.ravel()
         return jnp.concatenate(parts)[where.coordinate_order]
 
@@ -216,8 +217,8 @@ class NaturalCoordinates(eqx.Module):
         The lumped bodies' are with their carriers, and zero for themselves.
         """
         where = self.layout
-        load = directors.load(bodies, _product(self.mass, velocities))
-        parts = [_product(bodies[:, 1:], load[:, i : i + 3, None])[..., 0] for i in (0, 3)]
+        load = directors.load(bodies, product(self.mass, velocities))
+        parts = [product(bodies[:, 1:], load[:, i : i + 3, None])[..., 0] for i in (0, 3)]
         frames = _at(self.linkage.offset, where.moving)
         wrench = frames.inverse_force(Force.from_array(jnp.concatenate(parts, axis=1)))
         return _sum_at(where.moving, wrench.to_array(), len(self.linkage.topology.bodies))
@@ -238,11 +239,11 @@ class NaturalCoordinates(eqx.Module):
 
     def kinetic_energy(self, velocities: jax.Array) -> jax.Array:
         """sum P_kl Q'_k . Q'_l / 2 (), in J, at the rates (nb, 4, 3) of the coordinates."""
-        return jnp.sum(velocities * _product(self.mass, velocities)) / 2
+        return jnp.sum(velocities * product(self.mass, velocities)) / 2
 
     def momentum(self, bodies: jax.Array, velocities: jax.Array) -> jax.Array:
         """sum P_kl Q_k x Q'_l, angular about the world origin in N m s, and linear in N s, (6,)."""
-        p = _product(self.mass, velocities)
+        p = product(self.mass, velocities)
         return jnp.concatenate((jnp.sum(jnp.cross(bodies, p), (0, 1)), jnp.sum(p[:, 0], 0)))
 
 
@@ -266,7 +267,7 @@ def natural_coordinates(linkage: Linkage) -> NaturalCoordinates:
             continue
         # The frames of the joint's rows in its parent while its coordinates are zero.
         steps = [rotation[t.place[first[j] + i]] for i in range(len(kinds))]
-        frames = list(itertools.accumulate(steps, _product))
+        frames = list(itertools.accumulate(steps, product))
         along = [f[:, :, 2] for f in frames[: kinds.count("prismatic")]]
         turns = kinds.count("revolute")
         if kinds != BALL:
@@ -313,10 +314,6 @@ def _sum_at(index: np.ndarray, values: jax.Array, count: int) -> jax.Array:
 def _apply(axes: jax.Array, x: jax.Array) -> jax.Array:
     """sum_k x_k axes_k (..., 3), for axes (..., 3, 3) with the directors as rows."""
     return jnp.sum(axes * x[..., None], axis=-2)
-
-
-def _product(a: jax.Array, b: jax.Array) -> jax.Array:
-    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
 
 
 def _at(values, index: np.ndarray):

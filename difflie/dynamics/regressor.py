@@ -21,11 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..groups.components import Vector
+from ..solvers.linear import product
 from ..spatial import Force, Inertia, Motion, Symmetric
 from ..system.linkage import Linkage, carriers
 from ..system.system import Bodies
 from .kinematics import body_twist_components, body_world_poses, world_frame
-from .screws import masks, product, screws, total
+from .screws import masks, screws, total
 
 
 def parameters(bodies: Bodies) -> jax.Array:

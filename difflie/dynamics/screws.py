@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..groups.components import Vector
+from ..solvers.linear import product
 from ..spatial import Force, Inertia, Motion, Transform
 from ..system.linkage import Linkage
 from ..system.topology import WORLD, Topology
@@ -112,11 +113,6 @@ def total(mask: np.ndarray, values: Any) -> Any:
     """The product of a mask with every component (n_rows,) of a pytree."""
     leaves, structure = jax.tree.flatten(values)
     return jax.tree.unflatten(structure, list(product(mask, jnp.stack(leaves, axis=1)).T))
-
-
-def product(a: Any, b: jax.Array) -> jax.Array:
-    """a @ b in full precision."""
-    return jnp.matmul(jnp.asarray(a, b.dtype), b, precision=jax.lax.Precision.HIGHEST)
 
 
 def pairs(s: Screws, near: tuple[Any, Any], far: Any) -> jax.Array:

@@ -22,6 +22,7 @@ from .constrained_rates import ConstrainedRateFormulation as ConstrainedRateForm
 from .descriptor import DescriptorFormulation as DescriptorFormulation
 from .descriptor import DescriptorMotion as DescriptorMotion
 from .formulation import Formulation as Formulation
+from .formulation import Inputs as Inputs
 from .momenta import MomentumFormulation as MomentumFormulation
 from .natural import NaturalFormulation as NaturalFormulation
 from .natural import NaturalMotion as NaturalMotion

@@ -11,11 +11,10 @@ from ..constraints.equations import equations, holonomic, labels
 from ..constraints.motion import Balance, constrained_acceleration
 from ..dynamics.crba import crba
 from ..dynamics.forward import mass_inverse_times
-from ..forces.passive import passive
 from ..integrators import ConstrainedMechanics, Rattle
 from ..system.linkage import Linkage
 from ..system.system import System
-from .formulation import Input
+from .formulation import Inputs
 from .momenta import MomentumFormulation, TreeMechanics
 
 
@@ -52,40 +51,25 @@ class ConstrainedMomentumFormulation(MomentumFormulation):
                     "restricts velocities only; use another method, such as RKMK4"
                 )
 
-    def start(
-        self,
-        t: jax.Array,
-        q: jax.Array,
-        v: jax.Array,
-        h: jax.Array,
-        control: Input,
-        wrench: Input,
-    ) -> Any:
-        multipliers = self._multipliers(t, q, v, control, wrench)
-        return *super().start(t, q, v, h, control, wrench), multipliers
+    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs) -> Any:
+        multipliers = self._multipliers(t, q, v, inputs)
+        return *super().start(t, q, v, h, inputs), multipliers
 
-    def step(
-        self, t: jax.Array, state: Any, h: jax.Array, control: Input, wrench: Input
-    ) -> tuple[Any, Any]:
+    def step(self, t: jax.Array, state: Any, h: jax.Array, inputs: Inputs) -> tuple[Any, Any]:
         (q, _), p, (w0, w1, w2), _ = state
-        mechanics = LinkedMechanics(self.system, self.linkage, t + h / 2, control, wrench)
+        mechanics = LinkedMechanics(self.system, self.linkage, t + h / 2, inputs)
         guess = 3 * (w2 - w1) + w0
         q, p, w, solved = self.method.step(mechanics, q, p, h, guess)
         v = mass_inverse_times(self.linkage, q, p)
-        multipliers = self._multipliers(t + h, q, v, control, wrench)
+        multipliers = self._multipliers(t + h, q, v, inputs)
         return ((q, v), p, (w1, w2, w), multipliers), solved
 
     def record(self, state: Any) -> ConstrainedMotion:
         return ConstrainedMotion(state[-1])
 
-    def _multipliers(
-        self, t: jax.Array, q: jax.Array, v: jax.Array, control: Input, wrench: Input
-    ) -> jax.Array:
-        tau = passive(self.system, self.linkage, q, v)
-        if control is not None:
-            tau = tau + control(t, q, v)
-        external = None if wrench is None else wrench(t, q, v)
-        return constrained_acceleration(self.system, self.linkage, q, v, tau, external)[1]
+    def _multipliers(self, t: jax.Array, q: jax.Array, v: jax.Array, inputs: Inputs) -> jax.Array:
+        given = inputs.acting(self.system, self.linkage, t, q, v)
+        return constrained_acceleration(self.system, self.linkage, q, v, *given)[1]
 
 
 class LinkedMechanics(TreeMechanics, ConstrainedMechanics):

@@ -10,16 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..constraints.equations import equations, holonomic
-from ..constraints.motion import Balance, constrained_acceleration, minimum_norm
+from ..constraints.motion import Balance, constrained_acceleration
 from ..dynamics.crba import crba
 from ..dynamics.forward import acceleration
 from ..dynamics.rnea import rnea
-from ..forces.passive import passive
 from ..groups import FlatProduct
 from ..integrators.descriptor import DescriptorMethod, DescriptorState, DescriptorSystem
+from ..solvers.linear import minimum_norm, product
 from ..system.linkage import Linkage
 from ..system.system import System
-from .formulation import Formulation, Input
+from .formulation import Formulation, Inputs
 
 
 class DescriptorMotion(eqx.Module):
@@ -42,33 +42,27 @@ class DescriptorFormulation(Formulation):
     method: DescriptorMethod = eqx.field(static=True)
 
     def start(
-        self,
-        t: jax.Array,
-        q: jax.Array,
-        v: jax.Array,
-        h: jax.Array,
-        control: Input,
-        wrench: Input,
+        self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs
     ) -> DescriptorState:
-        return self.method.start(self._system(control, wrench), t, q, v, h)
+        return self.method.start(self._system(inputs), t, q, v, h)
 
     def step(
-        self, t: jax.Array, state: DescriptorState, h: jax.Array, control: Input, wrench: Input
+        self, t: jax.Array, state: DescriptorState, h: jax.Array, inputs: Inputs
     ) -> tuple[DescriptorState, Any]:
-        return self.method.step(self._system(control, wrench), t, state, h)
+        return self.method.step(self._system(inputs), t, state, h)
 
     def read(self, state: DescriptorState) -> tuple[jax.Array, jax.Array]:
         return state.q, state.v
 
     def record(self, state: DescriptorState) -> DescriptorMotion:
         # Those of the step are the smallest for the equations at its beginning.
-        M, A = jax.lax.stop_gradient(self._system(None, None).matrices(state.q))
-        gram = _product(A, jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(M), A.T))
-        smallest = minimum_norm(gram)(_product(gram, state.multipliers))
+        M, A = jax.lax.stop_gradient(self._system(Inputs()).matrices(state.q))
+        gram = product(A, jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(M), A.T))
+        smallest = minimum_norm(gram)(product(gram, state.multipliers))
         return DescriptorMotion(state.acceleration, smallest)
 
-    def _system(self, control: Input, wrench: Input) -> DescriptorSystem:
-        return ConstrainedTree(self.system, self.linkage, control, wrench)
+    def _system(self, inputs: Inputs) -> DescriptorSystem:
+        return ConstrainedTree(self.system, self.linkage, inputs)
 
 
 class ConstrainedTree(DescriptorSystem):
@@ -76,8 +70,7 @@ class ConstrainedTree(DescriptorSystem):
 
     system: System
     linkage: Linkage
-    control: Input
-    wrench: Input
+    inputs: Inputs
 
     @property
     def manifold(self) -> FlatProduct:
@@ -88,8 +81,8 @@ class ConstrainedTree(DescriptorSystem):
         return holonomic(self.system.constraints)
 
     def equations(self, t, q, v, a):
-        external = None if self.wrench is None else self.wrench(t, q, v)
-        effort = rnea(self.linkage, q, v, a, external) - self._effort(t, q, v)
+        tau, wrench = self.inputs.acting(self.system, self.linkage, t, q, v)
+        effort = rnea(self.linkage, q, v, a, wrench) - tau
         if not self.system.constraints:
             return effort, v[:0], jnp.zeros((0, len(v)), v.dtype)
         here = equations(self.system, self.linkage, q)
@@ -102,8 +95,7 @@ class ConstrainedTree(DescriptorSystem):
         return M, equations(self.system, self.linkage, q).jacobian()
 
     def acceleration(self, t, q, v):
-        external = None if self.wrench is None else self.wrench(t, q, v)
-        given = self.linkage, q, v, self._effort(t, q, v), external
+        given = self.linkage, q, v, *self.inputs.acting(self.system, self.linkage, t, q, v)
         if not self.system.constraints:
             return acceleration(*given), v[:0]
         return constrained_acceleration(self.system, *given)
@@ -111,11 +103,3 @@ class ConstrainedTree(DescriptorSystem):
     def normal(self, q, rate):
         M, A = self.matrices(q)
         return Balance(M, A).solve(jnp.zeros(len(M), M.dtype), rate)[0]
-
-    def _effort(self, t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
-        tau = passive(self.system, self.linkage, q, v)
-        return tau if self.control is None else tau + self.control(t, q, v)
-
-
-def _product(a: jax.Array, b: jax.Array) -> jax.Array:
-    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)

@@ -4,15 +4,35 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 
+from ..forces.passive import passive
 from ..system.linkage import Linkage
 from ..system.system import System
 
 Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | None
+
+
+class Inputs(NamedTuple):
+    """What acts besides gravity and the system's own springs, damping and friction.
+
+    control(t, q, v) (nv,) and wrench(t, q, v) (nb, 6), in body frames; None where nothing does.
+    """
+
+    control: Input = None
+    wrench: Input = None
+
+    def acting(
+        self, system: System, linkage: Linkage, t: jax.Array, q: jax.Array, v: jax.Array
+    ) -> tuple[jax.Array, jax.Array | None]:
+        """The generalised force (nv,), that of the system included, and the wrenches (nb, 6)."""
+        tau = passive(system, linkage, q, v)
+        if self.control is not None:
+            tau = tau + self.control(t, q, v)
+        return tau, None if self.wrench is None else self.wrench(t, q, v)
 
 
 class Formulation(eqx.Module):
@@ -36,29 +56,15 @@ class Formulation(eqx.Module):
         return False
 
     @abc.abstractmethod
-    def start(
-        self,
-        t: jax.Array,
-        q: jax.Array,
-        v: jax.Array,
-        h: jax.Array,
-        control: Input,
-        wrench: Input,
-    ) -> Any:
+    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs) -> Any:
         """The state of the loop at the configuration q (nq,) and velocity v (nv,).
 
-        With the control and the wrench of the first step, as `step` takes them.
+        With the inputs of the first step.
         """
 
     @abc.abstractmethod
-    def step(
-        self, t: jax.Array, state: Any, h: jax.Array, control: Input, wrench: Input
-    ) -> tuple[Any, Any]:
-        """The state at t + h (s), and whether the equations of the step were solved ().
-
-        control(t, q, v) (nv,) and wrench(t, q, v) (nb, 6) are what acts besides gravity and the
-        system's own springs, damping and friction; None where nothing does.
-        """
+    def step(self, t: jax.Array, state: Any, h: jax.Array, inputs: Inputs) -> tuple[Any, Any]:
+        """The state at t + h (s), and whether the equations of the step were solved ()."""
 
     @abc.abstractmethod
     def read(self, state: Any) -> tuple[jax.Array, jax.Array]:

@@ -20,7 +20,7 @@ from ..integrators.method import Method
 from ..integrators.variational import DiscreteMechanics, VariationalMidpoint
 from ..system.linkage import Linkage
 from ..system.system import System
-from .formulation import Formulation, Input
+from .formulation import Formulation, Inputs
 
 
 class MomentumFormulation(Formulation):
@@ -43,22 +43,12 @@ class MomentumFormulation(Formulation):
                 f"{mimics[0]!r} mimics another; use another method, such as RKMK4"
             )
 
-    def start(
-        self,
-        t: jax.Array,
-        q: jax.Array,
-        v: jax.Array,
-        h: jax.Array,
-        control: Input,
-        wrench: Input,
-    ) -> Any:
+    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs) -> Any:
         return (q, v), mass_times(self.linkage, q, v), (v, v, v)
 
-    def step(
-        self, t: jax.Array, state: Any, h: jax.Array, control: Input, wrench: Input
-    ) -> tuple[Any, Any]:
+    def step(self, t: jax.Array, state: Any, h: jax.Array, inputs: Inputs) -> tuple[Any, Any]:
         (q, _), p, (w0, w1, w2) = state
-        mechanics = TreeMechanics(self.system, self.linkage, t + h / 2, control, wrench)
+        mechanics = TreeMechanics(self.system, self.linkage, t + h / 2, inputs)
         guess = 3 * (w2 - w1) + w0
         q, p, w, solved = self.method.step(mechanics, q, p, h, guess)
         v = mass_inverse_times(self.linkage, q, p)
@@ -74,8 +64,7 @@ class TreeMechanics(DiscreteMechanics):
     system: System
     linkage: Linkage
     t: jax.Array
-    control: Input
-    wrench: Input
+    inputs: Inputs
 
     @property
     def manifold(self) -> FlatProduct:
@@ -86,10 +75,10 @@ class TreeMechanics(DiscreteMechanics):
 
     def force(self, q: jax.Array, w: jax.Array) -> jax.Array:
         still = jnp.zeros_like(w)
-        if self.wrench is None:
+        if self.inputs.wrench is None:
             outer = rnea(self._unplaced, q, still, still)
         else:
-            outer = rnea(self.linkage, q, still, still, self.wrench(self.t, q, w))
+            outer = rnea(self.linkage, q, still, still, self.inputs.wrench(self.t, q, w))
         force = self._at_joints(q, w) - outer
         couplings = self.system.couplings
         return force + coupling_force(self.linkage, couplings, q, w) if couplings else force
@@ -104,7 +93,8 @@ class TreeMechanics(DiscreteMechanics):
 
     def _at_joints(self, q: jax.Array, w: jax.Array) -> jax.Array:
         tau = joint_force(self.system, q, w)
-        return tau if self.control is None else tau + self.control(self.t, q, w)
+        control = self.inputs.control
+        return tau if control is None else tau + control(self.t, q, w)
 
     @property
     def _unplaced(self) -> Linkage:

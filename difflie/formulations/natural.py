@@ -22,7 +22,7 @@ from ..integrators.energy_momentum import EnergyMomentum, Step
 from ..spatial import Transform
 from ..system.linkage import Linkage, linkage
 from ..system.system import System
-from .formulation import Formulation, Input
+from .formulation import Formulation, Inputs
 
 
 class NaturalState(NamedTuple):
@@ -129,13 +129,7 @@ class NaturalFormulation(Formulation):
         check(system.topology)
 
     def start(
-        self,
-        t: jax.Array,
-        q: jax.Array,
-        v: jax.Array,
-        h: jax.Array,
-        control: Input,
-        wrench: Input,
+        self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs
     ) -> NaturalState:
         bodies = self.natural.bodies(q)
         velocities = self.natural.velocities(bodies, q, v)
@@ -144,7 +138,7 @@ class NaturalFormulation(Formulation):
         return NaturalState(bodies, velocities, v, rates, impulse, q, v)
 
     def step(
-        self, t: jax.Array, state: NaturalState, h: jax.Array, control: Input, wrench: Input
+        self, t: jax.Array, state: NaturalState, h: jax.Array, inputs: Inputs
     ) -> tuple[NaturalState, Any]:
         natural, manifold = self.natural, self.system.manifold
         armature = _by_velocity(self.system, self.system.joints.armature)
@@ -154,13 +148,13 @@ class NaturalFormulation(Formulation):
             v = natural.joint_rates(arms, step.rates)
             q = manifold.retract(state.q, (h / 2) * v)
             tau = joint_force(self.system, q, v) - armature * (2 / h) * (v - state.rotors)
-            if control is not None:
-                tau = tau + control(t + h / 2, q, v)
+            if inputs.control is not None:
+                tau = tau + inputs.control(t + h / 2, q, v)
             total = natural.weight(step.middle) + natural.joint_load(arms, tau)
             if self.system.couplings:
                 total = total + self._couplings(step, h)
-            if wrench is not None:
-                total = total + natural.body_load(step.middle, wrench(t + h / 2, q, v))
+            if inputs.wrench is not None:
+                total = total + natural.body_load(step.middle, inputs.wrench(t + h / 2, q, v))
             return total
 
         step, velocities, impulse, solved = self.method.step(

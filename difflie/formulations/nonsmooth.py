@@ -13,12 +13,11 @@ from ..constraints.position import consistent_position
 from ..constraints.unilateral import bilateral, unilateral
 from ..dynamics.crba import crba
 from ..dynamics.forward import acceleration
-from ..forces.passive import passive
 from ..groups import FlatProduct
 from ..integrators.moreau import Closed, Moreau, NonsmoothMechanics
 from ..system.linkage import Linkage
 from ..system.system import System
-from .formulation import Formulation, Input
+from .formulation import Formulation, Inputs
 
 
 class ContactMotion(NamedTuple):
@@ -39,24 +38,14 @@ class NonsmoothFormulation(Formulation):
     linkage: Linkage
     method: Moreau = eqx.field(static=True)
 
-    def start(
-        self,
-        t: jax.Array,
-        q: jax.Array,
-        v: jax.Array,
-        h: jax.Array,
-        control: Input,
-        wrench: Input,
-    ) -> Any:
+    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs) -> Any:
         b = len(labels(bilateral(self.system).constraints))
         k = len(unilateral(self.system).constraints)
         return (q, v), jnp.zeros(b + 3 * k, q.dtype)
 
-    def step(
-        self, t: jax.Array, state: Any, h: jax.Array, control: Input, wrench: Input
-    ) -> tuple[Any, Any]:
+    def step(self, t: jax.Array, state: Any, h: jax.Array, inputs: Inputs) -> tuple[Any, Any]:
         (q, v), _ = state
-        mechanics = Machine(self.system, self.linkage, t + h / 2, control, wrench)
+        mechanics = Machine(self.system, self.linkage, t + h / 2, inputs)
         q, v, p, solved = self.method.step(mechanics, q, v, h)
         return ((q, v), p), solved
 
@@ -75,19 +64,15 @@ class Machine(NonsmoothMechanics):
     system: System
     linkage: Linkage
     t: jax.Array
-    control: Input
-    wrench: Input
+    inputs: Inputs
 
     @property
     def manifold(self) -> FlatProduct:
         return self.system.manifold
 
     def acceleration(self, q: jax.Array, v: jax.Array) -> jax.Array:
-        tau = passive(self.system, self.linkage, q, v)
-        if self.control is not None:
-            tau = tau + self.control(self.t, q, v)
-        external = None if self.wrench is None else self.wrench(self.t, q, v)
-        return acceleration(self.linkage, q, v, tau, external)
+        given = self.inputs.acting(self.system, self.linkage, self.t, q, v)
+        return acceleration(self.linkage, q, v, *given)
 
     def constraints(self, q: jax.Array) -> Closed:
         always = equations(bilateral(self.system), self.linkage, q).jacobian()

@@ -9,12 +9,11 @@ import jax
 
 from .. import native
 from ..dynamics.forward import acceleration
-from ..forces.passive import passive
 from ..groups import Euclidean, Product
 from ..integrators import Field, FieldMethod, ImplicitMethod
 from ..system.linkage import Linkage
 from ..system.system import System
-from .formulation import Formulation, Input
+from .formulation import Formulation, Inputs
 
 
 class RateFormulation(Formulation):
@@ -33,39 +32,26 @@ class RateFormulation(Formulation):
         sequence = not isinstance(self.method, ImplicitMethod)
         return sequence and self.method.stages == 1 and self.system.topology.walk == "fast"
 
-    def start(
-        self,
-        t: jax.Array,
-        q: jax.Array,
-        v: jax.Array,
-        h: jax.Array,
-        control: Input,
-        wrench: Input,
-    ) -> Any:
-        field = self.field(control, wrench)
+    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs) -> Any:
+        field = self.field(inputs, h)
         return (q, v), self.method.start(self.manifold, field, t, (q, v), h)
 
-    def step(
-        self, t: jax.Array, state: Any, h: jax.Array, control: Input, wrench: Input
-    ) -> tuple[Any, Any]:
+    def step(self, t: jax.Array, state: Any, h: jax.Array, inputs: Inputs) -> tuple[Any, Any]:
         y, memory = state
-        field = self.field(control, wrench)
+        field = self.field(inputs, h)
         y, memory, solved = self.method.advance(self.manifold, field, t, y, h, memory)
         return (y, memory), solved
 
     def read(self, state: Any) -> tuple[jax.Array, jax.Array]:
         return state[0]
 
-    def field(self, control: Input, wrench: Input) -> Field:
-        """The rate (v, a) of a state (q, v) at the time t."""
+    def field(self, inputs: Inputs, h: jax.Array) -> Field:
+        """The rate (v, a) of a state (q, v) at the time t, in a step h (s)."""
 
         def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:
             q, v = y
-            tau = passive(self.system, self.linkage, q, v)
-            if control is not None:
-                tau = tau + control(t, q, v)
-            external = None if wrench is None else wrench(t, q, v)
-            return v, acceleration(self.linkage, q, v, tau, external)
+            tau, wrench = inputs.acting(self.system, self.linkage, t, q, v)
+            return v, acceleration(self.linkage, q, v, tau, wrench)
 
         # The stages of a method share it, in a loop.
         return native.kernel(field) if self.system.topology.walk == "fast" else field

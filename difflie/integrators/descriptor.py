@@ -26,6 +26,7 @@ import numpy as np
 
 from ..groups import FlatProduct
 from ..solvers.chord import chord
+from ..solvers.linear import product
 from .method import Method, chosen
 
 
@@ -150,7 +151,7 @@ class DescriptorMethod(Method):
         weight = jax.lax.stop_gradient(
             jax.scipy.linalg.cho_solve(factor, jnp.eye(n, dtype=q.dtype))
         )
-        gram = jax.lax.stop_gradient(_product(A, Y))
+        gram = jax.lax.stop_gradient(product(A, Y))
         size = jnp.trace(gram) / max(m, 1)
         size = jnp.where(size > 0, size, 1)
         idle, idle_positions = _idle(gram), _idle(gram[rows][:, rows])
@@ -158,7 +159,7 @@ class DescriptorMethod(Method):
 
         def reached(x: jax.Array) -> DescriptorState:
             u, mu, eta = x[:n], x[n : n + m], x[n + m :]
-            e = end(u, _product(ways, eta) if self.index == 2 else jnp.zeros_like(u))
+            e = end(u, product(ways, eta) if self.index == 2 else jnp.zeros_like(u))
             q1 = system.manifold.retract(q, e.displacement)
             scale = 1 / h**2
             return DescriptorState(
@@ -170,8 +171,8 @@ class DescriptorMethod(Method):
             mu, eta = x[n : n + m], x[n + m :]
             q1, v1, a1, multipliers, _ = reached(x)
             effort, g, A = system.equations(t + h, q1, v1, a1)
-            balance = _product(weight, h**2 * (effort - _product(A.T, multipliers)))
-            rate = h * _product(A, v1)
+            balance = product(weight, h**2 * (effort - product(A.T, multipliers)))
+            rate = h * product(A, v1)
             if self.index == 3:
                 return balance, _without(idle, rate.at[rows].set(g), mu), A
             rate, g = _without(idle, rate, mu), _without(idle_positions, g, eta)
@@ -193,17 +194,17 @@ class DescriptorMethod(Method):
             values, A = jnp.concatenate(values, axis=1), A[0]
             matrix = jnp.zeros((x.size, x.size), x.dtype)
             matrix = matrix.at[:, :n].set((values[1:] - values[0]).T / step)
-            matrix = matrix.at[:n, n : n + m].set(-_product(weight, A.T) / size)
+            matrix = matrix.at[:n, n : n + m].set(-product(weight, A.T) / size)
             matrix = matrix.at[n : n + m, n : n + m].set(idle)
             if self.index == 2:
                 unit = jnp.eye(len(rows), dtype=x.dtype)
-                corrected = _without(idle_positions, _product(A[rows], ways), unit)
+                corrected = _without(idle_positions, product(A[rows], ways), unit)
                 matrix = matrix.at[n + m :, n + m :].set(corrected)
             return matrix
 
         mu = size * h**2 * state.multipliers
         eta = jnp.zeros(len(rows) if self.index == 2 else 0, q.dtype)
-        x, found = chord(residual, jacobian, jnp.concatenate((guess, mu - _product(idle, mu), eta)))
+        x, found = chord(residual, jacobian, jnp.concatenate((guess, mu - product(idle, mu), eta)))
         return chosen(found, reached(x), state), found
 
 
@@ -230,7 +231,7 @@ def expanded(
 def across(system: DescriptorSystem, q: jax.Array, v: jax.Array) -> jax.Array:
     """The part (nv,) of v (nv,) that breaks the equations of positions."""
     _, A = system.matrices(q)
-    return system.normal(q, jnp.where(system.holonomic, _product(A, v), 0))
+    return system.normal(q, jnp.where(system.holonomic, product(A, v), 0))
 
 
 def _idle(gram: jax.Array) -> jax.Array:
@@ -242,13 +243,9 @@ def _idle(gram: jax.Array) -> jax.Array:
         return gram
     s, basis = jnp.linalg.eigh(gram)
     nothing = s < float(jnp.finfo(gram.dtype).eps) ** 0.75 * s[-1]
-    return _product(basis * nothing, basis.T)
+    return product(basis * nothing, basis.T)
 
 
 def _without(idle: jax.Array, equations: jax.Array, unknowns: jax.Array) -> jax.Array:
     """The equations (m,), and in place of the idle ones that the unknowns (m,) vanish there."""
-    return equations - _product(idle, equations - unknowns)
-
-
-def _product(a: jax.Array, b: jax.Array) -> jax.Array:
-    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
+    return equations - product(idle, equations - unknowns)

@@ -25,6 +25,7 @@ import jax
 import jax.numpy as jnp
 
 from ..groups import directors
+from ..solvers.linear import product
 from ..solvers.newton import newton
 from .method import Method
 
@@ -80,7 +81,7 @@ class EnergyMomentum(Method):
             step, impulse = taken(x), x[size:]
             change = 2 * (directors.motion(step.middle, step.rates) - velocities)
             _, pull = jax.vjp(equations, step.middle)
-            momentum = jnp.matmul(mass, change, precision=jax.lax.Precision.HIGHEST)
+            momentum = product(mass, change)
             balance = directors.load(step.middle, momentum - pull(impulse)[0]) - h * load(step)
             return jnp.concatenate((balance.ravel(), equations(step.end) / h))
 

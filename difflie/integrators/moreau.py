@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from ..groups import FlatProduct
+from ..solvers.linear import product
 from ..solvers.newton import newton
 from .method import Method
 
@@ -77,8 +78,8 @@ class Moreau(Method):
         middle = manifold.retract(q, v * (h / 2))
         here = mechanics.constraints(middle)
         free = v + h * mechanics.acceleration(middle, v)
-        p, solved = impulses(here, _product(here.A, v), _product(here.A, free))
-        after = free + _product(here.Y, p)
+        p, solved = impulses(here, product(here.A, v), product(here.A, free))
+        after = free + product(here.Y, p)
         end, found = mechanics.position(manifold.retract(middle, after * (h / 2)))
         solved = solved & found
         keep = jnp.where(solved, end, q), jnp.where(solved, after, v)
@@ -96,7 +97,7 @@ def impulses(here: Closed, before: jax.Array, free: jax.Array) -> tuple[jax.Arra
     if not m:
         return free, jnp.asarray(True)
     b = m - 3 * k
-    delassus = _product(here.A, here.Y)
+    delassus = product(here.A, here.Y)
     # Redundant contacts share the load evenly.
     size = jnp.trace(delassus) / m
     delassus = delassus + 1e-7 * size * jnp.eye(m, dtype=free.dtype)
@@ -125,7 +126,7 @@ def impulses(here: Closed, before: jax.Array, free: jax.Array) -> tuple[jax.Arra
 
     def sweep(_: int, p: jax.Array) -> jax.Array:
         def one(i: jax.Array, p: jax.Array) -> jax.Array:
-            new = projected(p, _product(delassus, p) + free)
+            new = projected(p, product(delassus, p) + free)
             group = jnp.where(jnp.arange(m) < b, jnp.arange(m), b + (jnp.arange(m) - b) // 3)
             return jnp.where(group == i, new, p)
 
@@ -136,11 +137,7 @@ def impulses(here: Closed, before: jax.Array, free: jax.Array) -> tuple[jax.Arra
     # In the units of velocities, so that rounding is that of velocities.
     def residual(x: jax.Array) -> jax.Array:
         p = x * scale
-        return (p - projected(p, _product(delassus, p) + free)) / scale
+        return (p - projected(p, product(delassus, p) + free)) / scale
 
     x, found = newton(residual, jax.lax.stop_gradient(guess) / scale)
     return x * scale, found
-
-
-def _product(a: jax.Array, b: jax.Array) -> jax.Array:
-    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)

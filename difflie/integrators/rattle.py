@@ -20,7 +20,7 @@ import abc
 import jax
 import jax.numpy as jnp
 
-from ..solvers.pseudoinverse import pseudoinverse
+from ..solvers.linear import product, pseudoinverse
 from ..solvers.quasi_newton import quasi_newton
 from .method import Method
 from .variational import DiscreteMechanics, at_start, transported
@@ -74,7 +74,7 @@ class Rattle(Method):
 
         def given(x: jax.Array) -> jax.Array:
             w, mu = x[:n], x[n:]
-            return at_start(manifold, w * h, impulse(w)) + _product(A.T, mu)
+            return at_start(manifold, w * h, impulse(w)) + product(A.T, mu)
 
         def broken(w: jax.Array) -> jax.Array:
             # As a velocity: the equations keep their condition in small steps.
@@ -89,8 +89,8 @@ class Rattle(Method):
         def correction(x: jax.Array, offset: jax.Array) -> jax.Array:
             w, target = x[:n], offset[:n] + given(x)
             free = mechanics.newton_step(q, w, h, target)
-            mu = inverse(offset[n:] - broken(w) - _product(B, free))
-            return jnp.concatenate((free + _product(response, mu), mu))
+            mu = inverse(offset[n:] - broken(w) - product(B, free))
+            return jnp.concatenate((free + product(response, mu), mu))
 
         nothing = jnp.zeros(len(A), p.dtype)
         offset = jnp.concatenate((p, nothing))
@@ -125,9 +125,5 @@ def _reactions(
     steps = jax.vmap(lambda target: mechanics.newton_step(q, w, h, target))(targets)
     response = (steps[1:] - steps[0]).T
     moved = jax.vmap(lambda e: manifold.adjoint(w * (-h / 2), e), out_axes=1)(unit)
-    B = _product(mechanics.jacobian(manifold.retract(q, w * h)), moved)
-    return response, B, pseudoinverse(_product(B, response))
-
-
-def _product(a: jax.Array, b: jax.Array) -> jax.Array:
-    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
+    B = product(mechanics.jacobian(manifold.retract(q, w * h)), moved)
+    return response, B, pseudoinverse(product(B, response))

@@ -7,10 +7,12 @@ Jacobian solves the equations of its derivatives, by refinement.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 
+from .linear import product
 from .newton import Function, contraction
 from .quasi_newton import refined
 
@@ -48,14 +50,11 @@ def chord(
             return jax.jvp(lambda x: residual(x, *given), (x,), (dx,))[1]
 
         def solved(matrix: jax.Array) -> Callable[[Function, jax.Array], jax.Array]:
-            def product(b: jax.Array) -> jax.Array:
-                return jnp.matmul(matrix, b, precision=jax.lax.Precision.HIGHEST)
-
             def solution(linear: Function, b: jax.Array) -> jax.Array:
                 # What is small enough is measured against 1.
                 size = jnp.max(jnp.abs(b))
                 size = jnp.where(size > 0, size, 1)
-                return size * refined(linear, product, b / size)
+                return size * refined(linear, partial(product, matrix), b / size)
 
             return solution
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..groups import quaternion, so3
 from ..groups.components import Matrix, Vector
+from ..solvers.linear import product
 from ..spatial import Force, Inertia, Motion, Screw, Symmetric, Transform
 from .rows import take
 from .system import Bodies, System
@@ -267,8 +268,8 @@ def linkage(system: System) -> Linkage:
     grouped = np.array([t.group[b] is not None for b in body], dtype=bool)
     above = parents[body]
     start = _compose((offset[0][above], offset[1][above]), (placement[0][body], placement[1][body]))
-    inner = _product(jnp.swapaxes(align[np.maximum(np.arange(t.n_rows) - 1, 0)], -1, -2), align)
-    outer = jnp.where(grouped[:, None, None], start[0], _product(start[0], align))
+    inner = product(jnp.swapaxes(align[np.maximum(np.arange(t.n_rows) - 1, 0)], -1, -2), align)
+    outer = jnp.where(grouped[:, None, None], start[0], product(start[0], align))
     rotation = jnp.where(first[:, None, None], outer, inner)[t.order]
     translation = jnp.where(first[:, None], start[1], jnp.zeros_like(start[1]))[t.order]
 
@@ -297,9 +298,9 @@ def _lumped_inertia(t: Topology, bodies: Bodies, offset: tuple[jax.Array, jax.Ar
     """The inertias of the bodies each row carries, about its frame (Steiner's theorem)."""
     rotation, position = offset[0][:-1], offset[1][:-1]
     mass = bodies.mass[:, None]
-    com = _product(rotation, bodies.com[..., None])[..., 0] + position
+    com = product(rotation, bodies.com[..., None])[..., 0] + position
     symmetric = (bodies.inertia + jnp.swapaxes(bodies.inertia, -1, -2)) / 2
-    central = _product(_product(rotation, symmetric), jnp.swapaxes(rotation, -1, -2))
+    central = product(product(rotation, symmetric), jnp.swapaxes(rotation, -1, -2))
     square = jnp.sum(com * com, axis=-1)[:, None, None]
     steiner = square * jnp.eye(3, dtype=com.dtype) - com[:, :, None] * com[:, None, :]
     second = (central + mass[..., None] * steiner).reshape(-1, 9)
@@ -312,15 +313,11 @@ def _lumped_inertia(t: Topology, bodies: Bodies, offset: tuple[jax.Array, jax.Ar
     )
 
 
-def _product(a: jax.Array, b: jax.Array) -> jax.Array:
-    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
-
-
 def _compose(
     a: tuple[jax.Array, jax.Array], b: tuple[jax.Array, jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
     """Poses (n, 3, 3), (n, 3) of b's inner frames in a's outer frames."""
-    return _product(a[0], b[0]), _product(a[0], b[1][..., None])[..., 0] + a[1]
+    return product(a[0], b[0]), product(a[0], b[1][..., None])[..., 0] + a[1]
 
 
 def _patterns(t: Topology) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ from ... import native
 from ...constraints import Projection
 from ...constraints.equations import equations
 from ...forces import energy
-from ...formulations import formulated, formulation_of
+from ...formulations import Inputs, formulated, formulation_of
 from ...integrators import METHODS, EmbeddedMuntheKaas, Method
 from ...io.results import machine
 from ...system import System
@@ -111,18 +111,18 @@ def march(problem: Problem, method: Method) -> March:
 
     def run(system, linkage, q, v, h, every, drive):
         formulation = formulated(system, linkage, method, Projection())
-        control = None if drive is None else lambda t, q, v: drive
+        inputs = Inputs(None if drive is None else lambda t, q, v: drive)
 
         def one(_: Any, state: tuple) -> tuple:
             step, inner, fine = state
-            inner, solved = formulation.step(step.astype(h.dtype) * h, inner, h, control, None)
+            inner, solved = formulation.step(step.astype(h.dtype) * h, inner, h, inputs)
             return step + 1, inner, fine & solved
 
         def save(state: tuple, _: None) -> tuple:
             state = jax.lax.fori_loop(0, every, one, state)
             return state, formulation.read(state[1])
 
-        first = formulation.start(jnp.zeros_like(h), q, v, h, control, None)
+        first = formulation.start(jnp.zeros_like(h), q, v, h, inputs)
         start = jnp.zeros((), jnp.int32), first, jnp.asarray(True)
         (_, _, fine), (qs, vs) = jax.lax.scan(save, start, length=SAVED)
         return (jnp.concatenate((q[None], qs)), jnp.concatenate((v[None], vs))), fine

@@ -1,0 +1,67 @@
+"""Products of matrices in full precision, and the smallest solutions of singular equations.
+
+Graphics processors multiply matrices in a lower precision unless told otherwise.
+
+There is no decision about a rank, which would change from one evaluation to the next: eigenvalues
+or singular values s act by s / (s^2 + e^2) with e far below the largest, which leaves out what is
+rounding and weakens what is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+Linear = Callable[[jax.Array], jax.Array]
+
+
+def product(a: Any, b: jax.Array) -> jax.Array:
+    """a @ b in full precision, in that of b."""
+    return jnp.matmul(jnp.asarray(a, b.dtype), b, precision=jax.lax.Precision.HIGHEST)
+
+
+def minimum_norm(gram: jax.Array) -> Linear:
+    """The smallest x (m,) with gram x = b, as a linear function of b (m,) in the range of gram.
+
+    For a positive semidefinite gram (m, m), which is not differentiated. A refinement makes up for
+    what small eigenvalues lose.
+    """
+    if not len(gram):
+        return lambda b: b
+    s, basis = jnp.linalg.eigh(jax.lax.stop_gradient(gram))
+    weight = _weights(s, s[-1])
+
+    def solved(b: jax.Array) -> jax.Array:
+        return product(basis, weight * product(basis.T, b))
+
+    def refined(b: jax.Array) -> jax.Array:
+        x = solved(b)
+        return x + solved(b - product(basis, s * product(basis.T, x)))
+
+    return refined
+
+
+def pseudoinverse(matrix: jax.Array) -> Linear:
+    """The smallest x (m,) with matrix x = b, as a linear function of b (m,) in the range.
+
+    matrix (m, m) is not differentiated. What small singular values lose is for an iteration to
+    make up.
+    """
+    if not len(matrix):
+        return lambda b: b
+    u, s, vt = jnp.linalg.svd(jax.lax.stop_gradient(matrix))
+    weight = _weights(s, s[0])
+
+    def solved(b: jax.Array) -> jax.Array:
+        return product(vt.T, weight * product(u.T, b))
+
+    return solved
+
+
+def _weights(s: jax.Array, largest: jax.Array) -> jax.Array:
+    limits = jnp.finfo(s.dtype)
+    e = float(limits.eps) ** 0.6 * jnp.maximum(largest, limits.tiny**0.25)
+    return s / (s * s + e * e)
