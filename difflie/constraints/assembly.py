@@ -26,9 +26,10 @@ def assemble(system: System, q: Any, v: Any = None) -> tuple[jax.Array, jax.Arra
 
     v (nv,) is zero if not given. The way there is that of Gauss-Newton in the metric of M, in
     steps of half a radian or half a metre at most. Derivatives with respect to the system's leaves
-    are those of the nearest configuration; the one with respect to the guess q is left out. Of
-    changes that leave no configuration near it they are not numbers in forward mode; reverse mode
-    is right for other changes only, see `breaking_leaves`.
+    are those of the configuration nearest to the one found, whatever guess led there: differences
+    agree with them from a guess that keeps the constraints already. The one with respect to the
+    guess is left out. Of changes that leave no configuration near it they are not numbers in
+    forward mode; reverse mode is right for other changes only, see `breaking_leaves`.
 
     Raises `ModelError` where nothing is found, or a constraint is met the wrong way round, and
     names the equations; for traced systems the result is not a number then.

@@ -168,7 +168,6 @@ def test_single_precision_and_batches(loop, reference):
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="with respect to the armature 1.5e-4 from differences: unexplained")
 def test_derivatives_of_a_simulation():
     start, q, v = spatial_loop()
 

@@ -8,7 +8,7 @@ from loops import TOP_COM, TOP_FORCE, TOP_RATE, check_derivatives, four_bar, hea
 
 import difflie as dl
 from difflie.constraints.constraint import VelocityConstraint
-from difflie.formulations import formulation_of
+from difflie.formulations import Inputs, formulation_of
 from difflie.system.linkage import linkage
 
 METHOD = dl.Rattle()
@@ -78,7 +78,7 @@ def test_symplectic_to_rounding(top):
     link = linkage(system)
     formulation = formulation_of(METHOD, system)(system, link, METHOD)
     h, n, manifold = jnp.asarray(2e-3), system.nv, system.manifold
-    _, p, rates, multipliers = formulation.start(jnp.asarray(0.0), q, v, h, None, None)
+    _, p, rates, multipliers = formulation.start(jnp.asarray(0.0), q, v, h, Inputs())
 
     def to_body(x, px):
         """dexp_{-x}^-T px"""
@@ -93,7 +93,7 @@ def test_symplectic_to_rounding(top):
     def step(z, end):
         q0, p0 = manifold.retract(q, z[:n]), to_body(z[:n], z[n:])
         state = (q0, v), p0, rates, multipliers
-        ((q1, _), p1, *_), solved = formulation.step(jnp.asarray(0.0), state, h, None, None)
+        ((q1, _), p1, *_), solved = formulation.step(jnp.asarray(0.0), state, h, Inputs())
         x1 = manifold.difference(end, q1)
         # dexp^T is 2 - dexp^-T near the centre of the chart, to first order.
         return jnp.concatenate((x1, 2 * p1 - to_body(x1, p1))), (q1, solved)
