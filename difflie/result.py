@@ -11,9 +11,10 @@ import numpy as np
 from jax.core import Tracer
 
 from .constraints.equations import equations
+from .constraints.singular import Margin
 from .dynamics import momentum
 from .forces import energy
-from .system.linkage import linkage
+from .system.linkage import Linkage, linkage
 from .system.rows import row_coordinates, row_rates, take
 from .system.system import System
 from .system.topology import Topology
@@ -27,23 +28,28 @@ class Watch(eqx.Module):
     nonfinite_q: jax.Array
     nonfinite_v: jax.Array
     unsolved: jax.Array
+    singular: jax.Array
     position: jax.Array
     velocity: jax.Array
     effort: jax.Array
+    margin: Margin | None
 
     @staticmethod
-    def start(system: System) -> Watch:
+    def start(system: System, linkage: Linkage, q: jax.Array) -> Watch:
+        """Of a motion that starts at the configuration q (nq,)."""
         t = system.topology
 
         def never(size: int) -> jax.Array:
             return jnp.full(size, _NEVER, jnp.int32)
 
-        unsolved = jnp.asarray(_NEVER, jnp.int32)
-        return Watch(never(t.nq), never(t.nv), unsolved, *(never(t.n_rows) for _ in range(3)))
+        once = jnp.asarray(_NEVER, jnp.int32)
+        margin, limit = Margin.start(system, linkage, q), never(t.n_rows)
+        return Watch(never(t.nq), never(t.nv), once, once, limit, limit, limit, margin)
 
     def after(
         self,
         system: System,
+        linkage: Linkage,
         step: jax.Array,
         q: jax.Array,
         v: jax.Array,
@@ -57,6 +63,10 @@ class Watch(eqx.Module):
             return jnp.minimum(before, jnp.where(happened, at, _NEVER))
 
         q, v = jax.lax.stop_gradient((q, v))
+        margin, singular = self.margin, self.singular
+        if margin is not None:
+            margin = margin.at(system, linkage, q)
+            singular = first(singular, margin.lost)
         x, rate = row_coordinates(t, joints, q), row_rates(t, joints, v)
         seen = self.effort
         if effort is not None:
@@ -67,19 +77,22 @@ class Watch(eqx.Module):
             first(self.nonfinite_q, ~jnp.isfinite(q)),
             first(self.nonfinite_v, ~jnp.isfinite(v)),
             self.unsolved if solved is True else first(self.unsolved, ~solved),
+            singular,
             first(self.position, (x < joints.lower) | (x > joints.upper)),
             first(self.velocity, jnp.abs(rate) > joints.max_velocity),
             seen,
+            margin,
         )
 
     def result(self, system: System, dt: jax.Array, steps: int) -> Result:
         nonfinite = jnp.concatenate((self.nonfinite_q, self.nonfinite_v)).min(initial=_NEVER)
-        events = (self.position, self.velocity, self.effort)
+        events = (self.singular, self.position, self.velocity, self.effort)
         # What happens after the state was lost has no meaning.
-        position, velocity, effort = (jnp.where(e < nonfinite, e, _NEVER) for e in events)
+        singular, position, velocity, effort = (jnp.where(e < nonfinite, e, _NEVER) for e in events)
         return Result(
             nonfinite_step=nonfinite,
             unsolved_step=self.unsolved,
+            singular_step=singular,
             position_step=position,
             velocity_step=velocity,
             effort_step=effort,
@@ -94,12 +107,16 @@ class Result(eqx.Module):
 
     nonfinite_step (): the step after which the state was not finite. unsolved_step (): the first
     step whose equations an implicit method did not solve, or an adaptive one not to its tolerance.
+    singular_step (): the first step that ends near a singular configuration, in which equations of
+    constraints that were independent at the start agree; a motion that goes on from there may be
+    one of several.
     position_step, velocity_step, effort_step (rows,): the first step at which each degree of
     freedom was beyond its limit. All are 2^31 - 1 where it never happened. dt in s.
     """
 
     nonfinite_step: jax.Array
     unsolved_step: jax.Array
+    singular_step: jax.Array
     position_step: jax.Array
     velocity_step: jax.Array
     effort_step: jax.Array
@@ -136,6 +153,11 @@ class Result(eqx.Module):
                 f"failed: the state is not finite at t = {lost * dt:.6g} s (step {lost} of "
                 f"{self.steps}); try a smaller dt, and check masses and inputs"
             ]
+        if self.singular_step != _NEVER:
+            sentences.append(
+                f"a singular configuration near t = {int(self.singular_step) * dt:.6g} s: the "
+                "constraints leave more than one way to go on from there"
+            )
         names = [self.topology.joints[b] for b in self.topology.row_body]
         for kind, limit in (
             ("position", self.position_step),

@@ -18,7 +18,7 @@ from .forces.inputs import SampledInput, ZeroOrderHold
 from .formulations import Formulation, Inputs, formulated, formulation_of
 from .integrators import RKMK4, Method, by_name
 from .result import Trajectory, Watch
-from .system.linkage import linkage
+from .system.linkage import Linkage, linkage
 from .system.system import System
 from .system.validation import checked
 
@@ -59,9 +59,8 @@ def simulate(
     Differentiable with respect to every leaf of the system, the state, dt and the inputs, in
     forward and reverse mode. Raises ValueError or TypeError for a wrong shape or precision, a
     concrete NaN, dt <= 0, an unknown method (with the nearest name), a concrete start that breaks a
-    constraint, which it names. What happens on the way (a
-    state that is not finite, a step that is not solved, a limit that is left) stands in
-    `Trajectory.result`.
+    constraint, which it names. What happens on the way (a state that is not finite, a step that is
+    not solved, a singular configuration, a limit that is left) stands in `Trajectory.result`.
     """
     method = by_name(method) if isinstance(method, str) else method
     formulation_of(method, system)
@@ -92,7 +91,7 @@ def _simulate(system, state, control, wrench, how, steps, save_every):
     def run(arrays, system, link, q0, v0, dt, inputs):
         functions = eqx.combine(arrays, fixed)
         formulation = formulated(system, link, method, stabilisation)
-        one_step = _stepper(system, formulation, functions, dt)
+        one_step = _stepper(system, link, formulation, functions, dt)
         if formulation.small:
             one_step = native.kernel(one_step)
 
@@ -106,7 +105,7 @@ def _simulate(system, state, control, wrench, how, steps, save_every):
         t0 = jnp.zeros_like(dt)
         rows = jax.tree.map(lambda a: a[0, 0], inputs)
         first = formulation.start(t0, q0, v0, dt, _inputs(functions, rows, t0, dt))
-        start = (jnp.zeros((), jnp.int32), first, Watch.start(system))
+        start = (jnp.zeros((), jnp.int32), first, Watch.start(system, link, q0))
         (_, _, watch), states = jax.lax.scan(save, start, inputs, length=saved)
         before = jax.tree.map(lambda a: a[None], formulation.record(first))
         q_and_v, own = states
@@ -123,7 +122,9 @@ def _simulate(system, state, control, wrench, how, steps, save_every):
     )
 
 
-def _stepper(system: System, formulation: Formulation, functions: tuple, dt: jax.Array):
+def _stepper(
+    system: System, link: Linkage, formulation: Formulation, functions: tuple, dt: jax.Array
+):
     """What one time step does."""
 
     def one_step(state, rows):
@@ -134,7 +135,7 @@ def _stepper(system: System, formulation: Formulation, functions: tuple, dt: jax
         inner, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
         q, v = formulation.read(inner)
-        return (step, inner, watch.after(system, step, q, v, effort, solved)), None
+        return (step, inner, watch.after(system, link, step, q, v, effort, solved)), None
 
     return one_step
 

@@ -1,0 +1,62 @@
+"""Singular configurations, in which equations of constraints that are independent elsewhere agree.
+
+A machine has more independent velocities there than elsewhere, such as a parallelogram whose bars
+lie on one line: where the motion goes on the constraints leave open, and multipliers may grow
+without bound on the way there.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..dynamics.crba import crba
+from ..system.linkage import Linkage
+from ..system.system import System
+from .equations import equations
+from .unilateral import bilateral
+
+
+def independence(system: System, linkage: Linkage, q: jax.Array) -> jax.Array:
+    """Singular values (min(m, nv),) of A M^-1/2, the largest first.
+
+    A (m, nv), M (nv, nv) at the configuration q (nq,). They do not depend on the choice of the
+    velocities.
+    """
+    A = equations(bilateral(system), linkage, q).jacobian()
+    factor = jnp.linalg.cholesky(crba(linkage, q))
+    scaled = jax.scipy.linalg.solve_triangular(factor, A.T, lower=True)
+    return jnp.linalg.svd(scaled, compute_uv=False)
+
+
+class Margin(eqx.Module):
+    """How far a motion is from losing the rank that its equations have at the start.
+
+    rank (), of the start; value (): the singular value of `independence` that would be lost; lost
+    (): whether it is zero, or would be within another such step.
+    """
+
+    rank: jax.Array
+    value: jax.Array
+    lost: jax.Array
+
+    @staticmethod
+    def start(system: System, linkage: Linkage, q: jax.Array) -> Margin | None:
+        """At the configuration q (nq,); None for a system without equations."""
+        if not bilateral(system).constraints:
+            return None
+        values = independence(system, linkage, q)
+        rank = jnp.sum(values > _rounding(values))
+        return Margin(rank, values[rank - 1], jnp.asarray(False))
+
+    def at(self, system: System, linkage: Linkage, q: jax.Array) -> Margin:
+        """At the configuration q (nq,) one step later."""
+        values = independence(system, linkage, q)
+        value = values[self.rank - 1]
+        lost = (value <= self.value - value) | (value <= _rounding(values))
+        return Margin(self.rank, value, lost)
+
+
+def _rounding(values: jax.Array) -> jax.Array:
+    return 1e3 * jnp.finfo(values.dtype).eps * values[0]
