@@ -1,0 +1,75 @@
+"""What a fit tells: values with standard errors, correlations, and what it cannot tell.
+
+Near the minimum the estimate of x has the covariance s^2 (J^T J)^-1, J being the derivative of the
+residuals (k, n) in standard deviations and s^2 their variance about the fit, 1 where the deviations
+given are those of the measurements. Seber and Wild 2003, section 2.1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclasses.dataclass(frozen=True)
+class Information:
+    """Of a fit with n unknowns and k residuals.
+
+    covariance (n, n) of the unknowns, infinite along directions that are not identifiable.
+    unidentifiable: for each such direction the names in it with their shares, largest first.
+    condition: of J with columns of length 1.
+    """
+
+    covariance: NDArray
+    unidentifiable: tuple[tuple[tuple[str, float], ...], ...]
+    condition: float
+
+
+def information(jacobian: NDArray, variance: float, names: tuple[str, ...]) -> Information:
+    """From J (k, n) at the minimum, the residuals' variance s^2, and the unknowns' names (n,)."""
+    n = jacobian.shape[1]
+    # The same products in few rows.
+    r = np.linalg.qr(jacobian, mode="r")
+    size = np.linalg.norm(r, axis=0)
+    seen = size > 0
+    scale = np.where(seen, size, 1)
+    _, s, vt = np.linalg.svd(r / scale, full_matrices=True)
+    s = np.concatenate((s, np.zeros(n - len(s))))
+    tolerance = np.sqrt(np.finfo(jacobian.dtype).eps) * s.max(initial=0)
+    null = vt[s <= tolerance]
+    kept = vt[s > tolerance] / s[s > tolerance, None]
+    covariance = variance * (kept.T @ kept) / np.outer(scale, scale)
+    touched = (np.abs(null) > 1e-6).any(axis=0) if len(null) else np.zeros(n, bool)
+    covariance[np.diag(touched)] = np.inf
+    smallest = s[-1] if n else 1.0
+    condition = float(s[0] / smallest) if smallest > 0 else float("inf")
+    return Information(covariance, tuple(_shares(row, names) for row in null), condition)
+
+
+def _shares(direction: NDArray, names: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
+    order = np.argsort(-np.abs(direction))
+    return tuple((names[k], float(direction[k])) for k in order if abs(direction[k]) > 0.1)
+
+
+def correlations(covariance: NDArray) -> NDArray:
+    """The correlations (n, n) of a covariance; NaN where a variance is not finite or zero."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        deviation = np.sqrt(np.diag(covariance))
+        found = covariance / np.outer(deviation, deviation)
+    found[~np.isfinite(deviation) | (deviation == 0)] = np.nan
+    found[:, ~np.isfinite(deviation) | (deviation == 0)] = np.nan
+    return found
+
+
+def whiteness(residuals: NDArray, lags: int = 20) -> tuple[NDArray, float]:
+    """Autocorrelations (lags,) of a sequence of residuals (k,), and the bound of white noise.
+
+    Of white noise 95 % lie within the bound, 1.96 / sqrt(k). Where they do not, the reported
+    standard errors are too small. Ljung 1999, section 16.6.
+    """
+    r = residuals - residuals.mean()
+    power = float(r @ r)
+    found = [float(r[:-k] @ r[k:]) / power if power > 0 else 0.0 for k in range(1, lags + 1)]
+    return np.array(found), 1.96 / np.sqrt(len(r))

@@ -1,0 +1,66 @@
+"""The torque error: what a machine would need for the measured motion, less what was measured.
+
+    r = (M(q) a + bias(q, v) - passive(q, v) - tau) / deviation
+
+Linear in the inertial parameters and in friction; needs accelerations, and takes their noise for
+the torque's. The place to start from. Atkeson, An, Hollerbach 1986.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..dynamics.rnea import rnea
+from ..forces.passive import passive
+from ..system.linkage import linkage
+from ..system.system import System
+from .problem import Problem, deviations, in_deviations, needed
+from .recordings import Recording
+
+
+class InverseDynamics(Problem):
+    """Samples q (n, nq), v, a, tau (n, nv) of any number of recordings; deviation (nv,)."""
+
+    q: jax.Array
+    v: jax.Array
+    a: jax.Array
+    tau: jax.Array
+    deviation: jax.Array
+
+    @staticmethod
+    def of(
+        system: System, recordings: Sequence[Recording], deviation: float | Sequence[float] = 1.0
+    ) -> InverseDynamics:
+        """The problem of recordings with q, v, a and tau; deviation of the torques, N m or N.
+
+        Rows in which q, v or a has a gap are gaps. Raises DataError for what is missing.
+        """
+        widths = {"q": system.nq, "v": system.nv, "a": system.nv, "tau": system.nv}
+        parts = [needed(recording, widths) for recording in recordings]
+        q, v, a, tau = (np.concatenate([p[k] for p in parts]) for k in widths)
+        lost = np.isnan(np.concatenate((q, v, a), axis=1)).any(axis=1)
+        tau = np.where(lost[:, None], np.nan, tau)
+        rest = np.asarray(system.neutral())
+        q, v, a = np.where(lost[:, None], rest, q), *(np.nan_to_num(x) for x in (v, a))
+        given = q, v, a, tau, deviations("tau", deviation, system.nv)
+        return InverseDynamics(*(jnp.asarray(x, system.dtype) for x in given))
+
+    def torques(self, system: System) -> jax.Array:
+        """What the drives must exert for the motion (n, nv)."""
+        link = linkage(system)
+
+        def torque(q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
+            return rnea(link, q, v, a) - passive(system, link, q, v)
+
+        return jax.vmap(torque)(self.q, self.v, self.a)
+
+    def residual(self, system: System, own: jax.Array) -> jax.Array:
+        return in_deviations(self.torques(system), self.tau, self.deviation)[0].ravel()
+
+    @property
+    def measured(self) -> jax.Array:
+        return ~jnp.isnan(self.tau).ravel()

@@ -1,0 +1,58 @@
+"""Losses of residuals in standard deviations: how much an outlier counts."""
+
+from __future__ import annotations
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Loss(eqx.Module):
+    """rho(r): r^2 near zero, less far from it."""
+
+    @abc.abstractmethod
+    def __call__(self, r: jax.Array) -> jax.Array:
+        """r times sqrt(rho(r) / r^2) (k,), whose square is the loss: least squares minimise it."""
+
+
+class Squares(Loss):
+    """rho = r^2: right where errors are Gaussian."""
+
+    def __call__(self, r: jax.Array) -> jax.Array:
+        return r
+
+
+class _Limited(Loss):
+    limit: float = eqx.field(static=True, default=2.0)
+
+    def __check_init__(self) -> None:
+        if not 0 < self.limit < np.inf:
+            raise ValueError(
+                f"{type(self).__name__}: the limit is {self.limit}; it must be positive and finite"
+            )
+
+
+class Huber(_Limited):
+    """rho = r^2 up to the limit c (standard deviations), 2 c |r| - c^2 beyond it. Huber 1964."""
+
+    def __call__(self, r: jax.Array) -> jax.Array:
+        c = self.limit
+        size = jnp.abs(r)
+        far = size > c
+        return jnp.where(far, jnp.sign(r) * jnp.sqrt(2 * c * jnp.where(far, size, c) - c * c), r)
+
+
+class Cauchy(_Limited):
+    """rho = c^2 log(1 + (r / c)^2): what is far beyond the limit c hardly counts."""
+
+    def __call__(self, r: jax.Array) -> jax.Array:
+        c = self.limit
+        square = (r / c) ** 2
+        near = square < 1e-4
+        # log(1 + x) / x near zero, where the quotient has no derivative.
+        series = 1 - square / 2 + square**2 / 3
+        ratio = jnp.log1p(jnp.where(near, 1, square)) / jnp.where(near, 1, square)
+        return r * jnp.sqrt(jnp.where(near, series, ratio))

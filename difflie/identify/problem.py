@@ -1,0 +1,73 @@
+"""What a machine is judged by: residuals that are zero for the true one and perfect sensors."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from ..system.system import System
+from .recordings import DataError, Recording
+
+
+class Problem(eqx.Module):
+    """Measurements, and how a machine with other unknowns of the problem's own explains them."""
+
+    @abc.abstractmethod
+    def residual(self, system: System, own: jax.Array) -> jax.Array:
+        """Prediction less measurement (k,), each in its standard deviations; zero at gaps.
+
+        own (m,): unknowns besides the machine's, such as the states at which motions start.
+        """
+
+    @property
+    def own(self) -> jax.Array:
+        """The start of the unknowns of its own (m,)."""
+        return jnp.zeros(0)
+
+    @property
+    @abc.abstractmethod
+    def measured(self) -> jax.Array:
+        """Which residuals are measurements (k,), the others being gaps."""
+
+
+def in_deviations(
+    predicted: jax.Array, measured: jax.Array, deviation: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The difference of arrays (..., k) over the deviation (k,), zero at gaps, and what is none."""
+    there = ~jnp.isnan(measured)
+    return jnp.where(there, predicted - jnp.where(there, measured, 0), 0) / deviation, there
+
+
+def needed(recording: Recording, widths: dict[str, int]) -> dict[str, NDArray]:
+    """Quantities of a recording; raises DataError where one is missing or has another width."""
+    found = {}
+    for quantity, width in widths.items():
+        values = getattr(recording, quantity)
+        if values is None:
+            raise DataError(
+                f"{recording.name}: {quantity} is not measured; smoothed() makes v and a of q"
+                if quantity in "va"
+                else f"{recording.name}: {quantity} is not measured"
+            )
+        if values.shape[1] != width:
+            raise DataError(
+                f"{recording.name}: {quantity} has {values.shape[1]} columns, the machine {width}"
+            )
+        found[quantity] = values
+    return found
+
+
+def deviations(name: str, given: float | Sequence[float] | NDArray, width: int) -> NDArray:
+    """Standard deviations (width,), one for all or one for each; raises DataError where not > 0."""
+    values = np.asarray(given, float)
+    if values.shape not in ((), (width,)) or not (values > 0).all():
+        raise DataError(
+            f"{name}: {given} is no standard deviation; give one positive number, or {width}"
+        )
+    return np.broadcast_to(values, width)

@@ -1,0 +1,182 @@
+"""Measured motions: files with a column for each quantity, their resampling and smoothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..system.validation import nearest
+
+QUANTITIES = ("q", "v", "a", "tau")
+
+
+class DataError(ValueError):
+    """Measurements that cannot be used; the message names the file, the column and the mend."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Recording:
+    """A measured motion of one machine.
+
+    t (n,) in s, increasing, in steps of any length. q (n, nq), v, a, tau (n, nv): configuration,
+    velocity, acceleration and the effort of the drives (N m or N), None where not measured. NaN is
+    a gap: an entry that was not measured.
+    """
+
+    name: str
+    t: NDArray
+    q: NDArray | None = None
+    v: NDArray | None = None
+    a: NDArray | None = None
+    tau: NDArray | None = None
+
+    def __post_init__(self) -> None:
+        t = np.asarray(self.t, float)
+        if t.ndim != 1 or len(t) < 2:
+            raise DataError(f"{self.name}: times have shape {t.shape}; two or more are needed")
+        if not np.isfinite(t).all():
+            at = int(np.flatnonzero(~np.isfinite(t))[0])
+            raise DataError(f"{self.name}: time {at} is {t[at]}; take that row out")
+        if (np.diff(t) <= 0).any():
+            at = int(np.flatnonzero(np.diff(t) <= 0)[0])
+            raise DataError(
+                f"{self.name}: time {t[at + 1]} s of row {at + 1} is not after {t[at]} s; "
+                "sort the rows, and take those out that are there twice"
+            )
+        object.__setattr__(self, "t", t)
+        for quantity in QUANTITIES:
+            values = getattr(self, quantity)
+            if values is None:
+                continue
+            values = np.asarray(values, float)
+            if values.ndim != 2 or len(values) != len(t):
+                raise DataError(
+                    f"{self.name}: {quantity} has shape {values.shape} for {len(t)} times; "
+                    "one row for each is needed"
+                )
+            if np.isinf(values).any():
+                raise DataError(f"{self.name}: {quantity} is infinite; leave gaps as NaN")
+            object.__setattr__(self, quantity, values)
+
+    def between(self, first: float, last: float) -> Recording:
+        """The rows with first <= t < last (s). Raises DataError where fewer than two are left."""
+        kept = (self.t >= first) & (self.t < last)
+        return self._with(self.t[kept], lambda x: x[kept])
+
+    def resampled(self, dt: float) -> Recording:
+        """On a uniform grid from the first time in steps of dt (s), linear in between.
+
+        Gaps stay gaps. For configurations that are numbers: angles and displacements.
+        """
+        grid = np.arange(self.t[0], self.t[-1], dt)
+
+        def values(x: NDArray) -> NDArray:
+            return np.stack([np.interp(grid, self.t, column) for column in x.T], axis=1)
+
+        return self._with(grid, values)
+
+    def smoothed(self, window: int, order: int = 2) -> Recording:
+        """Savitzky-Golay: q, its derivatives as v and a, and tau, of a uniform recording.
+
+        window (rows, odd) and order of the polynomials. The ends, half a window each, are those of
+        the first and the last polynomial. Raises DataError where steps are not uniform, q is
+        missing, or there are gaps.
+        """
+        from scipy.signal import savgol_filter
+
+        steps = np.diff(self.t)
+        dt = float(steps.mean())
+        if np.abs(steps - dt).max() > 1e-6 * dt:
+            raise DataError(f"{self.name}: its steps are not uniform; call resampled first")
+        if self.q is None:
+            raise DataError(f"{self.name}: there is no q to smooth")
+        if window > len(self.t):
+            raise DataError(f"{self.name}: {len(self.t)} rows are fewer than the window, {window}")
+        for quantity in ("q", "tau"):
+            values = getattr(self, quantity)
+            if values is not None and np.isnan(values).any():
+                raise DataError(f"{self.name}: {quantity} has gaps, which smoothing would spread")
+
+        def filtered(x: NDArray, derivative: int) -> NDArray:
+            return savgol_filter(x, window, order, deriv=derivative, delta=dt, axis=0)
+
+        tau = None if self.tau is None else filtered(self.tau, 0)
+        q, v, a = (filtered(self.q, k) for k in range(3))
+        return Recording(self.name, self.t, q, v, a, tau)
+
+    def _with(self, t: NDArray, values) -> Recording:
+        given = (getattr(self, quantity) for quantity in QUANTITIES)
+        return Recording(self.name, t, *(None if x is None else values(x) for x in given))
+
+
+def read_recording(
+    path: str | Path,
+    *,
+    time: str = "time",
+    scale: Mapping[str, float] | None = None,
+    **columns: Sequence[str],
+) -> Recording:
+    """A recording from a CSV file with a header, or an npz file with an array for each column.
+
+    time: the column of times (s). columns: for q, v, a, tau the columns that hold them, in the
+    order of the system. scale: factors by quantity that take the file's units to SI, such as
+    {"q": pi / 180}. Empty cells and NaN are gaps.
+
+    Raises DataError for a missing file, a column that is not there (with the nearest one), cells
+    that are not numbers, and what `Recording` refuses.
+    """
+    path = Path(path)
+    known = _by_quantity(columns)
+    table = _table(path)
+
+    def column(name: str) -> NDArray:
+        if name not in table:
+            raise DataError(f"{path}: there is no column {name!r}{nearest(name, list(table))}")
+        return table[name]
+
+    scale = dict(scale or {})
+    values = {
+        quantity: scale.get(quantity, 1.0) * np.stack([column(n) for n in names], axis=1)
+        for quantity, names in known.items()
+    }
+    return Recording(path.name, column(time), **values)
+
+
+def _by_quantity(columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """The columns by quantity; raises DataError for what is none."""
+    for quantity in columns:
+        if quantity not in QUANTITIES:
+            raise DataError(
+                f"columns of {quantity!r} are not known{nearest(quantity, QUANTITIES)}; "
+                f"quantities are {', '.join(QUANTITIES)}"
+            )
+    return dict(columns)
+
+
+def _table(path: Path) -> dict[str, NDArray]:
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file")
+    if path.suffix == ".npz":
+        with np.load(path) as arrays:
+            return {name: np.asarray(arrays[name], float) for name in arrays.files}
+    with path.open() as lines:
+        header = [name.strip() for name in next(lines, "").split(",")]
+        rows = [line.strip().split(",") for line in lines if line.strip()]
+    values = np.empty((len(rows), len(header)))
+    for k, row in enumerate(rows):
+        if len(row) != len(header):
+            raise DataError(
+                f"{path}: row {k + 2} has {len(row)} cells, but the header {len(header)}"
+            )
+        for j, cell in enumerate(row):
+            try:
+                values[k, j] = float(cell) if cell.strip() else np.nan
+            except ValueError:
+                raise DataError(
+                    f"{path}: row {k + 2}, column {header[j]!r}: {cell!r} is not a number"
+                ) from None
+    return dict(zip(header, values.T, strict=True))

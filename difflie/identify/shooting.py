@@ -1,0 +1,167 @@
+"""The motion error: measured motions cut into windows, each simulated from its first state.
+
+Windows of one step are the one-step error, one window for a recording is the full rollout; windows
+in between, with states at their starts that are found too, are multiple shooting (Bock 1981). The
+grid lands on every measurement, and measured torques are held from one to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from ..integrators import RKMK4, Method
+from ..simulate import simulate
+from ..system.system import System
+from .problem import Problem, deviations, in_deviations, needed
+from .recordings import DataError, Recording
+
+
+class Shooting(Problem):
+    """Windows (w,) of s steps.
+
+    dt (w, s) in s; q (w, s + 1, nq), v (w, s + 1, nv), tau (w, s, nv); deviation (2 nv,) of the
+    configuration's coordinates (rad or m) and the velocity's. follows (w,): whether the window
+    begins where the one before ends. substeps: of the method between two measurements. free:
+    whether the states at the starts are unknowns, which then join up as well as the measurements.
+    """
+
+    dt: jax.Array
+    q: jax.Array
+    v: jax.Array
+    tau: jax.Array
+    deviation: jax.Array
+    follows: jax.Array
+    free: bool = eqx.field(static=True, default=False)
+    substeps: int = eqx.field(static=True, default=1)
+    method: Method = eqx.field(static=True, default=RKMK4())
+
+    @staticmethod
+    def of(
+        system: System,
+        recordings: Sequence[Recording],
+        *,
+        window: int | None = None,
+        position: float | Sequence[float] = 1.0,
+        velocity: float | Sequence[float] = np.inf,
+        free: bool = False,
+        substeps: int = 1,
+        method: Method = RKMK4(),
+    ) -> Shooting:
+        """The problem of recordings with q, v and tau, cut into windows of `window` steps.
+
+        None: a window for each recording. position, velocity: standard deviations, rad or m, and
+        the same over s; an infinite one leaves the velocities out. Where the last window of a
+        recording is shorter its rest is a gap. Raises DataError for what is missing, and for gaps
+        in torques and at the starts of windows.
+        """
+        widths = {"q": system.nq, "v": system.nv, "tau": system.nv}
+        length = window or max(len(r.t) for r in recordings) - 1
+        windows, follows = [], []
+        for recording in recordings:
+            given = needed(recording, widths)
+            if np.isnan(given["tau"]).any():
+                raise DataError(f"{recording.name}: tau has gaps; fill them, or cut there")
+            for k, first in enumerate(range(0, len(recording.t) - 1, length)):
+                last = min(first + length, len(recording.t) - 1)
+                windows.append(_window(recording.t, given, first, last, length))
+                follows.append(k > 0)
+                if np.isnan(windows[-1][1][0]).any() or np.isnan(windows[-1][2][0]).any():
+                    raise DataError(
+                        f"{recording.name}: the window that begins at {recording.t[first]} s "
+                        "begins in a gap; cut the recording there"
+                    )
+        dt, q, v, tau = (np.stack(x) for x in zip(*windows, strict=True))
+        deviation = np.concatenate(
+            [deviations(*of, system.nv) for of in (("q", position), ("v", velocity))]
+        )
+        arrays = (jnp.asarray(x, system.dtype) for x in (dt, q, v, tau, deviation))
+        how = {"free": free, "substeps": substeps, "method": method}
+        return Shooting(*arrays, jnp.asarray(follows), **how)
+
+    @property
+    def own(self) -> jax.Array:
+        w, nv = len(self.dt), self.tau.shape[-1]
+        return jnp.zeros(w * 2 * nv if self.free else 0, self.q.dtype)
+
+    def motions(self, system: System, own: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The simulated windows: q (w, s + 1, nq) and v (w, s + 1, nv)."""
+        q0, v0 = self.q[:, 0], self.v[:, 0]
+        if self.free:
+            # In deviations, so that all unknowns are of one size.
+            change = own.reshape(len(q0), -1) * jnp.where(
+                jnp.isfinite(self.deviation), self.deviation, 1
+            )
+            shift, push = jnp.split(change, 2, axis=1)
+            q0, v0 = jax.vmap(system.manifold.retract)(q0, shift), v0 + push
+
+        def step(state: tuple, row: tuple) -> tuple[tuple, tuple]:
+            dt, tau = row
+            held = jnp.broadcast_to(tau, (self.substeps, *tau.shape))
+            run = simulate(
+                *(system, *state),
+                dt=dt / self.substeps,
+                steps=self.substeps,
+                control=held,
+                method=self.method,
+                save_every=self.substeps,
+            )
+            state = run.q[-1], run.v[-1]
+            return state, state
+
+        def motion(q0, v0, dt, tau):
+            _, (q, v) = jax.lax.scan(step, (q0, v0), (dt, tau))
+            return jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
+
+        return jax.vmap(motion)(q0, v0, self.dt, self.tau)
+
+    def residual(self, system: System, own: jax.Array) -> jax.Array:
+        q, v = self.motions(system, own)
+        nv = v.shape[-1]
+        gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
+        meant = jnp.where(gap, q, self.q)
+        off = jax.vmap(jax.vmap(system.manifold.difference))(meant, q)
+        at = jnp.where(gap, jnp.nan, 0)
+        parts = [
+            in_deviations(off, jnp.broadcast_to(at, off.shape), self.deviation[:nv])[0],
+            in_deviations(v, self.v, self.deviation[nv:])[0],
+        ]
+        residual = jnp.concatenate(parts, axis=-1)
+        if not self.free:
+            return residual[:, 1:].ravel()
+        jump = jnp.concatenate(
+            (jax.vmap(system.manifold.difference)(q[1:, 0], q[:-1, -1]), v[:-1, -1] - v[1:, 0]),
+            axis=-1,
+        )
+        jump = jnp.where(self.follows[1:, None], jump, 0) / self.deviation
+        return jnp.concatenate((residual.ravel(), jump.ravel()))
+
+    @property
+    def measured(self) -> jax.Array:
+        nv = self.v.shape[-1]
+        gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
+        there = jnp.concatenate(
+            (jnp.broadcast_to(~gap, self.v.shape), ~jnp.isnan(self.v)), axis=-1
+        ) & jnp.isfinite(self.deviation)
+        if not self.free:
+            return there[:, 1:].ravel()
+        jumps = jnp.broadcast_to(self.follows[1:, None], (len(self.dt) - 1, 2 * nv))
+        return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(self.deviation)).ravel()))
+
+
+def _window(
+    t: NDArray, given: dict[str, NDArray], first: int, last: int, length: int
+) -> tuple[NDArray, ...]:
+    """dt (s,), q (s + 1, nq), v (s + 1, nv) and tau (s, nv), filled up at the end."""
+    missing = length - (last - first)
+    dt = np.pad(np.diff(t[first : last + 1]), (0, missing), mode="edge")
+    q, v = (
+        np.pad(given[k][first : last + 1], ((0, missing), (0, 0)), constant_values=np.nan)
+        for k in ("q", "v")
+    )
+    return dt, q, v, np.pad(given["tau"][first:last], ((0, missing), (0, 0)))

@@ -1,0 +1,100 @@
+"""Measured motions: read, resampled, smoothed; what is wrong with them is said."""
+
+import numpy as np
+import pytest
+
+from difflie.identify.recordings import DataError, Recording, read_recording
+
+T = np.linspace(0, 2, 401)
+
+
+def recording(**given):
+    return Recording("run", T, **{"q": np.stack((np.sin(T), T**2), 1), **given})
+
+
+def written(tmp_path, text, name="run.csv"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_a_file_with_columns_of_any_order_and_units(tmp_path):
+    path = written(tmp_path, "u,angle, time\n1,90,0\n2,,0.5\n3,180,1\n\n")
+    found = read_recording(path, q=["angle"], tau=["u"], scale={"q": np.pi / 180})
+    np.testing.assert_array_equal(found.t, (0, 0.5, 1))
+    np.testing.assert_allclose(found.q[:, 0], (np.pi / 2, np.nan, np.pi))
+    np.testing.assert_array_equal(found.tau[:, 0], (1, 2, 3))
+    assert found.v is None
+
+
+def test_an_archive_of_arrays(tmp_path):
+    np.savez(tmp_path / "run.npz", time=T, x=np.sin(T))
+    found = read_recording(tmp_path / "run.npz", q=["x"])
+    np.testing.assert_array_equal(found.q[:, 0], np.sin(T))
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "said"),
+    [
+        ("time,pos1\n0,1\n1,2\n", {"q": ["pos_1"]}, "no column 'pos_1'; did you mean 'pos1'"),
+        ("t,pos1\n0,1\n1,2\n", {"q": ["pos1"]}, "no column 'time'"),
+        ("time,pos1\n0,1\n1,x\n", {"q": ["pos1"]}, "row 3, column 'pos1': 'x' is not a number"),
+        ("time,pos1\n0,1\n1\n", {"q": ["pos1"]}, "row 3 has 1 cells, but the header 2"),
+        ("time,pos1\n0,1\n0,2\n", {"q": ["pos1"]}, "time 0.0 s of row 1 is not after 0.0 s"),
+        ("time,pos1\n0,1\n,2\n", {"q": ["pos1"]}, "time 1 is nan"),
+        ("time,pos1\n0,1\n", {"q": ["pos1"]}, "two or more are needed"),
+        ("time,pos1\n0,1\n1,inf\n", {"q": ["pos1"]}, "q is infinite"),
+        ("time,pos1\n0,1\n1,2\n", {"torque": ["pos1"]}, "'torque' are not known"),
+    ],
+)
+def test_what_cannot_be_used_is_named(tmp_path, text, columns, said):
+    with pytest.raises(DataError, match=said):
+        read_recording(written(tmp_path, text), **columns)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(DataError, match=r"none\.csv: there is no such file"):
+        read_recording(tmp_path / "none.csv", q=["x"])
+
+
+def test_resampling_meets_what_is_linear_and_keeps_gaps():
+    rng = np.random.default_rng(1)
+    t = np.cumsum(rng.uniform(1e-3, 3e-3, 500))
+    q = np.stack((2 * t, 1 - t), 1)
+    q[200:210, 1] = np.nan
+    found = Recording("run", t, q).resampled(2e-3)
+    np.testing.assert_allclose(np.diff(found.t), 2e-3)
+    np.testing.assert_allclose(found.q[:, 0], 2 * found.t, rtol=1e-12)
+    gap = np.isnan(found.q[:, 1])
+    inside = (found.t > t[199]) & (found.t < t[210])
+    np.testing.assert_array_equal(gap, inside)
+
+
+def test_smoothing_gives_the_derivatives_of_a_parabola():
+    found = recording(tau=np.stack((T, 1 + T), 1)).smoothed(41, 2)
+    np.testing.assert_allclose(found.v[:, 1], 2 * T, atol=1e-9)
+    np.testing.assert_allclose(found.a[:, 1], 2, atol=1e-7)
+    np.testing.assert_allclose(found.tau[:, 0], T, atol=1e-12)
+    # The slope of a parabola through a sine is less by the third derivative.
+    bias = (3 * 20 * 21 - 1) / 5 * 5e-3**2 / 6
+    np.testing.assert_allclose(found.v[20:-20, 0], (1 - bias) * np.cos(T[20:-20]), atol=1e-5)
+
+
+def test_smoothing_refuses_what_it_would_spoil():
+    gap = np.array(recording().q)
+    gap[7, 0] = np.nan
+    for given, window, said in (
+        (recording(q=gap), 41, "q has gaps"),
+        (recording(), 999, "fewer than the window"),
+        (Recording("run", T**2 + T, recording().q), 41, "not uniform"),
+        (Recording("run", T), 41, "no q"),
+    ):
+        with pytest.raises(DataError, match=said):
+            given.smoothed(window)
+
+
+def test_a_part_of_a_recording():
+    part = recording().between(0.5, 1.0)
+    assert part.t[0] == 0.5 and part.t[-1] < 1.0 and len(part.q) == len(part.t) == 100
+    with pytest.raises(DataError, match="two or more"):
+        recording().between(5.0, 6.0)
