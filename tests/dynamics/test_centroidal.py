@@ -22,6 +22,7 @@ def quantities(system, q):
     )
 
 
+@pytest.mark.slow
 def test_every_joint_type():
     system = dl.tree(zoo())
     q, v, _, _, _ = (jnp.asarray(x[0]) for x in random_states(system, 1, seed=6))

@@ -125,6 +125,7 @@ def test_every_matrix_changes_by_its_law(case):
     close(other.Pi, inverse.T @ own.Pi)
 
 
+@pytest.mark.slow
 def test_derivatives_and_precision():
     rng = np.random.default_rng(3)
     kinds = ("Spherical", "Helical", "Revolute")

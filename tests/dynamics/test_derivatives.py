@@ -74,6 +74,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_first_derivatives(case):
     """With respect to every leaf of the system and every other argument, also at rest."""
@@ -100,6 +101,7 @@ def test_first_derivatives(case):
                 assert np.abs(one_way[here] - other_way[here]).max() < 1e-13 * scale, name
 
 
+@pytest.mark.slow
 def test_second_derivatives_are_finite_and_symmetric():
     rng = np.random.default_rng(8)
     kinds = ("Free", "Revolute", "Spherical")
@@ -122,6 +124,7 @@ def test_second_derivatives_are_finite_and_symmetric():
         assert np.abs(found - central_differences(gradients, x)).max() < 1e-9 * scale
 
 
+@pytest.mark.slow
 def test_batches_of_machines_wrenches_and_gradients_of_the_public_functions():
     rng = np.random.default_rng(9)
     kinds = ("Revolute", "Spherical", "Prismatic")

@@ -14,6 +14,7 @@ import difflie as dl
 compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 
+@pytest.mark.slow
 def test_against_forward_mode():
     """With wrenches, on every joint type; forward dynamics through the implicit function."""
     system = dl.tree(zoo())
@@ -79,6 +80,7 @@ def test_robots(path, base):
             assert error([found], [value]) < tolerance
 
 
+@pytest.mark.slow
 def test_forward_dynamics_batched_and_in_single_precision():
     system = dl.tree([dl.Body(name="a", joint=dl.Free(), mass=1.0, inertia=np.eye(3))])
     q, v, _, tau, _ = (jnp.asarray(x) for x in random_states(system, 3, seed=5))

@@ -64,6 +64,7 @@ def test_factors_solve_and_multiply(case):
     assert branched, "the trees have branches"
 
 
+@pytest.mark.slow
 def test_derivatives_forward_and_reverse():
     rng = np.random.default_rng(4)
     system = dl.chain(

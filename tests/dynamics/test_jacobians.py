@@ -17,6 +17,7 @@ JACOBIANS = (dl.body_jacobian, dl.spatial_jacobian, dl.geometric_jacobian)
 RATES = (dl.body_jacobian_rate, dl.spatial_jacobian_rate, dl.geometric_jacobian_rate)
 
 
+@pytest.mark.slow
 def test_twists_and_rates():
     system, chosen = dl.tree(zoo()), ("ball", "sled")
     q, v, _, _, _ = random_states(system, 2, seed=2)

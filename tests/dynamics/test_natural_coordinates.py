@@ -208,6 +208,7 @@ def test_what_is_not_described_is_refused_by_name(joint, reason):
         )
 
 
+@pytest.mark.slow
 def test_gradients_with_respect_to_every_number():
     """Coordinates and mass, by forward and reverse mode against central differences."""
     rng = np.random.default_rng(4)

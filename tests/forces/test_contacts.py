@@ -312,6 +312,7 @@ def lossless(coupling):
     return replace(coupling, dissipation=zero, friction=zero)
 
 
+@pytest.mark.slow
 def test_derivatives_of_every_number(touching):
     """Forward and reverse mode against differences, by every number of the contacts, q and v."""
     system = touching

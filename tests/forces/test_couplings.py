@@ -437,6 +437,7 @@ def test_derivatives_of_every_number(coupled):
     assert error(backwards[None], forwards[None]) < 1e-13
 
 
+@pytest.mark.slow
 def test_batches_and_single_precision(coupled):
     """A batch of stiffnesses and states under vmap, and float32 in and out."""
     q, v, *_ = (jnp.asarray(x) for x in random_states(coupled, 3, seed=4))

@@ -160,6 +160,7 @@ def mixed() -> dl.System:
     return dl.attach(system, dl.TensionSpring(rope, stiffness=30.0, rest_length=1.0))
 
 
+@pytest.mark.slow
 def test_every_joint_with_springs_and_armature():
     system = mixed()
     rng = np.random.default_rng(6)
@@ -214,6 +215,7 @@ def test_order_two():
     np.testing.assert_allclose(np.log2(np.array(across[:-1]) / across[1:]), 4, atol=0.3)
 
 
+@pytest.mark.slow
 def test_drives_and_dampers_do_the_work_they_should():
     tau = jnp.asarray([1.0, -2.0, 3.0, 0.0, 0.0, 0.0])
     held = jnp.broadcast_to(tau, (40, 6))
@@ -236,6 +238,7 @@ def test_a_step_that_is_not_solved_is_reported():
     assert "were not solved; try a smaller dt" in str(wild.result)
 
 
+@pytest.mark.slow
 def test_single_precision():
     system = SMALL.astype(jnp.float32)
     q0, v0 = (x.astype(jnp.float32) for x in START)

@@ -143,6 +143,7 @@ def slopes(mean, chain, phi, rate, direction):
     return forward, sum(jax.tree.leaves(products))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("state", "mean"), CASES, ids=str)
 def test_derivatives(state, mean):
     """Forward and reverse mode against central differences, along all leaves at once."""

@@ -128,6 +128,7 @@ ARM = arm()
 Q0 = dl.integrate(ARM, ARM.neutral(), jnp.array([0.5, -0.3, 0.4, 0.6]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ImplicitMidpoint", "GaussLegendre4", "StormerVerlet"])
 def test_gradients_through_a_simulation(name):
     def end(system, q, v, dt, push):

@@ -71,6 +71,7 @@ def test_motions_of_a_system():
     assert errors[2] < 1e-8, errors
 
 
+@pytest.mark.slow
 def test_gradients_and_single_precision():
     pendulum = dl.chain([dl.Body(name="ball", joint=dl.Spherical(), **BOX)])
     method, q0 = dl.RKMK4(coordinates="cay"), pendulum.neutral()

@@ -45,6 +45,7 @@ def test_order_on_the_heavy_top(top):
     assert np.all(np.abs(np.log2(coarse / fine) - 2) < 0.1)
 
 
+@pytest.mark.slow
 def test_what_the_heavy_top_keeps(top):
     """Constraints, the angular momentum about the vertical, the energy up to a bounded error."""
     system, q0, v0 = top

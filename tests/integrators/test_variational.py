@@ -64,6 +64,7 @@ def kinetic_action(system, q0, q1, h):
     return h * (jnp.sum(each) + rotors)
 
 
+@pytest.mark.slow
 def test_momenta_are_the_derivatives_of_the_discrete_lagrangian():
     """And the articulated sweep solves with the dense matrix."""
     kinds = ("Free", "Revolute", "Prismatic", "Spherical", "Universal", "Helical", "Free", "Planar")
@@ -88,6 +89,7 @@ def test_momenta_are_the_derivatives_of_the_discrete_lagrangian():
     assert relative_error(solved[None], np.linalg.solve(dense, change)[None]) < 1e-12
 
 
+@pytest.mark.slow
 def test_order_with_every_kind_of_force():
     system = pendulum()
     q, v = state(system)
@@ -142,6 +144,7 @@ def test_symplectic_to_rounding():
     assert solved and np.abs(d.T @ J @ d - J).max() < 1e-12 * np.abs(d).max() ** 2
 
 
+@pytest.mark.slow
 def test_momentum_energy_and_attitudes_in_the_long_run():
     system = flyer()
     q, v = state(system)

@@ -295,6 +295,7 @@ def test_a_free_rotation_in_closed_form(group):
             np.testing.assert_allclose(turn, so3.exp(3 * w), atol=1e-13)
 
 
+@pytest.mark.slow
 def test_gradients():
     """Of a heavy top: both modes against central differences, in all there is, and the step."""
     group, rng = UnitQuaternion(Cayley()), np.random.default_rng(1)

@@ -169,6 +169,7 @@ def test_can_be_switched_off():
     assert float(seen["0"][1]) == pytest.approx(float(seen["1"][1]), rel=1e-6)
 
 
+@pytest.mark.slow
 @cpu_only
 def test_long_batches_in_vector_instructions():
     limits = "runtime-memory-check", "memory-check-merge", "vectorize-memory-check"

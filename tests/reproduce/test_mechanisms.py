@@ -91,6 +91,7 @@ def test_the_start_keeps_the_constraints(problem):
         assert p.system.nv - np.linalg.matrix_rank(start.jacobian) == 1
 
 
+@pytest.mark.slow
 def test_energies_at_the_start():
     energies = [
         (heavy_top, 5435.6968, 0.0),
@@ -197,6 +198,7 @@ def printed_squeezer(q, v):
     return m, np.array(f)
 
 
+@pytest.mark.slow
 def test_the_squeezer_has_the_printed_equations():
     p = squeezer()
     order = [COORDINATES.index(x) for x in "beta Theta gamma Phi delta Omega epsilon".split()]
