@@ -7,6 +7,7 @@ set `jax.config.update("jax_enable_x64", True)` first.
 """
 
 from . import constraints as constraints
+from . import identify as identify
 from .adjoint import Adjoint as Adjoint
 from .adjoint import Direct as Direct
 from .constraints import Baumgarte as Baumgarte

@@ -24,8 +24,8 @@ ORDER = (
         "constraints",
         "io",
     ),
-    *("integrators", "result", "adjoint", "formulations", "simulate", "view", "run", "demo"),
-    *("reproduce", "cli"),
+    *("integrators", "result", "adjoint", "formulations", "simulate", "identify", "view"),
+    *("run", "demo", "reproduce", "cli"),
 )
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
 SHAPE = re.compile(r"\((\d|n|m|rows|steps|nb|nq|nv)[^)]*\)|scalar")

@@ -1,0 +1,27 @@
+"""Parameters of a machine to be found from measurements: which numbers are free, and in what range.
+
+parameters = Parameters(system, [
+    Parameter("link*/inertial"),
+    Parameter("joint*/damping", prior=(0.1, 0.05)),
+    Parameter("joint*/friction", tied=True, start=0.2),
+    Parameter("link0/inertial", fixed=True),
+])
+parameters.machine(parameters.start)        # the system at the start
+"""
+
+from .parameters import Parameter as Parameter
+from .parameters import Parameters as Parameters
+from .pseudo_inertia import from_log_cholesky as from_log_cholesky
+from .pseudo_inertia import log_cholesky as log_cholesky
+from .pseudo_inertia import pseudo_inertia as pseudo_inertia
+from .transforms import Above as Above
+from .transforms import Below as Below
+from .transforms import Direction as Direction
+from .transforms import Identity as Identity
+from .transforms import Interval as Interval
+from .transforms import LogCholesky as LogCholesky
+from .transforms import Rotation as Rotation
+from .transforms import SecondMoments as SecondMoments
+from .transforms import Transform as Transform
+from .transforms import WithinEllipsoid as WithinEllipsoid
+from .transforms import positive as positive

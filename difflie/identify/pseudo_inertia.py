@@ -1,0 +1,133 @@
+"""The pseudo-inertia of a rigid body, and its log-Cholesky numbers (Rucker and Wensing 2022).
+
+With the mass m, the centre of mass c and the second moments S of mass about it, which the inertia
+I about it gives,
+
+    S = tr(I) / 2 - I,    I = tr(S) - S,    J = [[S + m c c^T, m c], [m c^T, m]]  (4, 4)
+
+some distribution of mass in a volume has these parameters if, and only if, the pseudo-inertia J is
+positive definite (Wensing, Kim and Slotine 2018): then it is physically consistent, its principal
+moments positive and the triangle inequality between them strict. The logarithmic Cholesky
+parameters theta (10,) = (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3), any real numbers, are those
+of
+
+    J = U U^T,    U = e^alpha [[e^d1, s12, s13, t1],
+                               [   0, e^d2, s23, t2],
+                               [   0,    0, e^d3, t3],
+                               [   0,    0,    0,  1]]
+
+Its last column says m = e^(2 alpha) and c = t, and the block before it S / m = F F^T: so the
+numbers of a machine follow without a difference that cancels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+# The entries of symmetric matrices in tables: xx, xy, xz, yy, yz, zz.
+_ROW, _COLUMN = np.triu_indices(3)
+_SIX = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
+
+
+def pseudo_inertia(mass: Any, com: Any, inertia: Any) -> jax.Array:
+    """The pseudo-inertia J (..., 4, 4) in kg m^2, kg m and kg; positive definite for any body.
+
+    mass (...,) in kg, com (..., 3) in m, inertia (..., 3, 3) about the centre of mass in kg m^2.
+    """
+    mass, com = jnp.asarray(mass), jnp.asarray(com)
+    first = mass[..., None] * com
+    origin = second_moments(jnp.asarray(inertia)) + first[..., :, None] * com[..., None, :]
+    above = jnp.concatenate((origin, first[..., None]), axis=-1)
+    below = jnp.concatenate((first, mass[..., None]), axis=-1)
+    return jnp.concatenate((above, below[..., None, :]), axis=-2)
+
+
+def log_cholesky(mass: Any, com: Any, inertia: Any) -> jax.Array:
+    """theta (..., 10) of mass (...,) in kg, com (..., 3) in m and inertia (..., 3, 3) about it.
+
+    alpha is half the logarithm of the mass in kg; d, s and t are those of lengths in m. Not a
+    number where the parameters are not physically consistent; `inconsistency` says why.
+    """
+    mass, com = jnp.asarray(mass), jnp.asarray(com)
+    f = factor(second_moments(jnp.asarray(inertia)) / mass[..., None, None])
+    alpha = jnp.log(mass)[..., None] / 2
+    return jnp.concatenate((alpha, jnp.log(f[..., :3]), f[..., 3:], com), axis=-1)
+
+
+def from_log_cholesky(theta: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """mass (...,), com (..., 3) and inertia (..., 3, 3) about it, of theta (..., 10).
+
+    The inverse of `log_cholesky`, in kg, m and kg m^2.
+    """
+    theta = jnp.asarray(theta)
+    mass = jnp.exp(2 * theta[..., 0])
+    f = jnp.concatenate((jnp.exp(theta[..., 1:4]), theta[..., 4:7]), axis=-1)
+    return mass, theta[..., 7:], mass[..., None, None] * inertia_of(squared(f))
+
+
+def second_moments(inertia: jax.Array) -> jax.Array:
+    """S = tr(I) / 2 - I of the symmetric part of an inertia (..., 3, 3), about the same point."""
+    symmetric = (inertia + jnp.swapaxes(inertia, -1, -2)) / 2
+    trace = jnp.trace(inertia, axis1=-2, axis2=-1)[..., None, None]
+    return trace / 2 * jnp.eye(3, dtype=inertia.dtype) - symmetric
+
+
+def inertia_of(moments: jax.Array) -> jax.Array:
+    """I = tr(S) - S of second moments (..., 3, 3), the inverse of `second_moments`."""
+    xx, xy, xz, yy, yz, zz = jnp.moveaxis(to_six(moments), -1, 0)
+    return from_six(jnp.stack((yy + zz, -xy, -xz, xx + zz, -yz, xx + yy), axis=-1))
+
+
+def factor(moments: jax.Array) -> jax.Array:
+    """The factor F of S = F F^T (..., 3, 3): (f11, f22, f33, f12, f23, f13), diagonal positive.
+
+    F is upper triangular. Not a number unless S is positive definite.
+    """
+    xx, xy, xz, yy, yz, zz = jnp.moveaxis(to_six(moments), -1, 0)
+    f33 = jnp.sqrt(zz)
+    f13, f23 = xz / f33, yz / f33
+    f22 = jnp.sqrt(yy - f23 * f23)
+    f12 = (xy - f13 * f23) / f22
+    f11 = jnp.sqrt(xx - f12 * f12 - f13 * f13)
+    return jnp.stack((f11, f22, f33, f12, f23, f13), axis=-1)
+
+
+def squared(f: jax.Array) -> jax.Array:
+    """S = F F^T (..., 3, 3) of its `factor` (..., 6)."""
+    f11, f22, f33, f12, f23, f13 = jnp.moveaxis(f, -1, 0)
+    xx, yy, zz = f11 * f11 + f12 * f12 + f13 * f13, f22 * f22 + f23 * f23, f33 * f33
+    return from_six(jnp.stack((xx, f12 * f22 + f13 * f23, f13 * f33, yy, f23 * f33, zz), axis=-1))
+
+
+def to_six(symmetric: jax.Array) -> jax.Array:
+    """(xx, xy, xz, yy, yz, zz) (..., 6) of symmetric matrices (..., 3, 3)."""
+    return symmetric[..., _ROW, _COLUMN]
+
+
+def from_six(six: jax.Array) -> jax.Array:
+    """The symmetric matrices (..., 3, 3) of (xx, xy, xz, yy, yz, zz) (..., 6)."""
+    return six[..., _SIX]
+
+
+def inconsistency(inertia: np.ndarray) -> str:
+    """Why no body has this inertia (3, 3) about its centre of mass, with the mend; "" if one has.
+
+    What is left of the least second moment must be more than rounding of the largest.
+    """
+    moments = np.asarray(second_moments(jnp.asarray(inertia)))
+    least = float(np.linalg.eigvalsh(moments)[0])
+    needed = 32 * float(np.finfo(moments.dtype).eps) * float(np.abs(np.trace(moments)))
+    if least > needed:
+        return ""
+    a, b, c = np.linalg.eigvalsh((inertia + inertia.T) / 2)
+    # To add x to the diagonal of I adds x / 2 to the diagonal of S.
+    mend = f"add {2.2 * (needed - least):.2g} kg m^2 to its diagonal" if c > 0 else "give it one"
+    return (
+        f"is not physically consistent: the principal moments of inertia {a:.4g}, {b:.4g}, {c:.4g} "
+        "kg m^2 must each be less than the sum of the others, but a second moment of mass is "
+        f"{least:.2g} kg m^2; {mend}, or leave it out"
+    )

@@ -1,0 +1,180 @@
+"""The numbers of a system by their paths.
+
+The path of a number is "owner/leaf": the name of a body and a leaf of `system.bodies`, the name of
+a joint and one of `system.joints`, or "gravity". Couplings and constraints have no names and are
+counted: "couplings/0/stiffness", "constraints/1/first/position". A joint with several degrees of
+freedom has one number for each, "ball/damping[2]". "body/inertial" is its mass, its centre of mass
+and its inertia together. Patterns are those of the shell, such as "arm*/damping"; only a pattern
+that ends in "/inertial" selects that.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..system.system import Bodies, Joints, System
+from .pseudo_inertia import from_six, to_six
+
+Place = tuple[str | int, ...]
+Places = tuple[tuple[Place, tuple[int, ...]], ...]
+INERTIAL: Place = ("bodies", "inertial")
+_BODY = tuple(f.name for f in fields(Bodies))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One value of a system: its array, the index in this (None for all of it), and its name.
+
+    owner and leaf make its path; suffix counts the degrees of freedom of a joint with several.
+    """
+
+    place: Place
+    index: int | None
+    owner: str
+    leaf: str
+    suffix: str = ""
+
+    @property
+    def path(self) -> str:
+        return named(self.owner, self.leaf) + self.suffix
+
+    @property
+    def parts(self) -> frozenset[tuple[Place, int | None]]:
+        """What of the system it consists of."""
+        if self.place == INERTIAL:
+            return frozenset((("bodies", name), self.index) for name in _BODY)
+        return frozenset({(self.place, self.index)})
+
+    def matches(self, pattern: str) -> bool:
+        if self.place == INERTIAL and not pattern.endswith("/inertial"):
+            return False
+        paths = self.path, named(self.owner, self.leaf)
+        return pattern in paths or any(fnmatchcase(path, pattern) for path in paths)
+
+
+def named(owner: str, label: str) -> str:
+    """The path of a label of an owner; what has no owner is its label."""
+    return f"{owner}/{label}" if owner else label
+
+
+def entries(system: System) -> list[Entry]:
+    """Every value of the system that a motion can depend on, body by body, then joint by joint."""
+    t = system.topology
+    found = [
+        Entry(("bodies", leaf), b, name, leaf)
+        for b, name in enumerate(t.bodies)
+        for leaf in (*_BODY, "inertial")
+    ]
+    for b, name in enumerate(t.joints):
+        found += [Entry(("joints", leaf), b, name, leaf) for leaf in ("position", "rotation")]
+    for leaf in (f.name for f in fields(Joints)):
+        if leaf not in ("position", "rotation", "multiplier", "offset"):
+            found += _rows(system, leaf)
+    for leaf in ("multiplier", "offset"):
+        for i, row in enumerate(t.mimic_rows):
+            found.append(Entry(("joints", leaf), i, t.joints[t.row_body[row]], leaf))
+    found.append(Entry(("gravity",), None, "", "gravity"))
+    for group in ("couplings", "constraints"):
+        for keys, _ in jax.tree_util.tree_leaves_with_path(getattr(system, group)):
+            place = tuple(k.name if hasattr(k, "name") else k.idx for k in keys)
+            owner = "/".join(map(str, (group, *place[:-1])))
+            found.append(Entry((group, *place), None, owner, str(place[-1])))
+    return found
+
+
+def _rows(system: System, leaf: str) -> list[Entry]:
+    """The entries of a leaf with one value for each degree of freedom, where it is of use."""
+    t = system.topology
+    found = []
+    for row, b in enumerate(t.row_body):
+        i, count = row - int(t.row_start[b]), len(t.kinds[b])
+        if leaf in ("axis", "stiffness", "rest") and t.group[b] is not None:
+            continue
+        if leaf == "pitch" and t.kinds[b][i] != "helical":
+            continue
+        suffix = f"[{i}]" if count > 1 else ""
+        found.append(Entry(("joints", leaf), row, t.joints[b], leaf, suffix))
+    return found
+
+
+def select(system: System, pattern: str) -> list[Entry]:
+    """The entries whose paths match the pattern.
+
+    Raises ValueError, with the nearest path, if there are none.
+    """
+    known = entries(system)
+    found = [entry for entry in known if entry.matches(pattern)]
+    if not found:
+        near = difflib.get_close_matches(pattern, [entry.path for entry in known], 1, cutoff=0)
+        raise ValueError(
+            f"{system.name}: no parameter matches {pattern!r}; the nearest is {near[0]!r}"
+        )
+    return found
+
+
+def alike(system: System, selected: Sequence[Entry]) -> list[list[Entry]]:
+    """The entries by leaf and shape, in their order: the values of each go on one stack."""
+    groups: dict[Any, list[Entry]] = {}
+    for entry in selected:
+        shape = () if entry.place == INERTIAL else _leaf(system, entry.place).shape
+        rank = 0 if entry.index is None else 1
+        groups.setdefault((entry.leaf, shape[rank:]), []).append(entry)
+    return list(groups.values())
+
+
+def places(group: Sequence[Entry]) -> Places:
+    """Where the values of a group of `alike` entries are."""
+    found: dict[Place, list[int]] = {}
+    for entry in group:
+        found.setdefault(entry.place, []).extend([] if entry.index is None else [entry.index])
+    return tuple((place, tuple(index)) for place, index in found.items())
+
+
+def read(system: System, places: Places) -> jax.Array:
+    """The values (k, *shape) at the places."""
+    return jnp.concatenate([_read(system, place, index) for place, index in places])
+
+
+def write(system: System, places: Places, values: jax.Array) -> System:
+    """The system with other values (k, *shape) there."""
+    done = 0
+    for place, index in places:
+        count = len(index) or 1
+        system = _write(system, place, index, values[done : done + count])
+        done += count
+    return system
+
+
+def _read(system: System, place: Place, index: tuple[int, ...]) -> jax.Array:
+    if place == INERTIAL:
+        b, at = system.bodies, np.array(index)
+        six = to_six((b.inertia[at] + jnp.swapaxes(b.inertia[at], -1, -2)) / 2)
+        return jnp.concatenate((b.mass[at, None], b.com[at], six), axis=-1)
+    array = _leaf(system, place)
+    return array[np.array(index)] if index else array[None]
+
+
+def _write(system: System, place: Place, index: tuple[int, ...], values: jax.Array) -> System:
+    if place == INERTIAL:
+        parts = values[:, 0], values[:, 1:4], from_six(values[:, 4:])
+        for name, part in zip(_BODY, parts, strict=True):
+            system = _write(system, ("bodies", name), index, part)
+        return system
+    new = _leaf(system, place).at[np.array(index)].set(values) if index else values[0]
+    return eqx.tree_at(lambda s: _leaf(s, place), system, new)
+
+
+def _leaf(system: System, place: Place) -> jax.Array:
+    value: Any = system
+    for key in place:
+        value = value[key] if isinstance(key, int) else getattr(value, key)
+    return value

@@ -1,0 +1,366 @@
+"""Bijections between free numbers and values that have a meaning.
+
+A transform takes free numbers x, any real ones, to one value: the damping of a joint, the inertial
+parameters of a body. Every x gives a value that a machine can have, and every such value has one x.
+A transform of a manifold has its free numbers in the tangent space at the value at the start.
+
+Positive numbers are exponentials, so that equal steps of x are equal ratios, whatever the unit and
+the size of the number; the alternative, softplus, has a scale: 1 in whatever the unit is.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..groups import quaternion, so3
+from ..solvers.linear import product
+from .pseudo_inertia import (
+    factor,
+    from_log_cholesky,
+    from_six,
+    inconsistency,
+    inertia_of,
+    log_cholesky,
+    second_moments,
+    squared,
+    to_six,
+)
+
+Shape = tuple[int, ...]
+_XYZ = ("_x", "_y", "_z")
+_INERTIA = ("I_xx", "I_xy", "I_xz", "I_yy", "I_yz", "I_zz")
+_INERTIAL = ("mass", *("com" + i for i in _XYZ), *_INERTIA)
+
+
+class Transform(eqx.Module):
+    """A bijection of free numbers x (size,) and one value of the given shape.
+
+    `start` is the value of that shape which the machine has at first; transforms of manifolds count
+    from there, the others make no use of it.
+    """
+
+    @abc.abstractmethod
+    def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        """The value of the free numbers x (size,)."""
+
+    @abc.abstractmethod
+    def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
+        """The free numbers (size,) of a value; not a number where `fault` finds one."""
+
+    def table(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        """The numbers (size,) that stand for the value in tables."""
+        return self.value(x, start).ravel()
+
+    def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
+        """The names (size,) of these numbers, for a leaf with values of this shape."""
+        if shape == (3,):
+            return tuple(leaf + i for i in _XYZ)
+        return tuple(leaf + (str(list(i)) if i else "") for i in np.ndindex(shape))
+
+    def suits(self, leaf: str, shape: Shape) -> bool:
+        """Whether it is one for the values of this leaf."""
+        return leaf not in ("inertia", "inertial")
+
+    def fault(self, value: np.ndarray) -> str:
+        """Why a concrete value has no free numbers, with the mend; "" if it has them."""
+        return ""
+
+
+class Identity(Transform):
+    """The value itself."""
+
+    def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        return x.reshape(start.shape)
+
+    def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
+        return value.ravel()
+
+
+class Above(Transform):
+    """Values above a limit: lower + e^x, elementwise. `lower` in the value's unit, of its shape."""
+
+    lower: Any = eqx.field(converter=np.asarray)
+
+    def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        return jnp.asarray(self.lower, x.dtype) + jnp.exp(x).reshape(start.shape)
+
+    def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
+        return jnp.log(value - jnp.asarray(self.lower, value.dtype)).ravel()
+
+    def fault(self, value: np.ndarray) -> str:
+        if np.all(value > self.lower):
+            return ""
+        return f"is {value.tolist()} at the start, and must be above {self.lower.tolist()}; {_GIVE}"
+
+
+class Below(Transform):
+    """Values below a limit: upper - e^x, elementwise. `upper` in the value's unit, of its shape."""
+
+    upper: Any = eqx.field(converter=np.asarray)
+
+    def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        return jnp.asarray(self.upper, x.dtype) - jnp.exp(x).reshape(start.shape)
+
+    def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
+        return jnp.log(jnp.asarray(self.upper, value.dtype) - value).ravel()
+
+    def fault(self, value: np.ndarray) -> str:
+        if np.all(value < self.upper):
+            return ""
+        return f"is {value.tolist()} at the start, and must be below {self.upper.tolist()}; {_GIVE}"
+
+
+class Interval(Transform):
+    """Values between limits: lower + (upper - lower) / (1 + e^-x), elementwise.
+
+    lower and upper in the value's unit and of its shape, or numbers. Raises ValueError where lower
+    is not below upper.
+    """
+
+    lower: Any = eqx.field(converter=np.asarray)
+    upper: Any = eqx.field(converter=np.asarray)
+
+    def __check_init__(self) -> None:
+        if not np.all(self.lower < self.upper):
+            raise ValueError(
+                f"the lower bound {self.lower.tolist()} is not below the upper bound "
+                f"{self.upper.tolist()}; exchange them, or fix the parameter"
+            )
+
+    def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        lower, upper = jnp.asarray(self.lower, x.dtype), jnp.asarray(self.upper, x.dtype)
+        return lower + (upper - lower) * jax.nn.sigmoid(x).reshape(start.shape)
+
+    def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
+        lower, upper = jnp.asarray(self.lower, value.dtype), jnp.asarray(self.upper, value.dtype)
+        return (jnp.log(value - lower) - jnp.log(upper - value)).ravel()
+
+    def fault(self, value: np.ndarray) -> str:
+        if np.all(value > self.lower) and np.all(value < self.upper):
+            return ""
+        return (
+            f"is {value.tolist()} at the start, and must lie between {self.lower.tolist()} and "
+            f"{self.upper.tolist()}; {_GIVE}"
+        )
+
+
+def positive() -> Above:
+    """Positive numbers e^x: `Above` zero, elementwise; x (size,) is the logarithm."""
+    return Above(0.0)
+
+
+class SecondMoments(Transform):
+    """An inertia (3, 3) about the centre of mass, of a body whose mass stays: 6 free numbers.
+
+    (d1, d2, d3, s12, s23, s13) of the Cholesky factor of its second moments of mass, as in
+    `pseudo_inertia` but not divided by the mass: physically consistent for all of them.
+    """
+
+    def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        return inertia_of(squared(jnp.concatenate((jnp.exp(x[:3]), x[3:]))))
+
+    def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
+        f = factor(second_moments(value))
+        return jnp.concatenate((jnp.log(f[:3]), f[3:]))
+
+    def table(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        return to_six(self.value(x, start))
+
+    def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
+        return _INERTIA
+
+    def suits(self, leaf: str, shape: Shape) -> bool:
+        return leaf == "inertia"
+
+    def fault(self, value: np.ndarray) -> str:
+        return inconsistency(value)
+
+
+class LogCholesky(Transform):
+    """All inertial parameters of a body by the logarithmic Cholesky factor of its pseudo-inertia.
+
+    The value (10,) is the mass, the centre of mass and the inertia about it, (xx, xy, xz, yy, yz,
+    zz); the free numbers are theta of `pseudo_inertia.log_cholesky`. Rucker and Wensing 2022.
+    """
+
+    def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        return _packed(*from_log_cholesky(x))
+
+    def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
+        return log_cholesky(value[0], value[1:4], from_six(value[4:]))
+
+    def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
+        return _INERTIAL
+
+    def suits(self, leaf: str, shape: Shape) -> bool:
+        return leaf == "inertial"
+
+    def fault(self, value: np.ndarray) -> str:
+        if value[0] <= 0:
+            return (
+                f"has the mass {value[0]:.4g} kg, which must be positive; {_GIVE}, or leave it out"
+            )
+        return inconsistency(np.asarray(from_six(jnp.asarray(value[4:]))))
+
+
+class WithinEllipsoid(LogCholesky):
+    """All inertial parameters of a body whose mass lies within an ellipsoid.
+
+    semi_axes (3,) in m, along the axes of a frame at `center` (3,) in m turned by `rotation` (3,),
+    a rotation vector in rad, in the body's frame. In coordinates y in which the ellipsoid is the
+    unit ball, the mass can lie in it if, and only if, the mean of |y|^2 is at most 1: tr(J Q) >= 0
+    (Wensing, Kim and Slotine 2018). With the factor F of the second moments and the centre of mass
+    c, both in these coordinates and F for a unit mass, that mean is |F|^2 + |c|^2. So the nine
+    numbers of F and c lie in a ball, which w / sqrt(1 + |w|^2) fills for w in the nine dimensions
+    and where the diagonal of F stays positive: w = (e^d, s, t), and x = (alpha, d, s, t).
+    """
+
+    semi_axes: Any = eqx.field(converter=np.asarray)
+    center: Any = eqx.field(converter=np.asarray, default=(0.0, 0.0, 0.0))
+    rotation: Any = eqx.field(converter=np.asarray, default=(0.0, 0.0, 0.0))
+
+    def __check_init__(self) -> None:
+        for name in ("semi_axes", "center", "rotation"):
+            given = getattr(self, name)
+            if given.shape != (3,) or not np.all(np.isfinite(given)):
+                raise ValueError(f"an ellipsoid's {name} is {given.tolist()}; give three numbers")
+        if not np.all(self.semi_axes > 0):
+            raise ValueError(
+                f"an ellipsoid has the semi-axes {self.semi_axes.tolist()} m; they must be positive"
+            )
+
+    def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        center, turn = self._frame(x.dtype)
+        w = jnp.concatenate((jnp.exp(x[1:4]), x[4:]))
+        u = w / jnp.sqrt(1 + jnp.sum(w * w))
+        moments = product(product(turn, squared(u[:6])), turn.T)
+        mass = jnp.exp(2 * x[0])
+        return _packed(mass, center + product(turn, u[6:]), mass * inertia_of(moments))
+
+    def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
+        u = self._ball(value)
+        w = u / jnp.sqrt(1 - jnp.sum(u * u))
+        return jnp.concatenate((jnp.log(value[:1]) / 2, jnp.log(w[:3]), w[3:]))
+
+    def fault(self, value: np.ndarray) -> str:
+        fault = super().fault(value)
+        if fault:
+            return fault
+        mean = float(jnp.sum(self._ball(jnp.asarray(value)) ** 2))
+        if mean < 1:
+            return ""
+        return (
+            "has mass outside of its ellipsoid: make this larger by more than the factor "
+            f"{math.sqrt(mean):.4g}, or move it"
+        )
+
+    def _frame(self, dtype: Any) -> tuple[jax.Array, jax.Array]:
+        """The ellipsoid's center, and the matrix that makes it of the unit ball."""
+        turn = so3.exp(jnp.asarray(self.rotation, dtype)) * jnp.asarray(self.semi_axes, dtype)
+        return jnp.asarray(self.center, dtype), turn
+
+    def _ball(self, value: jax.Array) -> jax.Array:
+        """The numbers (9,) of F and c, in the coordinates in which the ellipsoid is a ball."""
+        center, turn = self._frame(value.dtype)
+        back = turn.T / jnp.asarray(self.semi_axes, value.dtype)[:, None] ** 2
+        moments = second_moments(from_six(value[4:])) / value[0]
+        f = factor(product(product(back, moments), back.T))
+        return jnp.concatenate((f, product(back, value[1:4] - center)))
+
+
+class Rotation(Transform):
+    """A rotation vector (3,) in rad: exp(value) = exp(start) exp(x), up to a turn by pi."""
+
+    def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        return quaternion.log(quaternion.multiply(quaternion.exp(start), quaternion.exp(x)))
+
+    def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
+        return quaternion.log(quaternion.multiply(quaternion.exp(-start), quaternion.exp(value)))
+
+    def suits(self, leaf: str, shape: Shape) -> bool:
+        return shape == (3,)
+
+
+class Direction(Transform):
+    """A direction (3,): the start turned by x (2,) rad about two axes normal to it, up to pi.
+
+    Its length stays, as it means nothing. Tables have the two angles.
+    """
+
+    def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        return product(so3.exp(product(self._normals(start), x)), start)
+
+    def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
+        n, u = start / jnp.linalg.norm(start), value / jnp.linalg.norm(value)
+        least = quaternion.log(jnp.concatenate(((1 + jnp.sum(n * u))[None], jnp.cross(n, u))))
+        return product(self._normals(start).T, least)
+
+    def table(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        return x
+
+    def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
+        return (f"{leaf}_turn_1", f"{leaf}_turn_2")
+
+    def suits(self, leaf: str, shape: Shape) -> bool:
+        return shape == (3,)
+
+    def fault(self, value: np.ndarray) -> str:
+        return "" if np.any(value) else f"is zero, which is no direction; {_GIVE}"
+
+    def _normals(self, start: jax.Array) -> jax.Array:
+        """Two unit vectors (3, 2) that are normal to it and to each other (Duff et al. 2017)."""
+        x, y, z = start / jnp.linalg.norm(start)
+        sign = jnp.where(z < 0, -jnp.ones_like(z), jnp.ones_like(z))
+        a = -1 / (sign + z)
+        b = x * y * a
+        first = (1 + sign * x * x * a, sign * b, -sign * x)
+        return jnp.stack([jnp.stack(first), jnp.stack((b, sign + y * y * a, -y))], axis=1)
+
+
+_GIVE = "give another `start`"
+_POSITIVE = (
+    *("mass", "armature", "damping", "friction", "friction_velocity", "stiffness"),
+    *("rest_length", "dissipation", "slip_velocity", "smoothing", "rate_smoothing", "radius"),
+    *("radii", "length"),
+)
+_OF_LEAVES = {
+    **dict.fromkeys(_POSITIVE, positive()),
+    "inertia": SecondMoments(),
+    "inertial": LogCholesky(),
+    "rotation": Rotation(),
+    "axis": Direction(),
+    "normal": Direction(),
+}
+
+
+def natural(leaf: str) -> Transform:
+    """The transform that keeps the values of a leaf what they are; `Identity` for most."""
+    return _OF_LEAVES.get(leaf, Identity())
+
+
+def within(bounds: Iterable[Any]) -> Transform:
+    """The transform of bounds (lower, upper), numbers or of the value's shape; None for no bound.
+
+    Raises ValueError for other than two of them and for limits that are not finite.
+    """
+    given = tuple(bounds)
+    if len(given) != 2 or given == (None, None):
+        raise ValueError(f"the bounds are {given}; give (lower, upper), None where there is none")
+    if not all(b is None or np.all(np.isfinite(b)) for b in given):
+        raise ValueError(f"the bounds {given} are not finite; give None where there is none")
+    lower, upper = given
+    if upper is None:
+        return Above(lower)
+    return Below(upper) if lower is None else Interval(lower, upper)
+
+
+def _packed(mass: jax.Array, com: jax.Array, inertia: jax.Array) -> jax.Array:
+    return jnp.concatenate((mass[None], com, to_six(inertia)))
