@@ -77,24 +77,38 @@ class _Block(eqx.Module):
         mean, deviation = self.prior
         return ((self.table(x) - mean) / deviation).ravel()
 
+    def values_of(self, system: System) -> jax.Array:
+        return read(system, self.places)[: len(self.starts)]
+
     def inverse(self, system: System) -> jax.Array:
-        values = read(system, self.places)[: len(self.starts)]
-        if not any(isinstance(a, Tracer) for a in jax.tree.leaves((values, self))):
-            for path, value in zip(self.paths, np.asarray(values), strict=False):
-                fault = self.transform.fault(value)
-                if not np.all(np.isfinite(value)):
-                    fault = f"is {value.tolist()} at the start, and must be finite; fix it"
-                if fault:
-                    raise ValueError(f"{system.name}: {path} {fault}")
-        return jax.vmap(self.transform.inverse)(values, self.starts).ravel()
+        return jax.vmap(self.transform.inverse)(self.values_of(system), self.starts).ravel()
+
+    def check(self, system: System) -> None:
+        """Raises ValueError for a value that no free numbers make, unless it is traced."""
+        values = self.values_of(system)
+        if any(isinstance(a, Tracer) for a in jax.tree.leaves((values, self))):
+            return
+        faults = {}
+        for path, value in zip(self.paths, np.asarray(values), strict=False):
+            fault = self.transform.fault(value)
+            if not np.all(np.isfinite(value)):
+                fault = f"is {value.tolist()}, and must be finite; fix it"
+            if fault:
+                faults[path] = fault
+        if faults:
+            (path, fault), *others = faults.items()
+            rest = f"; likewise {', '.join(path for path, _ in others)}" if others else ""
+            raise ValueError(f"{system.name}: {path} {fault}{rest}")
 
 
 class Parameters(eqx.Module):
     """The free parameters of a system as one vector x (n,) of real numbers, and back.
 
-    Every x makes a machine that can be built. Declarations are `Parameter`s, or their paths alone;
-    where two select the same value the later one counts. The machine at the start is `system`,
-    with the starts that are declared. All methods are differentiable and batchable in x.
+    Every x makes values that a machine can have; whether closed loops of other lengths still close
+    is for `assemble` to find. Declarations are `Parameter`s, or their paths alone; where two select
+    the same value the later one counts. The machine at the start is `system`, with the starts that
+    are declared. All methods are differentiable and batchable in x, compile themselves and inline
+    in a trace: `jax.jit(lambda x: parameters.machine(x))`.
 
     names: one for each number of `values`, "link2/com_x"; of tied values they have the pattern.
     start (n,): the x of `system`.
@@ -129,26 +143,21 @@ class Parameters(eqx.Module):
 
     def machine(self, x: Any) -> System:
         """The system with the free numbers x (n,)."""
-        system = self.system
-        for block, part in self._parts(x):
-            system = block.into(system, part)
-        return system
+        return _machine(self, self._checked(x))
 
     def values(self, x: Any) -> jax.Array:
         """The physical values (n,) for tables, named by `names`, in SI units.
 
         Inertias are about the centre of mass. Directions have two angles in rad from the start.
         """
-        parts = [block.table(part).ravel() for block, part in self._parts(x)]
-        return jnp.concatenate([self.start[:0], *parts])
+        return _values(self, self._checked(x))
 
     def residual(self, x: Any) -> jax.Array:
         """(values - mean) / deviation (n_prior,) of those that have a prior, in the order of them.
 
         Half its square is minus the logarithm of a normal prior, up to a constant.
         """
-        parts = [block.residual(part) for block, part in self._parts(x)]
-        return jnp.concatenate([self.start[:0], *parts])
+        return _residual(self, self._checked(x))
 
     def x_of(self, system: System) -> jax.Array:
         """The free numbers x (n,) of a system with the same bodies and joints: `machine` inverted.
@@ -162,16 +171,44 @@ class Parameters(eqx.Module):
                 f"{system.name} has other bodies or joints than {self.system.name}, for which the "
                 "parameters were declared; declare them for it"
             )
-        parts = [block.inverse(system) for block in self._blocks]
-        return jnp.concatenate([jnp.zeros(0, system.dtype), *parts])
+        for block in self._blocks:
+            block.check(system)
+        return _inverse(self._blocks, system)
 
-    def _parts(self, x: Any) -> list[tuple[_Block, jax.Array]]:
-        (x,) = checked(self.system, x=(x, self.start.shape))
+    def _parts(self, x: jax.Array) -> list[tuple[_Block, jax.Array]]:
         ends = np.cumsum([len(block.names) for block in self._blocks]).tolist()
         return [
             (block, x[end - len(block.names) : end])
             for block, end in zip(self._blocks, ends, strict=True)
         ]
+
+    def _checked(self, x: Any) -> jax.Array:
+        return checked(self.system, x=(x, self.start.shape))[0]
+
+
+@jax.jit
+def _machine(parameters, x):
+    system = parameters.system
+    for block, part in parameters._parts(x):
+        system = block.into(system, part)
+    return system
+
+
+@jax.jit
+def _values(parameters, x):
+    return jnp.concatenate(
+        [x[:0], *(block.table(part).ravel() for block, part in parameters._parts(x))]
+    )
+
+
+@jax.jit
+def _residual(parameters, x):
+    return jnp.concatenate([x[:0], *(block.residual(part) for block, part in parameters._parts(x))])
+
+
+@jax.jit
+def _inverse(blocks, system):
+    return jnp.concatenate([system.gravity[:0], *(block.inverse(system) for block in blocks)])
 
 
 def _shared_out(system: System, declared: Sequence[Parameter]) -> list[list[Entry]]:
@@ -179,6 +216,10 @@ def _shared_out(system: System, declared: Sequence[Parameter]) -> list[list[Entr
     owner: dict[Any, str] = {}
     chosen = []
     for p in reversed(declared):
+        if p.fixed and (p.tied or (p.transform, p.bounds, p.prior) != (None, None, None)):
+            raise ValueError(
+                f"{system.name}: {p.path!r} is fixed; leave out its transform, bounds, prior, tie"
+            )
         found = select(system, p.path)
         left = []
         for entry in found:
@@ -240,6 +281,7 @@ def _block(system: System, p: Parameter, group: Sequence[Entry]) -> _Block:
     mean, deviation = p.prior
     size = (len(starts), len(labels))
     if mean is None:
+        block.check(system)
         mean = block.table(block.inverse(system))
     mean = _numbers(system, p, "prior's mean", mean, size)
     deviation = _numbers(system, p, "prior's deviation", deviation, size)

@@ -118,16 +118,15 @@ def inconsistency(inertia: np.ndarray) -> str:
 
     What is left of the least second moment must be more than rounding of the largest.
     """
-    moments = np.asarray(second_moments(jnp.asarray(inertia)))
-    least = float(np.linalg.eigvalsh(moments)[0])
-    needed = 32 * float(np.finfo(moments.dtype).eps) * float(np.abs(np.trace(moments)))
+    a, b, c = (float(moment) for moment in np.linalg.eigvalsh((inertia + inertia.T) / 2))
+    least = (a + b - c) / 2
+    needed = 16 * float(np.finfo(inertia.dtype).eps) * abs(a + b + c)
     if least > needed:
         return ""
-    a, b, c = np.linalg.eigvalsh((inertia + inertia.T) / 2)
     # To add x to the diagonal of I adds x / 2 to the diagonal of S.
     mend = f"add {2.2 * (needed - least):.2g} kg m^2 to its diagonal" if c > 0 else "give it one"
     return (
         f"is not physically consistent: the principal moments of inertia {a:.4g}, {b:.4g}, {c:.4g} "
         "kg m^2 must each be less than the sum of the others, but a second moment of mass is "
-        f"{least:.2g} kg m^2; {mend}, or leave it out"
+        f"{least:.2g} kg m^2; {mend}, or fix it"
     )

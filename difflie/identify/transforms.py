@@ -98,7 +98,7 @@ class Above(Transform):
     def fault(self, value: np.ndarray) -> str:
         if np.all(value > self.lower):
             return ""
-        return f"is {value.tolist()} at the start, and must be above {self.lower.tolist()}; {_GIVE}"
+        return f"is {value.tolist()}, and must be above {self.lower.tolist()}; {_GIVE}"
 
 
 class Below(Transform):
@@ -115,7 +115,7 @@ class Below(Transform):
     def fault(self, value: np.ndarray) -> str:
         if np.all(value < self.upper):
             return ""
-        return f"is {value.tolist()} at the start, and must be below {self.upper.tolist()}; {_GIVE}"
+        return f"is {value.tolist()}, and must be below {self.upper.tolist()}; {_GIVE}"
 
 
 class Interval(Transform):
@@ -147,7 +147,7 @@ class Interval(Transform):
         if np.all(value > self.lower) and np.all(value < self.upper):
             return ""
         return (
-            f"is {value.tolist()} at the start, and must lie between {self.lower.tolist()} and "
+            f"is {value.tolist()}, and must lie between {self.lower.tolist()} and "
             f"{self.upper.tolist()}; {_GIVE}"
         )
 
@@ -205,9 +205,7 @@ class LogCholesky(Transform):
 
     def fault(self, value: np.ndarray) -> str:
         if value[0] <= 0:
-            return (
-                f"has the mass {value[0]:.4g} kg, which must be positive; {_GIVE}, or leave it out"
-            )
+            return f"has the mass {value[0]:.4g} kg, which must be positive; {_GIVE}, or fix it"
         return inconsistency(np.asarray(from_six(jnp.asarray(value[4:]))))
 
 
