@@ -9,11 +9,27 @@ parameters = Parameters(system, [
 parameters.machine(parameters.start)        # the system at the start
 """
 
+from .estimate import Information as Information
+from .estimate import correlations as correlations
+from .estimate import information as information
+from .estimate import whiteness as whiteness
+from .fit import Fit as Fit
+from .fit import fit as fit
+from .inverse_dynamics import InverseDynamics as InverseDynamics
+from .losses import Cauchy as Cauchy
+from .losses import Huber as Huber
+from .losses import Loss as Loss
+from .losses import Squares as Squares
 from .parameters import Parameter as Parameter
 from .parameters import Parameters as Parameters
+from .problem import Problem as Problem
 from .pseudo_inertia import from_log_cholesky as from_log_cholesky
 from .pseudo_inertia import log_cholesky as log_cholesky
 from .pseudo_inertia import pseudo_inertia as pseudo_inertia
+from .recordings import DataError as DataError
+from .recordings import Recording as Recording
+from .recordings import read_recording as read_recording
+from .shooting import Shooting as Shooting
 from .transforms import Above as Above
 from .transforms import Below as Below
 from .transforms import Direction as Direction

@@ -86,7 +86,7 @@ def fit(
         raise DataError(f"{count} measurements are fewer than the {unknowns} unknowns to find")
 
     residual, args = _Residual(loss), (parameters, problems)
-    cost = float(_cost(residual, (x, own), args))
+    cost, _ = _linearised(residual, (x, own), args)
     if not np.isfinite(cost):
         raise DataError(
             "the residuals at the start are not finite: the simulated motion diverges, or the "
@@ -96,8 +96,7 @@ def fit(
         residual, (x, own), args, cost, max_steps, tolerance, progress
     )
     x, own = best
-    cost = float(_cost(residual, best, args))
-    jacobian = np.asarray(_jacobian(residual, best, args))
+    cost, jacobian = _linearised(residual, best, args)
     spare = count + int(np.size(parameters.residual(x))) - unknowns
     variance = 2 * cost / spare if spare else np.nan
     names = (*parameters.names, *(f"state {k}" for k in range(unknowns - x.size)))
@@ -183,12 +182,14 @@ def _step(solver, residual, unknown, args, state):
     return unknown, state, done, result
 
 
-@eqx.filter_jit
-def _cost(residual, unknown, args):
-    return jnp.sum(residual(unknown, args) ** 2) / 2
+def _linearised(residual, unknown, args) -> tuple[float, NDArray]:
+    """The cost, and the derivatives (k, n) of the residuals by all unknowns."""
+    r, jacobian = _residuals_and_jacobian(residual, unknown, args)
+    return float(r @ r) / 2, np.asarray(jacobian)
 
 
 @eqx.filter_jit
-def _jacobian(residual, unknown, args):
+def _residuals_and_jacobian(residual, unknown, args):
     flat, whole = ravel_pytree(unknown)
-    return jax.jacfwd(lambda flat: residual(whole(flat), args))(flat)
+    r, slopes = jax.linearize(lambda flat: residual(whole(flat), args), flat)
+    return r, jax.vmap(slopes, out_axes=-1)(jnp.eye(len(flat), dtype=flat.dtype))

@@ -42,10 +42,13 @@ class InverseDynamics(Problem):
         widths = {"q": system.nq, "v": system.nv, "a": system.nv, "tau": system.nv}
         parts = [needed(recording, widths) for recording in recordings]
         q, v, a, tau = (np.concatenate([p[k] for p in parts]) for k in widths)
-        lost = np.isnan(np.concatenate((q, v, a), axis=1)).any(axis=1)
-        tau = np.where(lost[:, None], np.nan, tau)
-        rest = np.asarray(system.neutral())
-        q, v, a = np.where(lost[:, None], rest, q), *(np.nan_to_num(x) for x in (v, a))
+        lost = np.isnan(np.concatenate((q, v, a), axis=1)).any(axis=1, keepdims=True)
+        tau = np.where(lost, np.nan, tau)
+        # Any state will do there.
+        q, v, a = (
+            np.where(lost, np.asarray(system.neutral()), q),
+            *(np.where(lost, 0, x) for x in (v, a)),
+        )
         given = q, v, a, tau, deviations("tau", deviation, system.nv)
         return InverseDynamics(*(jnp.asarray(x, system.dtype) for x in given))
 

@@ -102,7 +102,7 @@ class Recording:
                 raise DataError(f"{self.name}: {quantity} has gaps, which smoothing would spread")
 
         def filtered(x: NDArray, derivative: int) -> NDArray:
-            return savgol_filter(x, window, order, deriv=derivative, delta=dt, axis=0)
+            return np.asarray(savgol_filter(x, window, order, deriv=derivative, delta=dt, axis=0))
 
         tau = None if self.tau is None else filtered(self.tau, 0)
         q, v, a = (filtered(self.q, k) for k in range(3))

@@ -80,9 +80,11 @@ class Shooting(Problem):
         deviation = np.concatenate(
             [deviations(*of, system.nv) for of in (("q", position), ("v", velocity))]
         )
-        arrays = (jnp.asarray(x, system.dtype) for x in (dt, q, v, tau, deviation))
-        how = {"free": free, "substeps": substeps, "method": method}
-        return Shooting(*arrays, jnp.asarray(follows), **how)
+        dt, q, v, tau, deviation = (
+            jnp.asarray(x, system.dtype) for x in (dt, q, v, tau, deviation)
+        )
+        given = dt, q, v, tau, deviation, jnp.asarray(follows)
+        return Shooting(*given, free=free, substeps=substeps, method=method)
 
     @property
     def own(self) -> jax.Array:

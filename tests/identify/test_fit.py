@@ -1,0 +1,192 @@
+"""Parameters from motions that were simulated: exact without noise, with honest errors with it."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import difflie as dl
+from difflie import identify as di
+
+STEPS, DT = 300, 5e-3
+
+
+def pendulum():
+    def link(name, position):
+        hinge = dl.Revolute(axis=(0.0, 1.0, 0.0))
+        inertia = np.diag((0.01, 0.01, 0.001))
+        return dl.Body(
+            name=name, joint=hinge, mass=1.0, com=(0, 0, -0.2), inertia=inertia, position=position
+        )
+
+    return dl.chain([link("upper", (0, 0, 0)), link("lower", (0, 0, -0.4))])
+
+
+START = pendulum().replace(damping=np.array((0.01, 0.02)))
+TRUE = pendulum().replace(mass=np.array((1.3, 0.7)), damping=np.array((0.1, 0.05)))
+FREE = di.Parameters(START, ["*/mass", "*/damping"])
+VALUES = np.array((1.3, 0.7, 0.1, 0.05))
+
+
+@pytest.fixture(scope="module")
+def recording():
+    t = DT * np.arange(STEPS + 1)
+    tau = np.stack((np.sin(3 * t), 0.5 * np.cos(5 * t)), 1)
+    run = dl.simulate(
+        TRUE, np.array((0.3, 0.2)), np.zeros(2), dt=DT, steps=STEPS, control=jnp.asarray(tau[:-1])
+    )
+
+    def acceleration(q, v, tau):
+        return dl.forward_dynamics(TRUE, q, v, tau + dl.passive_force(TRUE, q, v))
+
+    a = jax.jit(jax.vmap(acceleration))(run.q, run.v, jnp.asarray(tau))
+    return di.Recording("swing", t, *(np.asarray(x) for x in (run.q, run.v, a)), tau)
+
+
+PROBLEMS = {
+    "torques": lambda r: di.InverseDynamics.of(START, [r]),
+    "one step": lambda r: di.Shooting.of(START, [r], window=1, position=1e-6, velocity=1e-3),
+    "windows": lambda r: di.Shooting.of(START, [r], window=70, position=1e-3),
+    "rollout": lambda r: di.Shooting.of(START, [r], position=1e-3, velocity=1e-2),
+}
+
+
+@pytest.mark.parametrize("kind", [*PROBLEMS, pytest.param("states", marks=pytest.mark.slow)])
+def test_without_noise_the_truth_is_found(kind, recording):
+    if kind == "states":
+        rng = np.random.default_rng(4)
+        off = dataclasses.replace(recording, v=recording.v + 0.3 * rng.normal(size=(301, 2)))
+        problem = di.Shooting.of(START, [off], window=100, position=1e-4, free=True)
+    else:
+        problem = PROBLEMS[kind](recording)
+    true_residual = problem.residual(TRUE, problem.own)
+    assert true_residual.shape == problem.measured.shape
+    if kind != "states":
+        assert float(jnp.abs(true_residual).max()) < 1e-8
+    found = di.fit(FREE, problem)
+    assert found.converged, found.message
+    np.testing.assert_allclose(found.values, VALUES, rtol=1e-8)
+    np.testing.assert_allclose(found.system.bodies.mass, VALUES[:2], rtol=1e-8)
+    np.testing.assert_allclose(found.start, (1, 1, 0.01, 0.02), rtol=1e-12)
+    assert np.abs(found.correlations).max() <= 1 + 1e-12
+
+
+def test_jacobians_are_those_of_differences(recording):
+    problem = PROBLEMS["windows"](recording)
+
+    @jax.jit
+    def residual(x):
+        return problem.residual(FREE.machine(x), problem.own)
+
+    x, h = FREE.start + 0.1, 1e-6
+    ahead = jax.jacfwd(residual)(x)
+    for k, e in enumerate(np.eye(4)):
+        difference = (residual(x + h * e) - residual(x - h * e)) / (2 * h)
+        np.testing.assert_allclose(ahead[:, k], difference, rtol=1e-6, atol=1e-6)
+
+
+def test_measured_times_of_any_spacing(recording):
+    """Every second or third time, the torque held in between: the grid lands on every jump."""
+    kept = np.cumsum(np.tile((2, 3), 40))
+    t = recording.t[np.concatenate(([0], kept))]
+    tau = np.random.default_rng(0).normal(size=(len(t), 2))
+    q, v = [np.array((0.3, 0.2))], [np.zeros(2)]
+    for k, steps in enumerate(np.tile((2, 3), 40)):
+        held = jnp.broadcast_to(tau[k], (10, 2))
+        run = dl.simulate(TRUE, q[-1], v[-1], dt=DT * steps / 10, steps=10, control=held)
+        q.append(np.asarray(run.q[-1]))
+        v.append(np.asarray(run.v[-1]))
+    data = di.Recording("jumps", t, np.array(q), np.array(v), tau=tau)
+    for substeps, limit in ((1, 1e-2), (10, 1e-12)):
+        problem = di.Shooting.of(START, [data], velocity=1.0, substeps=substeps)
+        assert float(jnp.abs(problem.residual(TRUE, problem.own)).max()) < limit
+
+
+def test_gaps_are_left_out(recording):
+    q = recording.q.copy()
+    q[50:60] = np.nan
+    q[200, 1] = np.nan
+    data = dataclasses.replace(recording, q=q)
+    for problem in (di.InverseDynamics.of(START, [data]), PROBLEMS["rollout"](data)):
+        assert int((~problem.measured).sum()) >= 21
+        found = di.fit(FREE, problem)
+        np.testing.assert_allclose(found.values, VALUES, rtol=1e-8)
+    short = di.Shooting.of(START, [recording], window=140)
+    assert int((~short.measured).sum()) == 2 * 120 + 2 * 420  # The end, and all velocities.
+    with pytest.raises(di.DataError, match="begins in a gap"):
+        di.Shooting.of(START, [data], window=50)
+
+
+def test_standard_errors_are_those_of_many_repetitions(recording):
+    rng = np.random.default_rng(11)
+    clean = PROBLEMS["torques"](recording)
+    scores = []
+    for _ in range(100):
+        noise = rng.normal(size=clean.tau.shape) * np.array((0.05, 0.2))
+        noisy = dataclasses.replace(clean, tau=clean.tau + noise, deviation=jnp.asarray((0.1, 0.4)))
+        found = di.fit(FREE, noisy)
+        assert found.converged and 0.2 < found.variance < 0.3
+        scores.append((found.values - VALUES) / found.standard_errors)
+    assert 0.85 < np.std(scores) < 1.15
+    known = di.fit(FREE, noisy, known_deviations=True)
+    np.testing.assert_allclose(known.standard_errors * found.variance**0.5, found.standard_errors)
+
+
+def test_outliers_count_little_in_a_robust_loss(recording):
+    tau = recording.tau.copy()
+    tau[::20] += 3.0
+    problem = di.InverseDynamics.of(START, [dataclasses.replace(recording, tau=tau)], 0.01)
+    off = [
+        np.abs(di.fit(FREE, problem, loss=loss).values - VALUES).max()
+        for loss in (di.Squares(), di.Huber(1.0), di.Cauchy(1.0))
+    ]
+    assert off[0] > 0.05 and off[1] < 0.01 and off[2] < 0.001
+
+
+def test_what_acts_only_together_has_no_error_bar(recording):
+    problem = PROBLEMS["torques"](recording)
+    found = di.fit(di.Parameters(START, ["upper/com", "upper/mass", "*/damping"]), problem)
+    told = {name for row in found.information.unidentifiable for name, _ in row}
+    assert {"upper/com_y"} <= told
+    assert np.isfinite(found.standard_errors[-2:]).all()
+
+
+def test_priors_stand_in_for_measurements(recording):
+    tied = di.Parameter("*/damping", prior=(0.07, 1e-9), tied=True, start=0.05)
+    found = di.fit(di.Parameters(START, ["*/mass", tied]), PROBLEMS["torques"](recording))
+    assert found.values[-1] == pytest.approx(0.07, rel=1e-6)
+
+
+def test_progress_interruption_and_going_on(recording):
+    problem, seen = PROBLEMS["torques"](recording), []
+
+    def interrupted(step, cost):
+        seen.append(cost)
+        if step == 3:
+            raise KeyboardInterrupt
+
+    first = di.fit(FREE, problem, progress=interrupted)
+    assert not first.converged and first.message.startswith("interrupted after 3 steps")
+    assert first.cost <= seen[0] and len(seen) == 3
+    rest = di.fit(FREE, problem, start=first.x)
+    assert rest.converged and rest.steps < di.fit(FREE, problem).steps
+    stopped = di.fit(FREE, problem, max_steps=2)
+    assert not stopped.converged and "not converged after 2 steps" in stopped.message
+
+
+def test_what_cannot_be_fitted_is_said(recording):
+    few = di.InverseDynamics.of(START, [recording.between(0.0, 1.5 * DT)])
+    assert few.tau.size == 4
+    with pytest.raises(di.DataError, match="4 measurements are fewer than the 22 unknowns"):
+        di.fit(di.Parameters(START, ["*/inertial", "*/damping"]), few)
+    wild = dataclasses.replace(recording, tau=1e200 * np.ones_like(recording.tau))
+    with pytest.raises(di.DataError, match="not finite"):
+        di.fit(FREE, PROBLEMS["rollout"](wild))
+    with pytest.raises(di.DataError, match="a is not measured"):
+        di.InverseDynamics.of(START, [dataclasses.replace(recording, a=None)])
+    with pytest.raises(di.DataError, match="q has 1 columns, the machine 2"):
+        di.InverseDynamics.of(START, [dataclasses.replace(recording, q=recording.q[:, :1])])
+    with pytest.raises(di.DataError, match="no standard deviation"):
+        di.InverseDynamics.of(START, [recording], -1.0)
