@@ -176,11 +176,11 @@ class Result(eqx.Module):
                 f"{self.steps}); try a smaller dt, and check masses and inputs"
             ]
         if self.reconstruction is not None and not self.reconstruction.good:
+            distance, tolerance = map(float, self.reconstruction)
             sentences.append(
-                f"failed: run back, the motion ends {float(self.reconstruction.distance):.3g} from "
-                f"its start, more than the tolerance {float(self.reconstruction.tolerance):.3g}, so "
-                "that Reversible has no derivative; where a motion dissipates use "
-                "RecursiveCheckpoint"
+                f"failed: run back, the motion ends {distance:.3g} from its start, more than the "
+                f"tolerance of {tolerance:.3g}, and Reversible has no derivative; where a motion "
+                "dissipates, use RecursiveCheckpoint"
             )
         if self.singular_step != _NEVER:
             sentences.append(

@@ -23,13 +23,13 @@ import jax.numpy as jnp
 from .adjoint import Adjoint, Steps
 
 # What is kept by default, for each doubling of the number of steps.
-_STATES = 8
+_STATES = 10
 
 
 class RecursiveCheckpoint(Adjoint):
     """The derivative of `Direct`, with few states kept, in forward and reverse mode.
 
-    steps: how many states reverse mode may keep at once; None for 8 log2(n) of n steps. The more,
+    steps: how many states reverse mode may keep at once; None for 10 log2(n) of n steps. The more,
     the fewer steps are taken again: with the cube root of n, three times, each of them is so three
     times instead of once. What is saved in the trajectory, and the inputs, are not counted. Raises
     ValueError where so few are not enough.
@@ -87,8 +87,6 @@ def _tree(body: Callable, lengths: tuple[int, ...], count: int, start: Any, inpu
 
 def _nested(body: Callable, lengths: tuple[int, ...], start: Any, inputs: Any) -> Any:
     """Loops within loops; inputs and outputs have the leading axes `lengths`."""
-    if not lengths:
-        return jax.checkpoint(body)(start, inputs)
     for length in reversed(lengths):
         body = functools.partial(jax.lax.scan, jax.checkpoint(body), length=length)
     return body(start, inputs)
@@ -135,11 +133,11 @@ def _divided(n: int, levels: int) -> tuple[int, ...] | None:
         return () if n == 1 else None
     if levels == 1:
         return (n,) if n > 1 else None
-    found = []
+    small = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
     # The largest comes first.
-    for d in range(2, n // 2 ** (levels - 1) + 1):
-        if n % d == 0 and d**levels >= n and (rest := _divided(n // d, levels - 1)) is not None:
-            found.append((d, *rest))
+    first = [d for d in {*small, *(n // d for d in small)} if d < n and d**levels >= n]
+    rests = [(d, _divided(n // d, levels - 1)) for d in first]
+    found = [(d, *rest) for d, rest in rests if rest is not None]
     return min(found, key=sum, default=None)
 
 
@@ -149,8 +147,7 @@ def _filled(n: int, levels: int) -> tuple[int, ...] | None:
         return () if n == 1 else None
     if n == 1:
         return None
-    length = max(
-        2, next(b for b in range(max(1, int(n ** (1 / levels)) - 1), n + 1) if b**levels >= n)
-    )
+    near = int(n ** (1 / levels))
+    length = max(2, near + (near**levels < n))
     rest = _filled(-(-n // length), levels - 1)
     return None if rest is None else (length, *rest)
