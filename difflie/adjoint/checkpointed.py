@@ -30,9 +30,9 @@ class RecursiveCheckpoint(Adjoint):
     """The derivative of `Direct`, with few states kept, in forward and reverse mode.
 
     steps: how many states reverse mode may keep at once; None for 10 log2(n) of n steps. The more,
-    the fewer steps are taken again: with the cube root of n, three times, each of them is so three
-    times instead of once. What is saved in the trajectory, and the inputs, are not counted. Raises
-    ValueError where so few are not enough.
+    the fewer steps are taken again: 2 n^(1/2) states take every step once more than `Direct`,
+    3 n^(1/3) twice more. What is saved in the trajectory, and the inputs, are not counted. Raises
+    ValueError where so few are not enough; rows and the steps in between have loops of their own.
     """
 
     steps: int | None = eqx.field(default=None, static=True)
