@@ -10,6 +10,9 @@ from . import constraints as constraints
 from . import identify as identify
 from .adjoint import Adjoint as Adjoint
 from .adjoint import Direct as Direct
+from .adjoint import Forward as Forward
+from .adjoint import RecursiveCheckpoint as RecursiveCheckpoint
+from .adjoint import Reversible as Reversible
 from .constraints import Baumgarte as Baumgarte
 from .constraints import Frame as Frame
 from .constraints import NullSpace as NullSpace
@@ -127,6 +130,7 @@ from .io import MujocoOrdering as MujocoOrdering
 from .io import PinocchioOrdering as PinocchioOrdering
 from .io import load as load
 from .io import save as save
+from .result import Reconstruction as Reconstruction
 from .result import Result as Result
 from .result import Trajectory as Trajectory
 from .simulate import simulate as simulate

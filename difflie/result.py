@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -84,7 +84,9 @@ class Watch(eqx.Module):
             margin,
         )
 
-    def result(self, system: System, dt: jax.Array, steps: int) -> Result:
+    def result(
+        self, system: System, dt: jax.Array, steps: int, reconstruction: Reconstruction | None
+    ) -> Result:
         nonfinite = jnp.concatenate((self.nonfinite_q, self.nonfinite_v)).min(initial=_NEVER)
         events = (self.singular, self.position, self.velocity, self.effort)
         # What happens after the state was lost has no meaning.
@@ -99,7 +101,23 @@ class Watch(eqx.Module):
             dt=jax.lax.stop_gradient(dt),
             steps=steps,
             topology=system.topology,
+            reconstruction=reconstruction,
         )
+
+
+class Reconstruction(NamedTuple):
+    """How far from the true start a motion ends that is run back: see `Reversible`.
+
+    distance, tolerance (): differences in q and v, in units of 1 or of the largest entry.
+    """
+
+    distance: jax.Array
+    tolerance: jax.Array
+
+    @property
+    def good(self) -> jax.Array:
+        """Whether the distance is within the tolerance, a boolean scalar."""
+        return self.distance <= self.tolerance
 
 
 class Result(eqx.Module):
@@ -112,6 +130,7 @@ class Result(eqx.Module):
     one of several.
     position_step, velocity_step, effort_step (rows,): the first step at which each degree of
     freedom was beyond its limit. All are 2^31 - 1 where it never happened. dt in s.
+    reconstruction: how well the start is found again, where the adjoint is `Reversible`.
     """
 
     nonfinite_step: jax.Array
@@ -123,11 +142,14 @@ class Result(eqx.Module):
     dt: jax.Array
     steps: int = eqx.field(static=True)
     topology: Topology = eqx.field(static=True)
+    reconstruction: Reconstruction | None = None
 
     @property
     def ok(self) -> jax.Array:
-        """Whether the state stayed finite and every step was solved, a boolean scalar."""
-        return (self.nonfinite_step == _NEVER) & (self.unsolved_step == _NEVER)
+        """Whether the state stayed finite, every step was solved, and the start, where it is looked
+        for, was found again: a boolean scalar."""
+        ok = (self.nonfinite_step == _NEVER) & (self.unsolved_step == _NEVER)
+        return ok if self.reconstruction is None else ok & self.reconstruction.good
 
     @property
     def within_limits(self) -> jax.Array:
@@ -153,6 +175,13 @@ class Result(eqx.Module):
                 f"failed: the state is not finite at t = {lost * dt:.6g} s (step {lost} of "
                 f"{self.steps}); try a smaller dt, and check masses and inputs"
             ]
+        if self.reconstruction is not None and not self.reconstruction.good:
+            distance, tolerance = map(float, self.reconstruction)
+            sentences.append(
+                f"failed: run back, the motion ends {distance:.3g} from its start, more than the "
+                f"tolerance of {tolerance:.3g}, and Reversible has no derivative; where a motion "
+                "dissipates, use RecursiveCheckpoint"
+            )
         if self.singular_step != _NEVER:
             sentences.append(
                 f"a singular configuration near t = {int(self.singular_step) * dt:.6g} s: the "

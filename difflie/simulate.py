@@ -12,7 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from . import native
-from .adjoint import Adjoint, Direct
+from .adjoint import Adjoint, Direct, Steps
 from .constraints import Projection, Stabilisation, check_consistent
 from .forces.inputs import SampledInput, ZeroOrderHold
 from .formulations import Formulation, Inputs, formulated, formulation_of
@@ -52,18 +52,20 @@ def simulate(
 
     Other arguments:
       save_every: save every k-th state; the trajectory has steps // save_every + 1 of them.
-      adjoint: how the loop is differentiated.
+      adjoint: how the loop is differentiated: `Direct`, `RecursiveCheckpoint` with a budget of
+        memory, `Forward`, or, for methods that are symmetric in time, `Reversible`.
       stabilisation: how explicit and Gauss methods stay on the constraints of a system that has
         some (see `constrain`).
 
     Differentiable with respect to every leaf of the system, the state, dt and the inputs, in
-    forward and reverse mode. Raises ValueError or TypeError for a wrong shape or precision, a
-    concrete NaN, dt <= 0, an unknown method (with the nearest name), a concrete start that breaks a
-    constraint, which it names. What happens on the way (a state that is not finite, a step that is
-    not solved, a singular configuration, a limit that is left) stands in `Trajectory.result`.
+    forward and reverse mode as the adjoint allows. Raises ValueError or TypeError for a wrong shape
+    or precision, a concrete NaN, dt <= 0, an unknown method (with the nearest name) or one that the
+    adjoint does not differentiate, a concrete start that breaks a constraint, which it names. What
+    happens on the way (a state that is not finite, a step that is not solved, a singular
+    configuration, a limit that is left) stands in `Trajectory.result`.
     """
     method = by_name(method) if isinstance(method, str) else method
-    formulation_of(method, system)
+    adjoint.check(method, formulation_of(method, system).time_symmetric(method))
     q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
     steps, save_every = _count("steps", steps), _count("save_every", save_every)
     if not isinstance(dt, Tracer) and not 0 < float(dt) < np.inf:
@@ -91,53 +93,56 @@ def _simulate(system, state, control, wrench, how, steps, save_every):
     def run(arrays, system, link, q0, v0, dt, inputs):
         functions = eqx.combine(arrays, fixed)
         formulation = formulated(system, link, method, stabilisation)
-        one_step = _stepper(system, link, formulation, functions, dt)
-        if formulation.small:
-            one_step = native.kernel(one_step)
-
-        def save(state, rows):
-            def on(state):
-                return adjoint.loop(one_step, state, rows, save_every)[0]
-
-            state = native.in_blocks(on)(state) if formulation.small else on(state)
-            return state, (formulation.read(state[1]), formulation.record(state[1]))
-
+        loop = _steps(system, link, formulation, functions, dt)
         t0 = jnp.zeros_like(dt)
         rows = jax.tree.map(lambda a: a[0, 0], inputs)
         first = formulation.start(t0, q0, v0, dt, _inputs(functions, rows, t0, dt))
         start = (jnp.zeros((), jnp.int32), first, Watch.start(system, link, q0))
-        (_, _, watch), states = jax.lax.scan(save, start, inputs, length=saved)
+        end, states = adjoint.loop(loop, start, inputs, (saved, save_every))
+        found = adjoint.reconstruction(loop, start, end, inputs, (saved, save_every))
         before = jax.tree.map(lambda a: a[None], formulation.record(first))
         q_and_v, own = states
         own = jax.tree.map(lambda a, b: jnp.concatenate((a, b)), before, own)
-        return watch, q_and_v, own
+        return end[2], found, q_and_v, own
 
-    watch, (q, v), own = native.mark(run)(arrays, system, link, q0, v0, dt, inputs)
+    watch, found, (q, v), own = native.mark(run)(arrays, system, link, q0, v0, dt, inputs)
     return Trajectory(
         t=jnp.arange(saved + 1, dtype=dt.dtype) * save_every * dt,
         q=jnp.concatenate((q0[None], q)),
         v=jnp.concatenate((v0[None], v)),
-        result=watch.result(system, dt, saved * save_every),
+        result=watch.result(system, dt, saved * save_every, found),
         states=own,
     )
 
 
-def _stepper(
+def _steps(
     system: System, link: Linkage, formulation: Formulation, functions: tuple, dt: jax.Array
-):
-    """What one time step does."""
+) -> Steps:
+    """What one time step does, and what leads back; the state is (step, inner, watch)."""
+
+    def begun(step, rows):
+        t = step.astype(dt.dtype) * dt
+        return t, _inputs(functions, rows, t, dt)
 
     def one_step(state, rows):
         step, inner, watch = state
-        t = step.astype(dt.dtype) * dt
-        acting = _inputs(functions, rows, t, dt)
+        t, acting = begun(step, rows)
         effort = acting.control and acting.control(t, *formulation.read(inner))
         inner, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
         q, v = formulation.read(inner)
-        return (step, inner, watch.after(system, link, step, q, v, effort, solved)), None
+        return step, inner, watch.after(system, link, step, q, v, effort, solved)
 
-    return one_step
+    def back(state, rows):
+        step, inner, watch = state
+        t, acting = begun(step - 1, rows)
+        return step - 1, formulation.step(t + dt, inner, -dt, acting)[0], watch
+
+    def read(state):
+        return formulation.read(state[1]), formulation.record(state[1])
+
+    small = formulation.small
+    return Steps(native.kernel(one_step) if small else one_step, back, read, small)
 
 
 def _inputs(functions, rows, t0, dt) -> Inputs:

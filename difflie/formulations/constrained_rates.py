@@ -24,6 +24,11 @@ class ConstrainedRateFormulation(RateFormulation):
     method: FieldMethod = eqx.field(static=True)
     stabilisation: Stabilisation = eqx.field(default=Projection(), static=True)
 
+    @staticmethod
+    def time_symmetric(method: FieldMethod) -> bool:
+        # What follows a step, such as a projection, would have to precede it on the way back.
+        return False
+
     @property
     def small(self) -> bool:
         return False

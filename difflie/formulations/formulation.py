@@ -50,6 +50,11 @@ class Formulation(eqx.Module):
     def check(method: Any, system: System) -> None:
         """Raises ValueError for a system that the variables of a method do not describe."""
 
+    @staticmethod
+    def time_symmetric(method: Any) -> bool:
+        """Whether a step -h leads from the end of a step to its start, up to rounding."""
+        return method.time_symmetric
+
     @property
     def small(self) -> bool:
         """Whether a step is worth being one kernel."""

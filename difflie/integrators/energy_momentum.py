@@ -19,7 +19,7 @@ the nodes, C Q' = O(h^2), and must not be made one: Q'_m is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +47,8 @@ class EnergyMomentum(Method):
     gradient); a momentum map, if they have no moment about its axis at the middle of the step.
     Betsch and Steinmann 2001; Gonzalez 1996.
     """
+
+    time_symmetric: ClassVar[bool] = True
 
     @property
     def order(self) -> int:

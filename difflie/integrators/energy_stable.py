@@ -20,7 +20,7 @@ the nodes up to O(h^2).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -57,6 +57,8 @@ class ConstrainedState(NamedTuple):
 
 class EnergyStable(Method):
     """Order 2 in the state; in the energy exact, or of the order of the mean gradient."""
+
+    time_symmetric: ClassVar[bool] = True
 
     mean: MeanGradient = GaussMean(3)
 

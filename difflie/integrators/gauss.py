@@ -37,6 +37,8 @@ class SymmetricMethod(ImplicitMethod):
     Their polynomial through the nodes, continued, is where the next step begins to iterate.
     """
 
+    time_symmetric: ClassVar[bool] = True
+
     tableau: SymmetricTableau = eqx.field(static=True)
 
     @property

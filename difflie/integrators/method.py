@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -21,8 +21,11 @@ class Method(eqx.Module):
     """A one-step method: what `simulate` takes.
 
     It compares equal to every other of its kind and settings, and may be closed over or passed
-    through any transformation.
+    through any transformation. time_symmetric says whether a step -h leads from the end of a step
+    to its start, up to rounding.
     """
+
+    time_symmetric: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod

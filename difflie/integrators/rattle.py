@@ -16,6 +16,7 @@ derivative of g along left-trivialised rates.
 from __future__ import annotations
 
 import abc
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +50,8 @@ class Rattle(Method):
     Lagrangian is that of `VariationalMidpoint`, which this is where there are no constraints: a
     potential acts halfway, so that stiff springs, dampers and drives are solved for.
     """
+
+    time_symmetric: ClassVar[bool] = True
 
     @property
     def order(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,8 @@ class StormerVerlet(ImplicitMethod):
     It is explicit where a does not depend on the velocity; where E conjugates Q in such a system,
     Hamiltonian and separable, it is symplectic. Hairer, Lubich and Wanner 2006, I.1.4 and VI.3.
     """
+
+    time_symmetric: ClassVar[bool] = True
 
     @property
     def order(self) -> int:

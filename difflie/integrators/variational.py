@@ -12,6 +12,7 @@ symplectic, so that the energy error stays bounded, and the momenta of symmetrie
 from __future__ import annotations
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -59,6 +60,8 @@ class VariationalMidpoint(Method):
     the potential U halfway between. Forces without a potential act through their virtual work on
     q_m. Marsden and West 2001; for trees Lee, Liu, Park and Srinivasa 2018.
     """
+
+    time_symmetric: ClassVar[bool] = True
 
     @property
     def order(self) -> int:

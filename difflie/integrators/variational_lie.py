@@ -15,7 +15,7 @@ Marsden, Pekarsky and Shkoller 1999; Bou-Rabee and Marsden 2009; Lee, Leok and M
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +43,8 @@ class LieVariational(Method):
     diag(I, m, m, m); or these in the chart `Cayley`; `UnitQuaternion` for a body
     about a fixed point. exp is the more accurate, the Cayley map the cheaper.
     """
+
+    time_symmetric: ClassVar[bool] = True
 
     @property
     def order(self) -> int:

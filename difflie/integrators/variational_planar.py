@@ -13,7 +13,7 @@ The map from (phi0, p0) to (phi1, p1) is symplectic. Its first momentum is that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -48,6 +48,8 @@ class PhaseState(NamedTuple):
 
 class PlanarVariational(Method):
     """Order 2, symplectic."""
+
+    time_symmetric: ClassVar[bool] = True
 
     rate: Callable[[jax.Array, jax.Array], jax.Array] = eqx.field(default=angle_rate, static=True)
 

@@ -1,0 +1,67 @@
+"""What an adjoint is: a way to run a time loop so that it can be differentiated."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+
+from .. import native
+from ..integrators import Method
+from ..result import Reconstruction
+
+
+class Steps(NamedTuple):
+    """What a time loop does; states are pytrees of arrays, a row is the inputs of one step.
+
+    step(state, row) is the state after a step, back(state, row) that before it, by the method with
+    the step -h; read(state) what is saved. They may close over traced values. small: whether the
+    loop is worth being one kernel.
+    """
+
+    step: Callable[[Any, Any], Any]
+    back: Callable[[Any, Any], Any]
+    read: Callable[[Any], Any]
+    small: bool = False
+
+
+class Adjoint(eqx.Module):
+    """A way to run a loop of steps so that it can be differentiated."""
+
+    def check(self, method: Method, symmetric: bool) -> None:
+        """Raises ValueError for a method that this way does not differentiate.
+
+        symmetric: whether it is so in time, for the system at hand.
+        """
+
+    @abc.abstractmethod
+    def loop(self, steps: Steps, start: Any, inputs: Any, shape: tuple[int, int]) -> Any:
+        """The state at the end, and what is saved, after every k-th of m k steps: shape is (m, k).
+
+        The inputs have leading axes (m, k), what is saved has a leading axis (m,).
+        """
+
+    def reconstruction(
+        self, steps: Steps, start: Any, end: Any, inputs: Any, shape: tuple[int, int]
+    ) -> Reconstruction | None:
+        """How well the start is found again from the end; None where it is not looked for."""
+        return None
+
+
+def rows_of_steps(
+    turn: Callable[[Any, Any], Any], steps: Steps, start: Any, inputs: Any, shape: tuple[int, int]
+) -> Any:
+    """The loop of `Adjoint.loop` as two nested ones, with turn(state, row) for the step."""
+    saved, every = shape
+
+    def save(state: Any, rows: Any) -> tuple[Any, Any]:
+        def on(state: Any) -> Any:
+            return jax.lax.scan(lambda s, row: (turn(s, row), None), state, rows, length=every)[0]
+
+        state = native.in_blocks(on)(state) if steps.small else on(state)
+        return state, steps.read(state)
+
+    return jax.lax.scan(save, start, inputs, length=saved)

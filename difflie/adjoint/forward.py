@@ -1,0 +1,53 @@
+"""Forward mode alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from .adjoint import Adjoint, Steps, rows_of_steps
+
+
+class Forward(Adjoint):
+    """Forward mode, as `jax.jvp` and `jax.jacfwd` have it: for derivatives along few parameters.
+
+    Nothing is kept: memory does not grow with the number of steps, the time does with the number of
+    directions. Reverse mode raises a TypeError.
+    """
+
+    def loop(self, steps: Steps, start: Any, inputs: Any, shape: tuple[int, int]) -> Any:
+        return jax.tree.map(_forward_only, rows_of_steps(steps.step, steps, start, inputs, shape))
+
+
+def _forward_only(x: jax.Array) -> jax.Array:
+    return _identity(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x
+
+
+@jax.custom_jvp
+def _identity(x: jax.Array) -> jax.Array:
+    return x
+
+
+@_identity.defjvp
+def _(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    return primals[0], _tangent_p.bind(tangents[0])
+
+
+def _transpose(cotangent: Any, x: Any) -> Any:
+    raise TypeError(
+        "simulate: adjoint=Forward() has no reverse mode; differentiate with jax.jvp or "
+        "jax.jacfwd, or take Direct() or RecursiveCheckpoint()"
+    )
+
+
+# The identity, which cannot be transposed.
+_tangent_p = Primitive("forward_tangent")
+_tangent_p.def_impl(lambda x: x)
+_tangent_p.def_abstract_eval(lambda x: x)
+ad.deflinear2(_tangent_p, _transpose)
+batching.defvectorized(_tangent_p)
+mlir.register_lowering(_tangent_p, lambda context, x: [x])
