@@ -46,10 +46,7 @@ mend.
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,13 +55,10 @@ from ..constraints import Constraint
 from ..system import ModelError
 from ..system.validation import nearest
 from .loops import constraints_of
+from .tables import ConfigError, is_list_of_tables, read_tables, table
 
 PACKAGE_DATA = Path(__file__).resolve().parent.parent / "data"
 _PACKAGE = "package:"
-
-
-class ConfigError(ValueError):
-    """A configuration that cannot be run; the message names the file, the key and the mend."""
 
 
 @dataclass(frozen=True)
@@ -217,15 +211,7 @@ def read_config(path: str | os.PathLike[str]) -> Config:
     known one) and a value of a wrong type or out of range.
     """
     path = Path(path)
-    try:
-        with path.open("rb") as file:
-            tables = tomllib.load(file)
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file") from None
-    except IsADirectoryError:
-        raise ConfigError(f"{path}: this is a directory; name a .toml file in it") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: this is not TOML: {error}") from None
+    tables = read_tables(path)
     known = {
         "system": SystemTable,
         "initial": InitialTable,
@@ -244,86 +230,23 @@ def read_config(path: str | os.PathLike[str]) -> Config:
         loops = constraints_of(tables.pop("constraint", []), path)
     except ModelError as error:
         raise ConfigError(str(error)) from None
-    for name, table in tables.items():
+    for name, rows in tables.items():
         if name not in known and name not in repeated:
             near = nearest(name, [*known, *repeated, "constraint"])
             raise ConfigError(f"{path}: there is no table [{name}]{near}")
-        if name in known and not isinstance(table, dict):
+        if name in known and not isinstance(rows, dict):
             raise ConfigError(f"{path}: {name} must be a table: write [{name}]")
-        if name in repeated and not _is_list_of_tables(table):
+        if name in repeated and not is_list_of_tables(rows):
             raise ConfigError(f"{path}: {name} must be a list of tables: write [[{name}]]")
     parts: dict[str, Any] = {
-        name: _table(cls, tables.get(name, {}), path, name) for name, cls in known.items()
+        name: table(cls, tables.get(name, {}), path, name) for name, cls in known.items()
     }
     for name, cls in repeated.items():
         each = enumerate(tables.get(name, []))
-        parts[name] = [_table(cls, table, path, f"{name}[{i}]") for i, table in each]
+        parts[name] = [table(cls, row, path, f"{name}[{i}]") for i, row in each]
     config = Config(path=path, constraint=loops, **parts)
     _check(config)
     return config
-
-
-def _table(cls: type, given: dict[str, Any], path: Path, name: str) -> Any:
-    fields = {f.name: f for f in dataclasses.fields(cls)}
-    for key in given:
-        if key not in fields:
-            raise ConfigError(f"{path}: [{name}] has no key {key!r}{nearest(key, fields)}")
-    for f in fields.values():
-        required = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
-        if required and f.name not in given:
-            raise ConfigError(f"{path}: [{name}] lacks the key {f.name!r}")
-    values = {}
-    for key, value in given.items():
-        kind, check = _KINDS[str(fields[key].type)]
-        if not check(value):
-            raise ConfigError(f"{path}: {name}.{key} is {value!r}; it must be {kind}")
-        values[key] = value
-    return cls(**values)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and all(_is_number(x) for x in value)
-
-
-def _is_list_of_tables(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(x, dict) for x in value)
-
-
-def _is_path(value: Any) -> bool:
-    return _is_list_of_tables(value) and all(
-        set(x) in ({"point"}, {"point", "body"})
-        and isinstance(x.get("body", ""), str)
-        and _is_list(x["point"])
-        and len(x["point"]) == 3
-        for x in value
-    )
-
-
-_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "str": ("a text", lambda v: isinstance(v, str)),
-    "str | None": ("a text", lambda v: isinstance(v, str)),
-    "int": ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
-    "float": ("a number", _is_number),
-    "float | None": ("a number", _is_number),
-    "list[dict[str, Any]]": (
-        'a list of points {body = "NAME", point = [x, y, z]}, those of the world without a body',
-        _is_path,
-    ),
-    "list[str] | None": (
-        "a list of texts",
-        lambda v: isinstance(v, list) and all(isinstance(x, str) for x in v),
-    ),
-    "list[float]": ("a list of numbers", _is_list),
-    "list[float] | None": ("a list of numbers", _is_list),
-    "dict[str, float]": (
-        "a table of numbers",
-        lambda v: isinstance(v, dict) and all(_is_number(x) for x in v.values()),
-    ),
-}
 
 
 def _check(config: Config) -> None:

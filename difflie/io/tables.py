@@ -1,0 +1,96 @@
+"""TOML files as dataclasses: a table is a class, a key one of its fields."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..system.validation import nearest
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be run; the message names the file, the key and the mend."""
+
+
+def read_tables(path: Path) -> dict[str, Any]:
+    """What a TOML file says; raises `ConfigError` for one that is missing or broken."""
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: this is a directory; name a .toml file in it") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: this is not TOML: {error}") from None
+
+
+def table(cls: type, given: dict[str, Any], path: Path, name: str) -> Any:
+    """An instance of a dataclass with what the table [name] of the file gives.
+
+    Raises `ConfigError` for an unknown or missing key (with the nearest known one) and a value that
+    is not of the field's type.
+    """
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    for key in given:
+        if key not in fields:
+            raise ConfigError(f"{path}: [{name}] has no key {key!r}{nearest(key, fields)}")
+    for f in fields.values():
+        required = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+        if required and f.name not in given:
+            raise ConfigError(f"{path}: [{name}] lacks the key {f.name!r}")
+    values = {}
+    for key, value in given.items():
+        kind, check = _KINDS[str(fields[key].type)]
+        if not check(value):
+            raise ConfigError(f"{path}: {name}.{key} is {value!r}; it must be {kind}")
+        values[key] = value
+    return cls(**values)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and all(_is_number(x) for x in value)
+
+
+def is_list_of_tables(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(x, dict) for x in value)
+
+
+def _is_path(value: Any) -> bool:
+    return is_list_of_tables(value) and all(
+        set(x) in ({"point"}, {"point", "body"})
+        and isinstance(x.get("body", ""), str)
+        and _is_list(x["point"])
+        and len(x["point"]) == 3
+        for x in value
+    )
+
+
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "str": ("a text", lambda v: isinstance(v, str)),
+    "str | None": ("a text", lambda v: isinstance(v, str)),
+    "int": ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
+    "float": ("a number", _is_number),
+    "float | None": ("a number", _is_number),
+    "list[dict[str, Any]]": (
+        'a list of points {body = "NAME", point = [x, y, z]}, those of the world without a body',
+        _is_path,
+    ),
+    "list[str] | None": (
+        "a list of texts",
+        lambda v: isinstance(v, list) and all(isinstance(x, str) for x in v),
+    ),
+    "list[float]": ("a list of numbers", _is_list),
+    "list[float] | None": ("a list of numbers", _is_list),
+    "dict[str, float]": (
+        "a table of numbers",
+        lambda v: isinstance(v, dict) and all(_is_number(x) for x in v.values()),
+    ),
+}
