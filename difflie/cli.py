@@ -1,4 +1,4 @@
-"""The command line: `difflie demo`, `difflie run`, `difflie reproduce`."""
+"""The command line: `difflie demo`, `difflie run`, `difflie identify`, `difflie reproduce`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ import tyro
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from .io.config import ConfigError, read_config
 from .io.results import save_json
+from .io.study import read_study
 from .system import ModelError
 from .system.validation import nearest
 
@@ -83,6 +85,54 @@ def run(
         raise SystemExit(1)
 
 
+def identify(
+    file: Annotated[Path, tyro.conf.Positional],
+    data: Path | None = None,
+    validate: tuple[Path, ...] = (),
+    parameters: Path | None = None,
+    out: Path | None = None,
+    json: Path | None = None,
+) -> None:
+    """Find the parameters of a machine that explain measurements, as a TOML file describes it.
+
+    Args:
+        file: the configuration; see difflie/io/study.py and the examples in configs/.
+        data: the folder of the measured runs; by default that of the configuration.
+        validate: more files to judge by, which are not used for the fit.
+        parameters: a JSON file with numbers by name, which are judged; nothing is fitted.
+        out: a folder for the machine (URDF), pictures and a report (HTML).
+        json: a file for the figures.
+    """
+    from .study import study
+
+    config = read_study(file)
+    with _console.status(f"{file.name}: compiling") as status:
+
+        def progress(step: int, cost: float) -> None:
+            status.update(f"{file.name}: step {step}, cost {cost:.6g}")
+
+        figures = study(config, data, validate, parameters, out, progress)
+    if figures["fit"] is not None:
+        _console.print(f"{figures['fit']['message']}, cost {figures['fit']['cost']:.6g}")
+        for row in figures["fit"]["unidentifiable"]:
+            _console.print(f"the measurements do not tell: {', '.join(row)}", soft_wrap=True)
+    table = Table("parameter", "start", "value", "standard error")
+    for name, p in figures["parameters"].items():
+        table.add_row(name, *(_short(p[key]) for key in ("start", "value", "std_error")))
+    _console.print(table)
+    table = Table("run", "use", "joint", "torque RMSE", "position RMSE")
+    for use in ("training", "validation"):
+        for row in figures[use]:
+            errors = _short(row["torque_rmse"]), _short(row["position_rmse"])
+            table.add_row(row["run"], use, row["joint"], *errors)
+    _console.print(table)
+    if out is not None:
+        _console.print(f"written: {out}/report.html", highlight=False, soft_wrap=True)
+    _write(json, figures)
+    if figures["converged"] is False:
+        raise SystemExit(1)
+
+
 def reproduce(
     name: Annotated[str, tyro.conf.Positional],
     out: Path | None = None,
@@ -117,7 +167,9 @@ def main(arguments: list[str] | None = None) -> None:
     warnings.showwarning = _show_warning
     try:
         tyro.extras.subcommand_cli_from_dict(
-            {"demo": demo, "run": run, "reproduce": reproduce}, prog="difflie", args=arguments
+            {"demo": demo, "run": run, "identify": identify, "reproduce": reproduce},
+            prog="difflie",
+            args=arguments,
         )
     except (ConfigError, ModelError, ValueError, TypeError, OSError) as error:
         Console(stderr=True).print(
@@ -147,6 +199,10 @@ def _progress() -> Iterator[Any]:
             bar.update(tasks[stage], completed=done, total=total)
 
         yield update
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:.5g}"
 
 
 def _escape(error: BaseException) -> str:

@@ -43,10 +43,10 @@ def run(config: Config, out: Path | None) -> dict[str, Any]:
     `ConfigError` where the configuration does not fit the system it names.
     """
     system = load(
-        config.system_file,
+        config.system.robot(config.path.parent),
         base=config.system.base,
         gravity=config.system.gravity,
-        loops=config.loops_file,
+        loops=config.system.loops_file(config.path.parent),
     )
     system = _coupled(config, system)
     system = _closed(config, system)

@@ -25,7 +25,7 @@ ORDER = (
         "io",
     ),
     *("integrators", "result", "adjoint", "formulations", "simulate", "identify", "view"),
-    *("run", "demo", "reproduce", "cli"),
+    *("run", "study", "demo", "reproduce", "cli"),
 )
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
 SHAPE = re.compile(r"\((\d|n|m|rows|steps|nb|nq|nv)[^)]*\)|scalar")

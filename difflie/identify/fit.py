@@ -23,6 +23,14 @@ from .recordings import DataError
 
 Progress = Callable[[int, float], None]
 
+# So many steps that change nothing are enough.
+_LEVEL = 3
+
+# Near a minimum steps are those of Gauss and Newton: the damping falls wherever the model is good.
+_DAMPING = optx.ClassicalTrustRegion(
+    high_cutoff=0.75, low_cutoff=0.25, high_constant=10.0, low_constant=0.1
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
@@ -146,22 +154,30 @@ def _through(jacobian: NDArray, covariance: NDArray) -> NDArray:
 
 
 def _minimised(residual, unknown, args, cost, max_steps, tolerance, progress):
-    """The best unknowns, the steps taken, whether they are a minimum, and a sentence."""
+    """The best unknowns, the steps taken, whether they are a minimum, and a sentence.
+
+    A value whose best is on its bound, infinitely far in the unknowns, makes these go on for ever:
+    it is enough that the cost falls no more.
+    """
     solver = optx.LevenbergMarquardt(rtol=tolerance, atol=tolerance)
+    solver = eqx.tree_at(lambda s: s.search, solver, _DAMPING)
     state = _start(solver, residual, unknown, args)
-    best, k = unknown, 0
+    best, k, accepted, level = unknown, 0, 0, 0
     try:
         for k in range(1, max_steps + 1):
             unknown, state, done, result = _step(solver, residual, unknown, args, state)
             now = float(state.f_info.as_min())
             if np.isfinite(now) and now <= cost:
+                if int(state.num_accepted_steps) > accepted:
+                    level = level + 1 if now >= cost * (1 - tolerance) else 0
                 best, cost = unknown, now
+            accepted = int(state.num_accepted_steps)
             if progress is not None:
                 progress(k, cost)
-            if bool(done):
-                good = bool(result == optx.RESULTS.successful)
-                said = "converged" if good else f"stopped: {optx.RESULTS[result]}"
-                return best, k, good, f"{said} after {k} steps"
+            if bool(done) and bool(result != optx.RESULTS.successful):
+                return best, k, False, f"stopped after {k} steps: {optx.RESULTS[result]}"
+            if bool(done) or level == _LEVEL:
+                return best, k, True, f"converged after {k} steps"
     except KeyboardInterrupt:
         return best, k, False, f"interrupted after {k} steps; the best so far is kept"
     return best, k, False, f"not converged after {k} steps; start there again for more"

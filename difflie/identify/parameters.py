@@ -62,7 +62,13 @@ class _Block(eqx.Module):
         return x.reshape(len(self.starts), -1)
 
     def into(self, system: System, x: jax.Array) -> System:
-        values = jax.vmap(self.transform.value)(self.free(x), self.starts)
+        return self.written(system, jax.vmap(self.transform.value)(self.free(x), self.starts))
+
+    def of_table(self, system: System, numbers: jax.Array) -> System:
+        values = jax.vmap(self.transform.of_table)(self.free(numbers), self.starts)
+        return self.written(system, values)
+
+    def written(self, system: System, values: jax.Array) -> System:
         if self.tied:
             values = jnp.broadcast_to(values, (len(self.paths), *values.shape[1:]))
         return write(system, self.places, values)
@@ -158,6 +164,13 @@ class Parameters(eqx.Module):
         Half its square is minus the logarithm of a normal prior, up to a constant.
         """
         return _residual(self, self._checked(x))
+
+    def with_values(self, values: Any) -> System:
+        """The system with any numbers (n,) of tables, as `values` has them; bounds included."""
+        system = self.system
+        for block, part in self._parts(self._checked(values)):
+            system = block.of_table(system, part)
+        return system
 
     def x_of(self, system: System) -> jax.Array:
         """The free numbers x (n,) of a system with the same bodies and joints: `machine` inverted.

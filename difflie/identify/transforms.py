@@ -59,6 +59,10 @@ class Transform(eqx.Module):
         """The numbers (size,) that stand for the value in tables."""
         return self.value(x, start).ravel()
 
+    def of_table(self, numbers: jax.Array, start: jax.Array) -> jax.Array:
+        """The value that numbers (size,) of tables stand for."""
+        return numbers.reshape(start.shape)
+
     def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
         """The names (size,) of these numbers, for a leaf with values of this shape."""
         if shape == (3,):
@@ -173,6 +177,9 @@ class SecondMoments(Transform):
 
     def table(self, x: jax.Array, start: jax.Array) -> jax.Array:
         return to_six(self.value(x, start))
+
+    def of_table(self, numbers: jax.Array, start: jax.Array) -> jax.Array:
+        return from_six(numbers)
 
     def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
         return _INERTIA
@@ -303,6 +310,9 @@ class Direction(Transform):
 
     def table(self, x: jax.Array, start: jax.Array) -> jax.Array:
         return x
+
+    def of_table(self, numbers: jax.Array, start: jax.Array) -> jax.Array:
+        return self.value(numbers, start)
 
     def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
         return (f"{leaf}_turn_1", f"{leaf}_turn_2")

@@ -73,6 +73,38 @@ class SystemTable:
     gravity: list[float] | None = None
     loops: str | None = None
 
+    def robot(self, folder: Path) -> Path:
+        """The robot file, with a relative path taken from the configuration's folder."""
+        if self.file.startswith(_PACKAGE):
+            return PACKAGE_DATA / f"{self.file.removeprefix(_PACKAGE)}.urdf"
+        return folder / self.file
+
+    def loops_file(self, folder: Path) -> Path | None:
+        """The file of loops, likewise."""
+        return None if self.loops is None else folder / self.loops
+
+    def check(self, path: Path) -> None:
+        """Raises `ConfigError`, in the name of the configuration at the path, for what is unfit."""
+        for key, value, good, needed in (
+            ("base", self.base, self.base in (None, "fixed", "free"), '"fixed" or "free"'),
+            (
+                "gravity",
+                self.gravity,
+                self.gravity is None or len(self.gravity) == 3,
+                "three numbers (m/s^2)",
+            ),
+        ):
+            if not good:
+                raise ConfigError(f"{path}: system.{key} is {value!r}; it must be {needed}")
+        robot = self.robot(path.parent)
+        if not robot.is_file():
+            shipped = sorted(p.stem for p in PACKAGE_DATA.glob("*.urdf"))
+            raise ConfigError(
+                f"{path}: system.file: there is no file {robot}; give a path from the "
+                "configuration's folder, or one of the shipped "
+                f"{', '.join(repr(_PACKAGE + name) for name in shipped)}"
+            )
+
 
 @dataclass(frozen=True)
 class InitialTable:
@@ -190,19 +222,6 @@ class Config:
     joint_stop: list[JointStopTable]
     tension_damper: list[TensionDamperTable]
 
-    @property
-    def system_file(self) -> Path:
-        """The robot file, with a relative path taken from the configuration's folder."""
-        name = self.system.file
-        if name.startswith(_PACKAGE):
-            return PACKAGE_DATA / f"{name.removeprefix(_PACKAGE)}.urdf"
-        return self.path.parent / name
-
-    @property
-    def loops_file(self) -> Path | None:
-        """The file of loops, with a relative path taken from the configuration's folder."""
-        return None if self.system.loops is None else self.path.parent / self.system.loops
-
 
 def read_config(path: str | os.PathLike[str]) -> Config:
     """The configuration in a TOML file.
@@ -259,17 +278,7 @@ def _check(config: Config) -> None:
     for key, value in (("steps", s.steps), ("save_every", s.save_every)):
         if value < 1:
             refuse(f"simulation.{key}", value, "1 or more")
-    if config.system.base not in (None, "fixed", "free"):
-        refuse("system.base", config.system.base, '"fixed" or "free"')
-    if config.system.gravity is not None and len(config.system.gravity) != 3:
-        refuse("system.gravity", config.system.gravity, "three numbers (m/s^2)")
-    if not config.system_file.is_file():
-        shipped = sorted(p.stem for p in PACKAGE_DATA.glob("*.urdf"))
-        raise ConfigError(
-            f"{config.path}: system.file: there is no file {config.system_file}; give a path from "
-            f"the configuration's folder, or one of the shipped "
-            f"{', '.join(repr(_PACKAGE + name) for name in shipped)}"
-        )
+    config.system.check(config.path)
     for i, contact in enumerate(config.contact):
         if (contact.normal is None) == (contact.radii is None):
             raise ConfigError(

@@ -79,6 +79,20 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "int": ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
     "float": ("a number", _is_number),
     "float | None": ("a number", _is_number),
+    "bool": ("true or false", lambda v: isinstance(v, bool)),
+    "int | None": ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
+    "float | list[float]": (
+        "a number or a list of numbers",
+        lambda v: _is_number(v) or _is_list(v),
+    ),
+    "float | list[float] | None": (
+        "a number or a list of numbers",
+        lambda v: _is_number(v) or _is_list(v),
+    ),
+    "list[str]": (
+        "a list of texts",
+        lambda v: isinstance(v, list) and all(isinstance(x, str) for x in v),
+    ),
     "list[dict[str, Any]]": (
         'a list of points {body = "NAME", point = [x, y, z]}, those of the world without a body',
         _is_path,
@@ -89,6 +103,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "list[float]": ("a list of numbers", _is_list),
     "list[float] | None": ("a list of numbers", _is_list),
+    "dict[str, Any]": ("a table", lambda v: isinstance(v, dict)),
     "dict[str, float]": (
         "a table of numbers",
         lambda v: isinstance(v, dict) and all(_is_number(x) for x in v.values()),

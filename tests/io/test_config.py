@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from difflie.io.config import ConfigError, read_config
+from difflie.io.study import read_study
 
 ROOT = Path(__file__).parent.parent.parent
 DAMPER = "[[damper]]\ndamping = 1.0"
@@ -17,8 +18,8 @@ CONFIGS = [p for p in sorted((ROOT / "configs").glob("*.toml")) if ".loops" not 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
 def test_the_examples_are_valid(path):
-    config = read_config(path)
-    assert config.system_file.is_file()
+    read = read_study if "[data]" in path.read_text() else read_config
+    assert read(path).system.robot(path.parent).is_file()
 
 
 def test_defaults(tmp_path):

@@ -1,0 +1,199 @@
+"""Identifications described in TOML files.
+
+    [system]                              [data]
+    file = "pendulum.urdf"                columns.q = ["pos1", "pos2"]   # in the system's order
+    gravity = [0.0, 0.0, -9.81]           columns.tau = ["tau1", "tau2"]
+                                          time = "time"                  # s
+    [[run]]                               scale.q = 0.0174533            # to SI; 1 if left out
+    file = "swing_1.csv"                  resample = 0.002               # s, a uniform grid
+    from = 0.0                            smooth = 41                    # rows: Savitzky-Golay,
+    to = 3.0                              order = 2                      # gives v and a
+
+    [[run]]                               [fit]
+    file = "swing_2.csv"                  error = "torque"               # or "motion"
+    use = "validate"                      torque = 0.1                   # N m, deviation(s)
+                                          position = 0.01                # rad, of motions
+    [[parameter]]                         velocity = 0.1                 # rad/s
+    path = "*/inertial"                   window = 0.5                   # s, of motions
+                                          states = true                  # found at their starts
+    [[parameter]]                         loss = "huber"                 # squares, cauchy
+    path = "hinge*/friction"              limit = 2.0                    # deviations
+    start = 0.1                           steps = 100
+    lower = 0.0
+    prior = [0.1, 0.05]                   [validation]
+    tied = true                           window = 0.5                   # s
+
+Files of runs are relative to the folder given with --data, or to that of the configuration. The
+first row of a window is where its motion starts; measured torques are held.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..system.validation import nearest
+from .config import SystemTable
+from .tables import ConfigError, is_list_of_tables, read_tables, table
+
+QUANTITIES = ("q", "v", "a", "tau")
+ERRORS = ("torque", "motion")
+LOSSES = ("squares", "huber", "cauchy")
+USES = ("fit", "validate")
+
+
+@dataclass(frozen=True)
+class DataTable:
+    """[data]: the columns of all files; smooth and order in rows, see `Recording.smoothed`."""
+
+    columns: dict[str, Any]
+    time: str = "time"
+    scale: dict[str, float] = field(default_factory=dict)
+    resample: float | None = None
+    smooth: int | None = None
+    order: int = 2
+
+
+@dataclass(frozen=True)
+class RunTable:
+    """[[run]]: a file, the part of it from one time to another (s), and what it is used for."""
+
+    file: str
+    first: float | None = None
+    last: float | None = None
+    use: str = "fit"
+
+
+@dataclass(frozen=True)
+class ParameterTable:
+    """[[parameter]]: see `difflie.identify.Parameter`; prior is a mean and a deviation."""
+
+    path: str
+    start: float | list[float] | None = None
+    lower: float | None = None
+    upper: float | None = None
+    prior: list[float] | None = None
+    tied: bool = False
+    fixed: bool = False
+
+
+@dataclass(frozen=True)
+class FitTable:
+    """[fit]: the error, its standard deviations, and when to stop."""
+
+    error: str = "torque"
+    torque: float | list[float] = 1.0
+    position: float | list[float] = 1.0
+    velocity: float | list[float] | None = None
+    window: float | None = None
+    states: bool = False
+    substeps: int = 1
+    loss: str = "squares"
+    limit: float = 2.0
+    steps: int = 100
+    tolerance: float = 1e-8
+
+
+@dataclass(frozen=True)
+class ValidationTable:
+    """[validation]: windows (s) of the motions that are simulated with measured torques."""
+
+    window: float = 0.5
+    substeps: int = 1
+
+
+@dataclass(frozen=True)
+class Study:
+    """A whole file; path is where it was read."""
+
+    path: Path
+    system: SystemTable
+    data: DataTable
+    run: list[RunTable]
+    parameter: list[ParameterTable]
+    fit: FitTable
+    validation: ValidationTable
+
+
+def read_study(path: str | os.PathLike[str]) -> Study:
+    """The identification in a TOML file.
+
+    Raises `ConfigError` for a missing or broken file, an unknown or missing key (with the nearest
+    known one) and a value of a wrong type or out of range.
+    """
+    path = Path(path)
+    tables = read_tables(path)
+    single: dict[str, type] = {
+        "system": SystemTable,
+        "data": DataTable,
+        "fit": FitTable,
+        "validation": ValidationTable,
+    }
+    repeated: dict[str, type] = {"run": RunTable, "parameter": ParameterTable}
+    for name, rows in tables.items():
+        if name not in single and name not in repeated:
+            near = nearest(name, [*single, *repeated])
+            raise ConfigError(f"{path}: there is no table [{name}]{near}")
+        if name in single and not isinstance(rows, dict):
+            raise ConfigError(f"{path}: {name} must be a table: write [{name}]")
+        if name in repeated and not is_list_of_tables(rows):
+            raise ConfigError(f"{path}: {name} must be a list of tables: write [[{name}]]")
+    parts: dict[str, Any] = {
+        name: table(cls, tables.get(name, {}), path, name) for name, cls in single.items()
+    }
+    for name, cls in repeated.items():
+        given = enumerate(tables.get(name, []))
+        parts[name] = [table(cls, _renamed(row), path, f"{name}[{i}]") for i, row in given]
+    study = Study(path=path, **parts)
+    _check(study)
+    return study
+
+
+def _renamed(row: dict[str, Any]) -> dict[str, Any]:
+    """`from` and `to` are no names in Python."""
+    names = {"from": "first", "to": "last"}
+    return {names.get(key, key): value for key, value in row.items()}
+
+
+def _check(study: Study) -> None:
+    def refuse(key: str, value: Any, needed: str) -> None:
+        raise ConfigError(f"{study.path}: {key} is {value!r}; it must be {needed}")
+
+    def one_of(key: str, value: str, known: tuple[str, ...]) -> None:
+        if value not in known:
+            refuse(key, value, f"one of {', '.join(map(repr, known))}{nearest(value, known)}")
+
+    study.system.check(study.path)
+    for quantity, names in study.data.columns.items():
+        one_of("a key of data.columns", quantity, QUANTITIES)
+        if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+            refuse(f"data.columns.{quantity}", names, "a list of texts")
+    for quantity in study.data.scale:
+        one_of("a key of data.scale", quantity, QUANTITIES)
+    one_of("fit.error", study.fit.error, ERRORS)
+    one_of("fit.loss", study.fit.loss, LOSSES)
+    for i, run in enumerate(study.run):
+        one_of(f"run[{i}].use", run.use, USES)
+    for i, parameter in enumerate(study.parameter):
+        if parameter.prior is not None and len(parameter.prior) != 2:
+            refuse(f"parameter[{i}].prior", parameter.prior, "a mean and a standard deviation")
+    positive = {
+        "data.resample": study.data.resample,
+        "data.smooth": study.data.smooth,
+        "fit.window": study.fit.window,
+        "fit.steps": study.fit.steps,
+        "fit.substeps": study.fit.substeps,
+        "fit.tolerance": study.fit.tolerance,
+        "validation.window": study.validation.window,
+        "validation.substeps": study.validation.substeps,
+    }
+    for key, value in positive.items():
+        if value is not None and not 0 < value < float("inf"):
+            refuse(key, value, "positive and finite")
+    if study.data.smooth is not None and study.data.smooth % 2 == 0:
+        refuse("data.smooth", study.data.smooth, "an odd number of rows")
+    for kind, given in (("run", study.run), ("parameter", study.parameter)):
+        if not given:
+            raise ConfigError(f"{study.path}: there is no [[{kind}]]; give one or more")

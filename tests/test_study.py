@@ -1,0 +1,156 @@
+"""Identifications described in files: simulated measurements, real ones, and what is wrong."""
+
+import json
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import difflie as dl
+from difflie.cli import main
+from difflie.io.study import read_study
+from difflie.io.tables import ConfigError
+
+ROOT = Path(__file__).parent.parent
+MEASURED = ROOT.parent / "shared" / "data"
+URDF = ROOT / "configs" / "simple_pendulum.urdf"
+TEXT = f"""
+[system]
+file = "{URDF}"
+[data]
+columns.q = ["angle"]
+columns.v = ["rate"]
+columns.a = ["acceleration"]
+columns.tau = ["torque"]
+[[run]]
+file = "swing.csv"
+to = 1.5
+[[run]]
+file = "swing.csv"
+from = 1.5
+use = "validate"
+[[parameter]]
+path = "arm/mass"
+[[parameter]]
+path = "hinge/damping"
+"""
+
+
+def call(*arguments) -> int:
+    try:
+        main([str(a) for a in arguments])
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A swing of 2 s with a mass of 0.8 kg and a damping of 0.05, measured without noise."""
+    path = tmp_path_factory.mktemp("measured")
+    true = dl.load(URDF).replace(mass=jnp.asarray([0.0, 0.8]), damping=jnp.asarray([0.05]))
+    t = 0.01 * np.arange(201)
+    tau = jnp.asarray(2 * np.sin(4 * t)[:, None])
+    run = dl.simulate(true, jnp.asarray([0.2]), jnp.zeros(1), dt=0.01, steps=200, control=tau[:-1])
+    a = [
+        dl.forward_dynamics(true, q, v, u + dl.passive_force(true, q, v))
+        for q, v, u in zip(run.q, run.v, tau, strict=True)
+    ]
+    columns = np.column_stack((t, run.q, run.v, np.array(a), tau))
+    header = "time,angle,rate,acceleration,torque"
+    for name in ("swing.csv", "other.csv"):
+        np.savetxt(path / name, columns, delimiter=",", header=header, comments="")
+    (path / "study.toml").write_text(TEXT)
+    return path
+
+
+def test_from_the_command_line(folder, tmp_path, capsys):
+    out, figures = tmp_path / "out", tmp_path / "figures.json"
+    given = ("--validate", folder / "other.csv", "--out", out, "--json", figures)
+    assert call("identify", folder / "study.toml", *given) == 0
+    found = json.loads(figures.read_text())
+    assert found["converged"] and found["fit"]["steps"] < 15
+    assert found["parameters"]["arm/mass"]["value"] == pytest.approx(0.8, rel=1e-8)
+    assert found["parameters"]["hinge/damping"]["value"] == pytest.approx(0.05, rel=1e-8)
+    assert found["parameters"]["arm/mass"]["start"] == 0.5
+    runs = [row["run"] for row in found["validation"]]
+    assert runs == ["swing.csv (1.5 to 2 s)", "other.csv"]
+    for row in found["validation"] + found["training"]:
+        assert row["joint"] == "hinge"
+        assert row["torque_rmse"] < 1e-6 and row["position_rmse"] < 1e-6
+    system = dl.load(out / "simple_pendulum.urdf")
+    assert system.bodies.mass[-1] == pytest.approx(0.8, rel=1e-6)
+    page = (out / "report.html").read_text()
+    assert "arm/mass" in page and page.count("<img") == 4
+    printed = capsys.readouterr().out
+    assert "converged after" in printed and "hinge/damping" in printed
+
+
+def test_given_parameters_are_judged_only(folder, tmp_path):
+    figures, given = tmp_path / "figures.json", tmp_path / "given.json"
+    given.write_text('{"arm/mass": 0.8, "hinge/damping": {"value": 0.0}}')
+    arguments = ("--parameters", given, "--json", figures)
+    assert call("identify", folder / "study.toml", *arguments) == 0
+    found = json.loads(figures.read_text())
+    assert found["converged"] is None and found["fit"] is None
+    assert found["parameters"]["hinge/damping"]["value"] == 0.0
+    assert 1e-3 < found["validation"][0]["torque_rmse"] < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('"arm/mass"', "no table of parameters"),
+        ('{"arm/mas": 1}', "no parameter 'arm/mas'; did you mean 'arm/mass'"),
+        ('{"arm/mass": 1}', "'hinge/damping' is None; give a number"),
+        ("{", "this is not JSON"),
+    ],
+)
+def test_given_parameters_that_are_none(folder, tmp_path, capsys, text, said):
+    given = tmp_path / "given.json"
+    given.write_text(text)
+    assert call("identify", folder / "study.toml", "--parameters", given) == 2
+    shown = " ".join(capsys.readouterr().err.split())
+    assert said in shown
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('columns.q = ["angle"]', 'columns.q = ["angel"]', "no column 'angel'; did you mean"),
+        ("[[run]]", "[[runs]]", "no table [runs]; did you mean 'run'"),
+        ('use = "validate"', 'use = "judge"', "run[1].use is 'judge'; it must be one of"),
+        ('"arm/mass"', '"arm/mas"', "no parameter matches 'arm/mas'"),
+        ('file = "swing.csv"', 'file = "swings.csv"', "there is no such file"),
+        ("[data]", "[data]\nsmooth = 4", "an odd number of rows"),
+        ("[data]", "[fit]\nwindow = 0.0\n[data]", "fit.window is 0.0; it must be positive"),
+        ("columns.tau", "columns.torque", "columns is 'torque'; it must be one of"),
+    ],
+)
+def test_what_cannot_be_run_is_named(folder, tmp_path, capsys, old, new, said):
+    path = tmp_path / "study.toml"
+    path.write_text(TEXT.replace(old, new))
+    assert call("identify", path, "--data", folder) == 2
+    shown = " ".join(capsys.readouterr().err.split())
+    assert said in shown, shown
+
+
+def test_a_study_without_parameters(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(TEXT[: TEXT.index("[[parameter]]")])
+    with pytest.raises(ConfigError, match=r"no \[\[parameter\]\]"):
+        read_study(path)
+
+
+@pytest.mark.skipif(not MEASURED.is_dir(), reason="the measurements in ../shared/data are absent")
+def test_the_measured_pendulum(tmp_path):
+    """The published mass, 0.6755 kg at 0.5 m, within two standard errors; their friction is not."""
+    figures = tmp_path / "figures.json"
+    study = ROOT / "configs" / "simple_pendulum.toml"
+    assert call("identify", study, "--data", MEASURED, "--json", figures) == 0
+    found = json.loads(figures.read_text())
+    mass, friction = (found["parameters"][k] for k in ("arm/mass", "hinge/friction"))
+    assert abs(mass["value"] - 0.6755) < 2 * mass["std_error"] < 0.1
+    assert friction["value"] + 5 * friction["std_error"] < 1.3
+    assert found["validation"][0]["torque_rmse"] < 0.45
