@@ -193,15 +193,21 @@ def _rows(recording: Recording, window: float) -> int:
 
 
 def _judged(config: Study, system: System, recording: Recording) -> dict[str, Any]:
-    """Errors of torques, and of motions in windows with the measured torques, joint by joint."""
+    """Errors of torques, and of motions in windows with the measured torques, joint by joint.
+
+    torque_autocorrelation is the largest of the first twenty, over what white noise would have:
+    where it is far above 1 the standard errors of the parameters are too small.
+    """
     window = _rows(recording, config.validation.window)
     labels = joint_labels(system)
-    torque = position = [None] * len(labels)
+    torque = colour = position = [None] * len(labels)
     needed = predicted = None
     if recording.a is not None:
         problem = InverseDynamics.of(system, [recording])
         needed = np.asarray(problem.torques(system))
-        torque = _rms(needed - np.asarray(problem.tau))
+        off = needed - np.asarray(problem.tau)
+        torque = _rms(off)
+        colour = [_colour(column) for column in off.T]
     if recording.v is not None:
         motion = Shooting.of(
             system, [recording], window=window, substeps=config.validation.substeps
@@ -211,26 +217,27 @@ def _judged(config: Study, system: System, recording: Recording) -> dict[str, An
         nv = system.nv
         position = _rms(np.where(there, off, np.nan)[..., :nv].reshape(-1, nv))
         predicted = np.asarray(motion.motions(system, motion.own)[0])
+    keys = "torque_rmse", "torque_autocorrelation", "position_rmse"
     rows = [
-        {"run": recording.name, "joint": name, "torque_rmse": t, "position_rmse": p}
-        for name, t, p in zip(labels, torque, position, strict=True)
+        {"run": recording.name, "joint": name, **dict(zip(keys, errors, strict=True))}
+        for name, *errors in zip(labels, torque, colour, position, strict=True)
     ]
-    colour = [None] * len(labels)
-    if needed is not None and recording.tau is not None:
-        off = needed - recording.tau
-        colour = [whiteness(column[~np.isnan(column)]) for column in off.T]
     return {
         "recording": recording,
         "rows": rows,
         "torque": needed,
         "windows": predicted,
         "window": window,
-        "whiteness": colour,
     }
 
 
 def _rms(error: NDArray) -> list[float]:
     return [float(np.sqrt(np.nanmean(column**2))) for column in error.T]
+
+
+def _colour(error: NDArray) -> float:
+    found, bound = whiteness(error[~np.isnan(error)])
+    return float(np.abs(found).max() / bound)
 
 
 def _table(found: Fit) -> dict[str, Any]:

@@ -37,10 +37,11 @@ class Fit:
     """A fitted machine and how well it is known.
 
     x (n,): the free numbers as `parameters` takes them; values, standard_errors (p,), start (p,):
-    of the numbers in parameters.labels, as they are read in tables. correlations (p, p). cost: half
+    of the numbers named by parameters.names, as they are read in tables; errors are infinite where
+    the measurements do not tell. correlations (p, p). information: of the free numbers. cost: half
     the sum of squared residuals. variance: of the residuals in their standard deviations; about 1
-    where these are right. identifiable: see `Information`. converged and message: how it ended.
-    own: the unknowns of each problem, such as initial states.
+    where these are right. converged and message: how it ended. own: the unknowns of each problem,
+    such as initial states.
     """
 
     parameters: Parameters
@@ -82,15 +83,16 @@ def fit(
     tolerance: of the last step and of the cost, relative. progress(step, cost) is called after each
     step. Ctrl-C ends the fit with the best so far, `converged` False.
 
-    Raises DataError where there are fewer measurements than unknowns, and where the residuals at
-    the start are not finite. Nocedal and Wright 2006, chapter 10.
+    Raises DataError where there are fewer measurements and priors than unknowns, and where the
+    residuals at the start are not finite. Nocedal and Wright 2006, chapter 10.
     """
     problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
     x = jnp.asarray(parameters.start if start is None else start)
     own = tuple(p.own.astype(x.dtype) for p in problems)
     unknowns = x.size + sum(o.size for o in own)
     count = sum(int(np.sum(p.measured)) for p in problems)
-    if count < unknowns:
+    known = count + parameters.residual(x).size
+    if known < unknowns:
         raise DataError(f"{count} measurements are fewer than the {unknowns} unknowns to find")
 
     residual, args = _Residual(loss), (parameters, problems)
@@ -105,8 +107,7 @@ def fit(
     )
     x, own = best
     cost, jacobian = _linearised(residual, best, args)
-    spare = count + int(np.size(parameters.residual(x))) - unknowns
-    variance = 2 * cost / spare if spare else np.nan
+    variance = 2 * cost / (known - unknowns) if known > unknowns else np.nan
     names = (*parameters.names, *(f"state {k}" for k in range(unknowns - x.size)))
     found = information(jacobian, 1.0 if known_deviations else variance, names)
     through = np.asarray(jax.jacfwd(parameters.values)(x))
