@@ -71,6 +71,7 @@ from .dynamics import with_inertial_parameters as with_inertial_parameters
 from .forces import Contact as Contact
 from .forces import Coupling as Coupling
 from .forces import Damper as Damper
+from .forces import Drive as Drive
 from .forces import Elastic as Elastic
 from .forces import FirstOrderHold as FirstOrderHold
 from .forces import FollowerForce as FollowerForce

@@ -205,7 +205,8 @@ def _judged(config: Study, system: System, recording: Recording) -> dict[str, An
     if recording.a is not None:
         problem = InverseDynamics.of(system, [recording])
         needed = np.asarray(problem.torques(system))
-        off = needed - np.asarray(problem.tau)
+        gaps = np.isnan(np.asarray(problem.tau))
+        off = np.where(gaps, np.nan, needed - np.asarray(problem.efforts(system)))
         torque = _rms(off)
         colour = [_colour(column) for column in off.T]
     if recording.v is not None:

@@ -15,6 +15,7 @@ from .couplings import SmoothTensionSpring as SmoothTensionSpring
 from .couplings import Spring as Spring
 from .couplings import TensionDamper as TensionDamper
 from .couplings import TensionSpring as TensionSpring
+from .drives import Drive as Drive
 from .energy import elastic_energy as elastic_energy
 from .energy import energy as energy
 from .inputs import FirstOrderHold as FirstOrderHold

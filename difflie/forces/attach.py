@@ -13,21 +13,23 @@ from ..system.system import System
 from ..system.validation import ModelError, nearest
 from .contacts import SphereContact
 from .couplings import Coupling, FollowerForce, PointForce, SmoothTensionDamper, SmoothTensionSpring
+from .drives import Drive
 from .stops import JointStop
 
 _NOT_NEGATIVE = (
     *("stiffness", "rest_length", "damping", "dissipation", "friction", "slip_velocity"),
-    *("smoothing", "radius", "radii"),
+    *("smoothing", "radius", "radii", "load_friction"),
 )
 _POSITIVE = {"smoothing": "m", "rate_smoothing": "m/s"}
 _SMOOTH = (SmoothTensionSpring, SmoothTensionDamper)
 _VECTORS = {"force": (3,), "normal": (3,), "radii": (2,)}
-_SHAPES = {**dict.fromkeys((*_NOT_NEGATIVE, "rate_smoothing", "exponent"), ()), **_VECTORS}
+_SCALARS = (*_NOT_NEGATIVE, "rate_smoothing", "exponent", "torque_scale", "torque_bias")
+_SHAPES = {**dict.fromkeys(_SCALARS, ()), **_VECTORS}
 _POINTS = {PointForce: "one point", FollowerForce: "one point", SphereContact: "two points"}
 
 
-def attach(system: System, *couplings: Coupling | JointStop) -> System:
-    """The system with couplings (springs, dampers, forces, contacts, stops) behind those it has.
+def attach(system: System, *couplings: Coupling | JointStop | Drive) -> System:
+    """The system with couplings behind those it has: springs, forces, contacts, stops, drives.
 
     Their numbers take on the system's precision and are leaves like all others:
     `system.couplings[0].stiffness` is a scalar, `system.couplings[0].path.points` (n, 3). To take
@@ -43,10 +45,12 @@ def attach(system: System, *couplings: Coupling | JointStop) -> System:
             _check_path(system, coupling, where)
         elif isinstance(coupling, JointStop):
             _check_joints(system, coupling, where)
+        elif isinstance(coupling, Drive):
+            _check_drive(system, coupling, where)
         else:
             raise ModelError(
                 f"{system.name}: {coupling!r} cannot be attached; give springs, dampers, forces, "
-                "contacts or stops"
+                "contacts, stops or drives"
             )
         _check_numbers(coupling, where)
     added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), couplings)
@@ -86,7 +90,20 @@ def _check_joints(system: System, stop: JointStop, where: str) -> None:
             )
 
 
-def _check_numbers(coupling: Coupling | JointStop, where: str) -> None:
+def _check_drive(system: System, drive: Drive, where: str) -> None:
+    t = system.topology
+    if drive.joint not in system.joint_names:
+        near = nearest(drive.joint, system.joint_names)
+        raise ModelError(f"{where}: no joint that moves by itself is named {drive.joint!r}{near}")
+    if len(t.kinds[t.joints.index(drive.joint)]) != 1:
+        raise ModelError(f"{where}: the joint has several degrees of freedom; a drive moves one")
+    if any(isinstance(c, Drive) and c.joint == drive.joint for c in system.couplings):
+        raise ModelError(f"{where}: the joint has a drive already")
+    if not isinstance(drive.slip_velocity, Tracer) and drive.slip_velocity <= 0:
+        raise ModelError(f"{where}: slip_velocity is {drive.slip_velocity}; it must be positive")
+
+
+def _check_numbers(coupling: Coupling | JointStop | Drive, where: str) -> None:
     points = coupling.path.points
     numbers = {"points": (points, (len(coupling.path.bodies), 3))}
     for name, shape in _SHAPES.items():

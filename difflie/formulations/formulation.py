@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
+from ..forces.drives import driven, has_drives
 from ..forces.passive import passive
 from ..system.linkage import Linkage
 from ..system.system import System
@@ -30,9 +32,17 @@ class Inputs(NamedTuple):
     ) -> tuple[jax.Array, jax.Array | None]:
         """The generalised force (nv,), that of the system included, and the wrenches (nb, 6)."""
         tau = passive(system, linkage, q, v)
-        if self.control is not None:
-            tau = tau + self.control(t, q, v)
+        effort = self.effort(system, t, q, v)
+        if effort is not None:
+            tau = tau + effort
         return tau, None if self.wrench is None else self.wrench(t, q, v)
+
+    def effort(self, system: System, t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array | None:
+        """What arrives of the control (nv,) at the joints behind the system's drives."""
+        if self.control is None and not has_drives(system):
+            return None
+        told = jnp.zeros_like(v) if self.control is None else self.control(t, q, v)
+        return driven(system, told, v)
 
 
 class Formulation(eqx.Module):

@@ -93,8 +93,8 @@ class TreeMechanics(DiscreteMechanics):
 
     def _at_joints(self, q: jax.Array, w: jax.Array) -> jax.Array:
         tau = joint_force(self.system, q, w)
-        control = self.inputs.control
-        return tau if control is None else tau + control(self.t, q, w)
+        effort = self.inputs.effort(self.system, self.t, q, w)
+        return tau if effort is None else tau + effort
 
     @property
     def _unplaced(self) -> Linkage:

@@ -15,6 +15,7 @@ from ..dynamics.natural_equations import combined, spread
 from ..dynamics.natural_layout import check
 from ..forces import energy
 from ..forces.discrete_gradient import mean_forces
+from ..forces.drives import Drive
 from ..forces.passive import joint_force
 from ..groups import directors
 from ..groups.components import Vector
@@ -148,8 +149,9 @@ class NaturalFormulation(Formulation):
             v = natural.joint_rates(arms, step.rates)
             q = manifold.retract(state.q, (h / 2) * v)
             tau = joint_force(self.system, q, v) - armature * (2 / h) * (v - state.rotors)
-            if inputs.control is not None:
-                tau = tau + inputs.control(t + h / 2, q, v)
+            effort = inputs.effort(self.system, t + h / 2, q, v)
+            if effort is not None:
+                tau = tau + effort
             total = natural.weight(step.middle) + natural.joint_load(arms, tau)
             if self.system.couplings:
                 total = total + self._couplings(step, h)
@@ -181,7 +183,7 @@ class NaturalFormulation(Formulation):
 
     def _couplings(self, step: Step, h: jax.Array) -> jax.Array:
         """The loads (nb, 6) of the system's couplings."""
-        couplings: tuple[Any, ...] = self.system.couplings
+        couplings: list[Any] = [c for c in self.system.couplings if not isinstance(c, Drive)]
         natural, paths = self.natural, [c.path for c in couplings]
         number = {name: b for b, name in enumerate((*self.system.body_names, None))}
         body = np.array([number[name] for path in paths for name in path.bodies])

@@ -1,7 +1,8 @@
 """The torque error: what a machine would need for the measured motion, less what was measured.
 
-    r = (M(q) a + bias(q, v) - passive(q, v) - tau) / deviation
+    r = (M(q) a + bias(q, v) - passive(q, v) - effort(tau, v)) / deviation
 
+The effort is what arrives of a measured torque behind a drive (see `Drive`), or the torque itself.
 Linear in the inertial parameters and in friction; needs accelerations, and takes their noise for
 the torque's. The place to start from. Atkeson, An, Hollerbach 1986.
 """
@@ -15,10 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..dynamics.rnea import rnea
+from ..forces.drives import driven
 from ..forces.passive import passive
 from ..system.linkage import linkage
 from ..system.system import System
-from .problem import Problem, deviations, in_deviations, needed
+from .problem import Problem, deviations, needed
 from .recordings import Recording
 
 
@@ -53,7 +55,7 @@ class InverseDynamics(Problem):
         return InverseDynamics(*(jnp.asarray(x, system.dtype) for x in given))
 
     def torques(self, system: System) -> jax.Array:
-        """What the drives must exert for the motion (n, nv)."""
+        """What must act at the joints for the motion (n, nv)."""
         link = linkage(system)
 
         def torque(q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
@@ -61,8 +63,14 @@ class InverseDynamics(Problem):
 
         return jax.vmap(torque)(self.q, self.v, self.a)
 
+    def efforts(self, system: System) -> jax.Array:
+        """What arrives there of the measured torques (n, nv), of none at gaps."""
+        told = jnp.where(jnp.isnan(self.tau), 0, self.tau)
+        return jax.vmap(lambda tau, v: driven(system, tau, v))(told, self.v)
+
     def residual(self, system: System, own: jax.Array) -> jax.Array:
-        return in_deviations(self.torques(system), self.tau, self.deviation)[0].ravel()
+        missing = self.torques(system) - self.efforts(system)
+        return (jnp.where(jnp.isnan(self.tau), 0, missing) / self.deviation).ravel()
 
     @property
     def measured(self) -> jax.Array:

@@ -1,0 +1,61 @@
+"""Drives: what a joint gets of the effort that is measured or told."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..system.system import System
+from ..system.topology import Topology
+from .couplings import number
+from .path import Path
+
+
+class Drive(eqx.Module):
+    """A drive with a gear at a joint of one degree of freedom.
+
+        tau = torque_scale u + torque_bias,    effort = tau - load_friction |tau| tanh(v / v0)
+
+    u in N m or N is what a simulation is given as its control, or a recording as its torque, and
+    torque_scale, without unit, the error of the torque constant. load_friction, without unit, is
+    friction that grows with the load, as in gears: of what a motor drives less arrives, and of what
+    drives a motor more is held. v0 = slip_velocity in rad/s or m/s.
+    """
+
+    joint: str = eqx.field(static=True)
+    torque_scale: jax.Array = eqx.field(converter=number, default=1.0, kw_only=True)
+    torque_bias: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+    load_friction: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+    slip_velocity: jax.Array = eqx.field(converter=number, default=0.05, kw_only=True)
+
+    @property
+    def path(self) -> Path:
+        """What it acts on in space: nothing, so that one point of the world stands for it."""
+        return Path(jnp.zeros((1, 3), self.torque_scale.dtype), (None,))
+
+    def velocity(self, t: Topology) -> int:
+        """The index of its joint's velocity in v."""
+        return int(t.row_velocity[t.row_start[t.joints.index(self.joint)]])
+
+    def effort(self, told: jax.Array, v: jax.Array) -> jax.Array:
+        """The effort () at the joint for the one that is told () and the joint's velocity ()."""
+        tau = self.torque_scale * told + self.torque_bias
+        return tau - self.load_friction * jnp.abs(tau) * jnp.tanh(v / self.slip_velocity)
+
+    def __str__(self) -> str:
+        return f"Drive ({self.joint!r})"
+
+
+def has_drives(system: System) -> bool:
+    """Whether there are any."""
+    return any(isinstance(c, Drive) for c in system.couplings)
+
+
+def driven(system: System, told: jax.Array, v: jax.Array) -> jax.Array:
+    """The efforts (nv,) that arrive of those told (nv,) at the velocities v (nv,)."""
+    for drive in system.couplings:
+        if isinstance(drive, Drive):
+            k = drive.velocity(system.topology)
+            told = told.at[k].set(drive.effort(told[k], v[k]))
+    return told
