@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from .forces import Drive, attach
 from .identify import (
     Cauchy,
     Fit,
@@ -33,7 +34,7 @@ from .io import load, save
 from .io.results import machine, save_json
 from .io.study import RunTable, Study
 from .io.tables import ConfigError
-from .system import System
+from .system import ModelError, System
 from .system.validation import nearest
 from .view import identification
 
@@ -68,6 +69,7 @@ def study(
         gravity=table.gravity,
         loops=table.loops_file(folder),
     )
+    system = _driven(config, system)
     free = _parameters(config, system)
     where = data or folder
     runs = [run for run in config.run if run.use == "fit"]
@@ -141,6 +143,16 @@ def joint_labels(system: System) -> list[str]:
             suffix = f"[{row - int(t.row_start[b])}]" if count > 1 else ""
             labels[int(t.row_velocity[row])] = t.joints[b] + suffix
     return labels
+
+
+def _driven(config: Study, system: System) -> System:
+    for i, table in enumerate(config.drive):
+        given = {k: v for k, v in dataclasses.asdict(table).items() if v is not None}
+        try:
+            system = attach(system, Drive(**given))
+        except ModelError as error:
+            raise ConfigError(f"{config.path}: drive[{i}]: {error}") from None
+    return system
 
 
 def _parameters(config: Study, system: System) -> Parameters:

@@ -23,6 +23,10 @@
     prior = [0.1, 0.05]                   [validation]
     tied = true                           window = 0.5                   # s
 
+    [[drive]]                             # numbers as of difflie.Drive
+    joint = "hinge1"
+    load_friction = 0.1
+
 Files of runs are relative to the folder given with --data, or to that of the configuration. The
 first row of a window is where its motion starts; measured torques are held.
 """
@@ -80,6 +84,17 @@ class ParameterTable:
 
 
 @dataclass(frozen=True)
+class DriveTable:
+    """[[drive]]: between the measured torque and a joint; numbers as of `difflie.Drive`."""
+
+    joint: str
+    torque_scale: float | None = None
+    torque_bias: float | None = None
+    load_friction: float | None = None
+    slip_velocity: float | None = None
+
+
+@dataclass(frozen=True)
 class FitTable:
     """[fit]: the error, its standard deviations, and when to stop."""
 
@@ -113,6 +128,7 @@ class Study:
     data: DataTable
     run: list[RunTable]
     parameter: list[ParameterTable]
+    drive: list[DriveTable]
     fit: FitTable
     validation: ValidationTable
 
@@ -131,7 +147,11 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         "fit": FitTable,
         "validation": ValidationTable,
     }
-    repeated: dict[str, type] = {"run": RunTable, "parameter": ParameterTable}
+    repeated: dict[str, type] = {
+        "run": RunTable,
+        "parameter": ParameterTable,
+        "drive": DriveTable,
+    }
     for name, rows in tables.items():
         if name not in single and name not in repeated:
             near = nearest(name, [*single, *repeated])

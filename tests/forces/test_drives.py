@@ -1,0 +1,122 @@
+"""What arrives at a joint behind its drive."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import difflie as dl
+from difflie import identify as di
+from difflie.forces.drives import driven
+
+
+def chain():
+    y = {"joint": dl.Revolute(axis=(0.0, 1.0, 0.0)), "mass": 1.0, "com": (0, 0, -0.2)}
+    inertia = np.diag((0.02, 0.02, 0.002))
+    bodies = [
+        dl.Body(name="upper", inertia=inertia, **y),
+        dl.Body(name="lower", inertia=inertia, position=(0, 0, -0.4), **y),
+    ]
+    return dl.chain(bodies)
+
+
+NUMBERS = {"torque_scale": 0.9, "torque_bias": 0.1, "load_friction": 0.3, "slip_velocity": 0.05}
+JOINT = chain().joint_names[1]
+DRIVEN = dl.attach(chain(), dl.Drive(JOINT, **NUMBERS))
+
+
+def arriving(told, v):
+    tau = 0.9 * told + 0.1
+    return tau - 0.3 * np.abs(tau) * np.tanh(v / 0.05)
+
+
+def test_the_effort_at_its_joint_only():
+    told, v = jnp.asarray([2.0, -1.0]), jnp.asarray([0.3, 0.02])
+    np.testing.assert_allclose(driven(DRIVEN, told, v), (2.0, arriving(-1.0, 0.02)), rtol=1e-15)
+    half = jax.tree.map(lambda a: a.astype(jnp.float32), (DRIVEN, told, v))
+    assert driven(*half).dtype == jnp.float32
+
+
+@pytest.mark.parametrize("told", [0.0, -1.0 / 9.0, 1.0])
+@pytest.mark.parametrize("v", [0.0, 0.1])
+def test_derivatives_at_rest_and_without_load(told, v):
+    def effort(scale, told, v):
+        drive = dl.Drive(JOINT, **{**NUMBERS, "torque_scale": scale})
+        return drive.effort(told, v)
+
+    at = tuple(jnp.asarray(x) for x in (0.9, told, v))
+    ahead, back = (f(effort, argnums=(0, 1, 2))(*at) for f in (jax.jacfwd, jax.grad))
+    np.testing.assert_allclose(ahead, back, rtol=1e-14)
+    assert np.isfinite(ahead).all()
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        dl.RKMK4(),
+        pytest.param(dl.VariationalMidpoint(), marks=pytest.mark.slow),
+        pytest.param(dl.EnergyMomentum(), marks=pytest.mark.slow),
+    ],
+    ids=lambda m: m.name,
+)
+def test_a_motion_with_a_drive_is_that_with_what_arrives(method):
+    def told(t, q, v):
+        return jnp.stack((jnp.sin(5 * t), 2 * jnp.cos(3 * t)))
+
+    def arrives(t, q, v):
+        tau = 0.9 * told(t, q, v)[1] + 0.1
+        felt = tau - 0.3 * jnp.abs(tau) * jnp.tanh(v[1] / 0.05)
+        return jnp.stack((told(t, q, v)[0], felt))
+
+    start = jnp.asarray([0.3, -0.2]), jnp.asarray([0.0, 0.4])
+    a = dl.simulate(DRIVEN, *start, dt=2e-3, steps=50, control=told, method=method)
+    b = dl.simulate(chain(), *start, dt=2e-3, steps=50, control=arrives, method=method)
+    np.testing.assert_allclose(a.q, b.q, atol=1e-12)
+    np.testing.assert_allclose(a.v, b.v, atol=1e-11)
+
+
+def test_a_bias_acts_without_control():
+    still = jnp.zeros(2)
+    run = dl.simulate(DRIVEN, still, still, dt=1e-3, steps=10)
+    assert abs(float(run.v[-1, 1])) > 1e-3
+
+
+def test_its_numbers_are_found_again():
+    t = 0.01 * np.arange(400)[:, None]
+    w = np.array((3.0, 4.3))
+    q, v, a = np.sin(w * t), w * np.cos(w * t), -w * w * np.sin(w * t)
+    needed = np.array([dl.inverse_dynamics(chain(), *x) for x in zip(q, v, a, strict=True)])
+    # Inverted: tau - 0.3 |tau| s is tau (1 - 0.3 s) where tau is positive, tau (1 + 0.3 s) else.
+    s = 0.3 * np.tanh(v[:, 1] / 0.05)
+    tau = np.where(needed[:, 1] > 0, needed[:, 1] / (1 - s), needed[:, 1] / (1 + s))
+    told = np.stack((needed[:, 0], (tau - 0.1) / 0.9), 1)
+    data = di.Recording("sines", t[:, 0], q, v, a, told)
+    rough = dl.attach(chain(), dl.Drive(JOINT, load_friction=0.05, slip_velocity=0.05))
+    leaves = "torque_scale", "torque_bias", "load_friction"
+    free = di.Parameters(rough, [f"{JOINT}/{leaf}" for leaf in leaves])
+    found = di.fit(free, di.InverseDynamics.of(rough, [data]))
+    assert found.converged
+    np.testing.assert_allclose(found.values, (0.9, 0.1, 0.3), rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("joint", "numbers", "said"),
+    [
+        ("elbow", {}, "no joint that moves by itself is named 'elbow'"),
+        (JOINT, {"load_friction": -0.1}, "load_friction is -0.1; it must not be negative"),
+        (JOINT, {"torque_bias": np.nan}, "torque_bias is nan; it must be finite"),
+        (JOINT, {"slip_velocity": 0.0}, "slip_velocity is 0.0; it must be positive"),
+        (JOINT, {"torque_scale": [1.0, 2.0]}, "torque_scale has shape"),
+    ],
+)
+def test_what_is_no_drive_is_named(joint, numbers, said):
+    with pytest.raises(dl.ModelError, match=said):
+        dl.attach(chain(), dl.Drive(joint, **numbers))
+
+
+def test_one_drive_a_joint():
+    with pytest.raises(dl.ModelError, match="has a drive already"):
+        dl.attach(DRIVEN, dl.Drive(JOINT))
+    ball = dl.chain([dl.Body(name="ball", joint=dl.Spherical(), mass=1.0, inertia=np.eye(3))])
+    with pytest.raises(dl.ModelError, match="several degrees of freedom"):
+        dl.attach(ball, dl.Drive(ball.joint_names[0]))
