@@ -24,6 +24,7 @@ from .identify import (
     Parameters,
     Problem,
     Recording,
+    Scaled,
     Shooting,
     Squares,
     fit,
@@ -127,7 +128,8 @@ def study(
     figures["machine"] = machine()
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        save(result, out / f"{system.name}.urdf")
+        # URDF has no words for drives; the figures have their numbers.
+        save(dataclasses.replace(result, couplings=()), out / f"{system.name}.urdf")
         identification.report(out, figures, found, judgements, joint_labels(system))
         save_json(out / "identification.json", figures)
     return figures
@@ -160,9 +162,9 @@ def _parameters(config: Study, system: System) -> Parameters:
     for p in config.parameter:
         bounds = None if p.lower is None and p.upper is None else (p.lower, p.upper)
         prior = None if p.prior is None else (p.prior[0], p.prior[1])
-        declared.append(
-            Parameter(p.path, bounds=bounds, start=p.start, prior=prior, tied=p.tied, fixed=p.fixed)
-        )
+        given = {"bounds": bounds, "start": p.start, "prior": prior}
+        given |= {"tied": p.tied, "fixed": p.fixed, "transform": Scaled() if p.scaled else None}
+        declared.append(Parameter(p.path, **given))
     try:
         return Parameters(system, declared)
     except ValueError as error:

@@ -37,6 +37,7 @@ from .transforms import Identity as Identity
 from .transforms import Interval as Interval
 from .transforms import LogCholesky as LogCholesky
 from .transforms import Rotation as Rotation
+from .transforms import Scaled as Scaled
 from .transforms import SecondMoments as SecondMoments
 from .transforms import Transform as Transform
 from .transforms import WithinEllipsoid as WithinEllipsoid

@@ -5,7 +5,8 @@ a joint and one of `system.joints` or of its `Drive`, or "gravity". Other coupli
 have no names and are counted: "couplings/0/stiffness", "constraints/1/first/position". A joint with
 several degrees of freedom has one number for each, "ball/damping[2]". "body/inertial" is its mass,
 its centre of mass and its inertia together. Patterns are those of the shell, such as
-"arm*/damping"; only a pattern that ends in "/inertial" selects that.
+"arm*/damping"; only a pattern that ends in "/inertial" selects that, and only one that ends in
+"/com_z" that number of "body/com".
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from .pseudo_inertia import from_six, to_six
 Place = tuple[str | int, ...]
 Places = tuple[tuple[Place, tuple[int, ...]], ...]
 INERTIAL: Place = ("bodies", "inertial")
+# Single numbers of the centre of mass.
+_COM: dict[Place, int] = {("bodies", f"com_{axis}"): k for k, axis in enumerate("xyz")}
 _BODY = tuple(f.name for f in fields(Bodies))
 
 
@@ -52,11 +55,15 @@ class Entry:
     def parts(self) -> frozenset[tuple[Place, int | None]]:
         """What of the system it consists of."""
         if self.place == INERTIAL:
-            return frozenset((("bodies", name), self.index) for name in _BODY)
+            others = (("bodies", name) for name in _BODY if name != "com")
+            return frozenset((place, self.index) for place in (*others, *_COM))
+        if self.place == ("bodies", "com"):
+            return frozenset((place, self.index) for place in _COM)
         return frozenset({(self.place, self.index)})
 
     def matches(self, pattern: str) -> bool:
-        if self.place == INERTIAL and not pattern.endswith("/inertial"):
+        part = self.place == INERTIAL or self.place in _COM
+        if part and not pattern.endswith("/" + self.leaf):
             return False
         paths = self.path, named(self.owner, self.leaf)
         return pattern in paths or any(fnmatchcase(path, pattern) for path in paths)
@@ -73,7 +80,7 @@ def entries(system: System) -> list[Entry]:
     found = [
         Entry(("bodies", leaf), b, name, leaf)
         for b, name in enumerate(t.bodies)
-        for leaf in (*_BODY, "inertial")
+        for leaf in (*_BODY, "inertial", *(str(place[1]) for place in _COM))
     ]
     for b, name in enumerate(t.joints):
         found += [Entry(("joints", leaf), b, name, leaf) for leaf in ("position", "rotation")]
@@ -128,7 +135,8 @@ def alike(system: System, selected: Sequence[Entry]) -> list[list[Entry]]:
     """The entries by leaf and shape, in their order: the values of each go on one stack."""
     groups: dict[Any, list[Entry]] = {}
     for entry in selected:
-        shape = () if entry.place == INERTIAL else _leaf(system, entry.place).shape
+        virtual = entry.place == INERTIAL or entry.place in _COM
+        shape = () if virtual else _leaf(system, entry.place).shape
         rank = 0 if entry.index is None else 1
         groups.setdefault((entry.leaf, shape[rank:]), []).append(entry)
     return list(groups.values())
@@ -162,6 +170,8 @@ def _read(system: System, place: Place, index: tuple[int, ...]) -> jax.Array:
         b, at = system.bodies, np.array(index)
         six = to_six((b.inertia[at] + jnp.swapaxes(b.inertia[at], -1, -2)) / 2)
         return jnp.concatenate((b.mass[at, None], b.com[at], six), axis=-1)
+    if place in _COM:
+        return system.bodies.com[np.array(index), _COM[place]]
     array = _leaf(system, place)
     return array[np.array(index)] if index else array[None]
 
@@ -172,6 +182,9 @@ def _write(system: System, place: Place, index: tuple[int, ...], values: jax.Arr
         for name, part in zip(_BODY, parts, strict=True):
             system = _write(system, ("bodies", name), index, part)
         return system
+    if place in _COM:
+        com = system.bodies.com.at[np.array(index), _COM[place]].set(values)
+        return eqx.tree_at(lambda s: s.bodies.com, system, com)
     new = _leaf(system, place).at[np.array(index)].set(values) if index else values[0]
     return eqx.tree_at(lambda s: _leaf(s, place), system, new)
 

@@ -161,6 +161,34 @@ def positive() -> Above:
     return Above(0.0)
 
 
+class Scaled(Transform):
+    """The value at the start times e^x: one free number, whatever its shape. Tables have e^x.
+
+    What is physically consistent stays so, such as an inertia of a known distribution.
+    """
+
+    def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        return jnp.exp(x[0]) * start
+
+    def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
+        return (jnp.log(jnp.sum(value * start)) - jnp.log(jnp.sum(start * start)))[None]
+
+    def table(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        return jnp.exp(x)
+
+    def of_table(self, numbers: jax.Array, start: jax.Array) -> jax.Array:
+        return numbers[0] * start
+
+    def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
+        return (f"{leaf}_factor",)
+
+    def suits(self, leaf: str, shape: Shape) -> bool:
+        return True
+
+    def fault(self, value: np.ndarray) -> str:
+        return "" if np.any(value) else f"is zero, which no factor changes; {_GIVE}"
+
+
 class SecondMoments(Transform):
     """An inertia (3, 3) about the centre of mass, of a body whose mass stays: 6 free numbers.
 

@@ -72,7 +72,10 @@ class RunTable:
 
 @dataclass(frozen=True)
 class ParameterTable:
-    """[[parameter]]: see `difflie.identify.Parameter`; prior is a mean and a deviation."""
+    """[[parameter]]: see `difflie.identify.Parameter`; prior is a mean and a deviation.
+
+    scaled: one free factor of the value, see `difflie.identify.Scaled`.
+    """
 
     path: str
     start: float | list[float] | None = None
@@ -81,6 +84,7 @@ class ParameterTable:
     prior: list[float] | None = None
     tied: bool = False
     fixed: bool = False
+    scaled: bool = False
 
 
 @dataclass(frozen=True)
