@@ -153,8 +153,9 @@ class NaturalFormulation(Formulation):
             if effort is not None:
                 tau = tau + effort
             total = natural.weight(step.middle) + natural.joint_load(arms, tau)
-            if self.system.couplings:
-                total = total + self._couplings(step, h)
+            couplings = [c for c in self.system.couplings if not isinstance(c, Drive)]
+            if couplings:
+                total = total + self._couplings(couplings, step, h)
             if inputs.wrench is not None:
                 total = total + natural.body_load(step.middle, inputs.wrench(t + h / 2, q, v))
             return total
@@ -181,9 +182,8 @@ class NaturalFormulation(Formulation):
     def record(self, state: NaturalState) -> NaturalMotion:
         return NaturalMotion(state.q, state.bodies, state.velocities, state.rotors)
 
-    def _couplings(self, step: Step, h: jax.Array) -> jax.Array:
-        """The loads (nb, 6) of the system's couplings."""
-        couplings: list[Any] = [c for c in self.system.couplings if not isinstance(c, Drive)]
+    def _couplings(self, couplings: list[Any], step: Step, h: jax.Array) -> jax.Array:
+        """The loads (nb, 6) of couplings."""
         natural, paths = self.natural, [c.path for c in couplings]
         number = {name: b for b, name in enumerate((*self.system.body_names, None))}
         body = np.array([number[name] for path in paths for name in path.bodies])
