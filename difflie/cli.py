@@ -100,7 +100,7 @@ def identify(
         data: the folder of the measured runs; by default that of the configuration.
         validate: more files to judge by, which are not used for the fit.
         parameters: a JSON file with numbers by name, which are judged; nothing is fitted.
-        out: a folder for the machine (URDF), pictures and a report (HTML).
+        out: a folder for figures, pictures, a report (HTML) and the machine (URDF, without drives).
         json: a file for the figures.
     """
     from .study import study

@@ -58,7 +58,7 @@ def study(
 
     data: the folder of the runs; validate: more files to judge by. parameters: a JSON file with
     numbers by name, or one that was written before: then nothing is fitted. Writes into `out` the
-    machine as URDF, pictures and `report.html`.
+    figures, pictures, `report.html`, and the machine as URDF without its drives.
 
     Raises `ConfigError` and `DataError` for what does not fit together.
     """
@@ -128,10 +128,12 @@ def study(
     figures["machine"] = machine()
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        # URDF has no words for drives; the figures have their numbers.
-        save(dataclasses.replace(result, couplings=()), out / f"{system.name}.urdf")
-        identification.report(out, figures, found, judgements, joint_labels(system))
         save_json(out / "identification.json", figures)
+        identification.report(out, figures, found, judgements, joint_labels(system))
+        # URDF has no words for drives; the figures have their numbers. What else it cannot say
+        # `save` refuses, when all the rest is written.
+        others = tuple(c for c in result.couplings if not isinstance(c, Drive))
+        save(dataclasses.replace(result, couplings=others), out / f"{system.name}.urdf")
     return figures
 
 
