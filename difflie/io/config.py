@@ -53,9 +53,8 @@ from typing import Any
 
 from ..constraints import Constraint
 from ..system import ModelError
-from ..system.validation import nearest
 from .loops import constraints_of
-from .tables import ConfigError, is_list_of_tables, read_tables, table
+from .tables import ConfigError, instances, read_tables
 
 PACKAGE_DATA = Path(__file__).resolve().parent.parent / "data"
 _PACKAGE = "package:"
@@ -231,13 +230,13 @@ def read_config(path: str | os.PathLike[str]) -> Config:
     """
     path = Path(path)
     tables = read_tables(path)
-    known = {
+    known: dict[str, type] = {
         "system": SystemTable,
         "initial": InitialTable,
         "simulation": SimulationTable,
         "control": ControlTable,
     }
-    repeated = {
+    repeated: dict[str, type] = {
         "spring": SpringTable,
         "tension_spring": TensionSpringTable,
         "damper": DamperTable,
@@ -249,20 +248,7 @@ def read_config(path: str | os.PathLike[str]) -> Config:
         loops = constraints_of(tables.pop("constraint", []), path)
     except ModelError as error:
         raise ConfigError(str(error)) from None
-    for name, rows in tables.items():
-        if name not in known and name not in repeated:
-            near = nearest(name, [*known, *repeated, "constraint"])
-            raise ConfigError(f"{path}: there is no table [{name}]{near}")
-        if name in known and not isinstance(rows, dict):
-            raise ConfigError(f"{path}: {name} must be a table: write [{name}]")
-        if name in repeated and not is_list_of_tables(rows):
-            raise ConfigError(f"{path}: {name} must be a list of tables: write [[{name}]]")
-    parts: dict[str, Any] = {
-        name: table(cls, tables.get(name, {}), path, name) for name, cls in known.items()
-    }
-    for name, cls in repeated.items():
-        each = enumerate(tables.get(name, []))
-        parts[name] = [table(cls, row, path, f"{name}[{i}]") for i, row in each]
+    parts = instances(path, tables, known, repeated, others=("constraint",))
     config = Config(path=path, constraint=loops, **parts)
     _check(config)
     return config

@@ -40,7 +40,7 @@ from typing import Any
 
 from ..system.validation import nearest
 from .config import SystemTable
-from .tables import ConfigError, is_list_of_tables, read_tables, table
+from .tables import ConfigError, instances, read_tables
 
 QUANTITIES = ("q", "v", "a", "tau")
 ERRORS = ("torque", "motion")
@@ -156,29 +156,18 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         "parameter": ParameterTable,
         "drive": DriveTable,
     }
-    for name, rows in tables.items():
-        if name not in single and name not in repeated:
-            near = nearest(name, [*single, *repeated])
-            raise ConfigError(f"{path}: there is no table [{name}]{near}")
-        if name in single and not isinstance(rows, dict):
-            raise ConfigError(f"{path}: {name} must be a table: write [{name}]")
-        if name in repeated and not is_list_of_tables(rows):
-            raise ConfigError(f"{path}: {name} must be a list of tables: write [[{name}]]")
-    parts: dict[str, Any] = {
-        name: table(cls, tables.get(name, {}), path, name) for name, cls in single.items()
-    }
-    for name, cls in repeated.items():
-        given = enumerate(tables.get(name, []))
-        parts[name] = [table(cls, _renamed(row), path, f"{name}[{i}]") for i, row in given]
+    if isinstance(tables.get("run"), list):
+        tables["run"] = [_renamed(row) for row in tables["run"]]
+    parts = instances(path, tables, single, repeated)
     study = Study(path=path, **parts)
     _check(study)
     return study
 
 
-def _renamed(row: dict[str, Any]) -> dict[str, Any]:
+def _renamed(row: Any) -> Any:
     """`from` and `to` are no names in Python."""
     names = {"from": "first", "to": "last"}
-    return {names.get(key, key): value for key, value in row.items()}
+    return {names.get(k, k): v for k, v in row.items()} if isinstance(row, dict) else row
 
 
 def _check(study: Study) -> None:

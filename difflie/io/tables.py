@@ -28,7 +28,36 @@ def read_tables(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: this is not TOML: {error}") from None
 
 
-def table(cls: type, given: dict[str, Any], path: Path, name: str) -> Any:
+def instances(
+    path: Path,
+    tables: dict[str, Any],
+    single: dict[str, type],
+    repeated: dict[str, type],
+    others: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """What a file gives for the tables [name] of the single and [[name]] of the repeated classes.
+
+    others: names of tables that are read elsewhere. Raises `ConfigError` for a table that is not
+    known (with the nearest one) or of the other kind, and as its keys and values demand.
+    """
+    for name, rows in tables.items():
+        if name not in single and name not in repeated:
+            near = nearest(name, [*single, *repeated, *others])
+            raise ConfigError(f"{path}: there is no table [{name}]{near}")
+        if name in single and not isinstance(rows, dict):
+            raise ConfigError(f"{path}: {name} must be a table: write [{name}]")
+        if name in repeated and not _is_list_of_tables(rows):
+            raise ConfigError(f"{path}: {name} must be a list of tables: write [[{name}]]")
+    parts: dict[str, Any] = {
+        name: _table(cls, tables.get(name, {}), path, name) for name, cls in single.items()
+    }
+    for name, cls in repeated.items():
+        each = enumerate(tables.get(name, []))
+        parts[name] = [_table(cls, row, path, f"{name}[{i}]") for i, row in each]
+    return parts
+
+
+def _table(cls: type, given: dict[str, Any], path: Path, name: str) -> Any:
     """An instance of a dataclass with what the table [name] of the file gives.
 
     Raises `ConfigError` for an unknown or missing key (with the nearest known one) and a value that
@@ -59,12 +88,12 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list) and all(_is_number(x) for x in value)
 
 
-def is_list_of_tables(value: Any) -> bool:
+def _is_list_of_tables(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(x, dict) for x in value)
 
 
 def _is_path(value: Any) -> bool:
-    return is_list_of_tables(value) and all(
+    return _is_list_of_tables(value) and all(
         set(x) in ({"point"}, {"point", "body"})
         and isinstance(x.get("body", ""), str)
         and _is_list(x["point"])

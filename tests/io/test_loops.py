@@ -77,9 +77,10 @@ def test_configurations_take_them_inline_and_from_a_file(write):
     head = f'[system]\nfile = "{LEG}"\n'
     inline = read_config(write(head + BALL, "inline.toml"))
     apart = read_config(write(head + 'loops = "a.loops.toml"', "apart.toml"))
-    assert inline.loops_file is None and len(inline.constraint) == 1
+    folder = apart.path.parent
+    assert inline.system.loops_file(folder) is None and len(inline.constraint) == 1
     assert not apart.constraint
-    assert equal(read_loops(apart.loops_file), inline.constraint)
+    assert equal(read_loops(apart.system.loops_file(folder)), inline.constraint)
 
 
 def test_loops_beside_an_mjcf_file(write):
