@@ -62,79 +62,69 @@ def study(
 
     Raises `ConfigError` and `DataError` for what does not fit together.
     """
-    table = config.system
-    folder = config.path.parent
-    system = load(
-        table.robot(folder),
-        base=table.base,
-        gravity=table.gravity,
-        loops=table.loops_file(folder),
-    )
-    system = _driven(config, system)
+    system = _driven(config, _loaded(config))
     free = _parameters(config, system)
-    where = data or folder
-    runs = [run for run in config.run if run.use == "fit"]
-    judged = [run for run in config.run if run.use == "validate"]
-    training = [_recording(config, where, run) for run in runs]
-    judging = [_recording(config, where, run) for run in judged]
-    judging += [_recording(config, Path(), RunTable(str(path))) for path in validate]
+    where = data or config.path.parent
+    runs = {
+        use: [_recording(config, where, run) for run in config.run if run.use == use]
+        for use in ("fit", "validate")
+    }
+    runs["validate"] += [_recording(config, Path(), RunTable(str(path))) for path in validate]
     figures: dict[str, Any] = {"name": config.path.stem, "system": system.name}
     if parameters is None:
-        if not training:
+        if not runs["fit"]:
             raise ConfigError(f'{config.path}: no [[run]] has use = "fit"; give one')
         begin = time.perf_counter()
         found = fit(
             free,
-            _problem(config, system, training),
+            _problems(config, system, runs["fit"]),
             loss=_LOSSES[config.fit.loss](config.fit.limit),
             max_steps=config.fit.steps,
             tolerance=config.fit.tolerance,
             progress=progress,
         )
-        seconds = time.perf_counter() - begin
-        result, values = found.system, found.values
-        figures |= {
-            "parameters": _table(found),
-            "fit": {
-                "cost": found.cost,
-                "variance": found.variance,
-                "steps": found.steps,
-                "message": found.message,
-                "condition": found.information.condition,
-                "unidentifiable": [dict(row) for row in found.information.unidentifiable],
-                "seconds": seconds,
-            },
-            "converged": found.converged,
-        }
+        result = found.system
+        figures |= _of_fit(found, time.perf_counter() - begin)
     else:
         found, values = None, _given(free, parameters)
         result = free.with_values(jnp.asarray(values, system.dtype))
-        start = np.asarray(free.values(free.start))
-        rows = zip(free.names, start, values, strict=True)
-        figures |= {
-            "parameters": {n: {"start": s, "value": v, "std_error": None} for n, s, v in rows},
-            "fit": None,
-            "converged": None,
-        }
-    judgements = [_judged(config, result, recording) for recording in (*training, *judging)]
-    uses = ["fit"] * len(training) + ["validation"] * len(judging)
-    rows = [
-        (use, row)
-        for use, judgement in zip(uses, judgements, strict=True)
-        for row in judgement["rows"]
-    ]
-    figures["validation"] = [row for use, row in rows if use == "validation"]
-    figures["training"] = [row for use, row in rows if use == "fit"]
+        figures |= _of_given(free, values)
+    judged = {use: [_judged(config, result, run) for run in runs[use]] for use in runs}
+    for name, use in (("validation", "validate"), ("training", "fit")):
+        figures[name] = [row for judgement in judged[use] for row in judgement["rows"]]
     figures["machine"] = machine()
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         save_json(out / "identification.json", figures)
+        judgements = [*judged["fit"], *judged["validate"]]
         identification.report(out, figures, found, judgements, joint_labels(system))
         # URDF has no words for drives; the figures have their numbers. What else it cannot say
         # `save` refuses, when all the rest is written.
         others = tuple(c for c in result.couplings if not isinstance(c, Drive))
         save(dataclasses.replace(result, couplings=others), out / f"{system.name}.urdf")
     return figures
+
+
+def _of_fit(found: Fit, seconds: float) -> dict[str, Any]:
+    return {
+        "parameters": _table(found),
+        "fit": {
+            "cost": found.cost,
+            "variance": found.variance,
+            "steps": found.steps,
+            "message": found.message,
+            "condition": found.information.condition,
+            "unidentifiable": [dict(row) for row in found.information.unidentifiable],
+            "seconds": seconds,
+        },
+        "converged": found.converged,
+    }
+
+
+def _of_given(free: Parameters, values: NDArray) -> dict[str, Any]:
+    rows = zip(free.names, np.asarray(free.values(free.start)), values, strict=True)
+    table = {n: {"start": s, "value": v, "std_error": None} for n, s, v in rows}
+    return {"parameters": table, "fit": None, "converged": None}
 
 
 def joint_labels(system: System) -> list[str]:
@@ -147,6 +137,16 @@ def joint_labels(system: System) -> list[str]:
             suffix = f"[{row - int(t.row_start[b])}]" if count > 1 else ""
             labels[int(t.row_velocity[row])] = t.joints[b] + suffix
     return labels
+
+
+def _loaded(config: Study) -> System:
+    table, folder = config.system, config.path.parent
+    return load(
+        table.robot(folder),
+        base=table.base,
+        gravity=table.gravity,
+        loops=table.loops_file(folder),
+    )
 
 
 def _driven(config: Study, system: System) -> System:
@@ -180,6 +180,7 @@ def _recording(config: Study, folder: Path, run: RunTable) -> Recording:
         found = found.resampled(table.resample)
     if table.smooth is not None:
         found = found.smoothed(table.smooth, table.order)
+    found = dataclasses.replace(found, weight=run.weight)
     if run.first is not None or run.last is not None:
         first = -np.inf if run.first is None else run.first
         last = np.inf if run.last is None else run.last
@@ -189,19 +190,24 @@ def _recording(config: Study, folder: Path, run: RunTable) -> Recording:
     return found
 
 
-def _problem(config: Study, system: System, recordings: Sequence[Recording]) -> Problem:
+def _problems(config: Study, system: System, recordings: Sequence[Recording]) -> list[Problem]:
     table = config.fit
-    if table.error == "torque":
-        return InverseDynamics.of(system, recordings, table.torque)
-    return Shooting.of(
-        system,
-        recordings,
-        window=None if table.window is None else _rows(recordings[0], table.window),
-        position=table.position,
-        velocity=np.inf if table.velocity is None else table.velocity,
-        free=table.states,
-        substeps=table.substeps,
-    )
+    problems: list[Problem] = []
+    if table.error in ("torque", "both"):
+        problems.append(InverseDynamics.of(system, recordings, table.torque))
+    if table.error in ("motion", "both"):
+        problems.append(
+            Shooting.of(
+                system,
+                recordings,
+                window=None if table.window is None else _rows(recordings[0], table.window),
+                position=table.position,
+                velocity=np.inf if table.velocity is None else table.velocity,
+                free=table.states,
+                substeps=table.substeps,
+            )
+        )
+    return problems
 
 
 def _rows(recording: Recording, window: float) -> int:

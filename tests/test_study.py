@@ -9,6 +9,7 @@ import pytest
 
 import difflie as dl
 from difflie.cli import main
+from difflie.identify import DataError, InverseDynamics, Recording, Shooting
 from difflie.io.study import read_study
 from difflie.io.tables import ConfigError
 
@@ -154,3 +155,27 @@ def test_the_measured_pendulum(tmp_path):
     assert abs(mass["value"] - 0.6755) < 2 * mass["std_error"] < 0.1
     assert friction["value"] + 5 * friction["std_error"] < 1.3
     assert found["validation"][0]["torque_rmse"] < 0.45
+
+
+def test_both_errors_and_the_weight_of_a_run(folder, tmp_path):
+    """Perfect measurements suit the torques and the motions alike, whatever counts most."""
+    text = TEXT.replace("to = 1.5", "to = 1.5\nweight = 3.0")
+    (folder / "both.toml").write_text(text + '[fit]\nerror = "both"\nwindow = 0.2\n')
+    assert call("identify", folder / "both.toml", "--json", tmp_path / "both.json") == 0
+    found = json.loads((tmp_path / "both.json").read_text())
+    assert found["parameters"]["arm/mass"]["value"] == pytest.approx(0.8, rel=1e-5)
+
+
+def test_a_weight_counts_as_so_many_runs():
+    system = dl.load(URDF)
+    t = 0.01 * np.arange(21)
+    given = {"q": t[:, None], "v": t[:, None], "a": t[:, None], "tau": 0 * t[:, None]}
+    heavy = Recording("heavy", t, **given, weight=4.0)
+    plain = Recording("plain", t, **given)
+    for problem in (InverseDynamics.of, Shooting.of):
+        double, single = (problem(system, [r]) for r in (heavy, plain))
+        np.testing.assert_allclose(
+            double.residual(system, double.own), 2 * single.residual(system, single.own)
+        )
+    with pytest.raises(DataError, match="the weight is 0"):
+        Recording("none", t, weight=0.0)

@@ -25,7 +25,7 @@ from .recordings import Recording
 
 
 class InverseDynamics(Problem):
-    """Samples q (n, nq), v, a, tau (n, nv) of any number of recordings; deviation (nv,)."""
+    """Samples q (n, nq), v, a, tau, deviation (n, nv) of any number of recordings."""
 
     q: jax.Array
     v: jax.Array
@@ -51,7 +51,11 @@ class InverseDynamics(Problem):
             np.where(lost, np.asarray(system.neutral()), q),
             *(np.where(lost, 0, x) for x in (v, a)),
         )
-        given = q, v, a, tau, deviations("tau", deviation, system.nv)
+        each = [
+            np.tile(deviations("tau", deviation, system.nv, r.weight), (len(r.t), 1))
+            for r in recordings
+        ]
+        given = q, v, a, tau, np.concatenate(each)
         return InverseDynamics(*(jnp.asarray(x, system.dtype) for x in given))
 
     def torques(self, system: System) -> jax.Array:

@@ -36,12 +36,10 @@ class Problem(eqx.Module):
         """Which residuals are measurements (k,), the others being gaps."""
 
 
-def in_deviations(
-    predicted: jax.Array, measured: jax.Array, deviation: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """The difference of arrays (..., k) over the deviation (k,), zero at gaps, and what is none."""
+def in_deviations(predicted: jax.Array, measured: jax.Array, deviation: jax.Array) -> jax.Array:
+    """The difference of arrays (..., k) over the deviation, zero at gaps."""
     there = ~jnp.isnan(measured)
-    return jnp.where(there, predicted - jnp.where(there, measured, 0), 0) / deviation, there
+    return jnp.where(there, predicted - jnp.where(there, measured, 0), 0) / deviation
 
 
 def needed(recording: Recording, widths: dict[str, int]) -> dict[str, NDArray]:
@@ -63,11 +61,16 @@ def needed(recording: Recording, widths: dict[str, int]) -> dict[str, NDArray]:
     return found
 
 
-def deviations(name: str, given: float | Sequence[float] | NDArray, width: int) -> NDArray:
-    """Standard deviations (width,), one for all or one for each; raises DataError where not > 0."""
+def deviations(
+    name: str, given: float | Sequence[float] | NDArray, width: int, weight: float = 1.0
+) -> NDArray:
+    """Standard deviations (width,) of what has a weight, given one for all or one for each.
+
+    Raises DataError where they are not positive.
+    """
     values = np.asarray(given, float)
     if values.shape not in ((), (width,)) or not (values > 0).all():
         raise DataError(
             f"{name}: {given} is no standard deviation; give one positive number, or {width}"
         )
-    return np.broadcast_to(values, width)
+    return np.broadcast_to(values / np.sqrt(weight), width)

@@ -24,7 +24,7 @@ class Recording:
 
     t (n,) in s, increasing, in steps of any length. q (n, nq), v, a, tau (n, nv): configuration,
     velocity, acceleration and the effort of the drives (N m or N), None where not measured. NaN is
-    a gap: an entry that was not measured.
+    a gap: an entry that was not measured. weight: as how many of it a fit counts it.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Recording:
     v: NDArray | None = None
     a: NDArray | None = None
     tau: NDArray | None = None
+    weight: float = 1.0
 
     def __post_init__(self) -> None:
         t = np.asarray(self.t, float)
@@ -47,6 +48,8 @@ class Recording:
                 f"{self.name}: time {t[at + 1]} s of row {at + 1} is not after {t[at]} s; "
                 "sort the rows, and take those out that are there twice"
             )
+        if not 0 < self.weight < np.inf:
+            raise DataError(f"{self.name}: the weight is {self.weight}; it must be positive")
         object.__setattr__(self, "t", t)
         for quantity in QUANTITIES:
             values = getattr(self, quantity)
@@ -106,11 +109,13 @@ class Recording:
 
         tau = None if self.tau is None else filtered(self.tau, 0)
         q, v, a = (filtered(self.q, k) for k in range(3))
-        return Recording(self.name, self.t, q, v, a, tau)
+        return dataclasses.replace(self, q=q, v=v, a=a, tau=tau)
 
     def _with(self, t: NDArray, values) -> Recording:
-        given = (getattr(self, quantity) for quantity in QUANTITIES)
-        return Recording(self.name, t, *(None if x is None else values(x) for x in given))
+        q, v, a, tau = (
+            None if x is None else values(x) for x in (self.q, self.v, self.a, self.tau)
+        )
+        return dataclasses.replace(self, t=t, q=q, v=v, a=a, tau=tau)
 
 
 def read_recording(

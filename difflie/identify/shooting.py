@@ -25,8 +25,8 @@ from .recordings import DataError, Recording
 class Shooting(Problem):
     """Windows (w,) of s steps.
 
-    dt (w, s) in s; q (w, s + 1, nq), v (w, s + 1, nv), tau (w, s, nv); deviation (2 nv,) of the
-    configuration's coordinates (rad or m) and the velocity's. follows (w,): whether the window
+    dt (w, s) in s; q (w, s + 1, nq), v (w, s + 1, nv), tau (w, s, nv); deviation (w, 2 nv) of
+    the configuration's coordinates (rad or m) and the velocity's. follows (w,): whether the window
     begins where the one before ends. substeps: of the method between two measurements. free:
     whether the states at the starts are unknowns, which then join up as well as the measurements.
     """
@@ -62,26 +62,28 @@ class Shooting(Problem):
         """
         widths = {"q": system.nq, "v": system.nv, "tau": system.nv}
         length = window or max(len(r.t) for r in recordings) - 1
-        windows, follows = [], []
+        windows, follows, each = [], [], []
         for recording in recordings:
             given = needed(recording, widths)
+            deviation = [
+                deviations(*of, system.nv, recording.weight)
+                for of in (("q", position), ("v", velocity))
+            ]
             if np.isnan(given["tau"]).any():
                 raise DataError(f"{recording.name}: tau has gaps; fill them, or cut there")
             for k, first in enumerate(range(0, len(recording.t) - 1, length)):
                 last = min(first + length, len(recording.t) - 1)
                 windows.append(_window(recording.t, given, first, last, length))
                 follows.append(k > 0)
+                each.append(np.concatenate(deviation))
                 if np.isnan(windows[-1][1][0]).any() or np.isnan(windows[-1][2][0]).any():
                     raise DataError(
                         f"{recording.name}: the window that begins at {recording.t[first]} s "
                         "begins in a gap; cut the recording there"
                     )
         dt, q, v, tau = (np.stack(x) for x in zip(*windows, strict=True))
-        deviation = np.concatenate(
-            [deviations(*of, system.nv) for of in (("q", position), ("v", velocity))]
-        )
         dt, q, v, tau, deviation = (
-            jnp.asarray(x, system.dtype) for x in (dt, q, v, tau, deviation)
+            jnp.asarray(x, system.dtype) for x in (dt, q, v, tau, np.stack(each))
         )
         given = dt, q, v, tau, deviation, jnp.asarray(follows)
         return Shooting(*given, free=free, substeps=substeps, method=method)
@@ -130,8 +132,8 @@ class Shooting(Problem):
         off = jax.vmap(jax.vmap(system.manifold.difference))(meant, q)
         at = jnp.where(gap, jnp.nan, 0)
         parts = [
-            in_deviations(off, jnp.broadcast_to(at, off.shape), self.deviation[:nv])[0],
-            in_deviations(v, self.v, self.deviation[nv:])[0],
+            in_deviations(off, jnp.broadcast_to(at, off.shape), self.deviation[:, None, :nv]),
+            in_deviations(v, self.v, self.deviation[:, None, nv:]),
         ]
         residual = jnp.concatenate(parts, axis=-1)
         if not self.free:
@@ -140,7 +142,7 @@ class Shooting(Problem):
             (jax.vmap(system.manifold.difference)(q[1:, 0], q[:-1, -1]), v[:-1, -1] - v[1:, 0]),
             axis=-1,
         )
-        jump = jnp.where(self.follows[1:, None], jump, 0) / self.deviation
+        jump = jnp.where(self.follows[1:, None], jump, 0) / self.deviation[1:]
         return jnp.concatenate((residual.ravel(), jump.ravel()))
 
     @property
@@ -149,11 +151,11 @@ class Shooting(Problem):
         gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
         there = jnp.concatenate(
             (jnp.broadcast_to(~gap, self.v.shape), ~jnp.isnan(self.v)), axis=-1
-        ) & jnp.isfinite(self.deviation)
+        ) & jnp.isfinite(self.deviation[:, None])
         if not self.free:
             return there[:, 1:].ravel()
         jumps = jnp.broadcast_to(self.follows[1:, None], (len(self.dt) - 1, 2 * nv))
-        return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(self.deviation)).ravel()))
+        return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(self.deviation[1:])).ravel()))
 
 
 def _window(

@@ -9,8 +9,10 @@
     from = 0.0                            smooth = 41                    # rows: Savitzky-Golay,
     to = 3.0                              order = 2                      # gives v and a
 
+    weight = 2.0                          # counts as two of it
+
     [[run]]                               [fit]
-    file = "swing_2.csv"                  error = "torque"               # or "motion"
+    file = "swing_2.csv"                  error = "torque"               # or "motion", "both"
     use = "validate"                      torque = 0.1                   # N m, deviation(s)
                                           position = 0.01                # rad, of motions
     [[parameter]]                         velocity = 0.1                 # rad/s
@@ -43,7 +45,7 @@ from .config import SystemTable
 from .tables import ConfigError, instances, read_tables
 
 QUANTITIES = ("q", "v", "a", "tau")
-ERRORS = ("torque", "motion")
+ERRORS = ("torque", "motion", "both")
 LOSSES = ("squares", "huber", "cauchy")
 USES = ("fit", "validate")
 
@@ -62,12 +64,16 @@ class DataTable:
 
 @dataclass(frozen=True)
 class RunTable:
-    """[[run]]: a file, the part of it from one time to another (s), and what it is used for."""
+    """[[run]]: a file, the part of it from one time to another (s), and what it is used for.
+
+    weight: as how many of it a fit counts it.
+    """
 
     file: str
     first: float | None = None
     last: float | None = None
     use: str = "fit"
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -189,6 +195,8 @@ def _check(study: Study) -> None:
     one_of("fit.loss", study.fit.loss, LOSSES)
     for i, run in enumerate(study.run):
         one_of(f"run[{i}].use", run.use, USES)
+        if not 0 < run.weight < float("inf"):
+            refuse(f"run[{i}].weight", run.weight, "positive and finite")
     for i, parameter in enumerate(study.parameter):
         if parameter.prior is not None and len(parameter.prior) != 2:
             refuse(f"parameter[{i}].prior", parameter.prior, "a mean and a standard deviation")
