@@ -148,7 +148,8 @@ def read_recording(
         quantity: scale.get(quantity, 1.0) * np.stack([column(n) for n in names], axis=1)
         for quantity, names in known.items()
     }
-    return Recording(path.name, column(time), **values)
+    q, v, a, tau = (values.get(quantity) for quantity in QUANTITIES)
+    return Recording(path.name, column(time), q, v, a, tau)
 
 
 def _by_quantity(columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
