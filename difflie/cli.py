@@ -90,6 +90,7 @@ def identify(
     data: Path | None = None,
     validate: tuple[Path, ...] = (),
     parameters: Path | None = None,
+    resume: Path | None = None,
     out: Path | None = None,
     json: Path | None = None,
 ) -> None:
@@ -100,6 +101,7 @@ def identify(
         data: the folder of the measured runs; by default that of the configuration.
         validate: more files to judge by, which are not used for the fit.
         parameters: a JSON file with numbers by name, which are judged; nothing is fitted.
+        resume: a JSON file of an earlier run, such as one that was interrupted, to begin with.
         out: a folder for figures, pictures, a report (HTML) and the machine (URDF, without drives).
         json: a file for the figures.
     """
@@ -111,7 +113,7 @@ def identify(
         def progress(step: int, cost: float) -> None:
             status.update(f"{file.name}: step {step}, cost {cost:.6g}")
 
-        figures = study(config, data, validate, parameters, out, progress)
+        figures = study(config, data, validate, parameters, out, progress, resume)
     if figures["fit"] is not None:
         _console.print(f"{figures['fit']['message']}, cost {figures['fit']['cost']:.6g}")
         for row in figures["fit"]["unidentifiable"]:

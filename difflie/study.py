@@ -19,6 +19,7 @@ from .identify import (
     Fit,
     Huber,
     InverseDynamics,
+    LevenbergMarquardt,
     Loss,
     Parameter,
     Parameters,
@@ -53,12 +54,14 @@ def study(
     parameters: Path | None = None,
     out: Path | None = None,
     progress: Callable[[int, float], None] | None = None,
+    resume: Path | None = None,
 ) -> dict[str, Any]:
     """Fits, or judges the given parameters, and returns the figures.
 
     data: the folder of the runs; validate: more files to judge by. parameters: a JSON file with
-    numbers by name, or one that was written before: then nothing is fitted. Writes into `out` the
-    figures, pictures, `report.html`, and the machine as URDF without its drives.
+    numbers by name, or one that was written before: then nothing is fitted. resume: such a file to
+    begin the fit with. Writes into `out` the figures, pictures, `report.html`, and the machine as
+    URDF without its drives.
 
     Raises `ConfigError` and `DataError` for what does not fit together.
     """
@@ -78,9 +81,11 @@ def study(
         found = fit(
             free,
             _problems(config, system, runs["fit"]),
+            start=None if resume is None else _start(free, resume),
             loss=_LOSSES[config.fit.loss](config.fit.limit),
-            max_steps=config.fit.steps,
-            tolerance=config.fit.tolerance,
+            minimiser=LevenbergMarquardt(
+                max_steps=config.fit.steps, tolerance=config.fit.tolerance
+            ),
             progress=progress,
         )
         result = found.system
@@ -268,6 +273,14 @@ def _table(found: Fit) -> dict[str, Any]:
         found.parameters.names, found.start, found.values, found.standard_errors, strict=True
     )
     return {n: {"start": s, "value": v, "std_error": e} for n, s, v, e in rows}
+
+
+def _start(free: Parameters, path: Path) -> NDArray:
+    """The free numbers of those in a JSON file."""
+    try:
+        return np.asarray(free.x_of(free.with_values(jnp.asarray(_given(free, path)))))
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
 
 
 def _given(free: Parameters, path: Path) -> NDArray:

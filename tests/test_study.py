@@ -99,6 +99,19 @@ def test_given_parameters_are_judged_only(folder, tmp_path):
     assert 1e-3 < found["validation"][0]["torque_rmse"] < 1
 
 
+def test_an_identification_goes_on_where_it_was_stopped(folder, tmp_path):
+    short, first, rest = (tmp_path / name for name in ("short.toml", "first.json", "rest.json"))
+    short.write_text(TEXT + "[fit]\nsteps = 2\n")
+    assert call("identify", short, "--data", folder, "--json", first) == 1
+    assert not json.loads(first.read_text())["converged"]
+    given = ("--resume", first, "--json", rest)
+    assert call("identify", folder / "study.toml", *given) == 0
+    found = json.loads(rest.read_text())
+    assert found["parameters"]["arm/mass"]["value"] == pytest.approx(0.8, rel=1e-8)
+    first.write_text('{"arm/mass": -1, "hinge/damping": 0}')
+    assert call("identify", folder / "study.toml", "--resume", first) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -9,6 +9,7 @@ parameters = Parameters(system, [
 parameters.machine(parameters.start)        # the system at the start
 """
 
+from .descent import Descent as Descent
 from .estimate import Information as Information
 from .estimate import correlations as correlations
 from .estimate import information as information
@@ -16,6 +17,7 @@ from .estimate import whiteness as whiteness
 from .fit import Fit as Fit
 from .fit import fit as fit
 from .inverse_dynamics import InverseDynamics as InverseDynamics
+from .levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
 from .losses import Cauchy as Cauchy
 from .losses import Huber as Huber
 from .losses import Loss as Loss

@@ -1,35 +1,26 @@
-"""Levenberg-Marquardt over the parameters of a machine, with exact derivatives."""
+"""The parameters of a machine that explain measurements, and how well they are known."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optimistix as optx
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
 from ..system.system import System
 from .estimate import Information, correlations, information
+from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
+from .minimiser import Minimiser, Progress
 from .parameters import Parameters
 from .problem import Problem
 from .recordings import DataError
-
-Progress = Callable[[int, float], None]
-
-# So many steps that change nothing are enough.
-_LEVEL = 3
-
-# Near a minimum steps are those of Gauss and Newton: the damping falls wherever the model is good.
-_DAMPING = optx.ClassicalTrustRegion(
-    high_cutoff=0.75, low_cutoff=0.25, high_constant=10.0, low_constant=0.1
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,8 +62,7 @@ def fit(
     start: Any = None,
     loss: Loss = Squares(),
     known_deviations: bool = False,
-    max_steps: int = 100,
-    tolerance: float = 1e-8,
+    minimiser: Minimiser = LevenbergMarquardt(),
     progress: Progress | None = None,
 ) -> Fit:
     """The parameters that explain measurements best, in the sense of the losses.
@@ -80,11 +70,11 @@ def fit(
     start (n,): where to begin, by default parameters.start; the x of a fit that was interrupted
     takes it up again. known_deviations: whether the standard deviations given with the problems are
     those of the measurements; otherwise their common scale is estimated from what is left over.
-    tolerance: of the last step and of the cost, relative. progress(step, cost) is called after each
-    step. Ctrl-C ends the fit with the best so far, `converged` False.
+    progress(step, cost) is called after each step. Ctrl-C ends the fit with the best so far,
+    `converged` False.
 
     Raises DataError where there are fewer measurements and priors than unknowns, and where the
-    residuals at the start are not finite. Nocedal and Wright 2006, chapter 10.
+    residuals at the start are not finite.
     """
     problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
     x = jnp.asarray(parameters.start if start is None else start)
@@ -102,11 +92,9 @@ def fit(
             "the residuals at the start are not finite: the simulated motion diverges, or the "
             "start is no machine; start nearer, use shorter windows, or fit the torques first"
         )
-    best, steps, converged, message = _minimised(
-        residual, (x, own), args, cost, max_steps, tolerance, progress
-    )
-    x, own = best
-    cost, jacobian = _linearised(residual, best, args)
+    best = minimiser.minimised(residual, (x, own), args, cost, progress)
+    x, own = best.unknown
+    cost, jacobian = _linearised(residual, best.unknown, args)
     variance = 2 * cost / (known - unknowns) if known > unknowns else np.nan
     names = (*parameters.names, *(f"state {k}" for k in range(unknowns - x.size)))
     found = information(jacobian, 1.0 if known_deviations else variance, names)
@@ -123,9 +111,9 @@ def fit(
         information=found,
         cost=cost,
         variance=variance,
-        steps=steps,
-        converged=converged,
-        message=message,
+        steps=best.steps,
+        converged=best.converged,
+        message=best.message,
     )
 
 
@@ -140,9 +128,6 @@ class _Residual(eqx.Module):
         parts = [p.residual(system, o) for p, o in zip(problems, own, strict=True)]
         return jnp.concatenate([*(self.loss(r) for r in parts), parameters.residual(x)])
 
-    def with_aux(self, unknown: tuple, args: tuple) -> tuple[jax.Array, None]:
-        return self(unknown, args), None
-
 
 def _through(jacobian: NDArray, covariance: NDArray) -> NDArray:
     """The covariance of a function of the unknowns; infinite where these are and matter."""
@@ -152,51 +137,6 @@ def _through(jacobian: NDArray, covariance: NDArray) -> NDArray:
     touched = (np.abs(jacobian[:, lost]) > 0).any(axis=1)
     found[np.diag(touched)] = np.inf
     return found
-
-
-def _minimised(residual, unknown, args, cost, max_steps, tolerance, progress):
-    """The best unknowns, the steps taken, whether they are a minimum, and a sentence.
-
-    A value whose best is on its bound, infinitely far in the unknowns, makes these go on for ever:
-    it is enough that the cost falls no more.
-    """
-    solver = optx.LevenbergMarquardt(rtol=tolerance, atol=tolerance)
-    solver = eqx.tree_at(lambda s: s.search, solver, _DAMPING)
-    state = _start(solver, residual, unknown, args)
-    best, k, accepted, level = unknown, 0, 0, 0
-    try:
-        for k in range(1, max_steps + 1):
-            unknown, state, done, result = _step(solver, residual, unknown, args, state)
-            now = float(state.f_info.as_min())
-            if np.isfinite(now) and now <= cost:
-                if int(state.num_accepted_steps) > accepted:
-                    level = level + 1 if now >= cost * (1 - tolerance) else 0
-                best, cost = unknown, now
-            accepted = int(state.num_accepted_steps)
-            if progress is not None:
-                progress(k, cost)
-            if bool(done) and bool(result != optx.RESULTS.successful):
-                return best, k, False, f"stopped after {k} steps: {optx.RESULTS[result]}"
-            if bool(done) or level == _LEVEL:
-                return best, k, True, f"converged after {k} steps"
-    except KeyboardInterrupt:
-        return best, k, False, f"interrupted after {k} steps; the best so far is kept"
-    return best, k, False, f"not converged after {k} steps; start there again for more"
-
-
-@eqx.filter_jit
-def _start(solver, residual, unknown, args):
-    shape = jax.eval_shape(residual, unknown, args)
-    return solver.init(residual.with_aux, unknown, args, {}, shape, None, frozenset())
-
-
-@eqx.filter_jit
-def _step(solver, residual, unknown, args, state):
-    given = args, {}, state, frozenset()
-    unknown, state, _ = solver.step(residual.with_aux, unknown, *given)
-    given = args, {}, state, frozenset()
-    done, result = solver.terminate(residual.with_aux, unknown, *given)
-    return unknown, state, done, result
 
 
 def _linearised(residual, unknown, args) -> tuple[float, NDArray]:

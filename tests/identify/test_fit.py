@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import difflie as dl
@@ -172,8 +173,16 @@ def test_progress_interruption_and_going_on(recording):
     assert first.cost <= seen[0] and len(seen) == 3
     rest = di.fit(FREE, problem, start=first.x)
     assert rest.converged and rest.steps < di.fit(FREE, problem).steps
-    stopped = di.fit(FREE, problem, max_steps=2)
+    stopped = di.fit(FREE, problem, minimiser=di.LevenbergMarquardt(max_steps=2))
     assert not stopped.converged and "not converged after 2 steps" in stopped.message
+
+
+@pytest.mark.parametrize("optimiser", [optax.lbfgs(), optax.adam(3e-2)])
+def test_descent_finds_the_truth(optimiser, recording):
+    minimiser = di.Descent(optimiser, tolerance=1e-8)
+    found = di.fit(FREE, PROBLEMS["torques"](recording), minimiser=minimiser)
+    assert found.converged
+    np.testing.assert_allclose(found.values, VALUES, rtol=1e-4)
 
 
 def test_what_cannot_be_fitted_is_said(recording):

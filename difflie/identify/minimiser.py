@@ -1,0 +1,84 @@
+"""How the least squares are found: what every minimiser shares."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import numpy as np
+
+Progress = Callable[[int, float], None]
+
+
+class Point(NamedTuple):
+    """What a step comes to: unknowns, their cost, and whether these are new.
+
+    done: whether the method itself finds no more to do; failure: why it cannot go on, or "".
+    """
+
+    unknown: Any
+    cost: float
+    accepted: bool
+    done: bool = False
+    failure: str = ""
+
+
+class Outcome(NamedTuple):
+    """The best unknowns, the steps taken, whether they are a minimum, and a sentence."""
+
+    unknown: Any
+    steps: int
+    converged: bool
+    message: str
+
+
+class Minimiser(eqx.Module):
+    """A method that makes half the sum of squares of residual(unknown, args) small.
+
+    It ends after max_steps, or when `patience` steps on end have lowered the cost by less than the
+    relative tolerance: a value whose best is on its bound, infinitely far in the unknowns, makes
+    these go on for ever.
+    """
+
+    max_steps: eqx.AbstractVar[int]
+    tolerance: eqx.AbstractVar[float]
+    patience: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def begin(self, residual: Callable, unknown: Any, args: Any) -> Any:
+        """The state of the method before its first step."""
+
+    @abc.abstractmethod
+    def step(self, residual: Callable, state: Any, args: Any) -> tuple[Point, Any]:
+        """A point whose cost is known, and the next state."""
+
+    def minimised(
+        self,
+        residual: Callable,
+        unknown: Any,
+        args: Any,
+        cost: float,
+        progress: Progress | None = None,
+    ) -> Outcome:
+        """The best from the unknowns, which have the cost, on; Ctrl-C ends it with that."""
+        best, k, level = unknown, 0, 0
+        try:
+            state = self.begin(residual, unknown, args)
+            for k in range(1, self.max_steps + 1):
+                point, state = self.step(residual, state, args)
+                if point.accepted:
+                    level = level + 1 if not point.cost < cost * (1 - self.tolerance) else 0
+                    if np.isfinite(point.cost) and point.cost <= cost:
+                        best, cost = point.unknown, point.cost
+                if progress is not None:
+                    progress(k, cost)
+                if point.failure:
+                    return Outcome(best, k, False, f"stopped after {k} steps: {point.failure}")
+                if point.done or level == self.patience:
+                    return Outcome(best, k, True, f"converged after {k} steps")
+        except KeyboardInterrupt:
+            said = f"interrupted after {k} steps; the best so far is kept"
+            return Outcome(best, k, False, said)
+        return Outcome(best, k, False, f"not converged after {k} steps; start there again for more")
