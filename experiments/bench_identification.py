@@ -40,7 +40,8 @@ from mujoco import sysid
 from numpy.typing import NDArray
 
 from difflie import identify as di
-from difflie.identify.fit import _Residual, _residuals_and_jacobian
+from difflie.identify.fit import _Residual
+from difflie.identify.jacobian import residuals_and_jacobian
 from difflie.integrators import SemiImplicitEuler
 from difflie.io.results import machine, save_json
 
@@ -210,7 +211,7 @@ class InDifflie:
         arguments = _Residual(di.Squares()), (self.parameters.start, (self.problem.own,))
         begin = time.perf_counter()
         others = self.parameters, (self.problem,)
-        compiled = _residuals_and_jacobian.lower(*arguments, others).compile()
+        compiled = residuals_and_jacobian.lower(*arguments, others).compile()
         seconds = time.perf_counter() - begin
         own = arguments[1][1]
         return lambda x: jax.block_until_ready(compiled(arguments[0], (x, own), others)), seconds

@@ -10,11 +10,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
 from ..system.system import System
 from .estimate import Information, correlations, information
+from .jacobian import residuals_and_jacobian
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
 from .minimiser import Minimiser, Progress
@@ -141,12 +141,5 @@ def _through(jacobian: NDArray, covariance: NDArray) -> NDArray:
 
 def _linearised(residual, unknown, args) -> tuple[float, NDArray]:
     """The cost, and the derivatives (k, n) of the residuals by all unknowns."""
-    r, jacobian = _residuals_and_jacobian(residual, unknown, args)
+    r, jacobian = residuals_and_jacobian(residual, unknown, args)
     return float(r @ r) / 2, np.asarray(jacobian)
-
-
-@eqx.filter_jit
-def _residuals_and_jacobian(residual, unknown, args):
-    flat, whole = ravel_pytree(unknown)
-    r, slopes = jax.linearize(lambda flat: residual(whole(flat), args), flat)
-    return r, jax.vmap(slopes, out_axes=-1)(jnp.eye(len(flat), dtype=flat.dtype))
