@@ -18,7 +18,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
-from .jacobian import residuals_and_jacobian
+from .jacobian import residuals_and_jacobian, triangle
 from .minimiser import Minimiser, Point
 
 # Near a minimum steps are those of Gauss and Newton: the damping falls wherever the model is good.
@@ -89,8 +89,8 @@ def _linearised(residual: Callable, unknown: Any, args: Any) -> _Linearised:
         cost = float(r @ r) / 2
     if not (np.isfinite(cost) and np.isfinite(jacobian).all()):
         return _Linearised(unknown, np.inf, np.full((n, n), np.nan), np.full(n, np.nan))
-    triangle = np.asarray(np.linalg.qr(np.column_stack((jacobian, r)), mode="r"))
-    return _Linearised(unknown, cost, triangle[:n, :n], triangle[:n, n])
+    rows = triangle(np.column_stack((jacobian, r)))
+    return _Linearised(unknown, cost, rows[:n, :n], rows[:n, n])
 
 
 def _damped(here: _Linearised, lengths: NDArray, damping: float) -> NDArray:
