@@ -22,7 +22,7 @@ from .jacobian import residuals_and_jacobian, triangle
 from .minimiser import Minimiser, Point
 
 # Near a minimum steps are those of Gauss and Newton: the damping falls wherever the model is good.
-_FIRST, _GOOD, _BAD, _FACTOR = 1.0, 0.75, 0.25, 10.0
+_FIRST, _GOOD, _BAD, _FACTOR = 0.1, 0.75, 0.25, 10.0
 
 
 class LevenbergMarquardt(Minimiser):
