@@ -128,7 +128,10 @@ def _of_fit(found: Fit, seconds: float) -> dict[str, Any]:
 
 def _of_given(free: Parameters, values: NDArray) -> dict[str, Any]:
     rows = zip(free.names, np.asarray(free.values(free.start)), values, strict=True)
-    table = {n: {"start": s, "value": v, "std_error": None} for n, s, v in rows}
+    table = {
+        n: {"start": s, "value": v, "std_error": None, "std_error_blockwise": None}
+        for n, s, v in rows
+    }
     return {"parameters": table, "fit": None, "converged": None}
 
 
@@ -269,10 +272,12 @@ def _colour(error: NDArray) -> float:
 
 
 def _table(found: Fit) -> dict[str, Any]:
-    rows = zip(
-        found.parameters.names, found.start, found.values, found.standard_errors, strict=True
-    )
-    return {n: {"start": s, "value": v, "std_error": e} for n, s, v, e in rows}
+    columns = found.start, found.values, found.standard_errors, found.blockwise_errors
+    keys = "start", "value", "std_error", "std_error_blockwise"
+    return {
+        name: dict(zip(keys, row, strict=True))
+        for name, *row in zip(found.parameters.names, *columns, strict=True)
+    }
 
 
 def _start(free: Parameters, path: Path) -> NDArray:

@@ -124,11 +124,19 @@ def _outcome(figures: dict[str, Any]) -> list[str]:
 def _rows_of_parameters(parameters: dict[str, dict[str, Any]]) -> str:
     rows = "".join(
         f"<tr><td>{html.escape(name)}</td><td>{_number(p['start'])}</td>"
-        f"<td>{_number(p['value'])}</td><td>{_number(p['std_error'])}</td></tr>"
+        f"<td>{_number(p['value'])}</td><td>{_number(p['std_error'])}</td>"
+        f"<td>{_number(p['std_error_blockwise'])}</td></tr>"
         for name, p in parameters.items()
     )
-    head = "<tr><th>parameter</th><th>start</th><th>value</th><th>standard error</th></tr>"
-    return f"<h2>Parameters</h2><table>{head}{rows}</table>"
+    head = (
+        "<tr><th>parameter</th><th>start</th><th>value</th><th>standard error</th>"
+        "<th>by blocks</th></tr>"
+    )
+    said = (
+        "<p>Standard errors by blocks allow for residuals that are alike over up to a fiftieth of "
+        "the measurements; where they are much larger they are the ones to believe.</p>"
+    )
+    return f"<h2>Parameters</h2><table>{head}{rows}</table>{said}"
 
 
 def _rows_of_runs(runs: Sequence[dict[str, Any]]) -> str:
@@ -144,7 +152,7 @@ def _rows_of_runs(runs: Sequence[dict[str, Any]]) -> str:
     )
     said = (
         "<p>Autocorrelations, the largest of twenty, are in bounds of white noise: far above 1 the "
-        "model lacks something, or the data is smoothed, and standard errors are too small.</p>"
+        "model lacks something, or the data is smoothed: believe the standard errors by blocks.</p>"
     )
     return f"<h2>Runs</h2><table>{head}{rows}</table>{said}"
 
