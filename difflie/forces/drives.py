@@ -7,12 +7,11 @@ import jax
 import jax.numpy as jnp
 
 from ..system.system import System
-from ..system.topology import Topology
+from .at_joint import AtJoint
 from .couplings import number
-from .path import Path
 
 
-class Drive(eqx.Module):
+class Drive(AtJoint):
     """A drive with a gear at a joint of one degree of freedom.
 
         tau = torque_scale u + torque_bias,    effort = tau - load_friction |tau| tanh(v / v0)
@@ -29,22 +28,10 @@ class Drive(eqx.Module):
     load_friction: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
     slip_velocity: jax.Array = eqx.field(converter=number, default=0.05, kw_only=True)
 
-    @property
-    def path(self) -> Path:
-        """What it acts on in space: nothing, so that one point of the world stands for it."""
-        return Path(jnp.zeros((1, 3), self.torque_scale.dtype), (None,))
-
-    def velocity(self, t: Topology) -> int:
-        """The index of its joint's velocity in v."""
-        return int(t.row_velocity[t.row_start[t.joints.index(self.joint)]])
-
     def effort(self, told: jax.Array, v: jax.Array) -> jax.Array:
         """The effort () at the joint for the one that is told () and the joint's velocity ()."""
         tau = self.torque_scale * told + self.torque_bias
         return tau - self.load_friction * jnp.abs(tau) * jnp.tanh(v / self.slip_velocity)
-
-    def __str__(self) -> str:
-        return f"Drive ({self.joint!r})"
 
 
 def has_drives(system: System) -> bool:
