@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..system.rows import replaced
 from ..system.system import System
 from .at_joint import AtJoint
 from .couplings import number
@@ -44,5 +45,5 @@ def driven(system: System, told: jax.Array, v: jax.Array) -> jax.Array:
     for drive in system.couplings:
         if isinstance(drive, Drive):
             k = drive.velocity(system.topology)
-            told = told.at[k].set(drive.effort(told[k], v[k]))
+            told = replaced(told, k, drive.effort(told[k], v[k]))
     return told

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..system.linkage import Linkage, linkage
-from ..system.rows import row_coordinates, row_rates
+from ..system.rows import replaced, row_coordinates, row_rates
 from ..system.system import System
 from ..system.validation import checked
 from .points import coupling_force
@@ -63,7 +63,8 @@ def joint_force(system: System, q: jax.Array, v: jax.Array) -> jax.Array:
         force = force + sum(stop.efforts(t, joints, x, rate) for stop in stops)
     for c in system.couplings:
         if isinstance(c, Stribeck):
-            force = force.at[c.row(t)].add(c.effort(t, joints, rate))
+            row = c.row(t)
+            force = replaced(force, row, force[row] + c.effort(t, joints, rate))
     if not t.mimic_rows.size:
         return force
     ratio = jnp.ones(t.n_rows, v.dtype).at[t.mimic_rows].set(joints.multiplier)
