@@ -18,6 +18,10 @@ class AtJoint(eqx.Module):
         """The row of its joint."""
         return int(t.row_start[t.joints.index(self.joint)])
 
+    def coordinate(self, t: Topology) -> int:
+        """The index of its joint's coordinate in q."""
+        return int(t.row_coordinate[self.row(t)])
+
     def velocity(self, t: Topology) -> int:
         """The index of its joint's velocity in v."""
         return int(t.row_velocity[self.row(t)])

@@ -20,7 +20,8 @@ class Drive(AtJoint):
     u in N m or N is what a simulation is given as its control, or a recording as its torque, and
     torque_scale, without unit, the error of the torque constant. load_friction, without unit, is
     friction that grows with the load, as in gears: of what a motor drives less arrives, and of what
-    drives a motor more is held. v0 = slip_velocity in rad/s or m/s.
+    drives a motor more is held. v0 = slip_velocity in rad/s or m/s. A torque sensor that reads
+    scale tau + bias is one as well, with torque_scale = 1 / scale and torque_bias = -bias / scale.
     """
 
     joint: str = eqx.field(static=True)

@@ -2,9 +2,10 @@
 
     r = (M(q) a + bias(q, v) - passive(q, v) - effort(tau, v)) / deviation
 
-The effort is what arrives of a measured torque behind a drive (see `Drive`), or the torque itself.
-Linear in the inertial parameters and in friction; needs accelerations, and takes their noise for
-the torque's. The place to start from. Atkeson, An, Hollerbach 1986.
+The effort is what arrives of a measured torque behind a drive (see `Drive`), or the torque itself;
+q, v and a are those behind the encoders. Linear in the inertial parameters and in friction; needs
+accelerations, and takes their noise for the torque's. The place to start from. Atkeson, An,
+Hollerbach 1986.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ..system.linkage import linkage
 from ..system.system import System
 from .problem import Problem, deviations, needed
 from .recordings import Recording
+from .sensors import meant
 
 
 class InverseDynamics(Problem):
@@ -61,12 +63,13 @@ class InverseDynamics(Problem):
         def torque(q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
             return rnea(link, q, v, a) - passive(system, link, q, v)
 
-        return jax.vmap(torque)(self.q, self.v, self.a)
+        return jax.vmap(torque)(*meant(system, self.q, self.v, self.a))
 
     def efforts(self, system: System) -> jax.Array:
         """What arrives there of the measured torques (n, nv), of none at gaps."""
         told = jnp.where(jnp.isnan(self.tau), 0, self.tau)
-        return jax.vmap(lambda tau, v: driven(system, tau, v))(told, self.v)
+        _, v = meant(system, self.q, self.v)
+        return jax.vmap(lambda tau, v: driven(system, tau, v))(told, v)
 
     def residual(self, system: System, own: jax.Array) -> jax.Array:
         missing = self.torques(system) - self.efforts(system)

@@ -1,7 +1,7 @@
 """The numbers of a system by their paths.
 
 The path of a number is "owner/leaf": the name of a body and a leaf of `system.bodies`, the name of
-a joint and one of `system.joints` or of what is attached to that joint (`Drive`, `Stribeck`), or
+a joint and one of `system.joints` or of what stands at it (`Drive`, `Stribeck`, `Encoder`), or
 "gravity". Other couplings and constraints have no names and are counted: "couplings/0/stiffness",
 "constraints/1/first/position". A joint with several degrees of freedom has one number for each,
 "ball/damping[2]". "body/inertial" is its mass, its centre of mass and its inertia together.
@@ -91,7 +91,7 @@ def entries(system: System) -> list[Entry]:
         for i, row in enumerate(t.mimic_rows):
             found.append(Entry(("joints", leaf), i, t.joints[t.row_body[row]], leaf))
     found.append(Entry(("gravity",), None, "", "gravity"))
-    for group in ("couplings", "constraints"):
+    for group in ("couplings", "constraints", "sensors"):
         for keys, _ in jax.tree_util.tree_leaves_with_path(getattr(system, group)):
             place = tuple(k.name if hasattr(k, "name") else k.idx for k in keys)
             of = getattr(system, group)[place[0]]

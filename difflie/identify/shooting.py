@@ -20,6 +20,7 @@ from ..simulate import simulate
 from ..system.system import System
 from .problem import Problem, deviations, in_deviations, needed
 from .recordings import DataError, Recording
+from .sensors import meant, seen
 
 
 class Shooting(Problem):
@@ -92,7 +93,7 @@ class Shooting(Problem):
         return jnp.zeros(w * 2 * nv if self.free else 0, self.q.dtype)
 
     def motions(self, system: System, own: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The simulated windows: q (w, s + 1, nq) and v (w, s + 1, nv)."""
+        """The simulated windows as they are measured: q (w, s + 1, nq) and v (w, s + 1, nv)."""
         q0, v0 = self.q[:, 0], self.v[:, 0]
         if self.free:
             # In deviations, so that all unknowns are of one size.
@@ -101,6 +102,7 @@ class Shooting(Problem):
             )
             shift, push = jnp.split(change, 2, axis=1)
             q0, v0 = jax.vmap(system.manifold.retract)(q0, shift), v0 + push
+        q0, v0 = meant(system, q0, v0)
 
         def step(state: tuple, row: tuple) -> tuple[tuple, tuple]:
             dt, tau = row
@@ -120,7 +122,7 @@ class Shooting(Problem):
             _, (q, v) = jax.lax.scan(step, (q0, v0), (dt, tau))
             return jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
 
-        return jax.vmap(motion)(q0, v0, self.dt, self.tau)
+        return seen(system, *jax.vmap(motion)(q0, v0, self.dt, self.tau))
 
     def residual(self, system: System, own: jax.Array) -> jax.Array:
         q, v = self.motions(system, own)
