@@ -221,8 +221,8 @@ def _judged(config: Study, system: System, recording: Recording) -> dict[str, An
     if recording.a is not None:
         problem = InverseDynamics.of(system, [recording])
         needed = np.asarray(problem.torques(system))
-        gaps = np.isnan(np.asarray(problem.tau))
-        off = np.where(gaps, np.nan, needed - np.asarray(problem.efforts(system)))
+        off = needed - np.asarray(problem.efforts(system))
+        off = np.where(problem.there, off, np.nan)
         torque = _rms(off)
         colour = [_colour(column) for column in off.T]
     if recording.v is not None:

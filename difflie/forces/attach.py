@@ -18,7 +18,7 @@ from .stops import JointStop
 
 _NOT_NEGATIVE = (
     *("stiffness", "rest_length", "damping", "dissipation", "friction", "slip_velocity"),
-    *("smoothing", "radius", "radii", "load_friction", "breakaway"),
+    *("smoothing", "radius", "radii", "load_friction", "breakaway", "delay"),
 )
 _POSITIVE = {"smoothing": "m", "rate_smoothing": "m/s"}
 # Of what stands at a joint.
@@ -102,7 +102,7 @@ def _check_numbers(coupling: Coupling | JointStop | AtJoint, where: str) -> None
     if isinstance(coupling, Coupling):
         numbers["points"] = coupling.path.points, (len(coupling.path.bodies), 3)
     for name, shape in _SHAPES.items():
-        if hasattr(coupling, name):
+        if getattr(coupling, name, None) is not None:
             numbers[name] = getattr(coupling, name), shape
     for name, (value, shape) in numbers.items():
         if jnp.shape(value) != shape:
