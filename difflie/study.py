@@ -13,9 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from .forces import Drive, attach
+from .forces import Drive, Stribeck, attach
+from .forces.at_joint import AtJoint
 from .identify import (
     Cauchy,
+    Encoder,
     Fit,
     Huber,
     InverseDynamics,
@@ -30,6 +32,7 @@ from .identify import (
     fit,
     read_recording,
     whiteness,
+    with_encoders,
 )
 from .io import load, save
 from .io.results import machine, save_json
@@ -58,7 +61,7 @@ def study(
 
     data: the folder of the runs; validate: more files to judge by. parameters: a JSON file with
     numbers by name, or one that was written before: then nothing is fitted. Writes into `out` the
-    figures, pictures, `report.html`, and the machine as URDF without its drives.
+    figures, pictures, `report.html`, and the machine as URDF without what stands at its joints.
 
     Raises `ConfigError` and `DataError` for what does not fit together.
     """
@@ -70,7 +73,7 @@ def study(
         gravity=table.gravity,
         loops=table.loops_file(folder),
     )
-    system = _driven(config, system)
+    system = _equipped(config, system)
     free = _parameters(config, system)
     where = data or folder
     runs = [run for run in config.run if run.use == "fit"]
@@ -130,10 +133,11 @@ def study(
         out.mkdir(parents=True, exist_ok=True)
         save_json(out / "identification.json", figures)
         identification.report(out, figures, found, judgements, joint_labels(system))
-        # URDF has no words for drives; the figures have their numbers. What else it cannot say
-        # `save` refuses, when all the rest is written.
-        others = tuple(c for c in result.couplings if not isinstance(c, Drive))
-        save(dataclasses.replace(result, couplings=others), out / f"{system.name}.urdf")
+        # URDF has no words for drives and sensors; the figures have their numbers. What else it
+        # cannot say `save` refuses, when all the rest is written.
+        others = tuple(c for c in result.couplings if not isinstance(c, AtJoint))
+        bare = dataclasses.replace(result, couplings=others, sensors=())
+        save(bare, out / f"{system.name}.urdf")
     return figures
 
 
@@ -149,13 +153,20 @@ def joint_labels(system: System) -> list[str]:
     return labels
 
 
-def _driven(config: Study, system: System) -> System:
-    for i, table in enumerate(config.drive):
-        given = {k: v for k, v in dataclasses.asdict(table).items() if v is not None}
-        try:
-            system = attach(system, Drive(**given))
-        except ModelError as error:
-            raise ConfigError(f"{config.path}: drive[{i}]: {error}") from None
+def _equipped(config: Study, system: System) -> System:
+    """With the drives, the friction and the encoders of the file."""
+    kinds: list[tuple[str, Sequence[Any], Callable[..., Any], Callable[..., System]]] = [
+        ("drive", config.drive, Drive, attach),
+        ("stribeck", config.stribeck, Stribeck, attach),
+        ("encoder", config.encoder, Encoder, with_encoders),
+    ]
+    for name, tables, kind, put in kinds:
+        for i, table in enumerate(tables):
+            given = {k: v for k, v in dataclasses.asdict(table).items() if v is not None}
+            try:
+                system = put(system, kind(**given))
+            except ModelError as error:
+                raise ConfigError(f"{config.path}: {name}[{i}]: {error}") from None
     return system
 
 
@@ -217,12 +228,12 @@ def _judged(config: Study, system: System, recording: Recording) -> dict[str, An
     window = _rows(recording, config.validation.window)
     labels = joint_labels(system)
     torque = colour = position = [None] * len(labels)
-    needed = predicted = None
+    needed = arrived = predicted = None
     if recording.a is not None:
         problem = InverseDynamics.of(system, [recording])
         needed = np.asarray(problem.torques(system))
-        off = needed - np.asarray(problem.efforts(system))
-        off = np.where(problem.there, off, np.nan)
+        arrived = np.where(problem.there, problem.efforts(system), np.nan)
+        off = needed - arrived
         torque = _rms(off)
         colour = [_colour(column) for column in off.T]
     if recording.v is not None:
@@ -243,6 +254,7 @@ def _judged(config: Study, system: System, recording: Recording) -> dict[str, An
         "recording": recording,
         "rows": rows,
         "torque": needed,
+        "effort": arrived,
         "windows": predicted,
         "window": window,
     }

@@ -101,6 +101,10 @@ def test_a_simulation(swing):
     for each in (control, dl.ZeroOrderHold(jnp.asarray(tau[:-1:6]), 6)):
         found = dl.simulate(LATE, [0.6], [0.0], control=each, **how)
         np.testing.assert_allclose(found.q, run.q, atol=1e-13)
+    *start, half = (jnp.asarray(x, jnp.float32) for x in ([0.6], [0.0], control))
+    found = dl.simulate(LATE.astype(jnp.float32), *start, control=half, **how)
+    assert found.q.dtype == jnp.float32
+    np.testing.assert_allclose(found.q, run.q, atol=1e-4)
 
     def end(delay):
         system = pendulum(delay=delay, torque_scale=0.9)
