@@ -13,9 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from .forces import Drive, attach
+from .forces import Drive, Stribeck, attach
+from .forces.at_joint import AtJoint
 from .identify import (
     Cauchy,
+    Encoder,
     Fit,
     Huber,
     InverseDynamics,
@@ -31,6 +33,7 @@ from .identify import (
     fit,
     read_recording,
     whiteness,
+    with_encoders,
 )
 from .io import load, save
 from .io.results import machine, save_json
@@ -61,11 +64,11 @@ def study(
     data: the folder of the runs; validate: more files to judge by. parameters: a JSON file with
     numbers by name, or one that was written before: then nothing is fitted. resume: such a file to
     begin the fit with. Writes into `out` the figures, pictures, `report.html`, and the machine as
-    URDF without its drives.
+    URDF without what stands at its joints.
 
     Raises `ConfigError` and `DataError` for what does not fit together.
     """
-    system = _driven(config, _loaded(config))
+    system = _equipped(config, _loaded(config))
     free = _parameters(config, system)
     where = data or config.path.parent
     runs = {
@@ -103,10 +106,11 @@ def study(
         save_json(out / "identification.json", figures)
         judgements = [*judged["fit"], *judged["validate"]]
         identification.report(out, figures, found, judgements, joint_labels(system))
-        # URDF has no words for drives; the figures have their numbers. What else it cannot say
-        # `save` refuses, when all the rest is written.
-        others = tuple(c for c in result.couplings if not isinstance(c, Drive))
-        save(dataclasses.replace(result, couplings=others), out / f"{system.name}.urdf")
+        # URDF has no words for drives and sensors; the figures have their numbers. What else it
+        # cannot say `save` refuses, when all the rest is written.
+        others = tuple(c for c in result.couplings if not isinstance(c, AtJoint))
+        bare = dataclasses.replace(result, couplings=others, sensors=())
+        save(bare, out / f"{system.name}.urdf")
     return figures
 
 
@@ -157,13 +161,20 @@ def _loaded(config: Study) -> System:
     )
 
 
-def _driven(config: Study, system: System) -> System:
-    for i, table in enumerate(config.drive):
-        given = {k: v for k, v in dataclasses.asdict(table).items() if v is not None}
-        try:
-            system = attach(system, Drive(**given))
-        except ModelError as error:
-            raise ConfigError(f"{config.path}: drive[{i}]: {error}") from None
+def _equipped(config: Study, system: System) -> System:
+    """With the drives, the friction and the encoders of the file."""
+    kinds: list[tuple[str, Sequence[Any], Callable[..., Any], Callable[..., System]]] = [
+        ("drive", config.drive, Drive, attach),
+        ("stribeck", config.stribeck, Stribeck, attach),
+        ("encoder", config.encoder, Encoder, with_encoders),
+    ]
+    for name, tables, kind, put in kinds:
+        for i, table in enumerate(tables):
+            given = {k: v for k, v in dataclasses.asdict(table).items() if v is not None}
+            try:
+                system = put(system, kind(**given))
+            except ModelError as error:
+                raise ConfigError(f"{config.path}: {name}[{i}]: {error}") from None
     return system
 
 
@@ -231,12 +242,12 @@ def _judged(config: Study, system: System, recording: Recording) -> dict[str, An
     window = _rows(recording, config.validation.window)
     labels = joint_labels(system)
     torque = colour = position = [None] * len(labels)
-    needed = predicted = None
+    needed = arrived = predicted = None
     if recording.a is not None:
         problem = InverseDynamics.of(system, [recording])
         needed = np.asarray(problem.torques(system))
-        gaps = np.isnan(np.asarray(problem.tau))
-        off = np.where(gaps, np.nan, needed - np.asarray(problem.efforts(system)))
+        arrived = np.where(problem.there, problem.efforts(system), np.nan)
+        off = needed - arrived
         torque = _rms(off)
         colour = [_colour(column) for column in off.T]
     if recording.v is not None:
@@ -257,6 +268,7 @@ def _judged(config: Study, system: System, recording: Recording) -> dict[str, An
         "recording": recording,
         "rows": rows,
         "torque": needed,
+        "effort": arrived,
         "windows": predicted,
         "window": window,
     }

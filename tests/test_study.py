@@ -12,6 +12,7 @@ from difflie.cli import main
 from difflie.identify import DataError, InverseDynamics, Recording, Shooting
 from difflie.io.study import read_study
 from difflie.io.tables import ConfigError
+from difflie.study import study
 
 ROOT = Path(__file__).parent.parent
 MEASURED = ROOT.parent / "shared" / "data"
@@ -88,6 +89,48 @@ def test_from_the_command_line(folder, tmp_path, capsys):
     assert "converged after" in printed and "hinge/damping" in printed
 
 
+STANDING = """
+[[drive]]
+joint = "hinge"
+torque_bias = 0.1
+delay = 0.0
+[[stribeck]]
+joint = "hinge"
+breakaway = 0.1
+stribeck_velocity = 0.5
+[[encoder]]
+joint = "hinge"
+[[parameter]]
+path = "hinge/position_bias"
+[[parameter]]
+path = "hinge/breakaway"
+"""
+
+
+def test_what_stands_at_a_joint(folder, tmp_path):
+    """A bias of 0.05 rad and a breakaway of 0.3 N m are found; URDF is saved without them."""
+    columns = np.genfromtxt(folder / "swing.csv", delimiter=",", names=True)
+    v = columns["rate"]
+    columns["angle"] += 0.05
+    columns["torque"] += 0.3 * np.exp(-((v / 0.5) ** 2)) * np.tanh(v / 0.05) - 0.1
+    header = ",".join(columns.dtype.names)
+    np.savetxt(tmp_path / "swing.csv", columns, delimiter=",", header=header, comments="")
+    text = TEXT[: TEXT.index("[[run]]")] + '[[run]]\nfile = "swing.csv"\n' + STANDING
+    text += TEXT[TEXT.index("[[parameter]]") :]
+    (tmp_path / "study.toml").write_text(text)
+    found = study(read_study(tmp_path / "study.toml"), out=tmp_path / "out")
+    numbers = {name: row["value"] for name, row in found["parameters"].items()}
+    expected = {"hinge/position_bias": 0.05, "hinge/breakaway": 0.3}
+    expected |= {"arm/mass": 0.8, "hinge/damping": 0.05}
+    assert numbers == pytest.approx(expected, rel=1e-7)
+    assert found["parameters"]["hinge/position_bias"]["std_error"] < 1e-7
+    saved = dl.load(tmp_path / "out" / "simple_pendulum.urdf")
+    assert saved.bodies.mass[-1] == pytest.approx(0.8) and not saved.couplings + saved.sensors
+    (tmp_path / "study.toml").write_text(text.replace("breakaway = 0.1", "breakaway = -0.1"))
+    with pytest.raises(ConfigError, match=r"stribeck\[0\]: .*must not be negative"):
+        study(read_study(tmp_path / "study.toml"))
+
+
 def test_given_parameters_are_judged_only(folder, tmp_path):
     figures, given = tmp_path / "figures.json", tmp_path / "given.json"
     given.write_text('{"arm/mass": 0.8, "hinge/damping": {"value": 0.0}}')
@@ -140,6 +183,9 @@ def test_given_parameters_that_are_none(folder, tmp_path, capsys, text, said):
         ("[data]", "[data]\nsmooth = 4", "an odd number of rows"),
         ("[data]", "[fit]\nwindow = 0.0\n[data]", "fit.window is 0.0; it must be positive"),
         ("columns.tau", "columns.torque", "columns is 'torque'; it must be one of"),
+        ("[data]", '[[encoder]]\njoint = "hing"\n[data]', "encoder[0]: simple_pendulum: Encoder"),
+        ("[data]", '[[stribeck]]\njoint = "hinge"\n[data]', "breakaway"),
+        ("[data]", '[[drive]]\njoint = "hinge"\ndely = 1.0\n[data]', "did you mean 'delay'"),
     ],
 )
 def test_what_cannot_be_run_is_named(folder, tmp_path, capsys, old, new, said):

@@ -31,6 +31,8 @@ from .pseudo_inertia import pseudo_inertia as pseudo_inertia
 from .recordings import DataError as DataError
 from .recordings import Recording as Recording
 from .recordings import read_recording as read_recording
+from .sensors import Encoder as Encoder
+from .sensors import with_encoders as with_encoders
 from .shooting import Shooting as Shooting
 from .transforms import Above as Above
 from .transforms import Below as Below

@@ -2,7 +2,8 @@
 
 Windows of one step are the one-step error, one window for a recording is the full rollout; windows
 in between, with states at their starts that are found too, are multiple shooting (Bock 1981). The
-grid lands on every measurement, and measured torques are held from one to the next.
+grid lands on every measurement, and measured torques are held from one to the next; behind a drive
+with a delay the mean of what is held then acts in each step.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from ..forces.delays import held
+from ..forces.drives import delayed, late, prompt
 from ..integrators import RKMK4, Method
 from ..simulate import simulate
 from ..system.system import System
 from .problem import Problem, deviations, in_deviations, needed
 from .recordings import DataError, Recording
+from .sensors import meant, seen
 
 
 class Shooting(Problem):
@@ -94,7 +98,7 @@ class Shooting(Problem):
         return jnp.zeros(w * 2 * nv if self.free else 0, self.q.dtype)
 
     def motions(self, system: System, own: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The simulated windows: q (w, s + 1, nq) and v (w, s + 1, nv)."""
+        """The simulated windows as they are measured: q (w, s + 1, nq) and v (w, s + 1, nv)."""
         q0, v0 = self.q[:, 0], self.v[:, 0]
         if self.free:
             # In deviations, so that all unknowns are of one size.
@@ -103,12 +107,14 @@ class Shooting(Problem):
             )
             shift, push = jnp.split(change, 2, axis=1)
             q0, v0 = jax.vmap(system.manifold.retract)(q0, shift), v0 + push
+        q0, v0 = meant(system, q0, v0)
+        tau, undelayed = self._arriving(system), prompt(system)
 
         def step(state: tuple, row: tuple) -> tuple[tuple, tuple]:
             dt, tau = row
             held = jnp.broadcast_to(tau, (self.substeps, *tau.shape))
             run = simulate(
-                *(system, *state),
+                *(undelayed, *state),
                 dt=dt / self.substeps,
                 steps=self.substeps,
                 control=held,
@@ -122,7 +128,20 @@ class Shooting(Problem):
             _, (q, v) = jax.lax.scan(step, (q0, v0), (dt, tau))
             return jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
 
-        return jax.vmap(motion)(q0, v0, self.dt, self.tau)
+        return seen(system, *jax.vmap(motion)(q0, v0, self.dt, tau))
+
+    def _arriving(self, system: System) -> jax.Array:
+        """The torques (w, s, nv) of the steps, late where drives have delays."""
+        if not delayed(system):
+            return self.tau
+        # The windows of one recording follow each other without gap, filled up at its end only.
+        told = self.tau.reshape(-1, self.tau.shape[-1])
+        t = jnp.concatenate((jnp.zeros_like(self.dt[0, :1]), jnp.cumsum(self.dt)))
+        row = jnp.arange(len(self.dt)) * self.dt.shape[1]
+        own = jax.lax.cummax(jnp.where(self.follows, 0, row))
+        first = jnp.repeat(own, self.dt.shape[1])
+        told = late(system, told, lambda u, delay: held(t, u, delay, first))
+        return told.reshape(self.tau.shape)
 
     def residual(self, system: System, own: jax.Array) -> jax.Array:
         q, v = self.motions(system, own)

@@ -365,7 +365,8 @@ _GIVE = "give another `start`"
 _POSITIVE = (
     *("mass", "armature", "damping", "friction", "friction_velocity", "stiffness"),
     *("rest_length", "dissipation", "slip_velocity", "smoothing", "rate_smoothing", "radius"),
-    *("radii", "length", "load_friction", "torque_scale"),
+    *("radii", "length", "load_friction", "torque_scale", "breakaway", "stribeck_velocity"),
+    "delay",
 )
 _OF_LEAVES = {
     **dict.fromkeys(_POSITIVE, positive()),

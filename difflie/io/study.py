@@ -25,9 +25,16 @@
     prior = [0.1, 0.05]                   [validation]
     tied = true                           window = 0.5                   # s
 
-    [[drive]]                             # numbers as of difflie.Drive
-    joint = "hinge1"
-    load_friction = 0.1
+    [[drive]]                             [[stribeck]]                   # as of difflie.Stribeck
+    joint = "hinge1"                      joint = "hinge1"
+    load_friction = 0.1                   breakaway = 0.2                # N m
+    delay = 0.004                         stribeck_velocity = 0.1        # rad/s
+
+    [[encoder]]                           # as of difflie.identify.Encoder
+    joint = "hinge2"
+    position_bias = 0.02                  # rad
+
+[[drive]] has the numbers of difflie.Drive; without `delay` there is none to be found.
 
 Files of runs are relative to the folder given with --data, or to that of the configuration. The
 first row of a window is where its motion starts; measured torques are held.
@@ -102,6 +109,25 @@ class DriveTable:
     torque_bias: float | None = None
     load_friction: float | None = None
     slip_velocity: float | None = None
+    delay: float | None = None
+
+
+@dataclass(frozen=True)
+class StribeckTable:
+    """[[stribeck]]: friction that fades with speed; numbers as of `difflie.Stribeck`."""
+
+    joint: str
+    breakaway: float
+    stribeck_velocity: float
+
+
+@dataclass(frozen=True)
+class EncoderTable:
+    """[[encoder]]: how a joint's position is read; numbers as of `difflie.identify.Encoder`."""
+
+    joint: str
+    position_scale: float = 1.0
+    position_bias: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -139,6 +165,8 @@ class Study:
     run: list[RunTable]
     parameter: list[ParameterTable]
     drive: list[DriveTable]
+    stribeck: list[StribeckTable]
+    encoder: list[EncoderTable]
     fit: FitTable
     validation: ValidationTable
 
@@ -161,6 +189,8 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         "run": RunTable,
         "parameter": ParameterTable,
         "drive": DriveTable,
+        "stribeck": StribeckTable,
+        "encoder": EncoderTable,
     }
     if isinstance(tables.get("run"), list):
         tables["run"] = [_renamed(row) for row in tables["run"]]

@@ -55,16 +55,20 @@ def report(
 
 
 def run_figure(judgement: dict[str, Any], joints: Sequence[str]) -> Figure:
-    """Measured against predicted torque and motion, joint by joint, and the torque's error."""
+    """Measured against predicted torque and motion, joint by joint, and the torque's error.
+
+    Of the measured torque what arrives at the joint is shown.
+    """
     recording, window = judgement["recording"], judgement["window"]
     canvas, axes = figure(3, len(joints), (5.5 * len(joints), 8.0))
     t = recording.t
     for k, name in enumerate(joints):
         top, middle, bottom = axes[:, k]
-        if judgement["torque"] is not None and recording.tau is not None:
-            top.plot(t, recording.tau[:, k], label="measured", linewidth=1.0)
-            top.plot(t, judgement["torque"][:, k], label="predicted", linewidth=1.0)
-            middle.plot(t, judgement["torque"][:, k] - recording.tau[:, k], linewidth=0.8)
+        if judgement["torque"] is not None:
+            needed, arrived = (judgement[what][:, k] for what in ("torque", "effort"))
+            top.plot(t, arrived, label="measured", linewidth=1.0)
+            top.plot(t, needed, label="predicted", linewidth=1.0)
+            middle.plot(t, needed - arrived, linewidth=0.8)
         label(top, "t [s]", "effort [N m or N]", name, legend=k == len(joints) - 1)
         label(middle, "t [s]", "error [N m or N]")
         motions = judgement["windows"]
