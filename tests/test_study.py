@@ -302,3 +302,4 @@ def test_the_measured_pendulum(tmp_path):
     assert abs(mass["value"] - 0.6755) < 2 * mass["std_error"] < 0.1
     assert friction["value"] + 5 * friction["std_error"] < 1.3
     assert found["validation"][0]["torque_rmse"] < 0.45
+    assert found["validation"][0]["position_rmse"] < 0.02
