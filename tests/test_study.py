@@ -1,14 +1,17 @@
 """Identifications described in files: simulated measurements, real ones, and what is wrong."""
 
+import itertools
 import json
 from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import difflie as dl
 from difflie.cli import main
+from difflie.identify import read_recording
 from difflie.io.study import read_study
 from difflie.io.tables import ConfigError
 
@@ -303,3 +306,21 @@ def test_the_measured_pendulum(tmp_path):
     assert friction["value"] + 5 * friction["std_error"] < 1.3
     assert found["validation"][0]["torque_rmse"] < 0.45
     assert found["validation"][0]["position_rmse"] < 0.02
+
+
+@pytest.mark.skipif(not MEASURED.is_dir(), reason="the measurements in ../shared/data are absent")
+def test_the_measured_flights():
+    """Every toss is cut above the ground, and falls by 9.81 m/s^2 in half edges of 5.24 cm."""
+    study = read_study(ROOT / "configs" / "tossed_cube.toml")
+    table, fall = study.data, []
+    assert len(study.run) == 30 and study.system.robot(study.path.parent).is_file()
+    for run in study.run:
+        path, q = MEASURED / run.file, table.columns["q"]
+        whole = read_recording(path, names=table.names, rate=table.rate, q=q)
+        flight = whole.before_jump(q.index("z"), table.jump["z"])
+        assert 11 <= len(flight.t) <= 23 and flight.t[1] == 1 / 148
+        turn = Rotation.from_quat(flight.q[-1, [1, 2, 3, 0]])
+        corners = turn.apply(np.array(list(itertools.product((-1, 1), repeat=3))))
+        assert flight.q[-1, 6] + corners[:, 2].min() > -0.05
+        fall.append(2 * np.polyfit(flight.t, flight.q[:, 6], 2)[0])
+    assert -np.mean(fall) * 0.0524 == pytest.approx(9.81, rel=0.03)
