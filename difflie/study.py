@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from .identify import (
     Encoder,
     Fit,
     Huber,
+    InertiaRatios,
     InverseDynamics,
     LevenbergMarquardt,
     Loss,
@@ -184,7 +187,8 @@ def _parameters(config: Study, system: System) -> Parameters:
         bounds = None if p.lower is None and p.upper is None else (p.lower, p.upper)
         prior = None if p.prior is None else (p.prior[0], p.prior[1])
         given = {"bounds": bounds, "start": p.start, "prior": prior}
-        given |= {"tied": p.tied, "fixed": p.fixed, "transform": Scaled() if p.scaled else None}
+        transform = Scaled() if p.scaled else InertiaRatios() if p.ratios else None
+        given |= {"tied": p.tied, "fixed": p.fixed, "transform": transform}
         declared.append(Parameter(p.path, **given))
     try:
         return Parameters(system, declared)
@@ -194,7 +198,16 @@ def _parameters(config: Study, system: System) -> Parameters:
 
 def _recording(config: Study, folder: Path, run: RunTable) -> Recording:
     table = config.data
-    found = read_recording(folder / run.file, time=table.time, scale=table.scale, **table.columns)
+    found = read_recording(
+        folder / run.file,
+        time=table.time or "time",
+        names=table.names,
+        rate=table.rate,
+        scale=table.scale,
+        **table.columns,
+    )
+    for name, limit in table.jump.items():
+        found = found.before_jump(table.columns["q"].index(name), limit)
     if table.resample is not None:
         found = found.resampled(table.resample)
     if table.smooth is not None:
@@ -242,7 +255,7 @@ def _judged(config: Study, system: System, recording: Recording) -> dict[str, An
     window = _rows(recording, config.validation.window)
     labels = joint_labels(system)
     torque = colour = position = [None] * len(labels)
-    needed = arrived = predicted = None
+    needed = arrived = predicted = error = None
     if recording.a is not None:
         problem = InverseDynamics.of(system, [recording])
         needed = np.asarray(problem.torques(system))
@@ -250,15 +263,23 @@ def _judged(config: Study, system: System, recording: Recording) -> dict[str, An
         off = needed - arrived
         torque = _rms(off)
         colour = [_colour(column) for column in off.T]
-    if recording.v is not None:
+    observe = config.validation.observe
+    if recording.v is not None or observe is not None:
         motion = Shooting.of(
-            system, [recording], window=window, substeps=config.validation.substeps
+            system,
+            [recording],
+            window=window,
+            position=config.fit.position,
+            free=observe is not None,
+            substeps=config.validation.substeps,
         )
-        off = motion.residual(system, motion.own).reshape(*motion.dt.shape, -1)
-        there = np.asarray(motion.measured).reshape(off.shape)
-        nv = system.nv
-        position = _rms(np.where(there, off, np.nan)[..., :nv].reshape(-1, nv))
-        predicted = np.asarray(motion.motions(system, motion.own)[0])
+        own = motion.own
+        if observe is not None:
+            own = jnp.asarray(fit(Parameters(system, []), motion.beginnings(observe)).own[0])
+        predicted, off = (np.asarray(x) for x in _predicted(motion, system, own))
+        gap = jnp.isnan(motion.q).any(axis=-1, keepdims=True)
+        error = np.where(np.asarray(gap), np.nan, off)
+        position = _rms(error[:, observe or 1 :].reshape(-1, system.nv))
     keys = "torque_rmse", "torque_autocorrelation", "position_rmse"
     rows = [
         {"run": recording.name, "joint": name, **dict(zip(keys, errors, strict=True))}
@@ -270,12 +291,22 @@ def _judged(config: Study, system: System, recording: Recording) -> dict[str, An
         "torque": needed,
         "effort": arrived,
         "windows": predicted,
+        "departure": error,
         "window": window,
     }
 
 
-def _rms(error: NDArray) -> list[float]:
-    return [float(np.sqrt(np.nanmean(column**2))) for column in error.T]
+@eqx.filter_jit
+def _predicted(motion: Shooting, system: System, own: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Simulated configurations of windows, and how they depart from the measured ones."""
+    q = motion.motions(system, own)[0]
+    return q, motion.departure(system, q)
+
+
+def _rms(error: NDArray) -> list[float | None]:
+    """Column by column; None where there is nothing."""
+    found = [column[~np.isnan(column)] for column in error.T]
+    return [float(np.sqrt(np.mean(column**2))) if len(column) else None for column in found]
 
 
 def _colour(error: NDArray) -> float:

@@ -38,6 +38,7 @@ from .transforms import Above as Above
 from .transforms import Below as Below
 from .transforms import Direction as Direction
 from .transforms import Identity as Identity
+from .transforms import InertiaRatios as InertiaRatios
 from .transforms import Interval as Interval
 from .transforms import LogCholesky as LogCholesky
 from .transforms import Rotation as Rotation

@@ -8,6 +8,7 @@ with a delay the mean of what is held then acts in each step.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -59,16 +60,17 @@ class Shooting(Problem):
     ) -> Shooting:
         """The problem of recordings with q, v and tau, cut into windows of `window` steps.
 
-        None: a window for each recording. position, velocity: standard deviations, rad or m, and
-        the same over s; an infinite one leaves the velocities out. Where the last window of a
-        recording is shorter its rest is a gap. Raises DataError for what is missing, and for gaps
-        in torques and at the starts of windows.
+        None: a window for each recording. Where v was not measured windows start at the differences
+        of q, a guess for `free` to mend; where tau was not, no drives act. position, velocity:
+        standard deviations, rad or m, and the same over s; an infinite one leaves the velocities
+        out. Where the last window of a recording is shorter its rest is a gap. Raises DataError for
+        what is missing, and for gaps in torques and at the starts of windows.
         """
         widths = {"q": system.nq, "v": system.nv, "tau": system.nv}
         length = window or max(len(r.t) for r in recordings) - 1
         windows, follows, each = [], [], []
         for recording in recordings:
-            given = needed(recording, widths)
+            given = needed(_completed(system, recording, velocity), widths)
             deviation = [
                 deviations(*of, system.nv, recording.weight)
                 for of in (("q", position), ("v", velocity))
@@ -143,12 +145,28 @@ class Shooting(Problem):
         told = late(system, told, lambda u, delay: held(t, u, delay, first))
         return told.reshape(self.tau.shape)
 
+    def departure(self, system: System, q: jax.Array) -> jax.Array:
+        """From measured to simulated configurations (w, s + 1, nv), zero at gaps."""
+        gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
+        return jax.vmap(jax.vmap(system.manifold.difference))(jnp.where(gap, q, self.q), q)
+
+    def beginnings(self, rows: int) -> Shooting:
+        """The windows up to so many rows, each by itself, with starts that are free."""
+        return dataclasses.replace(
+            self,
+            dt=self.dt[:, : rows - 1],
+            q=self.q[:, :rows],
+            v=self.v[:, :rows],
+            tau=self.tau[:, : rows - 1],
+            follows=jnp.zeros_like(self.follows),
+            free=True,
+        )
+
     def residual(self, system: System, own: jax.Array) -> jax.Array:
         q, v = self.motions(system, own)
         nv = v.shape[-1]
         gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
-        meant = jnp.where(gap, q, self.q)
-        off = jax.vmap(jax.vmap(system.manifold.difference))(meant, q)
+        off = self.departure(system, q)
         at = jnp.where(gap, jnp.nan, 0)
         parts = [
             in_deviations(off, jnp.broadcast_to(at, off.shape), self.deviation[:, None, :nv]),
@@ -175,6 +193,25 @@ class Shooting(Problem):
             return there[:, 1:].ravel()
         jumps = jnp.broadcast_to(self.follows[1:, None], (len(self.dt) - 1, 2 * nv))
         return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(self.deviation[1:])).ravel()))
+
+
+def _completed(
+    system: System, recording: Recording, velocity: float | Sequence[float] | NDArray
+) -> Recording:
+    """With differences of q for v and zero for tau where these were not measured."""
+    if recording.v is None:
+        if np.isfinite(velocity).any():
+            raise DataError(
+                f"{recording.name}: v is not measured; leave its deviation out, or call smoothed"
+            )
+        q = jnp.asarray(needed(recording, {"q": system.nq})["q"])
+        steps = jax.vmap(system.manifold.difference)(q[:-1], q[1:])
+        v = np.asarray(steps) / np.diff(recording.t)[:, None]
+        recording = dataclasses.replace(recording, v=np.concatenate((v, v[-1:])))
+    if recording.tau is None:
+        tau = np.zeros((len(recording.t), system.nv))
+        recording = dataclasses.replace(recording, tau=tau)
+    return recording
 
 
 def _window(

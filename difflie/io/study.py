@@ -34,10 +34,22 @@
     joint = "hinge2"
     position_bias = 0.02                  # rad
 
-[[drive]] has the numbers of difflie.Drive; without `delay` there is none to be found.
+[[drive]] has the numbers of difflie.Drive; without `delay` there is none to be found. Files without
+a header or times, and bodies that fly until they hit something:
+
+    [data]                                [[parameter]]
+    names = ["x", "y", "z", ...]          path = "body/inertia"
+    rate = 148.0                          ratios = true                # its scale stays
+    columns.q = ["w", "i", "j", "k", "x", "y", "z"]                    # of a free joint
+    jump.z = 100.0                        # per s^2: of a second derivative, which ends the run
+
+    [validation]
+    observe = 10                          # rows of a window, which find the state it starts at
 
 Files of runs are relative to the folder given with --data, or to that of the configuration. The
-first row of a window is where its motion starts; measured torques are held.
+first row of a window is where its motion starts, or the first `observe` rows find the state there
+and the others are predicted; measured torques are held. Without columns.tau no drives act; without
+columns.v motions start at differences of q, for fit.states and validation.observe to mend.
 """
 
 from __future__ import annotations
@@ -59,10 +71,17 @@ USES = ("fit", "validate")
 
 @dataclass(frozen=True)
 class DataTable:
-    """[data]: the columns of all files; smooth and order in rows, see `Recording.smoothed`."""
+    """[data]: the columns of all files; smooth and order in rows, see `Recording.smoothed`.
+
+    names: of the columns of files without a header. rate: rows in a second of files without times.
+    jump: by names in columns.q, see `Recording.before_jump`.
+    """
 
     columns: dict[str, Any]
-    time: str = "time"
+    time: str | None = None
+    names: list[str] | None = None
+    rate: float | None = None
+    jump: dict[str, float] = field(default_factory=dict)
     scale: dict[str, float] = field(default_factory=dict)
     resample: float | None = None
     smooth: int | None = None
@@ -87,7 +106,8 @@ class RunTable:
 class ParameterTable:
     """[[parameter]]: see `difflie.identify.Parameter`; prior is a mean and a deviation.
 
-    scaled: one free factor of the value, see `difflie.identify.Scaled`.
+    scaled: one free factor of the value, see `difflie.identify.Scaled`. ratios: of an inertia of
+    unknown scale, see `difflie.identify.InertiaRatios`.
     """
 
     path: str
@@ -98,6 +118,7 @@ class ParameterTable:
     tied: bool = False
     fixed: bool = False
     scaled: bool = False
+    ratios: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,9 +170,14 @@ class FitTable:
 
 @dataclass(frozen=True)
 class ValidationTable:
-    """[validation]: windows (s) of the motions that are simulated with measured torques."""
+    """[validation]: windows (s) of the motions that are simulated with measured torques.
+
+    observe: rows of a window, two or more, that find its start and are not judged; without it the
+    motion starts at the first row.
+    """
 
     window: float = 0.5
+    observe: int | None = None
     substeps: int = 1
 
 
@@ -221,6 +247,10 @@ def _check(study: Study) -> None:
             refuse(f"data.columns.{quantity}", names, "a list of texts")
     for quantity in study.data.scale:
         one_of("a key of data.scale", quantity, QUANTITIES)
+    if study.data.time is not None and study.data.rate is not None:
+        refuse("data.rate", study.data.rate, "left out where data.time names a column")
+    for name in study.data.jump:
+        one_of("a key of data.jump", name, tuple(study.data.columns.get("q", ())))
     one_of("fit.error", study.fit.error, ERRORS)
     one_of("fit.loss", study.fit.loss, LOSSES)
     for i, run in enumerate(study.run):
@@ -230,7 +260,11 @@ def _check(study: Study) -> None:
     for i, parameter in enumerate(study.parameter):
         if parameter.prior is not None and len(parameter.prior) != 2:
             refuse(f"parameter[{i}].prior", parameter.prior, "a mean and a standard deviation")
+        if parameter.scaled and parameter.ratios:
+            refuse(f"parameter[{i}].ratios", True, "left out of what is scaled")
     positive = {
+        "data.rate": study.data.rate,
+        **{f"data.jump.{name}": limit for name, limit in study.data.jump.items()},
         "data.resample": study.data.resample,
         "data.smooth": study.data.smooth,
         "fit.window": study.fit.window,
@@ -243,6 +277,8 @@ def _check(study: Study) -> None:
     for key, value in positive.items():
         if value is not None and not 0 < value < float("inf"):
             refuse(key, value, "positive and finite")
+    if study.validation.observe is not None and study.validation.observe < 2:
+        refuse("validation.observe", study.validation.observe, "two rows or more")
     if study.data.smooth is not None and study.data.smooth % 2 == 0:
         refuse("data.smooth", study.data.smooth, "an odd number of rows")
     for kind, given in (("run", study.run), ("parameter", study.parameter)):

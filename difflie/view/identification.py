@@ -57,28 +57,34 @@ def report(
 def run_figure(judgement: dict[str, Any], joints: Sequence[str]) -> Figure:
     """Measured against predicted torque and motion, joint by joint, and the torque's error.
 
-    Of the measured torque what arrives at the joint is shown.
+    Of the measured torque what arrives at the joint is shown. Where coordinates are no numbers
+    for joints, such as quaternions, the motion's error stands for it.
     """
     recording, window = judgement["recording"], judgement["window"]
-    canvas, axes = figure(3, len(joints), (5.5 * len(joints), 8.0))
+    torque, arrived, q = judgement["torque"], judgement["effort"], recording.q
+    numbers = q is not None and q.shape[1] == len(joints)
+    motions = judgement["windows" if numbers else "departure"]
+    rows, height = (1, 3.0) if torque is None or arrived is None else (3, 8.0)
+    canvas, axes = figure(rows, len(joints), (5.5 * len(joints), height))
     t = recording.t
     for k, name in enumerate(joints):
-        top, middle, bottom = axes[:, k]
-        if judgement["torque"] is not None:
-            needed, arrived = (judgement[what][:, k] for what in ("torque", "effort"))
-            top.plot(t, arrived, label="measured", linewidth=1.0)
-            top.plot(t, needed, label="predicted", linewidth=1.0)
-            middle.plot(t, needed - arrived, linewidth=0.8)
-        label(top, "t [s]", "effort [N m or N]", name, legend=k == len(joints) - 1)
-        label(middle, "t [s]", "error [N m or N]")
-        motions = judgement["windows"]
-        if motions is not None and recording.q.shape[1] == len(joints):
-            bottom.plot(t, recording.q[:, k], label="measured", linewidth=1.0)
-            for i, motion in enumerate(motions):
-                times = t[i * window : i * window + window + 1]
-                told = "predicted" if i == 0 else None
-                bottom.plot(times, motion[: len(times), k], "C1", label=told, linewidth=1.0)
-        label(bottom, "t [s]", "q [rad or m]", legend=k == len(joints) - 1)
+        last, bottom = k == len(joints) - 1, axes[-1, k]
+        if torque is not None and arrived is not None:
+            top, middle = axes[:2, k]
+            top.plot(t, arrived[:, k], label="measured", linewidth=1.0)
+            top.plot(t, torque[:, k], label="predicted", linewidth=1.0)
+            middle.plot(t, torque[:, k] - arrived[:, k], linewidth=0.8)
+            label(top, "t [s]", "effort [N m or N]", legend=last)
+            label(middle, "t [s]", "error [N m or N]")
+        if q is not None and numbers:
+            bottom.plot(t, q[:, k], label="measured", linewidth=1.0)
+        for i, motion in enumerate(() if motions is None else motions):
+            times = t[i * window : i * window + window + 1]
+            title = "predicted" if i == 0 else None
+            bottom.plot(times, motion[: len(times), k], "C1", label=title, linewidth=1.0)
+        text = "q [rad or m]" if numbers else "error of q [rad or m]"
+        label(bottom, "t [s]", text, legend=numbers and last)
+        axes[0, k].set_title(name, loc="left", fontsize="medium", fontweight="bold")
     return canvas
 
 
