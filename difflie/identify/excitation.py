@@ -18,6 +18,7 @@ standard deviations. A motion is the better the larger the product of its eigenv
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,13 +87,14 @@ def excitation(
 
     duration: of a period in s. harmonics: 2 or more. position: (lower, upper) in rad or m, numbers
     or (nv,); velocity, acceleration, effort: largest absolute values, over s and s^2 and in N m or
-    N, numbers or (nv,). None: the limits of the joints. Efforts are those of the machine at
-    parameters.start, at the samples. deviation: of the torques, in N m or N. samples: rows of the
-    recording. steps: of Adam; seed: of the motions at random that it begins with.
+    N, numbers or (nv,). None: the limits of the joints; those of mimic joints are not looked at.
+    Efforts are those of the machine at parameters.start, at the samples. deviation: of the torques,
+    in N m or N. samples: rows of the recording. steps: of Adam; seed: of the motions at random that
+    it begins with.
 
     Raises ValueError for limits that leave no room or are missing, joints without plain
-    coordinates, closed loops, parameters of which no torque depends, and where no motion was found
-    within the efforts. Swevers et al. 1997.
+    coordinates, closed loops, parameters on which no torque depends, samples too few to tell all,
+    and where no motion was found within the efforts. Swevers et al. 1997.
     """
     system = parameters.system
     _check(system, duration, harmonics, samples, steps)
@@ -214,7 +216,9 @@ class _Design(eqx.Module):
         """The motion (nv, k) about the centers of positions, within the limits."""
         m, k = self.fine.shape[1:]
         shape, limits = numbers[:, :-1], self.limits
-        largest = jnp.abs(product(self.fine, shape.T)).max(axis=1) / np.cos(np.pi * (k + 1) / 2 / m)
+        largest = jnp.abs(product(self.fine, shape.T)).max(axis=1) / math.cos(
+            math.pi * (k + 1) / 2 / m
+        )
         room = jnp.stack((limits.half, limits.velocity, limits.acceleration))
         part = jax.nn.sigmoid(numbers[:, -1]) / (largest / room).max(axis=0)
         return part[:, None] * shape

@@ -79,13 +79,12 @@ def test_velocities_and_accelerations_are_derivatives(found):
 
 def test_information_is_that_of_the_base_parameters(found):
     """Up to a constant, whatever the unknowns: it is a determinant."""
-    other = di.excitation(FREE, acceleration=(9.0, 20.0), **HURRY, steps=1)
-    assert other.information == pytest.approx(other.before, abs=1e-9)
-    (first, told), (last, better) = logdet(other.recording), logdet(found.recording)
+    other = di.excitation(FREE, acceleration=3.0, **HURRY)
+    (first, told), (last, _) = logdet(other.recording), logdet(found.recording)
     assert told.base.rank == found.rank == 4 + dl.base_parameters(SYSTEM).rank
     assert found.information - other.information == pytest.approx(first - last, rel=1e-7)
     assert found.information > other.information + 5
-    assert better.information.condition < told.information.condition
+    assert found.information > found.before + 5
 
 
 def test_no_motion_at_random_tells_as_much(found):
@@ -124,12 +123,20 @@ def test_efforts_are_limited():
 
 
 def test_priors_count_as_information():
+    """In single precision as well as can be."""
     prior = di.Parameter("upper/mass", prior=(1.0, 0.1))
-    one = di.Parameters(SYSTEM, [prior])
-    told = di.excitation(one, **HURRY, steps=1)
-    silent = di.excitation(di.Parameters(SYSTEM, ["upper/mass"]), **HURRY, steps=1)
-    # x is the logarithm of the mass.
-    assert np.exp(told.information) - np.exp(silent.information) == pytest.approx(100, rel=1e-9)
+    single = di.Parameters(SYSTEM.astype(np.float32), [prior])
+    found = di.excitation(single, **HURRY, steps=20)
+    motion = dataclasses.replace(found.recording, tau=np.zeros((40, 2)))
+    problem = di.InverseDynamics.of(SYSTEM, [motion], HURRY["deviation"])
+
+    @jax.jit
+    def residual(mass):
+        return problem.residual(SYSTEM.replace(mass=mass), problem.own)
+
+    # Linear in the mass, the logarithm of which is x.
+    slope = residual(np.array((2.0, 1.0))) - residual(np.array((1.0, 1.0)))
+    assert np.exp(found.information) == pytest.approx(100 + float(slope @ slope), rel=1e-4)
 
 
 def test_what_cannot_be_designed_is_said():
@@ -145,23 +152,14 @@ def test_what_cannot_be_designed_is_said():
     refused("joint 'upper' has no room", position=(1.0, (1.0, 2.0)))
     refused("shape \\(3,\\); give a number, or 2", velocity=(1.0, 1.0, 1.0))
     refused("largest acceleration must be positive", acceleration=0.0)
-    refused("cannot tell", samples=7, harmonics=2)
+    refused("cannot tell", samples=5, harmonics=2)
     endless = di.Parameters(two_links(), ["*/mass"])
     refused("joint 'upper' has no velocity limit", endless)
     refused("has one position limit", endless, position=(-np.inf, 1.0), velocity=1.0)
-    refused("no torque depends", di.Parameters(SYSTEM, ["*/stiffness"]).__class__(
-        SYSTEM.replace(friction=np.zeros(2)), ["*/friction_velocity"]
-    ))  # fmt: skip
+    smooth = SYSTEM.replace(friction=np.zeros(2))
+    refused("no torque depends", di.Parameters(smooth, ["*/friction_velocity"]))
     free = dl.chain([dl.Body(name="ball", joint=dl.Free(), mass=1.0, inertia=np.eye(3))])
     refused("plain coordinates", di.Parameters(free, ["*/mass"]))
-
-
-def test_single_precision():
-    single = di.Parameters(SYSTEM.astype(np.float32), ["*/mass", "*/damping"])
-    low = di.excitation(single, **HURRY, steps=20)
-    high = di.excitation(di.Parameters(SYSTEM, ["*/mass", "*/damping"]), **HURRY, steps=20)
-    assert low.rank == high.rank
-    assert low.information == pytest.approx(high.information, abs=1e-2)
 
 
 @pytest.mark.slow
