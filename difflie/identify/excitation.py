@@ -76,7 +76,7 @@ def excitation(
     harmonics: int = 5,
     position: tuple[Any, Any] | None = None,
     velocity: Any = None,
-    acceleration: Any = np.inf,
+    acceleration: Any = None,
     effort: Any = None,
     deviation: float | Sequence[float] = 1.0,
     samples: int = 100,
@@ -87,10 +87,10 @@ def excitation(
 
     duration: of a period in s. harmonics: 2 or more. position: (lower, upper) in rad or m, numbers
     or (nv,); velocity, acceleration, effort: largest absolute values, over s and s^2 and in N m or
-    N, numbers or (nv,). None: the limits of the joints; those of mimic joints are not looked at.
-    Efforts are those of the machine at parameters.start, at the samples. deviation: of the torques,
-    in N m or N. samples: rows of the recording. steps: of Adam; seed: of the motions at random that
-    it begins with.
+    N, numbers or (nv,). None: the limits of the joints, of accelerations none; limits of mimic
+    joints are not looked at. Efforts are those of the machine at parameters.start, at the samples.
+    deviation: of the torques, in N m or N. samples: rows of the recording. steps: of Adam; seed: of
+    the motions at random that it begins with.
 
     Raises ValueError for limits that leave no room or are missing, joints without plain
     coordinates, closed loops, parameters on which no torque depends, samples too few to tell all,
@@ -121,10 +121,12 @@ def excitation(
             f"{system.name}: {samples} samples of {system.nv} torques cannot tell {len(scale)} "
             "parameters; take more"
         )
-    whitened = jnp.asarray(basis / scale, system.dtype)
-    gains = np.linalg.slogdet(np.einsum("dki,dkj->dij", *2 * (slopes @ (basis / scale),)))[1]
+    # In these directions the information of the draws together is the identity.
+    whitened = basis / scale
+    seen = slopes @ whitened
+    gains = np.linalg.slogdet(np.swapaxes(seen, 1, 2) @ seen)[1]
     first = int(np.argmax(gains - _penalty(loads).sum(axis=(1, 2))))
-    found, gain = _searched(design, whitened, draws[first], steps)
+    found, gain = _searched(design, jnp.asarray(whitened), draws[first], steps)
     if not np.isfinite(gain):
         raise ValueError(
             f"{system.name}: no motion was found within the limits of effort; lower those of "
@@ -161,7 +163,7 @@ class _Limits(eqx.Module):
         rows = rows[np.argsort(t.row_velocity[rows])]
         names = [t.joints[t.row_body[row]] for row in rows]
 
-        def given(name: str, value: Any, default: jax.Array) -> NDArray:
+        def given(name: str, value: Any, default: Any) -> NDArray:
             array = np.asarray(default)[rows] if value is None else np.asarray(value, float)
             if array.shape not in ((), (system.nv,)):
                 raise ValueError(
@@ -185,7 +187,7 @@ class _Limits(eqx.Module):
                 "both, or none"
             )
         speed = given("velocity", velocity, joints.max_velocity)
-        hasty = given("acceleration", acceleration, joints.max_velocity)
+        hasty = given("acceleration", acceleration, np.full(t.n_rows, np.inf))
         strong = given("effort", effort, joints.max_effort)
         for name, values in (("velocity", speed), ("acceleration", hasty), ("effort", strong)):
             if not (values > 0).all():

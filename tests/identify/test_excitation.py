@@ -199,8 +199,6 @@ def test_an_arm_is_found_again():
         found = di.linear(arm, noisy())
         scores.append((found.values - expected) / found.standard_errors)
     covered = np.mean(np.abs(scores) < 1.96)
-    print(f"condition {exact.information.condition:.1f}, {covered:.4f} covered, "
-          f"deviation {np.std(scores):.4f}")  # fmt: skip
     assert 0.93 < covered < 0.97
     assert 0.9 < np.std(scores) < 1.1
 
