@@ -8,7 +8,6 @@
     file = "swing_1.csv"                  resample = 0.002               # s, a uniform grid
     from = 0.0                            smooth = 41                    # rows: Savitzky-Golay,
     to = 3.0                              order = 2                      # gives v and a
-
     weight = 2.0                          # counts as two of it
 
     [[run]]                               [fit]
