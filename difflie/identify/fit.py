@@ -114,7 +114,7 @@ def fit(
         start=np.asarray(parameters.values(jnp.asarray(parameters.start))),
         values=np.asarray(parameters.values(x)),
         standard_errors=np.sqrt(np.diag(covariance)),
-        blockwise_errors=np.sqrt(np.diag(alike)),
+        blockwise_errors=np.sqrt(np.maximum(np.diag(alike), 0)),
         correlations=correlations(covariance),
         information=found,
         cost=cost,

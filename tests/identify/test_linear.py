@@ -235,7 +235,7 @@ def test_derivatives_of_the_divergence():
 def test_what_is_not_linear_is_said(problem):
     with pytest.raises(di.DataError, match="not linear in 'dampin'; did you mean 'damping'"):
         di.linear(TRUE, problem, joints=("dampin",))
-    few = dataclasses.replace(problem, tau=problem.tau.at[2:].set(np.nan))
+    few = dataclasses.replace(problem, there=problem.there.at[2:].set(False))
     with pytest.raises(di.DataError, match="10 measurements cannot tell 10 base parameters"):
         di.linear(TRUE, few)
     for weight in (0.0, -1.0, np.inf):

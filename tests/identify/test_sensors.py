@@ -48,7 +48,7 @@ def test_zero_and_scale_are_found_again(kind, recording):
         off = 0.02 * np.cos(np.arange(151))[:, None]
         wrong = dataclasses.replace(recording, v=recording.v + off)
         problem = di.Shooting.of(ROUGH, [wrong], window=75, position=1e-3, free=True)
-    found = di.fit(FREE, problem, tolerance=1e-12)
+    found = di.fit(FREE, problem, minimiser=di.LevenbergMarquardt(tolerance=1e-12))
     assert found.converged
     np.testing.assert_allclose(found.values, TRUTH, rtol=1e-8)
     assert np.isfinite(found.standard_errors).all()
