@@ -123,7 +123,7 @@ def test_it_is_found_in_motions(swing):
     rough = pendulum(delay=0.008)
     free = di.Parameters(rough, ["hinge/delay", "hinge/torque_scale"])
     problem = di.Shooting.of(rough, [cut, data], window=7, velocity=1.0)
-    found = di.fit(free, problem, tolerance=1e-12)
+    found = di.fit(free, problem, minimiser=di.LevenbergMarquardt(tolerance=1e-12))
     assert found.converged and found.parameters.names[0] == "hinge/delay"
     np.testing.assert_allclose(found.values, (DELAY, 0.9), rtol=1e-8)
     assert found.standard_errors[0] < 1e-8
@@ -148,7 +148,7 @@ def test_it_is_found_in_torques():
         recordings.append(di.Recording(f"from {begin}", t + begin, *columns))
     problem = di.InverseDynamics.of(rough, recordings[::-1])
     assert int(problem.measured.sum()) == 2 * 58
-    found = di.fit(di.Parameters(rough, ["hinge/delay"]), problem, tolerance=1e-12)
+    found = di.fit(di.Parameters(rough, ["hinge/delay"]), problem, minimiser=di.LevenbergMarquardt(tolerance=1e-12))
     assert found.converged
     np.testing.assert_allclose(found.values, DELAY, rtol=1e-8)
 
