@@ -256,7 +256,7 @@ def _judged(config: Study, system: System, recording: Recording) -> dict[str, An
     labels = joint_labels(system)
     torque = colour = position = [None] * len(labels)
     needed = arrived = predicted = error = None
-    if recording.a is not None:
+    if recording.a is not None and not system.constraints:
         problem = InverseDynamics.of(system, [recording])
         needed = np.asarray(problem.torques(system))
         arrived = np.where(problem.there, problem.efforts(system), np.nan)

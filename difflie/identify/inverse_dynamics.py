@@ -24,7 +24,7 @@ from ..forces.passive import passive
 from ..system.linkage import linkage
 from ..system.system import System
 from .problem import Problem, deviations, needed
-from .recordings import Recording
+from .recordings import DataError, Recording
 from .sensors import meant
 
 
@@ -51,8 +51,14 @@ class InverseDynamics(Problem):
     ) -> InverseDynamics:
         """The problem of recordings with q, v, a and tau; deviation of the torques, N m or N.
 
-        Rows in which q, v or a has a gap are gaps. Raises DataError for what is missing.
+        Rows in which q, v or a has a gap are gaps. Raises DataError for what is missing, and for
+        systems with constraints, whose reactions are not measured.
         """
+        if system.constraints:
+            raise DataError(
+                f"{system.name}: torques alone do not tell the reactions in closed loops; fit "
+                "motions (Shooting)"
+            )
         widths = {"q": system.nq, "v": system.nv, "a": system.nv, "tau": system.nv}
         parts = [needed(recording, widths) for recording in recordings]
         q, v, a, tau = (np.concatenate([p[k] for p in parts]) for k in widths)

@@ -148,7 +148,11 @@ def test_it_is_found_in_torques():
         recordings.append(di.Recording(f"from {begin}", t + begin, *columns))
     problem = di.InverseDynamics.of(rough, recordings[::-1])
     assert int(problem.measured.sum()) == 2 * 58
-    found = di.fit(di.Parameters(rough, ["hinge/delay"]), problem, minimiser=di.LevenbergMarquardt(tolerance=1e-12))
+    found = di.fit(
+        di.Parameters(rough, ["hinge/delay"]),
+        problem,
+        minimiser=di.LevenbergMarquardt(tolerance=1e-12),
+    )
     assert found.converged
     np.testing.assert_allclose(found.values, DELAY, rtol=1e-8)
 
