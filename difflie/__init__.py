@@ -85,6 +85,7 @@ from .forces import SmoothTensionDamper as SmoothTensionDamper
 from .forces import SmoothTensionSpring as SmoothTensionSpring
 from .forces import SphereContact as SphereContact
 from .forces import Spring as Spring
+from .forces import Stribeck as Stribeck
 from .forces import TensionDamper as TensionDamper
 from .forces import TensionSpring as TensionSpring
 from .forces import ZeroOrderHold as ZeroOrderHold

@@ -118,9 +118,10 @@ def identify(
         _console.print(f"{figures['fit']['message']}, cost {figures['fit']['cost']:.6g}")
         for row in figures["fit"]["unidentifiable"]:
             _console.print(f"the measurements do not tell: {', '.join(row)}", soft_wrap=True)
-    table = Table("parameter", "start", "value", "standard error")
+    table = Table("parameter", "start", "value", "standard error", "by blocks")
+    keys = "start", "value", "std_error", "std_error_blockwise"
     for name, p in figures["parameters"].items():
-        table.add_row(name, *(_short(p[key]) for key in ("start", "value", "std_error")))
+        table.add_row(name, *(_short(p[key]) for key in keys))
     _console.print(table)
     table = Table("run", "use", "joint", "torque RMSE", "position RMSE")
     for use in ("training", "validation"):

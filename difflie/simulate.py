@@ -14,6 +14,8 @@ from jax.core import Tracer
 from . import native
 from .adjoint import Adjoint, Direct, Steps
 from .constraints import Projection, Stabilisation, check_consistent
+from .forces.delays import held
+from .forces.drives import delayed, late
 from .forces.inputs import SampledInput, ZeroOrderHold
 from .formulations import Formulation, Inputs, formulated, formulation_of
 from .integrators import RKMK4, Method, by_name
@@ -47,7 +49,8 @@ def simulate(
       method: an integrator such as `RKMK4()`, or its name.
       control: the generalised force (nv,) in N m or N of the drives; springs, damping and
         friction are added to it. A function of (t, q, v), a `ZeroOrderHold` or `FirstOrderHold`,
-        an array (steps, nv) of values held over each step, or None.
+        an array (steps, nv) of values held over each step, or None. Where a drive has a delay it
+        must be held.
       wrench: external wrenches (nb, 6) on the bodies, in body frames; given as `control` is.
 
     Other arguments:
@@ -60,9 +63,9 @@ def simulate(
     Differentiable with respect to every leaf of the system, the state, dt and the inputs, in
     forward and reverse mode as the adjoint allows. Raises ValueError or TypeError for a wrong shape
     or precision, a concrete NaN, dt <= 0, an unknown method (with the nearest name) or one that the
-    adjoint does not differentiate, a concrete start that breaks a constraint, which it names. What
-    happens on the way (a state that is not finite, a step that is not solved, a singular
-    configuration, a limit that is left) stands in `Trajectory.result`.
+    adjoint does not differentiate, a control that no delay suits, a concrete start that breaks a
+    constraint, which it names. What happens on the way (a state that is not finite, a step that is
+    not solved, a singular configuration, a limit that is left) stands in `Trajectory.result`.
     """
     method = by_name(method) if isinstance(method, str) else method
     adjoint.check(method, formulation_of(method, system).time_symmetric(method))
@@ -73,6 +76,7 @@ def simulate(
     n_bodies = len(system.body_names)
     control = _input(system, "control", control, (system.nv,), steps)
     wrench = _input(system, "wrench", wrench, (n_bodies, 6), steps)
+    _check_delays(system, control)
     check_consistent(system, q0, v0)
     dt = jnp.asarray(dt, system.dtype)
     state = linkage(system), q0, v0, dt
@@ -86,6 +90,7 @@ def _simulate(system, state, control, wrench, how, steps, save_every):
     link, q0, v0, dt = state
     method, adjoint, stabilisation = how
     saved = steps // save_every
+    control = _arriving(system, control, steps, dt)
     inputs = tuple(_samples(u, steps, saved, save_every) for u in (control, wrench))
     functions = tuple(u if callable(u) else None for u in (control, wrench))
     arrays, fixed = eqx.partition(functions, eqx.is_array)
@@ -159,6 +164,15 @@ def _at(function, row, t0, dt):
     return lambda t, q, v: value + slope * ((t - t0) / dt)
 
 
+def _arriving(system: System, control: Input, steps: int, dt: jax.Array) -> Input:
+    """The control, late where drives have delays."""
+    if not isinstance(control, ZeroOrderHold) or not delayed(system):
+        return control
+    told, _ = control.rows(steps)
+    at = jnp.arange(steps + 1, dtype=told.dtype)
+    return ZeroOrderHold(late(system, told, lambda u, delay: held(at, u, delay / dt)))
+
+
 def _samples(given, steps: int, saved: int, save_every: int):
     """The rows of a sampled input, (saved, save_every, ...); None for other inputs."""
     if not isinstance(given, SampledInput):
@@ -179,6 +193,18 @@ def _input(system: System, name: str, given: Input, shape: tuple[int, ...], step
         values = values[:needed]
     (values,) = checked(system, **{name: (values, (needed, *shape))})
     return type(sampled)(values, sampled.every)
+
+
+def _check_delays(system: System, control: Input) -> None:
+    """Raises ValueError where it is not known what was told before."""
+    if control is None or isinstance(control, ZeroOrderHold):
+        return
+    for drive, _ in delayed(system):
+        kind = "a FirstOrderHold" if isinstance(control, SampledInput) else "a function"
+        raise ValueError(
+            f"simulate: {drive} has a delay, and the control is {kind}; give an array or a "
+            "ZeroOrderHold, or a drive without delay"
+        )
 
 
 def _count(name: str, value: int) -> int:

@@ -9,15 +9,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from .forces import Drive, attach
+from .forces import Drive, Stribeck, attach
+from .forces.at_joint import AtJoint
 from .identify import (
     Cauchy,
+    Encoder,
     Fit,
     Huber,
+    InertiaRatios,
     InverseDynamics,
     LevenbergMarquardt,
     Loss,
@@ -31,6 +36,7 @@ from .identify import (
     fit,
     read_recording,
     whiteness,
+    with_encoders,
 )
 from .io import load, save
 from .io.results import machine, save_json
@@ -61,11 +67,11 @@ def study(
     data: the folder of the runs; validate: more files to judge by. parameters: a JSON file with
     numbers by name, or one that was written before: then nothing is fitted. resume: such a file to
     begin the fit with. Writes into `out` the figures, pictures, `report.html`, and the machine as
-    URDF without its drives.
+    URDF without what stands at its joints.
 
     Raises `ConfigError` and `DataError` for what does not fit together.
     """
-    system = _driven(config, _loaded(config))
+    system = _equipped(config, _loaded(config))
     free = _parameters(config, system)
     where = data or config.path.parent
     runs = {
@@ -103,10 +109,11 @@ def study(
         save_json(out / "identification.json", figures)
         judgements = [*judged["fit"], *judged["validate"]]
         identification.report(out, figures, found, judgements, joint_labels(system))
-        # URDF has no words for drives; the figures have their numbers. What else it cannot say
-        # `save` refuses, when all the rest is written.
-        others = tuple(c for c in result.couplings if not isinstance(c, Drive))
-        save(dataclasses.replace(result, couplings=others), out / f"{system.name}.urdf")
+        # URDF has no words for drives and sensors; the figures have their numbers. What else it
+        # cannot say `save` refuses, when all the rest is written.
+        others = tuple(c for c in result.couplings if not isinstance(c, AtJoint))
+        bare = dataclasses.replace(result, couplings=others, sensors=())
+        save(bare, out / f"{system.name}.urdf")
     return figures
 
 
@@ -128,7 +135,10 @@ def _of_fit(found: Fit, seconds: float) -> dict[str, Any]:
 
 def _of_given(free: Parameters, values: NDArray) -> dict[str, Any]:
     rows = zip(free.names, np.asarray(free.values(free.start)), values, strict=True)
-    table = {n: {"start": s, "value": v, "std_error": None} for n, s, v in rows}
+    table = {
+        n: {"start": s, "value": v, "std_error": None, "std_error_blockwise": None}
+        for n, s, v in rows
+    }
     return {"parameters": table, "fit": None, "converged": None}
 
 
@@ -154,13 +164,20 @@ def _loaded(config: Study) -> System:
     )
 
 
-def _driven(config: Study, system: System) -> System:
-    for i, table in enumerate(config.drive):
-        given = {k: v for k, v in dataclasses.asdict(table).items() if v is not None}
-        try:
-            system = attach(system, Drive(**given))
-        except ModelError as error:
-            raise ConfigError(f"{config.path}: drive[{i}]: {error}") from None
+def _equipped(config: Study, system: System) -> System:
+    """With the drives, the friction and the encoders of the file."""
+    kinds: list[tuple[str, Sequence[Any], Callable[..., Any], Callable[..., System]]] = [
+        ("drive", config.drive, Drive, attach),
+        ("stribeck", config.stribeck, Stribeck, attach),
+        ("encoder", config.encoder, Encoder, with_encoders),
+    ]
+    for name, tables, kind, put in kinds:
+        for i, table in enumerate(tables):
+            given = {k: v for k, v in dataclasses.asdict(table).items() if v is not None}
+            try:
+                system = put(system, kind(**given))
+            except ModelError as error:
+                raise ConfigError(f"{config.path}: {name}[{i}]: {error}") from None
     return system
 
 
@@ -170,7 +187,8 @@ def _parameters(config: Study, system: System) -> Parameters:
         bounds = None if p.lower is None and p.upper is None else (p.lower, p.upper)
         prior = None if p.prior is None else (p.prior[0], p.prior[1])
         given = {"bounds": bounds, "start": p.start, "prior": prior}
-        given |= {"tied": p.tied, "fixed": p.fixed, "transform": Scaled() if p.scaled else None}
+        transform = Scaled() if p.scaled else InertiaRatios() if p.ratios else None
+        given |= {"tied": p.tied, "fixed": p.fixed, "transform": transform}
         declared.append(Parameter(p.path, **given))
     try:
         return Parameters(system, declared)
@@ -180,7 +198,16 @@ def _parameters(config: Study, system: System) -> Parameters:
 
 def _recording(config: Study, folder: Path, run: RunTable) -> Recording:
     table = config.data
-    found = read_recording(folder / run.file, time=table.time, scale=table.scale, **table.columns)
+    found = read_recording(
+        folder / run.file,
+        time=table.time or "time",
+        names=table.names,
+        rate=table.rate,
+        scale=table.scale,
+        **table.columns,
+    )
+    for name, limit in table.jump.items():
+        found = found.before_jump(table.columns["q"].index(name), limit)
     if table.resample is not None:
         found = found.resampled(table.resample)
     if table.smooth is not None:
@@ -228,23 +255,31 @@ def _judged(config: Study, system: System, recording: Recording) -> dict[str, An
     window = _rows(recording, config.validation.window)
     labels = joint_labels(system)
     torque = colour = position = [None] * len(labels)
-    needed = predicted = None
-    if recording.a is not None:
+    needed = arrived = predicted = error = None
+    if recording.a is not None and not system.constraints:
         problem = InverseDynamics.of(system, [recording])
         needed = np.asarray(problem.torques(system))
-        gaps = np.isnan(np.asarray(problem.tau))
-        off = np.where(gaps, np.nan, needed - np.asarray(problem.efforts(system)))
+        arrived = np.where(problem.there, problem.efforts(system), np.nan)
+        off = needed - arrived
         torque = _rms(off)
         colour = [_colour(column) for column in off.T]
-    if recording.v is not None:
+    observe = config.validation.observe
+    if recording.v is not None or observe is not None:
         motion = Shooting.of(
-            system, [recording], window=window, substeps=config.validation.substeps
+            system,
+            [recording],
+            window=window,
+            position=config.fit.position,
+            free=observe is not None,
+            substeps=config.validation.substeps,
         )
-        off = motion.residual(system, motion.own).reshape(*motion.dt.shape, -1)
-        there = np.asarray(motion.measured).reshape(off.shape)
-        nv = system.nv
-        position = _rms(np.where(there, off, np.nan)[..., :nv].reshape(-1, nv))
-        predicted = np.asarray(motion.motions(system, motion.own)[0])
+        own = motion.own
+        if observe is not None:
+            own = jnp.asarray(fit(Parameters(system, []), motion.beginnings(observe)).own[0])
+        predicted, off = (np.asarray(x) for x in _predicted(motion, system, own))
+        gap = jnp.isnan(motion.q).any(axis=-1, keepdims=True)
+        error = np.where(np.asarray(gap), np.nan, off)
+        position = _rms(error[:, observe or 1 :].reshape(-1, system.nv))
     keys = "torque_rmse", "torque_autocorrelation", "position_rmse"
     rows = [
         {"run": recording.name, "joint": name, **dict(zip(keys, errors, strict=True))}
@@ -254,13 +289,24 @@ def _judged(config: Study, system: System, recording: Recording) -> dict[str, An
         "recording": recording,
         "rows": rows,
         "torque": needed,
+        "effort": arrived,
         "windows": predicted,
+        "departure": error,
         "window": window,
     }
 
 
-def _rms(error: NDArray) -> list[float]:
-    return [float(np.sqrt(np.nanmean(column**2))) for column in error.T]
+@eqx.filter_jit
+def _predicted(motion: Shooting, system: System, own: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Simulated configurations of windows, and how they depart from the measured ones."""
+    q = motion.motions(system, own)[0]
+    return q, motion.departure(system, q)
+
+
+def _rms(error: NDArray) -> list[float | None]:
+    """Column by column; None where there is nothing."""
+    found = [column[~np.isnan(column)] for column in error.T]
+    return [float(np.sqrt(np.mean(column**2))) if len(column) else None for column in found]
 
 
 def _colour(error: NDArray) -> float:
@@ -269,10 +315,12 @@ def _colour(error: NDArray) -> float:
 
 
 def _table(found: Fit) -> dict[str, Any]:
-    rows = zip(
-        found.parameters.names, found.start, found.values, found.standard_errors, strict=True
-    )
-    return {n: {"start": s, "value": v, "std_error": e} for n, s, v, e in rows}
+    columns = found.start, found.values, found.standard_errors, found.blockwise_errors
+    keys = "start", "value", "std_error", "std_error_blockwise"
+    return {
+        name: dict(zip(keys, row, strict=True))
+        for name, *row in zip(found.parameters.names, *columns, strict=True)
+    }
 
 
 def _start(free: Parameters, path: Path) -> NDArray:

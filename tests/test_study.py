@@ -1,17 +1,20 @@
 """Identifications described in files: simulated measurements, real ones, and what is wrong."""
 
+import itertools
 import json
 from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import difflie as dl
 from difflie.cli import main
-from difflie.identify import DataError, InverseDynamics, Recording, Shooting
+from difflie.identify import DataError, InverseDynamics, Recording, Shooting, read_recording
 from difflie.io.study import read_study
 from difflie.io.tables import ConfigError
+from difflie.study import study
 
 ROOT = Path(__file__).parent.parent
 MEASURED = ROOT.parent / "shared" / "data"
@@ -88,6 +91,48 @@ def test_from_the_command_line(folder, tmp_path, capsys):
     assert "converged after" in printed and "hinge/damping" in printed
 
 
+STANDING = """
+[[drive]]
+joint = "hinge"
+torque_bias = 0.1
+delay = 0.0
+[[stribeck]]
+joint = "hinge"
+breakaway = 0.1
+stribeck_velocity = 0.5
+[[encoder]]
+joint = "hinge"
+[[parameter]]
+path = "hinge/position_bias"
+[[parameter]]
+path = "hinge/breakaway"
+"""
+
+
+def test_what_stands_at_a_joint(folder, tmp_path):
+    """A bias of 0.05 rad and a breakaway of 0.3 N m are found; URDF is saved without them."""
+    columns = np.genfromtxt(folder / "swing.csv", delimiter=",", names=True)
+    v = columns["rate"]
+    columns["angle"] += 0.05
+    columns["torque"] += 0.3 * np.exp(-((v / 0.5) ** 2)) * np.tanh(v / 0.05) - 0.1
+    header = ",".join(columns.dtype.names)
+    np.savetxt(tmp_path / "swing.csv", columns, delimiter=",", header=header, comments="")
+    text = TEXT[: TEXT.index("[[run]]")] + '[[run]]\nfile = "swing.csv"\n' + STANDING
+    text += TEXT[TEXT.index("[[parameter]]") :]
+    (tmp_path / "study.toml").write_text(text)
+    found = study(read_study(tmp_path / "study.toml"), out=tmp_path / "out")
+    numbers = {name: row["value"] for name, row in found["parameters"].items()}
+    expected = {"hinge/position_bias": 0.05, "hinge/breakaway": 0.3}
+    expected |= {"arm/mass": 0.8, "hinge/damping": 0.05}
+    assert numbers == pytest.approx(expected, rel=1e-7)
+    assert found["parameters"]["hinge/position_bias"]["std_error"] < 1e-7
+    saved = dl.load(tmp_path / "out" / "simple_pendulum.urdf")
+    assert saved.bodies.mass[-1] == pytest.approx(0.8) and not saved.couplings + saved.sensors
+    (tmp_path / "study.toml").write_text(text.replace("breakaway = 0.1", "breakaway = -0.1"))
+    with pytest.raises(ConfigError, match=r"stribeck\[0\]: .*must not be negative"):
+        study(read_study(tmp_path / "study.toml"))
+
+
 def test_given_parameters_are_judged_only(folder, tmp_path):
     figures, given = tmp_path / "figures.json", tmp_path / "given.json"
     given.write_text('{"arm/mass": 0.8, "hinge/damping": {"value": 0.0}}')
@@ -140,12 +185,163 @@ def test_given_parameters_that_are_none(folder, tmp_path, capsys, text, said):
         ("[data]", "[data]\nsmooth = 4", "an odd number of rows"),
         ("[data]", "[fit]\nwindow = 0.0\n[data]", "fit.window is 0.0; it must be positive"),
         ("columns.tau", "columns.torque", "columns is 'torque'; it must be one of"),
+        ("[data]", '[[encoder]]\njoint = "hing"\n[data]', "encoder[0]: simple_pendulum: Encoder"),
+        ("[data]", '[[stribeck]]\njoint = "hinge"\n[data]', "breakaway"),
+        ("[data]", '[[drive]]\njoint = "hinge"\ndely = 1.0\n[data]', "did you mean 'delay'"),
     ],
 )
 def test_what_cannot_be_run_is_named(folder, tmp_path, capsys, old, new, said):
     path = tmp_path / "study.toml"
     path.write_text(TEXT.replace(old, new))
     assert call("identify", path, "--data", folder) == 2
+    shown = " ".join(capsys.readouterr().err.split())
+    assert said in shown, shown
+
+
+FLIGHT = f"""
+[system]
+file = "{ROOT / "configs" / "tossed_cube.urdf"}"
+[data]
+names = ["x", "y", "z", "qw", "qx", "qy", "qz"]
+rate = 100.0
+columns.q = ["qw", "qx", "qy", "qz", "x", "y", "z"]
+jump.z = 50.0
+[[run]]
+file = "0.csv"
+[[run]]
+file = "1.csv"
+[[run]]
+file = "2.csv"
+use = "validate"
+[[parameter]]
+path = "cube/inertia"
+ratios = true
+[[parameter]]
+path = "gravity"
+[fit]
+error = "motion"
+position = 1e-3
+states = true
+[validation]
+window = 0.25
+observe = 8
+"""
+
+
+@pytest.fixture(scope="module")
+def flights(tmp_path_factory):
+    """Three flights of a body of ratios 1.2, 1.5 and 0.1, each with a bounce, and no noise."""
+    path = tmp_path_factory.mktemp("flights")
+    inertia = jnp.asarray([[[1.0, 0.1, 0.0], [0.1, 1.2, 0.0], [0.0, 0.0, 1.5]]])
+    body = dl.load(ROOT / "configs" / "tossed_cube.urdf").replace(inertia=inertia)
+    rng = np.random.default_rng(5)
+    for k in range(3):
+        v = np.concatenate((4 * rng.normal(size=3), rng.normal(size=3)))
+        run = dl.simulate(body, body.neutral(), jnp.asarray(v), dt=0.01, steps=25)
+        q = np.array(run.q)
+        q[20:, 6] += 2.0 * (np.arange(6) - 0.4)
+        np.savetxt(path / f"{k}.csv", q[:, [4, 5, 6, 0, 1, 2, 3]], delimiter=",")
+    (path / "study.toml").write_text(FLIGHT)
+    return path
+
+
+BALL = """
+<robot name="ball">
+  <difflie gravity="0 0 -9"/>
+  <link name="ground"/>
+  <link name="ball">
+    <inertial>
+      <mass value="1"/>
+      <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/>
+    </inertial>
+  </link>
+  <joint name="height" type="prismatic">
+    <parent link="ground"/>
+    <child link="ball"/>
+    <axis xyz="0 0 1"/>
+    <limit lower="-10" upper="10" effort="0" velocity="100"/>
+  </joint>
+</robot>
+"""
+FALLS = """
+[system]
+file = "ball.urdf"
+[data]
+names = ["z"]
+rate = 100.0
+columns.q = ["z"]
+jump.z = 50.0
+[[run]]
+file = "up.csv"
+[[run]]
+file = "down.csv"
+use = "validate"
+[[parameter]]
+path = "gravity"
+prior = [0.0, 1000.0]
+[fit]
+error = "motion"
+position = 1e-3
+states = true
+[validation]
+window = 0.5
+observe = 4
+"""
+
+
+def test_falls_without_header_times_or_torques(tmp_path):
+    """A ball at 9.81 m/s^2 with a bounce: only the prior tells of gravity across its path."""
+    t = 0.01 * np.arange(25)
+    for name, v in (("up", 1.0), ("down", -1.0)):
+        z = v * t - 4.905 * t**2
+        z[20:] += 2.0 * (np.arange(5) + 0.6) * 0.01
+        np.savetxt(tmp_path / f"{name}.csv", z)
+    (tmp_path / "ball.urdf").write_text(BALL)
+    (tmp_path / "study.toml").write_text(FALLS)
+    figures, out = tmp_path / "figures.json", tmp_path / "out"
+    assert call("identify", tmp_path / "study.toml", "--out", out, "--json", figures) == 0
+    found = json.loads(figures.read_text())
+    values = [row["value"] for row in found["parameters"].values()]
+    np.testing.assert_allclose(values, (0, 0, -9.81), atol=1e-5)
+    rows = found["training"] + found["validation"]
+    assert [row["run"] for row in rows] == ["up.csv", "down.csv"]
+    for row in rows:
+        assert row["position_rmse"] < 1e-6 and row["torque_rmse"] is None
+    assert (out / "run_1.png").is_file()
+
+
+@pytest.mark.slow
+def test_flights_without_header_times_or_torques(flights, tmp_path):
+    figures, out = tmp_path / "figures.json", tmp_path / "out"
+    assert call("identify", flights / "study.toml", "--out", out, "--json", figures) == 0
+    found = json.loads(figures.read_text())
+    values = [row["value"] for row in found["parameters"].values()]
+    np.testing.assert_allclose(values, (0.1, 0, 1.2, 0, 1.5, 0, 0, -187.2), atol=1e-7)
+    assert list(found["parameters"])[2] == "cube/I_yy/I_xx"
+    assert [row["run"] for row in found["validation"]] == ["2.csv"] * 6
+    for row in found["training"] + found["validation"]:
+        assert row["position_rmse"] < 1e-8 and row["torque_rmse"] is None
+    assert (out / "run_2.png").is_file() and (out / "tossed_cube.urdf").is_file()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("jump.z = 50.0", "jump.height = 50.0", "a key of data.jump is 'height'; it must be one"),
+        ("jump.z = 50.0", "jump.z = -1.0", "data.jump.z is -1.0; it must be positive"),
+        ("rate = 100.0", "rate = 0.0", "data.rate is 0.0; it must be positive"),
+        ("rate = 100.0", 'rate = 1.0\ntime = "t"', "data.rate is 1.0; it must be left out"),
+        ("observe = 8", "observe = 1", "validation.observe is 1; it must be two rows or more"),
+        ("ratios = true", "ratios = true\nscaled = true", "parameter[0].ratios is True"),
+        ('"cube/inertia"', '"cube/com"', "InertiaRatios does not suit com"),
+        ("position = 1e-3", "velocity = 1.0", "v is not measured; leave its deviation out"),
+        ('"z", "qw"', '"z"', "but the header 6"),
+    ],
+)
+def test_flights_that_cannot_be_read_are_named(flights, tmp_path, capsys, old, new, said):
+    path = tmp_path / "study.toml"
+    path.write_text(FLIGHT.replace(old, new))
+    assert call("identify", path, "--data", flights) == 2
     shown = " ".join(capsys.readouterr().err.split())
     assert said in shown, shown
 
@@ -168,6 +364,25 @@ def test_the_measured_pendulum(tmp_path):
     assert abs(mass["value"] - 0.6755) < 2 * mass["std_error"] < 0.1
     assert friction["value"] + 5 * friction["std_error"] < 1.3
     assert found["validation"][0]["torque_rmse"] < 0.45
+    assert found["validation"][0]["position_rmse"] < 0.02
+
+
+@pytest.mark.skipif(not MEASURED.is_dir(), reason="the measurements in ../shared/data are absent")
+def test_the_measured_flights():
+    """Every toss is cut above the ground, and falls by 9.81 m/s^2 in half edges of 5.24 cm."""
+    study = read_study(ROOT / "configs" / "tossed_cube.toml")
+    table, fall = study.data, []
+    assert len(study.run) == 30 and study.system.robot(study.path.parent).is_file()
+    for run in study.run:
+        path, q = MEASURED / run.file, table.columns["q"]
+        whole = read_recording(path, names=table.names, rate=table.rate, q=q)
+        flight = whole.before_jump(q.index("z"), table.jump["z"])
+        assert 11 <= len(flight.t) <= 23 and flight.t[1] == 1 / 148
+        turn = Rotation.from_quat(flight.q[-1, [1, 2, 3, 0]])
+        corners = turn.apply(np.array(list(itertools.product((-1, 1), repeat=3))))
+        assert flight.q[-1, 6] + corners[:, 2].min() > -0.05
+        fall.append(2 * np.polyfit(flight.t, flight.q[:, 6], 2)[0])
+    assert -np.mean(fall) * 0.0524 == pytest.approx(9.81, rel=0.03)
 
 
 def test_both_errors_and_the_weight_of_a_run(folder, tmp_path):

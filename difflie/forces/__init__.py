@@ -26,3 +26,4 @@ from .passive import passive_force as passive_force
 from .path import Path as Path
 from .stiffness import stiffness_matrix as stiffness_matrix
 from .stops import JointStop as JointStop
+from .stribeck import Stribeck as Stribeck

@@ -11,25 +11,32 @@ from jax.core import Tracer
 
 from ..system.system import System
 from ..system.validation import ModelError, nearest
+from .at_joint import AtJoint, check_joint
 from .contacts import SphereContact
 from .couplings import Coupling, FollowerForce, PointForce, SmoothTensionDamper, SmoothTensionSpring
-from .drives import Drive
 from .stops import JointStop
 
 _NOT_NEGATIVE = (
     *("stiffness", "rest_length", "damping", "dissipation", "friction", "slip_velocity"),
-    *("smoothing", "radius", "radii", "load_friction"),
+    *("smoothing", "radius", "radii", "load_friction", "breakaway", "delay"),
 )
 _POSITIVE = {"smoothing": "m", "rate_smoothing": "m/s"}
+# Of what stands at a joint.
+_VELOCITIES = "slip_velocity", "stribeck_velocity"
 _SMOOTH = (SmoothTensionSpring, SmoothTensionDamper)
 _VECTORS = {"force": (3,), "normal": (3,), "radii": (2,)}
-_SCALARS = (*_NOT_NEGATIVE, "rate_smoothing", "exponent", "torque_scale", "torque_bias")
+_SCALARS = (
+    *(*_NOT_NEGATIVE, "rate_smoothing", "exponent", "torque_scale", "torque_bias"),
+    "stribeck_velocity",
+)
 _SHAPES = {**dict.fromkeys(_SCALARS, ()), **_VECTORS}
 _POINTS = {PointForce: "one point", FollowerForce: "one point", SphereContact: "two points"}
 
 
-def attach(system: System, *couplings: Coupling | JointStop | Drive) -> System:
-    """The system with couplings behind those it has: springs, forces, contacts, stops, drives.
+def attach(system: System, *couplings: Coupling | JointStop | AtJoint) -> System:
+    """The system with couplings behind those it has.
+
+    They are springs, forces, contacts and stops, drives and Stribeck friction.
 
     Their numbers take on the system's precision and are leaves like all others:
     `system.couplings[0].stiffness` is a scalar, `system.couplings[0].path.points` (n, 3). To take
@@ -45,12 +52,12 @@ def attach(system: System, *couplings: Coupling | JointStop | Drive) -> System:
             _check_path(system, coupling, where)
         elif isinstance(coupling, JointStop):
             _check_joints(system, coupling, where)
-        elif isinstance(coupling, Drive):
-            _check_drive(system, coupling, where)
+        elif isinstance(coupling, AtJoint):
+            check_joint(system, system.couplings, coupling, where)
         else:
             raise ModelError(
                 f"{system.name}: {coupling!r} cannot be attached; give springs, dampers, forces, "
-                "contacts, stops or drives"
+                "contacts, stops, drives or Stribeck friction"
             )
         _check_numbers(coupling, where)
     added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), couplings)
@@ -90,24 +97,12 @@ def _check_joints(system: System, stop: JointStop, where: str) -> None:
             )
 
 
-def _check_drive(system: System, drive: Drive, where: str) -> None:
-    t = system.topology
-    if drive.joint not in system.joint_names:
-        near = nearest(drive.joint, system.joint_names)
-        raise ModelError(f"{where}: no joint that moves by itself is named {drive.joint!r}{near}")
-    if len(t.kinds[t.joints.index(drive.joint)]) != 1:
-        raise ModelError(f"{where}: the joint has several degrees of freedom; a drive moves one")
-    if any(isinstance(c, Drive) and c.joint == drive.joint for c in system.couplings):
-        raise ModelError(f"{where}: the joint has a drive already")
-    if not isinstance(drive.slip_velocity, Tracer) and drive.slip_velocity <= 0:
-        raise ModelError(f"{where}: slip_velocity is {drive.slip_velocity}; it must be positive")
-
-
-def _check_numbers(coupling: Coupling | JointStop | Drive, where: str) -> None:
-    points = coupling.path.points
-    numbers = {"points": (points, (len(coupling.path.bodies), 3))}
+def _check_numbers(coupling: Coupling | JointStop | AtJoint, where: str) -> None:
+    numbers = {}
+    if isinstance(coupling, Coupling):
+        numbers["points"] = coupling.path.points, (len(coupling.path.bodies), 3)
     for name, shape in _SHAPES.items():
-        if hasattr(coupling, name):
+        if getattr(coupling, name, None) is not None:
             numbers[name] = getattr(coupling, name), shape
     for name, (value, shape) in numbers.items():
         if jnp.shape(value) != shape:
@@ -120,6 +115,8 @@ def _check_numbers(coupling: Coupling | JointStop | Drive, where: str) -> None:
             raise ModelError(
                 f"{where}: {name} is {np.asarray(value).tolist()}; it must not be negative"
             )
+        if name in _VELOCITIES and isinstance(coupling, AtJoint) and value <= 0:
+            raise ModelError(f"{where}: {name} is {float(value)}; it must be positive")
         if name == "exponent" and value < 1:
             raise ModelError(f"{where}: exponent is {float(value)}; it must be 1 or more")
         if name == "normal" and not np.any(value):

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..system.rows import replaced
 from ..system.system import System
-from ..system.topology import Topology
+from .at_joint import AtJoint
 from .couplings import number
-from .path import Path
 
 
-class Drive(eqx.Module):
+def _optional(value: Any) -> jax.Array | None:
+    return None if value is None else number(value)
+
+
+class Drive(AtJoint):
     """A drive with a gear at a joint of one degree of freedom.
 
         tau = torque_scale u + torque_bias,    effort = tau - load_friction |tau| tanh(v / v0)
@@ -20,7 +28,12 @@ class Drive(eqx.Module):
     u in N m or N is what a simulation is given as its control, or a recording as its torque, and
     torque_scale, without unit, the error of the torque constant. load_friction, without unit, is
     friction that grows with the load, as in gears: of what a motor drives less arrives, and of what
-    drives a motor more is held. v0 = slip_velocity in rad/s or m/s.
+    drives a motor more is held. v0 = slip_velocity in rad/s or m/s. A torque sensor that reads
+    scale tau + bias is one as well, with torque_scale = 1 / scale and torque_bias = -bias / scale.
+
+    delay in s: u arrives that much later, and its first value is there from before; None for no
+    delay, which is no leaf. In each step of a simulation, or between two rows of a recording, the
+    mean of what is held acts, exactly, so that all is piecewise linear in the delay.
     """
 
     joint: str = eqx.field(static=True)
@@ -28,23 +41,12 @@ class Drive(eqx.Module):
     torque_bias: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
     load_friction: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
     slip_velocity: jax.Array = eqx.field(converter=number, default=0.05, kw_only=True)
-
-    @property
-    def path(self) -> Path:
-        """What it acts on in space: nothing, so that one point of the world stands for it."""
-        return Path(jnp.zeros((1, 3), self.torque_scale.dtype), (None,))
-
-    def velocity(self, t: Topology) -> int:
-        """The index of its joint's velocity in v."""
-        return int(t.row_velocity[t.row_start[t.joints.index(self.joint)]])
+    delay: jax.Array | None = eqx.field(converter=_optional, default=None, kw_only=True)
 
     def effort(self, told: jax.Array, v: jax.Array) -> jax.Array:
         """The effort () at the joint for the one that is told () and the joint's velocity ()."""
         tau = self.torque_scale * told + self.torque_bias
         return tau - self.load_friction * jnp.abs(tau) * jnp.tanh(v / self.slip_velocity)
-
-    def __str__(self) -> str:
-        return f"Drive ({self.joint!r})"
 
 
 def has_drives(system: System) -> bool:
@@ -57,5 +59,27 @@ def driven(system: System, told: jax.Array, v: jax.Array) -> jax.Array:
     for drive in system.couplings:
         if isinstance(drive, Drive):
             k = drive.velocity(system.topology)
-            told = told.at[k].set(drive.effort(told[k], v[k]))
+            told = replaced(told, k, drive.effort(told[k], v[k]))
     return told
+
+
+def delayed(system: System) -> list[tuple[Drive, jax.Array]]:
+    """The drives that have a delay, and this ()."""
+    drives = [c for c in system.couplings if isinstance(c, Drive)]
+    return [(drive, drive.delay) for drive in drives if drive.delay is not None]
+
+
+def late(
+    system: System, told: jax.Array, rule: Callable[[jax.Array, jax.Array], jax.Array]
+) -> jax.Array:
+    """What comes of efforts told (n, nv) row by row; rule(column (n,), delay) gives one column."""
+    for drive, delay in delayed(system):
+        k = drive.velocity(system.topology)
+        told = told.at[:, k].set(rule(told[:, k], delay))
+    return told
+
+
+def prompt(system: System) -> System:
+    """The system without the delays, for efforts that are late already."""
+    drives = (replace(c, delay=None) if isinstance(c, Drive) else c for c in system.couplings)
+    return replace(system, couplings=tuple(drives))

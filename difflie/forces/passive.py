@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 
 from ..system.linkage import Linkage, linkage
-from ..system.rows import row_coordinates, row_rates
+from ..system.rows import replaced, row_coordinates, row_rates
 from ..system.system import System
 from ..system.validation import checked
 from .points import coupling_force
 from .stops import JointStop
+from .stribeck import Stribeck
 
 
 def passive_force(system: System, q: Any, v: Any) -> jax.Array:
@@ -21,7 +22,7 @@ def passive_force(system: System, q: Any, v: Any) -> jax.Array:
     Row by row -stiffness (q - rest) - damping v - friction tanh(v / friction_velocity): Coulomb
     friction, smoothed over the velocity `friction_velocity`, so that it has a derivative at rest.
     To it come the forces of the system's couplings (see `attach`), as the sum of J^T F over their
-    points, and of the stops at its joints.
+    points, and of the stops and the Stribeck friction at its joints.
     q (nq,), v (nv,); raises as `checked` does.
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
@@ -60,6 +61,10 @@ def joint_force(system: System, q: jax.Array, v: jax.Array) -> jax.Array:
     if stops:
         x = row_coordinates(t, joints, q)
         force = force + sum(stop.efforts(t, joints, x, rate) for stop in stops)
+    for c in system.couplings:
+        if isinstance(c, Stribeck):
+            row = c.row(t)
+            force = replaced(force, row, force[row] + c.effort(t, joints, rate))
     if not t.mimic_rows.size:
         return force
     ratio = jnp.ones(t.n_rows, v.dtype).at[t.mimic_rows].set(joints.multiplier)

@@ -14,8 +14,8 @@ from ..dynamics.natural_coordinates import NaturalCoordinates, natural_coordinat
 from ..dynamics.natural_equations import combined, spread
 from ..dynamics.natural_layout import check
 from ..forces import energy
+from ..forces.at_joint import AtJoint
 from ..forces.discrete_gradient import mean_forces
-from ..forces.drives import Drive
 from ..forces.passive import joint_force
 from ..groups import directors
 from ..groups.components import Vector
@@ -153,7 +153,7 @@ class NaturalFormulation(Formulation):
             if effort is not None:
                 tau = tau + effort
             total = natural.weight(step.middle) + natural.joint_load(arms, tau)
-            couplings = [c for c in self.system.couplings if not isinstance(c, Drive)]
+            couplings = [c for c in self.system.couplings if not isinstance(c, AtJoint)]
             if couplings:
                 total = total + self._couplings(couplings, step, h)
             if inputs.wrench is not None:

@@ -8,23 +8,28 @@ given are those of the measurements. Seber and Wild 2003, section 2.1.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .jacobian import triangle
 
+_BLOCKS = 50
+
 
 @dataclasses.dataclass(frozen=True)
 class Information:
     """Of a fit with n unknowns and k residuals.
 
-    covariance (n, n) of the unknowns, infinite along directions that are not identifiable.
+    covariance (n, n) of the unknowns, infinite along directions that are not identifiable;
+    inverse (n, n): of J^T J, which it is but for the variance.
     unidentifiable: for each such direction the names in it with their shares, largest first.
     condition: of J with columns of length 1.
     """
 
     covariance: NDArray
+    inverse: NDArray
     unidentifiable: tuple[tuple[tuple[str, float], ...], ...]
     condition: float
 
@@ -42,12 +47,39 @@ def information(jacobian: NDArray, variance: float, names: tuple[str, ...]) -> I
     tolerance = np.sqrt(np.finfo(jacobian.dtype).eps) * s.max(initial=0)
     null = vt[s <= tolerance]
     kept = vt[s > tolerance] / s[s > tolerance, None]
-    covariance = variance * (kept.T @ kept) / np.outer(scale, scale)
+    inverse = (kept.T @ kept) / np.outer(scale, scale)
     touched = (np.abs(null) > 1e-6).any(axis=0) if len(null) else np.zeros(n, bool)
-    covariance[np.diag(touched)] = np.inf
+    inverse[np.diag(touched)] = np.inf
     smallest = s[-1] if n else 1.0
     condition = float(s[0] / smallest) if smallest > 0 else float("inf")
-    return Information(covariance, tuple(_shares(row, names) for row in null), condition)
+    shares = tuple(_shares(row, names) for row in null)
+    return Information(variance * inverse, inverse, shares, condition)
+
+
+def blockwise(
+    information: Information, jacobian: NDArray, residuals: NDArray, sizes: Sequence[int]
+) -> NDArray:
+    """The covariance (n, n) of the unknowns where residuals that follow each other are alike.
+
+        C (sum_b s_b s_b^T) C,    s_b = J_b^T r_b,    C = (J^T J)^-1
+
+    over blocks b of the residuals (k,), fifty for each of the sequences of the given sizes; what is
+    left at the end, priors, counts as independent. It tends to s^2 C for residuals that are alike
+    within blocks in nothing. Liang and Zeger 1986.
+    """
+    finite = np.where(np.isfinite(information.inverse), information.inverse, 0)
+    ends = np.cumsum(sizes)
+    rows = [
+        block
+        for end, size in zip(ends, sizes, strict=True)
+        for block in np.array_split(np.arange(end - size, end), min(size, _BLOCKS))
+    ]
+    scores = np.array([jacobian[block].T @ residuals[block] for block in rows])
+    prior = jacobian[ends[-1] :]
+    meat = scores.T @ scores * len(rows) / max(len(rows) - 1, 1) + prior.T @ prior
+    found = finite @ meat @ finite
+    found[np.diag(~np.isfinite(np.diag(information.inverse)))] = np.inf
+    return found
 
 
 def _shares(direction: NDArray, names: tuple[str, ...]) -> tuple[tuple[str, float], ...]:

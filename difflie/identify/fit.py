@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..system.system import System
-from .estimate import Information, correlations, information
+from .estimate import Information, blockwise, correlations, information
 from .jacobian import residuals_and_jacobian
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
@@ -29,10 +29,12 @@ class Fit:
 
     x (n,): the free numbers as `parameters` takes them; values, standard_errors (p,), start (p,):
     of the numbers named by parameters.names, as they are read in tables; errors are infinite where
-    the measurements do not tell. correlations (p, p). information: of the free numbers. cost: half
-    the sum of squared residuals. variance: of the residuals in their standard deviations; about 1
-    where these are right. converged and message: how it ended. own: the unknowns of each problem,
-    such as initial states.
+    the measurements do not tell. blockwise_errors (p,): standard errors that allow for residuals
+    alike over up to a fiftieth of a problem, as those of smoothed data and imperfect models are;
+    much larger ones are the ones to believe. correlations (p, p). information: of the free numbers.
+    cost: half the sum of squared residuals. variance: of the residuals in their standard
+    deviations; about 1 where these are right. converged and message: how it ended. own: the
+    unknowns of each problem, such as initial states.
     """
 
     parameters: Parameters
@@ -41,6 +43,7 @@ class Fit:
     start: NDArray
     values: NDArray
     standard_errors: NDArray
+    blockwise_errors: NDArray
     correlations: NDArray
     information: Information
     cost: float
@@ -86,7 +89,8 @@ def fit(
         raise DataError(f"{count} measurements are fewer than the {unknowns} unknowns to find")
 
     residual, args = _Residual(loss), (parameters, problems)
-    cost, _ = _linearised(residual, (x, own), args)
+    r, _ = residuals_and_jacobian(residual, (x, own), args)
+    cost = float(r @ r) / 2
     if not np.isfinite(cost):
         raise DataError(
             "the residuals at the start are not finite: the simulated motion diverges, or the "
@@ -94,12 +98,15 @@ def fit(
         )
     best = minimiser.minimised(residual, (x, own), args, cost, progress)
     x, own = best.unknown
-    cost, jacobian = _linearised(residual, best.unknown, args)
+    r, jacobian = map(np.asarray, residuals_and_jacobian(residual, best.unknown, args))
+    cost = float(r @ r) / 2
     variance = 2 * cost / (known - unknowns) if known > unknowns else np.nan
     names = (*parameters.names, *(f"state {k}" for k in range(unknowns - x.size)))
     found = information(jacobian, 1.0 if known_deviations else variance, names)
     through = np.asarray(jax.jacfwd(parameters.values)(x))
     covariance = _through(through, found.covariance[: x.size, : x.size])
+    alike = blockwise(found, jacobian, r, [p.measured.size for p in problems])
+    alike = _through(through, alike[: x.size, : x.size])
     return Fit(
         parameters=parameters,
         x=np.asarray(x),
@@ -107,6 +114,7 @@ def fit(
         start=np.asarray(parameters.values(jnp.asarray(parameters.start))),
         values=np.asarray(parameters.values(x)),
         standard_errors=np.sqrt(np.diag(covariance)),
+        blockwise_errors=np.sqrt(np.maximum(np.diag(alike), 0)),
         correlations=correlations(covariance),
         information=found,
         cost=cost,
@@ -137,9 +145,3 @@ def _through(jacobian: NDArray, covariance: NDArray) -> NDArray:
     touched = (np.abs(jacobian[:, lost]) > 0).any(axis=1)
     found[np.diag(touched)] = np.inf
     return found
-
-
-def _linearised(residual, unknown, args) -> tuple[float, NDArray]:
-    """The cost, and the derivatives (k, n) of the residuals by all unknowns."""
-    r, jacobian = residuals_and_jacobian(residual, unknown, args)
-    return float(r @ r) / 2, np.asarray(jacobian)

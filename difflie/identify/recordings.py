@@ -70,6 +70,22 @@ class Recording:
         kept = (self.t >= first) & (self.t < last)
         return self._with(self.t[kept], lambda x: x[kept])
 
+    def before_jump(self, coordinate: int, limit: float) -> Recording:
+        """The rows before the first jump of a coordinate's second derivative, such as an impact.
+
+        Its second difference departs there from the median of those before, three or more, by more
+        than the limit (per s^2). The last row before it is left out too: the jump may begin there.
+        All rows where there is none. Raises DataError where q is missing.
+        """
+        if self.q is None:
+            raise DataError(f"{self.name}: there is no q to find a jump in")
+        slope = np.diff(self.q[:, coordinate]) / np.diff(self.t)
+        second = np.diff(slope) / ((self.t[2:] - self.t[:-2]) / 2)
+        for k in range(3, len(second)):
+            if abs(second[k] - np.nanmedian(second[:k])) > limit:
+                return self.between(-np.inf, self.t[k + 1])
+        return self
+
     def resampled(self, dt: float) -> Recording:
         """On a uniform grid from the first time in steps of dt (s), linear in between.
 
@@ -122,21 +138,24 @@ def read_recording(
     path: str | Path,
     *,
     time: str = "time",
+    names: Sequence[str] | None = None,
+    rate: float | None = None,
     scale: Mapping[str, float] | None = None,
     **columns: Sequence[str],
 ) -> Recording:
     """A recording from a CSV file with a header, or an npz file with an array for each column.
 
-    time: the column of times (s). columns: for q, v, a, tau the columns that hold them, in the
-    order of the system. scale: factors by quantity that take the file's units to SI, such as
-    {"q": pi / 180}. Empty cells and NaN are gaps.
+    time: the column of times (s). names: those of the columns of a CSV file without a header. rate:
+    rows in a second, of a file without times, which then begin at zero. columns: for q, v, a, tau
+    the columns that hold them, in the order of the system. scale: factors by quantity that take the
+    file's units to SI, such as {"q": pi / 180}. Empty cells and NaN are gaps.
 
     Raises DataError for a missing file, a column that is not there (with the nearest one), cells
     that are not numbers, and what `Recording` refuses.
     """
     path = Path(path)
     known = _by_quantity(columns)
-    table = _table(path)
+    table = _table(path, names)
 
     def column(name: str) -> NDArray:
         if name not in table:
@@ -149,7 +168,8 @@ def read_recording(
         for quantity, names in known.items()
     }
     q, v, a, tau = (values.get(quantity) for quantity in QUANTITIES)
-    return Recording(path.name, column(time), q, v, a, tau)
+    t = column(time) if rate is None else np.arange(len(next(iter(table.values())))) / rate
+    return Recording(path.name, t, q, v, a, tau)
 
 
 def _by_quantity(columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
@@ -163,26 +183,27 @@ def _by_quantity(columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str
     return dict(columns)
 
 
-def _table(path: Path) -> dict[str, NDArray]:
+def _table(path: Path, names: Sequence[str] | None) -> dict[str, NDArray]:
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
     if path.suffix == ".npz":
         with np.load(path) as arrays:
             return {name: np.asarray(arrays[name], float) for name in arrays.files}
     with path.open() as lines:
-        header = [name.strip() for name in next(lines, "").split(",")]
+        first = 2 if names is None else 1
+        header = [name.strip() for name in names or next(lines, "").split(",")]
         rows = [line.strip().split(",") for line in lines if line.strip()]
     values = np.empty((len(rows), len(header)))
     for k, row in enumerate(rows):
         if len(row) != len(header):
             raise DataError(
-                f"{path}: row {k + 2} has {len(row)} cells, but the header {len(header)}"
+                f"{path}: row {k + first} has {len(row)} cells, but the header {len(header)}"
             )
         for j, cell in enumerate(row):
             try:
                 values[k, j] = float(cell) if cell.strip() else np.nan
             except ValueError:
                 raise DataError(
-                    f"{path}: row {k + 2}, column {header[j]!r}: {cell!r} is not a number"
+                    f"{path}: row {k + first}, column {header[j]!r}: {cell!r} is not a number"
                 ) from None
     return dict(zip(header, values.T, strict=True))

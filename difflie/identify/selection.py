@@ -1,12 +1,12 @@
 """The numbers of a system by their paths.
 
 The path of a number is "owner/leaf": the name of a body and a leaf of `system.bodies`, the name of
-a joint and one of `system.joints` or of its `Drive`, or "gravity". Other couplings and constraints
-have no names and are counted: "couplings/0/stiffness", "constraints/1/first/position". A joint with
-several degrees of freedom has one number for each, "ball/damping[2]". "body/inertial" is its mass,
-its centre of mass and its inertia together. Patterns are those of the shell, such as
-"arm*/damping"; only a pattern that ends in "/inertial" selects that, and only one that ends in
-"/com_z" that number of "body/com".
+a joint and one of `system.joints` or of what stands at it (`Drive`, `Stribeck`, `Encoder`), or
+"gravity". Other couplings and constraints have no names and are counted: "couplings/0/stiffness",
+"constraints/1/first/position". A joint with several degrees of freedom has one number for each,
+"ball/damping[2]". "body/inertial" is its mass, its centre of mass and its inertia together.
+Patterns are those of the shell, such as "arm*/damping"; only a pattern that ends in "/inertial"
+selects that, and only one that ends in "/com_z" that number of "body/com".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..forces import Drive
+from ..forces.at_joint import AtJoint
 from ..system.system import Bodies, Joints, System
 from .pseudo_inertia import from_six, to_six
 
@@ -91,12 +91,12 @@ def entries(system: System) -> list[Entry]:
         for i, row in enumerate(t.mimic_rows):
             found.append(Entry(("joints", leaf), i, t.joints[t.row_body[row]], leaf))
     found.append(Entry(("gravity",), None, "", "gravity"))
-    for group in ("couplings", "constraints"):
+    for group in ("couplings", "constraints", "sensors"):
         for keys, _ in jax.tree_util.tree_leaves_with_path(getattr(system, group)):
             place = tuple(k.name if hasattr(k, "name") else k.idx for k in keys)
-            owner = "/".join(map(str, (group, *place[:-1])))
-            if group == "couplings" and isinstance(system.couplings[place[0]], Drive):
-                owner = system.couplings[place[0]].joint
+            of = getattr(system, group)[place[0]]
+            counted = "/".join(map(str, (group, *place[:-1])))
+            owner = of.joint if isinstance(of, AtJoint) else counted
             found.append(Entry((group, *place), None, owner, str(place[-1])))
     return found
 

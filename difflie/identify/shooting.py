@@ -2,11 +2,13 @@
 
 Windows of one step are the one-step error, one window for a recording is the full rollout; windows
 in between, with states at their starts that are found too, are multiple shooting (Bock 1981). The
-grid lands on every measurement, and measured torques are held from one to the next.
+grid lands on every measurement, and measured torques are held from one to the next; behind a drive
+with a delay the mean of what is held then acts in each step.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -15,11 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from ..forces.delays import held
+from ..forces.drives import delayed, late, prompt
 from ..integrators import RKMK4, Method
 from ..simulate import simulate
 from ..system.system import System
 from .problem import Problem, deviations, in_deviations, needed
 from .recordings import DataError, Recording
+from .sensors import meant, seen
 
 
 class Shooting(Problem):
@@ -55,16 +60,17 @@ class Shooting(Problem):
     ) -> Shooting:
         """The problem of recordings with q, v and tau, cut into windows of `window` steps.
 
-        None: a window for each recording. position, velocity: standard deviations, rad or m, and
-        the same over s; an infinite one leaves the velocities out. Where the last window of a
-        recording is shorter its rest is a gap. Raises DataError for what is missing, and for gaps
-        in torques and at the starts of windows.
+        None: a window for each recording. Where v was not measured windows start at the differences
+        of q, a guess for `free` to mend; where tau was not, no drives act. position, velocity:
+        standard deviations, rad or m, and the same over s; an infinite one leaves the velocities
+        out. Where the last window of a recording is shorter its rest is a gap. Raises DataError for
+        what is missing, and for gaps in torques and at the starts of windows.
         """
         widths = {"q": system.nq, "v": system.nv, "tau": system.nv}
         length = window or max(len(r.t) for r in recordings) - 1
         windows, follows, each = [], [], []
         for recording in recordings:
-            given = needed(recording, widths)
+            given = needed(_completed(system, recording, velocity), widths)
             deviation = [
                 deviations(*of, system.nv, recording.weight)
                 for of in (("q", position), ("v", velocity))
@@ -94,7 +100,7 @@ class Shooting(Problem):
         return jnp.zeros(w * 2 * nv if self.free else 0, self.q.dtype)
 
     def motions(self, system: System, own: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The simulated windows: q (w, s + 1, nq) and v (w, s + 1, nv)."""
+        """The simulated windows as they are measured: q (w, s + 1, nq) and v (w, s + 1, nv)."""
         q0, v0 = self.q[:, 0], self.v[:, 0]
         if self.free:
             # In deviations, so that all unknowns are of one size.
@@ -103,12 +109,14 @@ class Shooting(Problem):
             )
             shift, push = jnp.split(change, 2, axis=1)
             q0, v0 = jax.vmap(system.manifold.retract)(q0, shift), v0 + push
+        q0, v0 = meant(system, q0, v0)
+        tau, undelayed = self._arriving(system), prompt(system)
 
         def step(state: tuple, row: tuple) -> tuple[tuple, tuple]:
             dt, tau = row
             held = jnp.broadcast_to(tau, (self.substeps, *tau.shape))
             run = simulate(
-                *(system, *state),
+                *(undelayed, *state),
                 dt=dt / self.substeps,
                 steps=self.substeps,
                 control=held,
@@ -122,14 +130,43 @@ class Shooting(Problem):
             _, (q, v) = jax.lax.scan(step, (q0, v0), (dt, tau))
             return jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
 
-        return jax.vmap(motion)(q0, v0, self.dt, self.tau)
+        return seen(system, *jax.vmap(motion)(q0, v0, self.dt, tau))
+
+    def _arriving(self, system: System) -> jax.Array:
+        """The torques (w, s, nv) of the steps, late where drives have delays."""
+        if not delayed(system):
+            return self.tau
+        # The windows of one recording follow each other without gap, filled up at its end only.
+        told = self.tau.reshape(-1, self.tau.shape[-1])
+        t = jnp.concatenate((jnp.zeros_like(self.dt[0, :1]), jnp.cumsum(self.dt)))
+        row = jnp.arange(len(self.dt)) * self.dt.shape[1]
+        own = jax.lax.cummax(jnp.where(self.follows, 0, row))
+        first = jnp.repeat(own, self.dt.shape[1])
+        told = late(system, told, lambda u, delay: held(t, u, delay, first))
+        return told.reshape(self.tau.shape)
+
+    def departure(self, system: System, q: jax.Array) -> jax.Array:
+        """From measured to simulated configurations (w, s + 1, nv), zero at gaps."""
+        gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
+        return jax.vmap(jax.vmap(system.manifold.difference))(jnp.where(gap, q, self.q), q)
+
+    def beginnings(self, rows: int) -> Shooting:
+        """The windows up to so many rows, each by itself, with starts that are free."""
+        return dataclasses.replace(
+            self,
+            dt=self.dt[:, : rows - 1],
+            q=self.q[:, :rows],
+            v=self.v[:, :rows],
+            tau=self.tau[:, : rows - 1],
+            follows=jnp.zeros_like(self.follows),
+            free=True,
+        )
 
     def residual(self, system: System, own: jax.Array) -> jax.Array:
         q, v = self.motions(system, own)
         nv = v.shape[-1]
         gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
-        meant = jnp.where(gap, q, self.q)
-        off = jax.vmap(jax.vmap(system.manifold.difference))(meant, q)
+        off = self.departure(system, q)
         at = jnp.where(gap, jnp.nan, 0)
         parts = [
             in_deviations(off, jnp.broadcast_to(at, off.shape), self.deviation[:, None, :nv]),
@@ -156,6 +193,25 @@ class Shooting(Problem):
             return there[:, 1:].ravel()
         jumps = jnp.broadcast_to(self.follows[1:, None], (len(self.dt) - 1, 2 * nv))
         return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(self.deviation[1:])).ravel()))
+
+
+def _completed(
+    system: System, recording: Recording, velocity: float | Sequence[float] | NDArray
+) -> Recording:
+    """With differences of q for v and zero for tau where these were not measured."""
+    if recording.v is None:
+        if np.isfinite(velocity).any():
+            raise DataError(
+                f"{recording.name}: v is not measured; leave its deviation out, or call smoothed"
+            )
+        q = jnp.asarray(needed(recording, {"q": system.nq})["q"])
+        steps = jax.vmap(system.manifold.difference)(q[:-1], q[1:])
+        v = np.asarray(steps) / np.diff(recording.t)[:, None]
+        recording = dataclasses.replace(recording, v=np.concatenate((v, v[-1:])))
+    if recording.tau is None:
+        tau = np.zeros((len(recording.t), system.nv))
+        recording = dataclasses.replace(recording, tau=tau)
+    return recording
 
 
 def _window(

@@ -219,6 +219,38 @@ class SecondMoments(Transform):
         return inconsistency(value)
 
 
+class InertiaRatios(Transform):
+    """An inertia (3, 3) up to its scale: I_xx stays as it was at the start; 5 free numbers.
+
+    They are those of `SecondMoments` over e^d1: (d2 - d1, d3 - d1, (s12, s23, s13) / e^d1). Motions
+    without torques tell no more. Tables have the other entries over I_xx.
+    """
+
+    def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        shape = inertia_of(squared(jnp.concatenate((jnp.ones_like(x[:1]), jnp.exp(x[:2]), x[2:]))))
+        return start[0, 0] / shape[0, 0] * shape
+
+    def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
+        f = factor(second_moments(value))
+        return jnp.concatenate((jnp.log(f[1:3] / f[0]), f[3:] / f[0]))
+
+    def table(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        inertia = self.value(x, start)
+        return to_six(inertia)[1:] / inertia[0, 0]
+
+    def of_table(self, numbers: jax.Array, start: jax.Array) -> jax.Array:
+        return start[0, 0] * from_six(jnp.concatenate((jnp.ones_like(numbers[:1]), numbers)))
+
+    def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
+        return tuple(f"{name}/I_xx" for name in _INERTIA[1:])
+
+    def suits(self, leaf: str, shape: Shape) -> bool:
+        return leaf == "inertia"
+
+    def fault(self, value: np.ndarray) -> str:
+        return inconsistency(value)
+
+
 class LogCholesky(Transform):
     """All inertial parameters of a body by the logarithmic Cholesky factor of its pseudo-inertia.
 
@@ -365,7 +397,8 @@ _GIVE = "give another `start`"
 _POSITIVE = (
     *("mass", "armature", "damping", "friction", "friction_velocity", "stiffness"),
     *("rest_length", "dissipation", "slip_velocity", "smoothing", "rate_smoothing", "radius"),
-    *("radii", "length", "load_friction", "torque_scale"),
+    *("radii", "length", "load_friction", "torque_scale", "breakaway", "stribeck_velocity"),
+    "delay",
 )
 _OF_LEAVES = {
     **dict.fromkeys(_POSITIVE, positive()),

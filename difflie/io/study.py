@@ -8,7 +8,6 @@
     file = "swing_1.csv"                  resample = 0.002               # s, a uniform grid
     from = 0.0                            smooth = 41                    # rows: Savitzky-Golay,
     to = 3.0                              order = 2                      # gives v and a
-
     weight = 2.0                          # counts as two of it
 
     [[run]]                               [fit]
@@ -25,12 +24,31 @@
     prior = [0.1, 0.05]                   [validation]
     tied = true                           window = 0.5                   # s
 
-    [[drive]]                             # numbers as of difflie.Drive
-    joint = "hinge1"
-    load_friction = 0.1
+    [[drive]]                             [[stribeck]]                   # as of difflie.Stribeck
+    joint = "hinge1"                      joint = "hinge1"
+    load_friction = 0.1                   breakaway = 0.2                # N m
+    delay = 0.004                         stribeck_velocity = 0.1        # rad/s
+
+    [[encoder]]                           # as of difflie.identify.Encoder
+    joint = "hinge2"
+    position_bias = 0.02                  # rad
+
+[[drive]] has the numbers of difflie.Drive; without `delay` there is none to be found. Files without
+a header or times, and bodies that fly until they hit something:
+
+    [data]                                [[parameter]]
+    names = ["x", "y", "z", ...]          path = "body/inertia"
+    rate = 148.0                          ratios = true                # its scale stays
+    columns.q = ["w", "i", "j", "k", "x", "y", "z"]                    # of a free joint
+    jump.z = 100.0                        # per s^2: of a second derivative, which ends the run
+
+    [validation]
+    observe = 10                          # rows of a window, which find the state it starts at
 
 Files of runs are relative to the folder given with --data, or to that of the configuration. The
-first row of a window is where its motion starts; measured torques are held.
+first row of a window is where its motion starts, or the first `observe` rows find the state there
+and the others are predicted; measured torques are held. Without columns.tau no drives act; without
+columns.v motions start at differences of q, for fit.states and validation.observe to mend.
 """
 
 from __future__ import annotations
@@ -52,10 +70,17 @@ USES = ("fit", "validate")
 
 @dataclass(frozen=True)
 class DataTable:
-    """[data]: the columns of all files; smooth and order in rows, see `Recording.smoothed`."""
+    """[data]: the columns of all files; smooth and order in rows, see `Recording.smoothed`.
+
+    names: of the columns of files without a header. rate: rows in a second of files without times.
+    jump: by names in columns.q, see `Recording.before_jump`.
+    """
 
     columns: dict[str, Any]
-    time: str = "time"
+    time: str | None = None
+    names: list[str] | None = None
+    rate: float | None = None
+    jump: dict[str, float] = field(default_factory=dict)
     scale: dict[str, float] = field(default_factory=dict)
     resample: float | None = None
     smooth: int | None = None
@@ -80,7 +105,8 @@ class RunTable:
 class ParameterTable:
     """[[parameter]]: see `difflie.identify.Parameter`; prior is a mean and a deviation.
 
-    scaled: one free factor of the value, see `difflie.identify.Scaled`.
+    scaled: one free factor of the value, see `difflie.identify.Scaled`. ratios: of an inertia of
+    unknown scale, see `difflie.identify.InertiaRatios`.
     """
 
     path: str
@@ -91,6 +117,7 @@ class ParameterTable:
     tied: bool = False
     fixed: bool = False
     scaled: bool = False
+    ratios: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,6 +129,25 @@ class DriveTable:
     torque_bias: float | None = None
     load_friction: float | None = None
     slip_velocity: float | None = None
+    delay: float | None = None
+
+
+@dataclass(frozen=True)
+class StribeckTable:
+    """[[stribeck]]: friction that fades with speed; numbers as of `difflie.Stribeck`."""
+
+    joint: str
+    breakaway: float
+    stribeck_velocity: float
+
+
+@dataclass(frozen=True)
+class EncoderTable:
+    """[[encoder]]: how a joint's position is read; numbers as of `difflie.identify.Encoder`."""
+
+    joint: str
+    position_scale: float = 1.0
+    position_bias: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -123,9 +169,14 @@ class FitTable:
 
 @dataclass(frozen=True)
 class ValidationTable:
-    """[validation]: windows (s) of the motions that are simulated with measured torques."""
+    """[validation]: windows (s) of the motions that are simulated with measured torques.
+
+    observe: rows of a window, two or more, that find its start and are not judged; without it the
+    motion starts at the first row.
+    """
 
     window: float = 0.5
+    observe: int | None = None
     substeps: int = 1
 
 
@@ -139,6 +190,8 @@ class Study:
     run: list[RunTable]
     parameter: list[ParameterTable]
     drive: list[DriveTable]
+    stribeck: list[StribeckTable]
+    encoder: list[EncoderTable]
     fit: FitTable
     validation: ValidationTable
 
@@ -161,6 +214,8 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         "run": RunTable,
         "parameter": ParameterTable,
         "drive": DriveTable,
+        "stribeck": StribeckTable,
+        "encoder": EncoderTable,
     }
     if isinstance(tables.get("run"), list):
         tables["run"] = [_renamed(row) for row in tables["run"]]
@@ -191,6 +246,10 @@ def _check(study: Study) -> None:
             refuse(f"data.columns.{quantity}", names, "a list of texts")
     for quantity in study.data.scale:
         one_of("a key of data.scale", quantity, QUANTITIES)
+    if study.data.time is not None and study.data.rate is not None:
+        refuse("data.rate", study.data.rate, "left out where data.time names a column")
+    for name in study.data.jump:
+        one_of("a key of data.jump", name, tuple(study.data.columns.get("q", ())))
     one_of("fit.error", study.fit.error, ERRORS)
     one_of("fit.loss", study.fit.loss, LOSSES)
     for i, run in enumerate(study.run):
@@ -200,7 +259,11 @@ def _check(study: Study) -> None:
     for i, parameter in enumerate(study.parameter):
         if parameter.prior is not None and len(parameter.prior) != 2:
             refuse(f"parameter[{i}].prior", parameter.prior, "a mean and a standard deviation")
+        if parameter.scaled and parameter.ratios:
+            refuse(f"parameter[{i}].ratios", True, "left out of what is scaled")
     positive = {
+        "data.rate": study.data.rate,
+        **{f"data.jump.{name}": limit for name, limit in study.data.jump.items()},
         "data.resample": study.data.resample,
         "data.smooth": study.data.smooth,
         "fit.window": study.fit.window,
@@ -213,6 +276,8 @@ def _check(study: Study) -> None:
     for key, value in positive.items():
         if value is not None and not 0 < value < float("inf"):
             refuse(key, value, "positive and finite")
+    if study.validation.observe is not None and study.validation.observe < 2:
+        refuse("validation.observe", study.validation.observe, "two rows or more")
     if study.data.smooth is not None and study.data.smooth % 2 == 0:
         refuse("data.smooth", study.data.smooth, "an odd number of rows")
     for kind, given in (("run", study.run), ("parameter", study.parameter)):

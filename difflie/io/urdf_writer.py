@@ -44,7 +44,7 @@ def write_urdf(system: System, path: str | os.PathLike[str]) -> None:
     one. Joints of types beyond URDF (helical, universal, translation, spherical) other programs may
     refuse. The base and gravity are written too: `load` without these options restores them. Raises
     `ModelError` for numbers no machine has, a planar or translation joint with other axes than its
-    own, couplings, constraints, and a batch of systems.
+    own, couplings, constraints, sensors, and a batch of systems.
     """
     if system.couplings:
         named = ", ".join(map(str, system.couplings))
@@ -58,6 +58,12 @@ def write_urdf(system: System, path: str | os.PathLike[str]) -> None:
             f"{system.name}: URDF has no words for its constraints: {named}; save "
             "dataclasses.replace(system, constraints=()), and constrain what load returns or give "
             "it a file of loops"
+        )
+    if system.sensors:
+        named = ", ".join(map(str, system.sensors))
+        raise ModelError(
+            f"{system.name}: URDF has no words for its sensors: {named}; save "
+            "dataclasses.replace(system, sensors=()) and give them to what load returns"
         )
     bodies = bodies_of(system)
     robot = Element("robot", name=system.name)

@@ -42,6 +42,11 @@ def take(a: jax.Array, index: np.ndarray) -> jax.Array:
     return jnp.concatenate([a[int(r[0]) : int(r[-1]) + 1] for r in runs] or [a[:0]])
 
 
+def replaced(a: jax.Array, k: int, value: jax.Array) -> jax.Array:
+    """a (n,) with the entry k another one (), as a join of slices for the reason of `take`."""
+    return jnp.concatenate((a[:k], value[None], a[k + 1 :]))
+
+
 def totals(a: jax.Array, index: np.ndarray, size: int) -> jax.Array:
     """(size, ...) the sums of the entries of a that share an index; those beyond it are left out.
 

@@ -65,8 +65,9 @@ class System(eqx.Module):
 
     gravity (3,) in m/s^2 and world coordinates. couplings: springs, dampers and the like between
     bodies, as `difflie.attach` puts them there; constraints: closed loops and the like, as
-    `difflie.constrain` does. Build a system with `difflie.load`,
-    `difflie.chain` or `difflie.tree`.
+    `difflie.constrain` does; sensors: how its motion is read, as
+    `difflie.identify.with_encoders` does; no motion depends on them. Build a system with
+    `difflie.load`, `difflie.chain` or `difflie.tree`.
     """
 
     bodies: Bodies
@@ -75,6 +76,7 @@ class System(eqx.Module):
     topology: Topology = eqx.field(static=True)
     couplings: tuple[eqx.Module, ...] = ()
     constraints: tuple[eqx.Module, ...] = ()
+    sensors: tuple[eqx.Module, ...] = ()
 
     @property
     def name(self) -> str:

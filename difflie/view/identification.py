@@ -55,26 +55,36 @@ def report(
 
 
 def run_figure(judgement: dict[str, Any], joints: Sequence[str]) -> Figure:
-    """Measured against predicted torque and motion, joint by joint, and the torque's error."""
+    """Measured against predicted torque and motion, joint by joint, and the torque's error.
+
+    Of the measured torque what arrives at the joint is shown. Where coordinates are no numbers
+    for joints, such as quaternions, the motion's error stands for it.
+    """
     recording, window = judgement["recording"], judgement["window"]
-    canvas, axes = figure(3, len(joints), (5.5 * len(joints), 8.0))
+    torque, arrived, q = judgement["torque"], judgement["effort"], recording.q
+    numbers = q is not None and q.shape[1] == len(joints)
+    motions = judgement["windows" if numbers else "departure"]
+    rows, height = (1, 3.0) if torque is None or arrived is None else (3, 8.0)
+    canvas, axes = figure(rows, len(joints), (5.5 * len(joints), height))
     t = recording.t
     for k, name in enumerate(joints):
-        top, middle, bottom = axes[:, k]
-        if judgement["torque"] is not None and recording.tau is not None:
-            top.plot(t, recording.tau[:, k], label="measured", linewidth=1.0)
-            top.plot(t, judgement["torque"][:, k], label="predicted", linewidth=1.0)
-            middle.plot(t, judgement["torque"][:, k] - recording.tau[:, k], linewidth=0.8)
-        label(top, "t [s]", "effort [N m or N]", name, legend=k == len(joints) - 1)
-        label(middle, "t [s]", "error [N m or N]")
-        motions = judgement["windows"]
-        if motions is not None and recording.q.shape[1] == len(joints):
-            bottom.plot(t, recording.q[:, k], label="measured", linewidth=1.0)
-            for i, motion in enumerate(motions):
-                times = t[i * window : i * window + window + 1]
-                told = "predicted" if i == 0 else None
-                bottom.plot(times, motion[: len(times), k], "C1", label=told, linewidth=1.0)
-        label(bottom, "t [s]", "q [rad or m]", legend=k == len(joints) - 1)
+        last, bottom = k == len(joints) - 1, axes[-1, k]
+        if torque is not None and arrived is not None:
+            top, middle = axes[:2, k]
+            top.plot(t, arrived[:, k], label="measured", linewidth=1.0)
+            top.plot(t, torque[:, k], label="predicted", linewidth=1.0)
+            middle.plot(t, torque[:, k] - arrived[:, k], linewidth=0.8)
+            label(top, "t [s]", "effort [N m or N]", legend=last)
+            label(middle, "t [s]", "error [N m or N]")
+        if q is not None and numbers:
+            bottom.plot(t, q[:, k], label="measured", linewidth=1.0)
+        for i, motion in enumerate(() if motions is None else motions):
+            times = t[i * window : i * window + window + 1]
+            title = "predicted" if i == 0 else None
+            bottom.plot(times, motion[: len(times), k], "C1", label=title, linewidth=1.0)
+        text = "q [rad or m]" if numbers else "error of q [rad or m]"
+        label(bottom, "t [s]", text, legend=numbers and last)
+        axes[0, k].set_title(name, loc="left", fontsize="medium", fontweight="bold")
     return canvas
 
 
@@ -124,11 +134,19 @@ def _outcome(figures: dict[str, Any]) -> list[str]:
 def _rows_of_parameters(parameters: dict[str, dict[str, Any]]) -> str:
     rows = "".join(
         f"<tr><td>{html.escape(name)}</td><td>{_number(p['start'])}</td>"
-        f"<td>{_number(p['value'])}</td><td>{_number(p['std_error'])}</td></tr>"
+        f"<td>{_number(p['value'])}</td><td>{_number(p['std_error'])}</td>"
+        f"<td>{_number(p['std_error_blockwise'])}</td></tr>"
         for name, p in parameters.items()
     )
-    head = "<tr><th>parameter</th><th>start</th><th>value</th><th>standard error</th></tr>"
-    return f"<h2>Parameters</h2><table>{head}{rows}</table>"
+    head = (
+        "<tr><th>parameter</th><th>start</th><th>value</th><th>standard error</th>"
+        "<th>by blocks</th></tr>"
+    )
+    said = (
+        "<p>Standard errors by blocks allow for residuals that are alike over up to a fiftieth of "
+        "the measurements; where they are much larger they are the ones to believe.</p>"
+    )
+    return f"<h2>Parameters</h2><table>{head}{rows}</table>{said}"
 
 
 def _rows_of_runs(runs: Sequence[dict[str, Any]]) -> str:
@@ -144,7 +162,7 @@ def _rows_of_runs(runs: Sequence[dict[str, Any]]) -> str:
     )
     said = (
         "<p>Autocorrelations, the largest of twenty, are in bounds of white noise: far above 1 the "
-        "model lacks something, or the data is smoothed, and standard errors are too small.</p>"
+        "model lacks something, or the data is smoothed: believe the standard errors by blocks.</p>"
     )
     return f"<h2>Runs</h2><table>{head}{rows}</table>{said}"
 

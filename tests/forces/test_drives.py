@@ -115,7 +115,7 @@ def test_what_is_no_drive_is_named(joint, numbers, said):
 
 
 def test_one_drive_a_joint():
-    with pytest.raises(dl.ModelError, match="has a drive already"):
+    with pytest.raises(dl.ModelError, match="has one already"):
         dl.attach(DRIVEN, dl.Drive(JOINT))
     ball = dl.chain([dl.Body(name="ball", joint=dl.Spherical(), mass=1.0, inertia=np.eye(3))])
     with pytest.raises(dl.ModelError, match="several degrees of freedom"):

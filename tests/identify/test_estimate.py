@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.identify.estimate import correlations, information, whiteness
+from difflie.identify.estimate import blockwise, correlations, information, whiteness
 from difflie.identify.losses import Cauchy, Huber, Squares
 
 
@@ -37,6 +37,26 @@ def test_white_noise_and_a_walk():
     white, bound = whiteness(noise)
     assert (np.abs(white) < bound).mean() >= 0.8
     assert whiteness(np.convolve(noise, np.ones(10)))[0][0] > 0.8
+
+
+@pytest.mark.parametrize("length", [1, 20])
+def test_errors_by_blocks_are_right_for_coloured_noise_too(length):
+    """Over 400 repetitions, with noise that is a moving average; the others are too small there."""
+    rng, k = np.random.default_rng(5), 4000
+    x = np.linspace(0, 20, k)
+    J = np.stack((np.sin(x), np.cos(3 * x), 0 * x), 1)
+    plain, ours = [], []
+    for _ in range(400):
+        noise = np.convolve(rng.normal(size=k + length - 1), np.ones(length), "valid")
+        found = np.linalg.lstsq(J[:, :2], noise, rcond=None)[0]
+        r = noise - J[:, :2] @ found
+        known = information(J, r @ r / (k - 2), ("a", "b", "none"))
+        errors = np.sqrt(np.diag(blockwise(known, J, r, [k // 2, k // 2])))
+        assert np.isinf(errors[2])
+        plain.append(found / np.sqrt(np.diag(known.covariance))[:2])
+        ours.append(found / errors[:2])
+    assert np.std(ours, axis=0) == pytest.approx(np.ones(2), abs=0.15)
+    assert np.std(plain, axis=0) == pytest.approx(np.sqrt(length) * np.ones(2), rel=0.15)
 
 
 @pytest.mark.parametrize("loss", [Squares(), Huber(1.5), Cauchy(0.7)])

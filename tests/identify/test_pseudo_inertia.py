@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from difflie.identify import (
+    InertiaRatios,
     LogCholesky,
     SecondMoments,
     WithinEllipsoid,
@@ -100,6 +101,34 @@ def test_derivatives(transform, scale):
     inverse = jax.jit(jax.jacfwd(lambda v: transform.inverse(v, start)))(value(x))
     both = np.tensordot(inverse, forward, axes=np.ndim(value(x)))
     np.testing.assert_allclose(both, np.eye(size), atol=1e-11)
+
+
+def test_ratios_of_an_inertia():
+    """The same shape at any scale, back to the numbers, in tables the entries over the first."""
+    ratios, whole = InertiaRatios(), SecondMoments()
+    start = whole.value(RNG.normal(size=6), jnp.zeros((3, 3)))
+    for x in RNG.normal(size=(5, 5)):
+        made = ratios.value(x, start)
+        assert consistent(1.0, None, made)
+        np.testing.assert_allclose(made[0, 0], start[0, 0], rtol=1e-14)
+        np.testing.assert_allclose(ratios.inverse(7 * made, start), x, atol=1e-10)
+        table = ratios.table(x, start)
+        np.testing.assert_allclose(
+            table, np.asarray(made)[(0, 0, 1, 1, 2), (1, 2, 1, 2, 2)] / made[0, 0]
+        )
+        np.testing.assert_allclose(ratios.of_table(table, start), made, rtol=1e-14, atol=1e-15)
+    forward, reverse = (d(lambda x: ratios.value(x, start))(x) for d in (jax.jacfwd, jax.jacrev))
+    above, below = (
+        jax.vmap(lambda x: ratios.value(x, start))(x + h * np.eye(5)) for h in (1e-5, -1e-5)
+    )
+    differences = np.moveaxis(np.asarray(above - below), 0, -1) / 2e-5
+    np.testing.assert_allclose(forward, reverse, atol=1e-13)
+    np.testing.assert_allclose(forward, differences, rtol=1e-7, atol=1e-8)
+    single = ratios.value(x.astype("float32"), start.astype("float32"))
+    assert single.dtype == "float32"
+    assert ratios.labels("inertia", (3, 3))[2] == "I_yy/I_xx"
+    assert ratios.suits("inertia", (3, 3)) and not ratios.suits("mass", ())
+    assert "not physically consistent" in ratios.fault(np.diag((1.0, 1.0, 3.0)))
 
 
 @pytest.mark.parametrize("transform", [LogCholesky(), ELLIPSOID])

@@ -33,6 +33,32 @@ def test_an_archive_of_arrays(tmp_path):
     np.testing.assert_array_equal(found.q[:, 0], np.sin(T))
 
 
+def test_a_file_without_header_and_times(tmp_path):
+    path = written(tmp_path, "1,90\n2,\n3,180\n")
+    found = read_recording(path, names=["u", "angle"], rate=4.0, q=["angle"])
+    np.testing.assert_array_equal(found.t, (0, 0.25, 0.5))
+    np.testing.assert_array_equal(found.q[:, 0], (90, np.nan, 180))
+    with pytest.raises(DataError, match="row 1 has 2 cells, but the header 3"):
+        read_recording(path, names=["u", "v", "angle"], rate=4.0, q=["angle"])
+    with pytest.raises(DataError, match="no column 'time'"):
+        read_recording(path, names=["u", "angle"], q=["angle"])
+
+
+def test_a_recording_ends_before_a_jump():
+    """A ball that falls from 1 m at 10 m/s^2 and bounces after 0.447 s, times of any spacing."""
+    t = np.cumsum(np.random.default_rng(2).uniform(0.008, 0.012, 100))
+    fall = np.sqrt(0.2)
+    z = np.where(t < fall, 1 - 5 * t**2, (t - fall) * 5 - 5 * (t - fall) ** 2)
+    z += 1e-5 * np.random.default_rng(3).normal(size=100)
+    found = Recording("ball", t, np.stack((t, z), 1)).before_jump(1, 20.0)
+    assert fall - 0.03 < found.t[-1] < fall
+    assert len(found.q) == len(found.t)
+    whole = Recording("ball", t, np.stack((t, z), 1)).before_jump(0, 20.0)
+    assert len(whole.t) == 100
+    with pytest.raises(DataError, match="no q to find a jump in"):
+        Recording("ball", t).before_jump(0, 20.0)
+
+
 @pytest.mark.parametrize(
     ("text", "columns", "said"),
     [

@@ -1,0 +1,36 @@
+"""Stribeck friction: what it takes more to break loose than to keep moving."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..system.system import Joints
+from ..system.topology import Topology
+from .at_joint import AtJoint
+from .couplings import number
+
+
+class Stribeck(AtJoint):
+    """The friction of a joint that fades as it gains speed, beside its Coulomb friction.
+
+        effort = -breakaway exp(-(v / v_s)^2) tanh(v / v0)
+
+    of a joint with one degree of freedom. breakaway in N m or N, by how much friction near rest is
+    above that of fast motion; v_s = stribeck_velocity in rad/s or m/s, over which it fades; v0 the
+    joint's own `friction_velocity`, over which its Coulomb friction rises, so that both are one
+    curve. It never gives energy. Where v0 is not well below v_s the peak is less than breakaway.
+    Armstrong-Hélouvry, Dupont and Canudas de Wit 1994, section 2.
+    """
+
+    joint: str = eqx.field(static=True)
+    breakaway: jax.Array = eqx.field(converter=number)
+    stribeck_velocity: jax.Array = eqx.field(converter=number)
+
+    def effort(self, t: Topology, joints: Joints, rate: jax.Array) -> jax.Array:
+        """The effort () in N m or N at the rates of the rows (n_rows,)."""
+        row = self.row(t)
+        v = rate[row]
+        fading = jnp.exp(-((v / self.stribeck_velocity) ** 2))
+        return -self.breakaway * fading * jnp.tanh(v / joints.friction_velocity[row])

@@ -1,0 +1,342 @@
+"""Motions to measure: those whose torques tell most of the parameters, within the limits.
+
+Each joint moves as a sum of H harmonics of the duration T (Swevers et al. 1997),
+
+    q(t) = c + sum_l a_l sin(l w t) + b_l cos(l w t),    w = 2 pi / T,
+
+of which sum l a_l = 0 and sum l^2 b_l = 0 keep those that begin and end at rest and without an
+acceleration: the motion can be repeated, and its noise averaged. Where a motion would leave the
+limits of a joint all of its numbers are scaled down until it just stays within them. Between m
+samples a sum of H harmonics is larger than at them by at most 1 / cos(pi H / m) (Ehlich and Zeller
+1964), so the limits hold at all times.
+
+The Fisher information of the parameters x is J^T J, J the derivative of the torque error in its
+standard deviations. A motion is the better the larger the product of its eigenvalues is
+(D-optimal), in the space of what torques can tell at all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from numpy.typing import NDArray
+
+from ..solvers.linear import product
+from ..system.system import System
+from .inverse_dynamics import InverseDynamics
+from .parameters import Parameters
+from .problem import deviations
+from .recordings import Recording
+
+# So many instants for each harmonic, at which limits are looked at.
+_FINE = 32
+# Motions at random of which the best is where the search begins.
+_DRAWS = 16
+# What counts as out of the effort limits is pushed back with a force that grows from here on.
+_NEAR = 0.98
+
+
+@dataclasses.dataclass(frozen=True)
+class Excitation:
+    """A motion for measurements.
+
+    recording: t (n,), q (n, nq), v, a (n, nv), without a torque; after one more step it begins
+    anew. waves (nv, 1 + 2 H): c, then a_l and b_l of each harmonic l. information: log det of the
+    Fisher information of x, over the `rank` directions that torques can tell; before: that of the
+    motion at random from which the search began. Half their difference, over the rank, is the
+    logarithm of the factor by which standard errors fell, in the geometric mean.
+    """
+
+    recording: Recording
+    duration: float
+    waves: NDArray
+    information: float
+    before: float
+    rank: int
+
+    def at(self, t: Any) -> Recording:
+        """The motion at other times t (n,) in s, increasing, of as many periods as wanted."""
+        t = np.asarray(t, float)
+        q, v, a = _waves(t, self.duration, self.waves.shape[1] // 2) @ self.waves.T
+        return Recording(self.recording.name, t, q, v, a)
+
+
+def excitation(
+    parameters: Parameters,
+    *,
+    duration: float,
+    harmonics: int = 5,
+    position: tuple[Any, Any] | None = None,
+    velocity: Any = None,
+    acceleration: Any = None,
+    effort: Any = None,
+    deviation: float | Sequence[float] = 1.0,
+    samples: int = 100,
+    steps: int = 300,
+    seed: int = 0,
+) -> Excitation:
+    """The periodic motion within the limits whose torques tell most of the free parameters.
+
+    duration: of a period in s. harmonics: 2 or more. position: (lower, upper) in rad or m, numbers
+    or (nv,); velocity, acceleration, effort: largest absolute values, over s and s^2 and in N m or
+    N, numbers or (nv,). None: the limits of the joints, of accelerations none; limits of mimic
+    joints are not looked at. Efforts are those of the machine at parameters.start, at the samples.
+    deviation: of the torques, in N m or N. samples: rows of the recording. steps: of Adam; seed: of
+    the motions at random that it begins with.
+
+    Raises ValueError for limits that leave no room or are missing, joints without plain
+    coordinates, closed loops, parameters on which no torque depends, samples too few to tell all,
+    and where no motion was found within the efforts. Swevers et al. 1997.
+    """
+    system = parameters.system
+    _check(system, duration, harmonics, samples, steps)
+    limits = _Limits.of(system, position, velocity, acceleration, effort)
+    rest = _at_rest(harmonics)
+    fine, coarse = (
+        _waves(np.arange(n) * (duration / n), duration, harmonics) @ rest
+        for n in (_FINE * harmonics, samples)
+    )
+    t = np.arange(samples) * (duration / samples)
+    given = limits, t, fine, coarse, deviations("tau", deviation, system.nv)
+    design = _Design(parameters, *jax.tree.map(lambda x: jnp.asarray(x, system.dtype), given))
+
+    # As large at all harmonics in the velocity, and most of the room for positions.
+    size = np.concatenate(([0.3], np.repeat(1 / np.arange(1.0, harmonics + 1), 2)))
+    waves = size * np.random.default_rng(seed).normal(size=(_DRAWS, system.nv, len(size)))
+    draws = np.concatenate((waves @ rest, np.ones((_DRAWS, system.nv, 1))), axis=2)
+    draws = jnp.asarray(draws, system.dtype)
+    slopes, loads = (np.asarray(x) for x in _all_slopes(design, draws))
+    basis, scale = _identifiable(slopes)
+    if not len(scale):
+        raise ValueError(f"{system.name}: no torque depends on the parameters that are free")
+    if slopes.shape[1] < len(scale):
+        raise ValueError(
+            f"{system.name}: {samples} samples of {system.nv} torques cannot tell {len(scale)} "
+            "parameters; take more"
+        )
+    # In these directions the information of the draws together is the identity.
+    whitened = basis / scale
+    seen = slopes @ whitened
+    gains = np.linalg.slogdet(np.swapaxes(seen, 1, 2) @ seen)[1]
+    first = int(np.argmax(gains - _penalty(loads).sum(axis=(1, 2))))
+    found, gain = _searched(design, jnp.asarray(whitened), draws[first], steps)
+    if not np.isfinite(gain):
+        raise ValueError(
+            f"{system.name}: no motion was found within the limits of effort; lower those of "
+            "velocity and acceleration, or move the positions to where gravity pulls less"
+        )
+    waves = np.asarray(design.within(found)) @ rest.T
+    waves[:, 0] += limits.center
+    unit = 2 * float(np.sum(np.log(scale)))
+    q, v, a = _waves(t, duration, harmonics) @ waves.T
+    return Excitation(
+        recording=Recording(f"excitation of {system.name}", t, q, v, a),
+        duration=duration,
+        waves=waves,
+        information=float(gain) + unit,
+        before=float(gains[first]) + unit,
+        rank=len(scale),
+    )
+
+
+class _Limits(eqx.Module):
+    """Of each joint: center and half (nv,) of its range, and the largest v, a and tau (nv,)."""
+
+    center: Any
+    half: Any
+    velocity: Any
+    acceleration: Any
+    effort: Any
+
+    @staticmethod
+    def of(system: System, position: Any, velocity: Any, acceleration: Any, effort: Any) -> _Limits:
+        t, joints = system.topology, system.joints
+        rows = np.setdiff1d(np.arange(t.n_rows), t.mimic_rows)
+        rows = rows[np.argsort(t.row_velocity[rows])]
+        names = [t.joints[t.row_body[row]] for row in rows]
+
+        def given(name: str, value: Any, default: Any) -> NDArray:
+            array = np.asarray(default)[rows] if value is None else np.asarray(value, float)
+            if array.shape not in ((), (system.nv,)):
+                raise ValueError(
+                    f"{system.name}: the limits of {name} have shape {array.shape}; give a number, "
+                    f"or {system.nv}"
+                )
+            return np.broadcast_to(array, system.nv)
+
+        def first(bad: NDArray) -> str:
+            return f"{system.name}: joint {names[int(np.flatnonzero(bad)[0])]!r}"
+
+        lower, upper = (None, None) if position is None else position
+        lower = given("position", lower, joints.lower)
+        upper = given("position", upper, joints.upper)
+        if not (lower < upper).all():
+            raise ValueError(f"{first(~(lower < upper))} has no room between its position limits")
+        bounded = np.isfinite(lower) & np.isfinite(upper)
+        if not (bounded | (np.isinf(lower) & np.isinf(upper))).all():
+            raise ValueError(
+                f"{first(np.isfinite(lower) != np.isfinite(upper))} has one position limit; give "
+                "both, or none"
+            )
+        speed = given("velocity", velocity, joints.max_velocity)
+        hasty = given("acceleration", acceleration, np.full(t.n_rows, np.inf))
+        strong = given("effort", effort, joints.max_effort)
+        for name, values in (("velocity", speed), ("acceleration", hasty), ("effort", strong)):
+            if not (values > 0).all():
+                raise ValueError(f"{first(~(values > 0))}: its largest {name} must be positive")
+        if not np.isfinite(speed).all():
+            raise ValueError(f"{first(np.isinf(speed))} has no velocity limit; give `velocity`")
+        center = np.where(
+            bounded, (np.where(bounded, lower, 0) + np.where(bounded, upper, 0)) / 2, 0
+        )
+        half = np.where(bounded, (upper - lower) / 2, np.inf)
+        return _Limits(center, half, speed, hasty, strong)
+
+
+class _Design(eqx.Module):
+    """The motions to choose from: fine (3, m, k) and coarse (3, n, k) take shapes to q, v and a.
+
+    t (n,): the times of the coarse ones.
+
+    The numbers (nv, k + 1) of a motion are the shape of that of each joint and, through a sigmoid,
+    the part of the room within its limits that it takes.
+    """
+
+    parameters: Parameters
+    limits: _Limits
+    t: jax.Array
+    fine: jax.Array
+    coarse: jax.Array
+    deviation: jax.Array
+
+    def within(self, numbers: jax.Array) -> jax.Array:
+        """The motion (nv, k) about the centers of positions, within the limits."""
+        m, k = self.fine.shape[1:]
+        shape, limits = numbers[:, :-1], self.limits
+        largest = jnp.abs(product(self.fine, shape.T)).max(axis=1) / math.cos(
+            math.pi * (k + 1) / 2 / m
+        )
+        room = jnp.stack((limits.half, limits.velocity, limits.acceleration))
+        part = jax.nn.sigmoid(numbers[:, -1]) / (largest / room).max(axis=0)
+        return part[:, None] * shape
+
+    def slopes(self, numbers: jax.Array, basis: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """J basis (k, r), and the efforts (n, nv) in parts of the largest."""
+        q, v, a = product(self.coarse, self.within(numbers).T)
+        parameters, system = self.parameters, self.parameters.system
+        silent = InverseDynamics(
+            t=self.t,
+            first=jnp.zeros(len(v), int),
+            q=q + self.limits.center,
+            v=v,
+            a=a,
+            tau=jnp.zeros_like(v),
+            there=jnp.ones(v.shape, bool),
+            deviation=self.deviation,
+        )
+        efforts = silent.torques(system)
+        problem = dataclasses.replace(silent, tau=efforts)
+
+        def residual(x: jax.Array) -> jax.Array:
+            torques = problem.residual(parameters.machine(x), problem.own)
+            return jnp.concatenate((torques, parameters.residual(x)))
+
+        _, slope = jax.linearize(residual, parameters.start)
+        return jax.vmap(slope, (1,), 1)(basis), jnp.abs(efforts) / self.limits.effort
+
+
+def _penalty(loads: Any) -> Any:
+    return 1e3 * jnp.maximum(loads - _NEAR, 0) ** 2
+
+
+@eqx.filter_jit
+def _all_slopes(design: _Design, draws: jax.Array) -> tuple[jax.Array, jax.Array]:
+    basis = jnp.eye(design.parameters.start.size, dtype=draws.dtype)
+    return jax.lax.map(lambda numbers: design.slopes(numbers, basis), draws)
+
+
+def _identifiable(slopes: NDArray) -> tuple[NDArray, NDArray]:
+    """What J (draws, k, n) can tell of x: orthonormal directions (n, r), and its sizes (r,) there.
+
+    As in `information`, what is left of a column of length 1 must be more than rounding.
+    """
+    n = slopes.shape[-1]
+    r = np.linalg.qr(slopes.reshape(-1, n), mode="r")
+    size = np.linalg.norm(r, axis=0)
+    _, s, vt = np.linalg.svd(r / np.where(size > 0, size, 1), full_matrices=False)
+    kept = s > np.sqrt(np.finfo(slopes.dtype).eps) * s.max(initial=0)
+    basis = np.linalg.qr(size[:, None] * vt[kept].T).Q
+    _, s, vt = np.linalg.svd(r @ basis, full_matrices=False)
+    return basis @ vt.T, s
+
+
+@eqx.filter_jit
+def _searched(
+    design: _Design, basis: jax.Array, first: jax.Array, steps: int
+) -> tuple[jax.Array, jax.Array]:
+    """The numbers of the best motion within the limits of effort, and its log det."""
+    optimizer = optax.adam(optax.cosine_decay_schedule(0.05, steps))
+
+    def loss(numbers: jax.Array) -> tuple[jax.Array, tuple]:
+        slopes, loads = design.slopes(numbers, basis)
+        gain = jnp.linalg.slogdet(product(slopes.T, slopes))[1]
+        return jnp.sum(_penalty(loads)) - gain, (gain, loads.max())
+
+    def step(carry: tuple, _: None) -> tuple[tuple, None]:
+        numbers, state, best, most = carry
+        (_, (gain, load)), slope = jax.value_and_grad(loss, has_aux=True)(numbers)
+        better = (load <= 1) & (gain > most)
+        best, most = jnp.where(better, numbers, best), jnp.where(better, gain, most)
+        change, state = optimizer.update(slope, state)
+        return (optax.apply_updates(numbers, change), state, best, most), None
+
+    nothing = jnp.asarray(-jnp.inf, first.dtype)
+    carry = first, optimizer.init(first), first, nothing
+    (_, _, best, most), _ = jax.lax.scan(step, carry, length=steps)
+    return best, most
+
+
+def _at_rest(harmonics: int) -> NDArray:
+    """The waves (1 + 2 H, 2 H - 1) that begin without velocity and acceleration, orthonormal."""
+    order = np.arange(1, harmonics + 1)
+    still = np.zeros((2, 1 + 2 * harmonics))
+    still[0, 1::2], still[1, 2::2] = order, order**2
+    return np.linalg.svd(still)[2][2:].T
+
+
+def _waves(t: NDArray, duration: float, harmonics: int) -> NDArray:
+    """q, v and a (3, n, 1 + 2 H) at times t (n,) of 1, sin(w t), cos(w t), sin(2 w t), ..."""
+    speed = 2 * np.pi / duration * np.arange(1, harmonics + 1)
+    s, c = np.sin(np.outer(t, speed)), np.cos(np.outer(t, speed))
+    pairs = [(s, c), (speed * c, -speed * s), (-(speed**2) * s, -(speed**2) * c)]
+    return np.stack(
+        [
+            np.column_stack((np.full(len(t), float(k == 0)), np.stack(p, 2).reshape(len(t), -1)))
+            for k, p in enumerate(pairs)
+        ]
+    )
+
+
+def _check(system: System, duration: float, harmonics: int, samples: int, steps: int) -> None:
+    if system.nq != system.nv or not system.nv:
+        raise ValueError(
+            f"{system.name}: motions are designed for joints with plain coordinates; fix the others"
+        )
+    if system.constraints:
+        raise ValueError(f"{system.name} has closed loops, whose joints do not move freely")
+    if not 0 < duration < np.inf:
+        raise ValueError(f"the duration is {duration} s; it must be positive and finite")
+    if harmonics < 2:
+        raise ValueError(f"{harmonics} harmonics cannot begin at rest; take 2 or more")
+    if samples <= 2 * harmonics:
+        raise ValueError(f"{samples} samples miss some of {harmonics} harmonics; take more")
+    if steps < 1:
+        raise ValueError(f"the search has {steps} steps; give it one or more")

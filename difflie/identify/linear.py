@@ -1,0 +1,226 @@
+"""Torques are linear in inertial parameters, armature, damping and friction: what they tell of it.
+
+    W chi = y,    chi = (pi, armature, damping, friction)
+
+stacks the inverse-dynamics regressor of all samples beside the columns of the joints, each row in
+its standard deviations, Coulomb friction at the machine's `friction_velocity`. y is what was
+measured less the springs and what else does not depend on chi. Only the base parameters K chi of
+columns that are independent in these samples have a solution (Gautier 1990), and it has the
+covariance s^2 (W_b^T W_b)^-1 in closed form. W, however long, acts as the triangle R of its QR
+decomposition.
+
+A solution need not be that of bodies: their masses may be negative. `Linear.consistent` finds the
+machine nearest in the sense of the torques, and where they do not tell in that of `Nearness`. Both
+are convex in the pseudo-inertias and in friction, so it is the only minimum, from wherever it is
+sought (Wensing, Kim and Slotine 2018).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dynamics import BaseParameters
+from ..dynamics.identifiable import independent_columns
+from ..dynamics.regressor import effort_columns
+from ..dynamics.regressor import parameters as inertial_parameters
+from ..solvers.linear import product
+from ..system.linkage import linkage
+from ..system.system import System
+from ..system.validation import nearest
+from .estimate import Information, information
+from .fit import Fit, fit
+from .inverse_dynamics import InverseDynamics
+from .levenberg_marquardt import LevenbergMarquardt
+from .nearness import Nearness
+from .parameters import Parameters
+from .problem import Problem
+from .recordings import DataError
+from .selection import entries
+from .sensors import meant
+
+JOINTS = ("armature", "damping", "friction")
+
+_PI = (
+    *("mass", "mass_com_x", "mass_com_y", "mass_com_z", "origin_I_xx", "origin_I_xy"),
+    *("origin_I_xz", "origin_I_yy", "origin_I_yz", "origin_I_zz"),
+)
+# Torques without noise are not weighed by their rounding errors.
+_LEAST_NOISE = 1e-3
+_SEARCH = LevenbergMarquardt(tolerance=1e-3)
+
+
+class LinearTorques(Problem):
+    """The torque error of any number of samples as few rows: triangle (r, p) chi - target (r,).
+
+    It stands for `InverseDynamics` as far as a machine differs in chi alone.
+    """
+
+    triangle: jax.Array
+    target: jax.Array
+    joints: tuple[str, ...] = eqx.field(static=True)
+
+    def residual(self, system: System, own: jax.Array) -> jax.Array:
+        return product(self.triangle, linear_parameters(system, self.joints)) - self.target
+
+    @property
+    def measured(self) -> jax.Array:
+        return jnp.ones(self.target.shape, bool)
+
+
+@dataclasses.dataclass(frozen=True)
+class Linear:
+    """What torques tell, in closed form.
+
+    base: matrix (rank, p) takes chi (p,) to the base parameters, columns (rank,) stand for them.
+    names (rank,): them as sums, "link2/origin_I_zz + 0.09 link3/mass"; with mass_com (kg m) the
+    first moments and origin_I (kg m^2) the inertia about the body frame's ORIGIN. values and
+    standard_errors (rank,). information: their covariance (rank, rank), and the condition of W_b.
+    variance: of the residuals in their standard deviations; about 1 where these are right.
+    deviations (nv,): of the torques, in N m or N, as the residuals tell them; an `InverseDynamics`
+    with these is the weighted problem where joints differ in noise. torques: the same problem for
+    `fit`, in few rows. noise: the deviation of the residuals that `consistent` goes by, of exact
+    torques a small part of these.
+    """
+
+    base: BaseParameters
+    names: tuple[str, ...]
+    values: NDArray
+    information: Information
+    variance: float
+    deviations: NDArray
+    torques: LinearTorques
+    noise: float
+
+    @property
+    def standard_errors(self) -> NDArray:
+        return np.sqrt(np.diag(self.information.covariance))
+
+    def of(self, system: System) -> NDArray:
+        """The base parameters (rank,) of a machine with these bodies and joints."""
+        return self.base.matrix @ np.asarray(linear_parameters(system, self.torques.joints))
+
+    def consistent(self, parameters: Parameters, weight: float = 1e-3) -> Fit:
+        """A machine that explains the torques as well as bodies can: where to `fit` from, by its x.
+
+        parameters: which numbers are free; their transforms make all machines consistent ones.
+        weight: of the distance from the machine they start at, which decides where torques do not:
+        an inertia that is off by a factor of 2 or 3 counts as one torque that is off by
+        sqrt(weight) standard deviations. The search ends when a step lowers the cost, less that of
+        the linear solution, by less than a thousandth of it.
+
+        Raises as `fit` and `Nearness.of` do.
+        """
+        # The row after the columns is what no chi explains.
+        rows = slice(self.base.matrix.shape[1])
+        triangle, target = (
+            x[rows] / self.noise for x in (self.torques.triangle, self.torques.target)
+        )
+        torques = LinearTorques(triangle, target, self.torques.joints)
+        near = Nearness.of(parameters.system, weight)
+        return fit(parameters, (torques, near), known_deviations=True, minimiser=_SEARCH)
+
+
+def linear(
+    system: System,
+    problem: InverseDynamics,
+    *,
+    joints: Sequence[str] = JOINTS,
+    known_deviations: bool = False,
+) -> Linear:
+    """The base parameters that explain the torques best, in closed form; use double precision.
+
+    system: the geometry, gravity, drives and springs, all taken as known; of its other numbers
+    only those of the joints that are not in `joints` count. known_deviations: as in `fit`.
+
+    Raises DataError where there are no more measurements than base parameters, and for `joints`
+    that are none of armature, damping and friction. Gautier 1990; Atkeson, An, Hollerbach 1986.
+    """
+    joints = tuple(joints)
+    for leaf in joints:
+        if leaf not in JOINTS:
+            raise DataError(
+                f"torques are not linear in {leaf!r}{nearest(leaf, JOINTS)}; take some of "
+                f"{', '.join(JOINTS)}"
+            )
+    w, y = (np.asarray(x) for x in _rows(problem, system, joints))
+    there = np.asarray(problem.measured)
+    w, y = w.reshape(len(there), -1), y.ravel()
+    triangle, target = np.hsplit(np.linalg.qr(np.column_stack((w, y)), mode="r"), [w.shape[1]])
+    base = independent_columns(triangle)
+    count, rank = int(there.sum()), base.rank
+    if count <= rank:
+        raise DataError(f"{count} measurements cannot tell {rank} base parameters; give more")
+    kept = triangle[:, base.columns]
+    values = np.linalg.lstsq(kept, target[:, 0], rcond=None)[0]
+    residual = (y - w[:, base.columns] @ values).reshape(-1, system.nv)
+    variance = float(np.sum(residual**2)) / (count - rank)
+    each = np.maximum(there.reshape(residual.shape).sum(axis=0), 1)
+    off = residual * np.asarray(problem.deviation)
+    spread = np.sqrt(np.sum(off**2, axis=0) / each * count / (count - rank))
+    names = _names(base, chi_names(system, joints))
+    return Linear(
+        base=base,
+        names=names,
+        values=values,
+        information=information(kept, 1.0 if known_deviations else variance, names),
+        variance=variance,
+        deviations=spread,
+        torques=LinearTorques(jnp.asarray(triangle), jnp.asarray(target[:, 0]), joints),
+        noise=max(variance**0.5, _LEAST_NOISE * float(np.sqrt(np.sum(y**2) / count))),
+    )
+
+
+def linear_parameters(system: System, joints: tuple[str, ...] = JOINTS) -> jax.Array:
+    """chi (p,): the inertial parameters (nb, 10) as a row, then the numbers of the joints."""
+    rows = (getattr(system.joints, leaf) for leaf in joints)
+    return jnp.concatenate((inertial_parameters(system.bodies).ravel(), *rows))
+
+
+def chi_names(system: System, joints: tuple[str, ...] = JOINTS) -> tuple[str, ...]:
+    """Names of chi (p,), such as "link2/mass_com_x" and "joint2/damping"."""
+    inertial = (f"{body}/{name}" for body in system.body_names for name in _PI)
+    known = entries(system)
+    rows = (e.path for leaf in joints for e in known if e.place == ("joints", leaf))
+    return (*inertial, *rows)
+
+
+def _names(base: BaseParameters, names: tuple[str, ...]) -> tuple[str, ...]:
+    found = []
+    for row, column in zip(base.matrix, base.columns, strict=True):
+        others = (k for k in np.flatnonzero(row) if k != column)
+        terms = (f" {'-' if row[k] < 0 else '+'} {abs(row[k]):.4g} {names[k]}" for k in others)
+        found.append(names[column] + "".join(terms))
+    return tuple(found)
+
+
+@eqx.filter_jit
+def _rows(
+    problem: InverseDynamics, system: System, joints: tuple[str, ...]
+) -> tuple[jax.Array, jax.Array]:
+    """W (n, nv, p) and y (n, nv) in standard deviations, zero at gaps."""
+    link = linkage(system)
+    state = meant(system, problem.q, problem.v, problem.a)
+    inertial = jax.vmap(lambda *state: effort_columns(link, *state))(*state)
+    nothing = {
+        name: jnp.zeros_like(getattr(system.bodies, name)) for name in ("mass", "com", "inertia")
+    }
+    empty = system.replace(**nothing)
+    count = len(system.joints.armature)
+
+    def others(numbers: jax.Array) -> jax.Array:
+        """What acts on bodies without mass, for numbers (len(joints) rows,) of the joints."""
+        leaves = zip(joints, jnp.split(numbers, len(joints)) if joints else (), strict=True)
+        return problem.torques(empty.replace(**dict(leaves)))
+
+    zero = jnp.zeros(len(joints) * count, system.dtype)
+    w = jnp.concatenate((inertial, jax.jacfwd(others)(zero)), axis=-1)
+    y = problem.efforts(system) - others(zero)
+    y = jnp.where(problem.there, y, 0) / problem.deviation
+    return jnp.where(problem.there[..., None], w, 0) / problem.deviation[..., None], y
