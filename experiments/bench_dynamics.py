@@ -107,7 +107,8 @@ def difflie_model(name: str) -> dl.System:
     return system.replace(damping=zero, friction=zero, armature=zero)
 
 
-def mujoco_model(name: str) -> mujoco.MjModel:
+def mujoco_spec(name: str) -> mujoco.MjSpec:
+    """Without contacts, joint limits, damping and armature."""
     if name in CHAINS:
         spec = mujoco.MjSpec()
         body = spec.worldbody
@@ -135,13 +136,16 @@ def mujoco_model(name: str) -> mujoco.MjModel:
             spec.worldbody.first_body().add_freejoint()
         spec.compiler.balanceinertia = True
         spec.compiler.boundmass, spec.compiler.boundinertia = 1e-9, 1e-12
-    model = spec.compile()
     off = mujoco.mjtDisableBit
-    model.opt.disableflags |= off.mjDSBL_CONTACT | off.mjDSBL_CONSTRAINT | off.mjDSBL_EULERDAMP
-    model.opt.timestep = DT
-    model.dof_damping[:] = 0
-    model.dof_armature[:] = 0
-    return model
+    spec.option.disableflags |= off.mjDSBL_CONTACT | off.mjDSBL_CONSTRAINT | off.mjDSBL_EULERDAMP
+    spec.option.timestep = DT
+    for joint in spec.joints:
+        joint.damping, joint.armature = np.zeros((3, 1)), 0.0
+    return spec
+
+
+def mujoco_model(name: str) -> mujoco.MjModel:
+    return mujoco_spec(name).compile()
 
 
 def in_batches(name: str) -> bool:

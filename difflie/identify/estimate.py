@@ -13,6 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from .jacobian import triangle
+
 _BLOCKS = 50
 
 
@@ -36,7 +38,7 @@ def information(jacobian: NDArray, variance: float, names: tuple[str, ...]) -> I
     """From J (k, n) at the minimum, the residuals' variance s^2, and the unknowns' names (n,)."""
     n = jacobian.shape[1]
     # The same products in few rows.
-    r = np.linalg.qr(jacobian, mode="r")
+    r = triangle(jacobian)
     size = np.linalg.norm(r, axis=0)
     seen = size > 0
     scale = np.where(seen, size, 1)

@@ -10,11 +10,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
 from ..system.system import System
 from .estimate import Information, blockwise, correlations, information
+from .jacobian import residuals_and_jacobian
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
 from .minimiser import Minimiser, Progress
@@ -89,7 +89,7 @@ def fit(
         raise DataError(f"{count} measurements are fewer than the {unknowns} unknowns to find")
 
     residual, args = _Residual(loss), (parameters, problems)
-    r, _ = _residuals_and_jacobian(residual, (x, own), args)
+    r, _ = residuals_and_jacobian(residual, (x, own), args)
     cost = float(r @ r) / 2
     if not np.isfinite(cost):
         raise DataError(
@@ -98,7 +98,7 @@ def fit(
         )
     best = minimiser.minimised(residual, (x, own), args, cost, progress)
     x, own = best.unknown
-    r, jacobian = map(np.asarray, _residuals_and_jacobian(residual, best.unknown, args))
+    r, jacobian = map(np.asarray, residuals_and_jacobian(residual, best.unknown, args))
     cost = float(r @ r) / 2
     variance = 2 * cost / (known - unknowns) if known > unknowns else np.nan
     names = (*parameters.names, *(f"state {k}" for k in range(unknowns - x.size)))
@@ -145,11 +145,3 @@ def _through(jacobian: NDArray, covariance: NDArray) -> NDArray:
     touched = (np.abs(jacobian[:, lost]) > 0).any(axis=1)
     found[np.diag(touched)] = np.inf
     return found
-
-
-@eqx.filter_jit
-def _residuals_and_jacobian(residual, unknown, args):
-    """The residuals (k,), and their derivatives (k, n) by all unknowns."""
-    flat, whole = ravel_pytree(unknown)
-    r, slopes = jax.linearize(lambda flat: residual(whole(flat), args), flat)
-    return r, jax.vmap(slopes, out_axes=-1)(jnp.eye(len(flat), dtype=flat.dtype))

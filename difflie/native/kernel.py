@@ -33,9 +33,12 @@ from .call import available, inserted, native_call_attributes, vectorised
 from .printing import looped, printed
 from .straight_line import Unsupported
 
-# Environments of one block where LLVM vectorises. The checks that the arrays of a block do not
-# overlap are made once for each, so that small blocks are slow, and large ones leave the cache.
+# About so many environments are one block where LLVM vectorises. The checks that the arrays of a
+# block do not overlap are made once for each, so that small blocks are slow, and large ones leave
+# the cache.
 LANES = 64
+# Doubles in the longest vector instructions.
+_VECTOR = 8
 
 _kernel_p = Primitive("native_kernel")
 _kernel_p.multiple_results = True
@@ -259,7 +262,7 @@ def _lower(
     length: int | None,
     along: tuple,
 ) -> Sequence[Any]:
-    lanes = (LANES,) if length is not None and length >= LANES and vectorised() else ()
+    lanes = (_width(length),) if length is not None and length >= LANES and vectorised() else ()
     text = _text(jaxpr, lanes, along if lanes else ()) if available() else None
     if text is None and lanes and available():
         lanes = ()
@@ -277,6 +280,13 @@ def _lower(
     call = func.CallOp(types, ir.FlatSymbolRefAttr.get(name), list(given))
     call.operation.attributes["mhlo.frontend_attributes"] = native_call_attributes()
     return list(call.results)
+
+
+def _width(length: int) -> int:
+    """The environments of a block of a batch: as few as possible are computed twice."""
+    blocks = round(length / LANES)
+    vectors = math.ceil(length / (blocks * _VECTOR))
+    return min(length, vectors * _VECTOR)
 
 
 @functools.lru_cache(maxsize=256)

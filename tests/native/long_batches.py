@@ -37,7 +37,7 @@ def lowered(f, *args):
     return jax.jit(f).lower(*args).as_text()
 
 
-def check_kernel(length, dtype):
+def check_kernel(length, width, dtype):
     rng = np.random.default_rng(0)
     x, shared = rng.normal(size=(length, 2)), rng.normal(size=3)
     args = jnp.asarray(x, dtype), jnp.arange(length, dtype=np.int32), jnp.asarray(shared, dtype)
@@ -46,7 +46,7 @@ def check_kernel(length, dtype):
     f = kernel(mixed)
     text = lowered(jax.vmap(f, every), *args)
     assert "mhlo.fusion" in text
-    assert "tensor<64x" in text
+    assert f"tensor<{width}x" in text
     for transformed in (
         lambda f: jax.vmap(f, every),
         lambda f: jax.vmap(jax.grad(total(f), (0, 2)), every),
@@ -83,7 +83,7 @@ def check_simulation():
         loss = lambda q, v: jnp.sum(last(system, q, v)[0] ** 2)  # noqa: E731
         return ends, jax.vmap(jax.grad(loss, (0, 1)))(q, v)
 
-    assert "tensor<64x" in lowered(batch, system, q, v)
+    assert "tensor<70x" in lowered(batch, system, q, v)
     found = jax.jit(batch)(system, q, v)
     os.environ["DIFFLIE_NATIVE"] = "0"
     jax.clear_caches()
@@ -93,6 +93,10 @@ def check_simulation():
 
 if __name__ == "__main__":
     assert vectorised()
-    for length, dtype in ((64, np.float32), (150, np.float64)):
-        check_kernel(length, dtype)
+    for length, width, dtype in (
+        (64, 64, np.float32),
+        (150, 80, np.float64),
+        (200, 72, np.float64),
+    ):
+        check_kernel(length, width, dtype)
     check_simulation()

@@ -1,0 +1,66 @@
+"""Residuals, their derivatives by all unknowns, and these in few rows.
+
+What minimisers and standard errors share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax.sharding import AxisType, PartitionSpec
+from numpy.typing import NDArray
+
+_ROWS = 256
+
+
+@eqx.filter_jit
+def residuals_and_jacobian(
+    residual: Callable, unknown: Any, args: Any
+) -> tuple[jax.Array, jax.Array]:
+    """residual(unknown, args) (k,) and its derivatives (k, n) in forward mode.
+
+    unknown: a pytree of n numbers. Each of jax's devices takes its share of the columns; a CPU is
+    as many of them as `jax_num_cpu_devices` says.
+    """
+    flat, whole = ravel_pytree(unknown)
+    arrays, fixed = eqx.partition((residual, args), eqx.is_array)
+
+    def columns(directions, flat, arrays):
+        residual, args = eqx.combine(arrays, fixed)
+        r, slopes = jax.linearize(lambda flat: residual(whole(flat), args), flat)
+        return r, jax.vmap(slopes, out_axes=-1)(directions)
+
+    n, shares = len(flat), jax.device_count()
+    unit = jnp.eye(-(-n // shares) * shares, n, dtype=flat.dtype)
+    if shares > 1:
+        mesh = jax.make_mesh((shares,), ("columns",), axis_types=(AxisType.Auto,))
+        each, same = PartitionSpec("columns"), PartitionSpec()
+        columns = jax.shard_map(
+            columns,
+            mesh=mesh,
+            in_specs=(each, same, same),
+            out_specs=(same, PartitionSpec(None, "columns")),
+            check_vma=False,
+        )
+    r, jacobian = columns(unit, flat, arrays)
+    return r, jacobian[:, :n]
+
+
+def triangle(rows: NDArray) -> NDArray:
+    """The upper triangle R (n, n), or (k, n) if k < n, with R^T R = A^T A for rows A (k, n).
+
+    By blocks of rows, then of their triangles, each so small that LAPACK takes it on one core:
+    threads would wait for each other longer than they work. Demmel et al. 2012.
+    """
+    n = rows.shape[1]
+    size = max(_ROWS, 4 * n)
+    while len(rows) > 2 * size:
+        blocks = np.pad(rows, ((0, -len(rows) % size), (0, 0))).reshape(-1, size, n)
+        rows = np.asarray(np.linalg.qr(blocks, mode="r")).reshape(-1, n)
+    return np.asarray(np.linalg.qr(rows, mode="r"))
