@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from numpy.typing import NDArray
 
 from .forces import Drive, Stribeck, attach
 from .forces.at_joint import AtJoint
+from .forces.drives import prompt
 from .identify import (
     Cauchy,
+    DataError,
     Encoder,
     Fit,
     Huber,
@@ -33,6 +36,7 @@ from .identify import (
     Scaled,
     Shooting,
     Squares,
+    doubts,
     fit,
     read_recording,
     whiteness,
@@ -46,6 +50,7 @@ from .system import ModelError, System
 from .system.validation import nearest
 from .view import identification
 
+_LAGS = 20
 _LOSSES: dict[str, Callable[[float], Loss]] = {
     "squares": lambda limit: Squares(),
     "huber": Huber,
@@ -79,7 +84,13 @@ def study(
         for use in ("fit", "validate")
     }
     runs["validate"] += [_recording(config, Path(), RunTable(str(path))) for path in validate]
+    for said in [said for use in runs.values() for run in use for said in doubts(system, run)]:
+        warnings.warn(said, stacklevel=2)
+    # What cannot be judged is said before the fit.
+    trials = {use: [_trial(config, system, run) for run in runs[use]] for use in runs}
     figures: dict[str, Any] = {"name": config.path.stem, "system": system.name}
+    if parameters is not None and resume is not None:
+        raise ConfigError("given parameters are judged only; leave out those to resume with")
     if parameters is None:
         if not runs["fit"]:
             raise ConfigError(f'{config.path}: no [[run]] has use = "fit"; give one')
@@ -100,7 +111,7 @@ def study(
         found, values = None, _given(free, parameters)
         result = free.with_values(jnp.asarray(values, system.dtype))
         figures |= _of_given(free, values)
-    judged = {use: [_judged(config, result, run) for run in runs[use]] for use in runs}
+    judged = {use: [_judged(config, result, trial) for trial in trials[use]] for use in trials}
     for name, use in (("validation", "validate"), ("training", "fit")):
         figures[name] = [row for judgement in judged[use] for row in judgement["rows"]]
     figures["machine"] = machine()
@@ -228,11 +239,19 @@ def _problems(config: Study, system: System, recordings: Sequence[Recording]) ->
     if table.error in ("torque", "both"):
         problems.append(InverseDynamics.of(system, recordings, table.torque))
     if table.error in ("motion", "both"):
+        window = None
+        if table.window is not None:
+            window, *others = sorted({_rows(run, table.window) for run in recordings})
+            if others:
+                raise ConfigError(
+                    f"{config.path}: in fit.window there are {window} to {others[-1]} rows, as the "
+                    "runs have different steps; give data.resample"
+                )
         problems.append(
             Shooting.of(
                 system,
                 recordings,
-                window=None if table.window is None else _rows(recordings[0], table.window),
+                window=window,
                 position=table.position,
                 velocity=np.inf if table.velocity is None else table.velocity,
                 free=table.states,
@@ -246,53 +265,80 @@ def _rows(recording: Recording, window: float) -> int:
     return max(1, round(window / float(np.median(np.diff(recording.t)))))
 
 
-def _judged(config: Study, system: System, recording: Recording) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True)
+class _Trial:
+    """What a recording is judged by: None where it lacks what that needs; window in rows."""
+
+    recording: Recording
+    window: int
+    torques: InverseDynamics | None
+    motion: Shooting | None
+
+
+def _trial(config: Study, system: System, recording: Recording) -> _Trial:
+    window, observe = _rows(recording, config.validation.window), config.validation.observe
+    if observe is not None and observe > window:
+        raise ConfigError(
+            f"{config.path}: validation.observe is {observe}, but a window of {recording.name} has "
+            f"{window + 1} rows; take fewer, or a longer window"
+        )
+    torques = motion = None
+    if recording.a is not None and recording.tau is not None and not system.constraints:
+        torques = InverseDynamics.of(system, [recording])
+    if recording.v is not None or observe is not None:
+        try:
+            motion = Shooting.of(
+                system,
+                [recording],
+                window=window,
+                position=config.fit.position,
+                free=observe is not None,
+                substeps=config.validation.substeps,
+            )
+        except DataError as error:
+            warnings.warn(f"{error}; its motion is not judged", stacklevel=2)
+    return _Trial(recording, window, torques, motion)
+
+
+def _judged(config: Study, system: System, trial: _Trial) -> dict[str, Any]:
     """Errors of torques, and of motions in windows with the measured torques, joint by joint.
 
     torque_autocorrelation is the largest of the first twenty, over what white noise would have:
-    where it is far above 1 the standard errors of the parameters are too small.
+    where it is far above 1 the standard errors by blocks are the ones to believe.
     """
-    window = _rows(recording, config.validation.window)
     labels = joint_labels(system)
     torque = colour = position = [None] * len(labels)
     needed = arrived = predicted = error = None
-    if recording.a is not None and not system.constraints:
-        problem = InverseDynamics.of(system, [recording])
-        needed = np.asarray(problem.torques(system))
-        arrived = np.where(problem.there, problem.efforts(system), np.nan)
+    if trial.torques is not None:
+        there = np.asarray(trial.torques.there)
+        needed = np.where(there, trial.torques.torques(system), np.nan)
+        arrived = np.where(there, trial.torques.efforts(system), np.nan)
         off = needed - arrived
         torque = _rms(off)
         colour = [_colour(column) for column in off.T]
-    observe = config.validation.observe
-    if recording.v is not None or observe is not None:
-        motion = Shooting.of(
-            system,
-            [recording],
-            window=window,
-            position=config.fit.position,
-            free=observe is not None,
-            substeps=config.validation.substeps,
-        )
-        own = motion.own
+    if trial.motion is not None:
+        # Late once, as each window may be told of what was before it.
+        motion = dataclasses.replace(trial.motion, tau=trial.motion.arriving(system))
+        observe, bare, own = config.validation.observe, prompt(system), motion.own
         if observe is not None:
-            own = jnp.asarray(fit(Parameters(system, []), motion.beginnings(observe)).own[0])
-        predicted, off = (np.asarray(x) for x in _predicted(motion, system, own))
+            own = jnp.asarray(fit(Parameters(bare, []), motion.beginnings(observe)).own[0])
+        predicted, off = (np.asarray(x) for x in _predicted(motion, bare, own))
         gap = jnp.isnan(motion.q).any(axis=-1, keepdims=True)
         error = np.where(np.asarray(gap), np.nan, off)
         position = _rms(error[:, observe or 1 :].reshape(-1, system.nv))
     keys = "torque_rmse", "torque_autocorrelation", "position_rmse"
     rows = [
-        {"run": recording.name, "joint": name, **dict(zip(keys, errors, strict=True))}
+        {"run": trial.recording.name, "joint": name, **dict(zip(keys, errors, strict=True))}
         for name, *errors in zip(labels, torque, colour, position, strict=True)
     ]
     return {
-        "recording": recording,
+        "recording": trial.recording,
         "rows": rows,
         "torque": needed,
         "effort": arrived,
         "windows": predicted,
         "departure": error,
-        "window": window,
+        "window": trial.window,
     }
 
 
@@ -309,8 +355,11 @@ def _rms(error: NDArray) -> list[float | None]:
     return [float(np.sqrt(np.mean(column**2))) if len(column) else None for column in found]
 
 
-def _colour(error: NDArray) -> float:
-    found, bound = whiteness(error[~np.isnan(error)])
+def _colour(error: NDArray) -> float | None:
+    known = error[~np.isnan(error)]
+    if len(known) <= _LAGS:
+        return None
+    found, bound = whiteness(known, _LAGS)
     return float(np.abs(found).max() / bound)
 
 
@@ -325,8 +374,9 @@ def _table(found: Fit) -> dict[str, Any]:
 
 def _start(free: Parameters, path: Path) -> NDArray:
     """The free numbers of those in a JSON file."""
+    values = jnp.asarray(_given(free, path))
     try:
-        return np.asarray(free.x_of(free.with_values(jnp.asarray(_given(free, path)))))
+        return np.asarray(free.x_of(free.with_values(values)))
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None
 

@@ -407,3 +407,35 @@ def test_a_weight_counts_as_so_many_runs():
         )
     with pytest.raises(DataError, match="the weight is 0"):
         Recording("none", t, weight=0.0)
+
+
+def test_what_cannot_be_judged_is_said_before_the_fit(folder, tmp_path, capsys):
+    """A gap in the torques spoils no fit of torques; a file without torques is judged by motion."""
+    rows = (folder / "swing.csv").read_text().splitlines()
+    rows[40] = ",".join([*rows[40].split(",")[:-1], ""])
+    (folder / "gap.csv").write_text("\n".join(rows))
+    out = tmp_path / "found.json"
+    assert (
+        call("identify", folder / "study.toml", "--validate", folder / "gap.csv", "--json", out)
+        == 0
+    )
+    assert "gap.csv: tau has gaps; fill them, or cut there; its motion" in capsys.readouterr().err
+    last = json.loads(out.read_text())["validation"][-1]
+    assert last["torque_rmse"] < 1e-6 and last["position_rmse"] is None
+
+    still = TEXT.replace('columns.tau = ["torque"]\n', "").replace(
+        'columns.a = ["acceleration"]\n', ""
+    )
+    still += '[fit]\nerror = "motion"\nwindow = 0.2\nsteps = 1\n'
+    path = tmp_path / "still.toml"
+    path.write_text(still.replace("[data]", "[data]\nsmooth = 5"))
+    assert call("identify", path, "--data", folder, "--json", out) in (0, 1)
+    assert json.loads(out.read_text())["validation"][0]["torque_rmse"] is None
+    path.write_text(still.replace("[data]", "[data]\nsmooth = 5\norder = 1"))
+    assert call("identify", path, "--data", folder) == 2
+    assert "accelerations need 2 or more" in " ".join(capsys.readouterr().err.split())
+    path.write_text(still + "[validation]\nobserve = 99\n")
+    assert call("identify", path, "--data", folder) == 2
+    assert "validation.observe is 99" in " ".join(capsys.readouterr().err.split())
+    given = ("--parameters", out, "--resume", out)
+    assert call("identify", folder / "study.toml", *given) == 2

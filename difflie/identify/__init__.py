@@ -1,4 +1,4 @@
-"""Parameters of a machine to be found from measurements: which numbers are free, and in what range.
+"""Parameters of a machine from measurements: recordings, errors, fits, and motions to measure.
 
 parameters = Parameters(system, [
     Parameter("link*/inertial"),
@@ -10,6 +10,7 @@ parameters.machine(parameters.start)        # the system at the start
 """
 
 from .descent import Descent as Descent
+from .doubts import doubts as doubts
 from .estimate import Information as Information
 from .estimate import correlations as correlations
 from .estimate import information as information

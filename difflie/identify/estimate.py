@@ -8,6 +8,7 @@ given are those of the measurements. Seber and Wild 2003, section 2.1.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -63,18 +64,20 @@ def blockwise(
 
         C (sum_b s_b s_b^T) C,    s_b = J_b^T r_b,    C = (J^T J)^-1
 
-    over blocks b of the residuals (k,), fifty for each of the sequences of the given sizes; what is
-    left at the end, priors, counts as independent. It tends to s^2 C for residuals that are alike
-    within blocks in nothing. Liang and Zeger 1986.
+    over fifty blocks b of the residuals (k,), each a part of every one of the sequences of the
+    given sizes; what is left at the end, priors, counts as independent and in its deviations. Known
+    as the cluster-robust or sandwich covariance. Liang and Zeger 1986.
     """
     finite = np.where(np.isfinite(information.inverse), information.inverse, 0)
-    ends = np.cumsum(sizes)
-    rows = [
-        block
-        for end, size in zip(ends, sizes, strict=True)
-        for block in np.array_split(np.arange(end - size, end), min(size, _BLOCKS))
+    ends = np.cumsum([0, *sizes])
+    parts = [
+        np.array_split(np.arange(first, last), _BLOCKS)
+        for first, last in itertools.pairwise(ends.tolist())
     ]
+    rows = [np.concatenate([part[b] for part in parts]) for b in range(_BLOCKS if parts else 0)]
+    rows = [block for block in rows if len(block)]
     scores = np.array([jacobian[block].T @ residuals[block] for block in rows])
+    scores = scores.reshape(-1, jacobian.shape[1])
     prior = jacobian[ends[-1] :]
     meat = scores.T @ scores * len(rows) / max(len(rows) - 1, 1) + prior.T @ prior
     found = finite @ meat @ finite

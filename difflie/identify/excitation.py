@@ -330,6 +330,10 @@ def _check(system: System, duration: float, harmonics: int, samples: int, steps:
         raise ValueError(
             f"{system.name}: motions are designed for joints with plain coordinates; fix the others"
         )
+    if system.sensors:
+        raise ValueError(
+            f"{system.name} has encoders; design its motion without them, in joint coordinates"
+        )
     if system.constraints:
         raise ValueError(f"{system.name} has closed loops, whose joints do not move freely")
     if not 0 < duration < np.inf:

@@ -76,17 +76,24 @@ def fit(
     progress(step, cost) is called after each step. Ctrl-C ends the fit with the best so far,
     `converged` False.
 
-    Raises DataError where there are fewer measurements and priors than unknowns, and where the
-    residuals at the start are not finite.
+    Raises DataError where nothing is free, where there are fewer measurements and priors than
+    unknowns, and where the residuals at the start are not finite.
     """
     problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
     x = jnp.asarray(parameters.start if start is None else start)
     own = tuple(p.own.astype(x.dtype) for p in problems)
     unknowns = x.size + sum(o.size for o in own)
+    if not unknowns:
+        raise DataError(
+            f"{parameters.system.name}: no number is free; declare one that is not fixed"
+        )
     count = sum(int(np.sum(p.measured)) for p in problems)
     known = count + parameters.residual(x).size
     if known < unknowns:
-        raise DataError(f"{count} measurements are fewer than the {unknowns} unknowns to find")
+        raise DataError(
+            f"{count} measurements are fewer than the {unknowns} unknowns to find; give more, or "
+            "fix some"
+        )
 
     residual, args = _Residual(loss), (parameters, problems)
     r, _ = residuals_and_jacobian(residual, (x, own), args)

@@ -78,6 +78,7 @@ class InverseDynamics(Problem):
                 for r in recordings
             ]
         )
+        there &= np.isfinite(off)
         t, q, v, a, tau, off = (jnp.asarray(x, system.dtype) for x in (t, q, v, a, tau, off))
         return InverseDynamics(t, jnp.asarray(first), q, v, a, tau, jnp.asarray(there), off)
 

@@ -124,7 +124,10 @@ class Linear:
         )
         torques = LinearTorques(triangle, target, self.torques.joints)
         near = Nearness.of(parameters.system, weight)
-        return fit(parameters, (torques, near), known_deviations=True, minimiser=_SEARCH)
+        found = fit(parameters, (torques, near), known_deviations=True, minimiser=_SEARCH)
+        # The few rows have no order in time.
+        nothing = np.full(found.values.shape, np.nan)
+        return dataclasses.replace(found, blockwise_errors=nothing)
 
 
 def linear(

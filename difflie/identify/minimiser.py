@@ -63,7 +63,8 @@ class Minimiser(eqx.Module):
         progress: Progress | None = None,
     ) -> Outcome:
         """The best from the unknowns, which have the cost, on; Ctrl-C ends it with that."""
-        best, k, level = unknown, 0, 0
+        # The first point may be the start itself.
+        best, k, level = unknown, 0, -1
         try:
             state = self.begin(residual, unknown, args)
             for k in range(1, self.max_steps + 1):
@@ -74,6 +75,9 @@ class Minimiser(eqx.Module):
                         best, cost = point.unknown, point.cost
                 if progress is not None:
                     progress(k, cost)
+                if point.accepted and not np.isfinite(point.cost):
+                    said = f"stopped after {k} steps: the cost is not finite; take smaller steps"
+                    return Outcome(best, k, False, said)
                 if point.failure:
                     return Outcome(best, k, False, f"stopped after {k} steps: {point.failure}")
                 if point.done or level == self.patience:

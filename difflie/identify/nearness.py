@@ -16,6 +16,7 @@ so that least squares take it as it is.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -50,12 +51,12 @@ class Nearness(Problem):
         """
         if not 0 < weight < np.inf:
             raise ValueError(f"the weight is {weight}; it must be positive and finite")
-        nominal = _theta(system)
+        nominal = _theta(system, range(len(system.body_names)))
         kept = np.flatnonzero(np.isfinite(np.asarray(nominal)).all(axis=1))
         return Nearness(nominal[kept], jnp.asarray(weight, system.dtype), tuple(kept.tolist()))
 
     def residual(self, system: System, own: jax.Array) -> jax.Array:
-        terms = jax.vmap(divergence_terms)(_theta(system)[np.array(self.bodies, int)], self.nominal)
+        terms = jax.vmap(divergence_terms)(_theta(system, self.bodies), self.nominal)
         return (jnp.sqrt(self.weight) * terms).ravel()
 
     @property
@@ -87,6 +88,6 @@ def _factor(theta: jax.Array) -> jax.Array:
     return f.at[(0, 1, 0), (1, 2, 2)].set(theta[4:7])
 
 
-def _theta(system: System) -> Any:
-    b = system.bodies
-    return log_cholesky(b.mass, b.com, b.inertia)
+def _theta(system: System, bodies: Sequence[int]) -> Any:
+    b, at = system.bodies, np.array(bodies, int)
+    return log_cholesky(b.mass[at], b.com[at], b.inertia[at])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,9 +102,10 @@ class Recording:
     def smoothed(self, window: int, order: int = 2) -> Recording:
         """Savitzky-Golay: q, its derivatives as v and a, and tau, of a uniform recording.
 
-        window (rows, odd) and order of the polynomials. The ends, half a window each, are those of
-        the first and the last polynomial. Raises DataError where steps are not uniform, q is
-        missing, or there are gaps.
+        window (rows, odd) and order of the polynomials, two or more. The ends, half a window each,
+        are those of the first and the last polynomial. For configurations that are numbers: angles
+        and displacements. Raises DataError where steps are not uniform, q is missing, or there are
+        gaps.
         """
         from scipy.signal import savgol_filter
 
@@ -113,6 +115,11 @@ class Recording:
             raise DataError(f"{self.name}: its steps are not uniform; call resampled first")
         if self.q is None:
             raise DataError(f"{self.name}: there is no q to smooth")
+        if not 2 <= order < window:
+            raise DataError(
+                f"{self.name}: the polynomials have order {order}; accelerations need 2 or more, "
+                f"and less than the window, {window}"
+            )
         if window > len(self.t):
             raise DataError(f"{self.name}: {len(self.t)} rows are fewer than the window, {window}")
         for quantity in ("q", "tau"):
@@ -162,7 +169,7 @@ def read_recording(
             raise DataError(f"{path}: there is no column {name!r}{nearest(name, list(table))}")
         return table[name]
 
-    scale = dict(scale or {})
+    scale = _by_quantity(scale or {})
     values = {
         quantity: scale.get(quantity, 1.0) * np.stack([column(n) for n in names], axis=1)
         for quantity, names in known.items()
@@ -172,12 +179,13 @@ def read_recording(
     return Recording(path.name, t, q, v, a, tau)
 
 
-def _by_quantity(columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """The columns by quantity; raises DataError for what is none."""
+def _by_quantity(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given by quantity; raises DataError for what is none."""
     for quantity in columns:
         if quantity not in QUANTITIES:
             raise DataError(
-                f"columns of {quantity!r} are not known{nearest(quantity, QUANTITIES)}; "
+                f"columns or scales of {quantity!r} are not known"
+                f"{nearest(quantity, QUANTITIES)}; "
                 f"quantities are {', '.join(QUANTITIES)}"
             )
     return dict(columns)
@@ -189,10 +197,13 @@ def _table(path: Path, names: Sequence[str] | None) -> dict[str, NDArray]:
     if path.suffix == ".npz":
         with np.load(path) as arrays:
             return {name: np.asarray(arrays[name], float) for name in arrays.files}
-    with path.open() as lines:
+    with path.open(encoding="utf-8-sig") as lines:
         first = 2 if names is None else 1
         header = [name.strip() for name in names or next(lines, "").split(",")]
         rows = [line.strip().split(",") for line in lines if line.strip()]
+    for name in header:
+        if header.count(name) > 1:
+            raise DataError(f"{path}: there are {header.count(name)} columns {name!r}; name them")
     values = np.empty((len(rows), len(header)))
     for k, row in enumerate(rows):
         if len(row) != len(header):

@@ -33,7 +33,8 @@ class Shooting(Problem):
     dt (w, s) in s; q (w, s + 1, nq), v (w, s + 1, nv), tau (w, s, nv); deviation (w, 2 nv) of
     the configuration's coordinates (rad or m) and the velocity's. follows (w,): whether the window
     begins where the one before ends. substeps: of the method between two measurements. free:
-    whether the states at the starts are unknowns, which then join up as well as the measurements.
+    whether the states at the starts are unknowns, which then join up as well as the measurements:
+    velocities only where their deviation is finite.
     """
 
     dt: jax.Array
@@ -67,6 +68,8 @@ class Shooting(Problem):
         what is missing, and for gaps in torques and at the starts of windows.
         """
         widths = {"q": system.nq, "v": system.nv, "tau": system.nv}
+        if window is not None and window < 1:
+            raise DataError(f"a window has {window} steps; give it one or more")
         length = window or max(len(r.t) for r in recordings) - 1
         windows, follows, each = [], [], []
         for recording in recordings:
@@ -110,7 +113,7 @@ class Shooting(Problem):
             shift, push = jnp.split(change, 2, axis=1)
             q0, v0 = jax.vmap(system.manifold.retract)(q0, shift), v0 + push
         q0, v0 = meant(system, q0, v0)
-        tau, undelayed = self._arriving(system), prompt(system)
+        tau, undelayed = self.arriving(system), prompt(system)
 
         def step(state: tuple, row: tuple) -> tuple[tuple, tuple]:
             dt, tau = row
@@ -132,7 +135,7 @@ class Shooting(Problem):
 
         return seen(system, *jax.vmap(motion)(q0, v0, self.dt, tau))
 
-    def _arriving(self, system: System) -> jax.Array:
+    def arriving(self, system: System) -> jax.Array:
         """The torques (w, s, nv) of the steps, late where drives have delays."""
         if not delayed(system):
             return self.tau
@@ -180,6 +183,9 @@ class Shooting(Problem):
             axis=-1,
         )
         jump = jnp.where(self.follows[1:, None], jump, 0) / self.deviation[1:]
+        # The measurement there is the last of the window before.
+        joined = self.follows[:, None, None] & (jnp.arange(residual.shape[1]) == 0)[:, None]
+        residual = jnp.where(joined, 0, residual)
         return jnp.concatenate((residual.ravel(), jump.ravel()))
 
     @property
@@ -191,6 +197,8 @@ class Shooting(Problem):
         ) & jnp.isfinite(self.deviation[:, None])
         if not self.free:
             return there[:, 1:].ravel()
+        joined = self.follows[:, None, None] & (jnp.arange(there.shape[1]) == 0)[:, None]
+        there = there & ~joined
         jumps = jnp.broadcast_to(self.follows[1:, None], (len(self.dt) - 1, 2 * nv))
         return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(self.deviation[1:])).ravel()))
 

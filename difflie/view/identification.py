@@ -170,4 +170,6 @@ def _rows_of_runs(runs: Sequence[dict[str, Any]]) -> str:
 def _number(value: float | None) -> str:
     if value is None:
         return ""
+    if np.isnan(value):
+        return "not known"
     return f"{value:.5g}" if np.isfinite(value) else "not identifiable"

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import difflie as dl
+from difflie.identify import doubts
 from difflie.identify.recordings import DataError, Recording, read_recording
 
 T = np.linspace(0, 2, 401)
@@ -70,12 +72,30 @@ def test_a_recording_ends_before_a_jump():
         ("time,pos1\n0,1\n,2\n", {"q": ["pos1"]}, "time 1 is nan"),
         ("time,pos1\n0,1\n", {"q": ["pos1"]}, "two or more are needed"),
         ("time,pos1\n0,1\n1,inf\n", {"q": ["pos1"]}, "q is infinite"),
-        ("time,pos1\n0,1\n1,2\n", {"torque": ["pos1"]}, "'torque' are not known"),
+        ("time,pos1\n0,1\n1,2\n", {"torque": ["pos1"]}, "scales of 'torque' are not known"),
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path, text, columns, said):
     with pytest.raises(DataError, match=said):
         read_recording(written(tmp_path, text), **columns)
+
+
+def test_units_that_cannot_be_right_are_doubted():
+    hinge = dl.Revolute(axis=(0.0, 1.0, 0.0), lower=-4.0, upper=4.0)
+    slide = dl.Prismatic(axis=(1.0, 0.0, 0.0))
+    system = dl.chain([dl.Body(name=n, joint=j, mass=1.0) for n, j in (("a", hinge), ("b", slide))])
+    q = np.stack((2 * np.sin(T), T**2), 1)
+    v = np.stack((2 * np.cos(T), 2 * T), 1)
+    good = Recording("run", T, q, v)
+    assert doubts(system, good) == []
+    turn = np.array((180 / np.pi, 1.0))
+    (degrees,) = doubts(system, Recording("run", T, q * turn, v * turn))
+    assert "'a' is outside of its limits" in degrees and "in degrees (scale.q" in degrees
+    (rate,) = doubts(system, Recording("run", T, q, v * turn))
+    assert "the v of 'a' is 57.3 times" in rate
+    free = system.replace(lower=np.full(2, -np.inf), upper=np.full(2, np.inf))
+    assert "turns to" in doubts(free, Recording("run", T, q * turn, v * turn))[0]
+    assert "are the times in ms?" in doubts(system, Recording("run", 1e3 * T, q, v / 1e3))[0]
 
 
 def test_a_missing_file(tmp_path):
