@@ -12,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..dynamics import body_poses, body_twists
+from ..forces.at_joint import AtJoint
 from ..groups import quaternion, so3
 from ..solvers.linear import product
 from ..system.builders import Body, tree
@@ -58,8 +59,9 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
 
     without: of "armature", "damping", "friction", "stiffness" and "limits", what of the joints to
     leave out. Raises `ModelError` for joints that have more than is left out, naming them, for
-    bodies without inertia on other joints, and for constraints between joint coordinates; for
-    traced leaves the masses are not numbers then.
+    bodies without inertia on other joints, for constraints between joint coordinates, and for
+    drives, Stribeck friction and encoders, which stand at joints; for traced leaves the masses are
+    not numbers then.
 
     The other way round, a machine of free bodies is built from the start as
 
@@ -80,6 +82,12 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
             raise ModelError(
                 f"{system.name}: {c} is between joint coordinates, which the absolute machine has "
                 "not; take it off and put difflie.constraints.Gear there"
+            )
+    for c in (*system.couplings, *system.sensors):
+        if isinstance(c, AtJoint):
+            raise ModelError(
+                f"{system.name}: {c} stands at a joint, which the absolute machine has not; take "
+                "it off"
             )
     free = _free(system)
     made = _joints(system)

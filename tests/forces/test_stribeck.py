@@ -152,3 +152,11 @@ def test_one_at_a_joint_beside_a_drive():
     with pytest.raises(dl.ModelError, match="has one already"):
         dl.attach(RUBBING, dl.Stribeck("elbow", 0.1, 0.1))
     assert len(dl.attach(RUBBING, dl.Drive("elbow")).couplings) == 2
+
+
+def test_a_machine_without_its_joint_refuses_it():
+    with pytest.raises(dl.ModelError, match="stands at a joint"):
+        dl.absolute(RUBBING)
+    read = di.with_encoders(chain(), di.Encoder("elbow", position_bias=0.1))
+    with pytest.raises(dl.ModelError, match="stands at a joint"):
+        dl.absolute(read)
