@@ -5,6 +5,9 @@ each system topology, and inlines under the transformations of jax. With g the e
 positions, A v those of velocities, and c = (dA/dt) v:
 
     M a + bias = tau + sum J^T wrench + A^T lambda,    A a + c = 0
+
+g is in m where it is a length and without unit where it compares directions, A v and c the same in
+1/s and 1/s^2, lambda in N and N m.
 """
 
 from __future__ import annotations

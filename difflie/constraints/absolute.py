@@ -122,8 +122,9 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
 def absolute_state(machine: System, system: System, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
     """The state of `machine`, which is `absolute(system)`, where the system is at q (nq,), v (nv,).
 
-    Its coordinates (7 n,) and velocities (6 n,) for n free bodies, in the order of its own q and v.
-    Raises as `checked` does, and ValueError for a machine with bodies that the system has not.
+    Its coordinates (7 n,), positions in m, and velocities (6 n,) in rad/s and m/s, for n free
+    bodies, in the order of its own q and v. Raises as `checked` does, and ValueError for a machine
+    with bodies that the system has not.
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     poses, twists = body_poses(system, q), body_twists(system, q, v)

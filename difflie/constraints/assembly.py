@@ -1,4 +1,7 @@
-"""States that keep the constraints, found from guesses; and which equations say the same twice."""
+"""States that keep the constraints, found from guesses; and which equations say the same twice.
+
+Configurations q (nq,) are in rad and m, velocities v (nv,) in rad/s and m/s.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,10 @@ def assemble(system: System, q: Any, v: Any = None) -> tuple[jax.Array, jax.Arra
 
 
 def check_consistent(system: System, q: jax.Array, v: jax.Array) -> None:
-    """Raises `ModelError` for a concrete state that breaks the constraints, or leaves no motion."""
+    """Raises `ModelError` for a concrete state q (nq,), v (nv,) that breaks the constraints.
+
+    Also where they leave no degree of freedom, and where a contact or a stop is overlapped.
+    """
     if isinstance(q, Tracer) or isinstance(v, Tracer):
         return
     _check_apart(unilateral(system), q)

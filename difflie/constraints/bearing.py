@@ -19,7 +19,8 @@ class Friction(eqx.Module):
 
     coefficient c: the friction for a reaction of one newton, in m for a revolute joint (coefficient
     of friction times radius of the bearing), without unit for a prismatic one. velocity s_0 in
-    rad/s or m/s: the rate over which it rises smoothly. Scalars, both leaves.
+    rad/s or m/s: the rate over which it rises smoothly. Both are scalars; `constrain` raises
+    `ModelError` unless they are positive.
     """
 
     coefficient: jax.Array = eqx.field(converter=number)
@@ -29,9 +30,9 @@ class Friction(eqx.Module):
         """What is wrong with its numbers, each with the mend."""
         return [
             *not_positive(
-                "coefficient of friction", self.coefficient, "without friction give none"
+                "coefficient of friction", self.coefficient, "without friction give none", ""
             ),
-            *not_positive("velocity of friction", self.velocity, "it makes friction smooth"),
+            *not_positive("velocity of friction", self.velocity, "it makes friction smooth", ""),
         ]
 
 

@@ -152,7 +152,7 @@ def holonomic(constraints: tuple[Any, ...]) -> np.ndarray:
 
 
 def labels(constraints: tuple[Any, ...]) -> list[str]:
-    """What each equation keeps, and of which constraint, for messages."""
+    """What each of the m equations keeps, and of which constraint, for messages."""
     return [f"{e} of constraint {k}, {c}" for k, c in enumerate(constraints) for e in c.equations]
 
 

@@ -53,7 +53,7 @@ class Frame(eqx.Module):
 
     @property
     def pose(self) -> Transform:
-        """The frame in that of its body."""
+        """The frame in that of its body, as components () in m."""
         turn = so3.exp_components(Vector.from_array(self.rotation))
         return Transform(turn, Vector.from_array(self.position))
 
@@ -72,11 +72,12 @@ def number(value: Any) -> jax.Array:
     return array
 
 
-def not_positive(name: str, value: jax.Array, mend: str) -> list[str]:
+def not_positive(name: str, value: jax.Array, mend: str, unit: str = "m") -> list[str]:
     """The fault of a scalar that must be positive and is not; traced ones are not looked at."""
     if isinstance(value, Tracer) or value > 0:
         return []
-    return [f"its {name} is {float(value)} m, which must be positive; {mend}"]
+    given = f"{float(value)} {unit}".rstrip()
+    return [f"its {name} is {given}, which must be positive; {mend}"]
 
 
 def _numbers(body: str | None, name: str, value: Any, shapes: list[tuple[int, ...]]) -> Any:

@@ -22,7 +22,8 @@ class Gearing(FrameConstraint):
     """Two joints whose coordinates move together.
 
     first, second: joints as constraints (Revolute, Prismatic or Helical), in most machines those
-    that hold the wheels on the carrier. Their frames are leaves of their own here.
+    that hold the wheels on the carrier. Their frames are leaves of their own here. ratio (), in rad
+    or m of the first coordinate for one of the second, a leaf. `faults` names other joints.
     """
 
     first: Geared

@@ -8,9 +8,10 @@ d = r_2 - r_1 what leads from one origin to the other, all in the world, a joint
     ortho ij    e_1i . e_2j = 0                                     1
     lock        vee((Q - Q^T) / 2) = 0,  Q = E_1^T E_2              3
 
-The z axes are those of the joint. Wherever it holds the equations of a joint have full rank. Some
-of them also hold where the frames are turned by a half revolution, which `misassembled` tells.
-Haug 1989; Nikravesh 1988.
+`point` and `along` are in m, the others cosines and sines, without unit, so that multipliers are in
+N and N m. The z axes are those of the joint. Wherever it holds the equations of a joint have full
+rank. Some of them also hold where the frames are turned by a half revolution, which `misassembled`
+tells. Haug 1989; Nikravesh 1988.
 """
 
 from __future__ import annotations
@@ -167,28 +168,28 @@ class Planar(JointConstraint):
 
 
 def point(a: Transform, b: Transform) -> list[Scalar]:
-    """The origins coincide."""
+    """The origins coincide: 3 lengths in m, world axes."""
     d = b.translation - a.translation
     return [d.x, d.y, d.z]
 
 
 def along(a: Transform, b: Transform, i: int) -> Scalar:
-    """The origin of b has no offset along axis i of a."""
+    """The origin of b has no offset along axis i of a: a length in m."""
     return _axis(a, i).dot(b.translation - a.translation)
 
 
 def ortho(a: Transform, b: Transform, i: int, j: int) -> Scalar:
-    """Axis i of a is orthogonal to axis j of b."""
+    """Axis i of a is orthogonal to axis j of b: the cosine between them."""
     return _axis(a, i).dot(_axis(b, j))
 
 
 def parallel(a: Transform, b: Transform) -> list[Scalar]:
-    """The z axes are parallel."""
+    """The z axes are parallel: 2 cosines."""
     return [ortho(a, b, 0, 2), ortho(a, b, 1, 2)]
 
 
 def lock(a: Transform, b: Transform) -> list[Scalar]:
-    """Both have the same attitude."""
+    """Both have the same attitude: the sine of the turn times its axis (3,)."""
     axial = (a.rotation.transpose() @ b.rotation).axial() * 0.5
     return [axial.x, axial.y, axial.z]
 
@@ -200,18 +201,18 @@ def axial_turn(a: Transform, b: Transform) -> tuple[Scalar, Scalar]:
 
 
 def reversed_axes(a: Transform, b: Transform) -> jax.Array:
-    """Whether the z axes point against each other."""
+    """Whether the z axes point against each other, a boolean ()."""
     return _axis(a, 2).dot(_axis(b, 2)) < 0
 
 
 def turned_over(a: Transform, b: Transform) -> jax.Array:
-    """Whether one attitude is nearer to a half revolution of the other than to the other."""
+    """Whether an attitude is nearer to a half revolution of the other than to it, boolean ()."""
     x, y, z = (_axis(a, i).dot(_axis(b, i)) for i in range(3))
     return x + y + z < 1
 
 
 def turning(frames: tuple[Transform, Transform], twists: tuple[Motion, Motion]) -> Vector:
-    """The angular velocity of the second frame against the first, in the axes of the first."""
+    """The angular velocity in rad/s of the second frame against the first, in its axes."""
     (a, b), (first, second) = frames, twists
     return a.rotation.transposed_times(b.rotation @ second.angular) - first.angular
 

@@ -86,7 +86,7 @@ class Balance(eqx.Module):
 class IndependentVelocities(Balance):
     """The same equations on the null space of A, whose rows must be independent.
 
-    With A N = 0 and x_p = A^+ b: N^T M N z = N^T (f - M x_p), x = x_p + N z.
+    With A N = 0, N (nv, nv - m), and x_p = A^+ b: N^T M N z = N^T (f - M x_p), x = x_p + N z.
     """
 
     def solve(self, f: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:

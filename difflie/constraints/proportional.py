@@ -18,9 +18,9 @@ from .frame import number
 class Proportional(CoordinateConstraint):
     """sum_i ratios_i x_i = offset for the coordinates x_i of joints: 1 equation.
 
-    names: n names of joints with one degree of freedom; ratios (n,) and offset, a scalar, are
-    leaves. Gears, belts, racks and differentials in joint coordinates, which count full turns.
-    Raises `ModelError` for ratios of another shape.
+    names: n names of joints with one degree of freedom; ratios (n,), in units of offset / x_i, and
+    offset, a scalar in rad or m, are leaves. Gears, belts, racks and differentials in joint
+    coordinates, which count full turns. Raises `ModelError` for ratios of another shape.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)

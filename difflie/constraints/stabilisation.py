@@ -64,8 +64,8 @@ class NullSpace(Projection):
 class Baumgarte(Stabilisation):
     """A a + c = -2 s/h A v - (s/h)^2 g: errors die out over h/s.
 
-    gain s (): 0.02 to 0.1 for a method of four stages; from 1 on the motion is unstable or its
-    energy wrong. Baumgarte 1972. Raises ValueError for a gain that is not positive.
+    gain s (), without unit: 0.02 to 0.1 for a method of four stages; from 1 on the motion is
+    unstable or its energy wrong. Baumgarte 1972. Raises ValueError for a gain that is not positive.
     """
 
     gain: float = eqx.field(default=0.05, static=True)
@@ -86,7 +86,7 @@ class Baumgarte(Stabilisation):
 
 
 class Unstabilised(Stabilisation):
-    """Nothing: the constraints are kept as well as the method integrates."""
+    """Nothing is done: the constraints are kept as well as the method integrates."""
 
     def drift(self, equations: Equations, v: jax.Array, h: jax.Array) -> None:
         return None

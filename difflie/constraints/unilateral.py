@@ -35,9 +35,9 @@ _BOUNDS = {
 class Unilateral(Constraint):
     """A gap that does not close further than zero, and friction where it is closed.
 
-    Its residual is the gap; its rates are those of the gap, and of the slip if there is friction.
-    friction: the coefficient mu; restitution: the coefficient e of Newton's impact law, 0 to 1.
-    Both are leaves without unit.
+    Its residual is the gap; its rates are those of the gap, and of the slip of surfaces.
+    friction () is the coefficient mu, restitution () that of Newton's impact law, e, from 0 to 1;
+    both are leaves without unit.
     """
 
     friction: jax.Array = eqx.field(default=0.0, converter=number, kw_only=True)
@@ -55,7 +55,8 @@ class Unilateral(Constraint):
 class Contact(Unilateral, FrameConstraint):
     """A contact between the surfaces of two bodies, with Coulomb friction.
 
-    first, second: frames on the bodies.
+    first, second: frames on the bodies. One gap in m; three rates in m/s, of the gap and of the
+    slip of the first body against the second along two tangents.
     """
 
     first: Frame
@@ -95,7 +96,7 @@ class PointOnPlane(Contact):
 class SphereOnPlane(Contact):
     """A sphere about the origin of the first frame above the x-y plane of the second.
 
-    radius in m, a leaf.
+    radius () in m, a leaf.
     """
 
     radius: jax.Array = eqx.field(converter=number)
@@ -109,7 +110,7 @@ class SphereOnPlane(Contact):
 class SphereOnSphere(Contact):
     """Spheres about the origins of both frames, outside each other.
 
-    radius of the first and other_radius of the second in m, leaves.
+    radius () of the first and other_radius () of the second in m, leaves.
     """
 
     radius: jax.Array = eqx.field(converter=number)
@@ -130,8 +131,8 @@ class SphereOnSphere(Contact):
 class Stop(Unilateral, CoordinateConstraint):
     """A stop of a joint with one degree of freedom.
 
-    joint: its name. lower or upper: the coordinate (rad or m) below or above which it does not go.
-    Raises `ModelError` unless one of lower and upper is given.
+    joint: its name. lower or upper (): the coordinate in rad or m below or above which it does not
+    go, a leaf. Raises `ModelError` unless one of lower and upper is given.
     """
 
     joint: str = eqx.field(static=True)
