@@ -39,12 +39,13 @@ def attach(system: System, *couplings: Coupling | JointStop | AtJoint) -> System
     They are springs, forces, contacts and stops, drives and Stribeck friction.
 
     Their numbers take on the system's precision and are leaves like all others:
-    `system.couplings[0].stiffness` is a scalar, `system.couplings[0].path.points` (n, 3). To take
-    them off again: `dataclasses.replace(system, couplings=())`. Raises `ModelError` for an unknown
-    body or joint (with the nearest known one), a wrong shape, a wrong number of points, a number
-    that is not finite, a negative stiffness, rest length, damping, friction, radius or smoothing, a
-    smooth spring without smoothing, an exponent below 1, a plane without normal, a stop at a joint
-    without limits.
+    `system.couplings[0].stiffness` is a scalar in N/m, `system.couplings[0].path.points` (n, 3) in
+    m. To take them off again: `dataclasses.replace(system, couplings=())`. Raises `ModelError` for
+    an unknown body or joint (with the nearest known one), a wrong shape, a wrong number of points,
+    a number that is not finite, a negative stiffness, rest length, damping, friction, radius or
+    smoothing, a smooth spring without smoothing, an exponent below 1, a plane without normal, a
+    stop at a joint without limits, a second drive or Stribeck friction at a joint, and a velocity
+    over which one of these acts that is not positive.
     """
     for k, coupling in enumerate(couplings, start=len(system.couplings)):
         where = f"{system.name}: coupling {k}, {coupling}"

@@ -25,7 +25,10 @@ from .path import root
 
 
 class Compliance(eqx.Module):
-    """What has stiffness k, exponent p, dissipation d and smoothing eps, scalars."""
+    """What has stiffness k, exponent p, dissipation d and smoothing eps, scalars.
+
+    In N/m^p, without unit, in s/m and m; in N m/rad^p, s/rad and rad for gaps that are angles.
+    """
 
     stiffness: eqx.AbstractVar[jax.Array]
     exponent: eqx.AbstractVar[jax.Array]
@@ -33,7 +36,7 @@ class Compliance(eqx.Module):
     smoothing: eqx.AbstractVar[jax.Array]
 
     def pressure(self, gap: jax.Array, rate: jax.Array) -> jax.Array:
-        """The force at gaps and their rates, elementwise; positive, it opens the gap."""
+        """The force f at gaps and their rates, elementwise, in N or N m; positive opens the gap."""
         depth, share = self._indentation(gap)
         damped = jnp.maximum(1 - self.dissipation * rate * share, 0)
         return self.stiffness * power(depth, self.exponent) * damped
@@ -61,7 +64,7 @@ class Compliance(eqx.Module):
 
 
 def power(x: jax.Array, exponent: jax.Array) -> jax.Array:
-    """x^exponent for x >= 0, with derivatives, which are zero at x = 0."""
+    """x^exponent for x >= 0, elementwise, with derivatives, which are zero at x = 0."""
     return jnp.where(x > 0, jnp.where(x > 0, x, 1) ** exponent, 0)
 
 

@@ -27,7 +27,10 @@ from .path import Path, as_path, inverse, root, segments
 
 
 class Contact(Compliance, Coupling):
-    """Contacts of the body at the first point of the path with those at its m others."""
+    """Contacts of the body at the first point of the path with those at its m others.
+
+    friction mu, without unit, and slip_velocity vs in m/s, scalars; the others as of `Compliance`.
+    """
 
     friction: eqx.AbstractVar[jax.Array]
     slip_velocity: eqx.AbstractVar[jax.Array]

@@ -66,11 +66,11 @@ class Elastic(PointCoupling):
 
     @abc.abstractmethod
     def potential(self, length: jax.Array) -> jax.Array:
-        """The energy in J at lengths of the path in m."""
+        """The energy in J at lengths of the path in m, shapes alike."""
 
     @abc.abstractmethod
     def tension(self, length: jax.Array) -> jax.Array:
-        """The tension in N, the derivative of `potential`; negative where the spring pushes."""
+        """The tension in N there, the derivative of `potential`; negative where it pushes."""
 
     def energy(self, frames: Transform) -> jax.Array:
         """The energy () in J with the points at these frames (n,) in the world."""

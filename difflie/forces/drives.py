@@ -28,12 +28,13 @@ class Drive(AtJoint):
     u in N m or N is what a simulation is given as its control, or a recording as its torque, and
     torque_scale, without unit, the error of the torque constant. load_friction, without unit, is
     friction that grows with the load, as in gears: of what a motor drives less arrives, and of what
-    drives a motor more is held. v0 = slip_velocity in rad/s or m/s. A torque sensor that reads
-    scale tau + bias is one as well, with torque_scale = 1 / scale and torque_bias = -bias / scale.
+    drives a motor more is held. v0 = slip_velocity in rad/s or m/s. All are scalars. A torque
+    sensor that reads scale tau + bias is one as well, with torque_scale = 1 / scale and torque_bias
+    = -bias / scale.
 
-    delay in s: u arrives that much later, and its first value is there from before; None for no
-    delay, which is no leaf. In each step of a simulation, or between two rows of a recording, the
-    mean of what is held acts, exactly, so that all is piecewise linear in the delay.
+    delay in s, a scalar: u arrives that much later, and its first value is there from before; None
+    for no delay, which is no leaf. In each step of a simulation, or between two rows of a
+    recording, the mean of what is held acts, exactly, so that all is piecewise linear in the delay.
     """
 
     joint: str = eqx.field(static=True)
@@ -50,7 +51,7 @@ class Drive(AtJoint):
 
 
 def has_drives(system: System) -> bool:
-    """Whether there are any."""
+    """Whether the system has any."""
     return any(isinstance(c, Drive) for c in system.couplings)
 
 

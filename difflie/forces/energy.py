@@ -41,7 +41,7 @@ def elastic_energy(system: System, q: Any) -> jax.Array:
 
 
 def spring_energy(system: System, linkage: Linkage, q: jax.Array) -> jax.Array:
-    """`elastic_energy` without checks."""
+    """`elastic_energy` () in J, without checks."""
     stretch = joint_stretch(system, q)
     energy = jnp.sum(system.joints.stiffness * stretch * stretch) / 2
     stops = [c for c in system.couplings if isinstance(c, JointStop)]
@@ -61,7 +61,7 @@ def storing(couplings: Sequence[Any]) -> list[Elastic | Contact]:
 def coupling_energy(
     linkage: Linkage, springs: Sequence[Elastic | Contact], q: jax.Array
 ) -> jax.Array:
-    """The energy () of springs and contacts between bodies."""
+    """The energy () in J of springs and contacts between bodies."""
     frames = point_frames(linkage, [spring.path for spring in springs], q)
     return sum(
         (s.energy(at) for s, at in zip(springs, frames, strict=True)), jnp.zeros((), q.dtype)

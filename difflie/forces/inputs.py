@@ -13,7 +13,10 @@ import jax.numpy as jnp
 
 
 class SampledInput(eqx.Module):
-    """Values (n, ...) at equal distances of `every` steps, from the start of the simulation."""
+    """Samples: values (n, ...) at equal distances of `every` steps, from the start of the motion.
+
+    In the units of what they are given for. Raises ValueError for `every` below 1.
+    """
 
     values: jax.Array
     every: int = eqx.field(static=True, default=1)
@@ -32,7 +35,7 @@ class SampledInput(eqx.Module):
 
 
 class ZeroOrderHold(SampledInput):
-    """Each value is held for `every` steps, all stages of a step included: a digital controller."""
+    """Each of values (n, ...) is held for `every` steps, stages included: a digital controller."""
 
     def needed(self, steps: int) -> int:
         return -(-steps // self.every)
@@ -43,7 +46,7 @@ class ZeroOrderHold(SampledInput):
 
 
 class FirstOrderHold(SampledInput):
-    """Linear interpolation between values `every` steps apart."""
+    """Linear interpolation between values (n, ...), `every` steps apart."""
 
     def needed(self, steps: int) -> int:
         return -(-steps // self.every) + 1

@@ -11,9 +11,9 @@ from .couplings import number
 class Motor(eqx.Module):
     """A direct-current motor behind a gear at every velocity, or at one.
 
-    With the gear ratio n (motor turns for one of the joint, or 1/m), the torque constant k
-    (N m/A, which is that of the back-EMF in V s/rad), the winding's resistance R (ohm) and the
-    rotor's inertia J (kg m^2), each a scalar or (nv,), and without inductance:
+    With gear_ratio n (motor turns for one of the joint, or rad/m), torque_constant k (N m/A, which
+    is that of the back-EMF in V s/rad), the winding's resistance R (ohm) and rotor_inertia J
+    (kg m^2), each a scalar or (nv,), and without inductance:
 
         i = (u - k n v) / R,    tau = n k i,    armature = n^2 J
 
@@ -35,5 +35,5 @@ class Motor(eqx.Module):
 
     @property
     def armature(self) -> jax.Array:
-        """The rotor's inertia as the joint feels it, in kg m^2 or kg."""
+        """The rotor's inertia as the joint feels it, in kg m^2 or kg, a scalar or (nv,)."""
         return self.gear_ratio * self.gear_ratio * self.rotor_inertia

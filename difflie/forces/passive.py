@@ -30,7 +30,7 @@ def passive_force(system: System, q: Any, v: Any) -> jax.Array:
 
 
 def passive(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
-    """`passive_force` without checks."""
+    """`passive_force` (nv,) without checks."""
     force = joint_force(system, q, v)
     if system.couplings:
         force = force + coupling_force(linkage, system.couplings, q, v)

@@ -29,7 +29,7 @@ class Path(eqx.Module):
 def as_path(given: Path | Sequence[tuple[str | None, Any]]) -> Path:
     """A path from pairs (body, point (3,)), or the path that is given.
 
-    Raises `ModelError` for what are no such pairs.
+    The points in m, each in the frame of its body. Raises `ModelError` for what are no such pairs.
     """
     if isinstance(given, Path):
         return given

@@ -18,8 +18,8 @@ from .points import coupling_force
 def stiffness_matrix(system: System, q: Any) -> jax.Array:
     """The stiffness matrix K (nv, nv): minus the derivative of the springs' generalised force.
 
-    The springs are those at the joints, the elastic couplings, and contacts and joint stops,
-    as far as they do not dissipate; gravity has no part in it (see
+    In N m/rad or N/m. The springs are those at the joints, the elastic couplings, and contacts and
+    joint stops, as far as they do not dissipate; gravity has no part in it (see
     `inverse_dynamics_derivatives`). Column k is the derivative along `integrate(system, q, s e_k)`
     at s = 0. The symmetric part of K is the Hessian of `elastic_energy` along `integrate`, and K
     itself is symmetric where all coordinates are plain numbers and where the springs balance. In

@@ -18,10 +18,10 @@ class Stribeck(AtJoint):
         effort = -breakaway exp(-(v / v_s)^2) tanh(v / v0)
 
     of a joint with one degree of freedom. breakaway in N m or N, by how much friction near rest is
-    above that of fast motion; v_s = stribeck_velocity in rad/s or m/s, over which it fades; v0 the
-    joint's own `friction_velocity`, over which its Coulomb friction rises, so that both are one
-    curve. It never gives energy. Where v0 is not well below v_s the peak is less than breakaway.
-    Armstrong-Hélouvry, Dupont and Canudas de Wit 1994, section 2.
+    above that of fast motion; v_s = stribeck_velocity in rad/s or m/s, over which it fades; both
+    are scalars; v0 the joint's own `friction_velocity`, over which its Coulomb friction rises, so
+    that both are one curve. It never gives energy. Where v0 is not well below v_s the peak is less
+    than breakaway. Armstrong-Hélouvry, Dupont and Canudas de Wit 1994, section 2.
     """
 
     joint: str = eqx.field(static=True)
