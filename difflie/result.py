@@ -23,7 +23,12 @@ _NEVER = np.iinfo(np.int32).max
 
 
 class Watch(eqx.Module):
-    """The first step at which something happened, entry by entry; kept in the time loop."""
+    """The first step at which something happened, entry by entry; kept in the time loop.
+
+    nonfinite_q (nq,), nonfinite_v (nv,); unsolved, singular (); position, velocity, effort
+    (n_rows,): as in `Result`, 2^31 - 1 for never. margin: how far from singular, None without
+    constraints.
+    """
 
     nonfinite_q: jax.Array
     nonfinite_v: jax.Array

@@ -34,7 +34,7 @@ class Adjoint(eqx.Module):
     def check(self, method: Method, symmetric: bool) -> None:
         """Raises ValueError for a method that this way does not differentiate.
 
-        symmetric: whether it is so in time, for the system at hand.
+        symmetric: whether the method is symmetric in time for the system at hand.
         """
 
     @abc.abstractmethod
@@ -54,7 +54,7 @@ class Adjoint(eqx.Module):
 def rows_of_steps(
     turn: Callable[[Any, Any], Any], steps: Steps, start: Any, inputs: Any, shape: tuple[int, int]
 ) -> Any:
-    """The loop of `Adjoint.loop` as two nested ones, with turn(state, row) for the step."""
+    """The loop of `Adjoint.loop`, shapes as there, as two nested ones of turn(state, row)."""
     saved, every = shape
 
     def save(state: Any, rows: Any) -> tuple[Any, Any]:

@@ -104,6 +104,7 @@ def branching(saved: int, every: int, states: int) -> tuple[tuple[int, ...], tup
     """The lengths of the loops over rows and over the steps of a row that keep so few states.
 
     With as few levels as can be, without idle turns if possible, and then with the fewest states.
+    Raises ValueError, with the fewest that do, where so few states are not enough.
     """
     fewest = math.inf
     for levels in range(saved.bit_length() + every.bit_length() + 1):

@@ -31,8 +31,9 @@ class Reversible(Adjoint):
     distance from the start that is found again to the true one (`Result.reconstruction`); above the
     tolerance the result names this and is not ok, and derivatives are NaN: then take
     `RecursiveCheckpoint`. The distance is the largest difference in q and v (and what else is
-    saved), in units of 1 or, where that is more, of the largest entry; tolerance None stands for
-    the square root of rounding, 1.5e-8 in double and 3.5e-4 in single precision.
+    saved), in units of 1 or, where that is more, of the largest entry; a tolerance (), without
+    unit, of None stands for the square root of rounding, 1.5e-8 in double and 3.5e-4 in single
+    precision. Raises ValueError for one that is not positive, and for other methods.
 
     To know the distance costs as much as the motion once more, unless it is inside `jax.jit` and
     not used. Forward mode, Hessian-vector products included, raises a TypeError, as JAX has none

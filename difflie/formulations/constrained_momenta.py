@@ -21,8 +21,8 @@ from .momenta import MomentumFormulation, TreeMechanics
 class ConstrainedMotion(eqx.Module):
     """What constraints do, at the saved times.
 
-    multipliers (m + 1, p): of the p equations, so that A^T lambda acts on the system; of redundant
-    equations the smallest.
+    multipliers (m + 1, p) in N or N m: of the p equations, so that A^T lambda acts on the system;
+    of redundant equations the smallest.
     """
 
     multipliers: jax.Array

@@ -25,9 +25,9 @@ from .formulation import Formulation, Inputs
 class DescriptorMotion(eqx.Module):
     """Accelerations and multipliers of a method in descriptor form, at the saved times.
 
-    acceleration (m + 1, nv): dv/dt. multipliers (m + 1, k) of the k equations of the constraints,
-    in their order, as `constrained_dynamics` has them: A^T lambda is the reaction that acts on the
-    system; of redundant equations they are the smallest.
+    acceleration (m + 1, nv): dv/dt in rad/s^2 or m/s^2. multipliers (m + 1, k) in N or N m, of the
+    k equations of the constraints, in their order, as `constrained_dynamics` has them: A^T lambda
+    is the reaction that acts on the system; of redundant equations they are the smallest.
     """
 
     acceleration: jax.Array

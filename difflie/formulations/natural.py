@@ -48,9 +48,9 @@ class NaturalMotion(eqx.Module):
     """The states of the energy-momentum scheme in its own coordinates, at the saved times.
 
     q (m + 1, nq). bodies (m + 1, nb, 4, 3): for each of the nb bodies with a joint of its own, in
-    their order, the origin (m) and the directors of its frame in the world; velocities, of the same
-    shape, their rates; rotors (m + 1, nv): the rates of the armature. The energy and the momentum
-    of these are the scheme's own, which it keeps to rounding.
+    their order, the origin in m and the directors of its frame in the world; velocities, of the
+    same shape, their rates; rotors (m + 1, nv): the rates of the armature. The energy and the
+    momentum of these are the scheme's own, which it keeps to rounding.
     """
 
     q: jax.Array

@@ -34,7 +34,7 @@ class ConstrainedProblem(NamedTuple):
     """A mechanical system in redundant coordinates q (n,).
 
     mass (n, n): constant, positive definite where the constraints leave freedom. constraint(q)
-    (m,): quadratic. potential(q) (): any.
+    (m,): quadratic. potential(q) (): any. Units are SI.
     """
 
     mass: jax.Array
@@ -56,7 +56,10 @@ class ConstrainedState(NamedTuple):
 
 
 class EnergyStable(Method):
-    """Order 2 in the state; in the energy exact, or of the order of the mean gradient."""
+    """Order 2 in the state; in the energy exact, or of the order of the mean gradient.
+
+    mean: `GaussMean` or `DiscreteGradient`.
+    """
 
     time_symmetric: ClassVar[bool] = True
 

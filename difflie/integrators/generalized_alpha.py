@@ -18,11 +18,12 @@ from .descriptor import DescriptorMethod, DescriptorState, DescriptorSystem, End
 class GeneralizedAlpha(DescriptorMethod):
     """Order 2, implicit: positions, velocities and multipliers, with numerical dissipation.
 
-    rho: the spectral radius for h -> infinity, from 1, without dissipation, down to 0, where what
-    the step does not resolve is gone after one step. Constraints are kept at both levels, with
-    index=3 at that of positions. At the start a, and in index 3 the velocity, are shifted to where
-    the smooth numerical solution runs; multipliers would be of first order at first. With rho near
-    1 errors of multipliers fade like rho^n. Raises ValueError for rho outside [0, 1].
+    rho (), without unit: the spectral radius for h -> infinity, from 1, without dissipation, down
+    to 0, where what the step does not resolve is gone after one step. Constraints are kept at both
+    levels, with index=3 at that of positions. At the start a, and in index 3 the velocity, are
+    shifted to where the smooth numerical solution runs; multipliers would be of first order at
+    first. With rho near 1 errors of multipliers fade like rho^n. Raises ValueError for rho outside
+    [0, 1].
     """
 
     rho: float = eqx.field(default=0.8, static=True)

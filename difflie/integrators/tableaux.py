@@ -23,9 +23,10 @@ _TOLERANCE = 1e-14
 class ButcherTableau:
     """An explicit Runge-Kutta method of s stages.
 
-    `a[i]` holds the i coefficients of stage i, `b` the s weights and `c` the s nodes, with
-    c_i = sum_j a_ij and sum_i b_i = 1. `order` is that of the method the tableau is meant for.
-    Numbers of any kind become Python floats. A tableau that breaks these rules is a ValueError.
+    `a[i]` (i,) holds the coefficients of stage i, `b` (s,) the weights and `c` (s,) the nodes, with
+    c_i = sum_j a_ij and sum_i b_i = 1, all without unit. `order` is that of the method the tableau
+    is meant for. Numbers of any kind become Python floats. A tableau that breaks these rules is a
+    ValueError.
     """
 
     a: tuple[tuple[float, ...], ...]
@@ -55,7 +56,8 @@ class ButcherTableau:
 class EmbeddedTableau(ButcherTableau):
     """An explicit Runge-Kutta method with a second one on the same stages, to estimate its error.
 
-    `b_hat` holds the s weights of the companion, of order `order_hat`; the step goes on with `b`.
+    `b_hat` (s,) holds the weights of the companion, of order `order_hat`; the step goes on with
+    `b`.
     """
 
     b_hat: tuple[float, ...]
@@ -111,11 +113,11 @@ class CommutatorFreeTableau:
     """A commutator-free method of s stages.
 
     `alpha[i]` holds the exponents of stage i, and `beta` those of the update, in the order in which
-    they are applied; an exponent is a row of coefficients of the rates (i of them for stage i, s
-    for the update). Rows are kept without their trailing zeros, so that equal exponentials compare
-    equal, and empty exponents are dropped.
-    `collapsed` is the Runge-Kutta method that remains where exponentials commute: the sums over the
-    exponents. Its nodes are those of the method.
+    they are applied; an exponent is a row of coefficients of the rates, (i,) for stage i and (s,)
+    for the update, without unit. Rows are kept without their trailing zeros, so that equal
+    exponentials compare equal, and empty exponents are dropped. `collapsed` is the Runge-Kutta
+    method that remains where exponentials commute: the sums over the exponents. Its nodes are those
+    of the method.
     """
 
     alpha: tuple[tuple[tuple[float, ...], ...], ...]

@@ -47,7 +47,7 @@ class PhaseState(NamedTuple):
 
 
 class PlanarVariational(Method):
-    """Order 2, symplectic."""
+    """Order 2, symplectic, for angles (n,) in rad; rate: `angle_rate`, or `chord_rate`."""
 
     time_symmetric: ClassVar[bool] = True
 
