@@ -3,6 +3,9 @@
 Each takes a `System` and flat arrays q (nq,), v (nv,), ... in its precision, checks them, and
 compiles itself once for each system topology. Under `jax.vmap`, `jax.jit` and `jax.grad` they
 inline. Twists and wrenches have their angular part first and are body-fixed unless said.
+
+Units are SI, row by row those of the joint: v in rad/s or m/s, a generalised force in N m or N, and
+M in kg m^2 or kg, or kg m between a turning and a sliding row.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from .screws import Screws, generalised_columns, screws
 
 
 def mass(linkage: Linkage) -> jax.Array:
-    """The mass of all bodies that move, in kg."""
+    """The mass of all bodies that move, in kg, a scalar."""
     return jnp.sum(linkage.inertia.mass)
 
 
@@ -30,7 +30,7 @@ def center_of_mass(linkage: Linkage, q: jax.Array) -> jax.Array:
 
 
 def center_columns(linkage: Linkage, q: jax.Array) -> jax.Array:
-    """The Jacobian (3, nv) of the centre of mass."""
+    """The Jacobian (3, nv) of the centre of mass, world axes."""
     s = screws(linkage, q)
     momentum = s.composite(s.inertia) @ s.axes
     return generalised_columns(linkage, momentum)[3:] / mass(linkage)

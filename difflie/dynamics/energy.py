@@ -11,14 +11,14 @@ from .kinematics import row_twists, row_world_poses
 
 
 def kinetic_energy(linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
-    """sum V . I V / 2 + sum armature v^2 / 2, in J."""
+    """sum V . I V / 2 + sum armature v^2 / 2 in J, a scalar."""
     twists, rates = row_twists(linkage, q, v), linkage.rows(v)
     bodies = twists.dot(linkage.inertia @ twists)
     return jnp.sum(bodies + linkage.armature * rates * rates) / 2
 
 
 def potential_energy(linkage: Linkage, q: jax.Array) -> jax.Array:
-    """-sum m g . c in J, c the centre of mass in the world; bodies fixed to the world left out."""
+    """-sum m g . c in J, a scalar, c in the world; bodies fixed to the world are left out."""
     poses = row_world_poses(linkage, q)
     moment = poses.rotation @ linkage.inertia.first + poses.translation * linkage.inertia.mass
     return -jnp.sum(linkage.gravity.dot(moment))

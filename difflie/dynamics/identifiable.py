@@ -24,9 +24,9 @@ from .regressor import effort_columns
 class BaseParameters(NamedTuple):
     """The minimal parameters of a system.
 
-    matrix (rank, 10 nb): takes the inertial parameters to the base parameters. columns (rank,): the
-    parameters that stand for the base parameters, in increasing order; these columns of a regressor
-    make the reduced one.
+    matrix (rank, 10 nb): takes the inertial parameters to the base parameters, in kg, kg m, kg m^2.
+    columns (rank,): the parameters that stand for the base parameters, in increasing order; these
+    columns of a regressor make the reduced one.
     """
 
     matrix: np.ndarray
@@ -65,7 +65,7 @@ def independent_columns(w: np.ndarray) -> BaseParameters:
 
 
 def sampled_regressor(linkage: Linkage) -> np.ndarray:
-    """The regressors of random states on top of each other: more rows than parameters."""
+    """The regressors of random states, (rows, 10 nb): more rows than parameters."""
     t = linkage.topology
     count = 2 + 20 * len(t.bodies) // max(t.nv, 1)
     dtype = linkage.gravity.x.dtype

@@ -52,7 +52,7 @@ def body_twist_components(linkage: Linkage, q: jax.Array, v: jax.Array) -> Motio
 
 
 def world_frame(dtype: np.dtype) -> Transform:
-    """The identity transform."""
+    """The identity, its components ()."""
     entries = jnp.eye(3, dtype=dtype).ravel()
     zero = jnp.zeros((), dtype)
     return Transform(Matrix(*entries), Vector(zero, zero, zero))

@@ -46,7 +46,7 @@ class Screws(eqx.Module):
         return total(masks(self.topology).moved_by, self.axes * rates)
 
     def changes(self, twists: Motion) -> Motion:
-        """The derivatives of the screws with respect to time."""
+        """The derivatives of the screws with respect to time, for the twists (n_rows,)."""
         carrier = masks(self.topology).carrier
         return jax.tree.map(lambda a: a[carrier], twists).cross(self.axes)
 

@@ -1,6 +1,6 @@
 """SE(3): rigid motions.
 
-A twist V = (w, v) (6,) has its angular part first (rad, m). A pose is a matrix
+A twist V = (w, v) (6,) has its angular part first, in rad and m. A pose is a matrix
 T = [[R, r], [0, 1]] (4, 4) that takes body to world coordinates. `dexp` is right-trivialised:
 d/dt exp(V) = hat(dexp(V) dV/dt) exp(V), so the body-fixed twist is dexp(-V) dV/dt.
 

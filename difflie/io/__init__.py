@@ -46,7 +46,7 @@ def load(
 
 
 def save(system: System, path: str | os.PathLike[str]) -> None:
-    """Writes a system, of leaves without batch axes such as mass (nb,), as a file .urdf.
+    """Writes a system, of leaves without batch axes such as mass (nb,) in kg, as a .urdf file.
 
     `load(path)` reads it back equal; see `write_urdf` for what that means and what it raises.
     ValueError for a file of another kind.

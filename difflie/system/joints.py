@@ -33,7 +33,11 @@ class Dof:
 
 @dataclass(frozen=True)
 class Mimic:
-    """The coordinate of a joint as multiplier * coordinate of another joint + offset."""
+    """The coordinate of a joint as multiplier * coordinate of another joint + offset.
+
+    multiplier, in rad or m of this joint for one of the other, and offset, in rad or m, are
+    scalars.
+    """
 
     joint: str
     multiplier: float = 1.0
@@ -42,14 +46,15 @@ class Mimic:
 
 @dataclass(frozen=True, kw_only=True)
 class Joint:
-    """What all joints have in common; each value is a number or one number per degree of freedom.
+    """What all joints have in common; values are scalars, or (n,) for n degrees of freedom.
 
     armature: rotor inertia seen at the joint (kg m^2 or kg). damping: viscous (N m s/rad or
     N s/m). friction: Coulomb (N m or N), rising smoothly over friction_velocity (rad/s or m/s).
     stiffness: of a spring (N m/rad or N/m) that is at rest where the coordinate is `rest` (rad or
     m); spherical and free joints have none. lower, upper: limits of the coordinate (rad or m).
     max_velocity (rad/s or m/s) and max_effort (N m or N): limits of their absolute values.
-    mimic: only for joints with one degree of freedom. source: where it was read, for messages.
+    mimic: only for joints with one degree of freedom. source: where it was read, for messages. An
+    axis (3,) or normal (3,) is a direction in the joint frame, of any length but zero.
     """
 
     name: str | None = None

@@ -29,9 +29,10 @@ def _mimicked(t: Topology, a: jax.Array, multiplier, offset) -> jax.Array:
 
 
 def take(a: jax.Array, index: np.ndarray) -> jax.Array:
-    """a[index], as a join of slices: a gather's derivative cannot be part of a native call.
+    """a[index], (k, ...) of a (n, ...), as a join of slices.
 
-    Too many slices take longer to compile than a native call saves.
+    A gather's derivative cannot be part of a native call; too many slices take longer to compile
+    than one saves.
     """
     if np.array_equal(index, np.arange(a.shape[0])):
         return a
@@ -48,9 +49,10 @@ def replaced(a: jax.Array, k: int, value: jax.Array) -> jax.Array:
 
 
 def totals(a: jax.Array, index: np.ndarray, size: int) -> jax.Array:
-    """(size, ...) the sums of the entries of a that share an index; those beyond it are left out.
+    """(size, ...) the sums of the entries of a (k, ...) that share an index (k,).
 
-    A join of slices, for the reason and with the bound of `take`.
+    Entries with an index beyond are left out. A join of slices, for the reason and with the bound
+    of `take`.
     """
     if index.size > 100:
         return jax.ops.segment_sum(a, index, num_segments=max(size, int(index.max()) + 1))[:size]
