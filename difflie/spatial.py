@@ -217,9 +217,6 @@ class Symmetric:
             self.xz * v.x + self.yz * v.y + self.zz * v.z,
         )
 
-    def column_z(self) -> Vector:
-        return Vector(self.xz, self.yz, self.zz)
-
     def matrix(self) -> Matrix:
         return Matrix(
             *(self.xx, self.xy, self.xz),

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 
 from ..groups import Manifold
 from . import tableaux
-from .method import Field, Scalar, combination, in_precision_of
+from .method import Field, Scalar, chosen, combination, in_precision_of
 from .munthe_kaas import MuntheKaas, chart_rates
 from .tableaux import EmbeddedTableau
 
@@ -89,13 +89,9 @@ class EmbeddedMuntheKaas(MuntheKaas):
             # A sub-step shortened to land on the grid says nothing against longer ones.
             landed = accepted & (jax.lax.stop_gradient(step) < length)
             next_length = jnp.where(landed, jnp.maximum(next_length, length), next_length)
-
-            def chosen(new: Any, old: Any) -> Any:
-                return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, old)
-
             left = jnp.where(step < remaining, remaining - step, 0)
             memory = next_length, jnp.where(accepted, error, before)
-            return chosen(left, remaining), chosen(proposal, y), memory
+            return (*chosen(accepted, (left, proposal), (remaining, y)), memory)
 
         def unfinished(state: tuple) -> jax.Array:
             return state[0] > 0

@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 
 from ..groups import Manifold
 from ..solvers.newton import fixed_point
-from .method import Field, ImplicitMethod, Scalar, in_precision_of
+from .method import Field, ImplicitMethod, Scalar, chosen, in_precision_of
 from .partitioned import check_alike, two_factors
 
 
@@ -61,5 +61,5 @@ class StormerVerlet(ImplicitMethod):
         u = after(first, v)
         moved = configurations.retract(q, jax.tree.map(lambda u: h * u, u))
         last = kick(t + h, moved, u)
-        y = jax.tree.map(lambda old, new: jnp.where(solved, new, old), y, (moved, after(last, u)))
+        y = chosen(solved, (moved, after(last, u)), y)
         return y, jax.lax.stop_gradient(last), solved
