@@ -12,6 +12,7 @@ from jax.core import Tracer
 
 from .constraints.equations import equations
 from .constraints.singular import Margin
+from .constraints.unilateral import bilateral
 from .dynamics import momentum
 from .forces import energy
 from .system.linkage import Linkage, linkage
@@ -253,8 +254,10 @@ class Trajectory(eqx.Module):
     def constraint_violation(self, system: System) -> tuple[jax.Array, jax.Array]:
         """How far the system's constraints are broken (m + 1,): max |g| and max |A v|.
 
-        g is in m or without unit, A v the same in 1/s; see `constraint_residual`.
+        g is in m or without unit, A v the same in 1/s; see `constraint_residual`. Contacts and
+        stops do not count, as an open gap breaks nothing.
         """
+        system = bilateral(system)
 
         def largest(q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
             here = equations(system, linkage(system), q)
