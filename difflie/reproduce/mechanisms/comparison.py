@@ -1,4 +1,4 @@
-"""Every problem with every method that applies: what they reach, in how many steps and how long."""
+"""Every problem with six methods, where they apply: what they reach, how many steps, how long."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PROBLEMS: tuple[Callable[[], Problem], ...] = (
 )
 
 NAMES = ("RKMK4", "DormandPrince54", "GaussLegendre6", "GeneralizedAlpha", "BDF2", "Rattle")
-"""The methods to be compared, where the package has them."""
+"""The methods to be compared, where they apply."""
 
 TOLERANCES = (1e-6, 1e-9, 1e-12)
 """Of the methods that choose their own steps; the others double theirs."""
