@@ -113,7 +113,8 @@ class NaturalFormulation(Formulation):
 
     The velocity v that is read has the momentum of the natural velocity: M(q) v = J^T P Q'. It
     keeps the momentum maps of the scheme; its energy is that of the scheme less the part of Q' that
-    is no tangent, which is O(h^4).
+    is no tangent, which is O(h^4). Raises ValueError for mimic, helical and translation joints, and
+    for contacts and stops.
     """
 
     system: System
