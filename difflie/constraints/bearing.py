@@ -42,7 +42,7 @@ class Bearing(JointConstraint):
     friction: Friction | None = eqx.field(default=None, kw_only=True)
 
     loads: ClassVar[tuple[int, ...]]
-    """Those of the equations whose multipliers are the force that friction grows with."""
+    """Those of its equations whose multipliers are the force, in N, that friction grows with."""
 
     @abc.abstractmethod
     def slip(self, frames: tuple[Transform, Transform], twists: tuple[Motion, Motion]) -> Scalar:

@@ -28,7 +28,7 @@ from .frame import Frame
 
 
 class Slip(VelocityConstraint):
-    """The rate of a joint in its own freedom: no constraint, but with a Jacobian like one."""
+    """The rate of a joint in its own freedom, rad/s or m/s: no constraint, but with a Jacobian."""
 
     joint: Bearing
 

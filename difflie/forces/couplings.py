@@ -160,11 +160,11 @@ class TensionSpring(Elastic):
 
 
 class SmoothTensionSpring(Elastic):
-    """An elastic rope that becomes taut gradually, within `smoothing` d (m) of its rest length.
+    """An elastic rope that becomes taut gradually, within `smoothing` d of its rest length.
 
-    Arguments as of `Spring`. The tension is 0 below y_r - d and k (y - y_r) above y_r + d; between
-    them its slope is k (3 x^2 - 2 x^3), x = (y - y_r + d) / 2 d, so that it has two continuous
-    derivatives.
+    Arguments as of `Spring`; smoothing d in m, a scalar. The tension is 0 below y_r - d and k (y -
+    y_r) above y_r + d; between them its slope is k (3 x^2 - 2 x^3), x = (y - y_r + d) / 2 d, so
+    that it has two continuous derivatives.
     """
 
     path: Path = eqx.field(converter=as_path)

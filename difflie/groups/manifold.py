@@ -22,7 +22,10 @@ from .components import Matrix, Scalar, Vector, checked
 
 
 class Manifold(eqx.Module):
-    """What an integrator may ask of a configuration space. Arrays below are for one factor."""
+    """What an integrator may ask of a configuration space; points are y, tangents xi, eta, theta.
+
+    Their shapes are in the docstring of each manifold. Lengths are in m and turns in rad.
+    """
 
     @abc.abstractmethod
     def retract(self, y: Any, xi: Any) -> Any:

@@ -1,8 +1,9 @@
 """URDF, the Unified Robot Description Format: files with links and the joints between them.
 
 Every element and attribute of a file is either used or named in a warning. Beyond the
-specification a joint may be of the type "spherical" (also "ball"), "universal" (a second axis in
-<axis2 xyz="..."/>, default 0 1 0) or "helical" (its pitch in m/rad in the axis, pitch="...").
+specification a joint may be of the type "spherical" (also "ball"), "translation", "universal" (a
+second axis in <axis2 xyz="..."/>, default 0 1 0) or "helical" (its pitch in m/rad in the axis,
+pitch="...").
 
 What URDF has no words for stands in elements <difflie>, which other readers pass over:
 

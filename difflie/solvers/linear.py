@@ -19,7 +19,7 @@ Linear = Callable[[jax.Array], jax.Array]
 
 
 def product(a: Any, b: jax.Array) -> jax.Array:
-    """a @ b in full precision, in that of b."""
+    """a @ b in full precision, in the dtype of b; a (m, n), b (n,) or (n, k), or stacks of them."""
     return jnp.matmul(jnp.asarray(a, b.dtype), b, precision=jax.lax.Precision.HIGHEST)
 
 

@@ -69,7 +69,7 @@ def quasi_newton(
 
 
 def refined(linear: Residual, inverse: Residual, b: jax.Array) -> jax.Array:
-    """The x with linear(x) = b, by an inverse that need not be exact; NaN where it is too wrong."""
+    """The x (n,) with linear(x) = b (n,), by an inverse that need not be exact; NaN if it fails."""
     x, found = corrected(lambda x: inverse(b - linear(x)), inverse(b), iterations=50)
     return jnp.where(found, x, jnp.nan)
 
