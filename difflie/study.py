@@ -224,10 +224,11 @@ def _recording(config: Study, folder: Path, run: RunTable) -> Recording:
     if table.smooth is not None:
         found = found.smoothed(table.smooth, table.order)
     found = dataclasses.replace(found, weight=run.weight)
+    first = table.first if run.first is None else run.first
+    last = table.last if run.last is None else run.last
+    if first is not None or last is not None:
+        found = found.between(-np.inf if first is None else first, np.inf if last is None else last)
     if run.first is not None or run.last is not None:
-        first = -np.inf if run.first is None else run.first
-        last = np.inf if run.last is None else run.last
-        found = found.between(first, last)
         part = f"{found.name} ({found.t[0]:.4g} to {found.t[-1]:.4g} s)"
         found = dataclasses.replace(found, name=part)
     return found

@@ -206,12 +206,14 @@ names = ["x", "y", "z", "qw", "qx", "qy", "qz"]
 rate = 100.0
 columns.q = ["qw", "qx", "qy", "qz", "x", "y", "z"]
 jump.z = 50.0
+from = 0.015
 [[run]]
 file = "0.csv"
 [[run]]
 file = "1.csv"
 [[run]]
 file = "2.csv"
+from = 0.0
 use = "validate"
 [[parameter]]
 path = "cube/inertia"
@@ -318,7 +320,7 @@ def test_flights_without_header_times_or_torques(flights, tmp_path):
     values = [row["value"] for row in found["parameters"].values()]
     np.testing.assert_allclose(values, (0.1, 0, 1.2, 0, 1.5, 0, 0, -187.2), atol=1e-7)
     assert list(found["parameters"])[2] == "cube/I_yy/I_xx"
-    assert [row["run"] for row in found["validation"]] == ["2.csv"] * 6
+    assert [row["run"] for row in found["validation"]] == ["2.csv (0 to 0.18 s)"] * 6
     for row in found["training"] + found["validation"]:
         assert row["position_rmse"] < 1e-8 and row["torque_rmse"] is None
     assert (out / "run_2.png").is_file() and (out / "tossed_cube.urdf").is_file()
@@ -329,6 +331,7 @@ def test_flights_without_header_times_or_torques(flights, tmp_path):
     [
         ("jump.z = 50.0", "jump.height = 50.0", "a key of data.jump is 'height'; it must be one"),
         ("jump.z = 50.0", "jump.z = -1.0", "data.jump.z is -1.0; it must be positive"),
+        ("from = 0.015", "from = 0.3", "0.csv: times have shape (0,); two or more are needed"),
         ("rate = 100.0", "rate = 0.0", "data.rate is 0.0; it must be positive"),
         ("rate = 100.0", 'rate = 1.0\ntime = "t"', "data.rate is 1.0; it must be left out"),
         ("observe = 8", "observe = 1", "validation.observe is 1; it must be two rows or more"),
@@ -377,7 +380,8 @@ def test_the_measured_flights():
         path, q = MEASURED / run.file, table.columns["q"]
         whole = read_recording(path, names=table.names, rate=table.rate, q=q)
         flight = whole.before_jump(q.index("z"), table.jump["z"])
-        assert 11 <= len(flight.t) <= 23 and flight.t[1] == 1 / 148
+        assert 11 <= len(flight.t) <= 23 and flight.t[1] == 1 / table.rate
+        assert len(flight.t) - len(flight.between(table.first, np.inf).t) == 4
         turn = Rotation.from_quat(flight.q[-1, [1, 2, 3, 0]])
         corners = turn.apply(np.array(list(itertools.product((-1, 1), repeat=3))))
         assert flight.q[-1, 6] + corners[:, 2].min() > -0.05

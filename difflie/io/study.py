@@ -41,6 +41,7 @@ a header or times, and bodies that fly until they hit something:
     rate = 148.0                          ratios = true                # its scale stays
     columns.q = ["w", "i", "j", "k", "x", "y", "z"]                    # of a free joint
     jump.z = 100.0                        # per s^2: of a second derivative, which ends the run
+    from = 0.02                           # s: of every run that gives no other
 
     [validation]
     observe = 10                          # rows of a window, which find the state it starts at
@@ -73,7 +74,8 @@ class DataTable:
     """[data]: the columns of all files; smooth and order in rows, see `Recording.smoothed`.
 
     names: of the columns of files without a header. rate: rows in a second of files without times.
-    jump: by names in columns.q, see `Recording.before_jump`.
+    jump: by names in columns.q, see `Recording.before_jump`. first, last: of runs that
+    give no other.
     """
 
     columns: dict[str, Any]
@@ -81,6 +83,8 @@ class DataTable:
     names: list[str] | None = None
     rate: float | None = None
     jump: dict[str, float] = field(default_factory=dict)
+    first: float | None = None
+    last: float | None = None
     scale: dict[str, float] = field(default_factory=dict)
     resample: float | None = None
     smooth: int | None = None
@@ -217,6 +221,8 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         "stribeck": StribeckTable,
         "encoder": EncoderTable,
     }
+    if "data" in tables:
+        tables["data"] = _renamed(tables["data"])
     if isinstance(tables.get("run"), list):
         tables["run"] = [_renamed(row) for row in tables["run"]]
     parts = instances(path, tables, single, repeated)
