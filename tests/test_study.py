@@ -18,6 +18,7 @@ from difflie.study import study
 
 ROOT = Path(__file__).parent.parent
 MEASURED = ROOT.parent / "shared" / "data"
+needs_measurements = pytest.mark.skipif(not MEASURED.is_dir(), reason=f"{MEASURED} is absent")
 URDF = ROOT / "configs" / "simple_pendulum.urdf"
 TEXT = f"""
 [system]
@@ -353,7 +354,7 @@ def test_a_study_without_parameters(tmp_path):
         read_study(path)
 
 
-@pytest.mark.skipif(not MEASURED.is_dir(), reason="the measurements in ../shared/data are absent")
+@needs_measurements
 def test_the_measured_pendulum(tmp_path):
     """The published mass, 0.6755 kg at 0.5 m, within two standard errors; their friction is not."""
     figures = tmp_path / "figures.json"
@@ -367,7 +368,7 @@ def test_the_measured_pendulum(tmp_path):
     assert found["validation"][0]["position_rmse"] < 0.02
 
 
-@pytest.mark.skipif(not MEASURED.is_dir(), reason="the measurements in ../shared/data are absent")
+@needs_measurements
 def test_the_measured_flights():
     """Every toss is cut above the ground, and falls by 9.81 m/s^2 in half edges of 5.24 cm."""
     study = read_study(ROOT / "configs" / "tossed_cube.toml")
