@@ -103,7 +103,7 @@ def identify(
         parameters: a JSON file with numbers by name, which are judged; nothing is fitted.
         resume: a JSON file of an earlier run, such as one that was interrupted, to begin with.
         out: a folder for figures, pictures, a report (HTML) and the machine (URDF, without drives).
-        json: a file for the figures.
+        json: a file for the figures; the standard errors of what fit.undetermined names are null.
     """
     from .study import study
 

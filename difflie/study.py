@@ -74,6 +74,11 @@ def study(
     begin the fit with. Writes into `out` the figures, pictures, `report.html`, and the machine as
     URDF without what stands at its joints.
 
+    In files null stands for what is no finite number. Standard errors are infinite of parameters
+    that the measurements do not determine, which fit.undetermined names; fit.unidentifiable has the
+    directions in which these may move together, with the share of each. fit.condition is infinite
+    where there are any.
+
     Raises `ConfigError` and `DataError` for what does not fit together.
     """
     system = _equipped(config, _loaded(config))
@@ -129,8 +134,9 @@ def study(
 
 
 def _of_fit(found: Fit, seconds: float) -> dict[str, Any]:
+    table = _table(found)
     return {
-        "parameters": _table(found),
+        "parameters": table,
         "fit": {
             "cost": found.cost,
             "variance": found.variance,
@@ -138,6 +144,7 @@ def _of_fit(found: Fit, seconds: float) -> dict[str, Any]:
             "message": found.message,
             "condition": found.information.condition,
             "unidentifiable": [dict(row) for row in found.information.unidentifiable],
+            "undetermined": [n for n, row in table.items() if np.isinf(row["std_error"])],
             "seconds": seconds,
         },
         "converged": found.converged,
