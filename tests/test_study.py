@@ -133,6 +133,28 @@ def test_ellipses_have_the_probability_they_say():
     assert ellipse_figure(found) is None
 
 
+def test_runs_are_left_out_in_turn(folder, tmp_path):
+    """The torques of one have a bias that no parameter explains: it fits the others worst."""
+    columns = np.genfromtxt(folder / "swing.csv", delimiter=",", names=True)
+    header = ",".join(columns.dtype.names)
+    for k, bias in enumerate((0.0, 0.0, 0.5)):
+        part = columns[50 * k : 50 * k + 60].copy()
+        part["torque"] += bias
+        np.savetxt(tmp_path / f"{k}.csv", part, delimiter=",", header=header, comments="")
+    runs = "".join(f'[[run]]\nfile = "{k}.csv"\n' for k in range(3))
+    text = TEXT[: TEXT.index("[[run]]")] + runs + TEXT[TEXT.index("[[parameter]]") :]
+    (tmp_path / "study.toml").write_text(text + "[fit]\nleave_out = true\n")
+    found = study(read_study(tmp_path / "study.toml"), out=tmp_path / "out")
+    assert [row["run"] for row in found["left_out"]] == ["0.csv", "1.csv", "2.csv"]
+    left, used = ([row["torque_rmse"] for row in found[key]] for key in ("left_out", "training"))
+    assert left[2] == pytest.approx(0.5, rel=1e-6) and used[2] < 0.5
+    assert left[0] > used[0] and left[1] > used[1]
+    assert "each judged by the fit to the others" in (tmp_path / "out" / "report.html").read_text()
+    (tmp_path / "study.toml").write_text(TEXT + "[fit]\nleave_out = true\n")
+    with pytest.raises(ConfigError, match=r"fit\.leave_out is True; it must be left out, with"):
+        read_study(tmp_path / "study.toml")
+
+
 STANDING = """
 [[drive]]
 joint = "hinge"

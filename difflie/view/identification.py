@@ -58,7 +58,10 @@ def report(
             pictures[title] = "ellipses.png", ellipses
     parts = [f"<h1>{html.escape(figures['system'])}</h1>", *_outcome(figures)]
     parts.append(_rows_of_parameters(figures["parameters"]))
-    parts.append(_rows_of_runs([*figures["training"], *figures["validation"]]))
+    parts.append(_rows_of_runs("Runs", [*figures["training"], *figures["validation"]]))
+    if figures.get("left_out"):
+        title = "Runs left out, each judged by the fit to the others"
+        parts.append(_rows_of_runs(title, figures["left_out"]))
     for title, (name, canvas) in pictures.items():
         buffer = io.BytesIO()
         canvas.savefig(buffer, format="png")
@@ -212,7 +215,7 @@ def _rows_of_parameters(parameters: dict[str, dict[str, Any]]) -> str:
     return f"<h2>Parameters</h2><table>{head}{rows}</table>{said}"
 
 
-def _rows_of_runs(runs: Sequence[dict[str, Any]]) -> str:
+def _rows_of_runs(title: str, runs: Sequence[dict[str, Any]]) -> str:
     rows = "".join(
         f"<tr><td>{html.escape(r['run'])}</td><td>{html.escape(r['joint'])}</td>"
         f"<td>{_number(r['torque_rmse'])}</td><td>{_number(r['torque_autocorrelation'])}</td>"
@@ -227,7 +230,7 @@ def _rows_of_runs(runs: Sequence[dict[str, Any]]) -> str:
         "<p>Autocorrelations, the largest of twenty, are in bounds of white noise: far above 1 the "
         "model lacks something, or the data is smoothed: believe the standard errors by blocks.</p>"
     )
-    return f"<h2>Runs</h2><table>{head}{rows}</table>{said}"
+    return f"<h2>{title}</h2><table>{head}{rows}</table>{said}"
 
 
 def _number(value: float | None) -> str:
