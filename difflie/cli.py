@@ -103,7 +103,7 @@ def identify(
         parameters: a JSON file with numbers by name, which are judged; nothing is fitted.
         resume: a JSON file of an earlier run, such as one that was interrupted, to begin with.
         out: a folder for figures, pictures, a report (HTML) and the machine (URDF, without drives).
-        json: a file for the figures.
+        json: a file for the figures; the standard errors of what fit.undetermined names are null.
     """
     from .study import study
 
@@ -124,10 +124,10 @@ def identify(
         table.add_row(name, *(_short(p[key]) for key in keys))
     _console.print(table)
     table = Table("run", "use", "joint", "torque RMSE", "position RMSE")
-    for use in ("training", "validation"):
-        for row in figures[use]:
+    for use in ("training", "left_out", "validation"):
+        for row in figures.get(use, ()):
             errors = _short(row["torque_rmse"]), _short(row["position_rmse"])
-            table.add_row(row["run"], use, row["joint"], *errors)
+            table.add_row(row["run"], use.replace("_", " "), row["joint"], *errors)
     _console.print(table)
     if out is not None:
         _console.print(f"written: {out}/report.html", highlight=False, soft_wrap=True)

@@ -74,6 +74,14 @@ def study(
     begin the fit with. Writes into `out` the figures, pictures, `report.html`, and the machine as
     URDF without what stands at its joints.
 
+    With fit.leave_out the figures have under left_out the errors of each run with what a fit to the
+    others finds.
+
+    In files null stands for what is no finite number. Standard errors are infinite of parameters
+    that the measurements do not determine, which fit.undetermined names; fit.unidentifiable has the
+    directions in which these may move together, with the share of each. fit.condition is infinite
+    where there are any.
+
     Raises `ConfigError` and `DataError` for what does not fit together.
     """
     system = _equipped(config, _loaded(config))
@@ -91,20 +99,12 @@ def study(
     figures: dict[str, Any] = {"name": config.path.stem, "system": system.name}
     if parameters is not None and resume is not None:
         raise ConfigError("given parameters are judged only; leave out those to resume with")
+    start = None if resume is None else _start(free, resume)
     if parameters is None:
         if not runs["fit"]:
             raise ConfigError(f'{config.path}: no [[run]] has use = "fit"; give one')
         begin = time.perf_counter()
-        found = fit(
-            free,
-            _problems(config, system, runs["fit"]),
-            start=None if resume is None else _start(free, resume),
-            loss=_LOSSES[config.fit.loss](config.fit.limit),
-            minimiser=LevenbergMarquardt(
-                max_steps=config.fit.steps, tolerance=config.fit.tolerance
-            ),
-            progress=progress,
-        )
+        found = _fitted(config, free, runs["fit"], start, progress)
         result = found.system
         figures |= _of_fit(found, time.perf_counter() - begin)
     else:
@@ -114,6 +114,8 @@ def study(
     judged = {use: [_judged(config, result, trial) for trial in trials[use]] for use in trials}
     for name, use in (("validation", "validate"), ("training", "fit")):
         figures[name] = [row for judgement in judged[use] for row in judgement["rows"]]
+    if found is not None and config.fit.leave_out:
+        figures["left_out"] = _left_out(config, found, trials["fit"], start, progress)
     figures["machine"] = machine()
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -128,9 +130,56 @@ def study(
     return figures
 
 
+def _fitted(
+    config: Study,
+    free: Parameters,
+    runs: Sequence[Recording],
+    start: NDArray | None,
+    progress: Callable[[int, float], None] | None,
+) -> Fit:
+    return fit(
+        free,
+        _problems(config, free.system, runs),
+        start=start,
+        loss=_LOSSES[config.fit.loss](config.fit.limit),
+        minimiser=LevenbergMarquardt(max_steps=config.fit.steps, tolerance=config.fit.tolerance),
+        progress=progress,
+    )
+
+
+def _left_out(
+    config: Study,
+    found: Fit,
+    trials: Sequence[_Trial],
+    start: NDArray | None,
+    progress: Callable[[int, float], None] | None,
+) -> list[dict[str, Any]]:
+    """The errors of each run with what a fit to the others finds: cross-validation.
+
+    Fits begin where that to all runs began: one that went to a bound would not come back. Without a
+    run where the others do not suffice, and all if the fit to them ended early, which is warned of.
+    """
+    if not found.converged:
+        warnings.warn("the fit has not converged, and no run is left out", stacklevel=3)
+        return []
+    rows = []
+    for k, trial in enumerate(trials):
+        others = [t.recording for t in (*trials[:k], *trials[k + 1 :])]
+        try:
+            without = _fitted(config, found.parameters, others, start, progress)
+        except DataError as error:
+            warnings.warn(f"without {trial.recording.name}: {error}", stacklevel=3)
+            continue
+        if not without.converged:
+            warnings.warn(f"without {trial.recording.name}: {without.message}", stacklevel=3)
+        rows += _judged(config, without.system, trial)["rows"]
+    return rows
+
+
 def _of_fit(found: Fit, seconds: float) -> dict[str, Any]:
+    table = _table(found)
     return {
-        "parameters": _table(found),
+        "parameters": table,
         "fit": {
             "cost": found.cost,
             "variance": found.variance,
@@ -138,6 +187,7 @@ def _of_fit(found: Fit, seconds: float) -> dict[str, Any]:
             "message": found.message,
             "condition": found.information.condition,
             "unidentifiable": [dict(row) for row in found.information.unidentifiable],
+            "undetermined": [n for n, row in table.items() if np.isinf(row["std_error"])],
             "seconds": seconds,
         },
         "converged": found.converged,

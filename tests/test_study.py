@@ -3,11 +3,13 @@
 import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from scipy.stats import chi2
 
 import difflie as dl
 from difflie.cli import main
@@ -15,9 +17,11 @@ from difflie.identify import DataError, InverseDynamics, Recording, Shooting, re
 from difflie.io.study import read_study
 from difflie.io.tables import ConfigError
 from difflie.study import study
+from difflie.view.identification import ellipse_figure
 
 ROOT = Path(__file__).parent.parent
 MEASURED = ROOT.parent / "shared" / "data"
+needs_measurements = pytest.mark.skipif(not MEASURED.is_dir(), reason=f"{MEASURED} is absent")
 URDF = ROOT / "configs" / "simple_pendulum.urdf"
 TEXT = f"""
 [system]
@@ -86,9 +90,69 @@ def test_from_the_command_line(folder, tmp_path, capsys):
     system = dl.load(out / "simple_pendulum.urdf")
     assert system.bodies.mass[-1] == pytest.approx(0.8, rel=1e-6)
     page = (out / "report.html").read_text()
-    assert "arm/mass" in page and page.count("<img") == 4
+    assert "arm/mass" in page and page.count("<img") == 5
     printed = capsys.readouterr().out
     assert "converged after" in printed and "hinge/damping" in printed
+
+
+def test_what_the_measurements_do_not_determine_is_null_and_named(folder, tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(TEXT + '[[parameter]]\npath = "arm/com_y"\n')
+    given = ("--data", folder, "--out", tmp_path / "out")
+    assert call("identify", path, *given) == 0
+    found = json.loads((tmp_path / "out" / "identification.json").read_text())
+    errors = {name: row["std_error"] for name, row in found["parameters"].items()}
+    assert [name for name, error in errors.items() if error is None] == ["arm/com_y"]
+    assert found["fit"]["undetermined"] == ["arm/com_y"]
+    assert found["fit"]["unidentifiable"] == [{"arm/com_y": pytest.approx(1.0, abs=0.01)}]
+    assert found["parameters"]["arm/com_y"]["std_error_blockwise"] is None
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("not identifiable") == 2
+    assert (tmp_path / "out" / "ellipses.png").is_file()
+
+
+def test_ellipses_have_the_probability_they_say():
+    """The line is where the squared distance is the 95 % quantile of chi-squared of two numbers."""
+    covariance = np.array([[4.0, -1.8, 0.1], [-1.8, 1.0, 0.0], [0.1, 0.0, 9.0]])
+    error = np.sqrt(np.diag(covariance))
+    found = SimpleNamespace(
+        parameters=SimpleNamespace(names=("arm/mass", "arm/I_yy", "cube/I_yy/I_xx")),
+        values=np.array([1.0, 2.0, 3.0]),
+        start=np.array([1.5, -70.0, 3.0]),
+        standard_errors=error,
+        correlations=covariance / np.outer(error, error),
+    )
+    first, second = ellipse_figure(found).axes
+    assert (first.get_xlabel(), first.get_ylabel()) == ("arm/mass [kg]", "arm/I_yy [kg m^2]")
+    assert second.get_ylabel() == "cube/I_yy/I_xx"
+    assert "start beyond: 1.5, -70" in {text.get_text() for text in first.texts}
+    line = np.array(first.lines[0].get_data()) - found.values[:2, None]
+    square = np.sum(line * np.linalg.solve(covariance[:2, :2], line), axis=0)
+    np.testing.assert_allclose(square, chi2.ppf(0.95, 2), rtol=1e-12)
+    found.correlations = np.full((3, 3), np.nan)
+    assert ellipse_figure(found) is None
+
+
+def test_runs_are_left_out_in_turn(folder, tmp_path):
+    """The torques of one have a bias that no parameter explains: it fits the others worst."""
+    columns = np.genfromtxt(folder / "swing.csv", delimiter=",", names=True)
+    header = ",".join(columns.dtype.names)
+    for k, bias in enumerate((0.0, 0.0, 0.5)):
+        part = columns[50 * k : 50 * k + 60].copy()
+        part["torque"] += bias
+        np.savetxt(tmp_path / f"{k}.csv", part, delimiter=",", header=header, comments="")
+    runs = "".join(f'[[run]]\nfile = "{k}.csv"\n' for k in range(3))
+    text = TEXT[: TEXT.index("[[run]]")] + runs + TEXT[TEXT.index("[[parameter]]") :]
+    (tmp_path / "study.toml").write_text(text + "[fit]\nleave_out = true\n")
+    found = study(read_study(tmp_path / "study.toml"), out=tmp_path / "out")
+    assert [row["run"] for row in found["left_out"]] == ["0.csv", "1.csv", "2.csv"]
+    left, used = ([row["torque_rmse"] for row in found[key]] for key in ("left_out", "training"))
+    assert left[2] == pytest.approx(0.5, rel=1e-6) and used[2] < 0.5
+    assert left[0] > used[0] and left[1] > used[1]
+    assert "each judged by the fit to the others" in (tmp_path / "out" / "report.html").read_text()
+    (tmp_path / "study.toml").write_text(TEXT + "[fit]\nleave_out = true\n")
+    with pytest.raises(ConfigError, match=r"fit\.leave_out is True; it must be left out, with"):
+        read_study(tmp_path / "study.toml")
 
 
 STANDING = """
@@ -356,7 +420,7 @@ def test_a_study_without_parameters(tmp_path):
         read_study(path)
 
 
-@pytest.mark.skipif(not MEASURED.is_dir(), reason="the measurements in ../shared/data are absent")
+@needs_measurements
 def test_the_measured_pendulum(tmp_path):
     """The published mass, 0.6755 kg at 0.5 m, within two standard errors; their friction is not."""
     figures = tmp_path / "figures.json"
@@ -370,7 +434,7 @@ def test_the_measured_pendulum(tmp_path):
     assert found["validation"][0]["position_rmse"] < 0.02
 
 
-@pytest.mark.skipif(not MEASURED.is_dir(), reason="the measurements in ../shared/data are absent")
+@needs_measurements
 def test_the_measured_flights():
     """Every toss is cut above the ground, and falls by 9.81 m/s^2 in half edges of 5.24 cm."""
     study = read_study(ROOT / "configs" / "tossed_cube.toml")

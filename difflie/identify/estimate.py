@@ -103,8 +103,9 @@ def correlations(covariance: NDArray) -> NDArray:
 def whiteness(residuals: NDArray, lags: int = 20) -> tuple[NDArray, float]:
     """Autocorrelations (lags,) of a sequence of residuals (k,), and the bound of white noise.
 
-    Of white noise 95 % lie within the bound, 1.96 / sqrt(k). Where they do not, the reported
-    standard errors are too small. Ljung 1999, section 16.6.
+    Of white noise 95 % lie within the bound, 1.96 / sqrt(k). Where they do not, standard errors
+    from the information are too small, and those by blocks (`blockwise`, `Fit.blockwise_errors`)
+    are the ones to believe. Ljung 1999, section 16.6.
     """
     r = residuals - residuals.mean()
     power = float(r @ r)

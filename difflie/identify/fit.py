@@ -31,10 +31,11 @@ class Fit:
     of the numbers named by parameters.names, as they are read in tables; errors are infinite where
     the measurements do not tell. blockwise_errors (p,): standard errors that allow for residuals
     alike over up to a fiftieth of a problem, as those of smoothed data and imperfect models are;
-    much larger ones are the ones to believe. correlations (p, p). information: of the free numbers.
-    cost: half the sum of squared residuals. variance: of the residuals in their standard
-    deviations; about 1 where these are right. converged and message: how it ended. own: the
-    unknowns of each problem, such as initial states.
+    much larger ones are the ones to believe. correlations (p, p). information: of these
+    numbers and, behind them, of the problems' own unknowns. cost: half the sum of squared
+    residuals. variance: of the residuals in their standard deviations; about 1 where these are
+    right. converged and message: how it ended. own: the unknowns of each problem, such as initial
+    states.
     """
 
     parameters: Parameters
@@ -109,11 +110,13 @@ def fit(
     cost = float(r @ r) / 2
     variance = 2 * cost / (known - unknowns) if known > unknowns else np.nan
     names = (*parameters.names, *(f"state {k}" for k in range(unknowns - x.size)))
+    free, others = np.split(jacobian, [x.size], axis=1)
+    free = _by_tables(free, np.asarray(jax.jacfwd(parameters.values)(x)))
+    jacobian = np.concatenate((free, others), axis=1)
     found = information(jacobian, 1.0 if known_deviations else variance, names)
-    through = np.asarray(jax.jacfwd(parameters.values)(x))
-    covariance = _through(through, found.covariance[: x.size, : x.size])
+    covariance = found.covariance[: x.size, : x.size]
     alike = blockwise(found, jacobian, r, [p.measured.size for p in problems])
-    alike = _through(through, alike[: x.size, : x.size])
+    alike = alike[: x.size, : x.size]
     return Fit(
         parameters=parameters,
         x=np.asarray(x),
@@ -144,11 +147,20 @@ class _Residual(eqx.Module):
         return jnp.concatenate([*(self.loss(r) for r in parts), parameters.residual(x)])
 
 
-def _through(jacobian: NDArray, covariance: NDArray) -> NDArray:
-    """The covariance of a function of the unknowns; infinite where these are and matter."""
-    lost = ~np.isfinite(np.diag(covariance))
-    finite = np.where(np.isfinite(covariance), covariance, 0)
-    found = jacobian @ finite @ jacobian.T
-    touched = (np.abs(jacobian[:, lost]) > 0).any(axis=1)
-    found[np.diag(touched)] = np.inf
-    return found
+def _by_tables(jacobian: NDArray, slopes: NDArray) -> NDArray:
+    """The derivative (k, n) by the numbers in tables, of that by x and theirs by x (n, n).
+
+    Zero by numbers on which only rounding depends, and by those so near to a bound that no x
+    changes them.
+    """
+    rounding = np.sqrt(np.finfo(jacobian.dtype).eps)
+    rows = np.abs(slopes).max(axis=1, initial=0)
+    rows = np.where(rows > 0, rows, 1)[:, None]
+    columns = np.abs(slopes / rows).max(axis=0, initial=0)
+    columns = np.where(columns > 0, columns, 1)
+    back = np.linalg.pinv(slopes / rows / columns)
+    back = np.where(np.abs(back) > rounding * np.abs(back).max(initial=0), back, 0)
+    back = back / columns[:, None] / rows.T
+    found = jacobian @ back
+    parts = np.linalg.norm(jacobian, axis=0) @ np.abs(back)
+    return np.where(np.linalg.norm(found, axis=0) > rounding * parts, found, 0)

@@ -14,7 +14,7 @@ from jax.core import Tracer
 
 from ..system.system import System
 from ..system.validation import checked
-from .selection import Entry, Places, alike, named, places, read, select, write
+from .selection import Entry, Places, alike, kind, named, places, read, select, write
 from .transforms import Transform, natural, within
 
 
@@ -89,14 +89,25 @@ class _Block(eqx.Module):
     def inverse(self, system: System) -> jax.Array:
         return jax.vmap(self.transform.inverse)(self.values_of(system), self.starts).ravel()
 
+    def compare(self, ours: System, theirs: System) -> None:
+        """Raises ValueError where a machine has no such coupling, constraint or sensor."""
+        at = np.cumsum([0, *(len(index) or 1 for _, index in self.places)]).tolist()
+        for (place, _), k in zip(self.places, at, strict=False):
+            if kind(ours, place) != kind(theirs, place):
+                raise ValueError(
+                    f"{theirs.name} has nothing like that of which {self.paths[k]} is in "
+                    f"{ours.name}; give it the same, in the same order"
+                )
+
     def check(self, system: System) -> None:
         """Raises ValueError for a value that no free numbers make, unless it is traced."""
         values = self.values_of(system)
         if any(isinstance(a, Tracer) for a in jax.tree.leaves((values, self))):
             return
         faults = {}
-        for path, value in zip(self.paths, np.asarray(values), strict=False):
-            fault = self.transform.fault(value)
+        starts = np.asarray(self.starts)
+        for path, value, start in zip(self.paths, np.asarray(values), starts, strict=False):
+            fault = self.transform.fault(value, start)
             if not np.all(np.isfinite(value)):
                 fault = f"is {value.tolist()}, and must be finite; fix it"
             if fault:
@@ -175,8 +186,8 @@ class Parameters(eqx.Module):
     def x_of(self, system: System) -> jax.Array:
         """The free numbers x (n,) of a system with the same bodies and joints: `machine` inverted.
 
-        Of tied values the first counts. Raises ValueError for a value that no x has, and for
-        another machine.
+        Of tied values the first counts. Raises ValueError for a value that no x has, for another
+        machine, and for one without a spring, drive or whatever else has numbers among them.
         """
         ours, theirs = self.system.topology, system.topology
         if (ours.bodies, ours.joints, ours.types) != (theirs.bodies, theirs.joints, theirs.types):
@@ -185,6 +196,7 @@ class Parameters(eqx.Module):
                 "parameters were declared; declare them for it"
             )
         for block in self._blocks:
+            block.compare(self.system, system)
             block.check(system)
         return _inverse(self._blocks, system)
 

@@ -118,6 +118,9 @@ def inconsistency(inertia: np.ndarray) -> str:
 
     What is left of the least second moment must be more than rounding of the largest.
     """
+    off = np.abs(inertia - inertia.T).max()
+    if off > np.sqrt(np.finfo(inertia.dtype).eps) * np.abs(inertia).max():
+        return f"is not symmetric, by {off:.2g} kg m^2; give its symmetric part"
     a, b, c = (float(moment) for moment in np.linalg.eigvalsh((inertia + inertia.T) / 2))
     least = (a + b - c) / 2
     needed = 16 * float(np.finfo(inertia.dtype).eps) * abs(a + b + c)

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..io.study import QUANTITIES
 from ..system.validation import nearest
-
-QUANTITIES = ("q", "v", "a", "tau")
 
 
 class DataError(ValueError):

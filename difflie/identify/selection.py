@@ -31,6 +31,7 @@ Places = tuple[tuple[Place, tuple[int, ...]], ...]
 INERTIAL: Place = ("bodies", "inertial")
 # Single numbers of the centre of mass.
 _COM: dict[Place, int] = {("bodies", f"com_{axis}"): k for k, axis in enumerate("xyz")}
+_GROUPS = "couplings", "constraints", "sensors"
 _BODY = tuple(f.name for f in fields(Bodies))
 
 
@@ -91,7 +92,7 @@ def entries(system: System) -> list[Entry]:
         for i, row in enumerate(t.mimic_rows):
             found.append(Entry(("joints", leaf), i, t.joints[t.row_body[row]], leaf))
     found.append(Entry(("gravity",), None, "", "gravity"))
-    for group in ("couplings", "constraints", "sensors"):
+    for group in _GROUPS:
         for keys, _ in jax.tree_util.tree_leaves_with_path(getattr(system, group)):
             place = tuple(k.name if hasattr(k, "name") else k.idx for k in keys)
             of = getattr(system, group)[place[0]]
@@ -163,6 +164,16 @@ def write(system: System, places: Places, values: jax.Array) -> System:
         system = _write(system, place, index, values[done : done + count])
         done += count
     return system
+
+
+def kind(system: System, place: Place) -> Any:
+    """What the coupling, constraint or sensor at a place is: its class, and what it acts on.
+
+    Empty for other places, and where the system has none there.
+    """
+    group = getattr(system, str(place[0])) if place[0] in _GROUPS else ()
+    k = int(place[1]) if group else 0
+    return jax.tree.structure(group[k : k + 1])
 
 
 def _read(system: System, place: Place, index: tuple[int, ...]) -> jax.Array:

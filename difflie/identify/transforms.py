@@ -73,8 +73,11 @@ class Transform(eqx.Module):
         """Whether it is one for the values of this leaf."""
         return leaf not in ("inertia", "inertial")
 
-    def fault(self, value: np.ndarray) -> str:
-        """Why a concrete value has no free numbers, with the mend; "" if it has them."""
+    def fault(self, value: np.ndarray, start: np.ndarray) -> str:
+        """Why a concrete value has no free numbers, with the mend; "" if it has them.
+
+        Where only the rounding of a file is amiss it has them.
+        """
         return ""
 
 
@@ -99,7 +102,7 @@ class Above(Transform):
     def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
         return jnp.log(value - jnp.asarray(self.lower, value.dtype)).ravel()
 
-    def fault(self, value: np.ndarray) -> str:
+    def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         if np.all(value > self.lower):
             return ""
         return f"is {value.tolist()}, and must be above {self.lower.tolist()}; {_GIVE}"
@@ -116,7 +119,7 @@ class Below(Transform):
     def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
         return jnp.log(jnp.asarray(self.upper, value.dtype) - value).ravel()
 
-    def fault(self, value: np.ndarray) -> str:
+    def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         if np.all(value < self.upper):
             return ""
         return f"is {value.tolist()}, and must be below {self.upper.tolist()}; {_GIVE}"
@@ -147,7 +150,7 @@ class Interval(Transform):
         lower, upper = jnp.asarray(self.lower, value.dtype), jnp.asarray(self.upper, value.dtype)
         return (jnp.log(value - lower) - jnp.log(upper - value)).ravel()
 
-    def fault(self, value: np.ndarray) -> str:
+    def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         if np.all(value > self.lower) and np.all(value < self.upper):
             return ""
         return (
@@ -185,8 +188,16 @@ class Scaled(Transform):
     def suits(self, leaf: str, shape: Shape) -> bool:
         return True
 
-    def fault(self, value: np.ndarray) -> str:
-        return "" if np.any(value) else f"is zero, which no factor changes; {_GIVE}"
+    def fault(self, value: np.ndarray, start: np.ndarray) -> str:
+        if not np.any(start):
+            return f"is zero at the start, which no factor changes; {_GIVE}"
+        factor = float(np.sum(value * start) / np.sum(start * start))
+        if factor > 0 and _alike(value, factor * start):
+            return ""
+        return (
+            f"is {value.tolist()}, which is no positive multiple of {start.tolist()}, the value at "
+            f"the start; {_GIVE}, or another transform than Scaled"
+        )
 
 
 class SecondMoments(Transform):
@@ -215,7 +226,7 @@ class SecondMoments(Transform):
     def suits(self, leaf: str, shape: Shape) -> bool:
         return leaf == "inertia"
 
-    def fault(self, value: np.ndarray) -> str:
+    def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         return inconsistency(value)
 
 
@@ -247,8 +258,14 @@ class InertiaRatios(Transform):
     def suits(self, leaf: str, shape: Shape) -> bool:
         return leaf == "inertia"
 
-    def fault(self, value: np.ndarray) -> str:
-        return inconsistency(value)
+    def fault(self, value: np.ndarray, start: np.ndarray) -> str:
+        fault = inconsistency(value)
+        if fault or _alike(value[0, 0], start[0, 0]):
+            return fault
+        return (
+            f"has I_xx = {value[0, 0]:.6g} kg m^2, which stays {start[0, 0]:.6g} as at the start; "
+            f"multiply it by {start[0, 0] / value[0, 0]:.6g}, or take SecondMoments"
+        )
 
 
 class LogCholesky(Transform):
@@ -270,7 +287,7 @@ class LogCholesky(Transform):
     def suits(self, leaf: str, shape: Shape) -> bool:
         return leaf == "inertial"
 
-    def fault(self, value: np.ndarray) -> str:
+    def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         if value[0] <= 0:
             return f"has the mass {value[0]:.4g} kg, which must be positive; {_GIVE}, or fix it"
         return inconsistency(np.asarray(from_six(jnp.asarray(value[4:]))))
@@ -315,8 +332,8 @@ class WithinEllipsoid(LogCholesky):
         w = u / jnp.sqrt(1 - jnp.sum(u * u))
         return jnp.concatenate((jnp.log(value[:1]) / 2, jnp.log(w[:3]), w[3:]))
 
-    def fault(self, value: np.ndarray) -> str:
-        fault = super().fault(value)
+    def fault(self, value: np.ndarray, start: np.ndarray) -> str:
+        fault = super().fault(value, start)
         if fault:
             return fault
         mean = float(jnp.sum(self._ball(jnp.asarray(value)) ** 2))
@@ -380,8 +397,13 @@ class Direction(Transform):
     def suits(self, leaf: str, shape: Shape) -> bool:
         return shape == (3,)
 
-    def fault(self, value: np.ndarray) -> str:
-        return "" if np.any(value) else f"is zero, which is no direction; {_GIVE}"
+    def fault(self, value: np.ndarray, start: np.ndarray) -> str:
+        if not np.any(value):
+            return f"is zero, which is no direction; {_GIVE}"
+        along = float(value @ start / np.linalg.norm(value) / np.linalg.norm(start))
+        if along > -1 + np.finfo(value.dtype).eps:
+            return ""
+        return f"is opposite to the start, which has no shortest way there; {_GIVE}"
 
     def _normals(self, start: jax.Array) -> jax.Array:
         """Two unit vectors (3, 2) that are normal to it and to each other (Duff et al. 2017)."""
@@ -433,3 +455,8 @@ def within(bounds: Iterable[Any]) -> Transform:
 
 def _packed(mass: jax.Array, com: jax.Array, inertia: jax.Array) -> jax.Array:
     return jnp.concatenate((mass[None], com, to_six(inertia)))
+
+
+def _alike(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether arrays are the same in half of their digits."""
+    return bool(np.abs(a - b).max() <= np.sqrt(np.finfo(a.dtype).eps) * np.abs(b).max())

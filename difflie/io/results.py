@@ -25,7 +25,7 @@ def save_arrays(path: str | os.PathLike[str], **arrays: Any) -> None:
 
 
 def save_json(path: str | os.PathLike[str], figures: dict[str, Any]) -> None:
-    """Writes figures as JSON, whole or not at all; not-a-number becomes null."""
+    """Writes figures as JSON, whole or not at all; what is no finite number becomes null."""
     write_whole(path, json.dumps(_plain(figures), indent=2, allow_nan=False) + "\n")
 
 

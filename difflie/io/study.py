@@ -20,7 +20,7 @@
     [[parameter]]                         loss = "huber"                 # squares, cauchy
     path = "hinge*/friction"              limit = 2.0                    # deviations
     start = 0.1                           steps = 100
-    lower = 0.0
+    lower = 0.0                           leave_out = true               # each run once
     prior = [0.1, 0.05]                   [validation]
     tied = true                           window = 0.5                   # s
 
@@ -156,7 +156,10 @@ class EncoderTable:
 
 @dataclass(frozen=True)
 class FitTable:
-    """[fit]: the error, its standard deviations, and when to stop."""
+    """[fit]: the error, its standard deviations, and when to stop.
+
+    leave_out: whether each run in turn is judged by a fit to the others.
+    """
 
     error: str = "torque"
     torque: float | list[float] = 1.0
@@ -169,6 +172,7 @@ class FitTable:
     limit: float = 2.0
     steps: int = 100
     tolerance: float = 1e-8
+    leave_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -286,6 +290,8 @@ def _check(study: Study) -> None:
         refuse("validation.observe", study.validation.observe, "two rows or more")
     if study.data.smooth is not None and study.data.smooth % 2 == 0:
         refuse("data.smooth", study.data.smooth, "an odd number of rows")
+    if study.fit.leave_out and sum(run.use == "fit" for run in study.run) < 2:
+        refuse("fit.leave_out", True, 'left out, with less than two runs of use = "fit"')
     for kind, given in (("run", study.run), ("parameter", study.parameter)):
         if not given:
             raise ConfigError(f"{study.path}: there is no [[{kind}]]; give one or more")

@@ -10,12 +10,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Ellipse
 
 from ..identify import Fit
 from .plots import figure, label
 
+_PAIRS = 6
+_UNITS = {
+    **dict.fromkeys(("com", "position", "points", "length", "rest_length", "radius"), "m"),
+    **dict.fromkeys(("radii", "smoothing", "pitch"), "m"),
+    **dict.fromkeys(("rotation", "axis", "normal"), "rad"),
+    **dict.fromkeys(("rest", "offset", "lower", "upper", "position_bias"), "rad or m"),
+    **dict.fromkeys(("friction_velocity", "slip_velocity"), "rad/s or m/s"),
+    **dict.fromkeys(("stribeck_velocity", "max_velocity"), "rad/s or m/s"),
+    **dict.fromkeys(("friction", "breakaway", "torque_bias", "max_effort"), "N m or N"),
+    "mass": "kg",
+    "gravity": "m/s^2",
+    "armature": "kg m^2 or kg",
+    "damping": "N m s or N s/m",
+    "stiffness": "N m or N/m",
+    "force": "N",
+    "delay": "s",
+}
 _STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}
 table{border-collapse:collapse}td,th{padding:.2em .9em;border-bottom:1px solid #ddd;
 text-align:right}td:first-child,th:first-child{text-align:left}img{max-width:100%}"""
@@ -35,9 +52,16 @@ def report(
         pictures[title] = f"run_{k}.png", run_figure(judgement, joints)
     if found is not None and len(found.values) > 1:
         pictures["Correlations"] = "correlations.png", correlation_figure(found)
+        ellipses = ellipse_figure(found)
+        if ellipses is not None:
+            title = "Confidence of the pairs most correlated, by standard errors"
+            pictures[title] = "ellipses.png", ellipses
     parts = [f"<h1>{html.escape(figures['system'])}</h1>", *_outcome(figures)]
     parts.append(_rows_of_parameters(figures["parameters"]))
-    parts.append(_rows_of_runs([*figures["training"], *figures["validation"]]))
+    parts.append(_rows_of_runs("Runs", [*figures["training"], *figures["validation"]]))
+    if figures.get("left_out"):
+        title = "Runs left out, each judged by the fit to the others"
+        parts.append(_rows_of_runs(title, figures["left_out"]))
     for title, (name, canvas) in pictures.items():
         buffer = io.BytesIO()
         canvas.savefig(buffer, format="png")
@@ -89,34 +113,76 @@ def run_figure(judgement: dict[str, Any], joints: Sequence[str]) -> Figure:
 
 
 def correlation_figure(found: Fit) -> Figure:
-    """All correlations, and the 95 % ellipse of the two numbers most correlated."""
-    names, found_r = found.parameters.names, found.correlations
-    canvas, axes = figure(1, 2, (11.0, 4.8))
-    left, right = axes[0]
-    left.grid(visible=False)
-    image = left.imshow(found_r, vmin=-1, vmax=1, cmap="RdBu")
-    canvas.colorbar(image, ax=left)
-    left.set_xticks(range(len(names)), names, rotation=90, fontsize="x-small")
-    left.set_yticks(range(len(names)), names, fontsize="x-small")
-    left.set_title("Correlations", loc="left", fontsize="medium", fontweight="bold")
-    size = np.abs(np.nan_to_num(np.triu(found_r, 1)))
-    i, j = np.unravel_index(int(np.argmax(size)), size.shape)
-    a, b, r = found.standard_errors[i], found.standard_errors[j], found_r[i, j]
-    if np.isfinite((a, b, r)).all():
-        values, vectors = np.linalg.eigh(np.array(((a * a, r * a * b), (r * a * b, b * b))))
-        axes_lengths = 2 * np.sqrt(5.991 * np.maximum(values, 0))  # chi-squared, 2 numbers, 95 %
-        angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
-        centre = float(found.values[i]), float(found.values[j])
-        right.add_patch(
-            Ellipse(centre, axes_lengths[1], axes_lengths[0], angle=angle, fill=False, color="C0")
-        )
-        right.plot(*centre, "C1o")
-        right.margins(0.3)
-        right.autoscale_view()
-        right.set_xlim(centre[0] - 3 * a, centre[0] + 3 * a)
-        right.set_ylim(centre[1] - 3 * b, centre[1] + 3 * b)
-    label(right, names[i], names[j], "The most correlated: 95 %")
+    """The correlations of all numbers with each other."""
+    names = found.parameters.names
+    canvas, axes = figure(1, 1, (6.5, 5.5))
+    only = axes[0, 0]
+    only.grid(visible=False)
+    image = only.imshow(found.correlations, vmin=-1, vmax=1, cmap="RdBu")
+    canvas.colorbar(image, ax=only)
+    only.set_xticks(range(len(names)), names, rotation=90, fontsize="x-small")
+    only.set_yticks(range(len(names)), names, fontsize="x-small")
     return canvas
+
+
+def ellipse_figure(found: Fit) -> Figure | None:
+    """Where two numbers together are with 95 %, for the pairs most correlated, six at most.
+
+    By the standard errors, not those by blocks. None where no two numbers are determined.
+    """
+    r = np.nan_to_num(np.triu(found.correlations, 1))
+    order = np.argsort(-np.abs(r), axis=None)[:_PAIRS]
+    pairs = [pair for pair in zip(*np.unravel_index(order, r.shape), strict=True) if r[pair]]
+    if not pairs:
+        return None
+    columns = min(len(pairs), 3)
+    rows = -(-len(pairs) // columns)
+    canvas, axes = figure(rows, columns, (4.5 * columns + 1.5, 3.9 * rows))
+    for k, a in enumerate(axes.ravel()):
+        if k < len(pairs):
+            _ellipse(a, found, *pairs[k], legend=k == columns - 1)
+        else:
+            a.set_visible(False)
+    return canvas
+
+
+def _ellipse(axes: Axes, found: Fit, i: int, j: int, legend: bool) -> None:
+    pair, r = [i, j], found.correlations[i, j]
+    centre, start, size = (x[pair] for x in (found.values, found.start, found.standard_errors))
+    angle = np.linspace(0, 2 * np.pi, 200)
+    x = np.cos(angle)
+    y = r * x + np.sqrt(max(1 - r * r, 0)) * np.sin(angle)
+    # Chi-squared of two numbers is -2 log(1 - probability).
+    radius = np.sqrt(-2 * np.log(0.05)) * size
+    axes.plot(centre[0] + radius[0] * x, centre[1] + radius[1] * y, label="95 %", linewidth=1.4)
+    axes.plot(*centre, "C1o", label="estimate")
+    least, most = centre - 1.3 * radius, centre + 1.3 * radius
+    # The start may be so far off that the ellipse would be a point beside it.
+    edge = np.clip(start, least, most)
+    axes.plot(*edge, "C2x", label="start", clip_on=False, markeredgewidth=2)
+    if not np.array_equal(edge, start):
+        said = f"start beyond: {start[0]:.4g}, {start[1]:.4g}"
+        free = {"y": 0.96, "va": "top"} if r > 0 else {"y": 0.04, "va": "bottom"}
+        axes.text(x=0.03, s=said, transform=axes.transAxes, fontsize="small", color="C2", **free)
+    axes.set_xlim(least[0], most[0])
+    axes.set_ylim(least[1], most[1])
+    axes.ticklabel_format(useOffset=False)
+    axes.locator_params(axis="x", nbins=4)
+    first, second = (with_unit(found.parameters.names[k]) for k in pair)
+    label(axes, first, second, f"correlation {r:+.2f}", legend=legend)
+
+
+def with_unit(name: str) -> str:
+    """The name of a parameter with its unit in square brackets, where it has one.
+
+    Of what may turn or slide both units are said.
+    """
+    leaf = name.partition("[")[0].rpartition("/")[2]
+    leaf = leaf.removesuffix("_turn_1").removesuffix("_turn_2") if "_turn_" in leaf else leaf
+    leaf = leaf[:-2] if leaf[-2:] in ("_x", "_y", "_z") else leaf
+    moment = leaf.startswith("I_") and name.count("/I_") < 2
+    unit = "kg m^2" if moment else _UNITS.get(leaf)
+    return f"{name} [{unit}]" if unit else name
 
 
 def _outcome(figures: dict[str, Any]) -> list[str]:
@@ -149,7 +215,7 @@ def _rows_of_parameters(parameters: dict[str, dict[str, Any]]) -> str:
     return f"<h2>Parameters</h2><table>{head}{rows}</table>{said}"
 
 
-def _rows_of_runs(runs: Sequence[dict[str, Any]]) -> str:
+def _rows_of_runs(title: str, runs: Sequence[dict[str, Any]]) -> str:
     rows = "".join(
         f"<tr><td>{html.escape(r['run'])}</td><td>{html.escape(r['joint'])}</td>"
         f"<td>{_number(r['torque_rmse'])}</td><td>{_number(r['torque_autocorrelation'])}</td>"
@@ -164,7 +230,7 @@ def _rows_of_runs(runs: Sequence[dict[str, Any]]) -> str:
         "<p>Autocorrelations, the largest of twenty, are in bounds of white noise: far above 1 the "
         "model lacks something, or the data is smoothed: believe the standard errors by blocks.</p>"
     )
-    return f"<h2>Runs</h2><table>{head}{rows}</table>{said}"
+    return f"<h2>{title}</h2><table>{head}{rows}</table>{said}"
 
 
 def _number(value: float | None) -> str:

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from methods import three_methods
 
 import difflie as dl
 from difflie import identify as di
@@ -50,15 +51,7 @@ def test_derivatives_at_rest_and_without_load(told, v):
     assert np.isfinite(ahead).all()
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        dl.RKMK4(),
-        pytest.param(dl.VariationalMidpoint(), marks=pytest.mark.slow),
-        pytest.param(dl.EnergyMomentum(), marks=pytest.mark.slow),
-    ],
-    ids=lambda m: m.name,
-)
+@three_methods
 def test_a_motion_with_a_drive_is_that_with_what_arrives(method):
     def told(t, q, v):
         return jnp.stack((jnp.sin(5 * t), 2 * jnp.cos(3 * t)))

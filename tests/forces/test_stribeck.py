@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from methods import three_methods
 
 import difflie as dl
 from difflie import identify as di
@@ -67,15 +68,7 @@ def test_derivatives():
             assert float(slope) == pytest.approx(off, rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        dl.RKMK4(),
-        pytest.param(dl.VariationalMidpoint(), marks=pytest.mark.slow),
-        pytest.param(dl.EnergyMomentum(), marks=pytest.mark.slow),
-    ],
-    ids=lambda m: m.name,
-)
+@three_methods
 def test_a_motion_with_it_is_that_with_its_effort(method):
     def effort(t, q, v):
         return jnp.stack((jnp.zeros(()), jnp.exp(-((v[1] / OVER) ** 2)) * jnp.tanh(v[1] / RISE)))

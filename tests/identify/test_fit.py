@@ -155,6 +155,49 @@ def test_what_acts_only_together_has_no_error_bar(recording):
     assert np.isfinite(found.standard_errors[-2:]).all()
 
 
+def test_what_is_not_told_is_named_as_in_tables():
+    """Of a body in a plane: all but its mass, its centre of mass there, and the inertia across."""
+    t = DT * np.arange(STEPS + 1)
+    w = np.array((3.0, 5.3))
+    angle = np.outer(t, w)
+    q, v, a = np.sin(angle), w * np.cos(angle), -w * w * np.sin(angle)
+    tau = np.asarray(jax.vmap(lambda *x: dl.inverse_dynamics(TRUE, *x))(q, v, a))
+    tau = tau + 1e-3 * np.random.default_rng(0).normal(size=tau.shape)
+    problem = di.InverseDynamics.of(START, [di.Recording("sines", t, q, v, a, tau)])
+    free = di.Parameters(START, ["lower/inertial"])
+    found = di.fit(free, problem)
+    known = [f"lower/{name}" for name in ("mass", "com_x", "com_z", "I_yy")]
+    finite = {n for n, e in zip(free.names, found.standard_errors, strict=True) if np.isfinite(e)}
+    assert finite == set(known)
+    told = {name for row in found.information.unidentifiable for name, _ in row}
+    assert told == set(free.names) - finite
+    # The torques are linear in mass, first and second moments: least squares by hand.
+    at = [free.names.index(name) for name in known]
+    table = found.values
+
+    def torques(numbers):
+        machine = free.with_values(jnp.asarray(table).at[np.array(at)].set(numbers))
+        return jax.vmap(lambda *x: dl.inverse_dynamics(machine, *x))(q, v, a).ravel()
+
+    quickly = {"xla_backend_optimization_level": 0}
+    slopes = jax.jit(jax.jacfwd(torques), compiler_options=quickly)(jnp.asarray(table[at]))
+    slopes = np.asarray(slopes)
+    expected = np.sqrt(found.variance * np.diag(np.linalg.inv(slopes.T @ slopes)))
+    np.testing.assert_allclose(found.standard_errors[at], expected, rtol=1e-6)
+    blocks = found.blockwise_errors[at] / expected
+    assert (blocks > 0.3).all() and (blocks < 3).all()
+
+
+def test_at_a_bound_nothing_is_told(recording):
+    """The damping is 0.1 and may be 0.06 at most, where no more free number changes it."""
+    bounded = di.Parameter(f"{START.joint_names[0]}/damping", bounds=(0.0, 0.06))
+    free = di.Parameters(START, ["*/mass", bounded])
+    found = di.fit(free, PROBLEMS["torques"](recording), start=free.start.at[-1].set(40.0))
+    assert found.values[-1] == 0.06 and np.isinf(found.standard_errors[-1])
+    assert np.isfinite(found.standard_errors[:-1]).all()
+    assert found.information.unidentifiable == (((free.names[-1], pytest.approx(1.0)),),)
+
+
 def test_priors_stand_in_for_measurements(recording):
     tied = di.Parameter("*/damping", prior=(0.07, 1e-9), tied=True, start=0.05)
     found = di.fit(di.Parameters(START, ["*/mass", tied]), PROBLEMS["torques"](recording))

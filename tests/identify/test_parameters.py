@@ -1,5 +1,6 @@
 """Free numbers of a machine by path: what they select, make and refuse."""
 
+import dataclasses
 import re
 
 import jax
@@ -14,12 +15,18 @@ import difflie as dl
 from difflie import so3
 from difflie.identify import (
     Above,
+    Below,
     Direction,
+    Identity,
+    InertiaRatios,
     Interval,
     LogCholesky,
     Parameter,
     Parameters,
     Rotation,
+    Scaled,
+    SecondMoments,
+    Transform,
     WithinEllipsoid,
 )
 
@@ -374,3 +381,85 @@ def test_another_machine():
         p.machine(jnp.zeros(2))
     with pytest.raises(ValueError, match=r"joint1/damping is 0\.0, and must be above"):
         p.x_of(SYSTEM.replace(damping=0 * SYSTEM.joints.damping))
+
+
+INERTIA = np.diag([0.02, 0.03, 0.04])
+TEN = np.array([1.0, 0, 0, 0, 0.02, 0, 0, 0.03, 0, 0.04])
+UNFIT = [
+    ("link1/com", Identity(), (0, np.inf, 0), "must be finite"),
+    ("joint1/damping", Above(0.05), 0.05, "must be above 0.05"),
+    ("joint1/damping", Below(0.5), 0.6, "must be below 0.5"),
+    ("joint1/damping", Interval(0.05, 0.5), 0.5, "must lie between 0.05 and 0.5"),
+    ("link1/inertia", Scaled(), 0 * INERTIA, "is zero"),
+    ("link1/inertia", SecondMoments(), np.diag([1, 1, 3]), "physically consistent"),
+    ("link1/inertia", SecondMoments(), INERTIA + np.eye(3, k=1) / 100, "is not symmetric"),
+    ("link1/inertia", InertiaRatios(), np.diag([1, 1, 3]), "physically consistent"),
+    ("link1/inertial", LogCholesky(), 0 * TEN, "has the mass 0 kg"),
+    ("link1/inertial", WithinEllipsoid([0.01] * 3), TEN, "outside of its ellipsoid"),
+    ("joint1/position", Rotation(), (0, np.nan, 0), "must be finite"),
+    ("joint1/axis", Direction(), (0, 0, 0), "is no direction"),
+]
+
+
+@pytest.mark.parametrize(("path", "transform", "value", "words"), UNFIT)
+def test_starts_that_no_free_numbers_make(path, transform, value, words):
+    """Of every transform: as a declared start, and as the number of a machine."""
+    message = error(Parameter(path, transform, start=value))
+    assert path in message and words in message, message
+    leaf, value = path.partition("/")[2], np.asarray(value, float)
+    if leaf == "inertial":
+        return
+    rows = SYSTEM.bodies if hasattr(SYSTEM.bodies, leaf) else SYSTEM.joints
+    all_alike = np.broadcast_to(value, getattr(rows, leaf).shape)
+    with pytest.raises(ValueError, match=words) as caught:
+        Parameters(SYSTEM.replace(**{leaf: all_alike}), [Parameter(path, transform)])
+    assert str(caught.value).startswith(f"machine: {path} ")
+
+
+def test_every_transform_is_among_them():
+    def below(kind):
+        return {kind, *(k for sub in kind.__subclasses__() for k in below(sub))}
+
+    assert below(Transform) - {Transform} == {type(transform) for _, transform, _, _ in UNFIT}
+
+
+@pytest.mark.parametrize(
+    ("path", "transform", "change", "words"),
+    [
+        ("inertia", Scaled(), lambda old: old + np.diag([0, 0, 1e-3]), "no positive multiple"),
+        ("inertia", Scaled(), lambda old: -old, "no positive multiple"),
+        ("inertia", InertiaRatios(), lambda old: 2 * old, "multiply it by 0.5, or take"),
+        ("axis", Direction(), lambda old: -old, "opposite to the start"),
+    ],
+)
+def test_values_that_do_not_fit_the_start(path, transform, change, words):
+    """They are refused, where the nearest that fits was taken in silence; rounding is not."""
+    owner = "link1" if path == "inertia" else "joint1"
+    p = Parameters(SYSTEM, [Parameter(f"{owner}/{path}", transform)])
+    old = getattr(SYSTEM.bodies if path == "inertia" else SYSTEM.joints, path)
+    with pytest.raises(ValueError, match=words):
+        p.x_of(SYSTEM.replace(**{path: change(old)}))
+    near = p.x_of(SYSTEM.replace(**{path: old * (1 + 1e-12)}))
+    np.testing.assert_allclose(near, p.start, atol=1e-11)
+
+
+def test_machines_without_what_has_the_numbers():
+    bare = dataclasses.replace(SYSTEM, couplings=())
+    contact = dl.SphereContact([("link1", (0, 0, 0)), (None, (0, 0, 0))], 1e3, (0.1, 0.2))
+    others = dl.JointStop(1e3, joints=("joint1",)), contact, dl.Drive("joint1")
+    limited = bare.replace(lower=jnp.full_like(SYSTEM.joints.lower, -1.0))
+    system = dl.attach(limited, *others)
+    paths = "couplings/0/stiffness", "couplings/1/radii", "joint1/torque_scale"
+    p = Parameters(system, paths)
+    np.testing.assert_allclose(p.values(p.x_of(system)), (1e3, 0.1, 0.2, 1.0), rtol=1e-14)
+    for other, path in ((bare, paths[0]), (SYSTEM, paths[0])):
+        with pytest.raises(ValueError, match=f"nothing like that of which {path} is in machine"):
+            p.x_of(other)
+    turned = dl.attach(bare, dl.Drive("joint2"))
+    with pytest.raises(ValueError, match="nothing like that of which joint1/torque_scale"):
+        Parameters(dl.attach(bare, dl.Drive("joint1")), paths[2:]).x_of(turned)
+    mixed = Parameters(SYSTEM, [Parameter("*/stiffness", start=1.0, tied=True)])
+    with pytest.raises(ValueError, match="of which couplings/0/stiffness is in machine"):
+        mixed.x_of(bare)
+    # What has no part in the parameters may differ.
+    assert Parameters(SYSTEM, ["joint1/damping"]).x_of(bare).shape == (1,)
