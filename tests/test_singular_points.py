@@ -18,7 +18,7 @@ import pytest
 
 import difflie as dl
 from difflie.groups import Euclidean, Product, UnitQuaternion
-from difflie.integrators import METHODS, FieldMethod
+from difflie.integrators import METHODS, EmbeddedMuntheKaas, FieldMethod
 
 AXIS = (0.0, 1.0, 0.0)
 # What runs once is hardly worth optimising.
@@ -86,7 +86,6 @@ COUPLED = coupled()
 ROD = constraints.Distance(dl.Frame(None, (0.1, 0.9, 1.3)), dl.Frame("hand", (0.2, 0.1, 0.0)), 1.5)
 CLOSED = dl.constrain(MACHINE, ROD)
 JOINTED = jointed()
-MOTOR = dl.Motor(20.0, 0.05, 0.8, 1e-3)
 
 _RNG = np.random.default_rng(11)
 NEUTRAL = np.asarray(MACHINE.neutral())
@@ -188,10 +187,15 @@ TABLE = {
         COUPLED,
         {
             "passive_force": lambda s, q, v, x: dl.passive_force(s, q, v),
+            "Drive.effort": lambda s, q, v, x: s.couplings[-2].effort(x[3] + 3, v[3]),
+            "Motor.effort": lambda s, q, v, x: dl.Motor(*x[:4] + 2).effort(x, v),
+        },
+    ),
+    "energies": (
+        COUPLED,
+        {
             "energy": lambda s, q, v, x: dl.energy(s, q, v),
             "elastic_energy": lambda s, q, v, x: dl.elastic_energy(s, q),
-            "Drive.effort": lambda s, q, v, x: s.couplings[-2].effort(x[3] + 3, v[3]),
-            "Motor.effort": lambda s, q, v, x: MOTOR.effort(x, v),
         },
     ),
     "stiffness": (COUPLED, {"stiffness_matrix": lambda s, q, v, x: dl.stiffness_matrix(s, q)}),
@@ -207,7 +211,7 @@ TABLE = {
     "assembled": (CLOSED, {"assemble": lambda s, q, v, x: dl.assemble(s, q, v)}),
 }
 # What compiles fast enough for every run; the rest is slow.
-QUICK = ("places", "dynamics", "momenta", "forces")
+QUICK = ("places", "dynamics", "forces")
 BUILT = "makes a machine of another structure"
 DECIDED = "counts ranks of given numbers, outside of traces"
 NOT_SWEPT = {
@@ -323,14 +327,14 @@ def of_group(group, dtype):
     return swept(functions, machine, dtype, list(POINTS.values()))
 
 
-def check_double(found, names=tuple(POINTS)):
+def check_double(found, rtol=1e-7, atol=1e-9):
     for function, f in found.items():
-        for k, point in enumerate(names):
+        for k, point in enumerate(POINTS):
             told = f"{function}, {point}"
             assert np.isfinite(f.value[k]).all() and np.isfinite(f.back[k]), told
             size = max(1.0, np.abs(f.ahead[k]).max(), np.abs(f.value[k]).max())
             close = functools.partial(np.testing.assert_allclose, err_msg=told)
-            close(f.ahead[k], f.differences[k], rtol=1e-7, atol=1e-9 * size)
+            close(f.ahead[k], f.differences[k], rtol=rtol, atol=atol * size)
             close(f.back[k], f.pushed[k], rtol=1e-10, atol=1e-13 * size * f.value.shape[1])
 
 
@@ -356,14 +360,14 @@ def test_functions_in_single_precision(group):
     check_single(of_group(group, jnp.float32), of_group(group, jnp.float64))
 
 
-# Integrators: methods for any field on the equations of a body, formulations on a small machine.
+# Methods for any field on the equations of a body; of the others, which their own tests
+# differentiate at ordinary states, the one in natural coordinates, on a ball joint.
 
 BODY = Product((UnitQuaternion(), Euclidean(3)))
 NUMBERS = {"inertia": np.array((1.0, 2.0, 2.5)), "stiffness": np.array(2.0), "dt": np.array(0.1)}
 SWAYING = [
     (q[:4], v) for q in (ANYWHERE, NEUTRAL, TURNED) for v in (np.array((0.5, -0.8, 0.6)), STILL[:3])
 ]
-TOP_POINT = np.array((0.3, 0.4, 0.2))
 TOP_BODY = dl.Body(
     name="top",
     joint=dl.Spherical(),
@@ -372,24 +376,6 @@ TOP_BODY = dl.Body(
     inertia=np.diag((0.3, 0.4, 0.5)),
 )
 TOP = dl.chain([TOP_BODY]).with_traversal("loop")
-
-
-def on_a_rod():
-    """The top held by a rod, which has one length at all attitudes; states that keep it."""
-    turns = [np.asarray(dl.quaternion.to_matrix(q)) for q, _ in SWAYING]
-    here, pi, zero = (turns[k] @ TOP_POINT for k in (0, 4, 2))
-    end = np.cross(here - zero, pi - zero)
-    end *= 0.8 / np.linalg.norm(end)
-    states = []
-    for (q, v), turn in zip(SWAYING, turns, strict=True):
-        a = np.cross(TOP_POINT, TOP_POINT - turn.T @ end)
-        states.append((q, v - a * (a @ v) / (a @ a)))
-    length = np.linalg.norm(zero - end)
-    rod = constraints.Distance(dl.Frame(None, end), dl.Frame("top", TOP_POINT), length)
-    return dl.constrain(TOP, rod), states
-
-
-HELD, ON_A_ROD = on_a_rod()
 
 
 def swayed(method):
@@ -424,22 +410,20 @@ def simulated(method):
 
 
 FIELD_METHODS = [m for m in METHODS if isinstance(m, FieldMethod)]
-FREE_METHODS = [m for m in METHODS if isinstance(m, dl.VariationalMidpoint | dl.EnergyMomentum)]
-HELD_METHODS = [m for m in METHODS if m not in FIELD_METHODS + FREE_METHODS] + [dl.RKMK2()]
-RUNS = (
-    [(NUMBERS, swayed, m, SWAYING) for m in FIELD_METHODS]
-    + [(TOP, simulated, m, SWAYING) for m in FREE_METHODS]
-    + [(HELD, simulated, m, ON_A_ROD) for m in HELD_METHODS]
-)
+RUNS = [(NUMBERS, swayed, m, SWAYING) for m in FIELD_METHODS]
+RUNS += [(TOP, simulated, dl.EnergyMomentum(), SWAYING)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS, ids=lambda r: f"{r[2].name}-{r[1].__name__}")
 def test_integrators(run):
     machine, motion, method, points = run
-    exact, rough = (
-        swept({method.name: motion(method)}, machine, dtype, points)
-        for dtype in (jnp.float64, jnp.float32)
-    )
-    check_double(exact)
-    check_single(rough, exact)
+    exact = swept({method.name: motion(method)}, machine, jnp.float64, points)
+    # The lengths of sub-steps are not differentiated: where the body stands in balance no error is
+    # seen, and the derivative is that of one sub-step, whatever the tolerance.
+    adaptive = isinstance(method, EmbeddedMuntheKaas)
+    check_double(exact, **({"rtol": 0, "atol": 1e-4} if adaptive else {}))
+    # Formulations are held to single precision in their own tests.
+    if motion is swayed:
+        single = swept({method.name: motion(method)}, machine, jnp.float32, points)
+        check_single(single, exact)
