@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from trees import error, random_body, random_joint, random_states, random_tree, zoo
+from trees import error, random_body, random_states, random_tree, zoo
 
 import difflie as dl
 
@@ -62,26 +62,6 @@ def test_factors_solve_and_multiply(case):
     assert np.all(np.asarray(mass)[:, ~(moved | moved.T)] == 0)
     branched = 2 * np.count_nonzero(moved) < system.nv * (system.nv + 1)
     assert branched, "the trees have branches"
-
-
-@pytest.mark.slow
-def test_derivatives_forward_and_reverse():
-    rng = np.random.default_rng(4)
-    system = dl.chain(
-        [random_body(rng, k, random_joint(rng, k)) for k in ("Free", "Revolute", "Helical")]
-    )
-    q, x, *_ = (jnp.asarray(s[0]) for s in random_states(system, 1, seed=5))
-
-    def solve(s):
-        return dl.mass_factorisation(system, dl.integrate(system, q, s)).solve(x)
-
-    def dense(s):
-        return jnp.linalg.solve(dl.mass_matrix(system, dl.integrate(system, q, s)), x)
-
-    still = jnp.zeros(system.nv)
-    expected = compiled(jax.jacfwd(dense))(still)
-    for mode in (jax.jacfwd, jax.jacrev):
-        assert error(compiled(mode(solve))(still)[None], expected[None]) < 1e-11
 
 
 def test_single_precision():

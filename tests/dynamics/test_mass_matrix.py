@@ -83,27 +83,3 @@ def test_single_precision():
         dl.gravity_force(single, q),
     ):
         assert value.dtype == jnp.float32
-
-
-@pytest.mark.parametrize(
-    "quantity", [dl.mass_matrix, dl.inverse_mass_matrix, dl.mass_product, dl.mass_solve]
-)
-def test_derivatives(quantity):
-    """By the pose and by the masses, forward and reverse, against central differences."""
-    system = chain(("Revolute", "Spherical", "Prismatic"))
-    q, x, *_ = (jnp.asarray(s[0]) for s in random_states(system, 1, seed=13))
-    arguments = () if "matrix" in quantity.__name__ else (x,)
-
-    def f(s):
-        moved = dl.integrate(system, q, s[: system.nv])
-        heavier = system.replace(mass=system.bodies.mass + s[system.nv :])
-        return quantity(heavier, moved, *arguments)
-
-    still = jnp.zeros(system.nv + 3)
-    each, h = compiled(jax.vmap(f)), 3e-4
-    steps = h * jnp.eye(still.size)
-    near, far = (each(k * steps) - each(-k * steps) for k in (1, 2))
-    expected = jnp.moveaxis((8 * near - far) / (12 * h), 0, -1)
-    forward, reverse = compiled(lambda s: (jax.jacfwd(f)(s), jax.jacrev(f)(s)))(still)
-    assert error(forward[None], expected[None]) < 1e-9
-    assert error(reverse[None], forward[None]) < 1e-12
