@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import jax
 import numpy as np
 import pytest
+from quickly import QUICKLY
 from slow_dynamics import rotation_matrix
 from trees import error, random_states
 
@@ -28,8 +29,6 @@ try:
     )
 except importlib.metadata.PackageNotFoundError:
     pytest.skip("the robots are not installed", allow_module_level=True)
-
-QUICKLY = {"xla_backend_optimization_level": 0}
 
 
 class Twin:

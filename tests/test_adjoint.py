@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from quickly import QUICKLY
 
 import difflie as dl
 from difflie.adjoint.checkpointed import branching
 
-QUICKLY = {"xla_backend_optimization_level": 0}
 STEPS, EVERY, DT = 14, 7, 0.02
 # The last one has idle turns: 7 steps as 3 x 3.
 CHECKPOINTED = [dl.RecursiveCheckpoint(), dl.RecursiveCheckpoint(8)]

@@ -15,16 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from quickly import QUICKLY
 
 import difflie as dl
 from difflie.groups import Euclidean, Product, UnitQuaternion
 from difflie.integrators import METHODS, EmbeddedMuntheKaas, FieldMethod
 
 AXIS = (0.0, 1.0, 0.0)
-# What runs once is hardly worth optimising.
-QUICKLY = {"xla_backend_optimization_level": 0}
-if jax.__version_info__ < (0, 11):
-    QUICKLY["xla_cpu_use_fusion_emitters"] = False
 
 
 def machine() -> dl.System:

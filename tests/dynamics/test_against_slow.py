@@ -7,13 +7,13 @@ error that the condition of this matrix allows; everything else agrees to 1e-12.
 import jax
 import numpy as np
 import pytest
+from quickly import QUICKLY
 from slow_dynamics import SlowSystem
 from trees import error, random_states, random_tree, zoo
 
 import difflie as dl
 
 # Compiling takes most of the time, and little of it is worth optimising for three states.
-QUICKLY = {"xla_backend_optimization_level": 0}
 TREES = {"zoo": zoo(), "random 0": random_tree(0), "random 1": random_tree(1)}
 
 

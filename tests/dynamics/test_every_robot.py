@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from robots import QUICKLY, ROBOTS, read
+from quickly import QUICKLY
+from robots import ROBOTS, read
 from trees import error, random_states
 
 import difflie as dl

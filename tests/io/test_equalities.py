@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from quickly import QUICKLY
 from trees import random_states
 
 import difflie as dl
 
 mujoco = pytest.importorskip("mujoco")
-QUICKLY = {"xla_backend_optimization_level": 0}
 SPATIAL = '<tendon><fixed name="t"><joint joint="crank" coef="1"/></fixed></tendon>'
 
 # A four-bar, a free plate welded to it at an anchor, another by sites, a bob on a ball joint that

@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from quickly import QUICKLY
 from trees import error, random_states
 
 import difflie as dl
 from difflie.io.mjcf import body_names, read_mjcf
 
 mujoco = pytest.importorskip("mujoco")
-QUICKLY = {"xla_backend_optimization_level": 0}
 QUIET = '<option><flag contact="disable" limit="disable" energy="enable"/></option>'
 
 # A walker on a free joint: defaults, classes, euler angles, fromto, frames, meshless inertia,

@@ -7,11 +7,11 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
+from quickly import QUICKLY
 from trees import error, random_states
 
 import difflie as dl
 
-QUICKLY = {"xla_backend_optimization_level": 0}
 INERTIAL = (
     '<inertial><origin xyz="0.1 -0.2 0.3"/><mass value="2"/>'
     '<inertia ixx="1" ixy="0.1" ixz="0" iyy="1.2" iyz="0.2" izz="1.5"/></inertial>'

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from quickly import QUICKLY
 
 import difflie as dl
 from difflie.native import blocks, in_blocks, kernel
 
-QUICKLY = {"xla_backend_optimization_level": 0}
 MASK = np.array([True, False, True])
 
 
