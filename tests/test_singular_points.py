@@ -261,12 +261,12 @@ def directions(machine, nq, nv):
     return jax.tree.map(of, machine), rng.normal(size=nq), *rng.normal(size=(2, nv))
 
 
-def swept(functions, machine, dtype, points):
+def swept(functions, machine, dtype, points, along_line=directions):
     """Of each function at all points: value, slope ahead, slope back, slope by differences.
 
     Slopes back are of cotangents times values, (points,), and stand beside those ahead.
     """
-    given = machine, *directions(machine, *(len(a) for a in points[0]))
+    given = machine, *along_line(machine, *(len(a) for a in points[0]))
     given = jax.tree.map(lambda a: jnp.asarray(a, dtype), given)
     at = [jnp.asarray(np.stack(a), dtype) for a in zip(*points, strict=True)]
 
@@ -357,8 +357,8 @@ def test_functions_in_single_precision(group):
     check_single(of_group(group, jnp.float32), of_group(group, jnp.float64))
 
 
-# Methods for any field on the equations of a body; of the others, which their own tests
-# differentiate at ordinary states, the one in natural coordinates, on a ball joint.
+# Methods for any field on the equations of a body; the others, formulation by formulation, on a
+# ball joint and on one that a rod holds, from states that keep the rod's length.
 
 BODY = Product((UnitQuaternion(), Euclidean(3)))
 NUMBERS = {"inertia": np.array((1.0, 2.0, 2.5)), "stiffness": np.array(2.0), "dt": np.array(0.1)}
@@ -398,8 +398,36 @@ def swayed(method):
     return reached
 
 
+TIP = np.array((0.3, 0.4, 0.2))
+
+
+def on_a_rod():
+    """The end of a rod that has one length at all attitudes, and the top held by it."""
+    here, pi, zero = (np.asarray(dl.quaternion.to_matrix(SWAYING[k][0])) @ TIP for k in (0, 4, 2))
+    end = np.cross(here - zero, pi - zero)
+    end *= 0.8 / np.linalg.norm(end)
+    rod = constraints.Distance(
+        dl.Frame(None, end), dl.Frame("top", TIP), np.linalg.norm(zero - end)
+    )
+    return end, dl.constrain(TOP, rod)
+
+
+END, HELD = on_a_rod()
+
+
+def of_bodies(machine, nq, nv):
+    """Directions that keep the rod's length: of what moves, not of where it is."""
+    by_leaf, by_q, by_v, x = directions(machine, nq, nv)
+    still = jax.tree.map(np.zeros_like, by_leaf)
+    return dataclasses.replace(still, bodies=by_leaf.bodies), 0 * by_q, by_v, x
+
+
 def simulated(method):
     def reached(system, q, v, x):
+        if system.constraints:
+            tip = jnp.asarray(TIP, q.dtype)
+            a = jnp.cross(tip, tip - dl.quaternion.to_matrix(q).T @ jnp.asarray(END, q.dtype))
+            v = v - a * (a @ v) / (a @ a)
         run = dl.simulate(system, q, v, dt=5e-3, steps=2, control=lambda t, q, v: x, method=method)
         return run.q[-1], run.v[-1]
 
@@ -407,20 +435,24 @@ def simulated(method):
 
 
 FIELD_METHODS = [m for m in METHODS if isinstance(m, FieldMethod)]
-RUNS = [(NUMBERS, swayed, m, SWAYING) for m in FIELD_METHODS]
-RUNS += [(TOP, simulated, dl.EnergyMomentum(), SWAYING)]
+RUNS = [(NUMBERS, swayed, m, directions) for m in FIELD_METHODS]
+RUNS += [(TOP, simulated, m, directions) for m in (dl.EnergyMomentum(), dl.VariationalMidpoint())]
+RUNS += [
+    (HELD, simulated, m, of_bodies)
+    for m in (dl.GeneralizedAlpha(), dl.BDF2(), dl.Rattle(), dl.Moreau(), dl.SemiImplicitEuler())
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS, ids=lambda r: f"{r[2].name}-{r[1].__name__}")
 def test_integrators(run):
-    machine, motion, method, points = run
-    exact = swept({method.name: motion(method)}, machine, jnp.float64, points)
+    machine, motion, method, along_line = run
+    named = {method.name: motion(method)}
+    exact = swept(named, machine, jnp.float64, SWAYING, along_line)
     # The lengths of sub-steps are not differentiated: where the body stands in balance no error is
     # seen, and the derivative is that of one sub-step, whatever the tolerance.
     adaptive = isinstance(method, EmbeddedMuntheKaas)
     check_double(exact, **({"rtol": 0, "atol": 1e-4} if adaptive else {}))
     # Formulations are held to single precision in their own tests.
     if motion is swayed:
-        single = swept({method.name: motion(method)}, machine, jnp.float32, points)
-        check_single(single, exact)
+        check_single(swept(named, machine, jnp.float32, SWAYING), exact)
