@@ -35,11 +35,11 @@ ORDER = (
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
 ROOMS = (
     *("groups", "system", "dynamics", "forces", "constraints", "io"),
-    *("integrators", "adjoint", "formulations"),
+    *("integrators", "adjoint", "formulations", "identify"),
 )
 # A shape as Python writes it, such as (3,), (m + 1, nv) and (), or a word for the last.
-_SIZE = r"(?:\d+|[a-z]|n[bqv]|n_\w+|rows|rank|steps|point_size|tangent_size)(?:[ +*-]+\w+)?"
-SHAPE = re.compile(rf"\({_SIZE},(?: (?:{_SIZE}|\.\.\.),?)*\)|(?<=\s)\(\)|\bscalars?\b")
+_SIZE = r"(?:\d+|[a-z]|n[bqv]|n_\w+|rows|rank|steps|size|point_size|tangent_size)(?:[ +*-]+\w+)?"
+SHAPE = re.compile(rf"\((?:{_SIZE}|\.\.\.),(?: (?:{_SIZE}|\.\.\.),?)*\)|(?<=\s)\(\)|\bscalars?\b")
 _UNIT = r"(?:m|s|kg|rad|N|J|V|A)\b"
 UNIT = re.compile(rf"\b(?:in|and|or) {_UNIT}|\b{_UNIT}[ /]{_UNIT}|\bSI\b|\bunits?\b")
 # What takes and gives no arrays, or whole systems only.

@@ -18,8 +18,9 @@ _OUTSIDE = 0.1
 def doubts(system: System, recording: Recording) -> list[str]:
     """A sentence for each thing that is hard to believe, none where all seems well.
 
-    Looked at are the steps of time, angles (of joints with one number for each velocity), how many
-    of the rows lie outside of the limits of a joint, and whether v is the rate at which q changes.
+    Looked at are the steps of t (n,) in s, the angles in q (n, nq) in rad (of joints with one
+    number for each velocity), how many of the n rows lie outside of the limits of a joint, and
+    whether v (n, nv) is the rate at which q changes.
     """
     found, name = [], recording.name
     step = float(np.median(np.diff(recording.t)))

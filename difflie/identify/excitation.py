@@ -48,11 +48,12 @@ _NEAR = 0.98
 class Excitation:
     """A motion for measurements.
 
-    recording: t (n,), q (n, nq), v, a (n, nv), without a torque; after one more step it begins
-    anew. waves (nv, 1 + 2 H): c, then a_l and b_l of each harmonic l. information: log det of the
-    Fisher information of x, over the `rank` directions that torques can tell; before: that of the
-    motion at random from which the search began. Half their difference, over the rank, is the
-    logarithm of the factor by which standard errors fell, in the geometric mean.
+    duration (), in s: of a period. recording: t (n,), q (n, nq), v, a (n, nv), without a torque;
+    after one more step it begins anew. waves (nv, 1 + 2 H): c, then a_l and b_l of each harmonic l.
+    information: log det of the Fisher information of x, over the `rank` directions that torques can
+    tell; before: that of the motion at random from which the search began. Half their difference,
+    over the rank, is the logarithm of the factor by which standard errors fell, in the geometric
+    mean.
     """
 
     recording: Recording

@@ -28,10 +28,10 @@ class Fit:
     """A fitted machine and how well it is known.
 
     x (n,): the free numbers as `parameters` takes them; values, standard_errors (p,), start (p,):
-    of the numbers named by parameters.names, as they are read in tables; errors are infinite where
-    the measurements do not tell. blockwise_errors (p,): standard errors that allow for residuals
-    alike over up to a fiftieth of a problem, as those of smoothed data and imperfect models are;
-    much larger ones are the ones to believe. correlations (p, p). information: of these
+    of the numbers named by parameters.names, as they are read in tables, in SI units; errors are
+    infinite where the measurements do not tell. blockwise_errors (p,): standard errors that allow
+    for residuals alike over up to a fiftieth of a problem, as those of smoothed data and imperfect
+    models are; much larger ones are the ones to believe. correlations (p, p). information: of these
     numbers and, behind them, of the problems' own unknowns. cost: half the sum of squared
     residuals. variance: of the residuals in their standard deviations; about 1 where these are
     right. converged and message: how it ended. own: the unknowns of each problem, such as initial
@@ -71,11 +71,11 @@ def fit(
 ) -> Fit:
     """The parameters that explain measurements best, in the sense of the losses.
 
-    start (n,): where to begin, by default parameters.start; the x of a fit that was interrupted
-    takes it up again. known_deviations: whether the standard deviations given with the problems are
-    those of the measurements; otherwise their common scale is estimated from what is left over.
-    progress(step, cost) is called after each step. Ctrl-C ends the fit with the best so far,
-    `converged` False.
+    start (n,), without unit: where to begin, by default parameters.start; the x of a fit that was
+    interrupted takes it up again. known_deviations: whether the standard deviations given with the
+    problems are those of the measurements; otherwise their common scale is estimated from what is
+    left over. progress(step, cost) is called after each step. Ctrl-C ends the fit with the best so
+    far, `converged` False.
 
     Raises DataError where nothing is free, where there are fewer measurements and priors than
     unknowns, and where the residuals at the start are not finite.

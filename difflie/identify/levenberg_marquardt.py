@@ -18,7 +18,10 @@ _DAMPING = optx.ClassicalTrustRegion(
 
 
 class LevenbergMarquardt(Minimiser):
-    """For parameters by the dozen: few steps, each with the derivatives by all of them."""
+    """For parameters by the dozen: few steps, each with the derivatives (k, n) by all of them.
+
+    No unknown has a unit: residuals are in standard deviations, positive values logarithms.
+    """
 
     max_steps: int = eqx.field(static=True, default=100, kw_only=True)
     tolerance: float = eqx.field(static=True, default=1e-8, kw_only=True)

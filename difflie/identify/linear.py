@@ -141,6 +141,7 @@ def linear(
 
     system: the geometry, gravity, drives and springs, all taken as known; of its other numbers
     only those of the joints that are not in `joints` count. known_deviations: as in `fit`.
+    Base parameters (rank,) are in kg, kg m and kg m^2, or sums of such.
 
     Raises DataError where there are no more measurements than base parameters, and for `joints`
     that are none of armature, damping and friction. Gautier 1990; Atkeson, An, Hollerbach 1986.

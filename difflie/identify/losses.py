@@ -1,4 +1,4 @@
-"""Losses of residuals in standard deviations: how much an outlier counts."""
+"""Losses of residuals in standard deviations, without unit: how much an outlier counts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Limited(Loss):
 
 
 class Huber(_Limited):
-    """rho = r^2 up to the limit c (standard deviations), 2 c |r| - c^2 beyond it. Huber 1964."""
+    """rho = r^2 up to the limit c () in standard deviations, 2 c |r| - c^2 beyond. Huber 1964."""
 
     def __call__(self, r: jax.Array) -> jax.Array:
         c = self.limit
@@ -46,7 +46,7 @@ class Huber(_Limited):
 
 
 class Cauchy(_Limited):
-    """rho = c^2 log(1 + (r / c)^2): what is far beyond the limit c hardly counts."""
+    """rho = c^2 log(1 + (r / c)^2): what is far beyond the limit c () hardly counts."""
 
     def __call__(self, r: jax.Array) -> jax.Array:
         c = self.limit

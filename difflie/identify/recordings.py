@@ -153,8 +153,9 @@ def read_recording(
 
     time: the column of times (s). names: those of the columns of a CSV file without a header. rate:
     rows in a second, of a file without times, which then begin at zero. columns: for q, v, a, tau
-    the columns that hold them, in the order of the system. scale: factors by quantity that take the
-    file's units to SI, such as {"q": pi / 180}. Empty cells and NaN are gaps.
+    the columns that hold them, in the order of the system, so that q is (n, nq) of n rows. scale:
+    factors by quantity that take the file's units to SI, such as {"q": pi / 180}. Empty cells and
+    NaN are gaps.
 
     Raises DataError for a missing file, a column that is not there (with the nearest one), cells
     that are not numbers, and what `Recording` refuses.

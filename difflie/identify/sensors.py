@@ -38,10 +38,11 @@ class Encoder(AtJoint):
 def with_encoders(system: System, *encoders: Encoder) -> System:
     """The system with encoders behind those it has, in `system.sensors`.
 
-    Their numbers, scalars (), take on the system's precision and are leaves like all others, with
-    the paths "joint/position_bias" and "joint/position_scale". Raises `ModelError` for a joint that
-    is unknown (with the nearest known one), follows another, has several degrees of freedom or an
-    encoder already, and for a number that is not finite, a wrong shape and a zero scale.
+    Their numbers, scalars () with biases in rad or m, take on the system's precision and are leaves
+    like all others, with the paths "joint/position_bias" and "joint/position_scale". Raises
+    `ModelError` for a joint that is unknown (with the nearest known one), follows another, has
+    several degrees of freedom or an encoder already, and for a number that is not finite, a wrong
+    shape and a zero scale.
     """
     for encoder in encoders:
         where = f"{system.name}: {encoder}"

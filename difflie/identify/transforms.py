@@ -92,7 +92,7 @@ class Identity(Transform):
 
 
 class Above(Transform):
-    """Values above a limit: lower + e^x, elementwise. `lower` in the value's unit, of its shape."""
+    """Values above a limit: lower + e^x, x (size,). `lower` in the value's unit, of its shape."""
 
     lower: Any = eqx.field(converter=np.asarray)
 
@@ -109,7 +109,7 @@ class Above(Transform):
 
 
 class Below(Transform):
-    """Values below a limit: upper - e^x, elementwise. `upper` in the value's unit, of its shape."""
+    """Values below a limit: upper - e^x, x (size,). `upper` in the value's unit, of its shape."""
 
     upper: Any = eqx.field(converter=np.asarray)
 
@@ -126,7 +126,7 @@ class Below(Transform):
 
 
 class Interval(Transform):
-    """Values between limits: lower + (upper - lower) / (1 + e^-x), elementwise.
+    """Values between limits: lower + (upper - lower) / (1 + e^-x), x (size,).
 
     lower and upper in the value's unit and of its shape, or numbers. Raises ValueError where lower
     is not below upper.
@@ -160,7 +160,7 @@ class Interval(Transform):
 
 
 def positive() -> Above:
-    """Positive numbers e^x: `Above` zero, elementwise; x (size,) is the logarithm."""
+    """Positive numbers e^x: `Above` zero, in any unit; x (size,) is the logarithm."""
     return Above(0.0)
 
 
