@@ -205,7 +205,7 @@ def _progress() -> Iterator[Any]:
 
 
 def _short(value: float | None) -> str:
-    return "" if value is None else f"{value:.5g}"
+    return "" if value is None else f"{value + 0.0:.5g}"  # 0, not -0
 
 
 def _escape(error: BaseException) -> str:

@@ -148,7 +148,9 @@ def ellipse_figure(found: Fit) -> Figure | None:
 
 def _ellipse(axes: Axes, found: Fit, i: int, j: int, legend: bool) -> None:
     pair, r = [i, j], found.correlations[i, j]
-    centre, start, size = (x[pair] for x in (found.values, found.start, found.standard_errors))
+    centre, start, size = (
+        x[pair] + 0.0 for x in (found.values, found.start, found.standard_errors)
+    )
     angle = np.linspace(0, 2 * np.pi, 200)
     x = np.cos(angle)
     y = r * x + np.sqrt(max(1 - r * r, 0)) * np.sin(angle)
@@ -238,4 +240,4 @@ def _number(value: float | None) -> str:
         return ""
     if np.isnan(value):
         return "not known"
-    return f"{value:.5g}" if np.isfinite(value) else "not identifiable"
+    return f"{value + 0.0:.5g}" if np.isfinite(value) else "not identifiable"  # 0, not -0
