@@ -1,13 +1,52 @@
 import gc
+import hashlib
+import importlib.metadata
+import os
+import platform
 from pathlib import Path
 
-import jax
 import pytest
+
+
+def _place() -> str:
+    """Of programs that this processor can run, compiled by this jaxlib for this version."""
+    described = Path("/proc/cpuinfo")
+    processor = described.read_text() if described.exists() else platform.processor()
+    features = {line for line in processor.splitlines() if not line.startswith(("cpu MHz", "bogo"))}
+    versions = (importlib.metadata.version(name) for name in ("jaxlib", "difflie"))
+    key = "\n".join((platform.machine(), *versions, *sorted(features)))
+    name = hashlib.sha256(key.encode()).hexdigest()[:16]
+    return str(Path(__file__).parent.parent / ".pytest_cache" / "programs" / name)
+
+
+# Tests run almost every program once, and compiling it is what takes the time. So programs are
+# hardly optimised (but for tests/native), and kept for other processes and for the next run. Set
+# before jax is imported, and so that the processes which tests start have it, too.
+os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", _place())
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+_PLAIN = "--xla_cpu_use_fusion_emitters=false"
+if importlib.metadata.version("jax").startswith(("0.8.", "0.9.", "0.10.")):
+    # The emitters of fused loops compile derivatives of batches slowly. Not tried with later jax.
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '').replace(_PLAIN, '')} {_PLAIN}"
+
+import jax
 
 # Both precisions are tested in one process: single precision by casting the inputs.
 jax.config.update("jax_enable_x64", True)
 
 _MAPS = Path("/proc/self/maps")
+
+# The files that take longest come first, so that no worker is left with one of them at the end.
+_LONGEST = (
+    "test_every_robot test_adjoint test_singular_points test_mechanisms test_fit test_readme "
+    "test_against_slow test_couplings test_transition test_study test_pinocchio"
+).split()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {f"{name}.py": i for i, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from quickly import once
 
 import difflie as dl
 from difflie.constraints import Revolute, Spherical
@@ -85,9 +84,9 @@ def check_derivatives(function, given, step=1e-5, rtol=1e-6, atol=1e-7):
 
     Leaf by leaf along a random direction.
     """
-    reverse = jax.tree.leaves(once(jax.grad(function))(given))
+    reverse = jax.tree.leaves(jax.jit(jax.grad(function))(given))
     # Compiled once, also for the values.
-    forward = once(lambda x, d: jax.jvp(function, (x,), (d,)))
+    forward = jax.jit(lambda x, d: jax.jvp(function, (x,), (d,)))
     still = jax.tree.map(jnp.zeros_like, given)
     leaves, structure = jax.tree.flatten(given)
     rng, moved = np.random.default_rng(5), 0

@@ -9,13 +9,11 @@ Quantities with the inverse of the mass matrix M agree to 1e-14 cond(M) where th
 
 import importlib.metadata
 import warnings
-from functools import partial
 from xml.etree import ElementTree
 
 import jax
 import numpy as np
 import pytest
-from quickly import QUICKLY
 from slow_dynamics import rotation_matrix
 from trees import error, random_states
 
@@ -285,7 +283,7 @@ def check(twin):
     system = twin.system
     q, v, a, tau, _ = random_states(system, 3, seed=0)
 
-    @partial(jax.jit, compiler_options=QUICKLY)
+    @jax.jit
     @jax.vmap
     def ours(q, v, a, tau):
         kinetic, potential = dl.energy(system, q, v)

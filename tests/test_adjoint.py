@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quickly import QUICKLY
 
 import difflie as dl
 from difflie.adjoint.checkpointed import branching
@@ -67,7 +66,7 @@ def loss(adjoint, *given, **options):
 
 
 def compiled(f):
-    return jax.jit(f, compiler_options=QUICKLY)
+    return jax.jit(f)
 
 
 @functools.cache
@@ -275,7 +274,7 @@ def temporaries(adjoint, steps, method):
         return jnp.sum(run.q[-1])
 
     lowered = jax.jit(jax.grad(of_start)).lower(*point()[1:3])
-    return lowered.compile(QUICKLY).memory_analysis().temp_size_in_bytes
+    return lowered.compile().memory_analysis().temp_size_in_bytes
 
 
 def test_memory_of_few_checkpoints_grows_slowly():

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quickly import once
 
 import difflie as dl
 from difflie import constraints as dc
@@ -108,7 +107,7 @@ def changes(linkage):
         changed = stretched(system, scale, rod).replace(mass=jnp.ones(5).at[1].set(mass))
         return jnp.concatenate(dl.constrained_dynamics(changed, q, v, jnp.zeros(5)))
 
-    return jax.jit(dynamics), once(jax.jacfwd(dynamics, argnums=(0, 1, 2)))(1.0, 1.0, 0.0)
+    return jax.jit(dynamics), jax.jit(jax.jacfwd(dynamics, argnums=(0, 1, 2)))(1.0, 1.0, 0.0)
 
 
 @pytest.mark.slow
@@ -133,7 +132,7 @@ def test_changes_that_break_the_machine_are_reported(changes, linkage):
     def position(scale, rod):
         return dl.assemble(stretched(system, scale, rod), q)[0]
 
-    of_scale, of_rod = once(jax.jacfwd(position, argnums=(0, 1)))(1.0, 0.0)
+    of_scale, of_rod = jax.jit(jax.jacfwd(position, argnums=(0, 1)))(1.0, 0.0)
     assert np.max(np.abs(of_scale)) < 1e-9
     assert np.all(np.isnan(of_rod))
     # It can still be put together, but does not move any more.
@@ -151,7 +150,7 @@ def test_reverse_mode_is_right_for_what_keeps_the_proportions(changes, linkage):
         changed = stretched(system, scale).replace(mass=jnp.ones(5).at[1].set(mass))
         return weight @ dl.constrained_dynamics(changed, q, v, jnp.zeros(5))[0]
 
-    found = once(jax.grad(measured, argnums=(0, 1)))(1.0, 1.0)
+    found = jax.jit(jax.grad(measured, argnums=(0, 1)))(1.0, 1.0)
     np.testing.assert_allclose(found, (weight @ of_mass[:5], weight @ of_scale[:5]), rtol=1e-7)
 
 

@@ -7,7 +7,6 @@ error that the condition of this matrix allows; everything else agrees to 1e-12.
 import jax
 import numpy as np
 import pytest
-from quickly import QUICKLY
 from slow_dynamics import SlowSystem
 from trees import error, random_states, random_tree, zoo
 
@@ -33,7 +32,7 @@ def quantities(system, bodies):
             "momentum": dl.momentum(system, q, v),
         }
 
-    return jax.jit(jax.vmap(all_of_them), compiler_options=QUICKLY)
+    return jax.jit(jax.vmap(all_of_them))
 
 
 @pytest.mark.parametrize("case", TREES)

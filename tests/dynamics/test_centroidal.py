@@ -1,7 +1,5 @@
 """Centre of mass and centroidal momentum against the bodies' own and Pinocchio's."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +8,6 @@ from robots import ROBOTS, pin, read
 from trees import error, random_states, zoo
 
 import difflie as dl
-
-compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 
 def quantities(system, q):
@@ -27,7 +23,7 @@ def test_every_joint_type():
     system = dl.tree(zoo())
     q, v, _, _, _ = (jnp.asarray(x[0]) for x in random_states(system, 1, seed=6))
 
-    @compiled
+    @jax.jit
     def ours(q, v):
         def at(time):
             return dl.center_of_mass(system, dl.integrate(system, q, time * v))
@@ -61,7 +57,7 @@ def test_every_joint_type():
 def test_robots(path, base):
     twin = read(ROBOTS / path, base)
     q = random_states(twin.system, 1, seed=7)[0][0]
-    found = compiled(lambda q: quantities(twin.system, q))(q)
+    found = jax.jit(lambda q: quantities(twin.system, q))(q)
     model, data, g, x = twin.model, twin.data, twin.rates(q), twin.coordinates(q)
     jacobian = pin.jacobianCenterOfMass(model, data, x) @ g
     matrix = np.roll(pin.computeCentroidalMap(model, data, x), 3, axis=0) @ g

@@ -1,7 +1,5 @@
 """The closed form of Ploen and Park: its identities, its invariance, and the other algorithms."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,8 +7,6 @@ import pytest
 from trees import error, random_body, random_joint, random_states, random_tree, zoo
 
 import difflie as dl
-
-compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 
 def serial():
@@ -44,7 +40,7 @@ def case(request):
     twists = np.random.default_rng(7).normal(size=(system.nv, 6))
     frames = jax.vmap(dl.se3.exp)(jnp.asarray(twists))
 
-    @compiled
+    @jax.jit
     def everything(frames):
         own = dl.closed_form(system, q, v)
         other = dl.closed_form(system, q, v, frames)

@@ -1,7 +1,5 @@
 """The Coriolis matrix by what defines it, against Christoffel symbols and Pinocchio."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,15 +9,13 @@ from trees import error, random_body, random_joint, random_states, zoo
 
 import difflie as dl
 
-compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-
 
 def test_identities_on_every_joint_type():
     """C v is the bias without gravity, and dM/dt = C + C^T."""
     system = dl.tree(zoo())
     q, v, _, _, _ = (jnp.asarray(x[0]) for x in random_states(system, 1, seed=8))
 
-    @compiled
+    @jax.jit
     def ours(q, v):
         def mass(time):
             return dl.mass_matrix(system, dl.integrate(system, q, time * v))
@@ -38,7 +34,7 @@ def test_christoffel_symbols_where_velocities_are_derivatives():
     kinds = ("Revolute", "Universal", "Helical", "Prismatic")
     system = dl.chain([random_body(rng, k, random_joint(rng, k)) for k in kinds])
     q, v, _, _, _ = (jnp.asarray(x[0]) for x in random_states(system, 1, seed=9))
-    mass_by_q = compiled(jax.jacfwd(lambda q: dl.mass_matrix(system, q)))(q)
+    mass_by_q = jax.jit(jax.jacfwd(lambda q: dl.mass_matrix(system, q)))(q)
     symbols = mass_by_q + jnp.swapaxes(mass_by_q, 1, 2) - jnp.moveaxis(mass_by_q, 2, 0)
     found = dl.coriolis_matrix(system, q, v)
     assert error([found], [symbols @ v / 2]) < 1e-12
@@ -57,5 +53,5 @@ def test_robots(path, base):
     q, v, _, _, _ = (x[0] for x in random_states(twin.system, 1, seed=10))
     g, x = twin.rates(q), twin.coordinates(q)
     expected = g.T @ pin.computeCoriolisMatrix(twin.model, twin.data, x, g @ v) @ g
-    found = compiled(lambda q, v: dl.coriolis_matrix(twin.system, q, v))(q, v)
+    found = jax.jit(lambda q, v: dl.coriolis_matrix(twin.system, q, v))(q, v)
     assert error([found], [expected]) < 1e-12

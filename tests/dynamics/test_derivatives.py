@@ -1,7 +1,5 @@
 """First derivatives against central differences, forward against reverse mode; second ones."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +8,6 @@ from jax.flatten_util import ravel_pytree
 from trees import random_body, random_joint, random_states
 
 import difflie as dl
-
-compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 
 def every_joint():
@@ -85,8 +81,8 @@ def test_first_derivatives(case):
     def flat(x):
         return f(*rebuild(x))
 
-    each = compiled(jax.vmap(flat))
-    both_modes = compiled(lambda x: (jax.jacfwd(flat)(x), jax.jacrev(flat)(x)))
+    each = jax.jit(jax.vmap(flat))
+    both_modes = jax.jit(lambda x: (jax.jacfwd(flat)(x), jax.jacrev(flat)(x)))
     leaves = jax.tree_util.tree_leaves_with_path(arguments[0])
     ends = np.cumsum([leaf.size for _, leaf in leaves])
     for point in arguments:
@@ -114,8 +110,8 @@ def test_second_derivatives_are_finite_and_symmetric():
         mass, axis, q, v, tau = rebuild(x)
         return weights @ dl.forward_dynamics(system.replace(mass=mass, axis=axis), q, v, tau)
 
-    hessian = compiled(jax.jacfwd(jax.jacrev(scalar)))
-    gradients = compiled(jax.vmap(jax.grad(scalar)))
+    hessian = jax.jit(jax.jacfwd(jax.jacrev(scalar)))
+    gradients = jax.jit(jax.vmap(jax.grad(scalar)))
     for point in inside:
         x = ravel_pytree(point)[0]
         found = np.asarray(hessian(x))

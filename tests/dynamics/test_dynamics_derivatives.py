@@ -1,7 +1,5 @@
 """The closed derivatives of the dynamics against forward-mode ones and Pinocchio's."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,8 +9,6 @@ from trees import error, random_states, zoo
 
 import difflie as dl
 
-compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-
 
 @pytest.mark.slow
 def test_against_forward_mode():
@@ -20,13 +16,13 @@ def test_against_forward_mode():
     system = dl.tree(zoo())
     q, v, a, _, wrench = (jnp.asarray(x[0]) for x in random_states(system, 1, seed=1))
 
-    @compiled
+    @jax.jit
     def ours(q, v, a, wrench):
         tau = dl.inverse_dynamics(system, q, v, a, wrench)
         inverse = dl.inverse_dynamics_derivatives(system, q, v, a, wrench)
         return inverse, dl.forward_dynamics_derivatives(system, q, v, tau, wrench)
 
-    @compiled
+    @jax.jit
     def expected(q, v, a, wrench):
         def tau(x):
             s, v, a = jnp.split(x, 3)
@@ -57,7 +53,7 @@ def test_robots(path, base):
     system, model, data = twin.system, twin.model, twin.data
     q, v, a, tau, _ = (x[0] for x in random_states(system, 1, seed=3))
 
-    @compiled
+    @jax.jit
     def ours(q, v, a, tau):
         inverse = dl.inverse_dynamics_derivatives(system, q, v, a)
         return inverse, dl.forward_dynamics_derivatives(system, q, v, tau)

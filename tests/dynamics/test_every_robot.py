@@ -7,14 +7,12 @@ be zero.
 """
 
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quickly import QUICKLY
 from robots import ROBOTS, read
 from trees import error, random_states
 
@@ -231,7 +229,7 @@ def test_agrees_with_pinocchio(company, base):
     states = random_states(system, 2, seed=0)
     invertible = company != "singular"
 
-    @partial(jax.jit, compiler_options=QUICKLY)
+    @jax.jit
     def ours(*states):
         return everything(system, *states, robots, invertible=invertible)
 

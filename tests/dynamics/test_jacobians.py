@@ -1,7 +1,5 @@
 """Jacobians and their rates against poses, forward-mode derivatives and Pinocchio."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +9,6 @@ from trees import error, random_states, zoo
 
 import difflie as dl
 
-compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 KINDS = ("body", "spatial", "geometric")
 JACOBIANS = (dl.body_jacobian, dl.spatial_jacobian, dl.geometric_jacobian)
 RATES = (dl.body_jacobian_rate, dl.spatial_jacobian_rate, dl.geometric_jacobian_rate)
@@ -22,7 +19,7 @@ def test_twists_and_rates():
     system, chosen = dl.tree(zoo()), ("ball", "sled")
     q, v, _, _, _ = random_states(system, 2, seed=2)
 
-    @compiled
+    @jax.jit
     @jax.vmap
     def ours(q, v):
         def at(time):
@@ -72,7 +69,7 @@ def test_robots(path, base, bodies):
     system, model, data = twin.system, twin.model, twin.data
     q, v, _, _, _ = (x[0] for x in random_states(system, 1, seed=4))
 
-    @compiled
+    @jax.jit
     def ours(q, v):
         return (
             jnp.array([[j(system, q, b) for j in JACOBIANS] for b in bodies]),

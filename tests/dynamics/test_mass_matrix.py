@@ -11,7 +11,6 @@ from trees import error, random_body, random_joint, random_states, random_tree, 
 
 import difflie as dl
 
-compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 TREES = {"zoo": zoo(), "random": random_tree(4)}
 
 
@@ -25,7 +24,7 @@ def quantities(system):
             "gravity": dl.gravity_force(system, q),
         }
 
-    return compiled(jax.vmap(all_of_them))
+    return jax.jit(jax.vmap(all_of_them))
 
 
 @pytest.mark.parametrize("case", TREES)

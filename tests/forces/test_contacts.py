@@ -17,7 +17,6 @@ import difflie as dl
 from difflie.groups.components import Matrix, Vector
 from difflie.spatial import Motion, Transform
 
-compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 ORIGIN = (0.0, 0.0, 0.0)
 UP = (0.0, 0.0, 1.0)
 G = 9.81
@@ -269,7 +268,7 @@ def test_without_losses_the_force_is_minus_the_slope_of_the_energy(touching):
     system = touching
     q = jnp.asarray(random_states(system, 1, seed=2)[0][0])
 
-    @compiled
+    @jax.jit
     def found(system):
         def energy(step):
             return dl.elastic_energy(system, dl.integrate(system, q, step))
@@ -290,7 +289,7 @@ def test_what_moves_along_is_only_pushed(touching):
     system = touching
     q, v, *_ = (jnp.asarray(x) for x in random_states(system, 40, seed=3))
 
-    @compiled
+    @jax.jit
     @jax.vmap
     def powers(q, v):
         def stored(s):
@@ -323,9 +322,9 @@ def test_derivatives_of_every_number(touching):
         couplings, q, v = rebuild(x)
         return dl.passive_force(eqx.tree_at(lambda s: s.couplings, system, couplings), q, v)
 
-    forwards, backwards = compiled(lambda x: (jax.jacfwd(force)(x), jax.jacrev(force)(x)))(x)
+    forwards, backwards = jax.jit(lambda x: (jax.jacfwd(force)(x), jax.jacrev(force)(x)))(x)
     h, unit = 1e-3, jnp.eye(x.size)
-    moved = compiled(jax.vmap(force))
+    moved = jax.jit(jax.vmap(force))
     near, far = (
         (lambda a: a[: x.size] - a[x.size :])(moved(x + k * h * jnp.concatenate((unit, -unit))))
         for k in (1, 2)
@@ -352,7 +351,7 @@ def test_singular_points(dtype, kind):
     cases = [jnp.array(c, dtype) for c in zip(*cases, strict=True)]
     given = jax.tree.map(lambda a: a.astype(dtype), made)
 
-    @compiled
+    @jax.jit
     @jax.vmap
     def found(size, exponent, x):
         contact = replace(given, **{name: size}, exponent=exponent)

@@ -1,6 +1,5 @@
 """Springs, dampers and forces between bodies; against MuJoCo they are tested in io/test_mjcf.py."""
 
-from functools import partial
 from itertools import pairwise
 
 import equinox as eqx
@@ -14,8 +13,6 @@ from trees import error, random_body, random_joint, random_states
 import difflie as dl
 from difflie.groups.components import Matrix, Vector
 from difflie.spatial import Transform
-
-compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 
 def machine(base="Free"):
@@ -75,7 +72,7 @@ def test_the_force_is_minus_the_slope_of_the_energy(coupled):
     q, *_ = (jnp.asarray(x[0]) for x in random_states(system, 1, seed=2))
     still = jnp.zeros(system.nv)
 
-    @compiled
+    @jax.jit
     @jax.vmap
     def moved(step):
         to = dl.integrate(system, q, step)
@@ -89,7 +86,7 @@ def test_the_force_is_minus_the_slope_of_the_energy(coupled):
         return (8 * (a[1] - a[2]) - (a[3] - a[4])) / (12 * h)
 
     assert error(force[0, :1], -slope(energy)[None]) < 1e-9
-    stiffness = compiled(dl.stiffness_matrix)(system, q)
+    stiffness = jax.jit(dl.stiffness_matrix)(system, q)
     assert error(stiffness[None], -slope(force).T[None]) < 1e-9
     pairs = (unit[:, None] + s * unit for s in (1, -1))
     steps = jnp.concatenate([s * h * p.reshape(-1, system.nv) for p in pairs for s in (1, -1)])
@@ -109,7 +106,7 @@ def test_forces_by_the_motion_of_the_points(coupled, traversal):
     system = dl.attach(machine(), *coupled.couplings).with_traversal(traversal)
     q, v, *_ = (jnp.asarray(x[0]) for x in random_states(system, 1, seed=6))
 
-    @compiled
+    @jax.jit
     def found(q, v):
         def positions(step):
             poses = dl.body_poses(system, dl.integrate(system, q, step))
@@ -224,7 +221,7 @@ def test_points_that_coincide(dtype):
     )
     x = jnp.zeros(3, dtype)
 
-    @compiled
+    @jax.jit
     def at_the_points(couplings):
         """What is felt at the last point, and its derivatives by its position and the numbers."""
 
@@ -260,7 +257,7 @@ def test_points_that_coincide(dtype):
     assert not np.any(slope)
 
     system = hanging(*given).astype(dtype)
-    force, slope = compiled(
+    force, slope = jax.jit(
         lambda q: (dl.passive_force(system, q, q + 1), jax.jacrev(dl.elastic_energy, 1)(system, q))
     )(x[:1])
     assert force == 0 and slope == 0
@@ -424,12 +421,12 @@ def test_derivatives_of_every_number(coupled):
         couplings, q, v = rebuild(x)
         return dl.passive_force(eqx.tree_at(lambda s: s.couplings, system, couplings), q, v)
 
-    forwards, backwards = compiled(lambda x: (jax.jacfwd(force)(x), jax.jacrev(force)(x)))(x)
+    forwards, backwards = jax.jit(lambda x: (jax.jacfwd(force)(x), jax.jacrev(force)(x)))(x)
     h, unit = 1e-3, jnp.eye(x.size)
     near, far = (
         a[: x.size] - a[x.size :]
         for a in (
-            compiled(jax.vmap(force))(x + k * h * jnp.concatenate((unit, -unit))) for k in (1, 2)
+            jax.jit(jax.vmap(force))(x + k * h * jnp.concatenate((unit, -unit))) for k in (1, 2)
         )
     )
     differences = (8 * near - far).T / (12 * h)
@@ -448,8 +445,8 @@ def test_batches_and_single_precision(coupled):
         changed = eqx.tree_at(lambda s: s.couplings[0].stiffness, system, first)
         return dl.passive_force(changed, q, v)
 
-    batch = compiled(jax.vmap(force, in_axes=(None, 0, 0, 0)))(coupled, factors, q, v)
-    alone = compiled(force)
+    batch = jax.jit(jax.vmap(force, in_axes=(None, 0, 0, 0)))(coupled, factors, q, v)
+    alone = jax.jit(force)
     single = [alone(coupled, *each) for each in zip(factors, q, v, strict=True)]
     assert error(batch, jnp.stack(single)) < 1e-14
     half = alone(*jax.tree.map(lambda a: a.astype("float32"), (coupled, factors[1], q[1], v[1])))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import cache
 from math import pi
 
 import exact_maps as exact
@@ -18,11 +18,6 @@ TOLERANCE = {
     np.float32: {"value": 5e-7, "first": 5e-6, "second": 5e-5},
 }
 PRECISIONS = tuple(TOLERANCE)
-
-# The emitters of fused loops compile slowly, and recompute long chains of scalars so often that a
-# second derivative of a logarithm takes minutes. What runs only once needs no optimisation either.
-PLAIN_LOOPS = {"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {}
-UNOPTIMISED = {"xla_backend_optimization_level": 0, **PLAIN_LOOPS}
 
 
 def samples(lengths: Iterable[float], size: int, axes: int, dtype: type = np.float64) -> np.ndarray:
@@ -66,9 +61,13 @@ def scaled_error(measured: np.ndarray, reference: np.ndarray, scale: np.ndarray 
     return float((largest(error) / unit).max())
 
 
+# Values are held to a few ulps as users compile them; other programs of tests are hardly optimised.
+OPTIMISED = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
+
+
 @cache
 def compiled(f: Callable) -> Callable:
-    return jax.jit(jax.vmap(f), compiler_options=PLAIN_LOOPS)
+    return jax.jit(jax.vmap(f), compiler_options=OPTIMISED)
 
 
 @cache
@@ -80,7 +79,7 @@ def derivatives(f: Callable) -> Callable:
     faster than nested Jacobians.
     """
 
-    @partial(jax.jit, compiler_options=UNOPTIMISED)
+    @jax.jit
     @jax.vmap
     def row(x, entry, direction, *others):
         def value_and_gradient(x):

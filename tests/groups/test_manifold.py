@@ -32,7 +32,7 @@ ANGLES = (0.0, 1e-160, 1e-16, 1e-8, 1e-3, 0.1, 1.0, 2.0, 3.0, pi - 1e-3)
 
 
 def compiled(f):
-    return jax.jit(jax.vmap(f), compiler_options=accuracy.UNOPTIMISED)
+    return jax.jit(jax.vmap(f))
 
 
 @dataclass(frozen=True)

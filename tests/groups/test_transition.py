@@ -84,7 +84,7 @@ def evaluated(name, single=False):
         return R, r, back, dR, dr, m.retract(q, X)
 
     dtype = np.float32 if single else np.float64
-    f = jax.jit(jax.vmap(one), compiler_options=accuracy.UNOPTIMISED)
+    f = jax.jit(jax.vmap(one))
     return [np.asarray(a) for a in f(*(a.astype(dtype) for a in (HERE, LOCAL, RATE)))]
 
 
@@ -132,7 +132,7 @@ def test_derivatives_at_rest(name):
     at = np.zeros((2, 12))
     at[1, :6] = HERE[1]
     forward, reverse, second = accuracy.derivatives(f)(at)
-    values, d = jax.jit(jax.vmap(jax.vmap(f)), compiler_options=accuracy.UNOPTIMISED), 1e-3
+    values, d = jax.jit(jax.vmap(jax.vmap(f))), 1e-3
     up, down, further, lower = values(
         np.stack([at[:, None] + s * d * np.eye(12) for s in (1, -1, 2, -2)]).reshape(4, 24, 12)
     ).reshape(4, 2, 12, -1)

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quickly import once
 from trees import random_body, random_joint
 
 import difflie as dl
@@ -276,7 +275,7 @@ def test_gradients():
         return weight @ jnp.concatenate((run.q[-1], run.v[-1]))
 
     x, way = jnp.zeros(18), jnp.asarray(np.random.default_rng(10).normal(size=18))
-    both = once(jax.value_and_grad(value))
+    both = jax.jit(jax.value_and_grad(value))
     _, reverse = both(x)
     step = 1e-5
     difference = [(both(step * e)[0] - both(-step * e)[0]) / (2 * step) for e in jnp.eye(18)]

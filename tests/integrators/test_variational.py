@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quickly import once
 from trees import error as relative_error
 from trees import random_body, random_joint, random_states
 
@@ -79,12 +78,12 @@ def test_momenta_are_the_derivatives_of_the_discrete_lagrangian():
         move = system.manifold.retract
         return kinetic_action(system, move(q0, d0), move(q1, d1), h)
 
-    start, end = once(jax.grad(action, (0, 1)))(still, still)
+    start, end = jax.jit(jax.grad(action, (0, 1)))(still, still)
     found = jax.jit(lambda w: momenta(link, q0, w, h))
     p0, p1 = found(w)
     assert relative_error(p0[None], -np.asarray(start)[None]) < 1e-13
     assert relative_error(p1[None], np.asarray(end)[None]) < 1e-13
-    dense = once(jax.jacfwd(lambda w: found(w)[0]))(w) + jnp.diag(slope)
+    dense = jax.jit(jax.jacfwd(lambda w: found(w)[0]))(w) + jnp.diag(slope)
     change = np.random.default_rng(1).normal(size=system.nv)
     solved = jax.jit(newton_step)(link, q0, w, h, p0 + change, slope)
     assert relative_error(solved[None], np.linalg.solve(dense, change)[None]) < 1e-12
@@ -180,7 +179,7 @@ def test_gradients_in_both_modes():
         return jnp.sum(jnp.sin(run.q[-1])) + jnp.sum(run.v[-1] ** 2)
 
     at = (0 * v, v, system.bodies.mass, system.joints.position, system.joints.damping)
-    reverse = once(jax.grad(final, (0, 1, 2, 3, 4)))(*at)
+    reverse = jax.jit(jax.grad(final, (0, 1, 2, 3, 4)))(*at)
     forward = jax.jit(lambda *d: jax.jvp(final, at, d)[1])
     zeros = jax.tree.map(jnp.zeros_like, at)
     for i, direction in enumerate(directions):

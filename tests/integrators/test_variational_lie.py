@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quickly import once
 from scipy.integrate import solve_ivp
 from scipy.special import ellipj
 
@@ -317,7 +316,7 @@ def test_gradients():
         return weight @ jnp.concatenate((last.q, last.mu))
 
     x, e, way = jnp.zeros(13), 1e-5, jnp.asarray(rng.normal(size=13))
-    both = once(jax.value_and_grad(value))
+    both = jax.jit(jax.value_and_grad(value))
     _, reverse = both(x)
     difference = [(both(e * d)[0] - both(-e * d)[0]) / (2 * e) for d in jnp.eye(13)]
     np.testing.assert_allclose(reverse, jnp.stack(difference), rtol=1e-6, atol=1e-8)

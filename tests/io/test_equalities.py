@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quickly import QUICKLY
 from trees import random_states
 
 import difflie as dl
@@ -93,7 +92,7 @@ def loops(tmp_path_factory):
     system = system.with_traversal("loop")
     ordering = dl.MujocoOrdering(system, model)
 
-    @partial(jax.jit, compiler_options=QUICKLY)
+    @jax.jit
     def ours(q, v, tau):
         a, multipliers = dl.constrained_dynamics(system, q, v, tau)
         return {

@@ -3,13 +3,11 @@
 import importlib.resources
 import sys
 import warnings
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quickly import QUICKLY
 from trees import error, random_states
 
 import difflie as dl
@@ -162,7 +160,7 @@ def check(system, model, forward):
     shown = np.array([system.body_names.index(name) for name in names])
     q, v, a, tau, _ = random_states(system, 3, seed=4)
 
-    @partial(jax.jit, compiler_options=QUICKLY)
+    @jax.jit
     @jax.vmap
     def ours(q, v, a, tau):
         x, rate = ordering.q(q), ordering.v(q, v)

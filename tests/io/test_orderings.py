@@ -7,7 +7,6 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
-from quickly import QUICKLY
 from trees import error, random_states
 
 import difflie as dl
@@ -56,14 +55,14 @@ def check(pin, system, model):
     data, ordering = model.createData(), dl.PinocchioOrdering(system, model)
     q, v, a, tau, _ = random_states(system, 3, seed=1)
 
-    @partial(jax.jit, compiler_options=QUICKLY)
+    @jax.jit
     @jax.vmap
     def there(q, v, a, tau):
         theirs = ordering.q(q), ordering.v(q, v), ordering.a(q, v, a), ordering.tau(q, tau)
         power = ordering.tau(q, tau) @ ordering.v(q, v)
         return theirs, dl.inverse_dynamics(system, q, v, a), power
 
-    @partial(jax.jit, compiler_options=QUICKLY)
+    @jax.jit
     @jax.vmap
     def back(x, rate, change, effort):
         q, v = ordering.from_q(x), ordering.from_v(x, rate)

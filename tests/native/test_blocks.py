@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quickly import QUICKLY
 
 import difflie as dl
 from difflie.native import blocks, in_blocks, kernel
@@ -180,7 +179,7 @@ def rollouts(system, q, v, per_environment):
     if per_environment:
         mass = mass * jnp.linspace(0.5, 2.0, len(q), dtype=mass.dtype)[:, None]
     axes = (0 if per_environment else None, 0, 0)
-    run = jax.jit(lambda *args: jax.vmap(rollout, axes)(*args), compiler_options=QUICKLY)
+    run = jax.jit(lambda *args: jax.vmap(rollout, axes)(*args))
     return run(mass, q, v)
 
 

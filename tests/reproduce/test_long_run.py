@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from difflie.integrators import METHODS, by_name
+from difflie.integrators import by_name
 from difflie.reproduce import REPRODUCTIONS, long_run
 
 
@@ -34,27 +34,3 @@ def test_the_table_and_its_picture(tmp_path, monkeypatch):
     text = io.StringIO()
     REPRODUCTIONS["long-run"].show(numbers, Console(file=text, width=80))
     assert "spring pendulum" in text.getvalue() and "RKMK4" in text.getvalue()
-
-
-def test_the_table_fits_in_eighty_columns():
-    keys = ("energy_error", "energy_drift", "linear_momentum_drift", "angular_momentum_drift")
-    values = dict.fromkeys((*keys, "symplecticity_defect", "manifold_defect"), 1.9e-14)
-    rows = [
-        {"machine": machine, "method": method.name, **values}
-        | {"microseconds_per_step": 215.3, "failed": None}
-        for machine in long_run.MACHINES
-        for method in METHODS
-    ]
-    text = io.StringIO()
-    long_run.show({"rows": rows, "steps": 1_000_000, "dt": 0.01}, Console(file=text, width=80))
-    assert "…" not in text.getvalue() and text.getvalue().count("1.9e-14") == 6 * len(rows)
-
-
-def test_no_two_methods_of_a_panel_look_alike():
-    t = np.linspace(0, 1e4, 11)
-    curves = {(machine, m.name): (t, t) for machine in long_run.MACHINES for m in METHODS}
-    panels = long_run.comparison(curves).axes
-    assert sum(len(a.lines) for a in panels) == len(curves)
-    for a in panels:
-        looks = [(line.get_color(), str(line._unscaled_dash_pattern)) for line in a.lines]
-        assert len(set(looks)) == len(looks)

@@ -48,49 +48,6 @@ def test_the_slope_of_errors():
     assert mueller.slope(mueller.STEPS, np.full(len(mueller.STEPS), 1e-15)) is None
 
 
-def test_the_tables_fit_and_the_figures_are_drawn(tmp_path):
-    machines = {kind: build() for kind, build in mueller.MACHINES.items()}
-    found = {
-        (kind, name): mueller.Study(
-            np.full((len(mueller.STEPS), 2), 1.9e-14),
-            *np.full((2, len(mueller.STEPS), len(m.joints)), 1.9e-14),
-        )
-        for kind, m in machines.items()
-        for name in (*(f"1{c}" for c in mueller.LOCAL), "2d")
-    }
-    rows = [
-        {
-            "map": attitude + letter,
-            "attitude": mueller.ATTITUDES[attitude],
-            "local": local,
-            "group": group,
-            "h": 5e-4,
-            "order": 4.03,
-            "constraint_error": 1.9e-14,
-            "velocity_error": 1.9e-14,
-            "norm_defect": 1.9e-14 if attitude == "1" else None,
-            "microseconds_per_step": 150.0,
-        }
-        for attitude in mueller.ATTITUDES
-        for letter, (local, group) in mueller.LOCAL.items()
-    ]
-    comparison = [
-        {**row, "constraint_order": 4.0}
-        for kind, m in machines.items()
-        for row in mueller.comparison_rows(kind, m, {c: found[kind, f"1{c}"] for c in "abcd"})
-    ]
-    com = {"computed": list(mueller.COM), "published": list(mueller.COM)}
-    text = io.StringIO()
-    numbers = {"rows": rows, "comparison": comparison, "com": com}
-    mueller.show(numbers, Console(file=text, width=80))
-    assert "…" not in text.getvalue()
-    assert "ext. Rodrigues, cay" in text.getvalue() and "SO(3)xR3" in text.getvalue()
-    assert max(map(len, text.getvalue().splitlines())) <= 80
-    mueller.save(mueller.order_figure(machines, found), tmp_path / "order.png")
-    mueller.save(mueller.constraint_figure(comparison), tmp_path / "constraints.png")
-    assert all(p.read_bytes().startswith(b"\x89PNG") for p in tmp_path.iterdir())
-
-
 @pytest.mark.slow
 def test_orders_norms_and_joints(tmp_path):
     # One test, because the workers of a parallel run share no fixture.
@@ -114,3 +71,6 @@ def test_orders_norms_and_joints(tmp_path):
     save_json(tmp_path / "numbers.json", numbers)
     assert json.loads((tmp_path / "numbers.json").read_text()) == numbers
     assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["constraints.png", "order.png"]
+    text = io.StringIO()
+    mueller.show(numbers, Console(file=text, width=80))
+    assert "…" not in text.getvalue() and "ext. Rodrigues, cay" in text.getvalue()
