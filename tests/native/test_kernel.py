@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from transformations import GAIN, TRANSFORMATIONS, X, assert_same, batch, scalar
 
-from difflie.native import kernel, mark
+from difflie.native import call, kernel, mark
 
 cpu_only = pytest.mark.skipif(jax.default_backend() != "cpu", reason="kernels are for CPUs")
 
@@ -144,6 +144,39 @@ def test_other_functions_run_the_ordinary_way(f):
     assert not is_kernel(kernel(f), X, GAIN)
     assert_same(jax.jit(kernel(f))(X, GAIN), f(X, GAIN))
     assert_same(jax.jit(jax.vmap(kernel(f)))(*batch()), jax.vmap(f)(*batch()))
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.grad, jax.vmap])
+def test_prints_within(transform):
+    """A callback runs, in a kernel, in a kernel within one and in a native call."""
+    seen = []
+
+    def f(x):
+        jax.debug.callback(lambda x: seen.append(float(x)), x)
+        return x * x
+
+    x = jnp.ones(2) if transform is jax.vmap else jnp.ones(())
+    for g in (kernel(f), kernel(kernel(f)), mark(kernel(f))):
+        assert_same(jax.jit(transform(g))(x), transform(lambda x: x * x)(x))
+        jax.effects_barrier()
+        assert seen and set(seen) == {1.0}
+        seen.clear()
+
+
+def test_an_empty_batch_and_without_jit():
+    f = kernel(lambda x: x * x)
+    assert jax.jit(jax.vmap(f))(X[None][:0]).shape == (0, 3)
+    with jax.disable_jit():
+        assert_same(f(X), X * X)
+
+
+def test_an_untested_version_is_told_of_once(monkeypatch):
+    call._tested.cache_clear()
+    monkeypatch.setattr(jax, "__version_info__", (0, 99, 0))
+    with pytest.warns(UserWarning, match="take a jax from 0.8 to 0.12") as told:
+        assert not call.switched_on() and not call.switched_on()
+    assert len(told) == 1
+    call._tested.cache_clear()
 
 
 @cpu_only
