@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import replace
 
 import jax
@@ -26,9 +27,10 @@ def constrain(system: System, *constraints: Constraint) -> System:
     out of its range.
     """
     for k, constraint in enumerate(constraints, start=len(system.constraints)):
-        if not isinstance(constraint, Constraint):
+        if not isinstance(constraint, FrameConstraint | CoordinateConstraint):
             raise ModelError(
-                f"{system.name}: {constraint!r} is no constraint; give those of difflie.constraints"
+                f"{system.name}: {reprlib.repr(constraint)} is no FrameConstraint and no "
+                "CoordinateConstraint; give those of difflie.constraints"
             )
         _check(system, constraint, f"{system.name}: constraint {k}, {constraint}")
     added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), constraints)

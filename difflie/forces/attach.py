@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import replace
 
 import jax
@@ -11,10 +12,12 @@ from jax.core import Tracer
 
 from ..system.system import System
 from ..system.validation import ModelError, nearest
-from .at_joint import AtJoint, check_joint
+from .at_joint import check_joint
 from .contacts import SphereContact
 from .couplings import Coupling, FollowerForce, PointForce, SmoothTensionDamper, SmoothTensionSpring
+from .drives import Drive
 from .stops import JointStop
+from .stribeck import Stribeck
 
 _NOT_NEGATIVE = (
     *("stiffness", "rest_length", "damping", "dissipation", "friction", "slip_velocity"),
@@ -33,7 +36,7 @@ _SHAPES = {**dict.fromkeys(_SCALARS, ()), **_VECTORS}
 _POINTS = {PointForce: "one point", FollowerForce: "one point", SphereContact: "two points"}
 
 
-def attach(system: System, *couplings: Coupling | JointStop | AtJoint) -> System:
+def attach(system: System, *couplings: Coupling | JointStop | Drive | Stribeck) -> System:
     """The system with couplings behind those it has.
 
     They are springs, forces, contacts and stops, drives and Stribeck friction.
@@ -53,12 +56,12 @@ def attach(system: System, *couplings: Coupling | JointStop | AtJoint) -> System
             _check_path(system, coupling, where)
         elif isinstance(coupling, JointStop):
             _check_joints(system, coupling, where)
-        elif isinstance(coupling, AtJoint):
+        elif isinstance(coupling, Drive | Stribeck):
             check_joint(system, system.couplings, coupling, where)
         else:
             raise ModelError(
-                f"{system.name}: {coupling!r} cannot be attached; give springs, dampers, forces, "
-                "contacts, stops, drives or Stribeck friction"
+                f"{system.name}: {reprlib.repr(coupling)} cannot be attached; give springs, "
+                "dampers, forces, contacts, stops, drives or Stribeck friction"
             )
         _check_numbers(coupling, where)
     added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), couplings)
@@ -98,7 +101,7 @@ def _check_joints(system: System, stop: JointStop, where: str) -> None:
             )
 
 
-def _check_numbers(coupling: Coupling | JointStop | AtJoint, where: str) -> None:
+def _check_numbers(coupling: Coupling | JointStop | Drive | Stribeck, where: str) -> None:
     numbers = {}
     if isinstance(coupling, Coupling):
         numbers["points"] = coupling.path.points, (len(coupling.path.bodies), 3)
@@ -116,7 +119,7 @@ def _check_numbers(coupling: Coupling | JointStop | AtJoint, where: str) -> None
             raise ModelError(
                 f"{where}: {name} is {np.asarray(value).tolist()}; it must not be negative"
             )
-        if name in _VELOCITIES and isinstance(coupling, AtJoint) and value <= 0:
+        if name in _VELOCITIES and isinstance(coupling, Drive | Stribeck) and value <= 0:
             raise ModelError(f"{where}: {name} is {float(value)}; it must be positive")
         if name == "exponent" and value < 1:
             raise ModelError(f"{where}: exponent is {float(value)}; it must be 1 or more")

@@ -89,6 +89,8 @@ def in_blocks(f: Callable[..., Any]) -> Callable[..., Any]:
         if not switched_on():
             return f(*args)
         closed, given, inside = traced(f, args)
+        if closed.effects:
+            return f(*args)
         along = (False,) * len(given)
         results = _blocks_p.bind(*given, jaxpr=closed, length=None, along=along)
         return jax.tree.unflatten(inside, results)

@@ -18,6 +18,7 @@ import functools
 import math
 import operator
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +63,8 @@ def mark(f: Callable[..., Any]) -> Callable[..., Any]:
         closed, shapes = jax.make_jaxpr(
             lambda *leaves: f(*jax.tree.unflatten(inputs, leaves)), return_shape=True
         )(*leaves)
+        if closed.effects:
+            return f(*args)
         # The borders keep the compiler from moving constant arguments inside.
         needed, used = pe.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
         if not supported(needed):
@@ -84,8 +87,21 @@ def available() -> bool:
 
 def switched_on() -> bool:
     """Whether native code is wanted, and tested with this jax."""
-    wanted = os.environ.get("DIFFLIE_NATIVE", "1") != "0"
-    return wanted and (0, 8) <= jax.__version_info__[:2] < (0, 13)
+    without_jit = jax.config.jax_disable_jit  # pyright: ignore
+    return os.environ.get("DIFFLIE_NATIVE", "1") != "0" and not without_jit and _tested()
+
+
+@functools.cache
+def _tested() -> bool:
+    """Whether native code has been tested with this jax; warns once where it has not."""
+    tested = (0, 8) <= jax.__version_info__[:2] < (0, 13)
+    if not tested:
+        warnings.warn(
+            f"native code has not been tested with jax {jax.__version__} and is left out, so that "
+            "a motion may take about 190 times as long; take a jax from 0.8 to 0.12",
+            stacklevel=2,
+        )
+    return tested
 
 
 def vectorised() -> bool:

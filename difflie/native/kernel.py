@@ -55,6 +55,9 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
         if not available():
             return f(*args)
         closed, given, inside = traced(f, args)
+        # Prints and the like are no part of a native call.
+        if closed.effects:
+            return f(*args)
         results = _bind(closed, given, None, [False] * len(given))
         return jax.tree.unflatten(inside, results)
 
@@ -263,8 +266,9 @@ def _lower(
     along: tuple,
 ) -> Sequence[Any]:
     lanes = (_width(length),) if length is not None and length >= LANES and vectorised() else ()
-    text = _text(jaxpr, lanes, along if lanes else ()) if available() else None
-    if text is None and lanes and available():
+    native = available() and length != 0
+    text = _text(jaxpr, lanes, along if lanes else ()) if native else None
+    if text is None and lanes:
         lanes = ()
         text = _text(jaxpr, lanes, ())
     if text is None:

@@ -11,6 +11,7 @@ from jax.flatten_util import ravel_pytree
 from trees import error, random_body, random_joint, random_states
 
 import difflie as dl
+from difflie.forces.at_joint import AtJoint
 from difflie.groups.components import Matrix, Vector
 from difflie.spatial import Transform
 
@@ -463,6 +464,12 @@ def test_couplings_follow_the_system():
     assert dl.passive_force(more, [0.0], [0.0]).dtype == "float32"
 
 
+class Sticking(AtJoint):
+    """What is at a joint, but of a kind that nothing acts upon."""
+
+    joint: str = eqx.field(static=True)
+
+
 GOOD = [(None, (0.0, 0.0, 0.0)), ("bob", (1.0, 0.0, 0.0))]
 
 
@@ -489,6 +496,7 @@ GOOD = [(None, (0.0, 0.0, 0.0)), ("bob", (1.0, 0.0, 0.0))]
         (lambda: dl.Spring([GOOD[0], ("bob", (0, np.inf, 0))], 1.0, 0.0), "points is .*finite"),
         (lambda: dl.Spring(GOOD, "stiff", 0.0), "'stiff' was given .* a number is needed"),
         (lambda: 3.0, "3.0 cannot be attached"),
+        (lambda: Sticking("bob"), "Sticking.* cannot be attached"),
     ],
 )
 def test_what_is_refused(make, message):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from transformations import GAIN, TRANSFORMATIONS, X, assert_same, batch, scalar
 
-from difflie.native import kernel, mark
+from difflie.native import call, kernel, mark
 
 cpu_only = pytest.mark.skipif(jax.default_backend() != "cpu", reason="kernels are for CPUs")
 
@@ -110,9 +110,29 @@ def test_an_argument_that_structure_makes_useless_does_no_harm():
         return x * 2, np.zeros(2) * y
 
     for g in (kernel(f), mark(kernel(f)), jax.vmap(kernel(f), (0, None))):
-        first, second = jax.jit(g)(jnp.ones(2), jnp.full(2, np.nan))
-        np.testing.assert_array_equal(first, 2 * np.ones(2))
-        np.testing.assert_array_equal(second, np.zeros(second.shape))
+        for y, zero in ((np.inf, 0.0), (np.nan, np.nan)):
+            first, second = jax.jit(g)(jnp.ones(2), jnp.full(2, y))
+            np.testing.assert_array_equal(first, 2 * np.ones(2))
+            np.testing.assert_array_equal(second, np.full(second.shape, zero))
+
+
+def test_what_is_not_a_number_does_not_vanish():
+    """Where the structure makes an entry useless, results are not numbers as the ordinary way."""
+
+    def f(x, y):
+        pattern = np.diag([1.0, 0.0, 0.0])
+        turned = jnp.sin(pattern @ y) * x + 0.0 / (1 + y**2)
+        held = jnp.where(x > 0.5, turned - turned * 0.0, jnp.stack((y[0], x[0], 0 * x[1])))
+        return turned, -held, jnp.sum(0.0 * held[1:]), x[1] * 2.0, jnp.asarray([0.0, 1.0]) * 3
+
+    programs = [jax.jit(g) for g in (kernel(f), f, jax.vmap(kernel(f)), jax.vmap(f))]
+    for k in range(6):
+        x, y = jnp.linspace(0.2, 1.0, 6).at[k].set(np.nan).reshape(2, 3)
+        for one, two in zip(programs[0](x, y), programs[1](x, y), strict=True):
+            np.testing.assert_array_equal(np.isnan(one), np.isnan(two))
+        both = jnp.stack((x, jnp.ones(3))), jnp.stack((y, jnp.ones(3)))
+        for one, two in zip(programs[2](*both), programs[3](*both), strict=True):
+            np.testing.assert_array_equal(np.isnan(one), np.isnan(two))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, bool])
@@ -144,6 +164,39 @@ def test_other_functions_run_the_ordinary_way(f):
     assert not is_kernel(kernel(f), X, GAIN)
     assert_same(jax.jit(kernel(f))(X, GAIN), f(X, GAIN))
     assert_same(jax.jit(jax.vmap(kernel(f)))(*batch()), jax.vmap(f)(*batch()))
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.grad, jax.vmap])
+def test_prints_within(transform):
+    """A callback runs, in a kernel, in a kernel within one and in a native call."""
+    seen = []
+
+    def f(x):
+        jax.debug.callback(lambda x: seen.append(float(x)), x)
+        return x * x
+
+    x = jnp.ones(2) if transform is jax.vmap else jnp.ones(())
+    for g in (kernel(f), kernel(kernel(f)), mark(kernel(f))):
+        assert_same(jax.jit(transform(g))(x), transform(lambda x: x * x)(x))
+        jax.effects_barrier()
+        assert seen and set(seen) == {1.0}
+        seen.clear()
+
+
+def test_an_empty_batch_and_without_jit():
+    f = kernel(lambda x: x * x)
+    assert jax.jit(jax.vmap(f))(X[None][:0]).shape == (0, 3)
+    with jax.disable_jit():
+        assert_same(f(X), X * X)
+
+
+def test_an_untested_version_is_told_of_once(monkeypatch):
+    call._tested.cache_clear()
+    monkeypatch.setattr(jax, "__version_info__", (0, 99, 0))
+    with pytest.warns(UserWarning, match="take a jax from 0.8 to 0.12") as told:
+        assert not call.switched_on() and not call.switched_on()
+    assert len(told) == 1
+    call._tested.cache_clear()
 
 
 @cpu_only

@@ -1,5 +1,7 @@
 """Systems built by code: the order of bodies, and one clear error for every mistake."""
 
+import warnings
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -43,6 +45,10 @@ def test_chain_sizes_and_neutral():
     np.testing.assert_array_equal(system.neutral(), neutral)
 
 
+class Spherical(dl.Joint):
+    """A joint of one's own, with the name of one of difflie's."""
+
+
 NAN = float("nan")
 MISTAKES = {
     "no bodies": ([], "at least one body"),
@@ -55,6 +61,10 @@ MISTAKES = {
     "text": ([body("a", com="x")], "com is 'x'; numbers are needed"),
     "no rotation": ([body("a", rotation=np.ones((3, 3)))], "is no rotation matrix"),
     "zero axis": ([body("a", joint=dl.Revolute(axis=(0, 0, 0)))], "the axis is zero"),
+    "long axis": ([body("a", joint=dl.Revolute(axis=(0, 0, 1e200)))], r"of at most 1e\+09"),
+    "class of a joint": ([body("a", joint=dl.Revolute)], "give an object such as dl.Revolute()"),
+    "name of a joint": ([body("a", joint="revolute")], "body 'a': its joint is 'revolute'; give"),
+    "own joint": ([body("a", joint=Spherical())], "of one of the types Fixed, Revolute"),
     "nan axis": ([body("a", joint=dl.Prismatic(axis=(NAN, 0, 0)))], "three finite numbers"),
     "limits": ([body("a", joint=dl.Revolute(lower=1.0, upper=0.0))], "lies above the upper"),
     "damping": ([body("a", joint=dl.Revolute(damping=-1.0))], "damping is -1.0"),
@@ -103,6 +113,54 @@ def test_doubtful_numbers_warn():
         dl.chain([body("a", mass=0.0, inertia=np.zeros((3, 3)))])
 
 
+TURNS, POINT = dl.Revolute(), {"mass": 1.0, "com": (0.0, 0.0, 0.3), "inertia": np.zeros((3, 3))}
+UNDETERMINED = {
+    "a point mass on its axis": ([body("a", joint=TURNS, **POINT)], "a"),
+    "a rod about its own axis": (
+        [body("a", joint=TURNS, com=(0, 0, 0.5), inertia=np.diag((0.1, 0.1, 0)))],
+        "a",
+    ),
+    "a free point mass": ([body("a", joint=dl.Free(), **POINT)], "a"),
+    "parallel axes of a universal joint": (
+        [body("a", joint=dl.Universal(second_axis=(1, 0, 0)))],
+        "a",
+    ),
+    "one axis behind the other": (
+        [dl.Body(name="a", joint=TURNS), body("b", joint=TURNS, parent="a", position=(0, 0, 1))],
+        "ab",
+    ),
+    "inertia without mass": ([body("a", joint=TURNS, mass=0.0)], ""),
+    "a light end of a heavy machine": (
+        [body("a", joint=dl.Free(), mass=1e3), body("b", parent="a", mass=1e-9)],
+        "",
+    ),
+    "a massless body in between": (
+        [dl.Body(name="a", joint=dl.Revolute(axis=(1, 0, 0))), body("b", parent="a")],
+        "",
+    ),
+    "one that follows": (
+        [
+            dl.Body(name="a", joint=TURNS),
+            body("b", joint=dl.Helical(pitch=0.1, mimic=dl.Mimic("a", 2.0)), **POINT),
+        ],
+        "",
+    ),
+    "an armature": ([dl.Body(name="a", joint=dl.Universal(armature=(0.1, 0.2)))], ""),
+}
+
+
+@pytest.mark.parametrize("machine", UNDETERMINED)
+def test_accelerations_that_nothing_determines_are_warned_of(machine):
+    """Wherever the mass matrix is singular in every configuration, and nowhere else."""
+    bodies, joints = UNDETERMINED[machine]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dl.tree(bodies)
+    told = [str(w.message) for w in caught if "moves no mass" in str(w.message)]
+    assert len(told) == len(joints)
+    assert all(f"joint {name!r}" in message for name, message in zip(joints, told, strict=True))
+
+
 def test_replace():
     system = dl.chain([body("a"), body("b")])
     heavy = system.replace(mass=[2.0, 3.0], gravity=(0.0, 0.0, -1.62), damping=jnp.ones(2))
@@ -113,6 +171,16 @@ def test_replace():
         system.replace(masss=1.0)
     with pytest.raises(ValueError, match=r"mass has shape \(2,\), got \(3,\)"):
         system.replace(mass=jnp.ones(3))
+    for change, words in (
+        ({"mass": [1.0, -1.0]}, "mass is .*must not be negative"),
+        ({"com": np.full((2, 3), NAN)}, "com is .*must be finite"),
+        ({"upper": [0.0, NAN]}, "upper is not a number"),
+        ({"axis": np.zeros((2, 3))}, "axis is zero"),
+    ):
+        with pytest.raises(dl.ModelError, match=words):
+            system.replace(**change)
+    with pytest.raises(TypeError, match="mass is complex128; give real numbers"):
+        system.replace(mass=[1.0, 1j])
 
 
 def test_passive_force():
