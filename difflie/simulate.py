@@ -101,7 +101,10 @@ def _simulate(system, state, control, wrench, how, steps, save_every):
         loop = _steps(system, link, formulation, functions, dt)
         t0 = jnp.zeros_like(dt)
         rows = jax.tree.map(lambda a: a[0, 0], inputs)
-        first = formulation.start(t0, q0, v0, dt, _inputs(functions, rows, t0, dt))
+        # What is typed with a few digits is put on the manifold, where stepping back leads.
+        on_manifold = system.manifold.retract(q0, jnp.zeros_like(v0))
+        acting = _inputs(functions, rows, t0, dt)
+        first = formulation.start(t0, on_manifold, v0, dt, acting)
         start = (jnp.zeros((), jnp.int32), first, Watch.start(system, link, q0))
         end, states = adjoint.loop(loop, start, inputs, (saved, save_every))
         found = adjoint.reconstruction(loop, start, end, inputs, (saved, save_every))
