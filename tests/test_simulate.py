@@ -157,6 +157,14 @@ def test_result_reports_limits_and_failure():
     assert "not finite at t = 0.26 s (step 26 of 50)" in str(lost.result)
 
 
+@pytest.mark.parametrize("method", dl.integrators.METHODS, ids=lambda m: m.name)
+def test_a_machine_that_cannot_move_stays(method):
+    """A tree of fixed joints has empty states, which every method keeps."""
+    frame = dl.tree([dl.Body(name="frame", joint=dl.Fixed(), mass=1.0)])
+    run = dl.simulate(frame, jnp.zeros(0), jnp.zeros(0), dt=1e-2, steps=3, method=method)
+    assert run.result.ok and run.q.shape == run.v.shape == (4, 0)
+
+
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
