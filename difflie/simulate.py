@@ -19,6 +19,7 @@ from .forces.drives import delayed, late
 from .forces.inputs import SampledInput, ZeroOrderHold
 from .formulations import Formulation, Inputs, formulated, formulation_of
 from .integrators import RKMK4, Method, by_name
+from .integrators.method import chosen
 from .result import Trajectory, Watch
 from .system.linkage import Linkage, linkage
 from .system.system import System
@@ -65,7 +66,8 @@ def simulate(
     or precision, a concrete NaN, dt <= 0, an unknown method (with the nearest name) or one that the
     adjoint does not differentiate, a control that no delay suits, a concrete start that breaks a
     constraint, which it names. What happens on the way (a state that is not finite, a step that is
-    not solved, a singular configuration, a limit that is left) stands in `Trajectory.result`.
+    not solved, a singular configuration, a limit that is left) stands in `Trajectory.result`; a
+    motion stays where it was before the first step that fails.
     """
     method = by_name(method) if isinstance(method, str) else method
     adjoint.check(method, formulation_of(method, system).time_symmetric(method))
@@ -136,10 +138,11 @@ def _steps(
         step, inner, watch = state
         t, acting = begun(step, rows)
         effort = acting.control and acting.control(t, *formulation.read(inner))
-        inner, solved = formulation.step(t, inner, dt, acting)
+        after, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
-        q, v = formulation.read(inner)
-        return step, inner, watch.after(system, link, step, q, v, effort, solved)
+        q, v = formulation.read(after)
+        watch = watch.after(system, link, step, q, v, effort, solved)
+        return step, chosen(watch.going, after, inner), watch
 
     def back(state, rows):
         step, inner, watch = state

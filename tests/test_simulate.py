@@ -155,6 +155,35 @@ def test_result_reports_limits_and_failure():
     )
     assert not bool(lost.result.ok)
     assert "not finite at t = 0.26 s (step 26 of 50)" in str(lost.result)
+    assert np.all(lost.q[26:] == lost.q[25])
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *("SemiImplicitEuler", "DormandPrince54", "ImplicitMidpoint", "StormerVerlet"),
+        *("VariationalMidpoint", "EnergyMomentum", "BDF1", "Moreau"),
+    ],
+)
+def test_a_step_that_fails_is_not_made_nor_any_after_it(method):
+    """Whatever the method, alone and in a batch, the state stays and the result names the step."""
+
+    def run(push):
+        return dl.simulate(
+            *(PENDULUM, [0.1], [0.0]),
+            dt=1e-2,
+            steps=8,
+            method=method,
+            control=lambda t, q, v: jnp.where((t > 0.035) & (t < 0.065), push, 0 * q),
+        )
+
+    runs = once(jax.vmap(run))(jnp.asarray([0.0, jnp.inf]))
+    assert list(runs.result.ok) == [True, False]
+    failed = min(int(runs.result.nonfinite_step[1]), int(runs.result.unsolved_step[1]))
+    assert failed in (4, 5)
+    for x in (runs.q, runs.v):
+        np.testing.assert_array_equal(x[1, :failed], x[0, :failed])
+        assert np.all(x[1, failed:] == x[1, failed - 1])
 
 
 @pytest.mark.parametrize("method", dl.integrators.METHODS, ids=lambda m: m.name)
