@@ -26,13 +26,12 @@ _NEVER = np.iinfo(np.int32).max
 class Watch(eqx.Module):
     """The first step at which something happened, entry by entry; kept in the time loop.
 
-    nonfinite_q (nq,), nonfinite_v (nv,); unsolved, singular (); position, velocity, effort
-    (n_rows,): as in `Result`, 2^31 - 1 for never. margin: how far from singular, None without
-    constraints.
+    What happens after a step that failed does not count: the loop stays where it was before.
+    nonfinite, unsolved, singular (); position, velocity, effort (n_rows,): as in `Result`, 2^31 - 1
+    for never. margin: how far from singular, None without constraints.
     """
 
-    nonfinite_q: jax.Array
-    nonfinite_v: jax.Array
+    nonfinite: jax.Array
     unsolved: jax.Array
     singular: jax.Array
     position: jax.Array
@@ -43,14 +42,20 @@ class Watch(eqx.Module):
     @staticmethod
     def start(system: System, linkage: Linkage, q: jax.Array) -> Watch:
         """Of a motion that starts at the configuration q (nq,)."""
-        t = system.topology
-
-        def never(size: int) -> jax.Array:
-            return jnp.full(size, _NEVER, jnp.int32)
-
         once = jnp.asarray(_NEVER, jnp.int32)
-        margin, limit = Margin.start(system, linkage, q), never(t.n_rows)
-        return Watch(never(t.nq), never(t.nv), once, once, limit, limit, limit, margin)
+        limit = jnp.full(system.topology.n_rows, _NEVER, jnp.int32)
+        margin = Margin.start(system, linkage, q)
+        return Watch(once, once, once, limit, limit, limit, margin)
+
+    @property
+    def failed(self) -> jax.Array:
+        """The first step that led to a state that is not finite or was not solved ()."""
+        return jnp.minimum(self.nonfinite, self.unsolved)
+
+    @property
+    def going(self) -> jax.Array:
+        """Whether no step failed ()."""
+        return self.failed == _NEVER
 
     def after(
         self,
@@ -62,11 +67,11 @@ class Watch(eqx.Module):
         effort: jax.Array | None,
         solved: Any,
     ) -> Watch:
-        """Updated with the state (q, v) after a step, and the effort (nv,) at its beginning."""
-        t, joints = system.topology, system.joints
+        """Updated with the state (q, v) to which a step leads, and the effort (nv,) before it."""
+        t, joints, going = system.topology, system.joints, self.going
 
         def first(before: jax.Array, happened: jax.Array, at: jax.Array = step) -> jax.Array:
-            return jnp.minimum(before, jnp.where(happened, at, _NEVER))
+            return jnp.minimum(before, jnp.where(happened & going, at, _NEVER))
 
         q, v = jax.lax.stop_gradient((q, v))
         margin, singular = self.margin, self.singular
@@ -80,8 +85,7 @@ class Watch(eqx.Module):
             own = np.isin(np.arange(t.n_rows), t.mimic_rows, invert=True)
             seen = first(seen, (jnp.abs(push) > joints.max_effort) & own, step - 1)
         return Watch(
-            first(self.nonfinite_q, ~jnp.isfinite(q)),
-            first(self.nonfinite_v, ~jnp.isfinite(v)),
+            first(self.nonfinite, ~(_finite(q) & _finite(v))),
             self.unsolved if solved is True else first(self.unsolved, ~solved),
             singular,
             first(self.position, (x < joints.lower) | (x > joints.upper)),
@@ -98,12 +102,12 @@ class Watch(eqx.Module):
         start_error: jax.Array,
         reconstruction: Reconstruction | None,
     ) -> Result:
-        nonfinite = jnp.concatenate((self.nonfinite_q, self.nonfinite_v)).min(initial=_NEVER)
         events = (self.singular, self.position, self.velocity, self.effort)
-        # What happens after the state was lost has no meaning.
-        singular, position, velocity, effort = (jnp.where(e < nonfinite, e, _NEVER) for e in events)
+        # What a step that failed would have led to has no meaning.
+        failed = self.failed
+        singular, position, velocity, effort = (jnp.where(e < failed, e, _NEVER) for e in events)
         return Result(
-            nonfinite_step=nonfinite,
+            nonfinite_step=self.nonfinite,
             unsolved_step=self.unsolved,
             singular_step=singular,
             position_step=position,
@@ -115,6 +119,11 @@ class Watch(eqx.Module):
             topology=system.topology,
             reconstruction=reconstruction,
         )
+
+
+def _finite(x: jax.Array) -> jax.Array:
+    """Whether all of x is finite (); native code knows this way, and not `jnp.all`."""
+    return jnp.min(jnp.where(jnp.isfinite(x), 1, 0), initial=1) > 0
 
 
 class Reconstruction(NamedTuple):
@@ -135,8 +144,9 @@ class Reconstruction(NamedTuple):
 class Result(eqx.Module):
     """How a simulation ended; `str` gives it in sentences.
 
-    nonfinite_step (): the step after which the state was not finite. unsolved_step (): the first
-    step whose equations an implicit method did not solve, or an adaptive one not to its tolerance.
+    nonfinite_step (): the step that led to a state that is not finite. unsolved_step (): the step
+    whose equations an implicit method did not solve, or an adaptive one not to its tolerance. A
+    step that fails is not made, nor any after it: all states from there on are the one before.
     singular_step (): the first step that ends near a singular configuration, in which equations of
     constraints that were independent at the start agree; a motion that goes on from there may be
     one of several.
@@ -188,7 +198,7 @@ class Result(eqx.Module):
                 f"{float(self.start_error):.3g} times what is allowed; difflie.assemble finds a "
                 "state that keeps the constraints"
             ]
-        elif unsolved < lost:
+        elif unsolved <= lost and unsolved != _NEVER:
             sentences = [
                 f"failed: the equations of the step that ends at t = {unsolved * dt:.6g} s (step "
                 f"{unsolved} of {self.steps}) were not solved; try a smaller dt"

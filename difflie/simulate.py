@@ -20,6 +20,7 @@ from .forces.drives import delayed, late
 from .forces.inputs import SampledInput, ZeroOrderHold
 from .formulations import Formulation, Inputs, formulated, formulation_of
 from .integrators import RKMK4, Method, by_name
+from .integrators.method import chosen
 from .result import Trajectory, Watch
 from .system.linkage import Linkage, linkage
 from .system.system import System
@@ -70,7 +71,8 @@ def simulate(
     adjoint does not differentiate, a control that no delay suits, a concrete start that breaks a
     constraint, which it names. What happens on the way (a state that is not finite, a step that is
     not solved, a singular configuration, a limit that is left), and a traced start that breaks a
-    constraint, stands in `Trajectory.result`.
+    constraint, stands in `Trajectory.result`; a motion stays where it was before the first step
+    that fails.
     """
     checked(system)
     method = by_name(method) if isinstance(method, str) else method
@@ -139,7 +141,9 @@ def _start(system, link, formulation, functions, inputs, state):
     q0, v0, dt = state
     t0 = jnp.zeros_like(dt)
     rows = jax.tree.map(lambda a: a[0, 0], inputs)
-    first = formulation.start(t0, q0, v0, dt, _inputs(functions, rows, t0, dt))
+    # What is typed with a few digits is put on the manifold, where stepping back leads.
+    on_manifold = system.manifold.retract(q0, jnp.zeros_like(v0))
+    first = formulation.start(t0, on_manifold, v0, dt, _inputs(functions, rows, t0, dt))
     start = (jnp.zeros((), jnp.int32), first, Watch.start(system, link, q0))
     return start, jax.tree.map(lambda a: a[None], formulation.record(first))
 
@@ -259,10 +263,11 @@ def _steps(
         here = t, *formulation.read(inner)
         acting = acting.held(*here) if formulation.reads_once else acting
         effort = acting.effort(system, *here)
-        inner, solved = formulation.step(t, inner, dt, acting)
+        after, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
-        q, v = formulation.read(inner)
-        return step, inner, watch.after(system, link, step, q, v, effort, solved)
+        q, v = formulation.read(after)
+        watch = watch.after(system, link, step, q, v, effort, solved)
+        return step, chosen(watch.going, after, inner), watch
 
     def back(state, rows):
         step, inner, watch = state

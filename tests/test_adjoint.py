@@ -239,6 +239,21 @@ def test_symmetric_methods_return(method):
     assert bool(run.result.ok) == (method in SYMMETRIC), run.result.reconstruction
 
 
+def test_a_start_with_few_digits_is_found_again():
+    """An attitude typed with seven digits is put on its manifold before the first step."""
+    body = dl.tree(
+        [dl.Body(name="top", joint=dl.Spherical(), mass=1.0, inertia=np.diag([0.8, 1.0, 1.3]))]
+    )
+    run = dl.simulate(
+        *(body, [0.7071068, 0.0, 0.7071068, 0.0], [1.0, 2.0, 0.5]),
+        dt=DT,
+        steps=STEPS,
+        method="StormerVerlet",
+        adjoint=dl.Reversible(tolerance=1e-13),
+    )
+    assert bool(run.result.ok), run.result.reconstruction
+
+
 def test_other_methods_are_refused():
     with pytest.raises(ValueError, match=r"RKMK4 is not symmetric in time .* StormerVerlet, "):
         dl.simulate(MACHINE, [0.5, 0.3], [0.0, 0.0], adjoint=dl.Reversible())

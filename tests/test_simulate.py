@@ -80,6 +80,27 @@ def test_free_chain_keeps_momentum_and_its_manifold():
     assert float(jnp.max(run.constraint_error(chain))) < 1e-14
 
 
+SATELLITE = dl.tree(
+    [dl.Body(name="satellite", joint=dl.Free(), mass=1.0, inertia=np.diag([0.8, 1.0, 1.3]))],
+    gravity=(0.0, 0.0, 0.0),
+)
+SPIN = (1.2, -1.0, 1.2, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["SemiImplicitEuler", "RKMK4", "StormerVerlet", "VariationalMidpoint", "GeneralizedAlpha"],
+)
+def test_attitudes_stay_unit_quaternions_in_single_precision(method):
+    """What rounding does in a step does not collect; the end is a start for the next motion."""
+    body, spin = SATELLITE.astype("float32"), jnp.asarray(SPIN, jnp.float32)
+    run = dl.simulate(
+        *(body, body.neutral(), spin), dt=1e-3, steps=5000, save_every=5000, method=method
+    )
+    assert run.result.ok
+    assert float(run.constraint_error(body)[-1]) <= 2e-7
+
+
 def test_sampled_inputs():
     """An array is held over each step; interpolated samples of a linear function are exact."""
     steps, dt = 20, 1e-2
@@ -135,6 +156,43 @@ def test_result_reports_limits_and_failure():
     )
     assert not bool(lost.result.ok)
     assert "not finite at t = 0.26 s (step 26 of 50)" in str(lost.result)
+    assert np.all(lost.q[26:] == lost.q[25])
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *("SemiImplicitEuler", "DormandPrince54", "ImplicitMidpoint", "StormerVerlet"),
+        *("VariationalMidpoint", "EnergyMomentum", "BDF1", "Moreau"),
+    ],
+)
+def test_a_step_that_fails_is_not_made_nor_any_after_it(method):
+    """Whatever the method, alone and in a batch, the state stays and the result names the step."""
+
+    def run(push):
+        return dl.simulate(
+            *(PENDULUM, [0.1], [0.0]),
+            dt=1e-2,
+            steps=8,
+            method=method,
+            control=lambda t, q, v: jnp.where((t > 0.035) & (t < 0.065), push, 0 * q),
+        )
+
+    runs = once(jax.vmap(run))(jnp.asarray([0.0, jnp.inf]))
+    assert list(runs.result.ok) == [True, False]
+    failed = min(int(runs.result.nonfinite_step[1]), int(runs.result.unsolved_step[1]))
+    assert failed in (4, 5)
+    for x in (runs.q, runs.v):
+        np.testing.assert_array_equal(x[1, :failed], x[0, :failed])
+        assert np.all(x[1, failed:] == x[1, failed - 1])
+
+
+@pytest.mark.parametrize("method", dl.integrators.METHODS, ids=lambda m: m.name)
+def test_a_machine_that_cannot_move_stays(method):
+    """A tree of fixed joints has empty states, which every method keeps."""
+    frame = dl.tree([dl.Body(name="frame", joint=dl.Fixed(), mass=1.0)])
+    run = dl.simulate(frame, jnp.zeros(0), jnp.zeros(0), dt=1e-2, steps=3, method=method)
+    assert run.result.ok and run.q.shape == run.v.shape == (4, 0)
 
 
 def test_many_limits_are_one_sentence():

@@ -29,6 +29,7 @@ from .natural import NaturalMotion as NaturalMotion
 from .nonsmooth import ContactMotion as ContactMotion
 from .nonsmooth import NonsmoothFormulation as NonsmoothFormulation
 from .rates import RateFormulation as RateFormulation
+from .rest import RestFormulation as RestFormulation
 
 
 def formulation_of(method: Method, system: System) -> type[Formulation]:
@@ -47,7 +48,7 @@ def formulation_of(method: Method, system: System) -> type[Formulation]:
             f"simulate: {method.name} has no friction in joints, and {system.name} has "
             f"{', '.join(str(c) for _, c in with_friction(system))}; use a method such as RKMK4"
         )
-    found = _kind(method, bool(system.constraints))
+    found = _kind(method, bool(system.constraints)) if system.nv else RestFormulation
     found.check(method, system)
     return found
 
@@ -56,9 +57,10 @@ def formulated(
     system: System, linkage: Linkage, method: Method, stabilisation: Stabilisation
 ) -> Formulation:
     """A system in the variables of a method."""
-    if system.constraints and isinstance(method, FieldMethod):
+    kind = formulation_of(method, system)
+    if kind is ConstrainedRateFormulation:
         return ConstrainedRateFormulation(system, linkage, method, stabilisation)
-    return formulation_of(method, system)(system, linkage, method)
+    return kind(system, linkage, method)
 
 
 def _kind(method: Method, constrained: bool) -> type[Formulation]:

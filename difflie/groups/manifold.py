@@ -4,7 +4,10 @@ Every manifold here is a Lie group written as points (flat arrays, or tuples of 
 tangent vectors in its Lie algebra, left-trivialised (body-fixed): along a motion y(t) with rate
 xi(t) holds dy/dt = y . hat(xi).
 
-Steps are taken in local coordinates psi: exp, and on `UnitQuaternion` and `Pose` any `Chart`.
+Steps are taken in local coordinates psi: exp, and on `UnitQuaternion` and `Pose` any `Chart`. What
+rounding takes a point off its manifold, every step takes back: the errors of products, tiny as they
+are, would collect in one direction. So derivatives with respect to a point, in its coordinates, are
+along the manifold.
 """
 
 from __future__ import annotations
@@ -131,7 +134,8 @@ class UnitQuaternion(FlatManifold):
 
     def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
         p0, p = _quaternion_parts(y)
-        n0, n = quaternion.multiply_components(p0, p, *self.chart.turn(_vector(xi)))
+        turned = quaternion.multiply_components(p0, p, *self.chart.turn(_vector(xi)))
+        n0, n = quaternion.normalized_components(*turned)
         return jnp.stack((n0, n.x, n.y, n.z))
 
     def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
@@ -172,7 +176,8 @@ class Pose(FlatManifold):
         p0, p, r = _pose_parts(y)
         w, v = se3.twist_components(xi)
         step = quaternion.to_matrix_components(p0, p) @ self.chart.translation(w, v)
-        n0, n = quaternion.multiply_components(p0, p, *self.chart.turn(w))
+        turned = quaternion.multiply_components(p0, p, *self.chart.turn(w))
+        n0, n = quaternion.normalized_components(*turned)
         return jnp.concatenate((n0[None], n.to_array(), (r + step).to_array()))
 
     def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
@@ -220,7 +225,7 @@ class SO3(Manifold):
 
     def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
         step = so3.exp_components(_vector(xi))
-        return (_rotation(y) @ step).to_array()
+        return so3.orthonormalized_components(_rotation(y) @ step).to_array()
 
     def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
         return so3.log_components(_rotation(y0).transpose() @ _rotation(y1)).to_array()
@@ -242,7 +247,8 @@ class SE3(Manifold):
         r, p = se3.pose_components(y)
         w, v = se3.twist_components(xi)
         step = se3.exp_translation_components(w, v)
-        return se3.pose_array(r @ so3.exp_components(w), p + r @ step)
+        turned = so3.orthonormalized_components(r @ so3.exp_components(w))
+        return se3.pose_array(turned, p + r @ step)
 
     def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
         r0, p0 = se3.pose_components(y0)

@@ -63,6 +63,12 @@ def multiply_components(a0: Scalar, a: Vector, b0: Scalar, b: Vector) -> tuple[S
     return a0 * b0 - a.dot(b), b * a0 + a * b0 + a.cross(b)
 
 
+def normalized_components(p0: Scalar, p: Vector) -> tuple[Scalar, Vector]:
+    """The unit quaternion in the direction of any but zero."""
+    scale = 1 / jnp.sqrt(p0 * p0 + p.square())
+    return p0 * scale, p * scale
+
+
 def to_matrix_components(p0: Scalar, p: Vector) -> Matrix:
     """Component form of `to_matrix`."""
     s = 2 / (p0 * p0 + p.square())

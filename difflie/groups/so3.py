@@ -47,6 +47,12 @@ def _(primals: tuple[Matrix], tangents: tuple[Matrix]) -> tuple[Vector, Vector]:
     return w, quaternion.rotation_vector_rate(w, (r.transpose() @ dr).axial() * 0.5)
 
 
+def orthonormalized_components(r: Matrix) -> Matrix:
+    """The rotation next to a matrix that is one up to small errors e; up to e^2."""
+    error = Matrix.scaled_identity(jnp.ones_like(r.xx)) - r.transpose() @ r
+    return r + r @ (error * 0.5)
+
+
 def dexp_components(w: Vector) -> Matrix:
     """Component form of `dexp`."""
     x = w.square()

@@ -126,7 +126,8 @@ class Shooting(Problem):
                 method=self.method,
                 save_every=self.substeps,
             )
-            state = run.q[-1], run.v[-1]
+            # A motion that fails is like no measurement.
+            state = tuple(jnp.where(run.result.ok, x[-1], jnp.nan) for x in (run.q, run.v))
             return state, state
 
         def motion(q0, v0, dt, tau):

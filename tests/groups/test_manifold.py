@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from math import pi
 from typing import Any
@@ -11,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 
 from difflie.groups import (
     SE3,
@@ -124,6 +126,42 @@ def test_dexp_inv_is_the_rate_of_the_local_coordinates(case):
 
     xi, difference_quotient = evaluate(*coordinates())
     assert tree_error(xi, difference_quotient) <= 1e-9
+
+
+@pytest.mark.parametrize("case", CASES[1:7], ids=str)
+def test_points_stay_on_their_manifold(case):
+    """Rounding errors of many steps in single precision do not take an attitude off its group."""
+    m, xi = case.manifold, case.tangent(jnp.linspace(1e-3, 2e-3, 6, dtype=jnp.float32))
+    start = case.point(jnp.linspace(0.3, 0.8, 6, dtype=jnp.float32))
+    end = jax.jit(lambda y: jax.lax.fori_loop(0, 20_000, lambda _, y: m.retract(y, xi), y))(start)
+    end = np.asarray(end, float)
+    attitude = end[:3, :3] if end.ndim == 2 else end[:4, None]
+    error = attitude.T @ attitude - np.eye(attitude.shape[1])
+    assert np.abs(error).max() <= 5e-7
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_derivatives_by_the_entries_of_points(case):
+    """Those of retract in forward and reverse mode are those of differences off the manifold."""
+    y, xi, way = (jnp.asarray(a[6]) for a in coordinates())
+    point, xi = case.point(y), case.tangent(xi)
+    flat, unflat = ravel_pytree(point)
+    way = jnp.resize(way, flat.shape)
+
+    @functools.partial(jax.jit, compiler_options=accuracy.UNOPTIMISED)
+    def derivatives(flat):
+        def moved(flat):
+            return ravel_pytree(case.manifold.retract(unflat(flat), xi))[0]
+
+        h = 1e-5
+        difference = (moved(flat + h * way) - moved(flat - h * way)) / (2 * h)
+        forward = jax.jvp(moved, (flat,), (way,))[1]
+        reverse = jax.vjp(moved, flat)[1](forward)[0] @ way
+        return difference, forward, reverse - forward @ forward
+
+    difference, forward, symmetry = derivatives(flat)
+    np.testing.assert_allclose(forward, difference, atol=1e-9)
+    np.testing.assert_allclose(symmetry, 0, atol=1e-13)
 
 
 def test_matrices_and_quaternions_agree():
