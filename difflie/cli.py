@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from .io.config import ConfigError, read_config
+from .io.files import check_writable
 from .io.results import save_json
 from .io.study import read_study
 from .system import ModelError
@@ -34,7 +35,7 @@ def demo(out: Path = Path("difflie-demo"), json: Path | None = None) -> None:
     """
     from .demo import demo as run_demo
 
-    out.mkdir(parents=True, exist_ok=True)
+    _check_outputs(out, json, "drift.png", "payload.png", "summary.md")
     with _progress() as progress:
         report = run_demo(out, progress)
     _console.print(Markdown(report.summary))
@@ -57,6 +58,7 @@ def run(
     from .run import run as run_config
 
     config = read_config(file)
+    _check_outputs(out, json, "trajectory.npz", "motion.png")
     with _console.status(f"{file.name}: compiling and running {config.simulation.steps} steps"):
         figures = run_config(config, out)
     energy = figures["energy"]
@@ -108,6 +110,7 @@ def identify(
     from .study import study
 
     config = read_study(file)
+    _check_outputs(out, json, "identification.json", "report.html")
     with _console.status(f"{file.name}: compiling") as status:
 
         def progress(step: int, cost: float) -> None:
@@ -156,6 +159,7 @@ def reproduce(
             f"there is no published result {name!r}{nearest(name, REPRODUCTIONS)}; known: {known}"
         )
     reproduction = REPRODUCTIONS[name]
+    _check_outputs(out, json, f"{name}.png")
     with _progress() as progress:
         figures = reproduction.compute(out, progress)
     reproduction.show(figures, _console)
@@ -182,6 +186,16 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped")
         raise SystemExit(130) from None
+
+
+def _check_outputs(out: Path | None, json: Path | None, *names: str) -> None:
+    """Raises `OutputError` for what could not be written, before anything is computed.
+
+    names: of the files in the folder `out`.
+    """
+    for path in [json, *(out / name for name in names if out is not None)]:
+        if path is not None:
+            check_writable(path)
 
 
 def _write(path: Path | None, figures: dict[str, Any]) -> None:

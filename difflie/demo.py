@@ -20,6 +20,7 @@ from .dynamics import body_poses
 from .integrators import RKMK2, RKMK4, Method, SemiImplicitEuler
 from .io import load
 from .io.config import PACKAGE_DATA
+from .io.files import write_whole
 from .io.results import machine
 from .simulate import simulate
 from .system import System
@@ -54,7 +55,7 @@ def demo(out: Path, progress: Progress = lambda stage, done, total: None) -> Rep
     }
     figures["seconds"] = time.perf_counter() - begin
     summary = _summary(figures)
-    (out / "summary.md").write_text(summary)
+    write_whole(out / "summary.md", summary)
     return Report(figures, summary)
 
 

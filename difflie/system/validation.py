@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import re
+import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +21,48 @@ if TYPE_CHECKING:
     from .system import System
 
 
-class ModelError(ValueError):
+_LONGEST_NAME = 200
+
+
+class InputError(ValueError):
+    """What is wrong with a file or a description, in one sentence; see `shortened`."""
+
+    def __init__(self, message: str):
+        super().__init__(shortened(message))
+
+
+class ModelError(InputError):
     """A description that is no machine; the message names the place, the element and the mend."""
+
+
+def shortened(message: str) -> str:
+    """A message on one line, cut in the middle where it is very long."""
+    return _cut(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+", " ", message), 2000)
+
+
+def shown(value: Any) -> str:
+    """A name or value of a file as messages show it, cut in the middle where it is long."""
+    return _cut(repr(value), 100)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"
+
+
+def warn(message: str) -> None:
+    """Warns of what the line did that called this package; see `shortened`."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "difflie":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(shortened(message), stacklevel=level)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at the known name that is most like `name`; empty if none is."""
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    # To compare long names takes long, and nobody types them.
+    short = [k for k in known if len(k) < _LONGEST_NAME]
+    near = difflib.get_close_matches(name, short, 1) if len(name) < _LONGEST_NAME else []
+    return f"; did you mean {shown(near[0])}?" if near else ""
 
 
 def check_bodies(bodies: list[Body]) -> Iterator[str]:

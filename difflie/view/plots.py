@@ -11,6 +11,8 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..io.files import written
+
 _COLOURS = ("#0b5394", "#cc4125", "#38761d", "#8e63a6", "#b45f06", "#0097a7", "#5f6368")
 _MOST_NAMES = 32
 
@@ -28,9 +30,9 @@ def figure(rows: int = 1, columns: int = 1, size: tuple[float, float] = (8.0, 4.
 
 
 def save(canvas: Figure, path: Path) -> Path:
-    """Writes a figure as PNG, the folder included."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    canvas.savefig(path)
+    """Writes a figure as PNG, the folder included, whole or not at all."""
+    with written(path) as file:
+        canvas.savefig(file, format="png")
     return path
 
 
