@@ -171,6 +171,7 @@ def reproduce(
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line; a bad input ends it with one sentence and the exit status 2."""
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_logging_level", "CRITICAL")  # no alarms of the compiler
     warnings.showwarning = _show_warning
     try:
         tyro.extras.subcommand_cli_from_dict(

@@ -31,7 +31,7 @@ from .io.results import machine, save_arrays
 from .result import Trajectory
 from .simulate import simulate
 from .system import ModelError, System
-from .system.validation import nearest
+from .system.validation import nearest, shown
 from .view.plots import motion_figure, save
 
 
@@ -201,7 +201,8 @@ def _initial(config: Config, system: System) -> tuple[Any, Any]:
         for name, value in values.items():
             if name not in scalar:
                 raise ConfigError(
-                    f"{config.path}: initial.{key}: {system.name} has no joint {name!r} with one "
+                    f"{config.path}: initial.{key}: {system.name} has no joint {shown(name)} "
+                    "with one "
                     f"degree of freedom{nearest(name, scalar)}"
                 )
             vector[scalar[name]] = value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,7 @@ from .io.results import machine, save_json
 from .io.study import RunTable, Study
 from .io.tables import ConfigError
 from .system import ModelError, System
-from .system.validation import nearest
+from .system.validation import nearest, shown, warn
 from .view import identification
 
 _LAGS = 20
@@ -93,7 +92,7 @@ def study(
     }
     runs["validate"] += [_recording(config, Path(), RunTable(str(path))) for path in validate]
     for said in [said for use in runs.values() for run in use for said in doubts(system, run)]:
-        warnings.warn(said, stacklevel=2)
+        warn(said)
     # What cannot be judged is said before the fit.
     trials = {use: [_trial(config, system, run) for run in runs[use]] for use in runs}
     figures: dict[str, Any] = {"name": config.path.stem, "system": system.name}
@@ -160,7 +159,7 @@ def _left_out(
     run where the others do not suffice, and all if the fit to them ended early, which is warned of.
     """
     if not found.converged:
-        warnings.warn("the fit has not converged, and no run is left out", stacklevel=3)
+        warn("the fit has not converged, and no run is left out")
         return []
     rows = []
     for k, trial in enumerate(trials):
@@ -168,10 +167,10 @@ def _left_out(
         try:
             without = _fitted(config, found.parameters, others, start, progress)
         except DataError as error:
-            warnings.warn(f"without {trial.recording.name}: {error}", stacklevel=3)
+            warn(f"without {trial.recording.name}: {error}")
             continue
         if not without.converged:
-            warnings.warn(f"without {trial.recording.name}: {without.message}", stacklevel=3)
+            warn(f"without {trial.recording.name}: {without.message}")
         rows += _judged(config, without.system, trial)["rows"]
     return rows
 
@@ -347,7 +346,7 @@ def _trial(config: Study, system: System, recording: Recording) -> _Trial:
                 substeps=config.validation.substeps,
             )
         except DataError as error:
-            warnings.warn(f"{error}; its motion is not judged", stacklevel=2)
+            warn(f"{error}; its motion is not judged")
     return _Trial(recording, window, torques, motion)
 
 
@@ -445,12 +444,16 @@ def _given(free: Parameters, path: Path) -> NDArray:
         raise ConfigError(f"{path}: this is no table of parameters, {{name: number}}")
     for name in given:
         if name not in free.names:
-            raise ConfigError(f"{path}: there is no parameter {name!r}{nearest(name, free.names)}")
+            raise ConfigError(
+                f"{path}: there is no parameter {shown(name)}{nearest(name, free.names)}"
+            )
     values = []
     for name in free.names:
         value = given.get(name)
         value = value.get("value") if isinstance(value, dict) else value
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ConfigError(f"{path}: the parameter {name!r} is {value!r}; give a number")
+            raise ConfigError(
+                f"{path}: the parameter {shown(name)} is {shown(value)}; give a number"
+            )
         values.append(float(value))
     return np.array(values)

@@ -107,7 +107,8 @@ def _check_numbers(coupling: Coupling | JointStop | AtJoint, where: str) -> None
             numbers[name] = getattr(coupling, name), shape
     for name, (value, shape) in numbers.items():
         if jnp.shape(value) != shape:
-            raise ModelError(f"{where}: {name} has shape {jnp.shape(value)}, needed is {shape}")
+            wanted = f"{shape} of every field of this name: give it so, or rename the field"
+            raise ModelError(f"{where}: {name} has shape {jnp.shape(value)}, needed is {wanted}")
         if isinstance(value, Tracer):
             continue
         if not np.all(np.isfinite(value)):

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..io.study import QUANTITIES
-from ..system.validation import nearest
+from ..system.validation import InputError, nearest, shown
 
 
-class DataError(ValueError):
+class DataError(InputError):
     """Measurements that cannot be used; the message names the file, the column and the mend."""
 
 
@@ -166,7 +166,7 @@ def read_recording(
 
     def column(name: str) -> NDArray:
         if name not in table:
-            raise DataError(f"{path}: there is no column {name!r}{nearest(name, list(table))}")
+            raise DataError(f"{path}: there is no column {shown(name)}{nearest(name, list(table))}")
         return table[name]
 
     scale = _by_quantity(scale or {})
@@ -184,7 +184,7 @@ def _by_quantity(columns: Mapping[str, Any]) -> dict[str, Any]:
     for quantity in columns:
         if quantity not in QUANTITIES:
             raise DataError(
-                f"columns or scales of {quantity!r} are not known"
+                f"columns or scales of {shown(quantity)} are not known"
                 f"{nearest(quantity, QUANTITIES)}; "
                 f"quantities are {', '.join(QUANTITIES)}"
             )
@@ -203,7 +203,9 @@ def _table(path: Path, names: Sequence[str] | None) -> dict[str, NDArray]:
         rows = [line.strip().split(",") for line in lines if line.strip()]
     for name in header:
         if header.count(name) > 1:
-            raise DataError(f"{path}: there are {header.count(name)} columns {name!r}; name them")
+            raise DataError(
+                f"{path}: there are {header.count(name)} columns {shown(name)}; name them"
+            )
     values = np.empty((len(rows), len(header)))
     for k, row in enumerate(rows):
         if len(row) != len(header):
@@ -215,6 +217,7 @@ def _table(path: Path, names: Sequence[str] | None) -> dict[str, NDArray]:
                 values[k, j] = float(cell) if cell.strip() else np.nan
             except ValueError:
                 raise DataError(
-                    f"{path}: row {k + first}, column {header[j]!r}: {cell!r} is not a number"
+                    f"{path}: row {k + first}, column {shown(header[j])}: {shown(cell)} is not "
+                    "a number"
                 ) from None
     return dict(zip(header, values.T, strict=True))

@@ -24,17 +24,25 @@ def existing(path: str | os.PathLike[str], kind: str) -> Path:
     path = Path(path)
     if path.is_dir():
         raise FileNotFoundError(f"{path} is a directory; give the path of a {kind} file")
-    if not path.exists():
+    if not present(path):
         raise FileNotFoundError(f"the file {path} does not exist{absence(path)}")
     return path
 
 
+def present(path: Path) -> bool:
+    """Whether there is something at a path, which may be too long for one."""
+    with contextlib.suppress(OSError):
+        return path.exists()
+    return False
+
+
 def absence(path: Path) -> str:
     """A hint for a file that is not there: the nearest name, or where a link leads to."""
-    if path.is_symlink():
-        return f"; it is a link to {os.readlink(path)}, which is not there: mend the link"
-    siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-    return nearest(path.name, siblings)
+    with contextlib.suppress(OSError):
+        if path.is_symlink():
+            return f"; it is a link to {os.readlink(path)}, which is not there: mend the link"
+        return nearest(path.name, [p.name for p in path.parent.iterdir()])
+    return ""
 
 
 @contextlib.contextmanager
