@@ -23,7 +23,7 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -105,7 +105,7 @@ def read_urdf(
     """
     path = Path(path)
     _check_base(str(path), base)
-    robot = _parse(path)
+    robot = parsed(path)
     notes: Notes = defaultdict(list)
     world = None
     own = robot.child("difflie")
@@ -126,6 +126,7 @@ def read_urdf(
     remarks = [_listed(notes)] if notes else []
     if unused:
         remarks.insert(0, f"not used: {_listed(unused)}")
+        system = replace(system, topology=replace(system.topology, unread=tuple(unused)))
     if remarks:
         warn(f"{path}: {'; '.join(remarks)}")
     return system
@@ -242,7 +243,7 @@ def _number(word: str) -> float:
     return float(word)
 
 
-def _parse(path: Path) -> Element:
+def parsed(path: Path) -> Element:
     """The <robot> element of a file."""
     data = existing(path, "URDF").read_bytes()
     if not data.strip():
