@@ -77,7 +77,8 @@ def run(config: Config, out: Path | None) -> dict[str, Any]:
             **_own_states(trajectory),
         )
         t, q, v = (np.asarray(a) for a in (trajectory.t, trajectory.q, trajectory.v))
-        save(motion_figure(t, q, v, energies, system.joint_names), out / "motion.png")
+        labels = system.topology.coordinate_labels, system.topology.velocity_labels
+        save(motion_figure(t, q, v, energies, *labels), out / "motion.png")
     figures = _figures(config, system, trajectory, energies)
     return figures | _kept(system, guess, trajectory) if system.constraints else figures
 

@@ -120,7 +120,8 @@ def study(
         out.mkdir(parents=True, exist_ok=True)
         save_json(out / "identification.json", figures)
         judgements = [*judged["fit"], *judged["validate"]]
-        identification.report(out, figures, found, judgements, joint_labels(system))
+        names = [name for name, _ in result.topology.velocity_labels]
+        identification.report(out, figures, found, judgements, names)
         # URDF has no words for drives and sensors; the figures have their numbers. What else it
         # cannot say `save` refuses, when all the rest is written.
         others = tuple(c for c in result.couplings if not isinstance(c, AtJoint))
@@ -200,18 +201,6 @@ def _of_given(free: Parameters, values: NDArray) -> dict[str, Any]:
         for n, s, v in rows
     }
     return {"parameters": table, "fit": None, "converged": None}
-
-
-def joint_labels(system: System) -> list[str]:
-    """A name for each velocity (nv,): its joint's, numbered where that has several."""
-    t = system.topology
-    labels = [""] * system.nv
-    for row, b in enumerate(t.row_body):
-        if row not in t.mimic_rows:
-            count = len(t.kinds[b])
-            suffix = f"[{row - int(t.row_start[b])}]" if count > 1 else ""
-            labels[int(t.row_velocity[row])] = t.joints[b] + suffix
-    return labels
 
 
 def _loaded(config: Study) -> System:
@@ -356,7 +345,7 @@ def _judged(config: Study, system: System, trial: _Trial) -> dict[str, Any]:
     torque_autocorrelation is the largest of the first twenty, over what white noise would have:
     where it is far above 1 the standard errors by blocks are the ones to believe.
     """
-    labels = joint_labels(system)
+    labels = [name for name, _ in system.topology.velocity_labels]
     torque = colour = position = [None] * len(labels)
     needed = arrived = predicted = error = None
     if trial.torques is not None:
