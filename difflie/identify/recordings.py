@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -195,12 +196,14 @@ def _table(path: Path, names: Sequence[str] | None) -> dict[str, NDArray]:
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
     if path.suffix == ".npz":
-        with np.load(path) as arrays:
-            return {name: np.asarray(arrays[name], float) for name in arrays.files}
-    with path.open(encoding="utf-8-sig") as lines:
-        first = 2 if names is None else 1
-        header = [name.strip() for name in names or next(lines, "").split(",")]
-        rows = [line.strip().split(",") for line in lines if line.strip()]
+        return _arrays(path)
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            first = 2 if names is None else 1
+            header = [name.strip() for name in names or next(lines, "").split(",")]
+            rows = [line.strip().split(",") for line in lines if line.strip()]
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: this is no text: {error}; save it as UTF-8") from None
     for name in header:
         if header.count(name) > 1:
             raise DataError(
@@ -214,10 +217,26 @@ def _table(path: Path, names: Sequence[str] | None) -> dict[str, NDArray]:
             )
         for j, cell in enumerate(row):
             try:
-                values[k, j] = float(cell) if cell.strip() else np.nan
+                values[k, j] = _number(cell) if cell.strip() else np.nan
             except ValueError:
                 raise DataError(
                     f"{path}: row {k + first}, column {shown(header[j])}: {shown(cell)} is not "
                     "a number"
                 ) from None
     return dict(zip(header, values.T, strict=True))
+
+
+def _number(cell: str) -> float:
+    if "_" in cell:  # float() would take it for a separator of digits
+        raise ValueError(cell)
+    return float(cell)
+
+
+def _arrays(path: Path) -> dict[str, NDArray]:
+    try:
+        with np.load(path) as arrays:
+            return {name: np.asarray(arrays[name], float) for name in arrays.files}
+    except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"{path}: this is no npz file with arrays of numbers: {error}; write it by numpy.savez"
+        ) from None

@@ -34,7 +34,7 @@ from ..system.validation import shown, warn
 from .equalities import equality_constraints, unused_equalities
 from .files import existing
 from .tendons import tendon_couplings, unused_tendons
-from .xml import refuse_entities
+from .xml import check_mjcf
 
 # MuJoCo's joint types by number.
 _TYPES: tuple[type[Joint], ...] = (Free, Spherical, Prismatic, Revolute)
@@ -93,7 +93,7 @@ def read_mjcf(
     """
     path = existing(path, "MJCF")
     mujoco = _mujoco(path)
-    refuse_entities(path)
+    check_mjcf(path)
     model = _compiled(mujoco, path)
     disabled = _disabled(mujoco, model)
     if base not in (None, "fixed", "free"):

@@ -37,8 +37,11 @@ def refuse_other_files(parser: Any, path: Path) -> None:
     parser.SkippedEntityHandler = skipped
 
 
-def refuse_entities(path: Path) -> None:
-    """Raises `ModelError` for a file that declares entities, which MuJoCo takes as they stand."""
+def check_mjcf(path: Path) -> None:
+    """Raises `ModelError` for what MuJoCo would pass over without a word.
+
+    These are entities, which it takes as they stand, and what follows the root element.
+    """
     parser = expat.ParserCreate()
     refuse_other_files(parser, path)
 
@@ -53,8 +56,15 @@ def refuse_entities(path: Path) -> None:
         parser.Parse(path.read_bytes(), True)
     except ModelError:
         raise
-    except (expat.ExpatError, LookupError, ValueError):
-        pass  # MuJoCo reads more than XML, and says what it cannot read.
+    except expat.ExpatError as error:
+        # MuJoCo reads more than XML, and says what it cannot read.
+        if expat.errors.messages[error.code] == expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT:
+            raise ModelError(
+                f"{path}:{error.lineno}: something follows the root element; take it out, or put "
+                "it in"
+            ) from None
+    except (LookupError, ValueError):
+        pass  # An encoding that expat does not know.
 
 
 def _plain(name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -37,7 +36,7 @@ class ModelError(InputError):
 
 def shortened(message: str) -> str:
     """A message on one line, cut in the middle where it is very long."""
-    return _cut(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+", " ", message), 2000)
+    return _cut("".join(c if c.isprintable() else " " for c in message), 2000)
 
 
 def shown(value: Any) -> str:
