@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from .io.config import ConfigError, read_config
+from .io.files import check_writable
 from .io.results import save_json
 from .io.study import read_study
 from .system import ModelError
@@ -37,7 +38,7 @@ def demo(out: Path = Path("difflie-demo"), json: Path | None = None) -> None:
     """
     from .demo import demo as run_demo
 
-    out.mkdir(parents=True, exist_ok=True)
+    _check_outputs(out, json, "drift.png", "payload.png", "summary.md")
     with _progress() as progress:
         report = run_demo(out, progress)
     _console.print(Markdown(report.summary))
@@ -60,6 +61,7 @@ def run(
     from .run import run as run_config
 
     config = read_config(file)
+    _check_outputs(out, json, "trajectory.npz", "motion.png")
     with _console.status(
         f"{file.name}: compiling and running {config.simulation.steps} steps"
     ) as s:
@@ -113,6 +115,7 @@ def identify(
     from .study import study
 
     config = read_study(file)
+    _check_outputs(out, json, "identification.json", "report.html")
     with _console.status(f"{file.name}: compiling") as status:
 
         def progress(step: int, cost: float) -> None:
@@ -161,6 +164,7 @@ def reproduce(
             f"there is no published result {name!r}{nearest(name, REPRODUCTIONS)}; known: {known}"
         )
     reproduction = REPRODUCTIONS[name]
+    _check_outputs(out, json, f"{name}.png")
     with _progress() as progress:
         figures = reproduction.compute(out, progress)
     reproduction.show(figures, _console)
@@ -172,6 +176,7 @@ def reproduce(
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line; a bad input ends it with one sentence and the exit status 2."""
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_logging_level", "CRITICAL")  # no alarms of the compiler
     warnings.showwarning = _show_warning
     try:
         tyro.extras.subcommand_cli_from_dict(
@@ -187,6 +192,16 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped")
         raise SystemExit(130) from None
+
+
+def _check_outputs(out: Path | None, json: Path | None, *names: str) -> None:
+    """Raises `OutputError` for what could not be written, before anything is computed.
+
+    names: of the files in the folder `out`.
+    """
+    for path in [json, *(out / name for name in names if out is not None)]:
+        if path is not None:
+            check_writable(path)
 
 
 def _write(path: Path | None, figures: dict[str, Any]) -> None:

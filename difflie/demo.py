@@ -20,6 +20,7 @@ from .dynamics import body_poses
 from .integrators import RKMK2, RKMK4, Method, SemiImplicitEuler
 from .io import load
 from .io.config import PACKAGE_DATA
+from .io.files import write_whole
 from .io.results import machine
 from .simulate import simulate
 from .system import System
@@ -54,7 +55,7 @@ def demo(out: Path, progress: Progress = lambda stage, done, total: None) -> Rep
     }
     figures["seconds"] = time.perf_counter() - begin
     summary = _summary(figures)
-    (out / "summary.md").write_text(summary)
+    write_whole(out / "summary.md", summary)
     return Report(figures, summary)
 
 
@@ -178,17 +179,18 @@ def _payload(out: Path, progress: Progress) -> dict[str, Any]:
 
 
 def _draw_payload(out: Path, t: np.ndarray, measured, fitted, history: np.ndarray) -> None:
-    canvas, axes = figure(1, 2, (10.0, 4.0))
-    left, right = axes[0]
+    canvas, axes = figure(1, 3, (13.0, 4.0))
+    left, *others = axes[0]
     joints = [1, 3, 5]
     draw_lines(left, t, np.asarray(fitted)[:, joints], [f"joint {j + 1}" for j in joints])
     left.plot(t[::4], np.asarray(measured)[::4, joints], ".", color="#222222", markersize=2)
     label(left, "t [s]", "q [rad]", "Measured (dots) and found (lines)")
-    right.plot(history[:, 0], label="mass [kg]")
-    right.plot(10 * history[:, 1], label="height [dm]")
-    for value in (PAYLOAD[0], 10 * PAYLOAD[1]):
-        right.axhline(value, color="#222222", linewidth=0.8, linestyle=":")
-    label(right, "iteration", "estimate", "Gradient descent (dotted: the truth)")
+    for a, estimates, true, what in zip(
+        others, history.T, PAYLOAD, ("mass [kg]", "height [m]"), strict=False
+    ):
+        a.plot(estimates)
+        a.axhline(true, color="#222222", linewidth=0.8, linestyle=":")
+        label(a, "iteration", what, "Gradient descent (dotted: the truth)")
     save(canvas, out / "payload.png")
 
 

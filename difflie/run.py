@@ -32,7 +32,7 @@ from .io.results import machine, save_arrays
 from .result import Trajectory
 from .simulate import simulate
 from .system import ModelError, System
-from .system.validation import nearest
+from .system.validation import nearest, shown
 from .view.plots import motion_figure, save
 
 
@@ -82,7 +82,8 @@ def run(
             **_own_states(trajectory),
         )
         t, q, v = (np.asarray(a) for a in (trajectory.t, trajectory.q, trajectory.v))
-        save(motion_figure(t, q, v, energies, system.joint_names), out / "motion.png")
+        labels = system.topology.coordinate_labels, system.topology.velocity_labels
+        save(motion_figure(t, q, v, energies, *labels), out / "motion.png")
     figures = _figures(config, system, trajectory, energies)
     return figures | _kept(system, guess, trajectory) if system.constraints else figures
 
@@ -206,7 +207,8 @@ def _initial(config: Config, system: System) -> tuple[Any, Any]:
         for name, value in values.items():
             if name not in scalar:
                 raise ConfigError(
-                    f"{config.path}: initial.{key}: {system.name} has no joint {name!r} with one "
+                    f"{config.path}: initial.{key}: {system.name} has no joint {shown(name)} "
+                    "with one "
                     f"degree of freedom{nearest(name, scalar)}"
                 )
             vector[scalar[name]] = value

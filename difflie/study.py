@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,7 @@ from .io.results import machine, save_json
 from .io.study import RunTable, Study
 from .io.tables import ConfigError
 from .system import ModelError, System
-from .system.validation import nearest
+from .system.validation import nearest, shown, warn
 from .view import identification
 
 _LAGS = 20
@@ -93,7 +92,7 @@ def study(
     }
     runs["validate"] += [_recording(config, Path(), RunTable(str(path))) for path in validate]
     for said in [said for use in runs.values() for run in use for said in doubts(system, run)]:
-        warnings.warn(said, stacklevel=2)
+        warn(said)
     # What cannot be judged is said before the fit.
     trials = {use: [_trial(config, system, run) for run in runs[use]] for use in runs}
     figures: dict[str, Any] = {"name": config.path.stem, "system": system.name}
@@ -121,7 +120,8 @@ def study(
         out.mkdir(parents=True, exist_ok=True)
         save_json(out / "identification.json", figures)
         judgements = [*judged["fit"], *judged["validate"]]
-        identification.report(out, figures, found, judgements, joint_labels(system))
+        names = [name for name, _ in result.topology.velocity_labels]
+        identification.report(out, figures, found, judgements, names)
         # URDF has no words for drives and sensors; the figures have their numbers. What else it
         # cannot say `save` refuses, when all the rest is written.
         others = tuple(c for c in result.couplings if not isinstance(c, AtJoint))
@@ -160,7 +160,7 @@ def _left_out(
     run where the others do not suffice, and all if the fit to them ended early, which is warned of.
     """
     if not found.converged:
-        warnings.warn("the fit has not converged, and no run is left out", stacklevel=3)
+        warn("the fit has not converged, and no run is left out")
         return []
     rows = []
     for k, trial in enumerate(trials):
@@ -168,10 +168,10 @@ def _left_out(
         try:
             without = _fitted(config, found.parameters, others, start, progress)
         except DataError as error:
-            warnings.warn(f"without {trial.recording.name}: {error}", stacklevel=3)
+            warn(f"without {trial.recording.name}: {error}")
             continue
         if not without.converged:
-            warnings.warn(f"without {trial.recording.name}: {without.message}", stacklevel=3)
+            warn(f"without {trial.recording.name}: {without.message}")
         rows += _judged(config, without.system, trial)["rows"]
     return rows
 
@@ -201,18 +201,6 @@ def _of_given(free: Parameters, values: NDArray) -> dict[str, Any]:
         for n, s, v in rows
     }
     return {"parameters": table, "fit": None, "converged": None}
-
-
-def joint_labels(system: System) -> list[str]:
-    """A name for each velocity (nv,): its joint's, numbered where that has several."""
-    t = system.topology
-    labels = [""] * system.nv
-    for row, b in enumerate(t.row_body):
-        if row not in t.mimic_rows:
-            count = len(t.kinds[b])
-            suffix = f"[{row - int(t.row_start[b])}]" if count > 1 else ""
-            labels[int(t.row_velocity[row])] = t.joints[b] + suffix
-    return labels
 
 
 def _loaded(config: Study) -> System:
@@ -347,7 +335,7 @@ def _trial(config: Study, system: System, recording: Recording) -> _Trial:
                 substeps=config.validation.substeps,
             )
         except DataError as error:
-            warnings.warn(f"{error}; its motion is not judged", stacklevel=2)
+            warn(f"{error}; its motion is not judged")
     return _Trial(recording, window, torques, motion)
 
 
@@ -357,7 +345,7 @@ def _judged(config: Study, system: System, trial: _Trial) -> dict[str, Any]:
     torque_autocorrelation is the largest of the first twenty, over what white noise would have:
     where it is far above 1 the standard errors by blocks are the ones to believe.
     """
-    labels = joint_labels(system)
+    labels = [name for name, _ in system.topology.velocity_labels]
     torque = colour = position = [None] * len(labels)
     needed = arrived = predicted = error = None
     if trial.torques is not None:
@@ -445,12 +433,16 @@ def _given(free: Parameters, path: Path) -> NDArray:
         raise ConfigError(f"{path}: this is no table of parameters, {{name: number}}")
     for name in given:
         if name not in free.names:
-            raise ConfigError(f"{path}: there is no parameter {name!r}{nearest(name, free.names)}")
+            raise ConfigError(
+                f"{path}: there is no parameter {shown(name)}{nearest(name, free.names)}"
+            )
     values = []
     for name in free.names:
         value = given.get(name)
         value = value.get("value") if isinstance(value, dict) else value
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ConfigError(f"{path}: the parameter {name!r} is {value!r}; give a number")
+            raise ConfigError(
+                f"{path}: the parameter {shown(name)} is {shown(value)}; give a number"
+            )
         values.append(float(value))
     return np.array(values)

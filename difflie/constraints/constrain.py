@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from dataclasses import replace
 
 import jax
@@ -11,7 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..system.system import System
-from ..system.validation import ModelError, nearest
+from ..system.validation import ModelError, nearest, shown
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint
 
 
@@ -29,7 +28,7 @@ def constrain(system: System, *constraints: Constraint) -> System:
     for k, constraint in enumerate(constraints, start=len(system.constraints)):
         if not isinstance(constraint, FrameConstraint | CoordinateConstraint):
             raise ModelError(
-                f"{system.name}: {reprlib.repr(constraint)} is no FrameConstraint and no "
+                f"{system.name}: {shown(constraint)} is no FrameConstraint and no "
                 "CoordinateConstraint; give those of difflie.constraints"
             )
         _check(system, constraint, f"{system.name}: constraint {k}, {constraint}")

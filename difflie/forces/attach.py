@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from dataclasses import replace
 
 import jax
@@ -11,7 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..system.system import System
-from ..system.validation import ModelError, nearest
+from ..system.validation import ModelError, nearest, shown
 from .at_joint import check_joint
 from .contacts import SphereContact
 from .couplings import Coupling, FollowerForce, PointForce, SmoothTensionDamper, SmoothTensionSpring
@@ -60,7 +59,7 @@ def attach(system: System, *couplings: Coupling | JointStop | Drive | Stribeck) 
             check_joint(system, system.couplings, coupling, where)
         else:
             raise ModelError(
-                f"{system.name}: {reprlib.repr(coupling)} cannot be attached; give springs, "
+                f"{system.name}: {shown(coupling)} cannot be attached; give springs, "
                 "dampers, forces, contacts, stops, drives or Stribeck friction"
             )
         _check_numbers(coupling, where)
@@ -110,7 +109,8 @@ def _check_numbers(coupling: Coupling | JointStop | Drive | Stribeck, where: str
             numbers[name] = getattr(coupling, name), shape
     for name, (value, shape) in numbers.items():
         if jnp.shape(value) != shape:
-            raise ModelError(f"{where}: {name} has shape {jnp.shape(value)}, needed is {shape}")
+            wanted = f"{shape} of every field of this name: give it so, or rename the field"
+            raise ModelError(f"{where}: {name} has shape {jnp.shape(value)}, needed is {wanted}")
         if isinstance(value, Tracer):
             continue
         if not np.all(np.isfinite(value)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..io.study import QUANTITIES
-from ..system.validation import nearest
+from ..system.validation import InputError, nearest, shown
 
 
-class DataError(ValueError):
+class DataError(InputError):
     """Measurements that cannot be used; the message names the file, the column and the mend."""
 
 
@@ -166,7 +167,7 @@ def read_recording(
 
     def column(name: str) -> NDArray:
         if name not in table:
-            raise DataError(f"{path}: there is no column {name!r}{nearest(name, list(table))}")
+            raise DataError(f"{path}: there is no column {shown(name)}{nearest(name, list(table))}")
         return table[name]
 
     scale = _by_quantity(scale or {})
@@ -184,7 +185,7 @@ def _by_quantity(columns: Mapping[str, Any]) -> dict[str, Any]:
     for quantity in columns:
         if quantity not in QUANTITIES:
             raise DataError(
-                f"columns or scales of {quantity!r} are not known"
+                f"columns or scales of {shown(quantity)} are not known"
                 f"{nearest(quantity, QUANTITIES)}; "
                 f"quantities are {', '.join(QUANTITIES)}"
             )
@@ -195,15 +196,19 @@ def _table(path: Path, names: Sequence[str] | None) -> dict[str, NDArray]:
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
     if path.suffix == ".npz":
-        with np.load(path) as arrays:
-            return {name: np.asarray(arrays[name], float) for name in arrays.files}
-    with path.open(encoding="utf-8-sig") as lines:
-        first = 2 if names is None else 1
-        header = [name.strip() for name in names or next(lines, "").split(",")]
-        rows = [line.strip().split(",") for line in lines if line.strip()]
+        return _arrays(path)
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            first = 2 if names is None else 1
+            header = [name.strip() for name in names or next(lines, "").split(",")]
+            rows = [line.strip().split(",") for line in lines if line.strip()]
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: this is no text: {error}; save it as UTF-8") from None
     for name in header:
         if header.count(name) > 1:
-            raise DataError(f"{path}: there are {header.count(name)} columns {name!r}; name them")
+            raise DataError(
+                f"{path}: there are {header.count(name)} columns {shown(name)}; name them"
+            )
     values = np.empty((len(rows), len(header)))
     for k, row in enumerate(rows):
         if len(row) != len(header):
@@ -212,9 +217,26 @@ def _table(path: Path, names: Sequence[str] | None) -> dict[str, NDArray]:
             )
         for j, cell in enumerate(row):
             try:
-                values[k, j] = float(cell) if cell.strip() else np.nan
+                values[k, j] = _number(cell) if cell.strip() else np.nan
             except ValueError:
                 raise DataError(
-                    f"{path}: row {k + first}, column {header[j]!r}: {cell!r} is not a number"
+                    f"{path}: row {k + first}, column {shown(header[j])}: {shown(cell)} is not "
+                    "a number"
                 ) from None
     return dict(zip(header, values.T, strict=True))
+
+
+def _number(cell: str) -> float:
+    if "_" in cell:  # float() would take it for a separator of digits
+        raise ValueError(cell)
+    return float(cell)
+
+
+def _arrays(path: Path) -> dict[str, NDArray]:
+    try:
+        with np.load(path) as arrays:
+            return {name: np.asarray(arrays[name], float) for name in arrays.files}
+    except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"{path}: this is no npz file with arrays of numbers: {error}; write it by numpy.savez"
+        ) from None

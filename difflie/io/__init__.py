@@ -45,16 +45,22 @@ def load(
     return system if loops is None else closed(system, read_loops(loops), Path(loops))
 
 
-def save(system: System, path: str | os.PathLike[str]) -> None:
+def save(
+    system: System,
+    path: str | os.PathLike[str],
+    *,
+    original: str | os.PathLike[str] | None = None,
+) -> None:
     """Writes a system, of leaves without batch axes such as mass (nb,) in kg, as a .urdf file.
 
-    `load(path)` reads it back equal; see `write_urdf` for what that means and what it raises.
-    ValueError for a file of another kind.
+    `load(path)` reads it back equal. original: the URDF file it was read from, whose shapes,
+    transmissions and whatever else is no part of a system are kept. See `write_urdf` for what this
+    means, what it warns of and what it raises. ValueError for a file of another kind.
     """
     path = Path(path)
     if path.suffix.lower() != ".urdf":
         raise ValueError(f"{path}: systems are saved as URDF; call it {path.stem}.urdf")
-    write_urdf(system, path)
+    write_urdf(system, path, original)
 
 
 def _root_tag(path: Path) -> str | None:

@@ -53,11 +53,14 @@ from typing import Any
 
 from ..constraints import Constraint
 from ..system import ModelError
+from ..system.validation import shown
+from .files import absence, present
 from .loops import constraints_of
 from .tables import ConfigError, instances, read_tables
 
 PACKAGE_DATA = Path(__file__).resolve().parent.parent / "data"
 _PACKAGE = "package:"
+_MOST_ROWS = 10_000_000  # of a few hundred numbers some memories can hold
 
 
 @dataclass(frozen=True)
@@ -94,12 +97,13 @@ class SystemTable:
             ),
         ):
             if not good:
-                raise ConfigError(f"{path}: system.{key} is {value!r}; it must be {needed}")
+                raise ConfigError(f"{path}: system.{key} is {shown(value)}; it must be {needed}")
         robot = self.robot(path.parent)
-        if not robot.is_file():
+        if not present(robot) or robot.is_dir():
             shipped = sorted(p.stem for p in PACKAGE_DATA.glob("*.urdf"))
             raise ConfigError(
-                f"{path}: system.file: there is no file {robot}; give a path from the "
+                f"{path}: system.file: there is no file {robot}{absence(robot)}; give a path "
+                "from the "
                 "configuration's folder, or one of the shipped "
                 f"{', '.join(repr(_PACKAGE + name) for name in shipped)}"
             )
@@ -256,16 +260,19 @@ def read_config(path: str | os.PathLike[str]) -> Config:
 
 def _check(config: Config) -> None:
     def refuse(key: str, value: Any, needed: str) -> None:
-        raise ConfigError(f"{config.path}: {key} is {value!r}; it must be {needed}")
+        raise ConfigError(f"{config.path}: {key} is {shown(value)}; it must be {needed}")
 
     s = config.simulation
-    if not 0 < s.dt < float("inf"):
-        refuse("simulation.dt", s.dt, "positive and finite (s)")
+    if not 1e-12 <= s.dt <= 1e12:
+        refuse("simulation.dt", s.dt, "positive, from 1e-12 to 1e12 (s)")
     for key, value in (("steps", s.steps), ("save_every", s.save_every)):
         if not 1 <= value < 2**31 - 1:
             refuse(f"simulation.{key}", value, "a whole number from 1 to 2147483646")
     if s.save_every > s.steps:
         refuse("simulation.save_every", s.save_every, f"at most simulation.steps, {s.steps}")
+    if s.steps // s.save_every > _MOST_ROWS:
+        needed = f"{-(-s.steps // _MOST_ROWS)} or more: of {s.steps} steps too many are kept"
+        refuse("simulation.save_every", s.save_every, needed)
     config.system.check(config.path)
     for i, contact in enumerate(config.contact):
         if (contact.normal is None) == (contact.radii is None):

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
-from ..system.validation import nearest
+from ..system.validation import InputError, nearest
+
+
+class OutputError(InputError):
+    """A file that cannot be written; the message names the file, the fault and the mend."""
 
 
 def existing(path: str | os.PathLike[str], kind: str) -> Path:
@@ -13,16 +24,121 @@ def existing(path: str | os.PathLike[str], kind: str) -> Path:
     path = Path(path)
     if path.is_dir():
         raise FileNotFoundError(f"{path} is a directory; give the path of a {kind} file")
-    if not path.exists():
-        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise FileNotFoundError(f"the file {path} does not exist{nearest(path.name, siblings)}")
+    if not present(path):
+        raise FileNotFoundError(f"the file {path} does not exist{absence(path)}")
     return path
 
 
-def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Writes a text as UTF-8, with the folders above it, whole or not at all."""
+def present(path: Path) -> bool:
+    """Whether there is something at a path, which may be too long for one."""
+    with contextlib.suppress(OSError):
+        return path.exists()
+    return False
+
+
+def absence(path: Path) -> str:
+    """A hint for a file that is not there: the nearest name, or where a link leads to."""
+    with contextlib.suppress(OSError):
+        if path.is_symlink():
+            return f"; it is a link to {os.readlink(path)}, which is not there: mend the link"
+        return nearest(path.name, [p.name for p in path.parent.iterdir()])
+    return ""
+
+
+@contextlib.contextmanager
+def written(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write into, which is at the path when it is complete, or not at all.
+
+    Links are followed, the folders above are made, and the permissions are those of the file that
+    was there, or a new file's. What is no regular file, such as a pipe, gets all at the end.
+    """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    if path.exists() and (not path.is_file() or _standard_stream(path) is not None):
+        content = io.BytesIO()
+        yield content
+        with _opened(path) as file:
+            file.write(content.getvalue())
+        return
+    target = Path(os.path.realpath(path))
+    if target.exists():
+        target.open("r+b").close()  # replacing needs no right to write the file itself
+    temporary = _beside(target)
+    try:
+        # Not by `tempfile`, whose files nobody else may read.
+        with temporary.open("xb") as file:
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            yield file
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Writes a text, as UTF-8, or bytes as `written` does."""
+    with written(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+def check_writable(path: Path) -> None:
+    """Raises `OutputError` for a file that `written` could not write; makes the folders above."""
+    try:
+        if path.is_dir():
+            raise OutputError(f"{path}: this is a folder; name a file in it")
+        for above in path.parents:
+            if above.exists() and not above.is_dir():
+                raise OutputError(f"{path}: {above} is no folder; name another")
+        if path.is_symlink() and os.path.islink(os.path.realpath(path)):
+            raise OutputError(f"{path}: this link leads to itself; name a file")
+        if path.exists() and not path.is_file():
+            _check_device(path)
+            return
+        if path.exists():
+            path.open("r+b").close()
+        probe = _beside(Path(os.path.realpath(path)))
+        try:
+            # More than nothing, as the disk may be full.
+            probe.write_bytes(bytes(4096))
+        finally:
+            probe.unlink(missing_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OutputError(f"{path}: it cannot be written: {reason}; name another") from None
+
+
+def _beside(target: Path) -> Path:
+    """A new name in the folder of a file, which is made if need be.
+
+    Of its own each time, as others may write the same file at this moment.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return target.with_name(f".{secrets.token_hex(8)}.part")
+
+
+def _check_device(path: Path) -> None:
+    kind = path.stat().st_mode
+    if not (stat.S_ISCHR(kind) or stat.S_ISFIFO(kind)):
+        raise OutputError(f"{path}: this is no file, pipe or terminal; name one")
+    if stat.S_ISCHR(kind):
+        # An empty line, which harms neither a terminal nor the text that follows.
+        with _opened(path) as file:
+            file.write(b"\n")
+    elif not os.access(path, os.W_OK):
+        raise PermissionError(13, "permission denied")
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """What is no regular file, or this program's own output, opened for writing."""
+    stream = _standard_stream(path)
+    return path.open("wb") if stream is None else os.fdopen(os.dup(stream), "wb")
+
+
+def _standard_stream(path: Path) -> int | None:
+    """The number of this program's standard output or error, if the path is one of these."""
+    there = path.stat()
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(there, os.fstat(number)):
+                stream.flush()
+                return number
+    return None

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,9 @@ import jax.numpy as jnp
 from .. import constraints
 from ..constraints import Constraint, Frame, Friction, constrain
 from ..system import ModelError, System
-from ..system.validation import nearest
+from ..system.validation import nearest, shown
 from .files import existing
+from .tables import ConfigError, read_tables
 
 _FRICTION = ("coefficient", "velocity")
 _FRAME = ("body", "position", "rotation", "axis")
@@ -81,13 +81,14 @@ def read_loops(path: str | os.PathLike[str]) -> list[Constraint]:
     """
     path = existing(path, "TOML")
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path}: this is not TOML: {error}") from None
+        tables = read_tables(path)
+    except ConfigError as error:
+        raise ModelError(str(error)) from None
     for name in tables:
         if name != "constraint":
             raise ModelError(
-                f"{path}: {name!r} does not belong into a file of loops; it has [[constraint]] only"
+                f"{path}: {shown(name)} does not belong into a file of loops; it has "
+                "[[constraint]] only"
             )
     found = constraints_of(tables.get("constraint", []), path)
     if not found:
@@ -122,18 +123,18 @@ def _constraint(table: dict[str, Any], where: str) -> Constraint:
     kind = table["type"]
     if not isinstance(kind, str) or kind not in TYPES:
         hint = nearest(str(kind).title(), TYPES) or f"; known are {', '.join(TYPES)}"
-        raise ModelError(f"{where}: there is no type {kind!r} of constraint{hint}")
+        raise ModelError(f"{where}: there is no type {shown(kind)} of constraint{hint}")
     cls = TYPES[kind]
     arguments = _arguments(cls)
     for key in table:
         if key != "type" and key not in arguments:
-            raise ModelError(f"{where}: {kind} has no key {key!r}{nearest(key, arguments)}")
+            raise ModelError(f"{where}: {kind} has no key {shown(key)}{nearest(key, arguments)}")
     values = {}
     for name, argument in arguments.items():
         if name in table:
             values[name] = _value(table[name], str(argument.annotation), f"{where}.{name}")
         elif argument.default is inspect.Parameter.empty:
-            raise ModelError(f"{where}: {kind} lacks the key {name!r}")
+            raise ModelError(f"{where}: {kind} lacks the key {shown(name)}")
     try:
         return cls(**values)
     except ValueError as error:
@@ -143,7 +144,7 @@ def _constraint(table: dict[str, Any], where: str) -> Constraint:
 def _value(given: Any, annotation: str, where: str) -> Any:
     kind, check = _KINDS[annotation]
     if not check(given):
-        raise ModelError(f"{where} is {given!r}; it must be {kind}")
+        raise ModelError(f"{where} is {shown(given)}; it must be {kind}")
     if annotation == "Frame":
         return _frame(given, where)
     if annotation == "Friction | None":
@@ -154,11 +155,11 @@ def _value(given: Any, annotation: str, where: str) -> Any:
 def _frame(table: dict[str, Any], where: str) -> Frame:
     for key, value in table.items():
         if key not in _FRAME:
-            raise ModelError(f"{where}: a frame has no key {key!r}{nearest(key, _FRAME)}")
+            raise ModelError(f"{where}: a frame has no key {shown(key)}{nearest(key, _FRAME)}")
         is_right = isinstance(value, str) if key == "body" else _is_numbers(value)
         if not is_right:
             needed = "a text" if key == "body" else "a list of three numbers"
-            raise ModelError(f"{where}.{key} is {value!r}; it must be {needed}")
+            raise ModelError(f"{where}.{key} is {shown(value)}; it must be {needed}")
     try:
         return Frame(**table)
     except ModelError as error:
@@ -168,7 +169,7 @@ def _frame(table: dict[str, Any], where: str) -> Frame:
 def _friction(table: dict[str, Any], where: str) -> Friction:
     for key in table:
         if key not in _FRICTION:
-            raise ModelError(f"{where}: friction has no key {key!r}{nearest(key, _FRICTION)}")
+            raise ModelError(f"{where}: friction has no key {shown(key)}{nearest(key, _FRICTION)}")
     if "coefficient" not in table:
         raise ModelError(f"{where}: friction lacks the key 'coefficient'")
     return Friction(**table)

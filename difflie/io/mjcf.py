@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,9 +30,11 @@ from ..system import (
     System,
     tree,
 )
+from ..system.validation import shown, warn
 from .equalities import equality_constraints, unused_equalities
 from .files import existing
 from .tendons import tendon_couplings, unused_tendons
+from .xml import check_mjcf
 
 # MuJoCo's joint types by number.
 _TYPES: tuple[type[Joint], ...] = (Free, Spherical, Prismatic, Revolute)
@@ -92,24 +93,26 @@ def read_mjcf(
     """
     path = existing(path, "MJCF")
     mujoco = _mujoco(path)
+    check_mjcf(path)
     model = _compiled(mujoco, path)
     disabled = _disabled(mujoco, model)
     if base not in (None, "fixed", "free"):
-        raise ModelError(f"{path}: base is {base!r}; it must be 'fixed' or 'free'")
+        raise ModelError(f"{path}: base is {shown(base)}; it must be 'fixed' or 'free'")
     bodies = _bodies(model, path)
     if base == "free":
         bodies = _freed(bodies, path)
     free = [b.joint.name for b in bodies if isinstance(b.joint, Free)]
     if base == "fixed" and free:
         raise ModelError(
-            f"{path}: base is 'fixed' and the file has the free joint {free[0]!r}; leave out base"
+            f"{path}: base is 'fixed' and the file has the free joint {shown(free[0])}; leave "
+            "out base"
         )
     own_gravity = np.zeros(3) if "gravity" in disabled else model.opt.gravity
     name = model.names.split(b"\0", 1)[0].decode() or path.stem
     system = tree(bodies, name=name, gravity=own_gravity.tolist() if gravity is None else gravity)
     unused = list(_unused(model, disabled))
     if unused:
-        warnings.warn(f"{path}: not used: {', '.join(unused)}", stacklevel=2)
+        warn(f"{path}: not used: {', '.join(unused)}")
     named = body_names(model)
     system = attach(system, *tendon_couplings(model, named))
     return constrain(system, *equality_constraints(model, named, joint_names(model), disabled))
@@ -201,7 +204,7 @@ def _bodies(model: Any, path: Path) -> list[Body]:
                 mass=float(model.body_mass[b]),
                 com=model.body_ipos[b].copy(),
                 inertia=(principal * model.body_inertia[b]) @ principal.T,
-                source=f"{path}: body {name!r}",
+                source=f"{path}: body {shown(name)}",
             )
         )
     return bodies
@@ -300,7 +303,8 @@ def _freed(bodies: list[Body], path: Path) -> list[Body]:
     (root,) = roots
     if not isinstance(root.joint, Fixed):
         raise ModelError(
-            f"{path}: base is 'free' and the root moves on the joint {root.joint.name!r} of the "
+            f"{path}: base is 'free' and the root moves on the joint {shown(root.joint.name)} "
+            "of the "
             "file already; leave out base"
         )
     taken = [b.joint.name or b.name for b in bodies]

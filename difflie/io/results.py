@@ -11,17 +11,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from .files import write_whole
+from .files import write_whole, written
 
 
 def save_arrays(path: str | os.PathLike[str], **arrays: Any) -> None:
     """Writes named arrays, of any shape, as a NumPy .npz file, whole or not at all."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".part")
-    with temporary.open("wb") as file:
+    with written(path) as file:
         np.savez(file, allow_pickle=False, **{k: np.asarray(a) for k, a in arrays.items()})
-    temporary.replace(path)
 
 
 def save_json(path: str | os.PathLike[str], figures: dict[str, Any]) -> None:

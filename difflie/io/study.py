@@ -59,7 +59,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..system.validation import nearest
+from ..system.validation import nearest, shown
 from .config import SystemTable
 from .tables import ConfigError, instances, read_tables
 
@@ -243,7 +243,7 @@ def _renamed(row: Any) -> Any:
 
 def _check(study: Study) -> None:
     def refuse(key: str, value: Any, needed: str) -> None:
-        raise ConfigError(f"{study.path}: {key} is {value!r}; it must be {needed}")
+        raise ConfigError(f"{study.path}: {key} is {shown(value)}; it must be {needed}")
 
     def one_of(key: str, value: str, known: tuple[str, ...]) -> None:
         if value not in known:

@@ -3,29 +3,81 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..system.validation import nearest
+from ..system.validation import InputError, nearest, shown
+from .files import absence, present
+
+_DEEPEST = 20
+_DIGITS = re.compile(r"\d[\d_]{1000}")
 
 
-class ConfigError(ValueError):
+class ConfigError(InputError):
     """A configuration that cannot be run; the message names the file, the key and the mend."""
 
 
 def read_tables(path: Path) -> dict[str, Any]:
-    """What a TOML file says; raises `ConfigError` for one that is missing or broken."""
+    """What a TOML file says; raises `ConfigError` for one that is missing or broken.
+
+    So does a number that no table has a use for: infinite, NaN, or a whole one beyond 64 bits.
+    """
+    if path.is_dir():
+        raise ConfigError(f"{path}: this is a directory; name a .toml file in it")
+    if not present(path):
+        raise ConfigError(f"{path}: there is no such file{absence(path)}")
     try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file") from None
-    except IsADirectoryError:
-        raise ConfigError(f"{path}: this is a directory; name a .toml file in it") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: this is not TOML: {error}") from None
+        # Some editors put a mark in front of UTF-8.
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: this is not TOML: {error}; save it as UTF-8") from None
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: this is not TOML: {error}; mend it there") from None
+    except ValueError:
+        found = _DIGITS.search(text)  # the limit of `int`
+        line = text[: found.start() if found else 0].count("\n") + 1
+        raise ConfigError(
+            f"{path}: a number in line {line} has more than a thousand digits; shorten it"
+        ) from None
+    except RecursionError:
+        raise _nested(path) from None
+    _check_values(tables, path)
+    return tables
+
+
+def _check_values(tables: dict[str, Any], path: Path) -> None:
+    """Raises `ConfigError` for numbers that are none of 64 bits, and for what is nested deep."""
+    waiting: list[tuple[str, int, Any]] = [("", 0, tables)]
+    while waiting:
+        key, depth, value = waiting.pop()
+        if depth > _DEEPEST:
+            raise _nested(path)
+        if isinstance(value, dict):
+            start = f"{key}." if key else ""
+            # The key only where it can be read.
+            waiting += [(start + shown(k)[1:-1], depth + 1, v) for k, v in value.items()]
+        elif isinstance(value, list):
+            waiting += [(f"{key}[{i}]", depth + 1, v) for i, v in enumerate(value)]
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"{path}: {key} is {value}; it must be finite")
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ConfigError(
+                f"{path}: {key} is a whole number beyond 64 bits; give a smaller one, or write it "
+                "with a decimal point"
+            )
+
+
+def _nested(path: Path) -> ConfigError:
+    return ConfigError(
+        f"{path}: lists and tables are nested more than {_DEEPEST} deep, which no configuration "
+        "needs; close brackets, and shorten keys with dots"
+    )
 
 
 def instances(
@@ -66,16 +118,16 @@ def _table(cls: type, given: dict[str, Any], path: Path, name: str) -> Any:
     fields = {f.name: f for f in dataclasses.fields(cls)}
     for key in given:
         if key not in fields:
-            raise ConfigError(f"{path}: [{name}] has no key {key!r}{nearest(key, fields)}")
+            raise ConfigError(f"{path}: [{name}] has no key {shown(key)}{nearest(key, fields)}")
     for f in fields.values():
         required = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
         if required and f.name not in given:
-            raise ConfigError(f"{path}: [{name}] lacks the key {f.name!r}")
+            raise ConfigError(f"{path}: [{name}] lacks the key {shown(f.name)}")
     values = {}
     for key, value in given.items():
         kind, check = _KINDS[str(fields[key].type)]
         if not check(value):
-            raise ConfigError(f"{path}: {name}.{key} is {value!r}; it must be {kind}")
+            raise ConfigError(f"{path}: {name}.{key} is {shown(value)}; it must be {kind}")
         values[key] = value
     return cls(**values)
 
@@ -102,14 +154,19 @@ def _is_path(value: Any) -> bool:
     )
 
 
+# What is counted: iterations, rows.
+_COUNT = (
+    f"a whole number below {2**31}",
+    lambda v: isinstance(v, int) and not isinstance(v, bool) and abs(v) < 2**31,
+)
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("a text", lambda v: isinstance(v, str)),
     "str | None": ("a text", lambda v: isinstance(v, str)),
-    "int": ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
+    "int": _COUNT,
     "float": ("a number", _is_number),
     "float | None": ("a number", _is_number),
     "bool": ("true or false", lambda v: isinstance(v, bool)),
-    "int | None": ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
+    "int | None": _COUNT,
     "float | list[float]": (
         "a number or a list of numbers",
         lambda v: _is_number(v) or _is_list(v),

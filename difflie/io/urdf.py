@@ -21,10 +21,9 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -51,8 +50,9 @@ from ..system import (
 )
 from ..system.builders import STANDARD_GRAVITY
 from ..system.joints import ROW_FIELDS
-from ..system.validation import nearest
+from ..system.validation import nearest, shown, warn
 from .files import existing
+from .xml import refuse_other_files
 
 _TYPES: dict[str, type[Joint]] = {
     "fixed": Fixed,
@@ -73,6 +73,9 @@ _COUNTS = {1: "one number", 2: "two numbers", 3: "three numbers", 6: "six number
 
 # What expat says of an element that is never closed.
 _UNCLOSED = (expat.errors.XML_ERROR_TAG_MISMATCH, expat.errors.XML_ERROR_NO_ELEMENTS)
+
+# What is nested deeper is no robot, and walking it would end in a RecursionError.
+_DEEPEST = 100
 
 # What only some joint types use: where it is not used, the warning names the type too.
 _BY_TYPE = {"axis", "axis2", "limit", "dynamics", "mimic", "difflie", "@lower", "@upper", "@pitch"}
@@ -102,7 +105,7 @@ def read_urdf(
     """
     path = Path(path)
     _check_base(str(path), base)
-    robot = _parse(path)
+    robot = parsed(path)
     notes: Notes = defaultdict(list)
     world = None
     own = robot.child("difflie")
@@ -116,22 +119,24 @@ def read_urdf(
     name = robot.get("name")
     if name is None:
         name = path.stem
-        notes[f"robot without a name, called {name!r}"].append(robot.line)
+        notes[f"robot without a name, called {shown(name)}"].append(robot.line)
     system = tree(bodies, name=name, gravity=STANDARD_GRAVITY if gravity is None else gravity)
     unused: Notes = defaultdict(list)
     _find_unused(robot, "robot", "", unused)
     remarks = [_listed(notes)] if notes else []
     if unused:
         remarks.insert(0, f"not used: {_listed(unused)}")
+        system = replace(system, topology=replace(system.topology, unread=tuple(unused)))
     if remarks:
-        warnings.warn(f"{path}: {'; '.join(remarks)}", stacklevel=2)
+        warn(f"{path}: {'; '.join(remarks)}")
     return system
 
 
 def _check_base(source: str, base: str | None) -> None:
     if base is not None and base not in _BASES:
         raise ModelError(
-            f"{source}: base is {base!r}; it must be 'fixed' or 'free'{nearest(str(base), _BASES)}"
+            f"{source}: base is {shown(base)}; it must be 'fixed' or "
+            f"'free'{nearest(str(base), _BASES)}"
         )
 
 
@@ -139,24 +144,41 @@ def _check_base(source: str, base: str | None) -> None:
 class Element:
     """An XML element. It remembers what it was asked for, so that the rest can be reported.
 
-    label: how messages call it; source: the same with the file and the line in front. asked: the
-    tags and, with an @ in front, the attributes the reader looked for.
+    path: of the file; above: the element it is in, None for the root. asked: the tags and, with an
+    @ in front, the attributes the reader looked for.
     """
 
+    path: Path
     tag: str
     attributes: dict[str, str]
     line: int
-    label: str
-    source: str
+    above: Element | None
     children: list[Element] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
+
+    @property
+    def label(self) -> str:
+        """How messages call it: with what it is in, up to three levels and without the root."""
+        labels: list[str] = []
+        element = self
+        while element is not None and (element is self or element.above) and len(labels) < 4:
+            name = element.attributes.get("name")
+            named = "" if name is None else f" name={shown(name)}"
+            labels.append(f"<{shown(element.tag)[1:-1]}{named}>")
+            element = element.above
+        return " of ".join(labels)
+
+    @property
+    def source(self) -> str:
+        """Its label, with the file and the line in front."""
+        return f"{self.path}:{self.line}: {self.label}"
 
     def get(self, name: str) -> str | None:
         """The text of an attribute, None if it is not there."""
         self.asked.add(f"@{name}")
         text = self.attributes.get(name)
         if text is not None and ("${" in text or "$(" in text):
-            raise _xacro(self, f"{name}={text!r}")
+            raise _xacro(self, f"{name}={shown(text)}")
         return text
 
     def needed(self, name: str) -> str:
@@ -178,9 +200,9 @@ class Element:
         except ValueError:
             values = []
         if len(values) != count:
-            raise ModelError(f"{self.source}: {name} needs {_COUNTS[count]}, got {text!r}")
+            raise ModelError(f"{self.source}: {name} needs {_COUNTS[count]}, got {shown(text)}")
         if any(math.isnan(v) or (finite and math.isinf(v)) for v in values):
-            raise ModelError(f"{self.source}: {name} must be finite, got {text!r}")
+            raise ModelError(f"{self.source}: {name} must be finite, got {shown(text)}")
         return values
 
     def number(self, name: str, default: float | None = None, *, finite: bool = True) -> float:
@@ -221,42 +243,16 @@ def _number(word: str) -> float:
     return float(word)
 
 
-def _parse(path: Path) -> Element:
+def parsed(path: Path) -> Element:
     """The <robot> element of a file."""
     data = existing(path, "URDF").read_bytes()
     if not data.strip():
         raise ModelError(f"{path}:1: the file is empty; a URDF has a <robot> element with links")
-    parser = expat.ParserCreate()
-    document = Element("", {}, 0, "", "")
-    above = [document]
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        line = parser.CurrentLineNumber
-        label = f"<{tag} name={attributes['name']!r}>" if "name" in attributes else f"<{tag}>"
-        if len(above) > 2:
-            label += f" of {above[-1].label}"
-        element = Element(tag, attributes, line, label, f"{path}:{line}: {label}")
-        above[-1].children.append(element)
-        above.append(element)
-
-    parser.StartElementHandler = start
-    parser.EndElementHandler = lambda tag: above.pop()
-    try:
-        parser.Parse(data, True)
-    except expat.ExpatError as error:
-        what = expat.errors.messages[error.code]
-        unclosed = error.code in map(expat.errors.codes.get, _UNCLOSED) and len(above) > 1
-        mend = f"close the element {above[-1].label}" if unclosed else "mend it there"
-        raise ModelError(
-            f"{path}:{error.lineno}: not XML: {what} at column {error.offset + 1}; {mend}"
-        ) from None
-    except (LookupError, ValueError) as error:
-        raise ModelError(f"{path}:1: not readable as XML: {error}; save it as UTF-8") from None
-    robot = document.children[0]
+    robot = _root(data, path)
     if robot.tag != "robot":
         raise ModelError(
-            f"{robot.source}: the root element is <{robot.tag}>; what is read is URDF, "
-            "whose root element is <robot>"
+            f"{robot.source}: the root element is {robot.label}; what is read is URDF, whose root "
+            "element is <robot>"
         )
     prefixes = {k[6:] for k, v in robot.attributes.items() if k[:6] == "xmlns:" and "xacro" in v}
     prefixes.add("xacro")
@@ -264,6 +260,43 @@ def _parse(path: Path) -> Element:
         if element.tag.split(":")[0] in prefixes and ":" in element.tag:
             raise _xacro(element, f"<{element.tag}>")
     return robot
+
+
+def _root(data: bytes, path: Path) -> Element:
+    """The root element of what a file has in it."""
+    parser = expat.ParserCreate()
+    roots: list[Element] = []
+    above: list[Element] = []
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        element = Element(
+            path, tag, attributes, parser.CurrentLineNumber, above[-1] if above else None
+        )
+        if len(above) == _DEEPEST:
+            raise ModelError(
+                f"{element.source}: elements are nested more than {_DEEPEST} deep, and those of a "
+                "URDF no more than six; close what is open above"
+            )
+        (above[-1].children if above else roots).append(element)
+        above.append(element)
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda tag: above.pop()
+    refuse_other_files(parser, path)
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        what = expat.errors.messages[error.code]
+        unclosed = error.code in map(expat.errors.codes.get, _UNCLOSED) and above
+        mend = f"close the element {above[-1].label}" if unclosed else "mend it there"
+        raise ModelError(
+            f"{path}:{error.lineno}: not XML: {what} at column {error.offset + 1}; {mend}"
+        ) from None
+    except ModelError:
+        raise
+    except (LookupError, ValueError) as error:
+        raise ModelError(f"{path}:1: not readable as XML: {error}; save it as UTF-8") from None
+    return roots[0]
 
 
 def _xacro(element: Element, what: str) -> ModelError:
@@ -287,13 +320,14 @@ def _bodies(robot: Element, base: str | None, world: str | None, notes: Notes) -
         parent, child = (_end(joint, role, links) for role in ("parent", "child"))
         if child in carrier:
             raise ModelError(
-                f"{joint.source}: the link {child!r} is the child of {carrier[child].label} in "
+                f"{joint.source}: the link {shown(child)} is the child of "
+                f"{carrier[child].label} in "
                 f"line {carrier[child].line} too; a link has one parent: remove one of the joints"
             )
         carrier[child], parents[child] = joint, parent
     roots = [name for name in links if name not in carrier]
     if len(roots) > 1:
-        named = ", ".join(f"{name!r} (line {links[name].line})" for name in roots)
+        named = ", ".join(f"{shown(name)} (line {links[name].line})" for name in roots)
         raise ModelError(
             f"{links[roots[1]].source}: there are {len(roots)} root links, which no joint has as "
             f"its child: {named}; connect all but one of them by a joint"
@@ -334,12 +368,13 @@ def _check_world(
     own = robot.needed_child("difflie", "<difflie/>")
     if [world] != roots:
         raise ModelError(
-            f"{own.source}: the world is the link {world!r}, which is not the root; "
+            f"{own.source}: the world is the link {shown(world)}, which is not the root; "
             f"name the root{nearest(world, roots)}"
         )
     if base is not None:
         raise ModelError(
-            f"{own.source}: base is {base!r} and the root link {world!r} is the world, to which "
+            f"{own.source}: base is {shown(base)} and the root link {shown(world)} is the "
+            "world, to which "
             "the joints of the file connect; leave out base"
         )
     if links[world].child("inertial") is not None:
@@ -364,7 +399,7 @@ def _end(joint: Element, role: str, links: dict[str, Element]) -> str:
     name = element.needed("link")
     if name not in links:
         raise ModelError(
-            f"{element.source}: the link {name!r} does not exist"
+            f"{element.source}: the link {shown(name)} does not exist"
             f"{nearest(name, links) or '; add it or name another'}"
         )
     return name
@@ -413,7 +448,7 @@ def _joint(joint: Element, notes: Notes) -> tuple[type[Joint], dict[str, Any]]:
     kind = joint.needed("type")
     if kind not in _TYPES:
         raise ModelError(
-            f"{joint.source}: there is no joint type {kind!r}"
+            f"{joint.source}: there is no joint type {shown(kind)}"
             f"{nearest(kind, _TYPES)}; known are {', '.join(_TYPES)}"
         )
     fields: dict[str, Any] = {"name": joint.needed("name"), "source": joint.source}
@@ -495,7 +530,7 @@ def _mimic(
         if followed in passed:
             what = "itself" if len(passed) == 1 else "itself by way of " + ", ".join(passed[1:])
             raise ModelError(
-                f"{element.source}: the joint {name!r} mimics {what}; "
+                f"{element.source}: the joint {shown(name)} mimics {what}; "
                 "let it follow a joint that moves on its own"
             )
         law = Mimic(followed, multiplier, offset)

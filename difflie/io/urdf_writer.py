@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
@@ -19,7 +20,9 @@ import numpy as np
 from ..system import Body, Fixed, Free, Joint, ModelError, System
 from ..system.builders import bodies_of
 from ..system.joints import ROW_FIELDS
+from ..system.validation import shown, warn
 from .files import write_whole
+from .urdf import parsed
 
 _TYPES = {
     "fixed": "fixed",
@@ -33,12 +36,28 @@ _TYPES = {
     "spherical": "spherical",
     "free": "floating",
 }
+# What is written of them; all else an original may have.
+_WRITTEN = {
+    "link": ("inertial",),
+    "joint": (
+        *("parent", "child", "origin", "axis", "axis2", "limit", "dynamics", "mimic", "difflie"),
+    ),
+}
 _LIMITED = ("revolute", "prismatic", "helical")
 _DEFAULTS = {f.name: f.default for f in fields(Joint)}
 
 
-def write_urdf(system: System, path: str | os.PathLike[str]) -> None:
-    """Writes a system as a URDF file, whole or not at all; shapes and visuals it has none.
+def write_urdf(
+    system: System,
+    path: str | os.PathLike[str],
+    original: str | os.PathLike[str] | None = None,
+) -> None:
+    """Writes a system as a URDF file, whole or not at all, with what is beyond it in an original.
+
+    A system has no shapes, transmissions and the like. original: a URDF file with the same links,
+    from which all that is taken, with its paths of meshes as they stand. Warns once of what the
+    file that the system was read from has and this one has not, and of armature, which other
+    programs take as zero: neither URDF nor MuJoCo's reader of it has a word for that.
 
     Reading it gives the same names, topology and numbers; rotations to rounding, axes with length
     one. Joints of types beyond URDF (helical, universal, translation, spherical) other programs may
@@ -82,9 +101,43 @@ def write_urdf(system: System, path: str | os.PathLike[str]) -> None:
         _write_link(robot, body)
     for body in jointed:
         _write_joint(robot, body, body.parent or own.get("world", ""))
+    if original is not None:
+        _keep(Path(original), robot)
+    remarks = list(_remarks(system, original is None))
+    if remarks:
+        warn(f"{path}: {'; '.join(remarks)}")
     ElementTree.indent(robot)
     text = ElementTree.tostring(robot, encoding="unicode")
     write_whole(path, f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n')
+
+
+def _remarks(system: System, alone: bool) -> Iterator[str]:
+    """What a reader of the file will miss; alone: without an original."""
+    if alone and system.topology.unread:
+        yield (
+            f"not written, as no part of a system: {', '.join(system.topology.unread)}; give the "
+            "file it was read from as `original` to keep them"
+        )
+    if np.any(system.joints.armature):
+        yield "armature is written for difflie only; other programs take it as zero"
+
+
+def _keep(original: Path, robot: Element) -> None:
+    """Puts what the original has beyond the links and joints of a robot into it."""
+    parsed(original)  # for what it refuses
+    old = ElementTree.fromstring(original.read_bytes())
+    named = {(e.tag, e.get("name")): e for e in old}
+    for link in robot.findall("link"):
+        if ("link", link.get("name")) not in named and len(link):
+            raise ModelError(
+                f"{original}: there is no link {shown(link.get('name'))}, which the system has; "
+                "give the file it was read from"
+            )
+    for element in robot:
+        if element.tag in _WRITTEN:
+            others = named.get((element.tag, element.get("name")), ())
+            element.extend(e for e in others if e.tag not in _WRITTEN[element.tag])
+    robot.extend(e for e in old if e.tag not in (*_WRITTEN, "difflie"))
 
 
 def _is_base(bodies: list[Body]) -> bool:

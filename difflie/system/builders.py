@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +30,7 @@ from .joints import (
 from .massless import massless
 from .system import Bodies, Joints, System
 from .topology import WORLD, Topology
-from .validation import ModelError, check_bodies, nearest
+from .validation import ModelError, check_bodies, nearest, warn
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 
@@ -95,7 +94,7 @@ def tree(
     joint_names = [b.joint.name or b.name for b in ordered]
     mimics = [_mimicked(b, ordered, joint_names) for b in ordered]
     for message in [*doubts, *massless(ordered, mimics)]:
-        warnings.warn(message, stacklevel=2)
+        warn(message)
     topology = Topology(
         name=name,
         bodies=tuple(index),

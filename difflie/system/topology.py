@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,9 @@ from ..groups import Euclidean, FlatProduct, Pose, UnitQuaternion
 from .joints import TYPES
 
 WORLD = -1
+
+# What a degree of freedom of a kind counts.
+_UNITS = {"revolute": "rad", "helical": "rad", "prismatic": "m"}
 
 # Up to as many rows the fast traversal compiles in the time of the other.
 _SMALL = 12
@@ -23,7 +26,8 @@ class Topology:
     Body b hangs on body parents[b] (-1: the world) by joint b, whose degrees of freedom are of the
     kinds kinds[b]. Parents come before their children. mimics[b] is None or the joint whose
     coordinate joint b follows. A "row" is one degree of freedom, mimic joints included; rows are
-    numbered in the order of the bodies. traversal: see `System.with_traversal`.
+    numbered in the order of the bodies. traversal: see `System.with_traversal`. unread: what
+    else its file has, for those who write it again; topologies are equal whatever it says.
     """
 
     name: str
@@ -34,6 +38,7 @@ class Topology:
     kinds: tuple[tuple[str, ...], ...]
     mimics: tuple[int | None, ...]
     traversal: str = "auto"
+    unread: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
     def group(self) -> tuple[UnitQuaternion | Pose | None, ...]:
@@ -104,6 +109,31 @@ class Topology:
         return np.array(
             [self.row_start[b] for b, m in enumerate(self.mimics) if m is not None], dtype=int
         )
+
+    @cached_property
+    def velocity_labels(self) -> tuple[tuple[str, str], ...]:
+        """For each entry of v its joint's name, numbered where that has several, and its unit."""
+        labels = []
+        for b in self.coordinate_joints:
+            for i, kind in enumerate(self.kinds[b]):
+                number = f"[{i}]" if len(self.kinds[b]) > 1 else ""
+                labels.append((self.joints[b] + number, _UNITS[kind] + "/s"))
+        return tuple(labels)
+
+    @cached_property
+    def coordinate_labels(self) -> tuple[tuple[str, str], ...]:
+        """For each entry of q likewise, with w, i, j, k of a quaternion and x, y, z behind it."""
+        labels = []
+        for b in self.coordinate_joints:
+            group, kinds = self.group[b], self.kinds[b]
+            if group is not None:
+                letters = "wijkxyz"[: group.point_size]
+                labels += [(f"{self.joints[b]}.{c}", "m" if c in "xyz" else "1") for c in letters]
+                continue
+            for i, kind in enumerate(kinds):
+                number = f"[{i}]" if len(kinds) > 1 else ""
+                labels.append((self.joints[b] + number, _UNITS[kind]))
+        return tuple(labels)
 
     @cached_property
     def manifold(self) -> FlatProduct:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import reprlib
+import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +25,48 @@ if TYPE_CHECKING:
 QUATERNION_TOLERANCE = 1e-3
 
 
-class ModelError(ValueError):
+_LONGEST_NAME = 200
+
+
+class InputError(ValueError):
+    """What is wrong with a file or a description, in one sentence; see `shortened`."""
+
+    def __init__(self, message: str):
+        super().__init__(shortened(message))
+
+
+class ModelError(InputError):
     """A description that is no machine; the message names the place, the element and the mend."""
+
+
+def shortened(message: str) -> str:
+    """A message on one line, cut in the middle where it is very long."""
+    return _cut("".join(c if c.isprintable() else " " for c in message), 2000)
+
+
+def shown(value: Any) -> str:
+    """A name or value of a file as messages show it, cut in the middle where it is long."""
+    return _cut(repr(value), 100)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"
+
+
+def warn(message: str) -> None:
+    """Warns of what the line did that called this package; see `shortened`."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "difflie":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(shortened(message), stacklevel=level)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at the known name that is most like `name`; empty if none is."""
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    # To compare long names takes long, and nobody types them.
+    short = [k for k in known if len(k) < _LONGEST_NAME]
+    near = difflib.get_close_matches(name, short, 1) if len(name) < _LONGEST_NAME else []
+    return f"; did you mean {shown(near[0])}?" if near else ""
 
 
 def check_bodies(bodies: list[Body]) -> Iterator[str]:
@@ -72,7 +107,7 @@ def _check_joint(body: Body) -> None:
     if type(joint) not in TYPES.values():
         known = ", ".join(cls.__name__ for cls in TYPES.values())
         raise ModelError(
-            f"{body.source or f'body {body.name!r}'}: its joint is {reprlib.repr(joint)}; give an "
+            f"{body.source or f'body {body.name!r}'}: its joint is {shown(joint)}; give an "
             f"object such as dl.Revolute(), of one of the types {known}"
         )
     where = joint.source or f"joint {joint.name or body.name!r}"
@@ -182,7 +217,7 @@ def _check_system(system: Any) -> None:
     t = getattr(system, "topology", None)
     if not isinstance(t, Topology):
         raise TypeError(
-            f"{reprlib.repr(system)} is no System; give what difflie.load, difflie.chain or "
+            f"{shown(system)} is no System; give what difflie.load, difflie.chain or "
             "difflie.tree returns"
         )
     if np.ndim(system.bodies.mass) != 1 or np.ndim(system.gravity) != 1:
@@ -196,7 +231,7 @@ def real_numbers(where: str, name: str, value: Any) -> jax.Array:
     try:
         array = jnp.asarray(value)
     except (TypeError, ValueError):
-        raise TypeError(f"{where}: {name} is {reprlib.repr(value)}; give real numbers") from None
+        raise TypeError(f"{where}: {name} is {shown(value)}; give real numbers") from None
     if not any(jnp.issubdtype(array.dtype, kind) for kind in (jnp.floating, jnp.integer)):
         raise TypeError(f"{where}: {name} is {array.dtype}; give real numbers")
     return array

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..identify import Fit
+from ..io.files import write_whole
 from .plots import figure, label
 
 _PAIRS = 6
@@ -65,15 +66,16 @@ def report(
     for title, (name, canvas) in pictures.items():
         buffer = io.BytesIO()
         canvas.savefig(buffer, format="png")
-        (folder / name).write_bytes(buffer.getvalue())
+        write_whole(folder / name, buffer.getvalue())
         data = base64.b64encode(buffer.getvalue()).decode()
         title = html.escape(title)
         parts.append(f'<h2>{title}</h2><img alt="{title}" src="data:image/png;base64,{data}">')
     page = "\n".join(parts)
     path = folder / "report.html"
-    path.write_text(
+    write_whole(
+        path,
         f'<!doctype html><meta charset="utf-8"><title>{html.escape(figures["name"])}</title>'
-        f"<style>{_STYLE}</style>\n{page}\n"
+        f"<style>{_STYLE}</style>\n{page}\n",
     )
     return path
 

@@ -11,6 +11,8 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..io.files import written
+
 _COLOURS = ("#0b5394", "#cc4125", "#38761d", "#8e63a6", "#b45f06", "#0097a7", "#5f6368")
 _MOST_NAMES = 32
 
@@ -28,9 +30,9 @@ def figure(rows: int = 1, columns: int = 1, size: tuple[float, float] = (8.0, 4.
 
 
 def save(canvas: Figure, path: Path) -> Path:
-    """Writes a figure as PNG, the folder included."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    canvas.savefig(path)
+    """Writes a figure as PNG, the folder included, whole or not at all."""
+    with written(path) as file:
+        canvas.savefig(file, format="png")
     return path
 
 
@@ -66,7 +68,8 @@ def colours(n: int) -> list[Any]:
 def draw_lines(axes: Axes, t: np.ndarray, values: np.ndarray, names: Sequence[str]) -> None:
     """One line over t (m,) for each column of values (m, n), no two of one colour."""
     for column, name, colour in zip(np.asarray(values).T, names, colours(len(names)), strict=True):
-        axes.plot(t, column, label=name, color=colour, linewidth=1.3)
+        # A dollar would begin a formula.
+        axes.plot(t, column, label=name.replace("$", r"\$"), color=colour, linewidth=1.3)
 
 
 def draw_drift(axes: Axes, t: np.ndarray, drifts: Mapping[str, np.ndarray]) -> None:
@@ -77,16 +80,28 @@ def draw_drift(axes: Axes, t: np.ndarray, drifts: Mapping[str, np.ndarray]) -> N
 
 
 def motion_figure(
-    t: np.ndarray, q: np.ndarray, v: np.ndarray, energies: np.ndarray, names: Sequence[str]
+    t: np.ndarray,
+    q: np.ndarray,
+    v: np.ndarray,
+    energies: np.ndarray,
+    coordinates: Sequence[tuple[str, str]],
+    velocities: Sequence[tuple[str, str]],
 ) -> Figure:
-    """Coordinates (m, nq), velocities (m, nv) and energies (m, 2) over t (m,) in s."""
+    """Coordinates (m, nq), velocities (m, nv) and energies (m, 2) in J over t (m,) in s.
+
+    coordinates (nq,) and velocities (nv,): the name and the unit of each.
+    """
     canvas, axes = figure(3, 1, (8.0, 8.5))
     top, middle, bottom = axes[:, 0]
-    one_each = q.shape[1] == len(names)
-    draw_lines(top, t, q, names if one_each else [f"q{i}" for i in range(q.shape[1])])
-    label(top, "t [s]", "q [rad or m]", "Coordinates")
-    draw_lines(middle, t, v, [f"v{i}" for i in range(v.shape[1])])
-    label(middle, "t [s]", "v [rad/s or m/s]", "Velocities")
+    for a, values, named, symbol, title in (
+        (top, q, coordinates, "q", "Coordinates"),
+        (middle, v, velocities, "v", "Velocities"),
+    ):
+        units = list(dict.fromkeys(unit for _, unit in named))
+        # The unit stands at the axis, and at each line where there are several.
+        several = len(units) > 1
+        draw_lines(a, t, values, [f"{n} [{unit}]" if several else n for n, unit in named])
+        label(a, "t [s]", f"{symbol} [{', '.join(units)}]", title)
     total = energies.sum(axis=1, keepdims=True)
     draw_lines(bottom, t, np.concatenate((energies, total), 1), ("kinetic", "potential", "total"))
     label(bottom, "t [s]", "energy [J]", "Energy")

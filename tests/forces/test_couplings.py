@@ -487,7 +487,10 @@ GOOD = [(None, (0.0, 0.0, 0.0)), ("bob", (1.0, 0.0, 0.0))]
             "rate_smoothing is -0.1 m/s; it must be positive, or use TensionDamper",
         ),
         (lambda: dl.Spring(GOOD, np.nan, 0.0), "stiffness is nan; it must be finite"),
-        (lambda: dl.Spring(GOOD, [1.0, 2.0], 0.0), r"stiffness has shape \(2,\), needed is \(\)"),
+        (
+            lambda: dl.Spring(GOOD, [1.0, 2.0], 0.0),
+            r"stiffness has shape \(2,\), needed is \(\) of every field of",
+        ),
         (lambda: dl.Spring(GOOD[:1], 1.0, 0.0), "1 points; give it two points or more"),
         (lambda: dl.PointForce(GOOD, (0, 0, 1)), "2 points; give it one point"),
         (lambda: dl.PointForce(GOOD[1:], 3.0), r"force has shape \(\), needed is \(3,\)"),

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from difflie import load
 from difflie.io.config import ConfigError, read_config
+from difflie.io.loops import read_loops
 from difflie.io.study import read_study
 
 ROOT = Path(__file__).parent.parent.parent
@@ -81,6 +83,57 @@ def test_mistakes(tmp_path, text, words):
         read_config(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+NUMBERS = {
+    "digits": (
+        SYSTEM + f"[simulation]\nsteps = {'9' * 5000}",
+        "in line 4 has more than a thousand",
+    ),
+    "hexadecimal": (
+        SYSTEM + f"[simulation]\nsteps = 0x{'f' * 9999}",
+        "steps is a whole number bey",
+    ),
+    "64 bits": (
+        SYSTEM + f"[simulation]\nsteps = {2**63}",
+        "simulation.steps is a whole number bey",
+    ),
+    "63 bits": (SYSTEM + f"[simulation]\nsteps = {2**63 - 1}", "steps is 92.*whole number below 2"),
+    "rows": (SYSTEM + "[simulation]\nsteps = 2000000000", "save_every is 1; it must be 200 or mo"),
+    "NaN": (SYSTEM + "[control]\neffort = [0, nan]", r"control.effort\[1\] is nan; it must be fin"),
+    "inf": (SYSTEM + "[initial.joints]\nb = 1e999", "initial.joints.b is inf; it must be fin"),
+    "small": (SYSTEM + "[simulation]\ndt = 5e-324", "simulation.dt is 5e-324; it must be pos"),
+    "lists": (SYSTEM + f"a = {'[' * 3000}{']' * 3000}", "nested more than 20 deep"),
+    "tables": (SYSTEM + f"a = {'{a=' * 3000}1{'}' * 3000}", "nested more than 20 deep"),
+    "dots": (SYSTEM + f"{'a.' * 3000}a = 1", "nested more than 20 deep"),
+    "long": (SYSTEM + f'base = "{"x" * 100000}"', r"system.base is 'xxx.*\.\.\.xxx.*'; it must be"),
+    "encoding": (b"[system]\nfile = '\xff'", "this is not TOML: .*; save it as UTF-8"),
+    "path": ('[system]\nfile = "a\\u0000b"', "system.file: there is no file"),
+    "long path": (f'[system]\nfile = "{"a" * 5000}"', "system.file: there is no file"),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_and_texts_of_any_size(tmp_path, name):
+    """Whatever is in a file is refused in one short sentence, and nothing of it is computed."""
+    text, words = NUMBERS[name]
+    path = tmp_path / "broken.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError, match=words) as caught:
+        read_config(path)
+    assert str(path) in str(caught.value) and len(str(caught.value)) < 2500
+
+
+def test_a_mark_in_front_of_utf8(tmp_path):
+    (tmp_path / "a.toml").write_bytes(b"\xef\xbb\xbf" + SYSTEM.replace("\n", "\r\n").encode())
+    assert read_config(tmp_path / "a.toml").simulation.steps == 1000
+
+
+@pytest.mark.parametrize("reader", [read_config, read_study, load, read_loops])
+def test_links_to_nothing_are_named(tmp_path, reader):
+    (tmp_path / "a.urdf").symlink_to("b.urdf")
+    with pytest.raises((ConfigError, FileNotFoundError), match=r"a link to b\.urdf, which is not "):
+        reader(tmp_path / "a.urdf")
 
 
 def test_missing_file_and_directory(tmp_path):

@@ -311,8 +311,11 @@ def test_mistakes(read, tmp_path, monkeypatch):
     for text, words in (
         ("<mujoco><worldbdy/></mujoco>", "MuJoCo does not read it: .*worldbdy"),
         (world(""), "there is no body in <worldbody>"),
+        (f'<!DOCTYPE a [<!ENTITY b "c">]>{world("&b;")}', "1: <!ENTITY b> is not expanded in MJCF"),
+        (world("") * 2, r"\d+: something follows the root element"),
+        (f'<!DOCTYPE a SYSTEM "b">{world("")}', "1: <!DOCTYPE> takes a document type from another"),
     ):
-        with pytest.raises(dl.ModelError, match=rf"m\.xml: {words}"):
+        with pytest.raises(dl.ModelError, match=rf"m\.xml: ?{words}"):
             read(text)
     with pytest.raises(FileNotFoundError, match=r"did you mean 'm\.xml'"):
         read_mjcf(tmp_path / "n.xml")

@@ -146,6 +146,54 @@ def test_other_programs_read_it(tmp_path):
     assert list(model.names) == ["universe", "a"]
 
 
+SHAPES = """<robot name="r"><material name="red"/>
+<link name="w"/><link name="b"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1"
+ iyz="0" izz="1"/></inertial><visual><geometry><mesh filename="a.stl"/></geometry></visual></link>
+<joint name="j" type="continuous"><parent link="w"/><child link="b"/>
+ <safety_controller k_velocity="3"/></joint>
+<transmission name="t"><type>simple</type><joint name="j"/></transmission></robot>"""
+
+
+def test_shapes_and_transmissions_are_named_or_kept(tmp_path):
+    """One warning where they are lost, and none where the file they stand in is given."""
+    old, new = tmp_path / "old.urdf", tmp_path / "new.urdf"
+    old.write_text(SHAPES)
+    system = quietly(dl.load, old).replace(mass=jnp.asarray([0.0, 7.0]))
+    lost = "new.urdf: not written, as no part of a system: (?=.*link/visual)(?=.*transmission)"
+    with pytest.warns(UserWarning, match=lost) as caught:
+        dl.save(system, new)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dl.save(system, new, original=old)
+        dl.save(system, old, original=old)
+    text = new.read_text()
+    assert text == old.read_text() and '<mass value="7.0"' in text and text.count("<inertial>") == 1
+    for kept in (
+        'filename="a.stl"',
+        'k_velocity="3"',
+        "<type>simple</type>",
+        'material name="red"',
+    ):
+        assert text.count(kept) == 1
+    check_equal(quietly(dl.load, new), system)
+    new.write_text(SHAPES.replace('"b"', '"c"'))
+    with pytest.raises(dl.ModelError, match=r"new\.urdf: there is no link 'b', which the"):
+        dl.save(system, old, original=new)
+
+
+def test_armature_is_ours_alone_and_said_to_be(tmp_path):
+    """MuJoCo and Pinocchio read the file and have no armature from it."""
+    mujoco = pytest.importorskip("mujoco")
+    joint = dl.Revolute(lower=-1.0, upper=1.0, armature=0.1, damping=0.2)
+    system = dl.chain([dl.Body(name="a", mass=1.0, inertia=np.eye(3), joint=joint)])
+    with pytest.warns(UserWarning, match="armature is written for difflie only; other programs"):
+        dl.save(system, tmp_path / "x.urdf")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "x.urdf"))
+    assert model.dof_damping.tolist() == [0.2] and model.dof_armature.tolist() == [0]
+    assert dl.load(tmp_path / "x.urdf").joints.armature.tolist() == [0.1]
+
+
 def test_the_options_of_load_go_before_the_file(tmp_path):
     body = dl.Body(name="a", mass=1.0, inertia=np.eye(3), joint=dl.Free(name="root_joint"))
     path = tmp_path / "x.urdf"

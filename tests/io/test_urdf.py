@@ -3,6 +3,7 @@
 import importlib.metadata
 import math
 import re
+import tracemalloc
 import warnings
 from pathlib import Path
 
@@ -496,6 +497,37 @@ MISTAKES = {
         2,
         ["'${side}_leg'", "expand the file"],
     ),
+    "external entity": (
+        f'<!DOCTYPE robot [\n<!ENTITY b SYSTEM "b.xml">]>{robot(link("a"), "&b;")}',
+        2,
+        ["<!ENTITY b> takes a part of the text from another file", "put what it stands for"],
+    ),
+    "external parameter entity": (
+        f'<!DOCTYPE robot [\n<!ENTITY % b SYSTEM "b.dtd">\n%b;]>{robot(link("a"), "&c;")}',
+        2,
+        ["<!ENTITY b> takes a part of the text from another file"],
+    ),
+    "external DTD": (
+        f'<!DOCTYPE robot\nPUBLIC "b" "http://b/b.dtd">{robot(link("a"), "&b;")}',
+        2,
+        ["<!DOCTYPE> takes a document type from another file"],
+    ),
+    "deep nesting": (
+        robot(link("a"), "<b>" * 10_000, "</b>" * 10_000),
+        3,
+        ["<b> of <b> of <b> of <b>: elements are nested more than 100 deep"],
+    ),
+    "long attribute": (
+        robot(link("a" * 100_000, INERTIAL.replace('"2"', f'"{"b" * 100_000}"'))),
+        2,
+        ["<link name='aaa", "...aaa", "value needs one number, got 'bbb", "...bbb"],
+    ),
+    "long names of elements": (f"<{'a' * 100_000}/>", 1, ["<aaa", "...aaa", "root element"]),
+    "line breaks in a name": (
+        robot(*TWO, link("c"), joint("j&#10;&#x85;k", "a", "d")),
+        5,
+        ["'j", "k'", "the link 'd' does not exist"],
+    ),
 }
 
 
@@ -506,9 +538,36 @@ def test_mistakes(read, tmp_path, mistake):
         read(text)
     message = str(error.value)
     assert message.startswith(f"{tmp_path / 'robot.urdf'}:{line}: ")
-    assert "\n" not in message
+    assert "\n" not in message and len(message) < 2500
     for part in parts:
         assert part in message
+
+
+def test_entities_of_the_file_itself_are_used(read):
+    """And elements nobody needs may be many and named at length, in little memory."""
+    text = pair().replace("<link", "&mass;<link", 1).replace('mass value="2"', 'mass value="&two;"')
+    system = read(f'<!DOCTYPE robot [<!ENTITY mass ""> <!ENTITY two "2">]>{text}')
+    assert system.bodies.mass.tolist() == [2, 2]
+
+
+def test_labels_of_nested_elements_take_no_memory(remarks):
+    nested = f'<b name="{"n" * 500}">' * 90 + "<b/>" * 2000 + "</b>" * 90
+    tracemalloc.start()
+    _, messages = remarks(pair(LIMIT + nested))
+    assert tracemalloc.get_traced_memory()[1] < 1e7
+    tracemalloc.stop()
+    assert len(messages) == 1 and "not used: joint/b (1" in messages[0]
+
+
+def test_warnings_are_those_of_the_line_that_loads(remarks, tmp_path):
+    """And short, whatever the file says."""
+    _, messages = remarks(pair(LIMIT + "".join(f"<b{i}{'x' * 50}/>" for i in range(2000))))
+    assert len(messages[0]) < 2500
+    for text, reader in ((pair("<b/>"), io.load), (pair("<b/>"), read_urdf)):
+        (tmp_path / "robot.urdf").write_text(text)
+        with pytest.warns(UserWarning, match="not used") as caught:
+            reader(tmp_path / "robot.urdf")
+        assert {w.filename for w in caught} == {__file__}
 
 
 def test_an_expanded_file_that_still_declares_xacro_is_read(read):

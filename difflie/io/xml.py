@@ -1,0 +1,71 @@
+"""What XML may take from elsewhere, which no robot file needs: other files, and own words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+from ..system.validation import ModelError, shown
+
+
+def refuse_other_files(parser: Any, path: Path) -> None:
+    """Lets an expat parser raise `ModelError` where XML would have to take parts of other files.
+
+    They are not read, and without them the file would be another machine.
+    """
+
+    def refuse(what: str) -> None:
+        raise ModelError(
+            f"{path}:{parser.CurrentLineNumber}: {what} from another file, which is not read; put "
+            "what it stands for into this one"
+        )
+
+    def doctype(name: str, system: str | None, public: str | None, inside: bool) -> None:
+        if system is not None or public is not None:
+            refuse("<!DOCTYPE> takes a document type")
+
+    def entity(name: str, parameter: bool, value: str | None, *others: str | None) -> None:
+        if value is None:
+            refuse(f"<!ENTITY {_plain(name)}> takes a part of the text")
+
+    def skipped(name: str, parameter: bool) -> None:
+        refuse(f"&{_plain(name)}; stands for a part of the text")
+
+    parser.StartDoctypeDeclHandler = doctype
+    parser.EntityDeclHandler = entity
+    parser.SkippedEntityHandler = skipped
+
+
+def check_mjcf(path: Path) -> None:
+    """Raises `ModelError` for what MuJoCo would pass over without a word.
+
+    These are entities, which it takes as they stand, and what follows the root element.
+    """
+    parser = expat.ParserCreate()
+    refuse_other_files(parser, path)
+
+    def entity(name: str, *others: Any) -> None:
+        raise ModelError(
+            f"{path}:{parser.CurrentLineNumber}: <!ENTITY {_plain(name)}> is not expanded in MJCF; "
+            f"replace &{_plain(name)}; by what it stands for"
+        )
+
+    parser.EntityDeclHandler = entity
+    try:
+        parser.Parse(path.read_bytes(), True)
+    except ModelError:
+        raise
+    except expat.ExpatError as error:
+        # MuJoCo reads more than XML, and says what it cannot read.
+        if expat.errors.messages[error.code] == expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT:
+            raise ModelError(
+                f"{path}:{error.lineno}: something follows the root element; take it out, or put "
+                "it in"
+            ) from None
+    except (LookupError, ValueError):
+        pass  # An encoding that expat does not know.
+
+
+def _plain(name: str) -> str:
+    return shown(name)[1:-1]

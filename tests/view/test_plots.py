@@ -1,0 +1,48 @@
+"""Pictures say what they show: names of joints, and units."""
+
+import numpy as np
+from trees import zoo
+
+import difflie as dl
+from difflie.demo import _draw_payload
+from difflie.view import plots
+
+
+def texts(axes):
+    return axes.get_ylabel(), axes.get_legend_handles_labels()[1]
+
+
+def test_motions_are_named_by_joints_and_units():
+    """One label for each coordinate and velocity, the unit at the line where there are several."""
+    bodies = [
+        dl.Body(name="a", joint=dl.Free(name="base")),
+        dl.Body(name="b", joint=dl.Planar(name="table"), parent="a"),
+        dl.Body(name="c", joint=dl.Revolute(name="$elbow"), parent="b"),
+        dl.Body(name="d", joint=dl.Prismatic(mimic=dl.Mimic("$elbow", 1.0, 0.0)), parent="c"),
+    ]
+    moving = [dl.Body(**{**vars(b), "mass": 1.0, "inertia": np.eye(3)}) for b in bodies]
+    t = dl.tree(moving).topology
+    labels = t.coordinate_labels, t.velocity_labels
+    assert [unit for _, unit in labels[0]] == [*"1111", *"mmm", "m", "m", "rad", "rad"]
+    names = [f"base.{c}" for c in "wijkxyz"] + [f"table[{i}]" for i in range(3)]
+    assert [name for name, _ in labels[0]] == [*names, "$elbow"]
+    motion = np.zeros((2, t.nq)), np.zeros((2, t.nv)), np.zeros((2, 2))
+    canvas = plots.motion_figure(np.arange(2.0), *motion, *labels)
+    canvas.draw_without_rendering()
+    top, middle, bottom = canvas.axes
+    assert texts(top)[0] == "q [1, m, rad]" and texts(top)[1][7] == "table[0] [m]"
+    assert texts(middle)[0] == "v [rad/s, m/s]"
+    assert texts(middle)[1][0] == "base[0] [rad/s]" and texts(middle)[1][8] == "table[2] [rad/s]"
+    assert texts(bottom)[0] == "energy [J]"
+
+
+def test_every_joint_has_labels():
+    t = dl.tree(zoo()).topology
+    assert len(t.coordinate_labels) == t.nq and len(t.velocity_labels) == t.nv
+
+
+def test_the_payloads_mass_and_height_have_axes_of_their_own(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("difflie.demo.save", lambda canvas, path: drawn.append(canvas))
+    _draw_payload(tmp_path, np.arange(3), np.zeros((3, 7)), np.zeros((3, 7)), np.zeros((3, 3)))
+    assert [a.get_ylabel() for a in drawn[0].axes] == ["q [rad]", "mass [kg]", "height [m]"]
