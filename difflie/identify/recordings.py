@@ -19,12 +19,25 @@ class DataError(ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
+class Smoothing:
+    """What smoothing did to a recording, which a fit of torques allows for.
+
+    kernel (k,), without unit, odd and symmetric: smoothed accelerations are the true ones averaged
+    with these weights, of sum 1. tau (n, nv): the efforts as they were measured, or None.
+    """
+
+    kernel: NDArray
+    tau: NDArray | None
+
+
+@dataclasses.dataclass(frozen=True)
 class Recording:
     """A measured motion of one machine.
 
     t (n,) in s, increasing, in steps of any length. q (n, nq), v, a, tau (n, nv): configuration,
     velocity, acceleration and the effort of the drives (N m or N), None where not measured. NaN is
-    a gap: an entry that was not measured. weight: as how many of it a fit counts it.
+    a gap: an entry that was not measured. weight: as how many of it a fit counts it. smoothing:
+    what `smoothed` did, None where nothing was smoothed.
     """
 
     name: str
@@ -34,6 +47,7 @@ class Recording:
     a: NDArray | None = None
     tau: NDArray | None = None
     weight: float = 1.0
+    smoothing: Smoothing | None = None
 
     def __post_init__(self) -> None:
         t = np.asarray(self.t, float)
@@ -91,6 +105,7 @@ class Recording:
 
         Gaps stay gaps. For configurations that are numbers: angles and displacements.
         """
+        self._check_unsmoothed()
         grid = np.arange(self.t[0], self.t[-1], dt)
 
         def values(x: NDArray) -> NDArray:
@@ -106,8 +121,9 @@ class Recording:
         and displacements. Raises DataError where steps are not uniform, q is missing, or there are
         gaps.
         """
-        from scipy.signal import savgol_filter
+        from scipy.signal import savgol_coeffs, savgol_filter
 
+        self._check_unsmoothed()
         steps = np.diff(self.t)
         dt = float(steps.mean())
         if np.abs(steps - dt).max() > 1e-6 * dt:
@@ -131,13 +147,23 @@ class Recording:
 
         tau = None if self.tau is None else filtered(self.tau, 0)
         q, v, a = (filtered(self.q, k) for k in range(3))
-        return dataclasses.replace(self, q=q, v=v, a=a, tau=tau)
+        # The second derivative's weights are the second differences of the kernel.
+        second = savgol_coeffs(window, order, deriv=2, use="dot")
+        smoothing = Smoothing(np.cumsum(np.cumsum(second))[:-2], self.tau)
+        return dataclasses.replace(self, q=q, v=v, a=a, tau=tau, smoothing=smoothing)
+
+    def _check_unsmoothed(self) -> None:
+        if self.smoothing is not None:
+            raise DataError(f"{self.name}: it is smoothed already; resample first and smooth once")
 
     def _with(self, t: NDArray, values) -> Recording:
         q, v, a, tau = (
             None if x is None else values(x) for x in (self.q, self.v, self.a, self.tau)
         )
-        return dataclasses.replace(self, t=t, q=q, v=v, a=a, tau=tau)
+        smoothing = self.smoothing
+        if smoothing is not None and smoothing.tau is not None:
+            smoothing = dataclasses.replace(smoothing, tau=values(smoothing.tau))
+        return dataclasses.replace(self, t=t, q=q, v=v, a=a, tau=tau, smoothing=smoothing)
 
 
 def read_recording(
