@@ -174,6 +174,68 @@ def test_smoothed_torques_tell_the_truth_with_its_errors():
     assert spread.min() > 0.6 and spread.max() < 1.5
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_steps_do_not_depend_on_units(unit):
+    """Rosenbrock's valley, with one unknown in another unit."""
+
+    def residual(unknown, size):
+        x, y = unknown[0] / size, unknown[1]
+        return jnp.stack((10 * (y - x**2), 1 - x))
+
+    found = [
+        di.LevenbergMarquardt().minimised(residual, jnp.asarray((-1.2 * s, 1.0)), s, 12.1)
+        for s in (1.0, unit)
+    ]
+    assert found[1].converged and abs(found[0].steps - found[1].steps) <= 1
+    np.testing.assert_allclose(found[1].unknown, (unit, 1.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("numbers", [{"tolerance": 91.0}, {"max_steps": 0}, {"patience": 0}])
+def test_searches_that_would_end_at_once_are_refused(numbers):
+    with pytest.raises(ValueError, match=f"{next(iter(numbers))} is"):
+        di.LevenbergMarquardt(**numbers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", [di.Huber(1.0), di.Cauchy(1.5)])
+def test_standard_errors_behind_robust_losses(recording, loss):
+    """A fit for each of many noises, a tenth of it five times as large."""
+    rng = np.random.default_rng(12)
+    clean = PROBLEMS["torques"](recording)
+    scores = []
+    for _ in range(100):
+        noise = 0.1 * rng.normal(size=clean.tau.shape)
+        noise *= np.where(rng.random(noise.shape) < 0.1, 5, 1)
+        noisy = dataclasses.replace(clean, tau=clean.tau + noise, deviation=jnp.asarray(0.1))
+        found = di.fit(FREE, noisy, loss=loss)
+        scores.append((found.values - VALUES) / [found.standard_errors, found.blockwise_errors])
+    spread = np.std(scores, axis=(0, 2))
+    np.testing.assert_allclose(spread, 1, atol=0.1)
+
+
+def test_doubtful_estimates_are_warned_of(recording):
+    """One far from its prior, one at a bound."""
+    joint, other = START.joint_names
+    free = di.Parameters(
+        START,
+        [
+            di.Parameter("upper/mass", prior=(1.0, 0.05)),
+            di.Parameter("lower/mass", prior=(0.7, 0.05)),
+            di.Parameter(f"{joint}/damping", bounds=(0.0, 0.06)),
+            f"{other}/damping",
+        ],
+    )
+    noise = 0.05 * np.random.default_rng(5).normal(size=recording.tau.shape)
+    data = dataclasses.replace(recording, tau=recording.tau + noise)
+    with pytest.warns(UserWarning, match="is this right") as seen:
+        found = di.fit(free, di.InverseDynamics.of(START, [data], 0.05), start=free.start + 0.1)
+    said = [str(w.message) for w in seen]
+    assert len(said) == 2, said
+    assert "upper/mass is" in said[0] and "deviations from its prior" in said[0]
+    assert f"{joint}/damping is 0.06, at its bound 0.06" in said[1]
+    np.testing.assert_allclose(found.start, free.values(free.start + 0.1))
+
+
 def test_outliers_count_little_in_a_robust_loss(recording):
     tau = recording.tau.copy()
     tau[::20] += 3.0
