@@ -140,7 +140,8 @@ def _text(path: Path, lines: Sequence[str], names: Sequence[str] | None) -> Colu
     if names is None:
         names = _header(lines, first, separator)
         if names is None:
-            names = [name.strip() for name in next(rows)[1]]
+            _, cells = next(rows)
+            names = [name.strip() for name in cells]
     for name, count in collections.Counter(names).items():
         if count > 1:
             raise DataError(f"{path}: there are {count} columns {shown(name)}; name them apart")

@@ -167,14 +167,14 @@ def _as_measured(recording: Recording) -> Recording:
 
 def _kernel(recordings: Sequence[Recording]) -> NDArray | None:
     """The kernel (k,) of all recordings, None where none is smoothed."""
-    first, *others = [None if r.smoothing is None else r.smoothing.kernel for r in recordings]
-    for recording, kernel in zip(recordings[1:], others, strict=True):
-        if (first is None) != (kernel is None) or not np.array_equal(first, kernel):
+    kernels = [np.zeros(0) if r.smoothing is None else r.smoothing.kernel for r in recordings]
+    for recording, kernel in zip(recordings, kernels, strict=True):
+        if not np.array_equal(kernel, kernels[0]):
             raise DataError(
                 f"{recording.name} is not smoothed like {recordings[0].name}; smooth all with one "
                 "window and order"
             )
-    return first
+    return kernels[0] if kernels[0].size else None
 
 
 def _stride(kernel: NDArray) -> int:

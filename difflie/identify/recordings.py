@@ -256,11 +256,11 @@ def read_recording(
     if rate is not None and not 0 < rate < np.inf:
         raise DataError(f"{path}: the rate is {rate}; it must be positive and finite")
     found = read_columns(path, names)
-    t = None if rate is not None else found.times(time)
     values = {k: found.scaled(given, scale.get(k, 1.0)) for k, given in known.items()}
-    if t is None:
-        t = np.arange(len(next(iter(values.values())))) / rate
-    return Recording(path.name, t, *(values.get(quantity) for quantity in QUANTITIES))
+    rows = len(next(iter(values.values())))
+    t = found.times(time) if rate is None else np.arange(rows) / rate
+    q, v, a, tau = (values.get(quantity) for quantity in QUANTITIES)
+    return Recording(path.name, t, q, v, a, tau)
 
 
 def _by_quantity(given: Mapping[str, Any]) -> dict[str, Any]:
