@@ -93,13 +93,14 @@ def fit(
     problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
     x = jnp.asarray(parameters.start if start is None else start)
     begun, shapes = parameters.values(x), [p.own.shape for p in problems]
-    own = tuple(jnp.asarray(o, x.dtype) for o in own or [p.own for p in problems])
-    if [o.shape for o in own] != shapes:
+    given = [p.own for p in problems] if own is None else own
+    states = tuple(jnp.asarray(o, x.dtype) for o in given)
+    if [o.shape for o in states] != shapes:
         raise DataError(
-            f"unknowns of the problems' own have the shapes {[o.shape for o in own]}; needed are "
-            f"{shapes}"
+            f"unknowns of the problems' own have the shapes {[o.shape for o in states]}; give "
+            f"those of {shapes}"
         )
-    unknowns = x.size + sum(o.size for o in own)
+    unknowns = x.size + sum(o.size for o in states)
     if not unknowns:
         raise DataError(
             f"{parameters.system.name}: no number is free; declare one that is not fixed"
@@ -113,7 +114,7 @@ def fit(
         )
 
     residual, args = _Residual(loss), (parameters, problems)
-    r, _ = residuals_and_jacobian(residual, (x, own), args)
+    r, _ = residuals_and_jacobian(residual, (x, states), args)
     cost = float(r @ r) / 2
     if not np.isfinite(cost):
         raise DataError(
@@ -125,8 +126,8 @@ def fit(
         if improved is not None:
             improved(np.asarray(unknown[0]), tuple(np.asarray(o) for o in unknown[1]))
 
-    best = minimiser.minimised(residual, (x, own), args, cost, progress, kept)
-    x, own = best.unknown
+    best = minimiser.minimised(residual, (x, states), args, cost, progress, kept)
+    x, states = best.unknown
     r, jacobian = residuals_and_jacobian(_Residual(Squares()), best.unknown, args)
     there = jnp.concatenate([p.measured for p in problems])
     weak = loss(r[: there.size])
@@ -144,7 +145,7 @@ def fit(
     found = Fit(
         parameters=parameters,
         x=np.asarray(x),
-        own=tuple(np.asarray(o) for o in own),
+        own=tuple(np.asarray(o) for o in states),
         start=np.asarray(begun),
         values=np.asarray(parameters.values(x)),
         standard_errors=np.sqrt(np.diag(covariance)),
