@@ -75,10 +75,10 @@ class Columns:
             raise DataError(f"{self.path}: {list(names)} have {lengths} rows; give as many of each")
         with np.errstate(over="ignore"):
             found = np.stack(parts, axis=1) * scale
-        for k, j in np.argwhere(np.isinf(found))[:1].tolist():
+        for k, j in np.argwhere(np.isinf(found))[:1]:
             raise DataError(
-                f"{self.path}: {self.place(k)}, column {names[j]!r}: the number is "
-                f"{self[names[j]][k]}, in SI units {found[k, j]}; leave the cell empty where "
+                f"{self.path}: {self.place(k)}, column {names[int(j)]!r}: the number is "
+                f"{parts[int(j)][k]}, in SI units {found[k, j]}; leave the cell empty where "
                 "nothing was measured"
             )
         return found
