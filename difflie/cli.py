@@ -104,7 +104,7 @@ def identify(
     """Find the parameters of a machine that explain measurements, as a TOML file describes it.
 
     Args:
-        file: the configuration; see difflie/io/study.py and the examples in configs/.
+        file: the configuration; `python -m pydoc difflie.io.study` shows its keys.
         data: the folder of the measured runs; by default that of the configuration.
         validate: more files to judge by, which are not used for the fit.
         parameters: a JSON file with numbers by name, which are judged; nothing is fitted.
@@ -121,7 +121,7 @@ def identify(
         def progress(step: int, cost: float) -> None:
             status.update(f"{file.name}: step {step}, cost {cost:.6g}")
 
-        figures = study(config, data, validate, parameters, out, progress, resume)
+        figures = study(config, data, validate, parameters, out, progress, resume, json)
     if figures["fit"] is not None:
         _console.print(f"{figures['fit']['message']}, cost {figures['fit']['cost']:.6g}")
         for row in figures["fit"]["unidentifiable"]:

@@ -32,7 +32,7 @@ from .io.results import machine, save_arrays
 from .result import Trajectory
 from .simulate import simulate
 from .system import ModelError, System
-from .system.validation import nearest, shown
+from .system.validation import checked, nearest, shown
 from .view.plots import motion_figure, save
 
 
@@ -211,8 +211,16 @@ def _initial(config: Config, system: System) -> tuple[Any, Any]:
                     "with one "
                     f"degree of freedom{nearest(name, scalar)}"
                 )
+            if not np.isfinite(value):
+                raise ConfigError(
+                    f"{config.path}: initial.{key}.{name} is {value}; it must be finite"
+                )
             vector[scalar[name]] = value
-    return jnp.asarray(q, system.dtype), jnp.asarray(v, system.dtype)
+    try:
+        q, v = checked(system, q=(q.tolist(), q.shape), v=(v.tolist(), v.shape))
+    except ValueError as error:
+        raise ConfigError(f"{config.path}: initial.q: {error}") from None
+    return q, v
 
 
 def _control(config: Config, system: System):

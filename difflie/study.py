@@ -65,13 +65,16 @@ def study(
     out: Path | None = None,
     progress: Callable[[int, float], None] | None = None,
     resume: Path | None = None,
+    keep: Path | None = None,
 ) -> dict[str, Any]:
     """Fits, or judges the given parameters, and returns the figures.
 
     data: the folder of the runs; validate: more files to judge by. parameters: a JSON file with
     numbers by name, or one that was written before: then nothing is fitted. resume: such a file to
-    begin the fit with. Writes into `out` the figures, pictures, `report.html`, and the machine as
-    URDF without what stands at its joints.
+    begin the fit with, its states too. After each step that is better the numbers found so far are
+    in `keep` and among the figures in `out`, so that one may resume what was killed. Writes into
+    `out` the figures, pictures, `report.html`, and the machine as URDF without what stands at its
+    joints.
 
     With fit.leave_out the figures have under left_out the errors of each run with what a fit to the
     others finds.
@@ -87,10 +90,12 @@ def study(
     free = _parameters(config, system)
     where = data or config.path.parent
     runs = {
-        use: [_recording(config, where, run) for run in config.run if run.use == use]
+        use: [_recording(config, system, where, run) for run in config.run if run.use == use]
         for use in ("fit", "validate")
     }
-    runs["validate"] += [_recording(config, Path(), RunTable(str(path))) for path in validate]
+    runs["validate"] += [
+        _recording(config, system, Path(), RunTable(str(path))) for path in validate
+    ]
     for said in [said for use in runs.values() for run in use for said in doubts(system, run)]:
         warn(said)
     # What cannot be judged is said before the fit.
@@ -103,7 +108,14 @@ def study(
         if not runs["fit"]:
             raise ConfigError(f'{config.path}: no [[run]] has use = "fit"; give one')
         begin = time.perf_counter()
-        found = _fitted(config, free, runs["fit"], start, progress)
+        files = [path for path in (keep, out and out / "identification.json") if path is not None]
+
+        def improved(x: NDArray, own: tuple[NDArray, ...]) -> None:
+            so_far = figures | _so_far(free, x, own)
+            for path in files:
+                save_json(path, so_far)
+
+        found = _fitted(config, free, runs["fit"], start, progress, improved)
         result = found.system
         figures |= _of_fit(found, time.perf_counter() - begin)
     else:
@@ -134,16 +146,24 @@ def _fitted(
     config: Study,
     free: Parameters,
     runs: Sequence[Recording],
-    start: NDArray | None,
+    start: tuple[NDArray, list[NDArray] | None] | None,
     progress: Callable[[int, float], None] | None,
+    improved: Callable[[NDArray, tuple[NDArray, ...]], None] | None = None,
 ) -> Fit:
+    x, own = start or (None, None)
+    problems = _problems(config, free.system, runs)
+    if own is not None and [o.shape for o in own] != [p.own.shape for p in problems]:
+        warn("the states to resume with are those of other windows: left out")
+        own = None
     return fit(
         free,
-        _problems(config, free.system, runs),
-        start=start,
+        problems,
+        start=x,
+        own=own,
         loss=_LOSSES[config.fit.loss](config.fit.limit),
         minimiser=LevenbergMarquardt(max_steps=config.fit.steps, tolerance=config.fit.tolerance),
         progress=progress,
+        improved=improved,
     )
 
 
@@ -151,7 +171,7 @@ def _left_out(
     config: Study,
     found: Fit,
     trials: Sequence[_Trial],
-    start: NDArray | None,
+    start: tuple[NDArray, list[NDArray] | None] | None,
     progress: Callable[[int, float], None] | None,
 ) -> list[dict[str, Any]]:
     """The errors of each run with what a fit to the others finds: cross-validation.
@@ -163,6 +183,8 @@ def _left_out(
         warn("the fit has not converged, and no run is left out")
         return []
     rows = []
+    # The states are those of all runs.
+    start = None if start is None else (start[0], None)
     for k, trial in enumerate(trials):
         others = [t.recording for t in (*trials[:k], *trials[k + 1 :])]
         try:
@@ -190,8 +212,16 @@ def _of_fit(found: Fit, seconds: float) -> dict[str, Any]:
             "undetermined": [n for n, row in table.items() if np.isinf(row["std_error"])],
             "seconds": seconds,
         },
+        "states": found.own,
         "converged": found.converged,
     }
+
+
+def _so_far(free: Parameters, x: NDArray, own: tuple[NDArray, ...]) -> dict[str, Any]:
+    """The figures of a fit that has not ended, for one that goes on."""
+    values = np.asarray(free.values(x)).tolist()
+    table = {name: {"value": value} for name, value in zip(free.names, values, strict=True)}
+    return {"parameters": table, "states": own, "fit": None, "converged": False}
 
 
 def _of_given(free: Parameters, values: NDArray) -> dict[str, Any]:
@@ -245,7 +275,7 @@ def _parameters(config: Study, system: System) -> Parameters:
         raise ConfigError(f"{config.path}: [[parameter]]: {error}") from None
 
 
-def _recording(config: Study, folder: Path, run: RunTable) -> Recording:
+def _recording(config: Study, system: System, folder: Path, run: RunTable) -> Recording:
     table = config.data
     found = read_recording(
         folder / run.file,
@@ -257,9 +287,15 @@ def _recording(config: Study, folder: Path, run: RunTable) -> Recording:
     )
     for name, limit in table.jump.items():
         found = found.before_jump(table.columns["q"].index(name), limit)
+    numbers = system.nq == system.nv
     if table.resample is not None:
-        found = found.resampled(table.resample)
+        found = found.resampled(table.resample, None if numbers else system.manifold)
     if table.smooth is not None:
+        if not numbers:
+            raise ConfigError(
+                f"{config.path}: data.smooth is for configurations that are numbers, and "
+                f"{system.name} has attitudes among them; leave it out, and fit motions"
+            )
         found = found.smoothed(table.smooth, table.order)
     found = dataclasses.replace(found, weight=run.weight)
     first = table.first if run.first is None else run.first
@@ -323,7 +359,10 @@ def _trial(config: Study, system: System, recording: Recording) -> _Trial:
         )
     torques = motion = None
     if recording.a is not None and recording.tau is not None and not system.constraints:
-        torques = InverseDynamics.of(system, [recording])
+        try:
+            torques = InverseDynamics.of(system, [recording])
+        except DataError as error:
+            warn(f"{error}; its torques are not judged")
     if recording.v is not None or observe is not None:
         try:
             motion = Shooting.of(
@@ -354,7 +393,7 @@ def _judged(config: Study, system: System, trial: _Trial) -> dict[str, Any]:
         arrived = np.where(there, trial.torques.efforts(system), np.nan)
         off = needed - arrived
         torque = _rms(off)
-        colour = [_colour(column) for column in off.T]
+        colour = [_colour(column) for column in off[np.asarray(trial.torques.kept)].T]
     if trial.motion is not None:
         # Late once, as each window may be told of what was before it.
         motion = dataclasses.replace(trial.motion, tau=trial.motion.arriving(system))
@@ -411,24 +450,39 @@ def _table(found: Fit) -> dict[str, Any]:
     }
 
 
-def _start(free: Parameters, path: Path) -> NDArray:
-    """The free numbers of those in a JSON file."""
+def _start(free: Parameters, path: Path) -> tuple[NDArray, list[NDArray] | None]:
+    """The free numbers (n,) of those in a JSON file, and the states of an earlier fit, if any."""
     values = jnp.asarray(_given(free, path))
     try:
-        return np.asarray(free.x_of(free.with_values(values)))
+        x = np.asarray(free.x_of(free.with_values(values)))
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None
+    states = _json(path).get("states")
+    try:
+        return x, None if states is None else [np.asarray(own, float) for own in states]
+    except (TypeError, ValueError):
+        raise ConfigError(f"{path}: states are no lists of numbers; leave them out") from None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """What a JSON file says; raises `ConfigError` for one that is missing or broken."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: this cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: this is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path}: this is no table of parameters, {{name: number}}")
+    return found
 
 
 def _given(free: Parameters, path: Path) -> NDArray:
     """The numbers (n,) in a JSON file, by name."""
-    try:
-        given = json.loads(path.read_text())
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file") from None
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{path}: this is not JSON: {error}") from None
-    given = given.get("parameters", given) if isinstance(given, dict) else None
+    whole = _json(path)
+    given = whole.get("parameters", whole)
     if not isinstance(given, dict):
         raise ConfigError(f"{path}: this is no table of parameters, {{name: number}}")
     for name in given:

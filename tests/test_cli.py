@@ -146,6 +146,12 @@ def test_the_machines_with_loops_run_as_shipped(tmp_path, name):
         ('[system]\nfile = "package:arm"', "there is no file"),
         ('[system]\nfile = "package:arm7"\n[initial]\nq = [1.0]', "initial.q has 1 numbers; 7"),
         ('[system]\nfile = "package:arm7"\n[initial.joints]\njoint8 = 1.0', "did you mean"),
+        (f"{ARM}[initial.joints]\njoint7 = nan", "initial.joints.joint7 is nan; it must be finite"),
+        (
+            '[system]\nfile = "package:arm7"\nbase = "free"\n'
+            "[initial]\nq = [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]",
+            "initial.q: arm7: the quaternion q[0:4] of joint 'root_joint' has length 2",
+        ),
         ('[system]\nfile = "package:arm7"\n[simulation]\nmethod = "RK4"', "did you mean RKMK4"),
         ('[system]\nfile = "package:arm7"\n[control]\neffort = [1.0]', "control.effort has 1"),
         ('[system]\nfile = "broken.urdf"', "broken.urdf"),

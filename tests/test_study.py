@@ -221,6 +221,38 @@ def test_an_identification_goes_on_where_it_was_stopped(folder, tmp_path):
     assert call("identify", folder / "study.toml", "--resume", first) == 2
 
 
+def test_a_fit_that_is_killed_goes_on(tmp_path):
+    """What was found so far is in both files after each step, with the states of the windows."""
+    write_falls(tmp_path)
+    config, kept, out = (
+        read_study(tmp_path / "study.toml"),
+        tmp_path / "kept.json",
+        tmp_path / "out",
+    )
+
+    costs = []
+
+    def killed(step, cost):
+        costs.append(cost)
+        if step == 3:
+            raise SystemError
+
+    with pytest.raises(SystemError):
+        study(config, out=out, keep=kept, progress=killed)
+    so_far = json.loads(kept.read_text())
+    assert so_far == json.loads((out / "identification.json").read_text())
+    assert so_far["converged"] is False and len(so_far["states"][0]) == 2
+    found = study(config, resume=kept, progress=lambda step, cost: costs.append(cost))
+    assert found["converged"] and costs[0] > 10 * costs[2]
+    assert costs[3] == pytest.approx(costs[2], rel=1e-6)
+    values = {name: row["start"] for name, row in found["parameters"].items()}
+    assert values == pytest.approx({n: row["value"] for n, row in so_far["parameters"].items()})
+    so_far["states"] = [[1.0]]
+    kept.write_text(json.dumps(so_far))
+    with pytest.warns(UserWarning, match="the states to resume with are those of other windows"):
+        study(config, resume=kept)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -252,6 +284,24 @@ def test_given_parameters_that_are_none(folder, tmp_path, capsys, text, said):
         ("[data]", '[[encoder]]\njoint = "hing"\n[data]', "encoder[0]: simple_pendulum: Encoder"),
         ("[data]", '[[stribeck]]\njoint = "hinge"\n[data]', "breakaway"),
         ("[data]", '[[drive]]\njoint = "hinge"\ndely = 1.0\n[data]', "did you mean 'delay'"),
+        (
+            'columns.q = ["angle"]',
+            "columns.q = []",
+            "data.columns.q is []; it must be the names of",
+        ),
+        ('columns.q = ["angle"]', "", "it must be a table with the columns of q"),
+        ("[data]", "[data]\nscale.q = 0", "data.scale.q is 0; it must be finite and not zero"),
+        ("[data]", "[data]\nscale.v = nan", "data.scale.v is nan; it must be finite"),
+        ("[data]", "[data]\nresample = 1e-9", "swing.csv: steps of 1e-09 s make 2e+09 samples, "),
+        ("[data]", "[data]\nform = 1.0", "[data] has no key 'form'; did you mean 'from'"),
+        ("to = 1.5", "to = nan", "run[0].to is nan; it must be a time"),
+        ("to = 1.5", "to = 'x'", "run[0].to is 'x'; it must be a number"),
+        ("to = 1.5", "to = 1.5\nfrom = 2", "run[0].to is 1.5; it must be a time after 2 s"),
+        ("[data]", "[fit]\ntolerance = 91\n[data]", "fit.tolerance is 91; it must be positive and"),
+        ("[data]", "[fit]\nlimit = 0\n[data]", "fit.limit is 0; it must be positive"),
+        ("[data]", "[fit]\ntorque = [1, 0]\n[data]", "fit.torque is [1, 0]; it must be one pos"),
+        ("[data]", "[fit]\nsubsteps = 10000000\n[data]", "substeps is 10000000; it must be at"),
+        ('columns.a = ["acceleration"]', "", "a is not measured; name its columns, or smooth q"),
     ],
 )
 def test_what_cannot_be_run_is_named(folder, tmp_path, capsys, old, new, said):
@@ -355,15 +405,19 @@ observe = 4
 """
 
 
-def test_falls_without_header_times_or_torques(tmp_path):
-    """A ball at 9.81 m/s^2 with a bounce: only the prior tells of gravity across its path."""
+def write_falls(folder):
     t = 0.01 * np.arange(25)
     for name, v in (("up", 1.0), ("down", -1.0)):
         z = v * t - 4.905 * t**2
         z[20:] += 2.0 * (np.arange(5) + 0.6) * 0.01
-        np.savetxt(tmp_path / f"{name}.csv", z)
-    (tmp_path / "ball.urdf").write_text(BALL)
-    (tmp_path / "study.toml").write_text(FALLS)
+        np.savetxt(folder / f"{name}.csv", z)
+    (folder / "ball.urdf").write_text(BALL)
+    (folder / "study.toml").write_text(FALLS)
+
+
+def test_falls_without_header_times_or_torques(tmp_path):
+    """A ball at 9.81 m/s^2 with a bounce: only the prior tells of gravity across its path."""
+    write_falls(tmp_path)
     figures, out = tmp_path / "figures.json", tmp_path / "out"
     assert call("identify", tmp_path / "study.toml", "--out", out, "--json", figures) == 0
     found = json.loads(figures.read_text())

@@ -49,6 +49,12 @@ class Drive(AtJoint):
         tau = self.torque_scale * told + self.torque_bias
         return tau - self.load_friction * jnp.abs(tau) * jnp.tanh(v / self.slip_velocity)
 
+    def gain(self, told: jax.Array, v: jax.Array) -> jax.Array:
+        """The derivative () of the effort by the one that is told (), without unit."""
+        tau = self.torque_scale * told + self.torque_bias
+        lost = self.load_friction * jnp.sign(tau) * jnp.tanh(v / self.slip_velocity)
+        return self.torque_scale * (1 - lost)
+
 
 def has_drives(system: System) -> bool:
     """Whether the system has any."""
@@ -62,6 +68,16 @@ def driven(system: System, told: jax.Array, v: jax.Array) -> jax.Array:
             k = drive.velocity(system.topology)
             told = replaced(told, k, drive.effort(told[k], v[k]))
     return told
+
+
+def gains(system: System, told: jax.Array, v: jax.Array) -> jax.Array:
+    """The derivatives (nv,) of the efforts that arrive by those told (nv,) at v (nv,)."""
+    found = jnp.ones_like(told)
+    for drive in system.couplings:
+        if isinstance(drive, Drive):
+            k = drive.velocity(system.topology)
+            found = replaced(found, k, drive.gain(told[k], v[k]))
+    return found
 
 
 def delayed(system: System) -> list[tuple[Drive, jax.Array]]:

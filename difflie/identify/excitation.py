@@ -242,6 +242,8 @@ class _Design(eqx.Module):
             tau=jnp.zeros_like(v),
             there=jnp.ones(v.shape, bool),
             deviation=self.deviation,
+            kernel=None,
+            kept=jnp.arange(len(v)),
         )
         efforts = silent.torques(system)
         problem = dataclasses.replace(silent, tau=efforts)

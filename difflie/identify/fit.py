@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -22,20 +23,24 @@ from .parameters import Parameters
 from .problem import Problem
 from .recordings import DataError
 
+# Deviations from a prior, and parts of an error from a bound.
+_FAR = 3.0
+_NEAR = 1e-2
+
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
     """A fitted machine and how well it is known.
 
-    x (n,): the free numbers as `parameters` takes them; values, standard_errors (p,), start (p,):
-    of the numbers named by parameters.names, as they are read in tables, in SI units; errors are
-    infinite where the measurements do not tell. blockwise_errors (p,): standard errors that allow
-    for residuals alike over up to a fiftieth of a problem, as those of smoothed data and imperfect
-    models are; much larger ones are the ones to believe. correlations (p, p). information: of these
-    numbers and, behind them, of the problems' own unknowns. cost: half the sum of squared
-    residuals. variance: of the residuals in their standard deviations; about 1 where these are
-    right. converged and message: how it ended. own: the unknowns of each problem, such as initial
-    states.
+    x (n,): the free numbers as `parameters` takes them; values, standard_errors (p,), start (p,),
+    with which the fit began: of the numbers named by parameters.names, as they are read in tables,
+    in SI units; errors are infinite where the measurements do not tell. blockwise_errors (p,):
+    standard errors that allow for residuals alike over up to a fiftieth of a problem, as those of
+    imperfect models are; much larger ones are the ones to believe. correlations
+    (p, p). information: of these numbers and, behind them, of the problems' own unknowns. cost:
+    half the sum of squared residuals. variance: of the residuals in their standard deviations;
+    about 1 where these are right. converged and message: how it ended. own: the unknowns of each
+    problem, such as initial states.
     """
 
     parameters: Parameters
@@ -64,26 +69,38 @@ def fit(
     problems: Problem | Sequence[Problem],
     *,
     start: Any = None,
+    own: Sequence[Any] | None = None,
     loss: Loss = Squares(),
     known_deviations: bool = False,
     minimiser: Minimiser = LevenbergMarquardt(),
     progress: Progress | None = None,
+    improved: Callable[[NDArray, tuple[NDArray, ...]], None] | None = None,
 ) -> Fit:
     """The parameters that explain measurements best, in the sense of the losses.
 
     start (n,), without unit: where to begin, by default parameters.start; the x of a fit that was
-    interrupted takes it up again. known_deviations: whether the standard deviations given with the
-    problems are those of the measurements; otherwise their common scale is estimated from what is
-    left over. progress(step, cost) is called after each step. Ctrl-C ends the fit with the best so
-    far, `converged` False.
+    interrupted takes it up again, with its `own`, the unknowns (m,) of each problem.
+    known_deviations: whether the standard deviations given with the problems are those of the
+    measurements; otherwise their common scale is estimated from what is left over. progress(step,
+    cost) is called after each step, and improved(x, own) with each best. Ctrl-C ends the fit with
+    the best so far, `converged` False.
 
-    Raises DataError where nothing is free, where there are fewer measurements and priors than
-    unknowns, and where the residuals at the start are not finite.
+    Standard errors behind a robust loss are those of M-estimators: Huber and Ronchetti 2009,
+    section 7.6. Warns of estimates more than three deviations from their prior, and of those at a
+    bound. Raises DataError where nothing is free, where there are fewer measurements and priors
+    than unknowns, and where the residuals at the start are not finite.
     """
     problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
     x = jnp.asarray(parameters.start if start is None else start)
-    own = tuple(p.own.astype(x.dtype) for p in problems)
-    unknowns = x.size + sum(o.size for o in own)
+    begun, shapes = parameters.values(x), [p.own.shape for p in problems]
+    given = [p.own for p in problems] if own is None else own
+    states = tuple(jnp.asarray(o, x.dtype) for o in given)
+    if [o.shape for o in states] != shapes:
+        raise DataError(
+            f"unknowns of the problems' own have the shapes {[o.shape for o in states]}; give "
+            f"those of {shapes}"
+        )
+    unknowns = x.size + sum(o.size for o in states)
     if not unknowns:
         raise DataError(
             f"{parameters.system.name}: no number is free; declare one that is not fixed"
@@ -97,42 +114,86 @@ def fit(
         )
 
     residual, args = _Residual(loss), (parameters, problems)
-    r, _ = residuals_and_jacobian(residual, (x, own), args)
+    r, _ = residuals_and_jacobian(residual, (x, states), args)
     cost = float(r @ r) / 2
     if not np.isfinite(cost):
         raise DataError(
             "the residuals at the start are not finite: the simulated motion diverges, or the "
             "start is no machine; start nearer, use shorter windows, or fit the torques first"
         )
-    best = minimiser.minimised(residual, (x, own), args, cost, progress)
-    x, own = best.unknown
-    r, jacobian = map(np.asarray, residuals_and_jacobian(residual, best.unknown, args))
-    cost = float(r @ r) / 2
-    variance = 2 * cost / (known - unknowns) if known > unknowns else np.nan
+
+    def kept(unknown: tuple) -> None:
+        if improved is not None:
+            improved(np.asarray(unknown[0]), tuple(np.asarray(o) for o in unknown[1]))
+
+    best = minimiser.minimised(residual, (x, states), args, cost, progress, kept)
+    x, states = best.unknown
+    r, jacobian = residuals_and_jacobian(_Residual(Squares()), best.unknown, args)
+    there = jnp.concatenate([p.measured for p in problems])
+    weak = loss(r[: there.size])
+    cost = float(weak @ weak + jnp.sum(r[there.size :] ** 2)) / 2
+    r, jacobian = _as_squares(loss, r, jacobian, there)
+    variance = float(r @ r) / (known - unknowns) if known > unknowns else np.nan
     names = (*parameters.names, *(f"state {k}" for k in range(unknowns - x.size)))
     free, others = np.split(jacobian, [x.size], axis=1)
     free = _by_tables(free, np.asarray(jax.jacfwd(parameters.values)(x)))
     jacobian = np.concatenate((free, others), axis=1)
-    found = information(jacobian, 1.0 if known_deviations else variance, names)
-    covariance = found.covariance[: x.size, : x.size]
-    alike = blockwise(found, jacobian, r, [p.measured.size for p in problems])
+    told = information(jacobian, 1.0 if known_deviations else variance, names)
+    covariance = told.covariance[: x.size, : x.size]
+    alike = blockwise(told, jacobian, r, [p.measured.size for p in problems])
     alike = alike[: x.size, : x.size]
-    return Fit(
+    found = Fit(
         parameters=parameters,
         x=np.asarray(x),
-        own=tuple(np.asarray(o) for o in own),
-        start=np.asarray(parameters.values(jnp.asarray(parameters.start))),
+        own=tuple(np.asarray(o) for o in states),
+        start=np.asarray(begun),
         values=np.asarray(parameters.values(x)),
         standard_errors=np.sqrt(np.diag(covariance)),
         blockwise_errors=np.sqrt(np.maximum(np.diag(alike), 0)),
         correlations=correlations(covariance),
-        information=found,
+        information=told,
         cost=cost,
         variance=variance,
         steps=best.steps,
         converged=best.converged,
         message=best.message,
     )
+    for said in _doubts(found):
+        warnings.warn(said, stacklevel=2)
+    return found
+
+
+def _as_squares(
+    loss: Loss, r: jax.Array, jacobian: jax.Array, there: jax.Array
+) -> tuple[NDArray, NDArray]:
+    """Residuals (k,) and derivatives (k, n) of the least squares with the errors of M-estimates.
+
+    With psi and its mean slope m over measurements, J sqrt(m) and psi / sqrt(m): their covariance
+    is sum(psi^2) / (m^2 (k - n)) (J^T J)^-1. there: which of the first residuals are measured; what
+    is behind them, priors, is not weakened.
+    """
+    psi, slope = loss.influence(r[: there.size])
+    size = jnp.sqrt(jnp.sum(jnp.where(there, slope, 0)) / jnp.maximum(jnp.sum(there), 1))
+    r = jnp.concatenate((psi / size, r[there.size :]))
+    rows = jnp.where(jnp.arange(len(r)) < there.size, size, 1)
+    return np.asarray(r), np.asarray(rows[:, None] * jacobian)
+
+
+def _doubts(found: Fit) -> list[str]:
+    """A sentence for each estimate that is far from its prior or at a bound."""
+    p, said = found.parameters, []
+    off_prior = np.asarray(p.residual(found.x))
+    for name, off in zip(p.prior_names, off_prior, strict=True):
+        if abs(off) > _FAR:
+            said.append(f"{name} is {abs(off):.3g} deviations from its prior; is this right?")
+    for limit in p.limits:
+        for name, value, start, bound, error in zip(
+            p.names, found.values, found.start, limit, found.standard_errors, strict=True
+        ):
+            room = _NEAR * (error if np.isfinite(error) else abs(start - bound))
+            if abs(value - bound) <= room:
+                said.append(f"{name} is {value:.4g}, at its bound {bound:.4g}; is this right?")
+    return said
 
 
 class _Residual(eqx.Module):

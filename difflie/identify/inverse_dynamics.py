@@ -1,16 +1,23 @@
 """The torque error: what a machine would need for the measured motion, less what was measured.
 
-    r = (M(q) a + bias(q, v) - passive(q, v) - effort(tau, v)) / deviation
+    r = (M(q) a + bias(q, v) - passive(q, v) - effort(tau, v)) / (gain deviation)
 
-The effort is what arrives of a measured torque behind a drive (see `Drive`), or the torque itself;
-q, v and a are those behind the encoders. Linear in the inertial parameters and in friction; needs
-accelerations, and takes their noise for the torque's. The place to start from. Atkeson, An,
-Hollerbach 1986.
+The effort is what arrives of a measured torque behind a drive (see `Drive`), or the torque itself,
+and the gain its derivative by that: residuals are those of what was measured, as otherwise a small
+gain would explain all with small inertias. q, v and a are those behind the encoders. Linear in the
+inertial parameters and in friction; needs accelerations, and takes their noise for the torque's.
+The place to start from. Atkeson, An, Hollerbach 1986.
+
+Smoothing averages accelerations over its window, and friction does not become what it is at the
+average of velocities. So behind smoothing all other torques are averaged like the accelerations,
+those of the model as well as the measured ones. Neighbours are then alike: as many rows are kept
+as are independent. Khalil and Dombre 2002, section 12.6, filter both sides likewise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +26,7 @@ from numpy.typing import NDArray
 
 from ..dynamics.rnea import rnea
 from ..forces.delays import sampled
-from ..forces.drives import driven, late
+from ..forces.drives import driven, gains, late
 from ..forces.passive import passive
 from ..system.linkage import linkage
 from ..system.system import System
@@ -33,7 +40,8 @@ class InverseDynamics(Problem):
 
     t (n,) in s, increasing, of one recording after the other; first (n,): the first row of its own.
     there (n, nv): whether it was measured; in gaps tau is linear between neighbours, for those rows
-    that feel it later.
+    that feel it later. kernel (k,): the weights of the averages that smoothed accelerations are,
+    without unit, None for none, when tau is what was measured. kept (m,): the rows that count.
     """
 
     t: jax.Array
@@ -44,6 +52,8 @@ class InverseDynamics(Problem):
     tau: jax.Array
     there: jax.Array
     deviation: jax.Array
+    kernel: jax.Array | None
+    kept: jax.Array
 
     @staticmethod
     def of(
@@ -51,8 +61,10 @@ class InverseDynamics(Problem):
     ) -> InverseDynamics:
         """The problem of recordings with q, v, a and tau; deviation of the torques, N m or N.
 
-        Rows in which q, v or a has a gap are gaps. Raises DataError for what is missing, and for
-        systems with constraints, whose reactions are not measured.
+        Rows in which q, v or a has a gap are gaps, and so are those at the ends of smoothed
+        recordings, whose averages would reach beyond them. Raises DataError for what is missing,
+        for recordings that are smoothed unlike each other or too short for it, and for systems with
+        constraints, whose reactions are not measured.
         """
         if system.constraints:
             raise DataError(
@@ -60,7 +72,8 @@ class InverseDynamics(Problem):
                 "motions (Shooting)"
             )
         widths = {"q": system.nq, "v": system.nv, "a": system.nv, "tau": system.nv}
-        parts = [needed(recording, widths) for recording in recordings]
+        kernel = _kernel(recordings)
+        parts = [needed(_as_measured(recording), widths) for recording in recordings]
         q, v, a, tau = (np.concatenate([p[k] for p in parts]) for k in widths)
         lost = np.isnan(np.concatenate((q, v, a), axis=1)).any(axis=1, keepdims=True)
         there = ~(lost | np.isnan(tau))
@@ -79,31 +92,110 @@ class InverseDynamics(Problem):
             ]
         )
         there &= np.isfinite(off)
+        kept = np.arange(len(t))
+        if kernel is not None:
+            inside, kept = _inside(recordings, len(kernel) + 1, _stride(kernel))
+            there &= inside[:, None]
+            kernel = jnp.asarray(kernel, system.dtype)
         t, q, v, a, tau, off = (jnp.asarray(x, system.dtype) for x in (t, q, v, a, tau, off))
-        return InverseDynamics(t, jnp.asarray(first), q, v, a, tau, jnp.asarray(there), off)
+        first, there, kept = (jnp.asarray(x) for x in (first, there, kept))
+        return InverseDynamics(t, first, q, v, a, tau, there, off, kernel, kept)
 
     def torques(self, system: System) -> jax.Array:
-        """What must act at the joints for the motion (n, nv)."""
+        """What must act at the joints for the motion (n, nv), averaged where that is smoothed."""
         link = linkage(system)
 
         def torque(q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
             return rnea(link, q, v, a) - passive(system, link, q, v)
 
-        return jax.vmap(torque)(*meant(system, self.q, self.v, self.a))
+        return self.averaged(jax.vmap(torque), *meant(system, self.q, self.v, self.a))
 
     def efforts(self, system: System) -> jax.Array:
-        """What arrives there of the measured torques (n, nv)."""
-        told = late(system, self.tau, lambda u, delay: sampled(self.t, u, delay, self.first))
-        _, v = meant(system, self.q, self.v)
-        return jax.vmap(lambda tau, v: driven(system, tau, v))(told, v)
+        """What arrives there of the measured torques (n, nv), averaged likewise."""
+        told, v = self._told(system)
+        return self._mean(jax.vmap(lambda tau, v: driven(system, tau, v))(told, v))
+
+    def averaged(
+        self, of: Callable[..., jax.Array], q: jax.Array, v: jax.Array, a: jax.Array
+    ) -> jax.Array:
+        """The mean of of(q, v, a) (n, ...) at true accelerations, where `a` has their means.
+
+        Linear in a, as torques are, it is averaged but for what is in `a` already.
+        """
+        if self.kernel is None:
+            return of(q, v, a)
+        found = of(q, v, a)
+        return self._mean(found) + of(q, v, 2 * a - self._mean(a)) - found
+
+    def in_deviations(self, system: System, torques: jax.Array) -> jax.Array:
+        """Torques at the joints (n, nv) as those of the kept rows (m, nv) in standard deviations.
+
+        Of what was measured before a drive; zero at gaps.
+        """
+        gain = jax.vmap(lambda tau, v: gains(system, tau, v))(*self._told(system))
+        unit = 1 if self.kernel is None else jnp.sqrt(jnp.sum(self.kernel**2))
+        found = jnp.where(self.there, torques, 0) / (gain * self.deviation * unit)
+        return found[self.kept]
 
     def residual(self, system: System, own: jax.Array) -> jax.Array:
-        missing = self.torques(system) - self.efforts(system)
-        return (jnp.where(self.there, missing, 0) / self.deviation).ravel()
+        return self.in_deviations(system, self.torques(system) - self.efforts(system)).ravel()
 
     @property
     def measured(self) -> jax.Array:
-        return self.there.ravel()
+        return self.there[self.kept].ravel()
+
+    def _told(self, system: System) -> tuple[jax.Array, jax.Array]:
+        """The measured torques (n, nv), late where drives have delays, and the velocities."""
+        told = late(system, self.tau, lambda u, delay: sampled(self.t, u, delay, self.first))
+        return told, meant(system, self.q, self.v)[1]
+
+    def _mean(self, x: jax.Array) -> jax.Array:
+        """The averages over neighbours of x (n, ...)."""
+        kernel = self.kernel
+        if kernel is None:
+            return x
+        columns = x.reshape(len(x), -1)
+        means = jax.vmap(lambda column: jnp.convolve(column, kernel, mode="same"), 1, 1)(columns)
+        return means.reshape(x.shape)
+
+
+def _as_measured(recording: Recording) -> Recording:
+    """With the efforts from before the smoothing."""
+    smoothing = recording.smoothing
+    return recording if smoothing is None else dataclasses.replace(recording, tau=smoothing.tau)
+
+
+def _kernel(recordings: Sequence[Recording]) -> NDArray | None:
+    """The kernel (k,) of all recordings, None where none is smoothed."""
+    kernels = [np.zeros(0) if r.smoothing is None else r.smoothing.kernel for r in recordings]
+    for recording, kernel in zip(recordings, kernels, strict=True):
+        if not np.array_equal(kernel, kernels[0]):
+            raise DataError(
+                f"{recording.name} is not smoothed like {recordings[0].name}; smooth all with one "
+                "window and order"
+            )
+    return kernels[0] if kernels[0].size else None
+
+
+def _stride(kernel: NDArray) -> int:
+    """Every so many rows tell as much as all of them: white noise of so many makes one average."""
+    return max(1, round(1 / float(kernel @ kernel)))
+
+
+def _inside(recordings: Sequence[Recording], ends: int, stride: int) -> tuple[NDArray, NDArray]:
+    """Whether rows (n,) are so far from both ends of their recording, and every so manieth one."""
+    inside = []
+    for recording in recordings:
+        k = np.arange(len(recording.t))
+        inside.append((k >= ends) & (k < len(k) - ends))
+        if not inside[-1].any():
+            raise DataError(
+                f"{recording.name}: {len(k)} rows are too few for the torques behind smoothing, "
+                f"which leaves {ends} out at both ends; smooth over fewer rows"
+            )
+    rows = np.cumsum([0, *(len(x) for x in inside)])
+    kept = [k + np.flatnonzero(x)[::stride] for k, x in zip(rows[:-1], inside, strict=True)]
+    return np.concatenate(inside), np.concatenate(kept)
 
 
 def _filled(t: NDArray, values: NDArray) -> NDArray:

@@ -166,7 +166,8 @@ def linear(
     residual = (y - w[:, base.columns] @ values).reshape(-1, system.nv)
     variance = float(np.sum(residual**2)) / (count - rank)
     each = np.maximum(there.reshape(residual.shape).sum(axis=0), 1)
-    off = residual * np.asarray(problem.deviation)
+    each_row = np.broadcast_to(problem.deviation, problem.tau.shape)
+    off = residual * each_row[np.asarray(problem.kept)]
     spread = np.sqrt(np.sum(off**2, axis=0) / each * count / (count - rank))
     names = _names(base, chi_names(system, joints))
     return Linear(
@@ -208,10 +209,11 @@ def _names(base: BaseParameters, names: tuple[str, ...]) -> tuple[str, ...]:
 def _rows(
     problem: InverseDynamics, system: System, joints: tuple[str, ...]
 ) -> tuple[jax.Array, jax.Array]:
-    """W (n, nv, p) and y (n, nv) in standard deviations, zero at gaps."""
+    """W (m, nv, p) and y (m, nv) in standard deviations, zero at gaps."""
     link = linkage(system)
     state = meant(system, problem.q, problem.v, problem.a)
-    inertial = jax.vmap(lambda *state: effort_columns(link, *state))(*state)
+    columns = jax.vmap(lambda *state: effort_columns(link, *state))
+    inertial = problem.averaged(columns, *state)
     nothing = {
         name: jnp.zeros_like(getattr(system.bodies, name)) for name in ("mass", "com", "inertia")
     }
@@ -226,5 +228,5 @@ def _rows(
     zero = jnp.zeros(len(joints) * count, system.dtype)
     w = jnp.concatenate((inertial, jax.jacfwd(others)(zero)), axis=-1)
     y = problem.efforts(system) - others(zero)
-    y = jnp.where(problem.there, y, 0) / problem.deviation
-    return jnp.where(problem.there[..., None], w, 0) / problem.deviation[..., None], y
+    rows = jax.vmap(lambda x: problem.in_deviations(system, x), -1, -1)
+    return rows(w), problem.in_deviations(system, y)

@@ -17,6 +17,14 @@ class Loss(eqx.Module):
     def __call__(self, r: jax.Array) -> jax.Array:
         """r times sqrt(rho(r) / r^2) (k,), whose square is the loss: least squares minimise it."""
 
+    def influence(self, r: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """psi = rho'(r) / 2 (k,), which is r near zero, and its derivative (k,)."""
+
+        def psi(r: jax.Array) -> jax.Array:
+            return jax.grad(lambda r: jnp.sum(self(r) ** 2) / 2)(r)
+
+        return jax.jvp(psi, (r,), (jnp.ones_like(r),))
+
 
 class Squares(Loss):
     """rho = r^2: right where errors are Gaussian."""

@@ -10,6 +10,7 @@ import equinox as eqx
 import numpy as np
 
 Progress = Callable[[int, float], None]
+_COARSEST = 1e-2
 
 
 class Point(NamedTuple):
@@ -46,6 +47,18 @@ class Minimiser(eqx.Module):
     tolerance: eqx.AbstractVar[float]
     patience: eqx.AbstractVar[int]
 
+    def __check_init__(self) -> None:
+        if not 0 < self.tolerance <= _COARSEST:
+            raise ValueError(
+                f"{type(self).__name__}: the tolerance is {self.tolerance}; it must be positive "
+                f"and at most {_COARSEST}, of the cost"
+            )
+        for name in ("max_steps", "patience"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"{type(self).__name__}: {name} is {getattr(self, name)}; it must be 1 or more"
+                )
+
     @abc.abstractmethod
     def begin(self, residual: Callable, unknown: Any, args: Any) -> Any:
         """The state of the method before its first step."""
@@ -61,8 +74,12 @@ class Minimiser(eqx.Module):
         args: Any,
         cost: float,
         progress: Progress | None = None,
+        improved: Callable[[Any], None] | None = None,
     ) -> Outcome:
-        """The best from the unknowns, which have the cost, on; Ctrl-C ends it with that."""
+        """The best from the unknowns, which have the cost, on; Ctrl-C ends it with that.
+
+        improved(unknowns) is called with each best, before progress(step, cost).
+        """
         # The first point may be the start itself.
         best, k, level = unknown, 0, -1
         try:
@@ -73,6 +90,8 @@ class Minimiser(eqx.Module):
                     level = level + 1 if not point.cost < cost * (1 - self.tolerance) else 0
                     if np.isfinite(point.cost) and point.cost <= cost:
                         best, cost = point.unknown, point.cost
+                        if improved is not None:
+                            improved(best)
                 if progress is not None:
                     progress(k, cost)
                 if point.accepted and not np.isfinite(point.cost):

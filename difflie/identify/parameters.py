@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from ..system.system import System
 from ..system.validation import checked
 from .selection import Entry, Places, alike, kind, named, places, read, select, write
 from .transforms import Transform, natural, within
+
+_SMALL = 1e-3
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,16 @@ class _Block(eqx.Module):
         mean, deviation = self.prior
         return ((self.table(x) - mean) / deviation).ravel()
 
+    @property
+    def limits(self) -> list[np.ndarray]:
+        """The bounds of the numbers in tables, below and above, each for all of them."""
+        return [
+            np.broadcast_to(limit, self.starts.shape).ravel()
+            if np.ndim(limit)
+            else np.full(len(self.names), limit)
+            for limit in self.transform.limits
+        ]
+
     def values_of(self, system: System) -> jax.Array:
         return read(system, self.places)[: len(self.starts)]
 
@@ -124,8 +137,9 @@ class Parameters(eqx.Module):
     Every x makes values that a machine can have; whether closed loops of other lengths still close
     is for `assemble` to find. Declarations are `Parameter`s, or their paths alone; where two select
     the same value the later one counts. The machine at the start is `system`, with the starts that
-    are declared. All methods are differentiable and batchable in x, compile themselves and inline
-    in a trace: `jax.jit(lambda x: parameters.machine(x))`.
+    are declared; where there is none, damping, friction and armature of zero, which have no
+    logarithm, start at a small value, with a warning. All methods are differentiable and batchable
+    in x, compile themselves and inline in a trace: `jax.jit(lambda x: parameters.machine(x))`.
 
     names: one for each number of `values`, "link2/com_x"; of tied values they have the pattern.
     start (n,): the x of `system`.
@@ -145,9 +159,11 @@ class Parameters(eqx.Module):
         declared = [Parameter(p) if isinstance(p, str) else p for p in parameters]
         chosen = list(zip(declared, _shared_out(system, declared), strict=True))
         for p, selected in chosen:
-            if p.start is not None:
-                for group in alike(system, selected):
+            for group in alike(system, selected):
+                if p.start is not None:
                     system = write(system, places(group), _start(system, p, group))
+                elif not p.fixed and p.transform is None and p.bounds is None:
+                    system = _lifted(system, p, group)
         self.system = system
         self._blocks = tuple(
             _block(system, p, group)
@@ -157,6 +173,18 @@ class Parameters(eqx.Module):
         )
         self.names = tuple(name for block in self._blocks for name in block.names)
         self.start = self.x_of(system)
+
+    @property
+    def prior_names(self) -> tuple[str, ...]:
+        """The names of the numbers of `residual` (n_prior,)."""
+        return tuple(n for block in self._blocks if block.prior is not None for n in block.names)
+
+    @property
+    def limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """The bounds (n,) that `values` do not reach, below and above, infinite for none."""
+        each, none = [block.limits for block in self._blocks], np.zeros(0)
+        lower, upper = (np.concatenate([none, *(pair[k] for pair in each)]) for k in (0, 1))
+        return lower, upper
 
     def machine(self, x: Any) -> System:
         """The system with the free numbers x (n,)."""
@@ -280,6 +308,37 @@ def _start(system: System, p: Parameter, group: Sequence[Entry]) -> jax.Array:
     """The values (k, *shape) with which a declaration begins."""
     old = read(system, places(group))
     return jnp.broadcast_to(_numbers(system, p, "start", p.start, old.shape[1:]), old.shape)
+
+
+def _lifted(system: System, p: Parameter, group: Sequence[Entry]) -> System:
+    """With a start for joints that have no damping, friction or armature.
+
+    A thousandth of what takes the whole effort at the joint's limits; without these of 1 in the SI
+    unit.
+    """
+    leaf, values = group[0].leaf, read(system, places(group))
+    if group[0].place != ("joints", leaf) or leaf not in ("damping", "friction", "armature"):
+        return system
+    if isinstance(values, Tracer) or not np.any(values == 0):
+        return system
+    at = np.array([entry.index for entry in group])
+    effort, speed = (
+        np.asarray(x)[at] for x in (system.joints.max_effort, system.joints.max_velocity)
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        whole = {"damping": effort / speed, "friction": effort}.get(leaf, np.ones(len(at)))
+    start = _SMALL * np.where(np.isfinite(whole) & (whole > 0), whole, 1)
+    start = np.full(len(at), start.min()) if p.tied else start
+    zero = np.asarray(values) == 0
+    said = ", ".join(
+        f"{e.path} at {s:.3g}" for e, s, z in zip(group, start, zero, strict=True) if z
+    )
+    warnings.warn(
+        f"{system.name}: zero has no logarithm, and the fit starts {said} (SI units); "
+        "give `start` for another",
+        stacklevel=4,
+    )
+    return write(system, places(group), jnp.where(zero, jnp.asarray(start, system.dtype), values))
 
 
 def _block(system: System, p: Parameter, group: Sequence[Entry]) -> _Block:

@@ -49,9 +49,8 @@ def needed(recording: Recording, widths: dict[str, int]) -> dict[str, NDArray]:
         values = getattr(recording, quantity)
         if values is None:
             raise DataError(
-                f"{recording.name}: {quantity} is not measured; smoothed() makes v and a of q"
-                if quantity in "va"
-                else f"{recording.name}: {quantity} is not measured"
+                f"{recording.name}: {quantity} is not measured; name its columns"
+                + (", or smooth q (data.smooth in a study)" if quantity in "va" else "")
             )
         if values.shape[1] != width:
             raise DataError(

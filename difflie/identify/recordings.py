@@ -1,22 +1,38 @@
-"""Measured motions: files with a column for each quantity, their resampling and smoothing."""
+"""Measured motions: quantities over time, from files, resampled and smoothed."""
 
 from __future__ import annotations
 
 import dataclasses
-import zipfile
-from collections.abc import Mapping, Sequence
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from ..groups.manifold import Manifold
 from ..io.study import QUANTITIES
-from ..system.validation import InputError, nearest, shown
+from ..system.validation import nearest, shown
+from .columns import DataError, read_columns
+
+# Bytes of the samples of one recording, and what part of a step is rounding.
+_MEMORY = 2**30
+_ROUNDING = 1e-6
 
 
-class DataError(InputError):
-    """Measurements that cannot be used; the message names the file, the column and the mend."""
+@dataclasses.dataclass(frozen=True)
+class Smoothing:
+    """What smoothing did to a recording, which a fit of torques allows for.
+
+    kernel (k,), without unit, odd and symmetric: smoothed accelerations are the true ones averaged
+    with these weights, of sum 1. tau (n, nv): the efforts as they were measured, or None.
+    """
+
+    kernel: NDArray
+    tau: NDArray | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +41,8 @@ class Recording:
 
     t (n,) in s, increasing, in steps of any length. q (n, nq), v, a, tau (n, nv): configuration,
     velocity, acceleration and the effort of the drives (N m or N), None where not measured. NaN is
-    a gap: an entry that was not measured. weight: as how many of it a fit counts it.
+    a gap: an entry that was not measured. weight: as how many of it a fit counts it. smoothing:
+    what `smoothed` did, None where nothing was smoothed.
     """
 
     name: str
@@ -35,6 +52,7 @@ class Recording:
     a: NDArray | None = None
     tau: NDArray | None = None
     weight: float = 1.0
+    smoothing: Smoothing | None = None
 
     def __post_init__(self) -> None:
         t = np.asarray(self.t, float)
@@ -42,11 +60,11 @@ class Recording:
             raise DataError(f"{self.name}: times have shape {t.shape}; two or more are needed")
         if not np.isfinite(t).all():
             at = int(np.flatnonzero(~np.isfinite(t))[0])
-            raise DataError(f"{self.name}: time {at} is {t[at]}; take that row out")
+            raise DataError(f"{self.name}: t[{at}] is {t[at]}; take that row out")
         if (np.diff(t) <= 0).any():
             at = int(np.flatnonzero(np.diff(t) <= 0)[0])
             raise DataError(
-                f"{self.name}: time {t[at + 1]} s of row {at + 1} is not after {t[at]} s; "
+                f"{self.name}: t[{at + 1}], {t[at + 1]} s, is not after t[{at}], {t[at]} s; "
                 "sort the rows, and take those out that are there twice"
             )
         if not 0 < self.weight < np.inf:
@@ -63,7 +81,10 @@ class Recording:
                     "one row for each is needed"
                 )
             if np.isinf(values).any():
-                raise DataError(f"{self.name}: {quantity} is infinite; leave gaps as NaN")
+                k, j = np.argwhere(np.isinf(values))[0]
+                raise DataError(
+                    f"{self.name}: {quantity}[{k}, {j}] is {values[k, j]}; leave gaps as NaN"
+                )
             object.__setattr__(self, quantity, values)
 
     def between(self, first: float, last: float) -> Recording:
@@ -82,22 +103,51 @@ class Recording:
             raise DataError(f"{self.name}: there is no q to find a jump in")
         slope = np.diff(self.q[:, coordinate]) / np.diff(self.t)
         second = np.diff(slope) / ((self.t[2:] - self.t[:-2]) / 2)
-        for k in range(3, len(second)):
-            if abs(second[k] - np.nanmedian(second[:k])) > limit:
+        for k, median in enumerate(_medians(second)):
+            if k >= 3 and abs(second[k] - median) > limit:
                 return self.between(-np.inf, self.t[k + 1])
         return self
 
-    def resampled(self, dt: float) -> Recording:
+    def resampled(self, dt: float, manifold: Manifold | None = None) -> Recording:
         """On a uniform grid from the first time in steps of dt (s), linear in between.
 
-        Gaps stay gaps. For configurations that are numbers: angles and displacements.
+        The last time is on it where it is whole steps from the first, up to rounding. Gaps stay
+        gaps. manifold: of the configurations, `system.manifold`, along whose geodesics they move;
+        without it they are numbers, angles and displacements. Raises DataError for a step that is
+        not positive, and for one so short that the samples would take more than 1 GiB.
         """
-        grid = np.arange(self.t[0], self.t[-1], dt)
+        self._check_unsmoothed()
+        if not 0 < dt < np.inf:
+            raise DataError(f"{self.name}: the step is {dt} s; it must be positive and finite")
+        steps = (self.t[-1] - self.t[0]) / dt
+        given = [x for x in (self.q, self.v, self.a, self.tau) if x is not None]
+        memory = 8 * (steps + 1) * (1 + sum(x.shape[1] for x in given))
+        if not memory <= _MEMORY:
+            raise DataError(
+                f"{self.name}: steps of {dt:.4g} s make {steps + 1:.3g} samples, "
+                f"{memory / 2**30:.3g} GiB; resample at longer ones"
+            )
+        grid = self.t[0] + dt * np.arange(int(steps + _ROUNDING) + 1)
+        if len(grid) < 2:
+            raise DataError(
+                f"{self.name}: one step of {dt:.4g} s is longer than all of it, "
+                f"{self.t[-1] - self.t[0]:.4g} s; resample at shorter ones"
+            )
 
         def values(x: NDArray) -> NDArray:
             return np.stack([np.interp(grid, self.t, column) for column in x.T], axis=1)
 
-        return self._with(grid, values)
+        found = self._with(grid, values)
+        if manifold is None or self.q is None:
+            return found
+        k = np.clip(np.searchsorted(self.t, grid, side="right") - 1, 0, len(self.t) - 2)
+        share = np.clip((grid - self.t[k]) / (self.t[k + 1] - self.t[k]), 0, 1)
+
+        def between(q0: jax.Array, q1: jax.Array, share: jax.Array) -> jax.Array:
+            return manifold.retract(q0, share * manifold.difference(q0, q1))
+
+        ends = (jnp.asarray(x) for x in (self.q[k], self.q[k + 1], share))
+        return dataclasses.replace(found, q=np.asarray(jax.jit(jax.vmap(between))(*ends)))
 
     def smoothed(self, window: int, order: int = 2) -> Recording:
         """Savitzky-Golay: q, its derivatives as v and a, and tau, of a uniform recording.
@@ -107,8 +157,9 @@ class Recording:
         and displacements. Raises DataError where steps are not uniform, q is missing, or there are
         gaps.
         """
-        from scipy.signal import savgol_filter
+        from scipy.signal import savgol_coeffs, savgol_filter
 
+        self._check_unsmoothed()
         steps = np.diff(self.t)
         dt = float(steps.mean())
         if np.abs(steps - dt).max() > 1e-6 * dt:
@@ -132,13 +183,39 @@ class Recording:
 
         tau = None if self.tau is None else filtered(self.tau, 0)
         q, v, a = (filtered(self.q, k) for k in range(3))
-        return dataclasses.replace(self, q=q, v=v, a=a, tau=tau)
+        # The second derivative's weights are the second differences of the kernel.
+        second = savgol_coeffs(window, order, deriv=2, use="dot")
+        smoothing = Smoothing(np.cumsum(np.cumsum(second))[:-2], self.tau)
+        return dataclasses.replace(self, q=q, v=v, a=a, tau=tau, smoothing=smoothing)
+
+    def _check_unsmoothed(self) -> None:
+        if self.smoothing is not None:
+            raise DataError(f"{self.name}: it is smoothed already; resample first and smooth once")
 
     def _with(self, t: NDArray, values) -> Recording:
         q, v, a, tau = (
             None if x is None else values(x) for x in (self.q, self.v, self.a, self.tau)
         )
-        return dataclasses.replace(self, t=t, q=q, v=v, a=a, tau=tau)
+        smoothing = self.smoothing
+        if smoothing is not None and smoothing.tau is not None:
+            smoothing = dataclasses.replace(smoothing, tau=values(smoothing.tau))
+        return dataclasses.replace(self, t=t, q=q, v=v, a=a, tau=tau, smoothing=smoothing)
+
+
+def _medians(values: NDArray) -> Iterator[float]:
+    """The median of those before each of the values (n,), NaN left out and where there is none."""
+    # Heaps of the lower half, negated, and of the upper one, which has as many or one less.
+    lower: list[float] = []
+    upper: list[float] = []
+    for value in values.tolist():
+        if not lower:
+            yield np.nan
+        else:
+            yield -lower[0] if len(lower) > len(upper) else (upper[0] - lower[0]) / 2
+        if not np.isnan(value):
+            heapq.heappush(upper, -heapq.heappushpop(lower, -value))
+            if len(upper) > len(lower):
+                heapq.heappush(lower, -heapq.heappop(upper))
 
 
 def read_recording(
@@ -156,87 +233,42 @@ def read_recording(
     rows in a second, of a file without times, which then begin at zero. columns: for q, v, a, tau
     the columns that hold them, in the order of the system, so that q is (n, nq) of n rows. scale:
     factors by quantity that take the file's units to SI, such as {"q": pi / 180}. Empty cells and
-    NaN are gaps.
+    NaN are gaps. Cells may be quoted, separated by semicolons or tabs, and lines that begin with #
+    are comments.
 
     Raises DataError for a missing file, a column that is not there (with the nearest one), cells
-    that are not numbers, and what `Recording` refuses.
+    that are not numbers, with the line and the column, and what `Recording` refuses.
     """
     path = Path(path)
-    known = _by_quantity(columns)
-    table = _table(path, names)
-
-    def column(name: str) -> NDArray:
-        if name not in table:
-            raise DataError(f"{path}: there is no column {shown(name)}{nearest(name, list(table))}")
-        return table[name]
-
-    scale = _by_quantity(scale or {})
-    values = {
-        quantity: scale.get(quantity, 1.0) * np.stack([column(n) for n in names], axis=1)
-        for quantity, names in known.items()
-    }
+    known, scale = _by_quantity(columns), _by_quantity(scale or {})
+    for quantity, given in known.items():
+        if isinstance(given, str) or not given:
+            raise DataError(
+                f"{path}: the columns of {quantity} are {given!r}; give a list of names"
+            )
+    if not known:
+        raise DataError(f"{path}: no columns are named; give those of q")
+    for quantity, factor in scale.items():
+        if not np.isfinite(factor) or factor == 0:
+            raise DataError(
+                f"{path}: the scale of {quantity} is {factor}; it must be finite and not zero"
+            )
+    if rate is not None and not 0 < rate < np.inf:
+        raise DataError(f"{path}: the rate is {rate}; it must be positive and finite")
+    found = read_columns(path, names)
+    values = {k: found.scaled(given, scale.get(k, 1.0)) for k, given in known.items()}
+    rows = len(next(iter(values.values())))
+    t = found.times(time) if rate is None else np.arange(rows) / rate
     q, v, a, tau = (values.get(quantity) for quantity in QUANTITIES)
-    t = column(time) if rate is None else np.arange(len(next(iter(table.values())))) / rate
     return Recording(path.name, t, q, v, a, tau)
 
 
-def _by_quantity(columns: Mapping[str, Any]) -> dict[str, Any]:
+def _by_quantity(given: Mapping[str, Any]) -> dict[str, Any]:
     """What is given by quantity; raises DataError for what is none."""
-    for quantity in columns:
+    for quantity in given:
         if quantity not in QUANTITIES:
             raise DataError(
                 f"columns or scales of {shown(quantity)} are not known"
-                f"{nearest(quantity, QUANTITIES)}; "
-                f"quantities are {', '.join(QUANTITIES)}"
+                f"{nearest(quantity, QUANTITIES)}; quantities are {', '.join(QUANTITIES)}"
             )
-    return dict(columns)
-
-
-def _table(path: Path, names: Sequence[str] | None) -> dict[str, NDArray]:
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file")
-    if path.suffix == ".npz":
-        return _arrays(path)
-    try:
-        with path.open(encoding="utf-8-sig") as lines:
-            first = 2 if names is None else 1
-            header = [name.strip() for name in names or next(lines, "").split(",")]
-            rows = [line.strip().split(",") for line in lines if line.strip()]
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: this is no text: {error}; save it as UTF-8") from None
-    for name in header:
-        if header.count(name) > 1:
-            raise DataError(
-                f"{path}: there are {header.count(name)} columns {shown(name)}; name them"
-            )
-    values = np.empty((len(rows), len(header)))
-    for k, row in enumerate(rows):
-        if len(row) != len(header):
-            raise DataError(
-                f"{path}: row {k + first} has {len(row)} cells, but the header {len(header)}"
-            )
-        for j, cell in enumerate(row):
-            try:
-                values[k, j] = _number(cell) if cell.strip() else np.nan
-            except ValueError:
-                raise DataError(
-                    f"{path}: row {k + first}, column {shown(header[j])}: {shown(cell)} is not "
-                    "a number"
-                ) from None
-    return dict(zip(header, values.T, strict=True))
-
-
-def _number(cell: str) -> float:
-    if "_" in cell:  # float() would take it for a separator of digits
-        raise ValueError(cell)
-    return float(cell)
-
-
-def _arrays(path: Path) -> dict[str, NDArray]:
-    try:
-        with np.load(path) as arrays:
-            return {name: np.asarray(arrays[name], float) for name in arrays.files}
-    except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"{path}: this is no npz file with arrays of numbers: {error}; write it by numpy.savez"
-        ) from None
+    return dict(given)

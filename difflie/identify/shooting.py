@@ -61,16 +61,18 @@ class Shooting(Problem):
     ) -> Shooting:
         """The problem of recordings with q, v and tau, cut into windows of `window` steps.
 
-        None: a window for each recording. Where v was not measured windows start at the differences
-        of q, a guess for `free` to mend; where tau was not, no drives act. position, velocity:
-        standard deviations, rad or m, and the same over s; an infinite one leaves the velocities
-        out. Where the last window of a recording is shorter its rest is a gap. Raises DataError for
-        what is missing, and for gaps in torques and at the starts of windows.
+        None, or more than there are: a window for each recording. Where v was not measured windows
+        start at the differences of q, a guess for `free` to mend; where tau was not, no drives act.
+        position, velocity: standard deviations, rad or m, and the same over s; an infinite one
+        leaves the velocities out. Where the last window of a recording is shorter its rest is a
+        gap. Raises DataError for what is missing, and for gaps in torques and at the starts of
+        windows.
         """
         widths = {"q": system.nq, "v": system.nv, "tau": system.nv}
         if window is not None and window < 1:
             raise DataError(f"a window has {window} steps; give it one or more")
-        length = window or max(len(r.t) for r in recordings) - 1
+        longest = max(len(r.t) for r in recordings) - 1
+        length = min(window or longest, longest)
         windows, follows, each = [], [], []
         for recording in recordings:
             given = needed(_completed(system, recording, velocity), widths)

@@ -69,6 +69,11 @@ class Transform(eqx.Module):
             return tuple(leaf + i for i in _XYZ)
         return tuple(leaf + (str(list(i)) if i else "") for i in np.ndindex(shape))
 
+    @property
+    def limits(self) -> tuple[Any, Any]:
+        """Which numbers of tables, or all, they never reach: below and above, of their shape."""
+        return -np.inf, np.inf
+
     def suits(self, leaf: str, shape: Shape) -> bool:
         """Whether it is one for the values of this leaf."""
         return leaf not in ("inertia", "inertial")
@@ -102,6 +107,10 @@ class Above(Transform):
     def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
         return jnp.log(value - jnp.asarray(self.lower, value.dtype)).ravel()
 
+    @property
+    def limits(self) -> tuple[Any, Any]:
+        return self.lower, np.inf
+
     def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         if np.all(value > self.lower):
             return ""
@@ -118,6 +127,10 @@ class Below(Transform):
 
     def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
         return jnp.log(jnp.asarray(self.upper, value.dtype) - value).ravel()
+
+    @property
+    def limits(self) -> tuple[Any, Any]:
+        return -np.inf, self.upper
 
     def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         if np.all(value < self.upper):
@@ -149,6 +162,10 @@ class Interval(Transform):
     def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
         lower, upper = jnp.asarray(self.lower, value.dtype), jnp.asarray(self.upper, value.dtype)
         return (jnp.log(value - lower) - jnp.log(upper - value)).ravel()
+
+    @property
+    def limits(self) -> tuple[Any, Any]:
+        return self.lower, self.upper
 
     def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         if np.all(value > self.lower) and np.all(value < self.upper):

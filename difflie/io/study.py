@@ -54,6 +54,7 @@ columns.v motions start at differences of q, for fit.states and validation.obser
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +68,8 @@ QUANTITIES = ("q", "v", "a", "tau")
 ERRORS = ("torque", "motion", "both")
 LOSSES = ("squares", "huber", "cauchy")
 USES = ("fit", "validate")
+_COARSEST = 1e-2
+_SUBSTEPS = 1000
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,8 @@ class DataTable:
     names: list[str] | None = None
     rate: float | None = None
     jump: dict[str, float] = field(default_factory=dict)
-    first: float | None = None
-    last: float | None = None
+    first: float | None = field(default=None, metadata={"key": "from"})
+    last: float | None = field(default=None, metadata={"key": "to"})
     scale: dict[str, float] = field(default_factory=dict)
     resample: float | None = None
     smooth: int | None = None
@@ -99,8 +102,8 @@ class RunTable:
     """
 
     file: str
-    first: float | None = None
-    last: float | None = None
+    first: float | None = field(default=None, metadata={"key": "from"})
+    last: float | None = field(default=None, metadata={"key": "to"})
     use: str = "fit"
     weight: float = 1.0
 
@@ -225,20 +228,10 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         "stribeck": StribeckTable,
         "encoder": EncoderTable,
     }
-    if "data" in tables:
-        tables["data"] = _renamed(tables["data"])
-    if isinstance(tables.get("run"), list):
-        tables["run"] = [_renamed(row) for row in tables["run"]]
     parts = instances(path, tables, single, repeated)
     study = Study(path=path, **parts)
     _check(study)
     return study
-
-
-def _renamed(row: Any) -> Any:
-    """`from` and `to` are no names in Python."""
-    names = {"from": "first", "to": "last"}
-    return {names.get(k, k): v for k, v in row.items()} if isinstance(row, dict) else row
 
 
 def _check(study: Study) -> None:
@@ -254,8 +247,14 @@ def _check(study: Study) -> None:
         one_of("a key of data.columns", quantity, QUANTITIES)
         if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
             refuse(f"data.columns.{quantity}", names, "a list of texts")
-    for quantity in study.data.scale:
+        if not names:
+            refuse(f"data.columns.{quantity}", names, "the names of one column or more")
+    if "q" not in study.data.columns:
+        refuse("data.columns", study.data.columns, "a table with the columns of q")
+    for quantity, factor in study.data.scale.items():
         one_of("a key of data.scale", quantity, QUANTITIES)
+        if not math.isfinite(factor) or factor == 0:
+            refuse(f"data.scale.{quantity}", factor, "finite and not zero")
     if study.data.time is not None and study.data.rate is not None:
         refuse("data.rate", study.data.rate, "left out where data.time names a column")
     for name in study.data.jump:
@@ -266,6 +265,14 @@ def _check(study: Study) -> None:
         one_of(f"run[{i}].use", run.use, USES)
         if not 0 < run.weight < float("inf"):
             refuse(f"run[{i}].weight", run.weight, "positive and finite")
+    for name, table in (("data", study.data), *((f"run[{i}]", r) for i, r in enumerate(study.run))):
+        first = study.data.first if table.first is None else table.first
+        last = study.data.last if table.last is None else table.last
+        if first is not None and math.isnan(first):
+            refuse(f"{name}.from", first, "a time")
+        if last is not None and not last > (-math.inf if first is None else first):
+            after = "" if first is None else f" after {first} s"
+            refuse(f"{name}.to", last, f"a time{after}")
     for i, parameter in enumerate(study.parameter):
         if parameter.prior is not None and len(parameter.prior) != 2:
             refuse(f"parameter[{i}].prior", parameter.prior, "a mean and a standard deviation")
@@ -277,15 +284,25 @@ def _check(study: Study) -> None:
         "data.resample": study.data.resample,
         "data.smooth": study.data.smooth,
         "fit.window": study.fit.window,
+        "fit.limit": study.fit.limit,
         "fit.steps": study.fit.steps,
         "fit.substeps": study.fit.substeps,
-        "fit.tolerance": study.fit.tolerance,
         "validation.window": study.validation.window,
         "validation.substeps": study.validation.substeps,
     }
     for key, value in positive.items():
         if value is not None and not 0 < value < float("inf"):
             refuse(key, value, "positive and finite")
+    for name in ("torque", "position", "velocity"):
+        given = getattr(study.fit, name)
+        each = given if isinstance(given, list) else [1.0 if given is None else given]
+        if not each or not all(x > 0 for x in each):
+            refuse(f"fit.{name}", given, "one positive deviation, or one for each velocity")
+    if not 0 < study.fit.tolerance <= _COARSEST:
+        refuse("fit.tolerance", study.fit.tolerance, f"positive and at most {_COARSEST}")
+    for key in ("fit", "validation"):
+        if getattr(study, key).substeps > _SUBSTEPS:
+            refuse(f"{key}.substeps", getattr(study, key).substeps, f"at most {_SUBSTEPS}")
     if study.validation.observe is not None and study.validation.observe < 2:
         refuse("validation.observe", study.validation.observe, "two rows or more")
     if study.data.smooth is not None and study.data.smooth % 2 == 0:

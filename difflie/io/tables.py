@@ -112,23 +112,25 @@ def instances(
 def _table(cls: type, given: dict[str, Any], path: Path, name: str) -> Any:
     """An instance of a dataclass with what the table [name] of the file gives.
 
+    Fields whose name is no key have this in their metadata, as "key".
+
     Raises `ConfigError` for an unknown or missing key (with the nearest known one) and a value that
     is not of the field's type.
     """
-    fields = {f.name: f for f in dataclasses.fields(cls)}
+    fields = {f.metadata.get("key", f.name): f for f in dataclasses.fields(cls)}
     for key in given:
         if key not in fields:
             raise ConfigError(f"{path}: [{name}] has no key {shown(key)}{nearest(key, fields)}")
-    for f in fields.values():
+    for key, f in fields.items():
         required = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
-        if required and f.name not in given:
-            raise ConfigError(f"{path}: [{name}] lacks the key {shown(f.name)}")
+        if required and key not in given:
+            raise ConfigError(f"{path}: [{name}] lacks the key {shown(key)}")
     values = {}
     for key, value in given.items():
         kind, check = _KINDS[str(fields[key].type)]
         if not check(value):
             raise ConfigError(f"{path}: {name}.{key} is {shown(value)}; it must be {kind}")
-        values[key] = value
+        values[fields[key].name] = value
     return cls(**values)
 
 

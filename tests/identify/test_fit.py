@@ -136,6 +136,106 @@ def test_standard_errors_are_those_of_many_repetitions(recording):
     np.testing.assert_allclose(known.standard_errors * found.variance**0.5, found.standard_errors)
 
 
+def test_a_drive_and_what_it_moves_do_not_vanish_together(recording):
+    """Torques in the units of their measurement: a small gain would explain all with no mass."""
+    drives = [dl.Drive(joint) for joint in START.joint_names]
+    scale = di.Parameter("*/torque_scale", prior=(1.05, 0.05), tied=True)
+    free = di.Parameters(dl.attach(START, *drives), ["*/mass", "*/damping", scale])
+    tau = recording.tau / 1.1 + 0.05 * np.random.default_rng(2).normal(size=recording.tau.shape)
+    data = dataclasses.replace(recording, tau=tau)
+    found = di.fit(free, di.InverseDynamics.of(free.system, [data], 0.05))
+    off = np.abs(found.values - (*VALUES, 1.1))
+    assert found.converged and (off < 4 * found.standard_errors).all()
+    assert found.standard_errors[-1] < 0.05
+
+
+def test_smoothed_torques_tell_the_truth_with_its_errors():
+    """Friction and armature behind Savitzky-Golay, which cuts the tops off accelerations."""
+    hinge = dl.Revolute(axis=(0.0, 1.0, 0.0), name="hinge")
+    arm = dl.chain([dl.Body(name="arm", joint=hinge, mass=0.5, com=(0.0, 0.0, -0.2))])
+    rough = arm.replace(damping=[0.1], friction=[0.2], armature=[0.1], friction_velocity=[0.1])
+    true = rough.replace(damping=[0.15], friction=[0.4], armature=[0.08])
+    free = di.Parameters(rough, ["hinge/damping", "hinge/friction", "hinge/armature"])
+
+    def drive(t, q=None, v=None):
+        return (1.6 * jnp.sin(9 * t) + 1.2 * jnp.sin(19.5 * t) + 0.8 * jnp.sin(5 * t))[..., None]
+
+    run = dl.simulate(true, [0.1], [0.0], dt=1e-3, steps=6000, save_every=2, control=drive)
+    t, tau = np.asarray(run.t), np.asarray(drive(run.t))
+    rng, scores = np.random.default_rng(3), []
+    for _ in range(12):
+        q = np.asarray(run.q) + 3e-5 * rng.normal(size=run.q.shape)
+        log = di.Recording("log", t, q, tau=tau + 0.05 * rng.normal(size=tau.shape))
+        found = di.fit(free, di.InverseDynamics.of(rough, [log.smoothed(31, 3)], 0.05))
+        scores.append((found.values - (0.15, 0.4, 0.08)) / found.standard_errors)
+        assert 0.7 < found.variance < 1.7
+    assert np.abs(np.mean(scores, axis=0)).max() < 1.5
+    spread = np.std(scores, axis=0)
+    assert spread.min() > 0.6 and spread.max() < 1.5
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_steps_do_not_depend_on_units(unit):
+    """Rosenbrock's valley, with one unknown in another unit."""
+
+    def residual(unknown, size):
+        x, y = unknown[0] / size, unknown[1]
+        return jnp.stack((10 * (y - x**2), 1 - x))
+
+    found = [
+        di.LevenbergMarquardt().minimised(residual, jnp.asarray((-1.2 * s, 1.0)), s, 12.1)
+        for s in (1.0, unit)
+    ]
+    assert found[1].converged and abs(found[0].steps - found[1].steps) <= 1
+    np.testing.assert_allclose(found[1].unknown, (unit, 1.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("numbers", [{"tolerance": 91.0}, {"max_steps": 0}, {"patience": 0}])
+def test_searches_that_would_end_at_once_are_refused(numbers):
+    with pytest.raises(ValueError, match=f"{next(iter(numbers))} is"):
+        di.LevenbergMarquardt(**numbers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", [di.Huber(1.0), di.Cauchy(1.5)])
+def test_standard_errors_behind_robust_losses(recording, loss):
+    """A fit for each of many noises, a tenth of it five times as large."""
+    rng = np.random.default_rng(12)
+    clean = PROBLEMS["torques"](recording)
+    scores = []
+    for _ in range(100):
+        noise = 0.1 * rng.normal(size=clean.tau.shape)
+        noise *= np.where(rng.random(noise.shape) < 0.1, 5, 1)
+        noisy = dataclasses.replace(clean, tau=clean.tau + noise, deviation=jnp.asarray(0.1))
+        found = di.fit(FREE, noisy, loss=loss)
+        scores.append((found.values - VALUES) / [found.standard_errors, found.blockwise_errors])
+    spread = np.std(scores, axis=(0, 2))
+    np.testing.assert_allclose(spread, 1, atol=0.1)
+
+
+def test_doubtful_estimates_are_warned_of(recording):
+    """One far from its prior, one at a bound."""
+    joint, other = START.joint_names
+    free = di.Parameters(
+        START,
+        [
+            di.Parameter("upper/mass", prior=(1.0, 0.05)),
+            di.Parameter("lower/mass", prior=(0.7, 0.05)),
+            di.Parameter(f"{joint}/damping", bounds=(0.0, 0.06)),
+            f"{other}/damping",
+        ],
+    )
+    noise = 0.05 * np.random.default_rng(5).normal(size=recording.tau.shape)
+    data = dataclasses.replace(recording, tau=recording.tau + noise)
+    with pytest.warns(UserWarning, match="is this right") as seen:
+        found = di.fit(free, di.InverseDynamics.of(START, [data], 0.05), start=free.start + 0.1)
+    said = [str(w.message) for w in seen]
+    assert len(said) == 2, said
+    assert "upper/mass is" in said[0] and "deviations from its prior" in said[0]
+    assert f"{joint}/damping is 0.06, at its bound 0.06" in said[1]
+    np.testing.assert_allclose(found.start, free.values(free.start + 0.1))
+
+
 def test_outliers_count_little_in_a_robust_loss(recording):
     tau = recording.tau.copy()
     tau[::20] += 3.0

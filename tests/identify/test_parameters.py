@@ -381,6 +381,22 @@ def test_another_machine():
         p.x_of(SYSTEM.replace(damping=0 * SYSTEM.joints.damping))
 
 
+def test_joints_without_damping_start_at_a_small_one():
+    """By their limits where they have some; tied ones alike, and said in one warning."""
+    limits = {"max_effort": 40.0, "max_velocity": 8.0}
+    joints = dl.Revolute(name="a", **limits), dl.Revolute(name="b"), dl.Prismatic(damping=0.3)
+    system = dl.chain([body(k, joint) for k, joint in enumerate(joints)])
+    with pytest.warns(UserWarning, match=r"a/damping at 0\.005, b/damping at 0\.001 \(SI") as seen:
+        p = Parameters(system, ["*/damping"])
+    np.testing.assert_allclose(p.values(p.start), (0.005, 0.001, 0.3))
+    assert len(seen) == 1
+    with pytest.warns(UserWarning, match="friction at 0"):
+        p = Parameters(
+            system, [Parameter("*/friction", tied=True), Parameter("*/armature", start=1)]
+        )
+    np.testing.assert_allclose(p.values(p.start), (0.001, 1, 1, 1))
+
+
 INERTIA = np.diag([0.02, 0.03, 0.04])
 TEN = np.array([1.0, 0, 0, 0, 0.02, 0, 0, 0.03, 0, 0.04])
 UNFIT = [

@@ -5,7 +5,7 @@ import pytest
 
 import difflie as dl
 from difflie.identify import doubts
-from difflie.identify.recordings import DataError, Recording, read_recording
+from difflie.identify.recordings import DataError, Recording, _medians, read_recording
 
 T = np.linspace(0, 2, 401)
 
@@ -40,7 +40,7 @@ def test_a_file_without_header_and_times(tmp_path):
     found = read_recording(path, names=["u", "angle"], rate=4.0, q=["angle"])
     np.testing.assert_array_equal(found.t, (0, 0.25, 0.5))
     np.testing.assert_array_equal(found.q[:, 0], (90, np.nan, 180))
-    with pytest.raises(DataError, match="row 1 has 2 cells, but the header 3"):
+    with pytest.raises(DataError, match="line 1 has 2 cells, but the header 3"):
         read_recording(path, names=["u", "v", "angle"], rate=4.0, q=["angle"])
     with pytest.raises(DataError, match="no column 'time'"):
         read_recording(path, names=["u", "angle"], q=["angle"])
@@ -61,17 +61,90 @@ def test_a_recording_ends_before_a_jump():
         Recording("ball", t).before_jump(0, 20.0)
 
 
+def test_jumps_of_long_recordings_are_found_by_running_medians():
+    """As NumPy's medians of all before say, with gaps, and of a million rows in no time."""
+    values = np.random.default_rng(1).normal(size=200).round(1)
+    values[::7] = np.nan
+    expected = [np.nanmedian(values[:k]) if k > 1 else np.nan for k in range(200)]
+    np.testing.assert_array_equal(list(_medians(values)), expected)
+    t = 1e-3 * np.arange(100_000)
+    q = np.where(t < 90, t**2, 0)[:, None]
+    assert Recording("long", t, q).before_jump(0, 1.0).t[-1] == pytest.approx(89.998)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"time","angle, left"\n0,1\n"0.5", "2"\n',
+        "time;angle, left\r\n0;1\r\n0.5;2\r\n",
+        "time\tangle, left\n0\t1\n0.5\t2\n",
+        '# of a bench\n# time,"angle, left"\n0,1\n0.5,2\n',
+        '\ufeff# of a bench\n\ntime,"angle, left"\n0,1\n\n# a pause\n0.5,2',
+    ],
+)
+def test_quotes_separators_and_comments(tmp_path, text):
+    path = tmp_path / "run.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    found = read_recording(path, q=["angle, left"])
+    np.testing.assert_array_equal(found.t, (0, 0.5))
+    np.testing.assert_array_equal(found.q[:, 0], (1, 2))
+
+
+def test_files_that_are_broken_are_one_error(tmp_path):
+    """Bytes of any kind as text or archive, and archives of what is no column."""
+    np.savez(tmp_path / "good.npz", time=T, p=T, names=np.array(["a"]), wide=np.ones((3, 2)))
+    good = (tmp_path / "good.npz").read_bytes()
+    rng = np.random.default_rng(0)
+    broken = [b"time,p\n0,\xe4\n", b"\xff\xfet\x00", b"PK\x03\x04", b"", b"\x93NUMPY", good[:-30]]
+    broken += [rng.integers(0, 256, n, dtype=np.uint8).tobytes() for n in (10, 1000)]
+    for content in broken:
+        for name in ("run.csv", "run.npz"):
+            (tmp_path / name).write_bytes(content)
+            with pytest.raises(DataError, match=name):
+                read_recording(tmp_path / name, q=["p"])
+    for at in rng.integers(0, len(good), 50):
+        flipped = bytearray(good)
+        flipped[at] ^= 1 << int(rng.integers(8))
+        (tmp_path / "run.npz").write_bytes(flipped)
+        try:
+            found = read_recording(tmp_path / "run.npz", q=["p"])
+        except DataError:
+            continue
+        assert found.q.shape == (401, 1)
+    for name, said in (("names", "type <U1"), ("wide", r"shape \(3, 2\)")):
+        with pytest.raises(DataError, match=said):
+            read_recording(tmp_path / "good.npz", q=[name])
+    (tmp_path / "run.csv").write_bytes(broken[0])
+    with pytest.raises(DataError, match="the byte 0xe4 is not UTF-8"):
+        read_recording(tmp_path / "run.csv", q=["p"])
+
+
 @pytest.mark.parametrize(
     ("text", "columns", "said"),
     [
         ("time,pos1\n0,1\n1,2\n", {"q": ["pos_1"]}, "no column 'pos_1'; did you mean 'pos1'"),
         ("t,pos1\n0,1\n1,2\n", {"q": ["pos1"]}, "no column 'time'"),
-        ("time,pos1\n0,1\n1,x\n", {"q": ["pos1"]}, "row 3, column 'pos1': 'x' is not a number"),
-        ("time,pos1\n0,1\n1\n", {"q": ["pos1"]}, "row 3 has 1 cells, but the header 2"),
-        ("time,pos1\n0,1\n0,2\n", {"q": ["pos1"]}, "time 0.0 s of row 1 is not after 0.0 s"),
-        ("time,pos1\n0,1\n,2\n", {"q": ["pos1"]}, "time 1 is nan"),
+        ("time,pos1\n0,1\n1,x\n", {"q": ["pos1"]}, "line 3, column 'pos1': 'x' is not a number"),
+        ("time,pos1\n0,1\n1\n", {"q": ["pos1"]}, "line 3 has 1 cells, but the header 2"),
+        (
+            "time,pos1\n0,1\n0,2\n",
+            {"q": ["pos1"]},
+            "line 3, column 'time': 0.0 s is not after the 0.0 s of line 2",
+        ),
+        ("time,pos1\n0,1\n,2\n", {"q": ["pos1"]}, "line 3, column 'time': the time is nan"),
         ("time,pos1\n0,1\n", {"q": ["pos1"]}, "two or more are needed"),
-        ("time,pos1\n0,1\n1,inf\n", {"q": ["pos1"]}, "q is infinite"),
+        ("time,pos1\n0,1\n1,inf\n", {"q": ["pos1"]}, "line 3, column 'pos1': the number is inf"),
+        ("# by me\n\ntime,p\n0,1\n#\n1,2\n1,3\n", {"q": ["p"]}, "line 7, column 'time': 1.0 s is"),
+        ("time;p\n0;1\n1;2,5\n", {"q": ["p"]}, "line 3, column 'p': '2,5' is not a number; write"),
+        ("time,p\n0,1\n1,1_0\n", {"q": ["p"]}, "'1_0' is not a number"),
+        ("time,p\n0,1\n1," + 999 * "x" + "\n", {"q": ["p"]}, r"'x{40}\.\.\.' is not a number"),
+        ("time,p,p\n0,1,1\n", {"q": ["p"]}, "there are 2 columns 'p'"),
+        ("", {"q": ["p"]}, "there are no rows"),
+        ("time,p\n0,1\n1,2\n", {"q": []}, r"the columns of q are \[\]; give a list"),
+        ("time,p\n0,1\n1,2\n", {"q": "p"}, "the columns of q are 'p'; give a list"),
+        ("time,p\n0,1\n1,2\n", {}, "no columns are named"),
+        ("time,p\n0,1\n", {"q": ["p"], "scale": {"q": 0.0}}, "the scale of q is 0.0; it must be"),
+        ("time,p\n0,1\n", {"q": ["p"], "rate": 0.0}, "the rate is 0.0; it must be positive"),
         ("time,pos1\n0,1\n1,2\n", {"torque": ["pos1"]}, "scales of 'torque' are not known"),
     ],
 )
@@ -114,6 +187,40 @@ def test_resampling_meets_what_is_linear_and_keeps_gaps():
     gap = np.isnan(found.q[:, 1])
     inside = (found.t > t[199]) & (found.t < t[210])
     np.testing.assert_array_equal(gap, inside)
+
+
+@pytest.mark.parametrize("count", range(2, 60))
+def test_resampling_keeps_the_last_sample(count):
+    """Whatever the rounding of the times and of the step."""
+    t = np.cumsum(np.full(count, 0.1))
+    found = Recording("run", t, t[:, None]).resampled(0.1)
+    np.testing.assert_allclose(found.t, t, rtol=1e-12)
+
+
+def test_resampling_turns_attitudes_evenly():
+    """Quaternions stay unit and turn at one rate between two measured ones, through either sign."""
+    bodies = [
+        dl.Body(name="ball", joint=dl.Spherical(), mass=1.0, inertia=np.eye(3)),
+        dl.Body(name="arm", joint=dl.Revolute(), mass=1.0, inertia=np.eye(3)),
+    ]
+    system = dl.chain(bodies)
+    angle = np.array((0.0, 1.2, 2.0))
+    turns = np.stack((np.cos(angle / 2), 0 * angle, np.sin(angle / 2), 0 * angle, angle**2), 1)
+    turns[1, :4] *= -1
+    found = Recording("run", np.arange(3.0), turns).resampled(0.25, system.manifold)
+    np.testing.assert_allclose(np.linalg.norm(found.q[:, :4], axis=1), 1, rtol=1e-15)
+    turned = 2 * np.arctan2(np.abs(found.q[:, 2]), np.abs(found.q[:, 0]))
+    np.testing.assert_allclose(turned, np.interp(found.t, np.arange(3), angle), rtol=1e-12)
+    np.testing.assert_allclose(found.q[:, 4], np.interp(found.t, np.arange(3), angle**2))
+
+
+@pytest.mark.parametrize(
+    ("dt", "said"),
+    [(1e-9, "2e.09 samples, .* GiB"), (5.0, "is longer than all of it"), (0.0, "must be positive")],
+)
+def test_steps_that_make_no_recording_are_refused(dt, said):
+    with pytest.raises(DataError, match=said):
+        recording().resampled(dt)
 
 
 def test_smoothing_gives_the_derivatives_of_a_parabola():
