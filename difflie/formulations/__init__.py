@@ -58,7 +58,8 @@ def formulated(
 ) -> Formulation:
     """A system in the variables of a method."""
     kind = formulation_of(method, system)
-    if kind is ConstrainedRateFormulation and isinstance(method, FieldMethod):
+    if kind is ConstrainedRateFormulation:
+        assert isinstance(method, FieldMethod)
         return ConstrainedRateFormulation(system, linkage, method, stabilisation)
     return kind(system, linkage, method)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..system.system import System
+from ..system.validation import warn
 from .estimate import Information, blockwise, correlations, information
 from .jacobian import residuals_and_jacobian
 from .levenberg_marquardt import LevenbergMarquardt
@@ -159,7 +159,7 @@ def fit(
         message=best.message,
     )
     for said in _doubts(found):
-        warnings.warn(said, stacklevel=2)
+        warn(said)
     return found
 
 

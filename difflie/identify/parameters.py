@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..system.system import System
-from ..system.validation import checked
+from ..system.validation import checked, warn
 from .selection import Entry, Places, alike, kind, named, places, read, select, write
 from .transforms import Transform, natural, within
 
@@ -333,10 +332,9 @@ def _lifted(system: System, p: Parameter, group: Sequence[Entry]) -> System:
     said = ", ".join(
         f"{e.path} at {s:.3g}" for e, s, z in zip(group, start, zero, strict=True) if z
     )
-    warnings.warn(
+    warn(
         f"{system.name}: zero has no logarithm, and the fit starts {said} (SI units); "
         "give `start` for another",
-        stacklevel=4,
     )
     return write(system, places(group), jnp.where(zero, jnp.asarray(start, system.dtype), values))
 
