@@ -137,7 +137,7 @@ def test_files_that_are_broken_are_one_error(tmp_path):
         ("# by me\n\ntime,p\n0,1\n#\n1,2\n1,3\n", {"q": ["p"]}, "line 7, column 'time': 1.0 s is"),
         ("time;p\n0;1\n1;2,5\n", {"q": ["p"]}, "line 3, column 'p': '2,5' is not a number; write"),
         ("time,p\n0,1\n1,1_0\n", {"q": ["p"]}, "'1_0' is not a number"),
-        ("time,p\n0,1\n1," + 999 * "x" + "\n", {"q": ["p"]}, r"'x{40}\.\.\.' is not a number"),
+        ("time,p\n0,1\n1," + 999 * "x" + "\n", {"q": ["p"]}, r"'x+\.\.\.x+' is not a number"),
         ("time,p,p\n0,1,1\n", {"q": ["p"]}, "there are 2 columns 'p'"),
         ("", {"q": ["p"]}, "there are no rows"),
         ("time,p\n0,1\n1,2\n", {"q": []}, r"the columns of q are \[\]; give a list"),
