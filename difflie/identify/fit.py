@@ -191,7 +191,7 @@ def _doubts(found: Fit) -> list[str]:
             p.names, found.values, found.start, limit, found.standard_errors, strict=True
         ):
             room = _NEAR * (error if np.isfinite(error) else abs(start - bound))
-            if abs(value - bound) <= room:
+            if np.isfinite(bound) and abs(value - bound) <= room:
                 said.append(f"{name} is {value:.4g}, at its bound {bound:.4g}; is this right?")
     return said
 

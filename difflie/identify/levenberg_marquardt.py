@@ -17,8 +17,8 @@ from .minimiser import Minimiser, Point
 _DAMPING = optx.ClassicalTrustRegion(
     high_cutoff=0.75, low_cutoff=0.25, high_constant=10.0, low_constant=0.1
 )
-# What is damped at first: a thousandth of each column's own length.
-_FIRST = 1e-3
+# What is damped at first, in squares of the columns' own lengths.
+_FIRST = 0.1
 
 
 class LevenbergMarquardt(Minimiser):
