@@ -10,6 +10,10 @@ jax.config.update("jax_enable_x64", True)
 _MAPS = Path("/proc/self/maps")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--fuzz-seed", type=int, default=1, help="of the many changed files")
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _few_programs():
     """Compiled programs are given up before the process has too many pieces of memory.

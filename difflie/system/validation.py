@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 _LONGEST_NAME = 200
+# What no quantity of a machine exceeds in SI units, and single precision holds.
+LARGEST = 1e30
 
 
 class InputError(ValueError):
@@ -84,6 +86,7 @@ def check_bodies(bodies: list[Body]) -> Iterator[str]:
                 )
             if not np.all(np.isfinite(value)):
                 raise ModelError(f"{where}: {name} is {value.tolist()}; it must be finite")
+            _check_size(value, f"{where}: {name}")
         if b.mass < 0:
             raise ModelError(f"{where}: the mass is {b.mass} kg; it must not be negative")
         rotation = np.asarray(b.rotation, float)
@@ -106,6 +109,7 @@ def _check_joint(body: Body) -> None:
         axis = _numbers(dof.axis, f"{where}: axis")
         if axis.shape != (3,) or not np.all(np.isfinite(axis)):
             raise ModelError(f"{where}: the axis must be three finite numbers, got {dof.axis}")
+        _check_size(axis, f"{where}: the axis")
         if np.linalg.norm(axis) < 1e-9:
             raise ModelError(f"{where}: the axis is zero; give it a direction")
         if not np.isfinite(dof.pitch):
@@ -127,6 +131,8 @@ def _check_joint(body: Body) -> None:
             raise ModelError(f"{where}: {name} is {value.tolist()}; it must not be negative")
         if name not in limits and not np.all(np.isfinite(value)):
             raise ModelError(f"{where}: {name} is {value.tolist()}; it must be finite")
+        if name not in limits:
+            _check_size(value, f"{where}: {name}")
         values[name] = value
     if np.any(values["friction_velocity"] == 0):
         raise ModelError(f"{where}: friction_velocity is zero; it must be positive")
@@ -142,6 +148,11 @@ def _check_joint(body: Body) -> None:
         )
     if joint.mimic and not np.all(np.isfinite([joint.mimic.multiplier, joint.mimic.offset])):
         raise ModelError(f"{where}: the multiplier and offset of its mimic must be finite")
+
+
+def _check_size(value: np.ndarray, what: str) -> None:
+    if np.any(np.abs(value) > LARGEST):
+        raise ModelError(f"{what} is {value.tolist()}; it must be at most {LARGEST:g}")
 
 
 def _doubts_inertia(body: Body, where: str) -> Iterator[str]:
