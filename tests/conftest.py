@@ -49,6 +49,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
+def pytest_addoption(parser):
+    parser.addoption("--fuzz-seed", type=int, default=1, help="of the many changed files")
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _few_programs():
     """Compiled programs are given up before the process has too many pieces of memory.

@@ -97,7 +97,8 @@ def _least_rotation(direction: Any) -> jax.Array:
     if not isinstance(direction, Tracer):
         x, y = plane(np.asarray(direction))
         z = direction / np.linalg.norm(direction)
-        return so3.log(jnp.asarray(np.stack((x, y, z), axis=1), direction.dtype))
+        dtype = jax.dtypes.canonicalize_dtype(direction.dtype)
+        return so3.log(jnp.asarray(np.stack((x, y, z), axis=1), dtype))
     n = Vector.from_array(direction / jnp.sqrt(jnp.sum(direction**2)))
     # With the quaternion (1 + n_z, z x n), of any length; about x where n is -z.
     below = 1 + n.z < 1e-12

@@ -109,13 +109,20 @@ def read_mjcf(
         )
     own_gravity = np.zeros(3) if "gravity" in disabled else model.opt.gravity
     name = model.names.split(b"\0", 1)[0].decode() or path.stem
-    system = tree(bodies, name=name, gravity=own_gravity.tolist() if gravity is None else gravity)
+    given = own_gravity.tolist() if gravity is None else gravity
+    named = body_names(model)
+    try:
+        system = tree(bodies, name=name, gravity=given)
+        system = attach(system, *tendon_couplings(model, named))
+        loops = equality_constraints(model, named, joint_names(model), disabled)
+        system = constrain(system, *loops)
+    except ModelError as error:
+        message = str(error).removeprefix(f"{path}: ")
+        raise ModelError(f"{path}: {message}") from None
     unused = list(_unused(model, disabled))
     if unused:
         warn(f"{path}: not used: {', '.join(unused)}")
-    named = body_names(model)
-    system = attach(system, *tendon_couplings(model, named))
-    return constrain(system, *equality_constraints(model, named, joint_names(model), disabled))
+    return system
 
 
 def body_names(model: Any) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..system.validation import InputError, nearest, shown
+from ..system.validation import LARGEST, InputError, nearest, shown
 from .files import absence, present
 
 _DEEPEST = 20
@@ -66,6 +66,8 @@ def _check_values(tables: dict[str, Any], path: Path) -> None:
             waiting += [(f"{key}[{i}]", depth + 1, v) for i, v in enumerate(value)]
         elif isinstance(value, float) and not math.isfinite(value):
             raise ConfigError(f"{path}: {key} is {value}; it must be finite")
+        elif isinstance(value, float) and abs(value) > LARGEST:
+            raise ConfigError(f"{path}: {key} is {value}; it must be at most {LARGEST:g}")
         elif isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise ConfigError(
                 f"{path}: {key} is a whole number beyond 64 bits; give a smaller one, or write it "

@@ -50,7 +50,7 @@ from ..system import (
 )
 from ..system.builders import STANDARD_GRAVITY
 from ..system.joints import ROW_FIELDS
-from ..system.validation import nearest, shown, warn
+from ..system.validation import LARGEST, nearest, shown, warn
 from .files import existing
 from .xml import refuse_other_files
 
@@ -203,6 +203,10 @@ class Element:
             raise ModelError(f"{self.source}: {name} needs {_COUNTS[count]}, got {shown(text)}")
         if any(math.isnan(v) or (finite and math.isinf(v)) for v in values):
             raise ModelError(f"{self.source}: {name} must be finite, got {shown(text)}")
+        if finite and any(abs(v) > LARGEST for v in values):
+            raise ModelError(
+                f"{self.source}: {name} must be at most {LARGEST:g}, got {shown(text)}"
+            )
         return values
 
     def number(self, name: str, default: float | None = None, *, finite: bool = True) -> float:
@@ -385,6 +389,8 @@ def _by_name(robot: Element, tag: str) -> dict[str, Element]:
     named: dict[str, Element] = {}
     for element in robot.all(tag):
         name = element.needed("name")
+        if not name:
+            raise ModelError(f"{element.source}: its name is empty; give it one")
         if name in named:
             raise ModelError(
                 f"{element.source}: line {named[name].line} has a {tag} of this name too; "

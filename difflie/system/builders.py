@@ -207,7 +207,9 @@ def _rotation_vectors(rotations: list[Any]) -> np.ndarray:
 
 def _leaf(values: Any, shape: tuple[int, ...] | None = None) -> Any:
     a = np.asarray(values, float)
-    return jnp.asarray(a if shape is None else a.reshape(shape))
+    # In single precision the largest limits of motion are infinite.
+    with np.errstate(over="ignore"):
+        return jnp.asarray(a if shape is None else a.reshape(shape))
 
 
 def _rows(bodies: list[Body], name: str) -> Any:

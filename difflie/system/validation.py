@@ -26,6 +26,8 @@ QUATERNION_TOLERANCE = 1e-3
 
 
 _LONGEST_NAME = 200
+# What no quantity of a machine exceeds in SI units, and single precision holds.
+LARGEST = 1e30
 
 
 class InputError(ValueError):
@@ -157,6 +159,8 @@ def fault_of(name: str, value: np.ndarray) -> str | None:
         return f"{name} is not a number"
     if name not in _LIMITS and not np.all(np.isfinite(value)):
         return f"{name} is {value.tolist()}; it must be finite"
+    if name not in _LIMITS and np.any(np.abs(value) > LARGEST):
+        return f"{name} is {value.tolist()}; it must be at most {LARGEST:g}"
     if name in _NOT_NEGATIVE and np.any(value < 0):
         what = (
             f"the mass is {value.tolist()} kg" if name == "mass" else f"{name} is {value.tolist()}"

@@ -102,6 +102,7 @@ NUMBERS = {
     "rows": (SYSTEM + "[simulation]\nsteps = 2000000000", "save_every is 1; it must be 200 or mo"),
     "NaN": (SYSTEM + "[control]\neffort = [0, nan]", r"control.effort\[1\] is nan; it must be fin"),
     "inf": (SYSTEM + "[initial.joints]\nb = 1e999", "initial.joints.b is inf; it must be fin"),
+    "large": (SYSTEM + "[initial.joints]\nb = -1e99", "joints.b is -1e.*; it must be at most 1e"),
     "small": (SYSTEM + "[simulation]\ndt = 5e-324", "simulation.dt is 5e-324; it must be pos"),
     "lists": (SYSTEM + f"a = {'[' * 3000}{']' * 3000}", "nested more than 20 deep"),
     "tables": (SYSTEM + f"a = {'{a=' * 3000}1{'}' * 3000}", "nested more than 20 deep"),

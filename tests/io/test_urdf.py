@@ -522,6 +522,12 @@ MISTAKES = {
         2,
         ["<link name='aaa", "...aaa", "value needs one number, got 'bbb", "...bbb"],
     ),
+    "empty name": (robot(link("a"), link("")), 3, ["its name is empty; give it one"]),
+    "large numbers": (
+        robot(link("a", INERTIAL.replace('ixx="1"', 'ixx="1e308"'))),
+        2,
+        ["<inertia> of <inertial> of <link name='a'>: ixx must be at most 1e+30, got '1e308'"],
+    ),
     "long names of elements": (f"<{'a' * 100_000}/>", 1, ["<aaa", "...aaa", "root element"]),
     "line breaks in a name": (
         robot(*TWO, link("c"), joint("j&#10;&#x85;k", "a", "d")),
