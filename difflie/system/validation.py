@@ -159,7 +159,7 @@ def fault_of(name: str, value: np.ndarray) -> str | None:
         return f"{name} is not a number"
     if name not in _LIMITS and not np.all(np.isfinite(value)):
         return f"{name} is {value.tolist()}; it must be finite"
-    if name not in _LIMITS and np.any(np.abs(value) > LARGEST):
+    if name not in (*_LIMITS, "axis") and np.any(np.abs(value) > LARGEST):
         return f"{name} is {value.tolist()}; it must be at most {LARGEST:g}"
     if name in _NOT_NEGATIVE and np.any(value < 0):
         what = (
