@@ -393,7 +393,7 @@ def _judged(config: Study, system: System, trial: _Trial) -> dict[str, Any]:
         arrived = np.where(there, trial.torques.efforts(system), np.nan)
         off = needed - arrived
         torque = _rms(off)
-        colour = [_colour(column) for column in off[np.asarray(trial.torques.kept)].T]
+        colour = [_colour(column) for column in off.T]
     if trial.motion is not None:
         # Late once, as each window may be told of what was before it.
         motion = dataclasses.replace(trial.motion, tau=trial.motion.arriving(system))

@@ -243,7 +243,6 @@ class _Design(eqx.Module):
             there=jnp.ones(v.shape, bool),
             deviation=self.deviation,
             kernel=None,
-            kept=jnp.arange(len(v)),
         )
         efforts = silent.torques(system)
         problem = dataclasses.replace(silent, tau=efforts)

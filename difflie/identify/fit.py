@@ -36,7 +36,7 @@ class Fit:
     with which the fit began: of the numbers named by parameters.names, as they are read in tables,
     in SI units; errors are infinite where the measurements do not tell. blockwise_errors (p,):
     standard errors that allow for residuals alike over up to a fiftieth of a problem, as those of
-    imperfect models are; much larger ones are the ones to believe. correlations
+    smoothed data and imperfect models are; much larger ones are the ones to believe. correlations
     (p, p). information: of these numbers and, behind them, of the problems' own unknowns. cost:
     half the sum of squared residuals. variance: of the residuals in their standard deviations;
     about 1 where these are right. converged and message: how it ended. own: the unknowns of each

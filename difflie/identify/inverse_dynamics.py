@@ -10,8 +10,8 @@ The place to start from. Atkeson, An, Hollerbach 1986.
 
 Smoothing averages accelerations over its window, and friction does not become what it is at the
 average of velocities. So behind smoothing all other torques are averaged like the accelerations,
-those of the model as well as the measured ones. Neighbours are then alike: as many rows are kept
-as are independent. Khalil and Dombre 2002, section 12.6, filter both sides likewise.
+those of the model as well as the measured ones. Khalil and Dombre 2002, section 12.6, filter both
+sides likewise. Neighbours are then alike: of the standard errors believe those by blocks.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class InverseDynamics(Problem):
     t (n,) in s, increasing, of one recording after the other; first (n,): the first row of its own.
     there (n, nv): whether it was measured; in gaps tau is linear between neighbours, for those rows
     that feel it later. kernel (k,): the weights of the averages that smoothed accelerations are,
-    without unit, None for none, when tau is what was measured. kept (m,): the rows that count.
+    without unit, None for none; tau is what was measured before.
     """
 
     t: jax.Array
@@ -53,7 +53,6 @@ class InverseDynamics(Problem):
     there: jax.Array
     deviation: jax.Array
     kernel: jax.Array | None
-    kept: jax.Array
 
     @staticmethod
     def of(
@@ -92,14 +91,12 @@ class InverseDynamics(Problem):
             ]
         )
         there &= np.isfinite(off)
-        kept = np.arange(len(t))
         if kernel is not None:
-            inside, kept = _inside(recordings, len(kernel) + 1, _stride(kernel))
-            there &= inside[:, None]
+            there &= _inside(recordings, len(kernel) // 2 + 1)[:, None]
             kernel = jnp.asarray(kernel, system.dtype)
         t, q, v, a, tau, off = (jnp.asarray(x, system.dtype) for x in (t, q, v, a, tau, off))
-        first, there, kept = (jnp.asarray(x) for x in (first, there, kept))
-        return InverseDynamics(t, first, q, v, a, tau, there, off, kernel, kept)
+        first, there = jnp.asarray(first), jnp.asarray(there)
+        return InverseDynamics(t, first, q, v, a, tau, there, off, kernel)
 
     def torques(self, system: System) -> jax.Array:
         """What must act at the joints for the motion (n, nv), averaged where that is smoothed."""
@@ -128,21 +125,19 @@ class InverseDynamics(Problem):
         return self._mean(found) + of(q, v, 2 * a - self._mean(a)) - found
 
     def in_deviations(self, system: System, torques: jax.Array) -> jax.Array:
-        """Torques at the joints (n, nv) as those of the kept rows (m, nv) in standard deviations.
+        """Torques at the joints (n, nv) in standard deviations of those that were measured.
 
-        Of what was measured before a drive; zero at gaps.
+        Before a drive; zero at gaps.
         """
         gain = jax.vmap(lambda tau, v: gains(system, tau, v))(*self._told(system))
-        unit = 1 if self.kernel is None else jnp.sqrt(jnp.sum(self.kernel**2))
-        found = jnp.where(self.there, torques, 0) / (gain * self.deviation * unit)
-        return found[self.kept]
+        return jnp.where(self.there, torques, 0) / (gain * self.deviation)
 
     def residual(self, system: System, own: jax.Array) -> jax.Array:
         return self.in_deviations(system, self.torques(system) - self.efforts(system)).ravel()
 
     @property
     def measured(self) -> jax.Array:
-        return self.there[self.kept].ravel()
+        return self.there.ravel()
 
     def _told(self, system: System) -> tuple[jax.Array, jax.Array]:
         """The measured torques (n, nv), late where drives have delays, and the velocities."""
@@ -177,13 +172,8 @@ def _kernel(recordings: Sequence[Recording]) -> NDArray | None:
     return kernels[0] if kernels[0].size else None
 
 
-def _stride(kernel: NDArray) -> int:
-    """Every so many rows tell as much as all of them: white noise of so many makes one average."""
-    return max(1, round(1 / float(kernel @ kernel)))
-
-
-def _inside(recordings: Sequence[Recording], ends: int, stride: int) -> tuple[NDArray, NDArray]:
-    """Whether rows (n,) are so far from both ends of their recording, and every so manieth one."""
+def _inside(recordings: Sequence[Recording], ends: int) -> NDArray:
+    """Whether rows (n,) are so many from both ends of their recording."""
     inside = []
     for recording in recordings:
         k = np.arange(len(recording.t))
@@ -193,9 +183,7 @@ def _inside(recordings: Sequence[Recording], ends: int, stride: int) -> tuple[ND
                 f"{recording.name}: {len(k)} rows are too few for the torques behind smoothing, "
                 f"which leaves {ends} out at both ends; smooth over fewer rows"
             )
-    rows = np.cumsum([0, *(len(x) for x in inside)])
-    kept = [k + np.flatnonzero(x)[::stride] for k, x in zip(rows[:-1], inside, strict=True)]
-    return np.concatenate(inside), np.concatenate(kept)
+    return np.concatenate(inside)
 
 
 def _filled(t: NDArray, values: NDArray) -> NDArray:

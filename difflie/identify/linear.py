@@ -166,8 +166,7 @@ def linear(
     residual = (y - w[:, base.columns] @ values).reshape(-1, system.nv)
     variance = float(np.sum(residual**2)) / (count - rank)
     each = np.maximum(there.reshape(residual.shape).sum(axis=0), 1)
-    each_row = np.broadcast_to(problem.deviation, problem.tau.shape)
-    off = residual * each_row[np.asarray(problem.kept)]
+    off = residual * np.asarray(problem.deviation)
     spread = np.sqrt(np.sum(off**2, axis=0) / each * count / (count - rank))
     names = _names(base, chi_names(system, joints))
     return Linear(
@@ -209,7 +208,7 @@ def _names(base: BaseParameters, names: tuple[str, ...]) -> tuple[str, ...]:
 def _rows(
     problem: InverseDynamics, system: System, joints: tuple[str, ...]
 ) -> tuple[jax.Array, jax.Array]:
-    """W (m, nv, p) and y (m, nv) in standard deviations, zero at gaps."""
+    """W (n, nv, p) and y (n, nv) in standard deviations, zero at gaps."""
     link = linkage(system)
     state = meant(system, problem.q, problem.v, problem.a)
     columns = jax.vmap(lambda *state: effort_columns(link, *state))

@@ -232,7 +232,7 @@ def _rows_of_runs(title: str, runs: Sequence[dict[str, Any]]) -> str:
     )
     said = (
         "<p>Autocorrelations, the largest of twenty, are in bounds of white noise: far above 1 the "
-        "model lacks something: believe the standard errors by blocks.</p>"
+        "model lacks something, or the data is smoothed: believe the standard errors by blocks.</p>"
     )
     return f"<h2>{title}</h2><table>{head}{rows}</table>{said}"
 
