@@ -294,7 +294,7 @@ def test_given_parameters_that_are_none(folder, tmp_path, capsys, text, said):
         ("[data]", "[data]\nscale.v = nan", "data.scale.v is nan; it must be finite"),
         ("[data]", "[data]\nresample = 1e-9", "swing.csv: steps of 1e-09 s make 2e+09 samples, "),
         ("[data]", "[data]\nform = 1.0", "[data] has no key 'form'; did you mean 'from'"),
-        ("to = 1.5", "to = nan", "run[0].to is nan; it must be a time"),
+        ("to = 1.5", "to = nan", "run[0].to is nan; it must be finite"),
         ("to = 1.5", "to = 'x'", "run[0].to is 'x'; it must be a number"),
         ("to = 1.5", "to = 1.5\nfrom = 2", "run[0].to is 1.5; it must be a time after 2 s"),
         ("[data]", "[fit]\ntolerance = 91\n[data]", "fit.tolerance is 91; it must be positive and"),

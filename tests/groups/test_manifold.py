@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from math import pi
 from typing import Any
@@ -148,7 +147,7 @@ def test_derivatives_by_the_entries_of_points(case):
     flat, unflat = ravel_pytree(point)
     way = jnp.resize(way, flat.shape)
 
-    @functools.partial(jax.jit, compiler_options=accuracy.UNOPTIMISED)
+    @jax.jit
     def derivatives(flat):
         def moved(flat):
             return ravel_pytree(case.manifold.retract(unflat(flat), xi))[0]
