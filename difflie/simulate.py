@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,7 @@ from .integrators import RKMK4, Method, by_name
 from .result import Trajectory, Watch
 from .system.linkage import Linkage, linkage
 from .system.system import System
-from .system.validation import checked
+from .system.validation import check_shape, checked, real_numbers
 
 _PROJECTION = Projection()
 
@@ -67,10 +68,19 @@ def simulate(
     constraint, which it names. What happens on the way (a state that is not finite, a step that is
     not solved, a singular configuration, a limit that is left) stands in `Trajectory.result`.
     """
+    checked(system)
     method = by_name(method) if isinstance(method, str) else method
     adjoint.check(method, formulation_of(method, system).time_symmetric(method))
     q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
     steps, save_every = _count("steps", steps), _count("save_every", save_every)
+    if save_every > steps:
+        raise ValueError(
+            f"simulate: save_every is {save_every} and there are {steps} steps, so that no step is "
+            "saved; save every one of them, or take more"
+        )
+    _check_memory(system, steps // save_every)
+    dt = real_numbers("simulate", "dt", dt)
+    check_shape("simulate", "dt", dt.shape, ())
     if not isinstance(dt, Tracer) and not 0 < float(dt) < np.inf:
         raise ValueError(f"simulate: dt is {dt}; it must be positive and finite (s)")
     n_bodies = len(system.body_names)
@@ -78,8 +88,7 @@ def simulate(
     wrench = _input(system, "wrench", wrench, (n_bodies, 6), steps)
     _check_delays(system, control)
     check_consistent(system, q0, v0)
-    dt = jnp.asarray(dt, system.dtype)
-    state = linkage(system), q0, v0, dt
+    state = linkage(system), q0, v0, dt.astype(system.dtype)
     how = method, adjoint, stabilisation
     return _simulate(system, state, control, wrench, how, steps, save_every)
 
@@ -92,7 +101,11 @@ def _simulate(system, state, control, wrench, how, steps, save_every):
     saved = steps // save_every
     control = _arriving(system, control, steps, dt)
     inputs = tuple(_samples(u, steps, saved, save_every) for u in (control, wrench))
-    functions = tuple(u if callable(u) else None for u in (control, wrench))
+    shapes = {"control": (system.nv,), "wrench": (len(system.body_names), 6)}
+    functions = tuple(
+        _function(system, name, u, shape, (dt, q0, v0)) if callable(u) else None
+        for (name, shape), u in zip(shapes.items(), (control, wrench), strict=True)
+    )
     arrays, fixed = eqx.partition(functions, eqx.is_array)
 
     def run(arrays, system, link, q0, v0, dt, inputs):
@@ -157,7 +170,7 @@ def _inputs(functions, rows, t0, dt) -> Inputs:
 def _at(function, row, t0, dt):
     """An input during the step that begins at t0, as a function of (t, q, v)."""
     if function is not None:
-        return lambda t, q, v: jnp.asarray(function(t, q, v), q.dtype)
+        return lambda t, q, v: jnp.asarray(function(t, q, v)).astype(q.dtype)
     if row is None:
         return None
     value, slope = row
@@ -186,13 +199,24 @@ def _samples(given, steps: int, saved: int, save_every: int):
 def _input(system: System, name: str, given: Input, shape: tuple[int, ...], steps: int):
     if given is None or (callable(given) and not isinstance(given, SampledInput)):
         return given
-    sampled = given if isinstance(given, SampledInput) else ZeroOrderHold(jnp.asarray(given))
+    sampled = given if isinstance(given, SampledInput) else ZeroOrderHold(given)
     needed = sampled.needed(steps)
-    values = sampled.values
+    values = real_numbers(system.name, name, sampled.values)
     if values.ndim == len(shape) + 1 and values.shape[0] > needed:
         values = values[:needed]
     (values,) = checked(system, **{name: (values, (needed, *shape))})
     return type(sampled)(values, sampled.every)
+
+
+def _function(system: System, name: str, function: Callable, shape: tuple[int, ...], at: tuple):
+    """The function. Raises ValueError or TypeError where it returns something else than needed."""
+
+    def returned(t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
+        return real_numbers(system.name, f"what the function {name} returns", function(t, q, v))
+
+    found = jax.eval_shape(returned, *at).shape
+    check_shape(system.name, f"what the function {name} returns", found, shape)
+    return function
 
 
 def _check_delays(system: System, control: Input) -> None:
@@ -207,7 +231,27 @@ def _check_delays(system: System, control: Input) -> None:
         )
 
 
+# Steps are counted with 32 bits, and the last number stands for never.
+_MOST_STEPS = np.iinfo(np.int32).max - 1
+
+
 def _count(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"simulate: {name} is {value!r}; it must be a whole number, 1 or more")
+    if value > _MOST_STEPS:
+        raise ValueError(f"simulate: {name} is {value}; it must be at most {_MOST_STEPS}")
     return int(value)
+
+
+def _check_memory(system: System, saved: int) -> None:
+    """Raises ValueError for more saved states than the machine has memory for."""
+    size = (saved + 1) * (system.nq + system.nv + 1) * system.dtype.itemsize
+    try:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # where the machine does not tell
+        return
+    if size > there:
+        raise ValueError(
+            f"simulate: {saved} saved states of {system.name} take {size / 1e9:.4g} GB, and there "
+            f"are {there / 1e9:.4g} GB of memory; raise save_every"
+        )

@@ -342,6 +342,7 @@ def closed_form(system: System, q: Any, v: Any, frames: Any = None) -> ClosedFor
 
 
 def _state(system: System, **arrays: Any) -> list[jax.Array]:
+    checked(system)
     sizes = {"q": (system.nq,)}
     return checked(system, **{k: (a, sizes.get(k, (system.nv,))) for k, a in arrays.items()})
 

@@ -262,8 +262,10 @@ def _check(config: Config) -> None:
     if not 0 < s.dt < float("inf"):
         refuse("simulation.dt", s.dt, "positive and finite (s)")
     for key, value in (("steps", s.steps), ("save_every", s.save_every)):
-        if value < 1:
-            refuse(f"simulation.{key}", value, "1 or more")
+        if not 1 <= value < 2**31 - 1:
+            refuse(f"simulation.{key}", value, "a whole number from 1 to 2147483646")
+    if s.save_every > s.steps:
+        refuse("simulation.save_every", s.save_every, f"at most simulation.steps, {s.steps}")
     config.system.check(config.path)
     for i, contact in enumerate(config.contact):
         if (contact.normal is None) == (contact.radii is None):

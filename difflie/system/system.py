@@ -10,9 +10,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..groups import FlatProduct
 from .topology import Topology
+from .validation import ModelError, fault_of, real_numbers
 
 
 class Bodies(eqx.Module):
@@ -141,7 +143,8 @@ class System(eqx.Module):
 
         Names are the fields of `bodies`, `joints` and `gravity`; a new value has the old one's
         shape, except for leading batch axes under `jax.vmap`. Raises TypeError for an unknown name
-        (with the nearest known one) and ValueError for another shape.
+        (with the nearest known one) and what are no real numbers, ValueError for another shape and
+        for concrete numbers that no machine has, such as a negative mass.
         """
         owners = {
             **{name: "bodies" for name in Bodies.__dataclass_fields__},
@@ -158,11 +161,14 @@ class System(eqx.Module):
                 return s.gravity if name == "gravity" else getattr(getattr(s, owners[name]), name)
 
             old = where(self)
-            new = jnp.asarray(value, self.dtype)
+            new = real_numbers("System.replace", name, value).astype(self.dtype)
             if new.shape != old.shape:
                 raise ValueError(
                     f"System.replace: {name} has shape {old.shape}, got {new.shape}; "
                     "to batch over machines, call replace inside jax.vmap"
                 )
+            fault = None if isinstance(new, Tracer) else fault_of(name, np.asarray(new))
+            if fault is not None:
+                raise ModelError(f"System.replace: {fault}")
             system = eqx.tree_at(where, system, new)
         return system

@@ -48,6 +48,8 @@ def test_defaults(tmp_path):
         (SYSTEM + '[simulation]\ndt = "1"', "simulation.dt is '1'; it must be a number"),
         (SYSTEM + "[simulation]\nsteps = 2.5", "it must be a whole number"),
         (SYSTEM + "[simulation]\nsteps = true", "it must be a whole number"),
+        (SYSTEM + "[simulation]\nsave_every = 1001", "save_every is 1001; it must be at most"),
+        (SYSTEM + f"[simulation]\nsteps = {2**62}", "it must be a whole number from 1 to"),
         (SYSTEM + "[simulation]\nsave_every = 0", "simulation.save_every is 0"),
         (SYSTEM + '[initial]\nq = ["a"]', "initial.q .* must be a list of numbers"),
         (SYSTEM + "[initial.joints]\nq = true", "must be a table of numbers"),

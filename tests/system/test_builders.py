@@ -43,6 +43,10 @@ def test_chain_sizes_and_neutral():
     np.testing.assert_array_equal(system.neutral(), neutral)
 
 
+class Spherical(dl.Joint):
+    """A joint of one's own, with the name of one of difflie's."""
+
+
 NAN = float("nan")
 MISTAKES = {
     "no bodies": ([], "at least one body"),
@@ -55,6 +59,10 @@ MISTAKES = {
     "text": ([body("a", com="x")], "com is 'x'; numbers are needed"),
     "no rotation": ([body("a", rotation=np.ones((3, 3)))], "is no rotation matrix"),
     "zero axis": ([body("a", joint=dl.Revolute(axis=(0, 0, 0)))], "the axis is zero"),
+    "long axis": ([body("a", joint=dl.Revolute(axis=(0, 0, 1e200)))], r"of at most 1e\+09"),
+    "class of a joint": ([body("a", joint=dl.Revolute)], "give an object such as dl.Revolute()"),
+    "name of a joint": ([body("a", joint="revolute")], "body 'a': its joint is 'revolute'; give"),
+    "own joint": ([body("a", joint=Spherical())], "of one of the types Fixed, Revolute"),
     "nan axis": ([body("a", joint=dl.Prismatic(axis=(NAN, 0, 0)))], "three finite numbers"),
     "limits": ([body("a", joint=dl.Revolute(lower=1.0, upper=0.0))], "lies above the upper"),
     "damping": ([body("a", joint=dl.Revolute(damping=-1.0))], "damping is -1.0"),
@@ -113,6 +121,16 @@ def test_replace():
         system.replace(masss=1.0)
     with pytest.raises(ValueError, match=r"mass has shape \(2,\), got \(3,\)"):
         system.replace(mass=jnp.ones(3))
+    for change, words in (
+        ({"mass": [1.0, -1.0]}, "mass is .*must not be negative"),
+        ({"com": np.full((2, 3), NAN)}, "com is .*must be finite"),
+        ({"upper": [0.0, NAN]}, "upper is not a number"),
+        ({"axis": np.zeros((2, 3))}, "axis is zero"),
+    ):
+        with pytest.raises(dl.ModelError, match=words):
+            system.replace(**change)
+    with pytest.raises(TypeError, match="mass is complex128; give real numbers"):
+        system.replace(mass=[1.0, 1j])
 
 
 def test_passive_force():
