@@ -91,7 +91,12 @@ class Watch(eqx.Module):
         )
 
     def result(
-        self, system: System, dt: jax.Array, steps: int, reconstruction: Reconstruction | None
+        self,
+        system: System,
+        dt: jax.Array,
+        steps: int,
+        start_error: jax.Array,
+        reconstruction: Reconstruction | None,
     ) -> Result:
         nonfinite = jnp.concatenate((self.nonfinite_q, self.nonfinite_v)).min(initial=_NEVER)
         events = (self.singular, self.position, self.velocity, self.effort)
@@ -104,6 +109,7 @@ class Watch(eqx.Module):
             position_step=position,
             velocity_step=velocity,
             effort_step=effort,
+            start_error=jax.lax.stop_gradient(start_error),
             dt=jax.lax.stop_gradient(dt),
             steps=steps,
             topology=system.topology,
@@ -136,6 +142,8 @@ class Result(eqx.Module):
     one of several.
     position_step, velocity_step, effort_step (rows,): the first step at which each degree of
     freedom was beyond its limit. All are 2^31 - 1 where it never happened. dt in s.
+    start_error (): by how much the start breaks the constraints, overlaps contacts or is off the
+    unit length of quaternions, in units of what is allowed.
     reconstruction: how well the start is found again, where the adjoint is `Reversible`.
     """
 
@@ -145,6 +153,7 @@ class Result(eqx.Module):
     position_step: jax.Array
     velocity_step: jax.Array
     effort_step: jax.Array
+    start_error: jax.Array
     dt: jax.Array
     steps: int = eqx.field(static=True)
     topology: Topology = eqx.field(static=True)
@@ -152,24 +161,34 @@ class Result(eqx.Module):
 
     @property
     def ok(self) -> jax.Array:
-        """Whether the state stayed finite, every step was solved, and the start, where it is looked
-        for, was found again: a boolean scalar."""
+        """Whether the start was allowed, the state stayed finite, every step was solved, and the
+        start, where it is looked for, was found again: a boolean scalar."""
         ok = (self.nonfinite_step == _NEVER) & (self.unsolved_step == _NEVER)
+        ok = ok & (self.start_error <= 1)
         return ok if self.reconstruction is None else ok & self.reconstruction.good
 
     @property
     def within_limits(self) -> jax.Array:
         """Whether no position, velocity or effort limit was left, a boolean scalar."""
-        steps = jnp.concatenate((self.position_step, self.velocity_step, self.effort_step))
-        return jnp.all(steps == _NEVER)
+        limits = self.position_step, self.velocity_step, self.effort_step
+        return jnp.all(jnp.concatenate(limits, axis=-1) == _NEVER, axis=-1)
 
     def messages(self) -> list[str]:
-        """One sentence for the end, and one for each limit that was left. Concrete results only."""
+        """One sentence for the end, and one for each kind of limit that was left.
+
+        Of a batch one sentence, and the one for the end of the first that failed. Concrete results
+        only.
+        """
         if np.ndim(self.nonfinite_step):
-            failed = int(np.sum(~np.asarray(self.ok)))
-            return [f"{np.size(self.nonfinite_step)} simulations, {failed} failed"]
+            return self._of_batch()
         dt, lost, unsolved = float(self.dt), int(self.nonfinite_step), int(self.unsolved_step)
-        if unsolved < lost:
+        if self.start_error > 1:
+            sentences = [
+                "failed: the start breaks the constraints, or the unit length of a quaternion, by "
+                f"{float(self.start_error):.3g} times what is allowed; difflie.assemble finds a "
+                "state that keeps the constraints"
+            ]
+        elif unsolved < lost:
             sentences = [
                 f"failed: the equations of the step that ends at t = {unsolved * dt:.6g} s (step "
                 f"{unsolved} of {self.steps}) were not solved; try a smaller dt"
@@ -199,15 +218,38 @@ class Result(eqx.Module):
             ("velocity", self.velocity_step),
             ("effort", self.effort_step),
         ):
-            for name, step in zip(names, np.asarray(limit), strict=True):
-                if step != _NEVER:
-                    sentences.append(
-                        f"joint {name!r} left its {kind} limit first at t = {step * dt:.6g} s"
-                    )
+            left: dict[str, int] = {}
+            for row in np.argsort(limit, kind="stable"):
+                if limit[row] != _NEVER:
+                    left.setdefault(names[row], int(limit[row]))
+            if len(left) == 1:
+                ((name, step),) = left.items()
+                sentences.append(
+                    f"joint {name!r} left its {kind} limit first at t = {step * dt:.6g} s"
+                )
+            elif left:
+                first = _listed([f"{name!r} (t = {left[name] * dt:.6g} s)" for name in left], 3)
+                sentences.append(f"{len(left)} joints left their {kind} limits: {first}")
         return sentences
+
+    def _of_batch(self) -> list[str]:
+        places = [tuple(map(int, p)) for p in np.argwhere(~np.asarray(self.ok))]
+        total = np.size(self.nonfinite_step)
+        if not places:
+            return [f"{total} simulations, 0 failed"]
+        failed = _listed([", ".join(map(str, p)) if len(p) == 1 else str(p) for p in places], 10)
+        first = jax.tree.map(lambda a: a[places[0]], self).messages()
+        why = next(m for m in first if m.startswith("failed"))
+        return [f"{total} simulations, {len(places)} failed: {failed}", f"the first of them {why}"]
 
     def __str__(self) -> str:
         return "; ".join(self.messages())
+
+
+def _listed(names: list[str], most: int) -> str:
+    """The names, of many the first ones and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 class Trajectory(eqx.Module):

@@ -14,7 +14,7 @@ from jax.core import Tracer
 
 from . import native
 from .adjoint import Adjoint, Direct, Steps
-from .constraints import Projection, Stabilisation, check_consistent
+from .constraints import Projection, Stabilisation, start_error
 from .forces.delays import held
 from .forces.drives import delayed, late
 from .forces.inputs import SampledInput, ZeroOrderHold
@@ -66,7 +66,8 @@ def simulate(
     or precision, a concrete NaN, dt <= 0, an unknown method (with the nearest name) or one that the
     adjoint does not differentiate, a control that no delay suits, a concrete start that breaks a
     constraint, which it names. What happens on the way (a state that is not finite, a step that is
-    not solved, a singular configuration, a limit that is left) stands in `Trajectory.result`.
+    not solved, a singular configuration, a limit that is left), and a traced start that breaks a
+    constraint, stands in `Trajectory.result`.
     """
     checked(system)
     method = by_name(method) if isinstance(method, str) else method
@@ -87,14 +88,14 @@ def simulate(
     control = _input(system, "control", control, (system.nv,), steps)
     wrench = _input(system, "wrench", wrench, (n_bodies, 6), steps)
     _check_delays(system, control)
-    check_consistent(system, q0, v0)
+    error = start_error(system, q0, v0)
     state = linkage(system), q0, v0, dt.astype(system.dtype)
     how = method, adjoint, stabilisation
-    return _simulate(system, state, control, wrench, how, steps, save_every)
+    return _simulate(system, state, error, control, wrench, how, steps, save_every)
 
 
 @eqx.filter_jit
-def _simulate(system, state, control, wrench, how, steps, save_every):
+def _simulate(system, state, error, control, wrench, how, steps, save_every):
     """Compiled once for each topology, method, number of steps, and function among the inputs."""
     link, q0, v0, dt = state
     method, adjoint, stabilisation = how
@@ -128,7 +129,7 @@ def _simulate(system, state, control, wrench, how, steps, save_every):
         t=jnp.arange(saved + 1, dtype=dt.dtype) * save_every * dt,
         q=jnp.concatenate((q0[None], q)),
         v=jnp.concatenate((v0[None], v)),
-        result=watch.result(system, dt, saved * save_every, found),
+        result=watch.result(system, dt, saved * save_every, error, found),
         states=own,
     )
 
@@ -145,7 +146,9 @@ def _steps(
     def one_step(state, rows):
         step, inner, watch = state
         t, acting = begun(step, rows)
-        effort = acting.control and acting.control(t, *formulation.read(inner))
+        here = t, *formulation.read(inner)
+        acting = acting.held(*here) if formulation.reads_once else acting
+        effort = acting.effort(system, *here)
         inner, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
         q, v = formulation.read(inner)

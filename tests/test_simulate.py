@@ -136,12 +136,52 @@ def test_result_reports_limits_and_failure():
     assert "not finite at t = 0.26 s (step 26 of 50)" in str(lost.result)
 
 
+def test_many_limits_are_one_sentence():
+    far = dl.simulate(ARM.replace(max_velocity=jnp.full(7, 1e-3)), Q0, REST + 1, steps=2)
+    last = far.result.messages()[-1]
+    assert last.startswith("7 joints left their velocity limits: 'joint1' (t = 0.001 s)")
+    assert last.endswith("and 4 more")
+
+
+def test_results_of_a_batch():
+    """Limits are judged run by run, and the runs that failed are named."""
+
+    def run(k):
+        return dl.simulate(PENDULUM, [0.1], [0.0], steps=5, control=lambda t, q, v: k + 0 * q)
+
+    result = jax.jit(jax.vmap(run))(jnp.asarray([0.0, 6.0, jnp.nan])).result
+    np.testing.assert_array_equal(result.within_limits, (True, False, True))
+    assert str(result).startswith("3 simulations, 1 failed: 2; the first of them failed: the state")
+
+
+def test_a_traced_start_that_is_none_is_not_ok():
+    """What a concrete start is refused for stands in the result of a traced one."""
+    body = dl.Body(name="body", joint=dl.Free(), mass=1.0, inertia=np.eye(3))
+    system = dl.chain([body])
+
+    @jax.jit
+    def run(q):
+        return dl.simulate(system, q, jnp.zeros(6), steps=1, method="SemiImplicitEuler").result
+
+    assert run(system.neutral()).ok
+    result = run(2 * system.neutral())
+    assert not result.ok and str(result).startswith("failed: the start breaks the constraints, or")
+
+
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
         ({"dt": 0.0}, ValueError, "dt is 0.0"),
         ({"dt": -1e-3}, ValueError, "positive"),
         ({"dt": float("nan")}, ValueError, "dt is nan"),
+        ({"dt": "0.1"}, TypeError, "dt is '0.1'; give real numbers"),
+        ({"dt": True}, TypeError, "dt is bool"),
+        ({"dt": jnp.ones(2)}, ValueError, r"dt has shape \(2,\), needed is \(\)"),
+        ({"q0": jnp.asarray([1j])}, TypeError, "q0 is complex128; give real numbers"),
+        ({"v0": [True]}, TypeError, "v0 is bool"),
+        ({"control": "PD"}, TypeError, "control is 'PD'; give real numbers"),
+        ({"save_every": 11}, ValueError, "save_every is 11 and there are 10 steps"),
+        ({"steps": 2**31}, ValueError, "steps is 2147483648; it must be at most 2147483646"),
         ({"steps": 0}, ValueError, "steps is 0"),
         ({"steps": 1.5}, ValueError, "whole number"),
         ({"save_every": 0}, ValueError, "save_every"),
@@ -157,6 +197,58 @@ def test_bad_input_is_one_clear_error(change, error, words):
     arguments = {"q0": [0.1], "v0": [0.0], "dt": 1e-3, "steps": 10, **change}
     with pytest.raises(error, match=words):
         dl.simulate(PENDULUM, arguments.pop("q0"), arguments.pop("v0"), **arguments)
+
+
+RETURNED = {
+    "one entry": (lambda t, q, v: q[:1], ValueError, r"has shape \(1,\), needed is \(7,\)"),
+    "a scalar": (lambda t, q, v: 5.0, ValueError, r"has shape \(\), needed is \(7,\)"),
+    "nothing": (lambda t, q, v: None, TypeError, "control returns is None; give real numbers"),
+    "a dictionary": (lambda t, q, v: {"a": q}, TypeError, "give real numbers"),
+    "complex numbers": (lambda t, q, v: 1j * q, TypeError, "is complex128; give real numbers"),
+    "booleans": (lambda t, q, v: q > 0, TypeError, "is bool; give real numbers"),
+}
+
+
+@pytest.mark.parametrize("kind", RETURNED)
+def test_what_a_function_returns_is_checked(kind):
+    """No control or wrench of another shape or kind is broadcast or cut, also in a batch."""
+    function, error, words = RETURNED[kind]
+    with pytest.raises(error, match=words):
+        dl.simulate(ARM, Q0, REST, steps=3, control=function)
+    if kind == "one entry":
+        words = r"function wrench returns has shape \(1,\), needed is \(9, 6\)"
+        with pytest.raises(error, match=words):
+            jax.vmap(lambda v: dl.simulate(ARM, Q0, v, steps=3, wrench=function))(REST[None])
+
+
+def test_what_is_no_single_system_is_refused():
+    two = jax.tree.map(lambda a: jnp.stack((a, a)), PENDULUM)
+    with pytest.raises(ValueError, match=r"a batch of systems; call this .* by jax\.vmap"):
+        dl.simulate(two, [0.0], [0.0])
+    with pytest.raises(TypeError, match="None is no System; give what difflie"):
+        dl.simulate(None, [0.0], [0.0])
+    with pytest.raises(TypeError, match="is no System"):
+        dl.mass_matrix(PENDULUM.bodies, [0.0])
+
+
+def test_more_states_than_memory_are_refused(monkeypatch):
+    monkeypatch.setattr("os.sysconf", lambda name: 2**17)
+    with pytest.raises(ValueError, match=r"000 saved states of arm7 take 120 GB, .* 17\.18 GB "):
+        dl.simulate(ARM, Q0, REST, steps=10**9)
+
+
+def test_a_function_is_evaluated_once_a_step():
+    """By a method of one stage; the effort in the result is that of the same evaluation."""
+    calls = []
+
+    def control(t, q, v):
+        jax.debug.callback(lambda: calls.append(0))
+        return 6.0 + 0 * q
+
+    run = dl.simulate(PENDULUM, [0.1], [0.0], steps=5, method="SemiImplicitEuler", control=control)
+    jax.effects_barrier()
+    assert len(calls) == 5
+    assert int(run.result.effort_step[0]) == 0
 
 
 def test_single_precision_stays_single():

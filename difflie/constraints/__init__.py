@@ -25,9 +25,9 @@ from .absolute import absolute as absolute
 from .absolute import absolute_state as absolute_state
 from .assembly import assemble as assemble
 from .assembly import breaking_leaves as breaking_leaves
-from .assembly import check_consistent as check_consistent
 from .assembly import mobility as mobility
 from .assembly import redundant_equations as redundant_equations
+from .assembly import start_error as start_error
 from .bearing import Bearing as Bearing
 from .bearing import Friction as Friction
 from .consistency import while_kept

@@ -16,7 +16,7 @@ from ..dynamics.crba import crba
 from ..solvers.linear import minimum_norm, product
 from ..system.linkage import Linkage, linkage
 from ..system.system import System
-from ..system.validation import ModelError, checked
+from ..system.validation import QUATERNION_TOLERANCE, ModelError, checked
 from .constraint import FrameConstraint
 from .equations import equations, holonomic, labels
 from .motion import consistent_velocity
@@ -60,27 +60,63 @@ def assemble(system: System, q: Any, v: Any = None) -> tuple[jax.Array, jax.Arra
     return q1, v1
 
 
-def check_consistent(system: System, q: jax.Array, v: jax.Array) -> None:
-    """Raises `ModelError` for a concrete state q (nq,), v (nv,) that breaks the constraints.
+def start_error(system: System, q: jax.Array, v: jax.Array) -> jax.Array:
+    """By how much a traced state q (nq,), v (nv,) is no start, in units of what is allowed: ().
 
-    Also where they leave no degree of freedom, and where a contact or a stop is overlapped.
+    A start keeps the constraints, overlaps no contact or stop, and has quaternions of unit length.
+    Raises `ModelError` for a concrete state that breaks the constraints, and where these leave no
+    degree of freedom; a concrete one that is allowed has the error 0.
     """
-    if isinstance(q, Tracer) or isinstance(v, Tracer):
-        return
+    if any(isinstance(a, Tracer) for a in jax.tree.leaves((system, q, v))):
+        return _start_error(system, linkage(system), q, v)
     _check_apart(unilateral(system), q)
-    system = bilateral(system)
+    _check_kept(bilateral(system), q, v)
+    return jnp.zeros((), q.dtype)
+
+
+@jax.jit
+def _start_error(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
+    system, linkage, q, v = jax.lax.stop_gradient((system, linkage, q, v))
+    t, errors = system.topology, [jnp.zeros((), q.dtype)]
+    for b, group in enumerate(t.group):
+        if group is not None:
+            start = int(t.coordinate_start[b])
+            length = jnp.sqrt(jnp.sum(q[start : start + 4] ** 2))
+            errors.append(jnp.abs(length - 1) / QUATERNION_TOLERANCE)
+    kept, apart = bilateral(system), unilateral(system)
+    if kept.constraints:
+        here = equations(kept, linkage, q)
+        broken = jnp.concatenate((here.residual(), here.rate(v)))
+        largest = jnp.max(jnp.abs(v), initial=0)
+        errors.append(jnp.max(jnp.abs(broken)) / (_tolerance(q) * (1 + largest)))
+    if apart.constraints:
+        gaps = equations(apart, linkage, q).residual()
+        errors.append(-jnp.min(gaps) / _overlap(q))
+    return jnp.max(jnp.stack(errors))
+
+
+def _tolerance(q: jax.Array) -> float:
+    """How far a start may break constraints.
+
+    What projection mends in the first step, and what a motion without it may have gathered.
+    """
+    return float(jnp.finfo(q.dtype).eps) ** 0.375
+
+
+def _overlap(q: jax.Array) -> float:
+    """How far contacts and stops may overlap at a start."""
+    return float(jnp.finfo(q.dtype).eps) ** 0.5
+
+
+def _check_kept(system: System, q: jax.Array, v: jax.Array) -> None:
+    """Raises `ModelError` for a state q (nq,), v (nv,) that breaks the constraints."""
     if not system.constraints:
         return
-    found = _state(system, linkage(system), q, v)
-    if any(isinstance(a, Tracer) for a in found):
-        return
-    g, rate, A = (np.asarray(a) for a in found)
-    # What projection mends in the first step, and what a motion without it may have gathered.
-    tolerance = float(jnp.finfo(q.dtype).eps) ** 0.375
+    g, rate, A = (np.asarray(a) for a in _state(system, linkage(system), q, v))
     names = labels(system.constraints)
     positions = [n for n, h in zip(names, holonomic(system.constraints), strict=True) if h]
     for values, kind, of in ((g, "position", positions), (rate, "velocity", names)):
-        if values.size and np.max(np.abs(values)) > tolerance * (1 + np.max(np.abs(v))):
+        if values.size and np.max(np.abs(values)) > _tolerance(q) * (1 + np.max(np.abs(v))):
             raise ModelError(
                 f"{system.name}: the {kind} breaks {_largest_of(values, of)}; "
                 "difflie.assemble finds a state that keeps the constraints"
@@ -98,10 +134,8 @@ def _check_apart(system: System, q: jax.Array) -> None:
     if not system.constraints:
         return
     gaps = _gaps(system, linkage(system), q)
-    if isinstance(gaps, Tracer):
-        return
     for gap, contact in zip(np.asarray(gaps), system.constraints, strict=True):
-        if gap < -(float(jnp.finfo(q.dtype).eps) ** 0.5):
+        if gap < -_overlap(q):
             raise ModelError(
                 f"{system.name}: at the start {contact} is overlapped by {-gap:.3g}; "
                 "start where nothing overlaps"

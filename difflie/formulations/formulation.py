@@ -37,12 +37,20 @@ class Inputs(NamedTuple):
             tau = tau + effort
         return tau, None if self.wrench is None else self.wrench(t, q, v)
 
+    def held(self, t: jax.Array, q: jax.Array, v: jax.Array) -> Inputs:
+        """What they are at one moment, evaluated once, whenever it is asked for."""
+        return Inputs(*(None if f is None else _constant(f(t, q, v)) for f in self))
+
     def effort(self, system: System, t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array | None:
         """What arrives of the control (nv,) at the joints behind the system's drives."""
         if self.control is None and not has_drives(system):
             return None
         told = jnp.zeros_like(v) if self.control is None else self.control(t, q, v)
         return driven(system, told, v)
+
+
+def _constant(value: jax.Array) -> Input:
+    return lambda t, q, v: value
 
 
 class Formulation(eqx.Module):
@@ -68,6 +76,11 @@ class Formulation(eqx.Module):
     @property
     def small(self) -> bool:
         """Whether a step is worth being one kernel."""
+        return False
+
+    @property
+    def reads_once(self) -> bool:
+        """Whether a step reads its inputs where it begins, and nowhere else."""
         return False
 
     @abc.abstractmethod

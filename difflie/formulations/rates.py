@@ -10,7 +10,7 @@ import jax
 from .. import native
 from ..dynamics.forward import acceleration
 from ..groups import Euclidean, Product
-from ..integrators import Field, FieldMethod, ImplicitMethod
+from ..integrators import Field, FieldMethod, ImplicitMethod, SemiImplicitEuler
 from ..system.linkage import Linkage
 from ..system.system import System
 from .formulation import Formulation, Inputs
@@ -31,6 +31,10 @@ class RateFormulation(Formulation):
     def small(self) -> bool:
         sequence = not isinstance(self.method, ImplicitMethod)
         return sequence and self.method.stages == 1 and self.system.topology.walk == "fast"
+
+    @property
+    def reads_once(self) -> bool:
+        return isinstance(self.method, SemiImplicitEuler)
 
     def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs) -> Any:
         field = self.field(inputs, h)

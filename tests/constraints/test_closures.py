@@ -210,6 +210,25 @@ def test_derivatives_of_assembling_are_those_of_differences():
     np.testing.assert_allclose(reverse, forward, atol=1e-10)
 
 
+def test_by_how_much_a_traced_start_breaks_them():
+    """More than is allowed where a concrete start is refused: in position, velocity, overlap."""
+    rod = dc.Distance(dc.Frame(), dc.Frame("bead"), 0.5)
+    bead = dl.Body(name="bead", joint=dl.Translation(), mass=1.0)
+    system = dl.constrain(dl.chain([bead]), rod)
+
+    floor = dc.PointOnPlane(dc.Frame("bead"), dc.Frame(None, (0, 0, -0.55)))
+    system = dl.constrain(system, floor)
+
+    def error(z, rate):
+        return dc.start_error(
+            system, jnp.stack((0 * z, 0 * z, z)), jnp.stack((1 + 0 * z, 0 * z, rate))
+        )
+
+    z, rate = jnp.asarray([-0.5, -0.6, -0.5, 0.5]), jnp.asarray([0.0, 0.0, 1.0, 0.0])
+    errors = jax.jit(jax.vmap(error))(z, rate)
+    np.testing.assert_array_equal(errors <= 1, (True, False, False, True))
+
+
 def test_what_cannot_be_assembled_is_named():
     with pytest.raises(dl.ModelError, match="constraint 0, Revolute"):
         dl.assemble(four_bar(jnp.array((0.4, 1.0, 0.8, 3.0))), (0.1, 0.2, 0.3))

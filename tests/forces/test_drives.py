@@ -38,6 +38,16 @@ def test_the_effort_at_its_joint_only():
     assert driven(*half).dtype == jnp.float32
 
 
+def test_limits_are_those_of_what_arrives():
+    """A gain is seen, and a loss is not taken for the command."""
+    limited = chain().replace(max_effort=jnp.asarray([1.0, 1.0]))
+    for scale, seen in ((2.0, True), (0.5, False)):
+        drive = dl.Drive(JOINT, torque_scale=scale)
+        control = jnp.broadcast_to(jnp.asarray([0.9, 0.9 if seen else 1.1]), (3, 2))
+        run = dl.simulate(dl.attach(limited, drive), [0.1, 0], [0, 0], steps=3, control=control)
+        assert bool(run.result.within_limits) != seen
+
+
 @pytest.mark.parametrize("told", [0.0, -1.0 / 9.0, 1.0])
 @pytest.mark.parametrize("v", [0.0, 0.1])
 def test_derivatives_at_rest_and_without_load(told, v):
