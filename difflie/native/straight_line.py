@@ -3,11 +3,15 @@
 Every entry of every array becomes a value of its own, every loop is unrolled, and what is known at
 trace time is computed at once. In particular the zeros and ones that come from structure (the
 pattern of a screw, the world at rest, the placement of the rows within a joint) vanish together
-with all that they are multiplied with; 0 x is 0 here even where x should turn out not to be finite.
+with all that they are multiplied with; 0 x is 0 here even where x should turn out to be infinite.
+What vanishes takes no argument with it that is not a number: each scalar knows which entries of the
+arguments it must show besides those it is computed from, and results are not numbers where one of
+these is none.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,13 +26,23 @@ class Unsupported(Exception):
 
 
 class Value:
-    """A number that is known at run time only."""
+    """A number that is known at run time only.
 
-    __slots__ = ("dtype", "number")
+    lost: the entries of arguments, as bits, that have vanished from it; see `Program.results`.
+    """
 
-    def __init__(self, number: int, dtype: np.dtype):
+    __slots__ = ("dtype", "lost", "number")
+
+    def __init__(self, number: int, dtype: np.dtype, lost: int = 0):
         self.number = number
         self.dtype = dtype
+        self.lost = lost
+
+
+class Known(float):
+    """A number that is known at trace time, and what has vanished from it, as in `Value`."""
+
+    lost = 0
 
 
 Scalar = Value | float | int | bool
@@ -88,6 +102,9 @@ class Program:
         self.instructions: list[tuple[str, tuple[Any, ...], np.dtype]] = []
         self._known: dict[Any, Value] = {}
         self._depths: list[int] = []
+        # The entries of arguments, as bits, that every instruction shows; and which entries.
+        self._shown: list[int] = []
+        self._entries: list[Value] = []
 
     def value(self, operation: str, operands: tuple[Scalar, ...], dtype: np.dtype) -> Value:
         key = (
@@ -106,22 +123,84 @@ class Program:
                 raise Unsupported(f"more than {_DEEPEST} operations one upon the other")
             known = self._known[key] = Value(len(self.instructions), dtype)
             self.instructions.append((operation, operands, dtype))
-        return known
+            self._shown.append(self._of(operation, operands) if dtype.kind == "f" else 0)
+        if operation == "select" or dtype.kind != "f":
+            return known
+        lost = 0
+        for x in operands:
+            if isinstance(x, Value | Known):
+                lost |= x.lost
+        lost &= ~self._shown[known.number]
+        return Value(known.number, dtype, lost) if lost else known
 
     def argument(self, index: int, entry: int, dtype: np.dtype) -> Value:
-        return self.value("argument", (index, entry), dtype)
+        value = self.value("argument", (index, entry), dtype)
+        if dtype.kind == "f" and not self._shown[value.number]:
+            self._shown[value.number] = 1 << len(self._entries)
+            self._entries.append(value)
+        return value
+
+    def _of(self, operation: str, operands: tuple[Any, ...]) -> int:
+        """The entries of arguments that the result of an operation shows if all is well."""
+        if operation == "argument":
+            return 0
+        masks = [self._shown[x.number] if isinstance(x, Value) else 0 for x in operands]
+        if operation == "select":
+            return masks[1] & masks[2]
+        return functools.reduce(operator.or_, masks)
+
+    def _needed(self, x: Scalar) -> int:
+        """The entries of arguments that a scalar shows or should show."""
+        if isinstance(x, Value):
+            return self._shown[x.number] | x.lost
+        return x.lost if isinstance(x, Known) else 0
+
+    def _showing(self, x: Scalar, entries: int) -> Scalar:
+        """The scalar, which should show these entries of arguments as well."""
+        lost = entries & ~self._needed(x)
+        if not lost:
+            return x
+        if isinstance(x, Value):
+            return Value(x.number, x.dtype, x.lost | lost)
+        known = Known(x)
+        known.lost = lost | self._needed(x)
+        return known
+
+    def results(self, entries: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        """The entries of a result, not numbers where what has vanished from them is none."""
+        return _elementwise(lambda x: self._shown_by(x, dtype), entries)
+
+    def _shown_by(self, x: Scalar, dtype: np.dtype) -> Scalar:
+        lost = x.lost if isinstance(x, Value | Known) else 0
+        if not lost:
+            return x
+        wrong: Scalar = False
+        for k, entry in enumerate(self._entries):
+            if lost >> k & 1:
+                here = self.compare("ne", entry, entry)
+                wrong = self.binary("or", here, wrong, np.dtype(bool))
+        return self.value("select", (wrong, float("nan"), x), dtype)
 
     def unary(self, name: str, x: Scalar, dtype: np.dtype) -> Scalar:
         operation, known = _UNARY[name]
         if not isinstance(x, Value):
-            return _computed(known, dtype, x)
+            return self._showing(_computed(known, dtype, x), self._needed(x))
         if operation == "negate":
             opposite = self._opposite(x)
             if opposite is not None:
-                return opposite
+                return self._showing(opposite, x.lost)
         return self.value(operation, (x,), dtype)
 
     def binary(self, name: str, x: Scalar, y: Scalar, dtype: np.dtype) -> Scalar:
+        folded = self._folded(name, x, y, dtype)
+        if folded is None:
+            return self.value(_BINARY[name][0], (x, y), dtype)
+        if dtype.kind != "f":
+            return folded
+        return self._showing(folded, self._needed(x) | self._needed(y))
+
+    def _folded(self, name: str, x: Scalar, y: Scalar, dtype: np.dtype) -> Scalar | None:
+        """The result of an operation where it is known or that of a simpler one, else None."""
         operation, known = _BINARY[name]
         if not isinstance(x, Value) and not isinstance(y, Value):
             return _computed(known, dtype, x, y)
@@ -163,7 +242,7 @@ class Program:
             for a, b in ((x, y), (y, x)):
                 if not isinstance(a, Value):
                     return b if bool(a) == (operation == "and") else bool(a)
-        return self.value(operation, (x, y), dtype)
+        return None
 
     def compare(self, name: str, x: Scalar, y: Scalar) -> Scalar:
         if not isinstance(x, Value) and not isinstance(y, Value):
@@ -180,12 +259,15 @@ class Program:
             return yes if which else no
         if no is yes or (not isinstance(no, Value) and not isinstance(yes, Value) and no == yes):
             return no
-        return self.value("select", (which, yes, no), dtype)
+        result = self.value("select", (which, yes, no), dtype)
+        return self._showing(result, self._needed(yes) & self._needed(no))
 
     def convert(self, x: Scalar, dtype: np.dtype) -> Scalar:
         if not isinstance(x, Value):
-            return np.asarray(x).astype(dtype).item()
-        return x if x.dtype == dtype else self.value("convert", (x,), dtype)
+            result = np.asarray(x).astype(dtype).item()
+        else:
+            result = x if x.dtype == dtype else self.value("convert", (x,), dtype)
+        return result if dtype.kind != "f" else self._showing(result, self._needed(x))
 
     def power(self, x: Scalar, exponent: int, dtype: np.dtype) -> Scalar:
         result: Scalar = 1.0 if dtype.kind == "f" else 1
@@ -222,7 +304,9 @@ def written_out(jaxpr: Any, consts: Sequence[Any]) -> tuple[Program, list[np.nda
     for i, v in enumerate(jaxpr.invars):
         entries = [program.argument(i, k, v.aval.dtype) for k in range(v.aval.size)]
         arguments.append(_array(entries, v.aval.shape))
-    return program, _run(program, jaxpr, [_constant(c) for c in consts], arguments)
+    found = _run(program, jaxpr, [_constant(c) for c in consts], arguments)
+    kinds = [v.aval.dtype for v in jaxpr.outvars]
+    return program, [program.results(x, k) for x, k in zip(found, kinds, strict=True)]
 
 
 def _run(program: Program, jaxpr: Any, consts: list, arguments: list) -> list[np.ndarray]:

@@ -110,9 +110,29 @@ def test_an_argument_that_structure_makes_useless_does_no_harm():
         return x * 2, np.zeros(2) * y
 
     for g in (kernel(f), mark(kernel(f)), jax.vmap(kernel(f), (0, None))):
-        first, second = jax.jit(g)(jnp.ones(2), jnp.full(2, np.nan))
-        np.testing.assert_array_equal(first, 2 * np.ones(2))
-        np.testing.assert_array_equal(second, np.zeros(second.shape))
+        for y, zero in ((np.inf, 0.0), (np.nan, np.nan)):
+            first, second = jax.jit(g)(jnp.ones(2), jnp.full(2, y))
+            np.testing.assert_array_equal(first, 2 * np.ones(2))
+            np.testing.assert_array_equal(second, np.full(second.shape, zero))
+
+
+def test_what_is_not_a_number_does_not_vanish():
+    """Where the structure makes an entry useless, results are not numbers as the ordinary way."""
+
+    def f(x, y):
+        pattern = np.diag([1.0, 0.0, 0.0])
+        turned = jnp.sin(pattern @ y) * x + 0.0 / (1 + y**2)
+        held = jnp.where(x > 0.5, turned - turned * 0.0, jnp.stack((y[0], x[0], 0 * x[1])))
+        return turned, -held, jnp.sum(0.0 * held[1:]), x[1] * 2.0, jnp.asarray([0.0, 1.0]) * 3
+
+    programs = [jax.jit(g) for g in (kernel(f), f, jax.vmap(kernel(f)), jax.vmap(f))]
+    for k in range(6):
+        x, y = jnp.linspace(0.2, 1.0, 6).at[k].set(np.nan).reshape(2, 3)
+        for one, two in zip(programs[0](x, y), programs[1](x, y), strict=True):
+            np.testing.assert_array_equal(np.isnan(one), np.isnan(two))
+        both = jnp.stack((x, jnp.ones(3))), jnp.stack((y, jnp.ones(3)))
+        for one, two in zip(programs[2](*both), programs[3](*both), strict=True):
+            np.testing.assert_array_equal(np.isnan(one), np.isnan(two))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, bool])
