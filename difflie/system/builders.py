@@ -28,9 +28,10 @@ from .joints import (
     Translation,
     Universal,
 )
+from .massless import massless
 from .system import Bodies, Joints, System
 from .topology import WORLD, Topology
-from .validation import ModelError, check_bodies, massless, nearest
+from .validation import ModelError, check_bodies, nearest
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 
@@ -84,7 +85,7 @@ def tree(
     The system keeps the given order, except that a parent always comes before its children.
     gravity (3,) in m/s^2, world coordinates. Raises `ModelError` for what cannot be simulated: an
     unknown or repeated name, a cycle, a negative or non-finite number, a zero axis, a wrong shape;
-    warns of inertias that no rigid body has.
+    warns of inertias that no rigid body has, and of accelerations that no inertia determines.
     """
     if not bodies:
         raise ModelError(f"{name}: a system needs at least one body")

@@ -160,27 +160,6 @@ def _doubts_inertia(body: Body, where: str) -> Iterator[str]:
         )
 
 
-def massless(bodies: list[Body], mimics: list[int | None]) -> Iterator[str]:
-    """A warning for every joint whose acceleration is not determined, as it moves no mass."""
-    carried = {b.name: float(b.mass) for b in bodies}
-    for b in reversed(bodies):
-        if b.parent is not None:
-            carried[b.parent] += carried[b.name]
-    for b, source in zip(bodies, mimics, strict=True):
-        if source is not None:
-            carried[bodies[source].name] += carried[b.name]
-    for b in bodies:
-        if b.joint.mimic is None and b.joint.dofs() and carried[b.name] == 0:
-            if np.all(np.asarray(b.joint.armature)):
-                continue
-            where = b.source or f"body {b.name!r}"
-            yield (
-                f"{where}: joint {b.joint.name or b.name!r} moves no mass, so that its "
-                "acceleration is not determined; give the body a mass or the joint an armature, or "
-                "fix the joint"
-            )
-
-
 def _numbers(value: Any, what: str) -> np.ndarray:
     try:
         return np.asarray(value, float)

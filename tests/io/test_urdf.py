@@ -285,7 +285,9 @@ def test_doubtful_masses_are_named_with_their_place(remarks):
         len(messages) == 1
         and "robot.urdf:3: <link name='b'>: joint 'j' moves no mass" in messages[0]
     )
-    nothing = INERTIAL.replace('"2"', '"0"')
+    light = INERTIAL.replace('"2"', '"0"')
+    assert not remarks(text.replace(link("b", ""), link("b", light)))[1]
+    nothing = light.replace('"1"', '"0"')
     assert "moves no mass" in remarks(text.replace(link("b", ""), link("b", nothing)))[1][0]
     flat = INERTIAL.replace('izz="1"', 'izz="9"')
     _, messages = remarks(robot(link("a"), link("b", flat), joint("j", "a", "b")))

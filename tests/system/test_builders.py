@@ -1,5 +1,7 @@
 """Systems built by code: the order of bodies, and one clear error for every mistake."""
 
+import warnings
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -109,6 +111,54 @@ def test_doubtful_numbers_warn():
         dl.chain([body("a", inertia=np.diag([0.1, 0.1, 0.3]))])
     with pytest.warns(UserWarning, match="joint 'a' moves no mass"):
         dl.chain([body("a", mass=0.0, inertia=np.zeros((3, 3)))])
+
+
+TURNS, POINT = dl.Revolute(), {"mass": 1.0, "com": (0.0, 0.0, 0.3), "inertia": np.zeros((3, 3))}
+UNDETERMINED = {
+    "a point mass on its axis": ([body("a", joint=TURNS, **POINT)], "a"),
+    "a rod about its own axis": (
+        [body("a", joint=TURNS, com=(0, 0, 0.5), inertia=np.diag((0.1, 0.1, 0)))],
+        "a",
+    ),
+    "a free point mass": ([body("a", joint=dl.Free(), **POINT)], "a"),
+    "parallel axes of a universal joint": (
+        [body("a", joint=dl.Universal(second_axis=(1, 0, 0)))],
+        "a",
+    ),
+    "one axis behind the other": (
+        [dl.Body(name="a", joint=TURNS), body("b", joint=TURNS, parent="a", position=(0, 0, 1))],
+        "ab",
+    ),
+    "inertia without mass": ([body("a", joint=TURNS, mass=0.0)], ""),
+    "a light end of a heavy machine": (
+        [body("a", joint=dl.Free(), mass=1e3), body("b", parent="a", mass=1e-9)],
+        "",
+    ),
+    "a massless body in between": (
+        [dl.Body(name="a", joint=dl.Revolute(axis=(1, 0, 0))), body("b", parent="a")],
+        "",
+    ),
+    "one that follows": (
+        [
+            dl.Body(name="a", joint=TURNS),
+            body("b", joint=dl.Helical(pitch=0.1, mimic=dl.Mimic("a", 2.0)), **POINT),
+        ],
+        "",
+    ),
+    "an armature": ([dl.Body(name="a", joint=dl.Universal(armature=(0.1, 0.2)))], ""),
+}
+
+
+@pytest.mark.parametrize("machine", UNDETERMINED)
+def test_accelerations_that_nothing_determines_are_warned_of(machine):
+    """Wherever the mass matrix is singular in every configuration, and nowhere else."""
+    bodies, joints = UNDETERMINED[machine]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dl.tree(bodies)
+    told = [str(w.message) for w in caught if "moves no mass" in str(w.message)]
+    assert len(told) == len(joints)
+    assert all(f"joint {name!r}" in message for name, message in zip(joints, told, strict=True))
 
 
 def test_replace():

@@ -1,0 +1,113 @@
+"""Accelerations that no inertia determines: where the mass matrix is singular, whatever q is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .builders import Body
+
+# Of what a joint could move in another direction.
+_NOTHING = 1e-7
+
+
+def massless(bodies: list[Body], mimics: list[int | None]) -> Iterator[str]:
+    """A warning for every joint whose acceleration is not determined, as it moves no inertia.
+
+    By itself, as a point mass on its axis leaves it, or together with others, as parallel axes do.
+    """
+    free = _undetermined(*_momenta(bodies, mimics))
+    for i, b in enumerate(bodies):
+        if i in free:
+            where = b.source or f"body {b.name!r}"
+            yield (
+                f"{where}: joint {b.joint.name or b.name!r} moves no mass or inertia in some "
+                "direction, by itself or together with other joints, so that its acceleration is "
+                "not determined; give the body a mass and an inertia or the joint an armature, or "
+                "fix the joint"
+            )
+
+
+def _undetermined(joints: list[int], momenta: np.ndarray, sizes: np.ndarray) -> set[int]:
+    """The joints of the columns that take part in a motion without momentum."""
+    length = np.linalg.norm(momenta, axis=0)
+    still = length <= _NOTHING * sizes
+    moving = np.flatnonzero(~still)
+    found = set(np.flatnonzero(still).tolist())
+    if moving.size:
+        _, values, motions = np.linalg.svd(momenta[:, moving] / length[moving])
+        without = motions[np.append(values, np.zeros(len(motions) - len(values))) < _NOTHING]
+        found |= set(moving[np.any(np.abs(without) > 1e-6, axis=0)].tolist())
+    return {joints[k] for k in found}
+
+
+def _momenta(
+    bodies: list[Body], mimics: list[int | None]
+) -> tuple[list[int], np.ndarray, np.ndarray]:
+    """The joint of every velocity, and with which momenta it moves all inertias, at a random q.
+
+    The columns (6 nb + rows, nv) are scaled, so that their products are the entries of the mass
+    matrix; sizes (nv,) are what they could be in another direction.
+    """
+    rng = np.random.default_rng(0)
+    index = {b.name: i for i, b in enumerate(bodies)}
+    rows = [(i, k) for i, b in enumerate(bodies) for k in range(len(b.joint.dofs()))]
+    joints = [i for i, _ in rows if mimics[i] is None]
+    column = {row: k for k, row in enumerate(r for r in rows if mimics[r[0]] is None)}
+    coordinates = rng.normal(size=len(joints))
+    turns, origins, screws = [], [], []
+    blocks, sizes = [], np.zeros(len(joints))
+    for i, b in enumerate(bodies):
+        above = None if b.parent is None else index[b.parent]
+        turn, origin = (np.eye(3), np.zeros(3)) if above is None else (turns[above], origins[above])
+        moved = [] if above is None else list(screws[above])
+        origin, turn = origin + turn @ np.asarray(b.position, float), turn @ _matrix(b.rotation)
+        if b.joint.group is not None:
+            turn = turn @ _matrix(rng.normal(size=3))
+        of_joint = turn
+        dofs = b.joint.dofs()
+        for k, dof in enumerate(dofs):
+            source = mimics[i]
+            ratio = 1.0 if b.joint.mimic is None else b.joint.mimic.multiplier
+            j = column[(i if source is None else source, k)]
+            x = ratio * coordinates[j] + (0.0 if b.joint.mimic is None else b.joint.mimic.offset)
+            axis = np.asarray(dof.axis, float) / np.linalg.norm(dof.axis)
+            axis = (of_joint if b.joint.group is not None else turn) @ axis
+            w = np.zeros(3) if dof.kind == "prismatic" else axis
+            along = {"revolute": 0.0, "prismatic": 1.0, "helical": dof.pitch}[dof.kind] * axis
+            moved.append((j, ratio * w, ratio * along, origin))
+            if b.joint.group is None:
+                turn, origin = _matrix(x * w) @ turn, origin + x * along
+            resisting = np.zeros((1, len(joints)))
+            resisting[0, j] = ratio * np.sqrt(np.broadcast_to(b.joint.armature, len(dofs))[k])
+            blocks.append(resisting)
+        turns.append(turn)
+        origins.append(origin)
+        screws.append(moved)
+        inertia = np.asarray(b.inertia, float)
+        values, axes = np.linalg.eigh((inertia + inertia.T) / 2)
+        root = np.sqrt(np.maximum(values, 0))[:, None] * axes.T
+        centre = origin + turn @ np.asarray(b.com, float)
+        here = np.zeros((6, len(joints)))
+        for j, w, along, point in moved:
+            lever = centre - point
+            here[:3, j] += np.sqrt(b.mass) * (along + np.cross(w, lever))
+            here[3:, j] += root @ (turn.T @ w)
+            sizes[j] += b.mass * (along @ along + (w @ w) * (lever @ lever))
+            sizes[j] += (w @ w) * np.sum(np.abs(values))
+        blocks.append(here)
+    return joints, np.concatenate(blocks), np.sqrt(sizes)
+
+
+def _matrix(rotation: object) -> np.ndarray:
+    """The rotation matrix of a rotation vector (3,) in rad, or of itself."""
+    r = np.asarray(rotation, float)
+    angle = np.linalg.norm(r)
+    if r.shape == (3, 3) or angle == 0:
+        return r if r.shape == (3, 3) else np.eye(3)
+    x, y, z = r / angle
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
