@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +24,8 @@ from .system import ModelError
 from .system.validation import nearest
 
 _console = Console()
+# Between two lines of progress where the output is no terminal.
+_SECONDS = 3.0
 
 
 def demo(out: Path = Path("difflie-demo"), json: Path | None = None) -> None:
@@ -57,8 +60,10 @@ def run(
     from .run import run as run_config
 
     config = read_config(file)
-    with _console.status(f"{file.name}: compiling and running {config.simulation.steps} steps"):
-        figures = run_config(config, out)
+    with _console.status(
+        f"{file.name}: compiling and running {config.simulation.steps} steps"
+    ) as s:
+        figures = run_config(config, out, _steps_told(file.name, s.update))
     energy = figures["energy"]
     if "assembly" in figures:
         moved = figures["assembly"]
@@ -202,6 +207,22 @@ def _progress() -> Iterator[Any]:
             bar.update(tasks[stage], completed=done, total=total)
 
         yield update
+
+
+def _steps_told(name: str, update: Callable[[str], None]) -> Callable[[int, int], None]:
+    """What tells of the steps done: a line every few seconds where the output is no terminal."""
+    last = time.monotonic()
+
+    def told(done: int, steps: int) -> None:
+        nonlocal last
+        text = f"{name}: step {done} of {steps}"
+        if _console.is_terminal:
+            update(text)
+        elif time.monotonic() - last > _SECONDS:
+            last = time.monotonic()
+            _console.print(text, highlight=False, soft_wrap=True)
+
+    return told
 
 
 def _short(value: float | None) -> str:

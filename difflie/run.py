@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -35,10 +36,13 @@ from .system.validation import nearest
 from .view.plots import motion_figure, save
 
 
-def run(config: Config, out: Path | None) -> dict[str, Any]:
+def run(
+    config: Config, out: Path | None, progress: Callable[[int, int], None] | None = None
+) -> dict[str, Any]:
     """Simulates, writes `trajectory.npz` and `motion.png` into `out`, returns the figures.
 
-    What the method moves beyond q and v, such as multipliers, is written as `states_NAME`. Raises
+    What the method moves beyond q and v, such as multipliers, is written as `states_NAME`. progress
+    is called as by `simulate`. Raises
     `ConfigError` where the configuration does not fit the system it names.
     """
     system = load(
@@ -65,6 +69,7 @@ def run(config: Config, out: Path | None) -> dict[str, Any]:
         method=method,
         control=_control(config, system),
         save_every=table.save_every,
+        progress=progress,
     )
     energies = np.stack([np.asarray(e) for e in trajectory.energy(system)], axis=1)
     if out is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import equinox as eqx
@@ -43,6 +43,7 @@ def simulate(
     save_every: int = 1,
     adjoint: Adjoint = Direct(),
     stabilisation: Stabilisation = _PROJECTION,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Trajectory:
     """The motion of a system from the state q0 (nq,), v0 (nv,), in steps of dt (s).
 
@@ -60,6 +61,8 @@ def simulate(
         memory, `Forward`, or, for methods that are symmetric in time, `Reversible`.
       stabilisation: how explicit and Gauss methods stay on the constraints of a system that has
         some (see `constrain`).
+      progress: called now and then in a run of many steps whose arguments are all concrete, as
+        progress(steps done, steps). Such a run is made in pieces, between which it can be stopped.
 
     Differentiable with respect to every leaf of the system, the state, dt and the inputs, in
     forward and reverse mode as the adjoint allows. Raises ValueError or TypeError for a wrong shape
@@ -91,6 +94,9 @@ def simulate(
     error = start_error(system, q0, v0)
     state = linkage(system), q0, v0, dt.astype(system.dtype)
     how = method, adjoint, stabilisation
+    if steps > _PIECE and _whole(adjoint, system, state, control, wrench):
+        given = system, state, control, wrench, how
+        return _in_pieces(given, error, steps, save_every, progress)
     return _simulate(system, state, error, control, wrench, how, steps, save_every)
 
 
@@ -102,36 +108,140 @@ def _simulate(system, state, error, control, wrench, how, steps, save_every):
     saved = steps // save_every
     control = _arriving(system, control, steps, dt)
     inputs = tuple(_samples(u, steps, saved, save_every) for u in (control, wrench))
-    shapes = {"control": (system.nv,), "wrench": (len(system.body_names), 6)}
-    functions = tuple(
-        _function(system, name, u, shape, (dt, q0, v0)) if callable(u) else None
-        for (name, shape), u in zip(shapes.items(), (control, wrench), strict=True)
-    )
+    functions = _functions(system, control, wrench, (dt, q0, v0))
     arrays, fixed = eqx.partition(functions, eqx.is_array)
 
     def run(arrays, system, link, q0, v0, dt, inputs):
         functions = eqx.combine(arrays, fixed)
         formulation = formulated(system, link, method, stabilisation)
         loop = _steps(system, link, formulation, functions, dt)
-        t0 = jnp.zeros_like(dt)
-        rows = jax.tree.map(lambda a: a[0, 0], inputs)
-        first = formulation.start(t0, q0, v0, dt, _inputs(functions, rows, t0, dt))
-        start = (jnp.zeros((), jnp.int32), first, Watch.start(system, link, q0))
+        start, before = _start(system, link, formulation, functions, inputs, (q0, v0, dt))
         end, states = adjoint.loop(loop, start, inputs, (saved, save_every))
         found = adjoint.reconstruction(loop, start, end, inputs, (saved, save_every))
-        before = jax.tree.map(lambda a: a[None], formulation.record(first))
         q_and_v, own = states
         own = jax.tree.map(lambda a, b: jnp.concatenate((a, b)), before, own)
         return end[2], found, q_and_v, own
 
     watch, found, (q, v), own = native.mark(run)(arrays, system, link, q0, v0, dt, inputs)
-    return Trajectory(
-        t=jnp.arange(saved + 1, dtype=dt.dtype) * save_every * dt,
-        q=jnp.concatenate((q0[None], q)),
-        v=jnp.concatenate((v0[None], v)),
-        result=watch.result(system, dt, saved * save_every, error, found),
-        states=own,
+    q, v = jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
+    return _trajectory(system, dt, (q, v, own), save_every, watch, error, found)
+
+
+def _trajectory(system, dt, states, save_every, watch, error, found):
+    q, v, own = states
+    steps = (len(q) - 1) * save_every
+    t = jnp.arange(len(q), dtype=dt.dtype) * save_every * dt
+    return Trajectory(t, q, v, watch.result(system, dt, steps, error, found), own)
+
+
+def _start(system, link, formulation, functions, inputs, state):
+    """The state of the loop at the beginning, and what is recorded of it, (1, ...)."""
+    q0, v0, dt = state
+    t0 = jnp.zeros_like(dt)
+    rows = jax.tree.map(lambda a: a[0, 0], inputs)
+    first = formulation.start(t0, q0, v0, dt, _inputs(functions, rows, t0, dt))
+    start = (jnp.zeros((), jnp.int32), first, Watch.start(system, link, q0))
+    return start, jax.tree.map(lambda a: a[None], formulation.record(first))
+
+
+def _functions(system: System, control: Input, wrench: Input, at: tuple) -> tuple:
+    """Those of the inputs that are functions, checked; None for the others."""
+    shapes = {"control": (system.nv,), "wrench": (len(system.body_names), 6)}
+    return tuple(
+        _function(system, name, u, shape, at) if callable(u) else None
+        for (name, shape), u in zip(shapes.items(), (control, wrench), strict=True)
     )
+
+
+# A long run is made in pieces of about so many steps: the compiled code of one is not left before
+# its end, whatever the user may want.
+_PIECE = 20_000
+
+
+def _whole(adjoint, system, state, control, wrench) -> bool:
+    """Whether nothing that a run depends on is traced, what its functions close over included."""
+    given = jax.tree.leaves((system, state, control, wrench))
+    for u in (control, wrench):
+        if callable(u):
+            given += jax.make_jaxpr(u)(state[3], *state[1:3]).consts
+    traced = any(isinstance(a, Tracer) for a in given)
+    return isinstance(adjoint, Direct) and not traced
+
+
+def _in_pieces(given, error, steps: int, save_every: int, progress) -> Trajectory:
+    """`_simulate` piece by piece, with the same numbers."""
+    system, (link, q0, v0, dt), control, wrench, how = given
+    saved = steps // save_every
+    control = _arriving(system, control, steps, dt)
+    rows = tuple(_samples(u, steps, 1, saved * save_every) for u in (control, wrench))
+    given = system, (link, q0, v0, dt), *map(_only_function, (control, wrench)), how
+    state, before = _begun(given, _rows(rows, 0, (1, 1)))
+    kept, done, waiting = [], 0, None
+    for length, every in _pieces(saved, save_every):
+        here = _rows(rows, done, (length, every))
+        state, states = _continued(given, state, here, (length, every))
+        # One piece is computed while the next is prepared.
+        jax.block_until_ready(waiting)
+        waiting = states
+        done += length * every
+        if done % save_every == 0:
+            kept.append(states)
+        if progress is not None:
+            progress(done, saved * save_every)
+    (q, v), own = jax.tree.map(lambda *a: jnp.concatenate(a), ((q0[None], v0[None]), before), *kept)
+    return eqx.filter_jit(_trajectory)(system, dt, (q, v, own), save_every, state[2], error, None)
+
+
+def _rows(rows, first: int, shape: tuple[int, int]):
+    """Some of the rows (1, n, ...) of the inputs, from the first on, in a shape (m, k, ...)."""
+    last = first + shape[0] * shape[1]
+    return jax.tree.map(lambda a: a[0, first:last].reshape((*shape, *a.shape[2:])), rows)
+
+
+def _only_function(given: Input) -> Input:
+    return None if isinstance(given, SampledInput) else given
+
+
+@eqx.filter_jit
+def _begun(given, inputs):
+    system, (link, q0, v0, dt), control, wrench, how = given
+    functions = _functions(system, control, wrench, (dt, q0, v0))
+    method, _, stabilisation = how
+    formulation = formulated(system, link, method, stabilisation)
+    return _start(system, link, formulation, functions, inputs, (q0, v0, dt))
+
+
+@eqx.filter_jit
+def _continued(given, start, inputs, shape):
+    """The state of the loop after a piece, and what is saved of it."""
+    system, (link, _, _, dt), control, wrench, (method, adjoint, stabilisation) = given
+    arrays, fixed = eqx.partition((control, wrench), eqx.is_array)
+
+    def run(arrays, system, link, dt, start, inputs):
+        formulation = formulated(system, link, method, stabilisation)
+        loop = _steps(system, link, formulation, eqx.combine(arrays, fixed), dt)
+        return adjoint.loop(loop, start, inputs, shape)
+
+    return native.mark(run)(arrays, system, link, dt, start, inputs)
+
+
+def _pieces(saved: int, every: int) -> Iterator[tuple[int, int]]:
+    """The rows of the pieces and the steps of each row; long rows are in several pieces."""
+    if every >= _PIECE:
+        for _ in range(saved):
+            yield from ((1, length) for length in _parts(every, _PIECE))
+    else:
+        yield from ((length, every) for length in _parts(saved, _PIECE // every))
+
+
+def _parts(n: int, size: int) -> list[int]:
+    """n as a sum of numbers of at most about that size: equal ones where that is possible."""
+    fewest = -(-n // size)
+    for count in range(fewest, 2 * fewest):
+        if n % count == 0:
+            return count * [n // count]
+    rest = [n % size] if n % size else []
+    return n // size * [size] + rest
 
 
 def _steps(

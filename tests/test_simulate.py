@@ -1,5 +1,7 @@
 """The time loop: shapes, inputs, results and derivatives."""
 
+import importlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -249,6 +251,37 @@ def test_a_function_is_evaluated_once_a_step():
     jax.effects_barrier()
     assert len(calls) == 5
     assert int(run.result.effort_step[0]) == 0
+
+
+@pytest.mark.parametrize(("steps", "every"), [(42, 3), (35, 35)])
+def test_a_run_in_pieces_has_the_same_numbers(monkeypatch, steps, every):
+    """Bit by bit; it can be stopped between two pieces, and is not cut where it is traced."""
+    wrench = dl.FirstOrderHold(jnp.sin(jnp.arange(6.0 * 43)).reshape(43, 1, 6))
+    gain = jnp.asarray(-0.3)
+
+    def run(gain, progress=None):
+        given = {"control": lambda t, q, v: gain * v + t, "wrench": wrench}
+        given |= {"steps": steps, "save_every": every, "method": "SemiImplicitEuler"}
+        return dl.simulate(PENDULUM, [1.9], [2.0], dt=1e-2, progress=progress, **given)
+
+    whole, told = run(gain), []
+    monkeypatch.setattr(importlib.import_module("difflie.simulate"), "_PIECE", 10)
+    pieces = run(gain, lambda *done: told.append(done))
+    assert told[-1] == (steps, steps) and len(told) >= 4
+    jax.tree.map(np.testing.assert_array_equal, pieces, whole)
+    assert str(pieces.result) == str(whole.result)
+
+    def stop(done, steps):
+        told.append(done)
+        raise KeyboardInterrupt
+
+    told.clear()
+    with pytest.raises(KeyboardInterrupt):
+        run(gain, stop)
+    assert len(told) == 1
+    told.clear()
+    jax.jvp(lambda k: run(k, stop).q, (gain,), (gain,))
+    assert not told
 
 
 def test_single_precision_stays_single():
