@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import difflie as dl
+from difflie import cli
 from difflie.cli import main
 from difflie.run import _own_states
 
@@ -187,6 +188,16 @@ def test_mistakes_are_one_sentence(tmp_path, capsys, text, words):
     printed = capsys.readouterr().err.replace("\n", " ")
     assert words in " ".join(printed.split())
     assert "Traceback" not in printed
+
+
+def test_steps_done_are_told_where_there_is_no_terminal(capsys, monkeypatch):
+    """One line every few seconds, also where a log file is all there is to see."""
+    told = cli._steps_told("a.toml", print)
+    told(5, 10)
+    assert not capsys.readouterr().out
+    monkeypatch.setattr(cli, "_SECONDS", 0.0)
+    told(6, 10)
+    assert capsys.readouterr().out == "a.toml: step 6 of 10\n"
 
 
 def test_unknown_result_and_command(capsys):

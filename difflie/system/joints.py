@@ -23,7 +23,8 @@ Axis = Sequence[float]
 class Dof:
     """One degree of freedom: a screw of the given kind about an axis of the joint frame.
 
-    kind: "revolute", "prismatic" or "helical"; axis (3,), of any length but zero; pitch in m/rad.
+    kind: "revolute", "prismatic" or "helical"; axis (3,), of a length from 1e-9 to 1e9; pitch in
+    m/rad.
     """
 
     kind: str
@@ -54,7 +55,7 @@ class Joint:
     m); spherical and free joints have none. lower, upper: limits of the coordinate (rad or m).
     max_velocity (rad/s or m/s) and max_effort (N m or N): limits of their absolute values.
     mimic: only for joints with one degree of freedom. source: where it was read, for messages. An
-    axis (3,) or normal (3,) is a direction in the joint frame, of any length but zero.
+    axis (3,) or normal (3,) is a direction in the joint frame, of a length from 1e-9 to 1e9.
     """
 
     name: str | None = None

@@ -34,8 +34,9 @@ class Joints(eqx.Module):
 
     position (nb, 3) in m and rotation (nb, 3), a rotation vector in rad: the joint frame in the
     parent body's frame; it is the body frame while the coordinate is zero.
-    axis (rows, 3), of any length: the directions of the degrees of freedom in the joint frame; the
-    rows of group joints (spherical, free) are not used. pitch (rows,) in m/rad: helical rows only.
+    axis (rows, 3), of a length from 1e-9 to 1e9: the directions of the degrees of freedom in the
+    joint frame; the rows of group joints (spherical, free) are not used. pitch (rows,) in m/rad:
+    helical rows only.
     armature, damping, friction (rows,): inertia, viscous and Coulomb friction at the joint.
     friction_velocity (rows,): the velocity over which Coulomb friction rises smoothly.
     stiffness, rest (rows,): a linear spring and the coordinate at which it is at rest; the rows of
