@@ -46,6 +46,10 @@ def test_small_trees_are_walked_fast():
     one = dl.tree([random_body(np.random.default_rng(0), "rod", dl.Revolute(), None)])
     assert [s.topology.walk for s in (one, humanoid())] == ["fast", "loop"]
     assert one.with_traversal("loop").topology.walk == "loop"
+    quadruped = dl.chain(
+        [random_body(np.random.default_rng(0), k, dl.Spherical(), None) for k in "abcdef"]
+    )
+    assert (quadruped.nv, quadruped.topology.walk) == (18, "fast")
 
 
 def test_a_very_long_chain_is_one_native_call_and_falls_freely():
