@@ -335,7 +335,7 @@ def test_patterns_that_match_nothing():
 @pytest.mark.parametrize(
     ("declared", "words"),
     [
-        (Parameter("*/armature", Above(0)), ["joint1/armature", "above 0.0", "start"]),
+        (Parameter("*/armature", Above(0)), ["joint1/armature", "above 0", "likewise joint2/arm"]),
         (Parameter("joint1/damping", bounds=(0.1, 1)), ["joint1/damping is 0.1", "between"]),
         (Parameter("joint1/damping", bounds=(None, 0.1)), ["below 0.1"]),
         (Parameter("joint1/damping", bounds=(2, 1)), ["lower bound 2 is not below"]),
