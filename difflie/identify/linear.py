@@ -53,7 +53,7 @@ _PI = (
 )
 # Torques without noise are not weighed by their rounding errors.
 _LEAST_NOISE = 1e-3
-_SEARCH = LevenbergMarquardt(tolerance=1e-3)
+_SEARCH = LevenbergMarquardt(tolerance=1e-3, max_steps=1000)
 
 
 class LinearTorques(Problem):
