@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_addoption(parser):
-    parser.addoption("--fuzz-seed", type=int, default=1, help="of the many changed files")
+    parser.addoption("--fuzz-seed", type=int, default=0, help="of the changed files")
 
 
 @pytest.fixture(autouse=True, scope="module")
