@@ -182,24 +182,36 @@ class DescriptorMethod(Method):
             balance, kept, _ = parts(x)
             return jnp.concatenate((balance, kept))
 
-        def jacobian(x: jax.Array) -> jax.Array:
-            """Differences in u; what corrections of positions do to forces and rates is small."""
+        def jacobian(x: jax.Array, exact: jax.Array) -> jax.Array:
+            """Differences in u, and where it is to be exact in the corrections of positions.
+
+            What these do to forces and rates is small unless a step is about as long as the way to
+            a singular configuration.
+            """
             step = float(jnp.finfo(x.dtype).eps) ** 0.5 * jnp.maximum(1, jnp.max(jnp.abs(x)))
+            # The first values are those at x.
+            places = np.r_[0, np.arange(n), np.arange(n + m, x.size)]
 
-            def shifted(k: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-                return parts(x + jnp.where(jnp.arange(x.size) == k, step, 0))
+            def column(k: jax.Array, state: tuple) -> tuple:
+                here, A, columns = state
+                place = jnp.asarray(places)[k]
+                shift = jnp.where((jnp.arange(x.size) == place) & (k > 0), step, 0)
+                *values, moved = parts(x + shift)
+                values = jnp.concatenate(values)
+                here, A = chosen(k == 0, (values, moved), (here, A))
+                return here, A, columns.at[place].set((values - here) / step)
 
-            # The first, of k = -1, is at x.
-            *values, A = jax.lax.map(shifted, jnp.arange(-1, n))
-            values, A = jnp.concatenate(values, axis=1), A[0]
-            matrix = jnp.zeros((x.size, x.size), x.dtype)
-            matrix = matrix.at[:, :n].set((values[1:] - values[0]).T / step)
-            matrix = matrix.at[:n, n : n + m].set(-product(weight, A.T) / size)
+            start = x, A, jnp.zeros((x.size, x.size), x.dtype)
+            turns = jnp.where(exact, len(places), n + 1)
+            _, here, columns = jax.lax.fori_loop(0, turns, column, start)
+            matrix = columns.T
+            matrix = matrix.at[:n, n : n + m].set(-product(weight, here.T) / size)
             matrix = matrix.at[n : n + m, n : n + m].set(idle)
             if self.index == 2:
                 unit = jnp.eye(len(rows), dtype=x.dtype)
-                corrected = _without(idle_positions, product(A[rows], ways), unit)
-                matrix = matrix.at[n + m :, n + m :].set(corrected)
+                corrected = _without(idle_positions, product(here[rows], ways), unit)
+                corrected = jnp.zeros((x.size, len(rows)), x.dtype).at[n + m :].set(corrected)
+                matrix = matrix.at[:, n + m :].set(jnp.where(exact, matrix[:, n + m :], corrected))
             return matrix
 
         mu = size * h**2 * state.multipliers

@@ -20,31 +20,35 @@ _ATTEMPTS = 12
 
 
 def chord(
-    residual: Function, jacobian: Callable[[jax.Array], jax.Array], guess: jax.Array
+    residual: Function,
+    jacobian: Callable[[jax.Array, jax.Array], jax.Array],
+    guess: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
     """The root x (n,) of residual(x) (n,) near the guess (n,), and whether it was found ().
 
-    jacobian(x) (n, n) is about the derivative at x; it is kept as long as each update is less than
-    half of the one before, and then taken anew. What is found, and when, is as in `newton`. Both
-    may close over traced values.
+    jacobian(x, exact) (n, n) is about the derivative at x; it is kept as long as each update is
+    less than half of the one before, and then taken anew, from then on with `exact` true (), as are
+    the derivatives of a root that needed this. What is found, and when, is as in `newton`. Both
+    functions may close over traced values.
     """
     residual, given = jax.closure_convert(residual, guess)
-    jacobian, given_too = jax.closure_convert(jacobian, guess)
+    jacobian, given_too = jax.closure_convert(jacobian, guess, jnp.asarray(False))
 
     @jax.custom_jvp
     def root(given, given_too, guess):
-        def inverse(x: jax.Array) -> jax.Array:
-            return jnp.linalg.inv(jacobian(x, *given_too))
+        def inverse(x: jax.Array, exact: jax.Array) -> jax.Array:
+            return jnp.linalg.inv(jacobian(x, exact, *given_too))
 
-        x, found = _search(lambda x: residual(x, *given), inverse, guess)
-        return x, found.astype(guess.dtype)
+        x, found, exact = _search(lambda x: residual(x, *given), inverse, guess)
+        # As numbers, whose tangents are zero.
+        return x, found.astype(guess.dtype), exact.astype(guess.dtype)
 
     @root.defjvp
     def _(primals, tangents):
         given, given_too, _ = primals
-        x, found = root(*primals)
+        x, found, exact = root(*primals)
         _, change = jax.jvp(lambda given: residual(x, *given), (given,), (tangents[0],))
-        inverse = jnp.linalg.inv(jacobian(x, *given_too))
+        inverse = jnp.linalg.inv(jacobian(jax.lax.stop_gradient(x), exact > 0, *given_too))
 
         def linear(dx: jax.Array) -> jax.Array:
             return jax.jvp(lambda x: residual(x, *given), (x,), (dx,))[1]
@@ -59,22 +63,24 @@ def chord(
             return solution
 
         dx = jax.lax.custom_linear_solve(linear, -change, solved(inverse), solved(inverse.T))
-        return (x, found), (dx, jnp.zeros_like(found))
+        nothing = jnp.zeros_like(found)
+        return (x, found, exact), (dx, nothing, nothing)
 
-    x, found = root(given, jax.lax.stop_gradient(given_too), jax.lax.stop_gradient(guess))
+    x, found, _ = root(given, jax.lax.stop_gradient(given_too), jax.lax.stop_gradient(guess))
     return x, found > 0
 
 
 def _search(
-    residual: Function, inverse: Callable[[jax.Array], jax.Array], guess: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+    residual: Function, inverse: Callable[[jax.Array, jax.Array], jax.Array], guess: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The root, whether it was found (), and whether the Jacobian had to be exact ()."""
     rounding = float(jnp.finfo(guess.dtype).eps)
     no = jnp.asarray(False)
 
     def attempt(state: tuple) -> tuple:
         x, near, _, count = state
         floor = jnp.where(near, rounding**0.5, 256 * rounding)
-        x, size, found = contraction(residual, inverse(x), x, floor, 1.0, no)
+        x, size, found = contraction(residual, inverse(x, count > 0), x, floor, 1.0, no)
         near = size <= rounding**0.5 * jnp.maximum(1, jnp.max(jnp.abs(x)))
         return x, near, found, count + 1
 
@@ -82,5 +88,5 @@ def _search(
         _, _, found, count = state
         return ~found & (count < _ATTEMPTS)
 
-    x, _, found, _ = jax.lax.while_loop(unfinished, attempt, (guess, no, no, jnp.asarray(0)))
-    return jnp.where(found, x, guess), found
+    x, _, found, count = jax.lax.while_loop(unfinished, attempt, (guess, no, no, jnp.asarray(0)))
+    return jnp.where(found, x, guess), found, count > 1

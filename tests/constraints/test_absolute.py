@@ -111,6 +111,21 @@ def test_reactions_are_the_wrenches_of_the_joints(tree):
         assert np.max(np.abs(on_child - wrench[b])) < 1e-10 * scale
 
 
+def test_a_pendulum_of_two_free_bodies_keeps_what_its_tree_keeps():
+    """Its constraints and the energy, along the same motion."""
+    system = double_pendulum()
+    machine = dl.absolute(system)
+    start = jnp.array((0.4, -0.9)), jnp.array((1.0, -2.0))
+    one = dl.simulate(system, *start, dt=5e-3, steps=40)
+    other = dl.simulate(machine, *dl.absolute_state(machine, system, *start), dt=5e-3, steps=40)
+    assert other.result.ok
+    assert max(float(x.max()) for x in other.constraint_violation(machine)) < 1e-13
+    poses = [dl.body_poses(system, one.q[-1]), dl.body_poses(machine, other.q[-1])]
+    np.testing.assert_allclose(*poses, atol=1e-8)
+    for kind in zip(one.energy(system), other.energy(machine), strict=True):
+        np.testing.assert_allclose(*kind, atol=1e-7)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("group", ["SE3", "SO3xR3"])
 def test_a_double_pendulum_moves_alike(group):

@@ -9,6 +9,7 @@ import pytest
 from heavy_top import HeavyTop, errors, run
 
 import difflie as dl
+from difflie.constraints.motion import Balance
 from difflie.groups import Euclidean, FlatProduct
 from difflie.integrators import DescriptorSystem
 
@@ -67,6 +68,79 @@ class Sleigh(DescriptorSystem):
 
     def normal(self, q, rate):
         return self.matrices(q)[1][0] * rate[0]
+
+
+class Parallelogram(DescriptorSystem):
+    """Cranks of 0.5 m and a rod of 1 m, by their angles q; in a line at q = 0 g has rank 1."""
+
+    mass: jax.Array
+
+    @property
+    def manifold(self):
+        return FlatProduct((Euclidean(3),))
+
+    @property
+    def holonomic(self):
+        return np.ones(2, dtype=bool)
+
+    def matrices(self, q):
+        lengths = jnp.asarray([0.5, 1.0, -0.5])
+        return jnp.diag(jnp.stack((self.mass, 2.0, 1.5))), lengths * jnp.stack(
+            (-jnp.sin(q), jnp.cos(q))
+        )
+
+    def equations(self, t, q, v, a):
+        (M, A), lengths = self.matrices(q), jnp.asarray([0.5, 1.0, -0.5])
+        g = jnp.stack((jnp.cos(q) @ lengths - 1, jnp.sin(q) @ lengths))
+        return M @ a + 3 * jnp.sin(q), g, A
+
+    def acceleration(self, t, q, v):
+        M, A = self.matrices(q)
+        bias = jax.jvp(lambda q: self.matrices(q)[1], (q,), (v,))[1] @ v
+        a, nu = Balance(M, A).solve(-3 * jnp.sin(q), -bias)
+        return a, -nu
+
+    def normal(self, q, rate):
+        return Balance(*self.matrices(q)).solve(jnp.zeros_like(q), rate)[0]
+
+
+# The distance from the line at the start, of which 0.1 rad are left behind in ten steps; the value
+# and its derivatives by the mass and the speed, of the same equations in 40 digits.
+NEARLY_FLAT = [
+    (2, -0.12, 1.04956700685793685, -0.000533622377021, 0.391405458699),
+    (2, -0.11, 1.06858187387147413, -0.000462369102816, 0.390844512107),
+    (2, -0.105, 1.07806804700661291, -0.000426768917573, 0.39055692936),
+    (3, -0.105, 1.07806804700661291, -0.000426768917573, 0.39055692936),
+]
+
+
+def near_a_line(index, start):
+    method = dl.GeneralizedAlpha(index=index)
+
+    def reached(x):
+        system = Parallelogram(x[0])
+        q, v = jnp.stack((start, 0.0, start)), jnp.asarray([2.0, 0.0, 2.0]) * x[1]
+        state = method.start(system, jnp.asarray(0.0), q, v, 5e-3)
+        times = 5e-3 * jnp.arange(10)
+        state, solved = jax.lax.scan(lambda s, t: method.step(system, t, s, 5e-3), state, times)
+        value = jnp.sum(jnp.sin(state.q + 0.3)) + 0.1 * state.v[0]
+        return value, (value, jnp.all(solved))
+
+    return jax.jacfwd(reached, has_aux=True)(jnp.ones(2))
+
+
+NEAR_A_LINE = jax.jit(near_a_line, static_argnums=0)
+
+
+@pytest.mark.parametrize(("index", "start", "value", "by_mass", "by_speed"), NEARLY_FLAT)
+def test_steps_are_solved_and_differentiated_near_a_singular_configuration(
+    index, start, value, by_mass, by_speed
+):
+    """Also where a step is as long as the way that is left, and corrections change velocities."""
+    slopes, (found, solved) = NEAR_A_LINE(index, start)
+    assert solved
+    assert float(found) == pytest.approx(value, abs=1e-11)
+    np.testing.assert_allclose(slopes, (by_mass, by_speed), rtol=3e-9)
 
 
 PRINTED = {  # err(2.5e-4) of pose, velocity and multipliers for rho = 0.8

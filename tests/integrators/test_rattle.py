@@ -31,6 +31,25 @@ def top():
     return heavy_top()
 
 
+def test_a_free_body_held_at_a_point_is_a_pendulum():
+    """It keeps its constraints, energy and momentum, and moves as the body on a ball joint."""
+    inertia = np.diag([0.1, 0.2, 0.15])
+    bob = dl.Body(name="bob", joint=dl.Spherical(), mass=2.0, com=(0.1, 0, -0.6), inertia=inertia)
+    pendulum = dl.tree([bob])
+    system, start = dl.absolute(pendulum), (pendulum.neutral(), jnp.asarray([1.0, -0.5, 2.0]))
+    state = dl.absolute_state(system, pendulum, *start)
+    exact = dl.simulate(pendulum, *start, dt=5e-3, steps=100, save_every=50)
+    found = dl.simulate(system, *state, dt=5e-3, steps=100, save_every=50, method=METHOD)
+    assert found.result.ok
+    assert max(float(x.max()) for x in found.constraint_violation(system)) < 1e-13
+    assert float(found.constraint_error(system).max()) < 1e-15
+    poses = [dl.body_poses(pendulum, exact.q[-1]), dl.body_poses(system, found.q[-1])]
+    np.testing.assert_allclose(*poses, atol=1e-4)
+    energy, lift = sum(found.energy(system)), found.momentum(system)[:, 2]
+    np.testing.assert_allclose(energy, energy[0], atol=1e-3)
+    np.testing.assert_allclose(lift, lift[0], atol=1e-13)
+
+
 @pytest.mark.slow
 def test_order_on_the_heavy_top(top):
     """Poses, velocities and multipliers against the printed ones."""
