@@ -388,9 +388,19 @@ def slope(h: np.ndarray, errors: np.ndarray) -> float:
 
 
 def energy_order(h: np.ndarray, averages: np.ndarray) -> float | None:
-    """The exponent of the mean energy errors above rounding; None where there are none."""
-    part = averages > SMALLEST_FITTED
+    """The exponent of the mean energy errors where they show one; None where they do not.
+
+    h (k,): the step sizes in s, ascending; averages (k,): in J.
+    """
+    part = _showing_order(averages)
     return slope(h[part], averages[part]) if np.sum(part) >= 3 else None
+
+
+def _showing_order(averages: np.ndarray) -> np.ndarray:
+    """Which errors (k,) are above rounding, and of steps smaller than all with which a run ended
+    early. A run of larger ones that does not end wanders: its steps find solutions far away.
+    """
+    return (averages > SMALLEST_FITTED) & ~np.maximum.accumulate(np.isnan(averages))
 
 
 def seconds(case: str, method: str) -> float:
@@ -571,7 +581,7 @@ def _order_figure(
     for a, (case, method) in zip(axes[0], pairs, strict=True):
         averages = studies[case, method].averages
         a.loglog(h, averages, linewidth=1.5)
-        part = averages > SMALLEST_FITTED
+        part = _showing_order(averages)
         order = energy_order(h, averages)
         if order is not None:
             ends = h[part][[0, -1]]

@@ -84,6 +84,14 @@ def test_a_step_that_is_too_large_is_reported():
     assert len(motion.phi) == len(motion.t) and np.all(np.isfinite(motion.phi))
 
 
+def test_runs_beyond_the_first_that_ended_early_show_no_order():
+    """Which of them do not end, and where they wander, is a matter of rounding."""
+    h = np.array([0.01, 0.02, 0.04, 0.08, 0.16])
+    errors = np.array([1e-4, 4e-4, 16e-4, np.nan, 2.0])
+    assert goetz.energy_order(h, errors) == pytest.approx(2)
+    assert goetz.energy_order(h, 1e-9 * errors) is None
+
+
 def test_single_precision_is_refused():
     jax.config.update("jax_enable_x64", False)
     try:
