@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import Array, Bool, Float
 
 from .constraints.equations import equations
 from .constraints.singular import Margin
@@ -40,7 +41,7 @@ class Watch(eqx.Module):
     margin: Margin | None
 
     @staticmethod
-    def start(system: System, linkage: Linkage, q: jax.Array) -> Watch:
+    def start(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Watch:
         """Of a motion that starts at the configuration q (nq,)."""
         once = jnp.asarray(_NEVER, jnp.int32)
         limit = jnp.full(system.topology.n_rows, _NEVER, jnp.int32)
@@ -62,8 +63,8 @@ class Watch(eqx.Module):
         system: System,
         linkage: Linkage,
         step: jax.Array,
-        q: jax.Array,
-        v: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
         effort: jax.Array | None,
         solved: Any,
     ) -> Watch:
@@ -136,7 +137,7 @@ class Reconstruction(NamedTuple):
     tolerance: jax.Array
 
     @property
-    def good(self) -> jax.Array:
+    def good(self) -> Bool[Array, "*batch"]:
         """Whether the distance is within the tolerance, a boolean scalar."""
         return self.distance <= self.tolerance
 
@@ -170,7 +171,7 @@ class Result(eqx.Module):
     reconstruction: Reconstruction | None = None
 
     @property
-    def ok(self) -> jax.Array:
+    def ok(self) -> Bool[Array, "*batch"]:
         """Whether the start was allowed, the state stayed finite, every step was solved, and the
         start, where it is looked for, was found again: a boolean scalar."""
         ok = (self.nonfinite_step == _NEVER) & (self.unsolved_step == _NEVER)
@@ -178,7 +179,7 @@ class Result(eqx.Module):
         return ok if self.reconstruction is None else ok & self.reconstruction.good
 
     @property
-    def within_limits(self) -> jax.Array:
+    def within_limits(self) -> Bool[Array, "*batch"]:
         """Whether no position, velocity or effort limit was left, a boolean scalar."""
         limits = self.position_step, self.velocity_step, self.effort_step
         return jnp.all(jnp.concatenate(limits, axis=-1) == _NEVER, axis=-1)
@@ -270,13 +271,13 @@ class Trajectory(eqx.Module):
     `DescriptorMotion`; None for other methods.
     """
 
-    t: jax.Array
-    q: jax.Array
-    v: jax.Array
+    t: Float[Array, " saved"]
+    q: Float[Array, "saved nq"]
+    v: Float[Array, "saved nv"]
     result: Result
     states: Any = None
 
-    def at(self, t: Any) -> tuple[jax.Array, jax.Array]:
+    def at(self, t: Any) -> tuple[Float[Array, "*times nq"], Float[Array, "*times nv"]]:
         """The configuration (..., nq) and velocity (..., nv) at times t (...), in s, in between.
 
         Cubic Hermite interpolation in exponential coordinates: between two saved states it meets
@@ -295,15 +296,17 @@ class Trajectory(eqx.Module):
         q, v = _between(self, t.ravel())
         return q.reshape((*t.shape, -1)), v.reshape((*t.shape, -1))
 
-    def energy(self, system: System) -> tuple[jax.Array, jax.Array]:
+    def energy(self, system: System) -> tuple[Float[Array, " saved"], Float[Array, " saved"]]:
         """Kinetic and potential energy (m + 1,) in J at the saved times."""
         return jax.vmap(lambda q, v: energy(system, q, v))(self.q, self.v)
 
-    def momentum(self, system: System) -> jax.Array:
+    def momentum(self, system: System) -> Float[Array, "saved 6"]:
         """Angular momentum about the world origin and linear momentum (m + 1, 6), world."""
         return jax.vmap(lambda q, v: momentum(system, q, v))(self.q, self.v)
 
-    def constraint_violation(self, system: System) -> tuple[jax.Array, jax.Array]:
+    def constraint_violation(
+        self, system: System
+    ) -> tuple[Float[Array, " saved"], Float[Array, " saved"]]:
         """How far the system's constraints are broken (m + 1,): max |g| and max |A v|.
 
         g is in m or without unit, A v the same in 1/s; see `constraint_residual`. Contacts and
@@ -318,7 +321,7 @@ class Trajectory(eqx.Module):
 
         return jax.jit(jax.vmap(largest))(self.q, self.v)
 
-    def constraint_error(self, system: System) -> jax.Array:
+    def constraint_error(self, system: System) -> Float[Array, " saved"]:
         """How far q has left the configuration manifold (m + 1,): max ||quaternion| - 1|."""
         t = system.topology
         starts = [int(s) for s, g in zip(t.coordinate_start[:-1], t.group, strict=True) if g]
@@ -327,7 +330,9 @@ class Trajectory(eqx.Module):
 
 
 @eqx.filter_jit
-def _between(trajectory: Trajectory, times: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _between(
+    trajectory: Trajectory, times: Float[Array, " n"]
+) -> tuple[Float[Array, "n nq"], Float[Array, "n nv"]]:
     manifold = trajectory.result.topology.manifold
 
     def state(t: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -6,6 +6,33 @@ import platform
 from pathlib import Path
 
 import pytest
+from jaxtyping import install_import_hook
+
+# What arrives at functions and what they return is checked against their annotations, shapes
+# included. Left out is what runs on single components, which a test calls by the million, and what
+# a user writes, for which there are checks and messages.
+CHECKED = {
+    "groups": "so3 se3 quaternion directors manifold transition",
+    "system": "linkage rows system",
+    "forces": "compliance contacts couplings delays discrete_gradient drives energy inputs motor "
+    "passive points stiffness stops stribeck",
+    "constraints": "assembly consistency curves equations friction motion position singular "
+    "stabilisation",
+    "integrators": "bdf commutator_free crouch_grossman descriptor embedded_munthe_kaas "
+    "energy_momentum energy_stable gauss generalized_alpha mean_gradients method moreau "
+    "munthe_kaas rattle semi_implicit_euler stormer_verlet variational variational_lie "
+    "variational_planar",
+    "identify": "inverse_dynamics jacobian linear losses nearness problem pseudo_inertia sensors "
+    "shooting",
+}
+install_import_hook(
+    [
+        *("difflie.dynamics", "difflie.formulations", "difflie.result"),
+        *(f"difflie.{room}.{name}" for room, names in CHECKED.items() for name in names.split()),
+    ],
+    # An int is a float.
+    "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
+)
 
 
 def _place() -> str:

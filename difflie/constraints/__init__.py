@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..solvers.linear import product
 from ..system.linkage import linkage
@@ -76,7 +77,7 @@ from .unilateral import bilateral
 
 def constrained_dynamics(
     system: System, q: Any, v: Any, tau: Any, wrench: Any = None
-) -> tuple[jax.Array, jax.Array]:
+) -> tuple[Float[Array, " nv"], Float[Array, " m"]]:
     """The acceleration a (nv,) and the multipliers lambda (m,) of the m constraint equations.
 
     tau (nv,) and wrench (nb, 6) as in `forward_dynamics`. A^T lambda is the reaction that acts on
@@ -96,19 +97,19 @@ def constrained_dynamics(
     return _constrained_dynamics(bilateral(system), linkage(system), q, v, tau, wrench)
 
 
-def constraint_residual(system: System, q: Any) -> jax.Array:
+def constraint_residual(system: System, q: Any) -> Float[Array, " p"]:
     """g(q) (p,) at q (nq,): p equations of positions, in m or without unit."""
     (q,) = checked(system, q=(q, (system.nq,)))
     return _residual(bilateral(system), linkage(system), q)
 
 
-def constraint_jacobian(system: System, q: Any) -> jax.Array:
+def constraint_jacobian(system: System, q: Any) -> Float[Array, "m nv"]:
     """A(q) (m, nv) of all m equations at q (nq,): A v is zero where they hold."""
     (q,) = checked(system, q=(q, (system.nq,)))
     return _jacobian(bilateral(system), linkage(system), q)
 
 
-def constraint_bias(system: System, q: Any, v: Any) -> jax.Array:
+def constraint_bias(system: System, q: Any, v: Any) -> Float[Array, " m"]:
     """c = (dA/dt) v (m,) at q (nq,), v (nv,)."""
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     return _bias(bilateral(system), linkage(system), q, v)

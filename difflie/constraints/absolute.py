@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import Array, Float
 
 from ..dynamics import body_poses, body_twists
 from ..forces.at_joint import AtJoint
@@ -119,7 +120,9 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
     return replace(result, couplings=system.couplings, constraints=constraints)
 
 
-def absolute_state(machine: System, system: System, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
+def absolute_state(
+    machine: System, system: System, q: Any, v: Any
+) -> tuple[Float[Array, " n_coordinates"], Float[Array, " n_velocities"]]:
     """The state of `machine`, which is `absolute(system)`, where the system is at q (nq,), v (nv,).
 
     Its coordinates (7 n,), positions in m, and velocities (6 n,) in rad/s and m/s, for n free

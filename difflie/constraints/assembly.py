@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import Array, Float
 
 from ..dynamics.crba import crba
 from ..solvers.linear import minimum_norm, product
@@ -24,7 +25,9 @@ from .position import consistent_position
 from .unilateral import bilateral, unilateral
 
 
-def assemble(system: System, q: Any, v: Any = None) -> tuple[jax.Array, jax.Array]:
+def assemble(
+    system: System, q: Any, v: Any = None
+) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """A configuration (nq,) near q (nq,) and a velocity (nv,) near v that keep the constraints.
 
     v (nv,) is zero if not given. The way there is that of Gauss-Newton in the metric of M, in
@@ -60,7 +63,7 @@ def assemble(system: System, q: Any, v: Any = None) -> tuple[jax.Array, jax.Arra
     return q1, v1
 
 
-def start_error(system: System, q: jax.Array, v: jax.Array) -> jax.Array:
+def start_error(system: System, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, ""]:
     """By how much a traced state q (nq,), v (nv,) is no start, in units of what is allowed: ().
 
     A start keeps the constraints, overlaps no contact or stop, and has quaternions of unit length.
@@ -129,7 +132,7 @@ def _check_kept(system: System, q: jax.Array, v: jax.Array) -> None:
         )
 
 
-def _check_apart(system: System, q: jax.Array) -> None:
+def _check_apart(system: System, q: Float[Array, " nq"]) -> None:
     """Raises `ModelError` for a contact or a stop that is overlapped at q (nq,)."""
     if not system.constraints:
         return
@@ -194,7 +197,9 @@ def breaking_leaves(system: System, q: Any) -> System:
 
 
 @jax.jit
-def _assembled(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> tuple:
+def _assembled(
+    system: System, linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> tuple:
     near = jax.lax.stop_gradient(_approached(*jax.lax.stop_gradient((system, linkage, q))))
     q1, found = consistent_position(system, linkage, near)
     here = equations(system, linkage, q1)
@@ -210,7 +215,7 @@ def _assembled(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> 
     return q1, v1, left, found, wrong
 
 
-def _approached(system: System, linkage: Linkage, q: jax.Array) -> jax.Array:
+def _approached(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, " nq"]:
     """A configuration (nq,) that nearly keeps the constraints."""
     rows = np.flatnonzero(holonomic(system.constraints))
     eps = float(jnp.finfo(q.dtype).eps)
@@ -235,13 +240,15 @@ def _approached(system: System, linkage: Linkage, q: jax.Array) -> jax.Array:
 
 
 @jax.jit
-def _state(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> tuple:
+def _state(
+    system: System, linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> tuple:
     here = equations(system, linkage, q)
     return here.residual(), here.rate(v), here.jacobian()
 
 
 @jax.jit
-def _gaps(system: System, linkage: Linkage, q: jax.Array) -> jax.Array:
+def _gaps(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, " n"]:
     return equations(system, linkage, q).residual()
 
 

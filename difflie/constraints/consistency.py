@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 
 @jax.custom_jvp
-def while_kept(value: jax.Array, error: jax.Array, scale: jax.Array) -> jax.Array:
+def while_kept(
+    value: Float[Array, " n"], error: Float[Array, " m"], scale: Float[Array, ""]
+) -> Float[Array, " n"]:
     """The value (n,), whose derivative is not a number where that of the error (m,) is not zero.
 
     error: what is left of the equations that determine the value. scale (): by how much an error

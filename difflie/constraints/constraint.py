@@ -7,6 +7,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+from jaxtyping import Array, Bool
 
 from ..groups.components import Matrix, Scalar
 from ..spatial import Motion, Transform
@@ -74,7 +75,7 @@ class FrameConstraint(Constraint):
         rates = tuple(moved_along(f, t) for f, t in zip(frames, twists, strict=True))
         return jax.jvp(self.residual, frames, rates)[1]
 
-    def misassembled(self, *frames: Any) -> jax.Array | None:
+    def misassembled(self, *frames: Any) -> Bool[Array, ""] | None:
         """Whether g = 0 holds in another way than is meant, a boolean (); None if it cannot."""
         return None
 

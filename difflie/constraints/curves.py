@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..solvers.linear import product
 from ..system.validation import ModelError
@@ -29,10 +30,10 @@ class Curve(eqx.Module):
 
     @property
     @abc.abstractmethod
-    def pieces(self) -> jax.Array:
+    def pieces(self) -> Float[Array, "n k 3"]:
         """The coefficients (n, k, 3) of the polynomials in s - k, the constant first."""
 
-    def position(self, s: jax.Array) -> jax.Array:
+    def position(self, s: Float[Array, ""]) -> Float[Array, "3"]:
         """c(s) (3,) at the parameter s ()."""
         pieces = self.pieces
         n = len(pieces)
@@ -41,7 +42,7 @@ class Curve(eqx.Module):
             begin = jnp.clip(begin, 0, n - 1)
         return functools.reduce(lambda c, a: c * (s - begin) + a, pieces[begin % n][::-1])
 
-    def tangent(self, s: jax.Array) -> jax.Array:
+    def tangent(self, s: Float[Array, ""]) -> Float[Array, "3"]:
         """dc/ds (3,)."""
         return jax.jvp(self.position, (s,), (jnp.ones_like(s),))[1]
 
@@ -59,7 +60,7 @@ class PolynomialCurve(Curve):
         self.coefficients = _table("coefficients of a curve", coefficients)
 
     @property
-    def pieces(self) -> jax.Array:
+    def pieces(self) -> Float[Array, "n k 3"]:
         return self.coefficients[None]
 
 
@@ -79,7 +80,7 @@ class SplineCurve(Curve):
         self.closed = closed
 
     @property
-    def pieces(self) -> jax.Array:
+    def pieces(self) -> Float[Array, "n k 3"]:
         p = self.points
         matrix = jnp.asarray(_second_derivatives(len(p), self.closed), p.dtype)
         bent = product(matrix, p)
@@ -135,7 +136,7 @@ def _(primals: tuple, tangents: tuple) -> tuple[jax.Array, jax.Array]:
     return s, -change / slope
 
 
-def _off(curve: Curve, point: jax.Array, s: jax.Array) -> jax.Array:
+def _off(curve: Curve, point: Float[Array, "3"], s: Float[Array, ""]) -> Float[Array, ""]:
     return jnp.sum((point - curve.position(s)) * curve.tangent(s))
 
 

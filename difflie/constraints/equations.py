@@ -21,6 +21,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..dynamics.kinematics import world_frame
 from ..dynamics.screws import Screws, generalised_columns, masks, screws, total
@@ -47,13 +48,13 @@ class Equations(eqx.Module):
     seen: Transform
     coordinates: jax.Array
 
-    def residual(self) -> jax.Array:
+    def residual(self) -> Float[Array, " p"]:
         """g (p,) of the p holonomic equations."""
         return _stacked(
             [x for c, given in self.given() for x in c.residual(*given)], self.coordinates
         )
 
-    def jacobian(self) -> jax.Array:
+    def jacobian(self) -> Float[Array, "m nv"]:
         """A (m, nv)."""
         t, carried = self.system.topology, _carried(self.system)
         seen = jax.tree.map(lambda a: a[:, None], self.seen)
@@ -78,15 +79,15 @@ class Equations(eqx.Module):
             blocks.append(product(block, columns))
         return jnp.concatenate([unit[:0], *blocks])
 
-    def rate(self, v: jax.Array) -> jax.Array:
+    def rate(self, v: Float[Array, " nv"]) -> Float[Array, " m"]:
         """A v (m,) for velocities v (nv,)."""
         return self._with_bias(v)[0]
 
-    def bias(self, v: jax.Array) -> jax.Array:
+    def bias(self, v: Float[Array, " nv"]) -> Float[Array, " m"]:
         """c = (dA/dt) v (m,)."""
         return self._with_bias(v)[1]
 
-    def _with_bias(self, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def _with_bias(self, v: Float[Array, " nv"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         t = self.system.topology
         rates = self.linkage.rows(v)
         moving, own = self.screws.motion(rates, jnp.zeros_like(rates))
@@ -129,7 +130,7 @@ class Equations(eqx.Module):
                 start = stop
 
 
-def equations(system: System, linkage: Linkage, q: jax.Array) -> Equations:
+def equations(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Equations:
     """The equations at the configuration q (nq,)."""
     s = screws(linkage, q)
     carried = _carried(system)
@@ -171,7 +172,7 @@ def _carried(system: System) -> np.ndarray:
     return rows[[_body(system, f.body) for f in _frames(system)]].astype(int)
 
 
-def _rate(c: Constraint, given: tuple, motion: Any) -> jax.Array:
+def _rate(c: Constraint, given: tuple, motion: Any) -> Float[Array, " m"]:
     """What the equations of a constraint are for velocities (m,), linear in the motion.
 
     motion: the twists (k, 6) of the frames, or the rates of the coordinates, as `given` is.

@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..groups.components import Scalar
 from ..solvers.newton import fixed_point
@@ -61,8 +62,8 @@ def slips(system: System) -> System:
 
 
 def friction_forces(
-    system: System, rates: jax.Array, free: jax.Array, unit: jax.Array
-) -> jax.Array:
+    system: System, rates: Float[Array, " k"], free: Float[Array, " m"], unit: Float[Array, "k m"]
+) -> Float[Array, " k"]:
     """The forces f (k,) in the k joints with friction.
 
     rates (k,): s. free (m,): the multipliers without friction; unit (k, m): what a unit of each f

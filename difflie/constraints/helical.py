@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
+from jaxtyping import Array, Bool
 
 from ..groups.components import Scalar
 from ..spatial import Transform
@@ -40,7 +41,7 @@ class Helical(JointConstraint):
         """The angle in rad, not wrapped."""
         return along(a, b, 2) / self.pitch
 
-    def misassembled(self, a: Transform, b: Transform) -> jax.Array:
+    def misassembled(self, a: Transform, b: Transform) -> Bool[Array, ""]:
         cos, sin = axial_turn(a, b)
         x = self.coordinate(a, b)
         return reversed_axes(a, b) | (jnp.cos(x) * cos + jnp.sin(x) * sin < 0)

@@ -21,6 +21,7 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool
 
 from ..groups.components import Scalar, Vector
 from ..spatial import Motion, Transform
@@ -42,7 +43,7 @@ class Fixed(JointConstraint):
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [*point(a, b), *lock(a, b)]
 
-    def misassembled(self, a: Transform, b: Transform) -> jax.Array:
+    def misassembled(self, a: Transform, b: Transform) -> Bool[Array, ""]:
         return turned_over(a, b)
 
 
@@ -66,7 +67,7 @@ class Revolute(Bearing):
         cos, sin = axial_turn(a, b)
         return jnp.arctan2(sin, cos)
 
-    def misassembled(self, a: Transform, b: Transform) -> jax.Array:
+    def misassembled(self, a: Transform, b: Transform) -> Bool[Array, ""]:
         return reversed_axes(a, b)
 
 
@@ -93,7 +94,7 @@ class Prismatic(Bearing):
         """The travel in m."""
         return along(a, b, 2)
 
-    def misassembled(self, a: Transform, b: Transform) -> jax.Array:
+    def misassembled(self, a: Transform, b: Transform) -> Bool[Array, ""]:
         return turned_over(a, b)
 
 
@@ -107,7 +108,7 @@ class Translation(JointConstraint):
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return lock(a, b)
 
-    def misassembled(self, a: Transform, b: Transform) -> jax.Array:
+    def misassembled(self, a: Transform, b: Transform) -> Bool[Array, ""]:
         return turned_over(a, b)
 
 
@@ -122,7 +123,7 @@ class Cylindrical(JointConstraint):
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [*parallel(a, b), along(a, b, 0), along(a, b, 1)]
 
-    def misassembled(self, a: Transform, b: Transform) -> jax.Array:
+    def misassembled(self, a: Transform, b: Transform) -> Bool[Array, ""]:
         return reversed_axes(a, b)
 
 
@@ -163,7 +164,7 @@ class Planar(JointConstraint):
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [*parallel(a, b), along(a, b, 2)]
 
-    def misassembled(self, a: Transform, b: Transform) -> jax.Array:
+    def misassembled(self, a: Transform, b: Transform) -> Bool[Array, ""]:
         return reversed_axes(a, b)
 
 
@@ -200,12 +201,12 @@ def axial_turn(a: Transform, b: Transform) -> tuple[Scalar, Scalar]:
     return cos, (ortho(a, b, 1, 0) - ortho(a, b, 0, 1)) * 0.5
 
 
-def reversed_axes(a: Transform, b: Transform) -> jax.Array:
+def reversed_axes(a: Transform, b: Transform) -> Bool[Array, ""]:
     """Whether the z axes point against each other, a boolean ()."""
     return _axis(a, 2).dot(_axis(b, 2)) < 0
 
 
-def turned_over(a: Transform, b: Transform) -> jax.Array:
+def turned_over(a: Transform, b: Transform) -> Bool[Array, ""]:
     """Whether an attitude is nearer to a half revolution of the other than to it, boolean ()."""
     x, y, z = (_axis(a, i).dot(_axis(b, i)) for i in range(3))
     return x + y + z < 1

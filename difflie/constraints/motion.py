@@ -18,6 +18,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..dynamics.crba import crba
 from ..dynamics.rnea import rnea
@@ -36,10 +37,12 @@ class Balance(eqx.Module):
     M (nv, nv); A (m, nv).
     """
 
-    M: jax.Array
-    A: jax.Array
+    M: Float[Array, "nv nv"]
+    A: Float[Array, "m nv"]
 
-    def solve(self, f: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def solve(
+        self, f: Float[Array, " nv"], b: Float[Array, " m"]
+    ) -> tuple[Float[Array, " nv"], Float[Array, " m"]]:
         """x (nv,) and nu (m,), differentiated by the equations they solve."""
         M, A = jax.lax.stop_gradient((self.M, self.A))
         factor = jax.scipy.linalg.cho_factor(M)
@@ -54,8 +57,8 @@ class Balance(eqx.Module):
         return self._differentiated(solved, f, b)
 
     def _differentiated(
-        self, solved: Solver, f: jax.Array, b: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+        self, solved: Solver, f: Float[Array, " nv"], b: Float[Array, " m"]
+    ) -> tuple[Float[Array, " nv"], Float[Array, " m"]]:
         n, (M, A) = len(f), (self.M, self.A)
 
         def balance(x: jax.Array) -> jax.Array:
@@ -70,7 +73,7 @@ class Balance(eqx.Module):
         x, nu = x[:n], x[n:]
         return x, nu + self._turned(nu, solved)
 
-    def _turned(self, nu: jax.Array, solved: Solver) -> jax.Array:
+    def _turned(self, nu: Float[Array, " m"], solved: Solver) -> Float[Array, " nv"]:
         """Zero, with the derivative that the smallest nu has as the range of A turns.
 
         The equations themselves leave it open. With A y = nu it is the part of dA y out of the
@@ -89,7 +92,9 @@ class IndependentVelocities(Balance):
     With A N = 0, N (nv, nv - m), and x_p = A^+ b: N^T M N z = N^T (f - M x_p), x = x_p + N z.
     """
 
-    def solve(self, f: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def solve(
+        self, f: Float[Array, " nv"], b: Float[Array, " m"]
+    ) -> tuple[Float[Array, " nv"], Float[Array, " m"]]:
         M, A = jax.lax.stop_gradient((self.M, self.A))
         m = len(A)
         Q, R = jnp.linalg.qr(A.T, mode="complete")
@@ -111,13 +116,13 @@ class IndependentVelocities(Balance):
 def constrained_acceleration(
     system: System,
     linkage: Linkage,
-    q: jax.Array,
-    v: jax.Array,
-    tau: jax.Array,
-    wrench: jax.Array | None = None,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    tau: Float[Array, " nv"],
+    wrench: Float[Array, "nb 6"] | None = None,
     drift: Callable[[Equations], jax.Array | None] = lambda equations: None,
     form: type[Balance] = Balance,
-) -> tuple[jax.Array, jax.Array]:
+) -> tuple[Float[Array, " nv"], Float[Array, " m"]]:
     """The acceleration (nv,) and the multipliers (m,) under tau (nv,) and body wrenches (nb, 6).
 
     drift of the equations, (m,): what A a + c is to be; None for zero. form: how they are solved.
@@ -137,7 +142,9 @@ def constrained_acceleration(
     return a + product(f, push), -nu - product(f, unit)
 
 
-def consistent_velocity(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
+def consistent_velocity(
+    system: System, linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
     """The velocity (nv,) nearest to v in the metric of M that keeps the constraints."""
     here = equations(system, linkage, q)
     M, A = crba(linkage, q), here.jacobian()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float
 
 from ..dynamics.crba import crba
 from ..solvers.linear import minimum_norm, product
@@ -25,8 +26,8 @@ from .equations import equations, holonomic
 
 
 def consistent_position(
-    system: System, linkage: Linkage, q: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+    system: System, linkage: Linkage, q: Float[Array, " nq"]
+) -> tuple[Float[Array, " nq"], Bool[Array, ""]]:
     """The configuration (nq,) near q (nq,) that keeps the constraints, and whether it was found ().
 
     q itself where it was not.

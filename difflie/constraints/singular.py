@@ -10,6 +10,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..dynamics.crba import crba
 from ..system.linkage import Linkage
@@ -18,7 +19,7 @@ from .equations import equations
 from .unilateral import bilateral
 
 
-def independence(system: System, linkage: Linkage, q: jax.Array) -> jax.Array:
+def independence(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, " n"]:
     """Singular values (min(m, nv),) of A M^-1/2, the largest first.
 
     A (m, nv), M (nv, nv) at the configuration q (nq,). They do not depend on the choice of the
@@ -42,7 +43,7 @@ class Margin(eqx.Module):
     lost: jax.Array
 
     @staticmethod
-    def start(system: System, linkage: Linkage, q: jax.Array) -> Margin | None:
+    def start(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Margin | None:
         """At the configuration q (nq,); None for a system without equations."""
         if not bilateral(system).constraints:
             return None
@@ -50,7 +51,7 @@ class Margin(eqx.Module):
         rank = jnp.sum(values > _rounding(values))
         return Margin(rank, values[rank - 1], jnp.asarray(False))
 
-    def at(self, system: System, linkage: Linkage, q: jax.Array) -> Margin:
+    def at(self, system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Margin:
         """At the configuration q (nq,) one step later."""
         values = independence(system, linkage, q)
         value = values[self.rank - 1]

@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float
 
 from ..system.linkage import Linkage
 from ..system.system import System
@@ -27,13 +28,15 @@ class Stabilisation(eqx.Module):
     balance: ClassVar[type[Balance]] = Balance
 
     @abc.abstractmethod
-    def drift(self, equations: Equations, v: jax.Array, h: jax.Array) -> jax.Array | None:
+    def drift(
+        self, equations: Equations, v: Float[Array, " nv"], h: jax.Array | float
+    ) -> Float[Array, " m"] | None:
         """What A a + c is to be (m,) at the velocity v (nv,) in a step h (s); None for zero."""
 
     @abc.abstractmethod
     def after(
-        self, system: System, linkage: Linkage, q: jax.Array, v: jax.Array
-    ) -> tuple[jax.Array, jax.Array, jax.Array | bool]:
+        self, system: System, linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""] | bool]:
         """The configuration and velocity after a step, and whether they were found ()."""
 
 
@@ -43,7 +46,7 @@ class Projection(Stabilisation):
     Both are the nearest in the metric of M. The order of the method is kept.
     """
 
-    def drift(self, equations: Equations, v: jax.Array, h: jax.Array) -> None:
+    def drift(self, equations: Equations, v: Float[Array, " nv"], h: jax.Array | float) -> None:
         return None
 
     def after(self, system, linkage, q, v):
@@ -74,7 +77,9 @@ class Baumgarte(Stabilisation):
         if not 0 < self.gain < np.inf:
             raise ValueError(f"Baumgarte: the gain is {self.gain}; it must be positive and finite")
 
-    def drift(self, equations: Equations, v: jax.Array, h: jax.Array) -> jax.Array:
+    def drift(
+        self, equations: Equations, v: Float[Array, " nv"], h: jax.Array | float
+    ) -> Float[Array, " m"]:
         a = self.gain / h
         rate = equations.rate(v)
         rows = np.flatnonzero(holonomic(equations.system.constraints))
@@ -88,7 +93,7 @@ class Baumgarte(Stabilisation):
 class Unstabilised(Stabilisation):
     """Nothing is done: the constraints are kept as well as the method integrates."""
 
-    def drift(self, equations: Equations, v: jax.Array, h: jax.Array) -> None:
+    def drift(self, equations: Equations, v: Float[Array, " nv"], h: jax.Array | float) -> None:
         return None
 
     def after(self, system, linkage, q, v):

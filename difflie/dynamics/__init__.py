@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 from jax.core import Tracer
+from jaxtyping import Array, Float
 
 from .. import native
 from ..system.linkage import linkage
@@ -39,7 +40,9 @@ _mass_times = native.mark(mass_times)
 _mass_inverse_times = native.mark(mass_inverse_times)
 
 
-def forward_dynamics(system: System, q: Any, v: Any, tau: Any, wrench: Any = None) -> jax.Array:
+def forward_dynamics(
+    system: System, q: Any, v: Any, tau: Any, wrench: Any = None
+) -> Float[Array, " nv"]:
     """The acceleration a (nv,) with M a + bias = tau + sum J^T wrench.
 
     q (nq,), v (nv,), tau (nv,): the whole generalised force in N m or N; springs, damping,
@@ -52,7 +55,9 @@ def forward_dynamics(system: System, q: Any, v: Any, tau: Any, wrench: Any = Non
     return _forward_dynamics(linkage(system), q, v, tau, _wrench(system, wrench))
 
 
-def inverse_dynamics(system: System, q: Any, v: Any, a: Any, wrench: Any = None) -> jax.Array:
+def inverse_dynamics(
+    system: System, q: Any, v: Any, a: Any, wrench: Any = None
+) -> Float[Array, " nv"]:
     """The generalised force tau (nv,) that gives the acceleration a (nv,).
 
     Shapes and wrench as in `forward_dynamics`, whose inverse this is. Recursive Newton-Euler, O(n).
@@ -61,26 +66,26 @@ def inverse_dynamics(system: System, q: Any, v: Any, a: Any, wrench: Any = None)
     return _inverse_dynamics(linkage(system), q, v, a, _wrench(system, wrench))
 
 
-def bias_force(system: System, q: Any, v: Any) -> jax.Array:
+def bias_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
     """The generalised force (nv,) of Coriolis, centrifugal and gravity terms: tau at a = 0."""
     q, v = _state(system, q=q, v=v)
     return _inverse_dynamics(linkage(system), q, v, jax.numpy.zeros_like(v), None)
 
 
-def gravity_force(system: System, q: Any) -> jax.Array:
+def gravity_force(system: System, q: Any) -> Float[Array, " nv"]:
     """The generalised force (nv,) that holds the system at rest against gravity, in N m or N."""
     (q,) = _state(system, q=q)
     still = jax.numpy.zeros(system.nv, q.dtype)
     return _inverse_dynamics(linkage(system), q, still, still, None)
 
 
-def mass_matrix(system: System, q: Any) -> jax.Array:
+def mass_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
     """The mass matrix M(q) (nv, nv), armature included; kinetic energy is v . M v / 2."""
     (q,) = _state(system, q=q)
     return _mass_matrix(linkage(system), q)
 
 
-def mass_product(system: System, q: Any, x: Any) -> jax.Array:
+def mass_product(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
     """M(q) x (nv,): the generalised force that accelerates a system at rest by x (nv,).
 
     Gravity left out. Recursive Newton-Euler, O(n); M is not formed.
@@ -89,7 +94,7 @@ def mass_product(system: System, q: Any, x: Any) -> jax.Array:
     return _mass_product(linkage(system), q, x)
 
 
-def mass_solve(system: System, q: Any, x: Any) -> jax.Array:
+def mass_solve(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
     """M(q)^-1 x (nv,): the acceleration of a system at rest under the generalised force x (nv,).
 
     Gravity left out. Articulated-body algorithm, O(n); M is not formed, save with mimic joints.
@@ -98,7 +103,7 @@ def mass_solve(system: System, q: Any, x: Any) -> jax.Array:
     return _mass_solve(linkage(system), q, x)
 
 
-def inverse_mass_matrix(system: System, q: Any) -> jax.Array:
+def inverse_mass_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
     """The inverse (nv, nv) of the mass matrix, one solve for each row; symmetric up to rounding."""
     (q,) = _state(system, q=q)
     return _inverse_mass_matrix(linkage(system), q)
@@ -115,19 +120,19 @@ def mass_factorisation(system: System, q: Any) -> Factorisation:
     return _mass_factorisation(linkage(system), q)
 
 
-def body_poses(system: System, q: Any) -> jax.Array:
+def body_poses(system: System, q: Any) -> Float[Array, "nb 4 4"]:
     """The poses (nb, 4, 4) of all bodies, body to world coordinates, as in `body_names`."""
     (q,) = _state(system, q=q)
     return _body_poses(linkage(system), q)
 
 
-def body_twists(system: System, q: Any, v: Any) -> jax.Array:
+def body_twists(system: System, q: Any, v: Any) -> Float[Array, "nb 6"]:
     """The body-fixed twists (nb, 6) of all bodies, angular part first (rad/s, m/s)."""
     q, v = _state(system, q=q, v=v)
     return _body_twists(linkage(system), q, v)
 
 
-def body_jacobian(system: System, q: Any, body: Index) -> jax.Array:
+def body_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) of a body: J v is its body-fixed twist.
 
     body: its name or index. A `jax.vmap` over indices takes all bodies at once, here and below.
@@ -136,7 +141,7 @@ def body_jacobian(system: System, q: Any, body: Index) -> jax.Array:
     return _body_jacobian(linkage(system), q, _index(system, body))
 
 
-def spatial_jacobian(system: System, q: Any, body: Index) -> jax.Array:
+def spatial_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) whose J v is the body's twist in world axes, at the world origin.
 
     The linear part is the velocity of the point of the body, thought unbounded, that is at the
@@ -146,7 +151,7 @@ def spatial_jacobian(system: System, q: Any, body: Index) -> jax.Array:
     return _spatial_jacobian(linkage(system), q, _index(system, body))
 
 
-def geometric_jacobian(system: System, q: Any, body: Index) -> jax.Array:
+def geometric_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) whose J v is the body's twist in world axes, at the body's origin.
 
     The angular velocity and the velocity of the body's origin, both in the world.
@@ -155,7 +160,7 @@ def geometric_jacobian(system: System, q: Any, body: Index) -> jax.Array:
     return _geometric_jacobian(linkage(system), q, _index(system, body))
 
 
-def body_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> jax.Array:
+def body_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[Array, "6 nv"]:
     """The derivative (6, nv) of `body_jacobian` with respect to time, in 1/s.
 
     With it the derivative of the body-fixed twist is J a + J' v.
@@ -164,7 +169,7 @@ def body_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> jax.Array
     return _body_jacobian_rate(linkage(system), q, v, _index(system, body))
 
 
-def spatial_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> jax.Array:
+def spatial_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[Array, "6 nv"]:
     """The derivative (6, nv) of `spatial_jacobian` with respect to time, in 1/s.
 
     With it the body's spatial acceleration in world axes, at the world origin, is J a + J' v.
@@ -173,7 +178,7 @@ def spatial_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> jax.Ar
     return _spatial_jacobian_rate(linkage(system), q, v, _index(system, body))
 
 
-def geometric_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> jax.Array:
+def geometric_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[Array, "6 nv"]:
     """The derivative (6, nv) of `geometric_jacobian` with respect to time, in 1/s.
 
     With it the angular acceleration and the acceleration of the body's origin, both in the world,
@@ -183,24 +188,24 @@ def geometric_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> jax.
     return _geometric_jacobian_rate(linkage(system), q, v, _index(system, body))
 
 
-def total_mass(system: System) -> jax.Array:
+def total_mass(system: System) -> Float[Array, ""]:
     """The mass of the system in kg, a scalar; bodies fixed to the world do not count."""
     return _mass(linkage(system))
 
 
-def center_of_mass(system: System, q: Any) -> jax.Array:
+def center_of_mass(system: System, q: Any) -> Float[Array, "3"]:
     """The centre of mass (3,) in the world, in m; bodies fixed to the world do not count."""
     (q,) = _state(system, q=q)
     return _center_of_mass(linkage(system), q)
 
 
-def center_of_mass_jacobian(system: System, q: Any) -> jax.Array:
+def center_of_mass_jacobian(system: System, q: Any) -> Float[Array, "3 nv"]:
     """The Jacobian (3, nv) whose J v is the velocity of the centre of mass in the world (m/s)."""
     (q,) = _state(system, q=q)
     return _center_of_mass_jacobian(linkage(system), q)
 
 
-def centroidal_momentum_matrix(system: System, q: Any) -> jax.Array:
+def centroidal_momentum_matrix(system: System, q: Any) -> Float[Array, "6 nv"]:
     """The matrix A (6, nv) whose A v is the momentum about the centre of mass, in world axes.
 
     First the angular momentum (N m s), then the linear (N s). Armature has no part in it, as in
@@ -210,7 +215,7 @@ def centroidal_momentum_matrix(system: System, q: Any) -> jax.Array:
     return _centroidal_momentum_matrix(linkage(system), q)
 
 
-def coriolis_matrix(system: System, q: Any, v: Any) -> jax.Array:
+def coriolis_matrix(system: System, q: Any, v: Any) -> Float[Array, "nv nv"]:
     """The Coriolis matrix C (nv, nv): C v + gravity = bias force, and dM/dt = C + C^T.
 
     dM/dt is the derivative of `mass_matrix` along v; for group joints its entries belong to
@@ -223,7 +228,7 @@ def coriolis_matrix(system: System, q: Any, v: Any) -> jax.Array:
 
 def inverse_dynamics_derivatives(
     system: System, q: Any, v: Any, a: Any, wrench: Any = None
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
     """dtau/dq, dtau/dv and dtau/da = M, each (nv, nv), of `inverse_dynamics`.
 
     dq is a tangent: column k is the derivative along `integrate(system, q, s e_k)` at s = 0.
@@ -236,7 +241,7 @@ def inverse_dynamics_derivatives(
 
 def forward_dynamics_derivatives(
     system: System, q: Any, v: Any, tau: Any, wrench: Any = None
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
     """da/dq, da/dv and da/dtau = M^-1, each (nv, nv), of `forward_dynamics`.
 
     Tangents and wrenches as in `inverse_dynamics_derivatives`.
@@ -245,7 +250,7 @@ def forward_dynamics_derivatives(
     return _forward_derivatives(linkage(system), q, v, tau, _wrench(system, wrench))
 
 
-def inertial_parameters(system: System) -> jax.Array:
+def inertial_parameters(system: System) -> Float[Array, "nb 10"]:
     """The inertial parameters (nb, 10) of the bodies, on which the dynamics depend linearly.
 
     For each body (m, m c_x, m c_y, m c_z, I_xx, I_xy, I_xz, I_yy, I_yz, I_zz) in kg, kg m and
@@ -267,7 +272,9 @@ def with_inertial_parameters(system: System, parameters: Any) -> System:
     return system.replace(mass=mass, com=com, inertia=inertia)
 
 
-def inverse_dynamics_regressor(system: System, q: Any, v: Any, a: Any) -> jax.Array:
+def inverse_dynamics_regressor(
+    system: System, q: Any, v: Any, a: Any
+) -> Float[Array, "nv n_parameters"]:
     """The matrix Y (nv, 10 nb) with Y pi + armature a = `inverse_dynamics`.
 
     pi (10 nb,) is `inertial_parameters(system).ravel()`. Armature (kg m^2 or kg) belongs to the
@@ -277,19 +284,19 @@ def inverse_dynamics_regressor(system: System, q: Any, v: Any, a: Any) -> jax.Ar
     return _inverse_dynamics_regressor(linkage(system), q, v, a)
 
 
-def kinetic_energy_regressor(system: System, q: Any, v: Any) -> jax.Array:
+def kinetic_energy_regressor(system: System, q: Any, v: Any) -> Float[Array, " n_parameters"]:
     """The row y (10 nb,) with y . pi + armature v^2 / 2 = the kinetic energy; pi as above."""
     q, v = _state(system, q=q, v=v)
     return _kinetic_energy_regressor(linkage(system), q, v)
 
 
-def potential_energy_regressor(system: System, q: Any) -> jax.Array:
+def potential_energy_regressor(system: System, q: Any) -> Float[Array, " n_parameters"]:
     """The row y (10 nb,) with y . pi = the potential energy, pi `inertial_parameters` as a row."""
     (q,) = _state(system, q=q)
     return _potential_energy_regressor(linkage(system), q)
 
 
-def momentum_regressor(system: System, q: Any, v: Any) -> jax.Array:
+def momentum_regressor(system: System, q: Any, v: Any) -> Float[Array, "6 n_parameters"]:
     """The matrix Y (6, 10 nb) with Y pi = `momentum`, pi `inertial_parameters` as a row."""
     q, v = _state(system, q=q, v=v)
     return _momentum_regressor(linkage(system), q, v)
@@ -306,19 +313,19 @@ def base_parameters(system: System) -> BaseParameters:
     return independent_columns(sampled_regressor(linkage(system)))
 
 
-def momentum(system: System, q: Any, v: Any) -> jax.Array:
+def momentum(system: System, q: Any, v: Any) -> Float[Array, "6"]:
     """The momentum (6,) in world coordinates: angular about the world origin, then linear."""
     q, v = _state(system, q=q, v=v)
     return _momentum(linkage(system), q, v)
 
 
-def integrate(system: System, q: Any, dv: Any) -> jax.Array:
+def integrate(system: System, q: Any, dv: Any) -> Float[Array, " nq"]:
     """The configuration (nq,) reached from q along the constant rate dv (nv,) in unit time."""
     q, dv = _state(system, q=q, v=dv)
     return system.manifold.retract(q, dv)
 
 
-def difference(system: System, q0: Any, q1: Any) -> jax.Array:
+def difference(system: System, q0: Any, q1: Any) -> Float[Array, " nv"]:
     """The rate (nv,) with integrate(q0, difference(q0, q1)) = q1, of least rotation."""
     size = (system.nq,)
     q0, q1 = checked(system, q0=(q0, size), q1=(q1, size))
@@ -367,7 +374,7 @@ def _independent(system: System, name: str, mend: str) -> None:
         )
 
 
-def _wrench(system: System, wrench: Any) -> jax.Array | None:
+def _wrench(system: System, wrench: Any) -> Float[Array, "nb 6"] | None:
     if wrench is None:
         return None
     return checked(system, wrench=(wrench, (len(system.body_names), 6)))[0]

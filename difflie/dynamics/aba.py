@@ -10,8 +10,8 @@ outward   a_i = (u_i - U_i . A'_i) / D_i,  A'_i = Ad_{X_i}^-1 A_p + c_i,  A_i = 
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..groups.components import Matrix, Vector
 from ..spatial import ArticulatedInertia, Force, Symmetric
@@ -21,8 +21,12 @@ from ..system.traverse import along_tree, inward, outward
 
 @along_tree
 def aba(
-    linkage: Linkage, q: jax.Array, v: jax.Array, tau: jax.Array, wrench: jax.Array | None = None
-) -> jax.Array:
+    linkage: Linkage,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    tau: Float[Array, " nv"],
+    wrench: Float[Array, "nb 6"] | None = None,
+) -> Float[Array, " nv"]:
     """The acceleration (nv,) under the generalised force tau (nv,) at (q (nq,), v (nv,)).
 
     wrench (nb, 6): external wrenches (moment N m, force N) on the bodies, in body frames. Only for

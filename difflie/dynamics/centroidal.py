@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Force
@@ -18,25 +19,25 @@ from ..system.linkage import Linkage
 from .screws import Screws, generalised_columns, screws
 
 
-def mass(linkage: Linkage) -> jax.Array:
+def mass(linkage: Linkage) -> Float[Array, ""]:
     """The mass of all bodies that move, in kg, a scalar."""
     return jnp.sum(linkage.inertia.mass)
 
 
-def center_of_mass(linkage: Linkage, q: jax.Array) -> jax.Array:
+def center_of_mass(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "3"]:
     """The centre of mass (3,) in the world, in m."""
     s = screws(linkage, q)
     return (_center(s) + _first(s.origin)).to_array()
 
 
-def center_columns(linkage: Linkage, q: jax.Array) -> jax.Array:
+def center_columns(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "3 nv"]:
     """The Jacobian (3, nv) of the centre of mass, world axes."""
     s = screws(linkage, q)
     momentum = s.composite(s.inertia) @ s.axes
     return generalised_columns(linkage, momentum)[3:] / mass(linkage)
 
 
-def momentum_columns(linkage: Linkage, q: jax.Array) -> jax.Array:
+def momentum_columns(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "6 nv"]:
     """The centroidal momentum matrix (6, nv), angular part first, in world axes."""
     s = screws(linkage, q)
     momentum = s.composite(s.inertia) @ s.axes

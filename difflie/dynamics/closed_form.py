@@ -25,6 +25,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..groups import se3
 from ..spatial import Motion
@@ -79,7 +80,9 @@ class ClosedForm(eqx.Module):
     v: jax.Array
     topology: Topology = eqx.field(static=True)
 
-    def forward_dynamics(self, tau: jax.Array, wrench: jax.Array | None = None) -> jax.Array:
+    def forward_dynamics(
+        self, tau: Float[Array, " nv"], wrench: Float[Array, "nb 6"] | None = None
+    ) -> Float[Array, " nv"]:
         """The acceleration (nv,) under tau (nv,) by the paper's O(n) algorithm (50)-(68).
 
         wrench (nb, 6): external wrenches (moment N m, force N) on the bodies, in body frames.
@@ -129,7 +132,10 @@ class ClosedForm(eqx.Module):
 
 
 def closed(
-    linkage: Linkage, q: jax.Array, v: jax.Array, frames: jax.Array | None = None
+    linkage: Linkage,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    frames: Float[Array, "nv 4 4"] | None = None,
 ) -> ClosedForm:
     """The closed form at (q (nq,), v (nv,)) in the link frames Q (nv, 4, 4), without mimic joints.
 
@@ -207,13 +213,13 @@ def _articulated(t, transforms, screws, J, R):
     return _block_diagonal(inward(t, articulate, jnp.zeros((6, 6), J.dtype), data)[t.place])
 
 
-def _screws(linkage: Linkage) -> jax.Array:
+def _screws(linkage: Linkage) -> Float[Array, "n 6"]:
     """(n, 6) the screws of the rows, each in its own frame."""
     zero = jnp.zeros_like(linkage.armature)
     return linkage.screw.add_to(jax.tree.map(lambda _: zero, linkage.rest)).to_array()
 
 
-def _inertias(linkage: Linkage) -> jax.Array:
+def _inertias(linkage: Linkage) -> Float[Array, "n 6 6"]:
     """(n, 6, 6) the inertias of the rows, each about its own frame."""
 
     def momentum(twist):
@@ -232,14 +238,14 @@ def _body_frames(linkage: Linkage, Q_inverse: jax.Array) -> jax.Array:
     return _blocks(carried[:, :, None, None] * seen[:, None])
 
 
-def _transforms(Gamma: jax.Array, P_0: jax.Array, t: Topology) -> jax.Array:
+def _transforms(Gamma: jax.Array, P_0: jax.Array, t: Topology) -> Float[Array, "n 6 6"]:
     """(n, 6, 6) Ad_{f_i}^-1 of all links, from the matrices that hold them."""
     n = t.n_rows
     rows = jnp.concatenate((Gamma, P_0), axis=1).reshape(n, 6, n + 1, 6)
     return rows[np.arange(n), :, t.row_parent]
 
 
-def _inverse_of_one_minus(N: jax.Array, length: int) -> jax.Array:
+def _inverse_of_one_minus(N: Float[Array, "m m"], length: int) -> Float[Array, "m m"]:
     """I + N + N^2 + ... of a nilpotent N with N^length = 0, by doubling."""
     total = jnp.eye(N.shape[0], dtype=N.dtype) + N
     for _ in range(1, (length - 1).bit_length()):
@@ -248,18 +254,18 @@ def _inverse_of_one_minus(N: jax.Array, length: int) -> jax.Array:
     return total
 
 
-def _blocks(a: jax.Array) -> jax.Array:
+def _blocks(a: Float[Array, "n m r c"]) -> Float[Array, "rows columns"]:
     """The matrix (n r, m c) of blocks (n, m, r, c)."""
     n, m, r, c = a.shape
     return jnp.swapaxes(a, 1, 2).reshape(n * r, m * c)
 
 
-def _block_diagonal(a: jax.Array) -> jax.Array:
+def _block_diagonal(a: Float[Array, "n r c"]) -> Float[Array, "rows columns"]:
     """The matrix (n r, n c) with the blocks (n, r, c) on its diagonal."""
     return _blocks(jnp.eye(len(a), dtype=a.dtype)[:, :, None, None] * a[:, None])
 
 
-def _diagonal(a: jax.Array, n: int) -> jax.Array:
+def _diagonal(a: Float[Array, "rows columns"], n: int) -> Float[Array, "n r c"]:
     """The blocks (n, r, c) on the diagonal of a matrix (n r, n c)."""
     blocks = a.reshape(n, a.shape[0] // n, n, a.shape[1] // n)
     return blocks[np.arange(n), :, np.arange(n)]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import jax
+from jaxtyping import Array, Float
 
 from ..groups.components import Matrix, Vector
 from ..spatial import Force, Inertia, Motion
@@ -51,7 +52,9 @@ class Turning:
         return self.spread.transposed_times(x.angular) + self.momentum.cross(x.linear)
 
 
-def matrix(linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
+def matrix(
+    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, "nv nv"]:
     """The Coriolis matrix (nv, nv) at (q (nq,), v (nv,))."""
     s = screws(linkage, q)
     twists = s.twists(linkage.rows(v))

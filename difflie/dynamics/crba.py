@@ -10,6 +10,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Inertia, Symmetric
@@ -18,7 +19,7 @@ from ..system.traverse import inward
 from .paths import dense, projected
 
 
-def crba(linkage: Linkage, q: jax.Array) -> jax.Array:
+def crba(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """The mass matrix M(q) (nv, nv), exactly symmetric; with mimic joints G^T M_rows G."""
     t = linkage.topology
     poses = linkage.poses(q)

@@ -21,17 +21,22 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..spatial import Force, Motion
 from ..system.linkage import Linkage
 from .coriolis import Turning
 from .screws import Screws, generalised_matrix, masks, pairs, screws, total
 
-Triple = tuple[jax.Array, jax.Array, jax.Array]
+Triple = tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]
 
 
 def of_inverse_dynamics(
-    linkage: Linkage, q: jax.Array, v: jax.Array, a: jax.Array, wrench: jax.Array | None
+    linkage: Linkage,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    a: Float[Array, " nv"],
+    wrench: Float[Array, "nb 6"] | None,
 ) -> Triple:
     """dtau/dq, dtau/dv and dtau/da = M, each (nv, nv)."""
     s = screws(linkage, q)
@@ -40,7 +45,11 @@ def of_inverse_dynamics(
 
 
 def of_forward_dynamics(
-    linkage: Linkage, q: jax.Array, v: jax.Array, tau: jax.Array, wrench: jax.Array | None
+    linkage: Linkage,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    tau: Float[Array, " nv"],
+    wrench: Float[Array, "nb 6"] | None,
 ) -> Triple:
     """da/dq, da/dv and da/dtau = M^-1, each (nv, nv)."""
     s = screws(linkage, q)
@@ -55,7 +64,7 @@ def of_forward_dynamics(
     return by_q, by_v, by_tau
 
 
-def _mass(linkage: Linkage, s: Screws) -> jax.Array:
+def _mass(linkage: Linkage, s: Screws) -> Float[Array, "nv nv"]:
     """The mass matrix (nv, nv): S_j . Ic_j S_k for row j not before k.
 
     As `crba`, but from the screws that are there already, without two more walks along the tree.
@@ -66,7 +75,7 @@ def _mass(linkage: Linkage, s: Screws) -> jax.Array:
 
 
 def _wrenches(
-    linkage: Linkage, s: Screws, twists: Motion, gains: Motion, wrench: jax.Array | None
+    linkage: Linkage, s: Screws, twists: Motion, gains: Motion, wrench: Float[Array, "nb 6"] | None
 ) -> Force:
     """What accelerates the bodies carried by each row, less the external wrenches on them."""
     accelerations = total(masks(s.topology).moved_by, gains) + linkage.free_fall
@@ -75,8 +84,12 @@ def _wrenches(
 
 
 def _state_derivatives(
-    linkage: Linkage, s: Screws, v: jax.Array, a: jax.Array, wrench: jax.Array | None
-) -> tuple[jax.Array, jax.Array]:
+    linkage: Linkage,
+    s: Screws,
+    v: Float[Array, " nv"],
+    a: Float[Array, " nv"],
+    wrench: Float[Array, "nb 6"] | None,
+) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
     """dtau/dq and dtau/dv, each (nv, nv)."""
     twists, gains = s.motion(linkage.rows(v), linkage.rows(a))
     wrenches = _wrenches(linkage, s, twists, gains, wrench)

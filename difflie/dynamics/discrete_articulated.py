@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..groups import coefficients as co
 from ..groups.components import Matrix, Vector
@@ -32,12 +33,12 @@ from .discrete_inverse_dynamics import displacements
 @along_tree
 def newton_step(
     linkage: Linkage,
-    q: jax.Array,
-    w: jax.Array,
-    h: jax.Array,
-    target: jax.Array,
-    slope: jax.Array,
-) -> jax.Array:
+    q: Float[Array, " nq"],
+    w: Float[Array, " nv"],
+    h: jax.Array | float,
+    target: Float[Array, " nv"],
+    slope: Float[Array, " nv"],
+) -> Float[Array, " nv"]:
     """The change dw (nv,) with momenta(q, w + dw, h)[0] + slope dw = target, to first order.
 
     q (nq,), w (nv,), h (s), target and slope (nv,). Affine in the target. Only for systems without
@@ -90,7 +91,7 @@ def newton_step(
     return linkage.generalised(outward(t, correct, still, reduced))
 
 
-def _through_dexp(moved: Motion, momentum: Force, h: jax.Array) -> Response:
+def _through_dexp(moved: Motion, momentum: Force, h: jax.Array | float) -> Response:
     """The derivative of dexp_{h V}^-T P with respect to V at fixed P.
 
     That of the map of SO(3), in dual numbers w = angular + e linear and f = force + e moment.

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Adjoint, Force, Motion, Transform
@@ -44,7 +45,7 @@ class Displacements:
     total: Motion
 
 
-def displacements(linkage: Linkage, poses: Transform, step: jax.Array) -> Displacements:
+def displacements(linkage: Linkage, poses: Transform, step: Float[Array, " nv"]) -> Displacements:
     """The displacements while the coordinates move by step (nv,), from the given relative poses."""
     still = linkage.rest
 
@@ -71,15 +72,15 @@ def displacements(linkage: Linkage, poses: Transform, step: jax.Array) -> Displa
     return Displacements(*(linkage.along_joints(motions) for motions in found))
 
 
-def body_momenta(linkage: Linkage, moved: Motion, h: jax.Array) -> Force:
+def body_momenta(linkage: Linkage, moved: Motion, h: jax.Array | float) -> Force:
     """dexp_X^-T I X / h (n_rows,): momenta of the bodies at the start of a step of h (s)."""
     return Adjoint.dexp_inv(moved).transposed_times(linkage.inertia @ (moved * (1 / h)))
 
 
 @along_tree
 def momenta(
-    linkage: Linkage, q: jax.Array, w: jax.Array, h: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+    linkage: Linkage, q: Float[Array, " nq"], w: Float[Array, " nv"], h: jax.Array | float
+) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
     """The momenta (nv,) at both ends of a step of h (s) from q (nq,) along w (nv,)."""
     poses = linkage.poses(q)
     moved = displacements(linkage, poses, w * h).total
@@ -105,7 +106,7 @@ def _next_to_world(t: Topology) -> np.ndarray:
     return near
 
 
-def swept(linkage: Linkage, poses: Transform, momenta: Force) -> jax.Array:
+def swept(linkage: Linkage, poses: Transform, momenta: Force) -> Float[Array, " nv"]:
     """The generalised momenta (nv,) of momenta of the rows' bodies."""
 
     def transmit(children: Force, row):

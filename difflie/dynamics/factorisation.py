@@ -15,6 +15,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..groups.components import Matrix
 from ..spatial import ArticulatedInertia, Symmetric
@@ -37,29 +38,29 @@ class Factorisation(eqx.Module):
     diagonal: jax.Array
     topology: Topology = eqx.field(static=True)
 
-    def solve(self, b: jax.Array) -> jax.Array:
+    def solve(self, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """M^-1 b (nv,) of b (nv,), in as many operations as L has entries."""
         y = self._transposed_solve(take(b, self.topology.order)) / self.diagonal
         return take(self._solve(y), self.topology.place)
 
-    def multiply(self, x: jax.Array) -> jax.Array:
+    def multiply(self, x: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """M x (nv,) of x (nv,), in as many operations as L has entries."""
         y = self._multiply(take(x, self.topology.order)) * self.diagonal
         return take(self._transposed_multiply(y), self.topology.place)
 
-    def matrices(self) -> tuple[jax.Array, jax.Array]:
+    def matrices(self) -> tuple[Float[Array, "nv nv"], Float[Array, " nv"]]:
         """L (nv, nv) and D (nv,), in the order of v, in which L is lower triangular too."""
         t = self.topology
         lower = dense(t, self.lower + own(t, self.lower.dtype))
         return take(take(lower, t.place).T, t.place).T, take(self.diagonal, t.place)
 
-    def log_determinant(self) -> jax.Array:
+    def log_determinant(self) -> Float[Array, ""]:
         """log det M, a scalar."""
         return jnp.sum(jnp.log(self.diagonal))
 
     # Each pass carries, by depth, what concerns the rows on the path to the world.
 
-    def _solve(self, y: jax.Array) -> jax.Array:
+    def _solve(self, y: Float[Array, " nv"]) -> Float[Array, " nv"]:
         def visit(path, row):
             lower, own, y = row
             x = y - jnp.sum(lower * path)
@@ -67,14 +68,14 @@ class Factorisation(eqx.Module):
 
         return outward(self.topology, visit, self._nothing, self._rows(y))
 
-    def _multiply(self, x: jax.Array) -> jax.Array:
+    def _multiply(self, x: Float[Array, " nv"]) -> Float[Array, " nv"]:
         def visit(path, row):
             lower, own, x = row
             return path * (1 - own) + own * x, x + jnp.sum(lower * path)
 
         return outward(self.topology, visit, self._nothing, self._rows(x))
 
-    def _transposed_solve(self, b: jax.Array) -> jax.Array:
+    def _transposed_solve(self, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
         def visit(children, row):
             lower, own, b = row
             y = b - jnp.sum(own * children)
@@ -82,7 +83,7 @@ class Factorisation(eqx.Module):
 
         return inward(self.topology, visit, self._nothing, self._rows(b))
 
-    def _transposed_multiply(self, y: jax.Array) -> jax.Array:
+    def _transposed_multiply(self, y: Float[Array, " nv"]) -> Float[Array, " nv"]:
         def visit(children, row):
             lower, own, y = row
             return children + lower * y, y + jnp.sum(own * children)
@@ -97,7 +98,7 @@ class Factorisation(eqx.Module):
         return jnp.zeros(self.lower.shape[1:], self.lower.dtype)
 
 
-def factorised(linkage: Linkage, q: jax.Array) -> Factorisation:
+def factorised(linkage: Linkage, q: Float[Array, " nq"]) -> Factorisation:
     """The factorisation of M(q (nq,)); for systems without mimic joints."""
     t = linkage.topology
     poses = linkage.poses(q)

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..system.linkage import Linkage
@@ -24,8 +25,12 @@ from .rnea import rnea
 
 
 def acceleration(
-    linkage: Linkage, q: jax.Array, v: jax.Array, tau: jax.Array, wrench: jax.Array | None = None
-) -> jax.Array:
+    linkage: Linkage,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    tau: Float[Array, " nv"],
+    wrench: Float[Array, "nb 6"] | None = None,
+) -> Float[Array, " nv"]:
     """The acceleration (nv,) under the generalised force tau (nv,) and body wrenches (nb, 6)."""
     if wrench is None:
         # A native call must read all its inputs; the bodies' own frames matter to wrenches only.
@@ -33,17 +38,21 @@ def acceleration(
     return _acceleration(linkage, q, v, tau, wrench)
 
 
-def mass_times(linkage: Linkage, q: jax.Array, a: jax.Array) -> jax.Array:
+def mass_times(
+    linkage: Linkage, q: Float[Array, " nq"], a: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
     """M(q) a (nv,), by inverse dynamics without velocity and gravity."""
     return rnea(weightless(linkage), q, jnp.zeros_like(a), a)
 
 
-def mass_inverse_times(linkage: Linkage, q: jax.Array, x: jax.Array) -> jax.Array:
+def mass_inverse_times(
+    linkage: Linkage, q: Float[Array, " nq"], x: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
     """M(q)^-1 x (nv,), by forward dynamics without velocity and gravity."""
     return acceleration(weightless(linkage), q, jnp.zeros_like(x), x)
 
 
-def mass_inverse(linkage: Linkage, q: jax.Array) -> jax.Array:
+def mass_inverse(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """M(q)^-1 (nv, nv), one unit force for each row; symmetric up to rounding.
 
     The articulated inertias do not depend on the force and are computed once for all.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Motion, Transform
@@ -25,38 +26,46 @@ from .screws import Screws, generalised_columns, screws
 Index = jax.Array | int
 
 
-def body_columns(linkage: Linkage, q: jax.Array, body: Index) -> jax.Array:
+def body_columns(linkage: Linkage, q: Float[Array, " nq"], body: Index) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) of the body-fixed twist."""
     s = screws(linkage, q)
     return _columns(linkage, body, _pose(linkage, s, body).inverse_motion(s.axes))
 
 
-def spatial_columns(linkage: Linkage, q: jax.Array, body: Index) -> jax.Array:
+def spatial_columns(linkage: Linkage, q: Float[Array, " nq"], body: Index) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) of the twist in world axes, at the world origin."""
     s = screws(linkage, q)
     return _columns(linkage, body, _moved(s.axes, -s.origin))
 
 
-def geometric_columns(linkage: Linkage, q: jax.Array, body: Index) -> jax.Array:
+def geometric_columns(
+    linkage: Linkage, q: Float[Array, " nq"], body: Index
+) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) of the twist in world axes, at the body's origin."""
     s = screws(linkage, q)
     return _columns(linkage, body, _moved(s.axes, _pose(linkage, s, body).translation))
 
 
-def body_column_rates(linkage: Linkage, q: jax.Array, v: jax.Array, body: Index) -> jax.Array:
+def body_column_rates(
+    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
+) -> Float[Array, "6 nv"]:
     """The derivative (6, nv) of `body_columns` along the velocity v (nv,)."""
     s, change, twist = _moving(linkage, q, v, body)
     relative = change + twist.cross(s.axes) * -1
     return _columns(linkage, body, _pose(linkage, s, body).inverse_motion(relative))
 
 
-def spatial_column_rates(linkage: Linkage, q: jax.Array, v: jax.Array, body: Index) -> jax.Array:
+def spatial_column_rates(
+    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
+) -> Float[Array, "6 nv"]:
     """The derivative (6, nv) of `spatial_columns` along the velocity v (nv,)."""
     s, change, _ = _moving(linkage, q, v, body)
     return _columns(linkage, body, _moved(change, -s.origin))
 
 
-def geometric_column_rates(linkage: Linkage, q: jax.Array, v: jax.Array, body: Index) -> jax.Array:
+def geometric_column_rates(
+    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
+) -> Float[Array, "6 nv"]:
     """The derivative (6, nv) of `geometric_columns` along the velocity v (nv,)."""
     s, change, twist = _moving(linkage, q, v, body)
     point = _pose(linkage, s, body).translation
@@ -66,7 +75,7 @@ def geometric_column_rates(linkage: Linkage, q: jax.Array, v: jax.Array, body: I
 
 
 def _moving(
-    linkage: Linkage, q: jax.Array, v: jax.Array, body: Index
+    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
 ) -> tuple[Screws, Motion, Motion]:
     """The screws, their derivatives, and the twist of the body."""
     s = screws(linkage, q)
@@ -91,7 +100,7 @@ def _moved(m: Motion, point: Vector) -> Motion:
     return Motion(m.angular, m.linear + m.angular.cross(point))
 
 
-def _columns(linkage: Linkage, body: Index, columns: Motion) -> jax.Array:
+def _columns(linkage: Linkage, body: Index, columns: Motion) -> Float[Array, "6 nv"]:
     supporting = jnp.asarray(linkage.topology.supports)[body]
     kept = jax.tree.map(lambda a: jnp.where(supporting, a, jnp.zeros_like(a)), columns)
     return generalised_columns(linkage, kept)

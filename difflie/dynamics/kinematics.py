@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..groups.components import Matrix, Vector
 from ..spatial import Motion, Transform
@@ -12,7 +13,7 @@ from ..system.linkage import Linkage
 from ..system.traverse import outward
 
 
-def row_world_poses(linkage: Linkage, q: jax.Array) -> Transform:
+def row_world_poses(linkage: Linkage, q: Float[Array, " nq"]) -> Transform:
     """The frame of every row in the world (n_rows,)."""
     return chained(linkage, linkage.poses(q))
 
@@ -27,7 +28,7 @@ def chained(linkage: Linkage, poses: Transform) -> Transform:
     return outward(linkage.topology, place, world_frame(poses.translation.x.dtype), poses)
 
 
-def row_twists(linkage: Linkage, q: jax.Array, v: jax.Array) -> Motion:
+def row_twists(linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Motion:
     """The twist of every row's frame (n_rows,), seen from itself."""
 
     def move(parent: Motion, row):
@@ -39,13 +40,15 @@ def row_twists(linkage: Linkage, q: jax.Array, v: jax.Array) -> Motion:
     return outward(linkage.topology, move, linkage.rest, data)
 
 
-def body_world_poses(linkage: Linkage, q: jax.Array) -> Transform:
+def body_world_poses(linkage: Linkage, q: Float[Array, " nq"]) -> Transform:
     """The frame of every body in the world (nb,)."""
     offset = jax.tree.map(lambda a: a[:-1], linkage.offset)
     return linkage.body_values(row_world_poses(linkage, q), world_frame(q.dtype)) @ offset
 
 
-def body_twist_components(linkage: Linkage, q: jax.Array, v: jax.Array) -> Motion:
+def body_twist_components(
+    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Motion:
     """The body-fixed twist of every body (nb,)."""
     offset = jax.tree.map(lambda a: a[:-1], linkage.offset)
     return offset.inverse_motion(linkage.body_values(row_twists(linkage, q, v), linkage.rest))

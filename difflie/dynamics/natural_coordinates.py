@@ -20,6 +20,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..groups import directors, quaternion
 from ..groups.components import Matrix, Vector
@@ -74,20 +75,24 @@ class NaturalCoordinates(eqx.Module):
     def layout(self) -> Layout:
         return layout(self.linkage.topology)
 
-    def bodies(self, q: jax.Array) -> jax.Array:
+    def bodies(self, q: Float[Array, " nq"]) -> Float[Array, "nb 4 3"]:
         """The coordinates (nb, 4, 3) at the configuration q (nq,)."""
         poses = _at(row_world_poses(self.linkage, q), self.layout.last)
         axes = poses.rotation.transpose().to_array()
         return jnp.concatenate((poses.translation.to_array()[:, None], axes), axis=1)
 
-    def velocities(self, bodies: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
+    def velocities(
+        self, bodies: Float[Array, "nb 4 3"], q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> Float[Array, "nb 4 3"]:
         """The rates (nb, 4, 3) of the coordinates at q (nq,), v (nv,)."""
         twists = _at(row_twists(self.linkage, q, v), self.layout.last)
         parts = twists.angular.to_array(), twists.linear.to_array()
         rates = [_apply(bodies[:, 1:], part) for part in parts]
         return directors.motion(bodies, jnp.concatenate(rates, axis=1))
 
-    def coordinates(self, bodies: jax.Array, before: jax.Array) -> jax.Array:
+    def coordinates(
+        self, bodies: Float[Array, "nb 4 3"], before: Float[Array, " nq"]
+    ) -> Float[Array, " nq"]:
         """The configuration q (nq,) at the coordinates (nb, 4, 3).
 
         before (nq,): a configuration near it. Angles are continued from it over full turns, within
@@ -126,7 +131,9 @@ class NaturalCoordinates(eqx.Module):
         parts = angles, self.slides(bodies), attitudes.ravel(), positions.ravel()
         return jnp.concatenate(parts)[where.coordinate_order]
 
-    def arms(self, middle: jax.Array, rates: jax.Array, h: jax.Array) -> Arms:
+    def arms(
+        self, middle: Float[Array, "nb 4 3"], rates: Float[Array, "nb 6"], h: jax.Array | float
+    ) -> Arms:
         """How the joints move during a step of length h with the rates (nb, 6).
 
         With g = h w / 2 the angle by which a joint turns about its mean axis a, of bodies with the
@@ -159,7 +166,7 @@ class NaturalCoordinates(eqx.Module):
         turns = (single, *double, axes[where.grouped].reshape(-1, 3))
         return Arms(jnp.concatenate(turns), middle)
 
-    def joint_rates(self, arms: Arms, rates: jax.Array) -> jax.Array:
+    def joint_rates(self, arms: Arms, rates: Float[Array, "nb 6"]) -> Float[Array, " nv"]:
         """The mean velocity v (nv,) of a step with the rates (nb, 6).
 
         For all joints but spherical and free ones, h v is the difference of the coordinates; for
@@ -176,7 +183,7 @@ class NaturalCoordinates(eqx.Module):
         sliding = self.slides.rates(arms.middle, directors.motion(arms.middle, rates))
         return jnp.concatenate((turning, moving, sliding))[where.velocity_order]
 
-    def joint_load(self, arms: Arms, tau: jax.Array) -> jax.Array:
+    def joint_load(self, arms: Arms, tau: Float[Array, " nv"]) -> Float[Array, "nb 6"]:
         """The loads (nb, 6), as in `directors.load`, of the generalised force tau (nv,).
 
         The transpose of `joint_rates`. A joint acts on its two bodies with opposite forces in one
@@ -195,23 +202,27 @@ class NaturalCoordinates(eqx.Module):
         sliding = directors.load(arms.middle, self.slides.force(arms.middle, tau[n + k :]))
         return own - _sum_at(where.parent, back, len(where.parent)) + sliding
 
-    def _lever(self, bodies: jax.Array) -> jax.Array:
+    def _lever(self, bodies: Float[Array, "nb 4 3"]) -> Float[Array, "n 3"]:
         """(n, 3) from the origin of their parents to that of the bodies on free joints."""
         j = self.layout.free
         return bodies[j, 0] - _with_world(bodies)[self.layout.parent[j], 0]
 
-    def weight(self, middle: jax.Array) -> jax.Array:
+    def weight(self, middle: Float[Array, "nb 4 3"]) -> Float[Array, "nb 6"]:
         """The loads (nb, 6) of gravity."""
         g = self.linkage.gravity.to_array()
         return directors.load(middle, self.mass[:, 0, :, None] * g)
 
-    def body_load(self, middle: jax.Array, wrench: jax.Array) -> jax.Array:
+    def body_load(
+        self, middle: Float[Array, "nb 4 3"], wrench: Float[Array, "n_bodies 6"]
+    ) -> Float[Array, "nb 6"]:
         """The loads (nb, 6) of wrenches (nb of the system, 6) on the bodies, in body frames."""
         rows = _at(self.linkage.row_forces(wrench), self.layout.last)
         parts = rows.moment.to_array(), rows.force.to_array()
         return jnp.concatenate([_apply(middle[:, 1:], part) for part in parts], axis=1)
 
-    def body_momentum(self, bodies: jax.Array, velocities: jax.Array) -> jax.Array:
+    def body_momentum(
+        self, bodies: Float[Array, "nb 4 3"], velocities: Float[Array, "nb 4 3"]
+    ) -> Float[Array, "n_bodies 6"]:
         """The momenta (nb of the system, 6) of the bodies, as wrenches in body frames.
 
         The lumped bodies' are with their carriers, and zero for themselves.
@@ -223,7 +234,9 @@ class NaturalCoordinates(eqx.Module):
         wrench = frames.inverse_force(Force.from_array(jnp.concatenate(parts, axis=1)))
         return _sum_at(where.moving, wrench.to_array(), len(self.linkage.topology.bodies))
 
-    def attached(self, body: np.ndarray, points: jax.Array) -> jax.Array:
+    def attached(
+        self, body: np.ndarray, points: Float[Array, "n 3"]
+    ) -> Float[Array, "n world_too 4"]:
         """The combinations (n, nb + 1, 4) that are points (n, 3) of bodies, in their frames.
 
         body (n,): their indices in `body_names`, the number of these for the world.
@@ -232,16 +245,18 @@ class NaturalCoordinates(eqx.Module):
         inner = place.rotation @ Vector.from_array(points) + place.translation
         return fixed(self.layout.carrier[body], inner.to_array(), len(self.layout.parent), 1)
 
-    def attitudes(self, bodies: jax.Array, body: np.ndarray) -> Matrix:
+    def attitudes(self, bodies: Float[Array, "nb 4 3"], body: np.ndarray) -> Matrix:
         """The attitudes (n,) of bodies of the system, as above, with their directors as columns."""
         axes = _with_world(bodies)[self.layout.carrier[body], 1:]
         return Matrix.from_array(axes).transpose() @ _at(self.linkage.offset, body).rotation
 
-    def kinetic_energy(self, velocities: jax.Array) -> jax.Array:
+    def kinetic_energy(self, velocities: Float[Array, "nb 4 3"]) -> Float[Array, ""]:
         """sum P_kl Q'_k . Q'_l / 2 (), in J, at the rates (nb, 4, 3) of the coordinates."""
         return jnp.sum(velocities * product(self.mass, velocities)) / 2
 
-    def momentum(self, bodies: jax.Array, velocities: jax.Array) -> jax.Array:
+    def momentum(
+        self, bodies: Float[Array, "nb 4 3"], velocities: Float[Array, "nb 4 3"]
+    ) -> Float[Array, "6"]:
         """sum P_kl Q_k x Q'_l, angular about the world origin in N m s, and linear in N s, (6,)."""
         p = product(self.mass, velocities)
         return jnp.concatenate((jnp.sum(jnp.cross(bodies, p), (0, 1)), jnp.sum(p[:, 0], 0)))
@@ -301,7 +316,9 @@ def _with_world(bodies: jax.Array) -> jax.Array:
     return jnp.concatenate((bodies, world[None]))
 
 
-def _sum_at(index: np.ndarray, values: jax.Array, count: int) -> jax.Array:
+def _sum_at(
+    index: np.ndarray, values: Float[Array, " n *rest"], count: int
+) -> Float[Array, " count *rest"]:
     """(count, ...) the sums of the values (n, ...) by index; those beyond are left out."""
     return jnp.tensordot(
         jnp.asarray(np.arange(count)[:, None] == index, values.dtype),
@@ -311,7 +328,9 @@ def _sum_at(index: np.ndarray, values: jax.Array, count: int) -> jax.Array:
     )
 
 
-def _apply(axes: jax.Array, x: jax.Array) -> jax.Array:
+def _apply(
+    axes: Float[Array, "*batch 3 3"], x: Float[Array, "*batch 3"]
+) -> Float[Array, "*batch 3"]:
     """sum_k x_k axes_k (..., 3), for axes (..., 3, 3) with the directors as rows."""
     return jnp.sum(axes * x[..., None], axis=-2)
 

@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 
 class Products(eqx.Module):
@@ -26,34 +27,44 @@ class Products(eqx.Module):
     second: jax.Array
     constant: jax.Array
 
-    def __call__(self, bodies: jax.Array) -> jax.Array:
+    def __call__(self, bodies: Float[Array, "nb 4 3"]) -> Float[Array, " m"]:
         """The values (m,) at the coordinates (nb, 4, 3)."""
         a, b = combined(self.first, bodies), combined(self.second, bodies)
         return jnp.sum(a * b, axis=1) - self.constant
 
-    def rates(self, bodies: jax.Array, velocities: jax.Array) -> jax.Array:
+    def rates(
+        self, bodies: Float[Array, "nb 4 3"], velocities: Float[Array, "nb 4 3"]
+    ) -> Float[Array, " m"]:
         """The rates (m,) of the values when the coordinates change at the rates (nb, 4, 3)."""
         a, b = combined(self.first, bodies), combined(self.second, bodies)
         da, db = changed(self.first, velocities), changed(self.second, velocities)
         return jnp.sum(da * b + a * db, axis=1)
 
-    def force(self, bodies: jax.Array, f: jax.Array) -> jax.Array:
+    def force(
+        self, bodies: Float[Array, "nb 4 3"], f: Float[Array, " m"]
+    ) -> Float[Array, "nb 4 3"]:
         """sum f_i grad value_i (nb, 4, 3), for f (m,)."""
         a, b = combined(self.first, bodies), combined(self.second, bodies)
         return spread(self.first, f[:, None] * b) + spread(self.second, f[:, None] * a)
 
 
-def combined(rows: jax.Array, bodies: jax.Array) -> jax.Array:
+def combined(
+    rows: Float[Array, "m world_too 4"], bodies: Float[Array, "nb 4 3"]
+) -> Float[Array, "m 3"]:
     """The vectors (m, 3) that the combinations (m, nb + 1, 4) are at the coordinates (nb, 4, 3)."""
     return changed(rows, bodies) + rows[:, -1, 1:]
 
 
-def changed(rows: jax.Array, velocities: jax.Array) -> jax.Array:
+def changed(
+    rows: Float[Array, "m world_too 4"], velocities: Float[Array, "nb 4 3"]
+) -> Float[Array, "m 3"]:
     """The rates (m, 3) of these vectors."""
     return _einsum("mbk,bkx->mx", rows[:, :-1], velocities)
 
 
-def spread(rows: jax.Array, forces: jax.Array) -> jax.Array:
+def spread(
+    rows: Float[Array, "m world_too 4"], forces: Float[Array, "m 3"]
+) -> Float[Array, "nb 4 3"]:
     """The forces (nb, 4, 3) on the coordinates that forces (m, 3) on these vectors are."""
     return _einsum("mbk,mx->bkx", rows[:, :-1], forces)
 
@@ -137,14 +148,18 @@ def orientation(
         constraints.add(joint.in_parent(frame[:, :, 2]), joint.in_body(2), second[:, 2, 2])
 
 
-def fixed(body: np.ndarray, x: jax.Array, count: int, weight: float) -> jax.Array:
+def fixed(
+    body: np.ndarray, x: Float[Array, "n 3"], count: int, weight: float
+) -> Float[Array, "n world_too 4"]:
     """The combinations (n, count + 1, 4) that are points (weight 1) or directions (0) x (n, 3)."""
     here = (body[:, None] == np.arange(count + 1))[..., None]
     rows = jnp.concatenate((jnp.full_like(x[:, :1], weight), x), axis=1)
     return jnp.where(here, rows[:, None], jnp.zeros_like(rows[:, None]))
 
 
-def reciprocal(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+def reciprocal(
+    a: Float[Array, "n 3"], b: Float[Array, "n 3"]
+) -> tuple[Float[Array, "n 3"], Float[Array, "n 3"]]:
     """The vectors (n, 3) in the plane of a and b with a'.a = b'.b = 1 and a'.b = b'.a = 0."""
     normal = jnp.cross(a, b)
     normal = normal / jnp.sum(normal * normal, axis=1, keepdims=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Force, Motion, Transform
@@ -44,6 +45,6 @@ def own(t: Topology, dtype: np.dtype) -> jax.Array:
     return jnp.asarray(t.depth[:, None] == np.arange(t.depth.max(initial=-1) + 1), dtype)
 
 
-def dense(t: Topology, table: jax.Array) -> jax.Array:
+def dense(t: Topology, table: jax.Array) -> Float[Array, "n_rows n_rows"]:
     """The lower triangular matrix (n_rows, n_rows) of a table, in the order of visits."""
     return take(table.T, t.depth).T * jnp.asarray(t.moved_by, table.dtype)

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from .planar_chain import PlanarChain
 
 
-def arms_from_centres(chain: PlanarChain, q: jax.Array) -> tuple[jax.Array, jax.Array]:
+def arms_from_centres(
+    chain: PlanarChain, q: jax.Array
+) -> tuple[Float[Array, "n 2"], Float[Array, "n 2"]]:
     """d (n, 2) in m: from each joint to the centre of mass of its link, and L (n, 2): to the next
     joint.
     """
@@ -35,18 +38,20 @@ def arms_from_centres(chain: PlanarChain, q: jax.Array) -> tuple[jax.Array, jax.
     return jnp.stack(arms), jnp.stack(links)
 
 
-def centres(chain: PlanarChain, phi: jax.Array) -> jax.Array:
+def centres(chain: PlanarChain, phi: Float[Array, " n"]) -> Float[Array, " two_n"]:
     """q (2n,) in m of the joint angles phi (n,) in rad."""
     x, y = chain.arms(phi)
     return jnp.concatenate((jnp.sum(x, axis=1), jnp.sum(y, axis=1)))
 
 
-def centre_velocities(chain: PlanarChain, phi: jax.Array, rate: jax.Array) -> jax.Array:
+def centre_velocities(
+    chain: PlanarChain, phi: Float[Array, " n"], rate: Float[Array, " n"]
+) -> Float[Array, " two_n"]:
     """dq/dt (2n,) in m/s of the joint angles phi (n,) and velocities rate (n,)."""
     return jax.jvp(lambda phi: centres(chain, phi), (phi,), (rate,))[1]
 
 
-def angles(chain: PlanarChain, q: jax.Array) -> jax.Array:
+def angles(chain: PlanarChain, q: Float[Array, " two_n"]) -> Float[Array, " n"]:
     """The joint angles phi (n,) in rad of q (2n,), each in (-pi, pi]."""
     _, links = arms_from_centres(chain, q)
     x, y = links[:, 0], links[:, 1]
@@ -55,7 +60,7 @@ def angles(chain: PlanarChain, q: jax.Array) -> jax.Array:
     return jnp.arctan2(before_x * y - before_y * x, before_x * x + before_y * y)
 
 
-def centre_mass(chain: PlanarChain) -> jax.Array:
+def centre_mass(chain: PlanarChain) -> Float[Array, "two_n two_n"]:
     """M (2n, 2n) in kg, constant."""
 
     def kinetic_energy(v: jax.Array) -> jax.Array:
@@ -67,13 +72,13 @@ def centre_mass(chain: PlanarChain) -> jax.Array:
     return jax.hessian(kinetic_energy)(jnp.zeros(2 * chain.n_links, chain.length.dtype))
 
 
-def length_constraint(chain: PlanarChain, q: jax.Array) -> jax.Array:
+def length_constraint(chain: PlanarChain, q: Float[Array, " two_n"]) -> Float[Array, " n"]:
     """c (n,) in m^2, (3.23)."""
     d, _ = arms_from_centres(chain, q)
     return jnp.sum(d * d, axis=1) - jnp.sum(chain.com * chain.com, axis=1)
 
 
-def centre_potential(chain: PlanarChain, q: jax.Array) -> jax.Array:
+def centre_potential(chain: PlanarChain, q: Float[Array, " two_n"]) -> Float[Array, ""]:
     """The energy of gravity and springs, a scalar in J, of q (2n,)."""
     weight = chain.gravity * jnp.sum(chain.mass * q[chain.n_links :])
     if chain.springs is None:

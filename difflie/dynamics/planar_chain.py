@@ -16,6 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from .planar_springs import PlanarSprings
 
@@ -54,11 +55,11 @@ class PlanarChain(eqx.Module):
     def n_links(self) -> int:
         return self.length.shape[0]
 
-    def absolute(self, phi: jax.Array) -> jax.Array:
+    def absolute(self, phi: Float[Array, " n"]) -> Float[Array, " n"]:
         """theta = W phi (n,) in rad; also angular velocities, rad/s, from joint velocities."""
         return jnp.sum(jnp.tril(jnp.ones((self.n_links, self.n_links), phi.dtype)) * phi, axis=1)
 
-    def arms(self, phi: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def arms(self, phi: Float[Array, " n"]) -> tuple[Float[Array, "n n"], Float[Array, "n n"]]:
         """The x and the y of the arms a_ij (n, n) in m, in space; zero for j > i."""
         theta = self.absolute(phi)
         cos, sin = jnp.cos(theta), jnp.sin(theta)
@@ -70,7 +71,7 @@ class PlanarChain(eqx.Module):
         across = jnp.where(own, x * sin + y * cos, jnp.where(lower, self.length * sin, 0))
         return along, across
 
-    def mass_matrix(self, phi: jax.Array) -> jax.Array:
+    def mass_matrix(self, phi: Float[Array, " n"]) -> Float[Array, "n n"]:
         """M(phi) (n, n) in kg m^2, for joint velocities."""
         x, y = self.arms(phi)
         n = self.n_links
@@ -82,14 +83,14 @@ class PlanarChain(eqx.Module):
         rows = jnp.sum(upper[:, :, None] * absolute[None], axis=1)
         return jnp.sum(rows[:, None, :] * upper[None], axis=2)
 
-    def kinetic_energy(self, phi: jax.Array, rate: jax.Array) -> jax.Array:
+    def kinetic_energy(self, phi: Float[Array, " n"], rate: Float[Array, " n"]) -> Float[Array, ""]:
         """sum_i m_i |dx_i/dt|^2 / 2 + J_i (dtheta_i/dt)^2 / 2, a scalar in J."""
         x, y = self.arms(phi)
         omega = self.absolute(rate)
         square = jnp.sum(x * omega, axis=1) ** 2 + jnp.sum(y * omega, axis=1) ** 2
         return jnp.sum(self.mass * square + self.inertia * omega**2) / 2
 
-    def potential(self, phi: jax.Array) -> jax.Array:
+    def potential(self, phi: Float[Array, " n"]) -> Float[Array, ""]:
         """The energy of gravity and springs, a scalar in J."""
         _, y = self.arms(phi)
         weight = self.gravity * jnp.sum(self.mass * jnp.sum(y, axis=1))
@@ -102,30 +103,30 @@ class PlanarChain(eqx.Module):
         y = self.length * sin + after * cos - before
         return weight + self.springs.energy(jnp.stack((x, y), axis=1))
 
-    def energy(self, phi: jax.Array, rate: jax.Array) -> jax.Array:
+    def energy(self, phi: Float[Array, " n"], rate: Float[Array, " n"]) -> Float[Array, ""]:
         """Kinetic and potential energy, a scalar in J."""
         return self.kinetic_energy(phi, rate) + self.potential(phi)
 
-    def lagrangian(self, phi: jax.Array, rate: jax.Array) -> jax.Array:
+    def lagrangian(self, phi: Float[Array, " n"], rate: Float[Array, " n"]) -> Float[Array, ""]:
         """Kinetic less potential energy, a scalar in J."""
         return self.kinetic_energy(phi, rate) - self.potential(phi)
 
-    def momentum(self, phi: jax.Array, rate: jax.Array) -> jax.Array:
+    def momentum(self, phi: Float[Array, " n"], rate: Float[Array, " n"]) -> Float[Array, " n"]:
         """p = M(phi) dphi/dt (n,) in N m s."""
         return jnp.sum(self.mass_matrix(phi) * rate, axis=1)
 
-    def rate(self, phi: jax.Array, momentum: jax.Array) -> jax.Array:
+    def rate(self, phi: Float[Array, " n"], momentum: Float[Array, " n"]) -> Float[Array, " n"]:
         """dphi/dt = M(phi)^-1 p (n,) in rad/s."""
         return _solve(self.mass_matrix(phi), momentum)
 
-    def acceleration(self, phi: jax.Array, rate: jax.Array) -> jax.Array:
+    def acceleration(self, phi: Float[Array, " n"], rate: Float[Array, " n"]) -> Float[Array, " n"]:
         """d^2 phi/dt^2 (n,) in rad/s^2: M a = dL/dphi - dM/dt dphi/dt."""
         _, turning = jax.jvp(lambda phi: self.momentum(phi, rate), (phi,), (rate,))
         force = jax.grad(self.lagrangian)(phi, rate)
         return _solve(self.mass_matrix(phi), force - turning)
 
 
-def _solve(matrix: jax.Array, b: jax.Array) -> jax.Array:
+def _solve(matrix: Float[Array, "n n"], b: Float[Array, " n"]) -> Float[Array, " n"]:
     """matrix^-1 b (n,) for a positive definite matrix (n, n): elimination without pivots.
 
     In plain arithmetic, which a native program can hold.

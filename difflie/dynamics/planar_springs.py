@@ -18,6 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 
 class PlanarSprings(eqx.Module):
@@ -51,7 +52,7 @@ class PlanarSprings(eqx.Module):
                     f"0 .. {n - 1}"
                 )
 
-    def energy(self, segments: jax.Array) -> jax.Array:
+    def energy(self, segments: Float[Array, "n 2"]) -> Float[Array, ""]:
         """The energy of the springs, a scalar in J, of the segments (n, 2) in m, in any frames."""
         square = jnp.sum(segments * segments, axis=1)
         length = _root(square)

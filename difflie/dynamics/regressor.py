@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..solvers.linear import product
@@ -29,7 +30,7 @@ from .kinematics import body_twist_components, body_world_poses, world_frame
 from .screws import masks, screws, total
 
 
-def parameters(bodies: Bodies) -> jax.Array:
+def parameters(bodies: Bodies) -> Float[Array, "nb 10"]:
     """The inertial parameters (nb, 10)."""
     inertia = Inertia.about_com(
         bodies.mass, Vector.from_array(bodies.com), Symmetric.from_array(bodies.inertia)
@@ -37,7 +38,9 @@ def parameters(bodies: Bodies) -> jax.Array:
     return jnp.stack(jax.tree.leaves(inertia), axis=-1)
 
 
-def properties(parameters: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def properties(
+    parameters: Float[Array, "nb 10"],
+) -> tuple[Float[Array, " nb"], Float[Array, "nb 3"], Float[Array, "nb 3 3"]]:
     """mass (nb,), com (nb, 3) and inertia (nb, 3, 3) about it, of the parameters (nb, 10)."""
     mass, first, second = parameters[:, 0], parameters[:, 1:4], parameters[:, 4:]
     com = first / jnp.where(mass == 0, jnp.ones_like(mass), mass)[:, None]
@@ -46,7 +49,9 @@ def properties(parameters: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     return mass, com, about.second.matrix().to_array()
 
 
-def effort_columns(linkage: Linkage, q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
+def effort_columns(
+    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
+) -> Float[Array, "nv n_parameters"]:
     """The inverse-dynamics regressor (nv, 10 nb)."""
     s, t = screws(linkage, q), linkage.topology
     twists, gains = s.motion(linkage.rows(v), linkage.rows(a))
@@ -63,13 +68,15 @@ def effort_columns(linkage: Linkage, q: jax.Array, v: jax.Array, a: jax.Array) -
     return jax.vmap(linkage.generalised, in_axes=1, out_axes=1)(efforts)
 
 
-def kinetic_columns(linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
+def kinetic_columns(
+    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, " n_parameters"]:
     """The kinetic-energy regressor (10 nb,)."""
     twist = _each(body_twist_components(linkage, q, v))
     return twist.dot(_momenta(twist)).ravel() / 2
 
 
-def potential_columns(linkage: Linkage, q: jax.Array) -> jax.Array:
+def potential_columns(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, " n_parameters"]:
     """The potential-energy regressor (10 nb,)."""
     pose, unit = _each(body_world_poses(linkage, q)), _unit(q.dtype)
     moment = pose.rotation @ unit.first + pose.translation * unit.mass
@@ -77,7 +84,9 @@ def potential_columns(linkage: Linkage, q: jax.Array) -> jax.Array:
     return (-linkage.gravity.dot(moment) * moving).ravel()
 
 
-def momentum_columns(linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
+def momentum_columns(
+    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, "6 n_parameters"]:
     """The momentum regressor (6, 10 nb), about the world origin."""
     twist = _each(body_twist_components(linkage, q, v))
     momentum = _each(body_world_poses(linkage, q)).force(_momenta(twist))

@@ -8,7 +8,7 @@ tau_i = S_i . F_i + armature_i a_i
 
 from __future__ import annotations
 
-import jax
+from jaxtyping import Array, Float
 
 from ..system.linkage import Linkage
 from ..system.traverse import along_tree, outward
@@ -17,8 +17,12 @@ from .statics import transmitted
 
 @along_tree
 def rnea(
-    linkage: Linkage, q: jax.Array, v: jax.Array, a: jax.Array, wrench: jax.Array | None = None
-) -> jax.Array:
+    linkage: Linkage,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    a: Float[Array, " nv"],
+    wrench: Float[Array, "nb 6"] | None = None,
+) -> Float[Array, " nv"]:
     """The generalised force (nv,) that gives the acceleration a (nv,) at (q (nq,), v (nv,)).
 
     wrench (nb, 6): external wrenches (moment N m, force N) on the bodies, in body frames.

@@ -19,6 +19,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..solvers.linear import product
@@ -41,7 +42,7 @@ class Screws(eqx.Module):
     inertia: Inertia
     topology: Topology = eqx.field(static=True)
 
-    def twists(self, rates: jax.Array) -> Motion:
+    def twists(self, rates: Float[Array, " n_rows"]) -> Motion:
         """The twist of every row for the rates of the rows (n_rows,)."""
         return total(masks(self.topology).moved_by, self.axes * rates)
 
@@ -50,7 +51,9 @@ class Screws(eqx.Module):
         carrier = masks(self.topology).carrier
         return jax.tree.map(lambda a: a[carrier], twists).cross(self.axes)
 
-    def motion(self, rates: jax.Array, accelerations: jax.Array) -> tuple[Motion, Motion]:
+    def motion(
+        self, rates: Float[Array, " n_rows"], accelerations: Float[Array, " n_rows"]
+    ) -> tuple[Motion, Motion]:
         """The twist of every row, and what its joint adds to the spatial acceleration."""
         twists = self.twists(rates)
         return twists, self.axes * accelerations + self.changes(twists) * rates
@@ -90,7 +93,7 @@ def masks(t: Topology) -> Masks:
     return Masks(moved_by, turned_by, moved_by & ~turned_by.T, carrier, root)
 
 
-def screws(linkage: Linkage, q: jax.Array) -> Screws:
+def screws(linkage: Linkage, q: Float[Array, " nq"]) -> Screws:
     """The screws at the configuration q (nq,)."""
     t = linkage.topology
     poses, root = linkage.poses(q), masks(t).root
@@ -115,7 +118,7 @@ def total(mask: np.ndarray, values: Any) -> Any:
     return jax.tree.unflatten(structure, list(product(mask, jnp.stack(leaves, axis=1)).T))
 
 
-def pairs(s: Screws, near: tuple[Any, Any], far: Any) -> jax.Array:
+def pairs(s: Screws, near: tuple[Any, Any], far: Any) -> Float[Array, "n_rows n_rows"]:
     """The matrix (n_rows, n_rows) of the products of two rows, taken at the outer one of both.
 
     Entry (j, k) is near[0]_j . near[1]_k where row k moves the screw j, S_j . far_k (a Force) where
@@ -128,17 +131,19 @@ def pairs(s: Screws, near: tuple[Any, Any], far: Any) -> jax.Array:
     return inner + outer
 
 
-def _table(values: Any) -> jax.Array:
+def _table(values: Any) -> Float[Array, "n_rows n_components"]:
     """The components (n_rows,) of a pytree side by side."""
     return jnp.stack(jax.tree.leaves(values), axis=1)
 
 
-def generalised_columns(linkage: Linkage, columns: Motion | Force) -> jax.Array:
+def generalised_columns(linkage: Linkage, columns: Motion | Force) -> Float[Array, "6 nv"]:
     """Columns for the rows (n_rows,) as a matrix (6, nv) for the velocities."""
     return jax.vmap(linkage.generalised, in_axes=1)(columns.to_array())
 
 
-def generalised_matrix(linkage: Linkage, rows: jax.Array) -> jax.Array:
+def generalised_matrix(
+    linkage: Linkage, rows: Float[Array, "n_rows n_rows"]
+) -> Float[Array, "nv nv"]:
     """A matrix (n_rows, n_rows) over pairs of rows as one (nv, nv) for the velocities."""
     columns = jax.vmap(linkage.generalised)(rows)
     return jax.vmap(linkage.generalised, in_axes=1, out_axes=1)(columns)

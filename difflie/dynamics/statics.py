@@ -5,14 +5,14 @@ F_i = F_ext_i + sum over children of Ad_{X_c}^-T F_c,      tau_i = S_i . F_i
 
 from __future__ import annotations
 
-import jax
+from jaxtyping import Array, Float
 
 from ..spatial import Force, Transform
 from ..system.linkage import Linkage
 from ..system.traverse import inward
 
 
-def transmitted(linkage: Linkage, poses: Transform, wrenches: Force) -> jax.Array:
+def transmitted(linkage: Linkage, poses: Transform, wrenches: Force) -> Float[Array, " n_rows"]:
     """The effort along every row (n_rows,) of wrenches on the rows (n_rows,), in their frames.
 
     poses (n_rows,): `linkage.poses` at the configuration.

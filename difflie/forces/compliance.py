@@ -20,6 +20,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from .path import root
 
@@ -35,13 +36,13 @@ class Compliance(eqx.Module):
     dissipation: eqx.AbstractVar[jax.Array]
     smoothing: eqx.AbstractVar[jax.Array]
 
-    def pressure(self, gap: jax.Array, rate: jax.Array) -> jax.Array:
+    def pressure(self, gap: Float[Array, "*n"], rate: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """The force f at gaps and their rates, elementwise, in N or N m; positive opens the gap."""
         depth, share = self._indentation(gap)
         damped = jnp.maximum(1 - self.dissipation * rate * share, 0)
         return self.stiffness * power(depth, self.exponent) * damped
 
-    def potential(self, gap: jax.Array) -> jax.Array:
+    def potential(self, gap: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """The energy in J that gaps store, elementwise."""
         depth, _ = self._indentation(gap)
         half, above = self.smoothing / 2, self.exponent + 1
@@ -51,7 +52,9 @@ class Compliance(eqx.Module):
         outside = power(half, above) * u * _relative_growth((self.exponent - 1) * u)
         return self.stiffness * (inside + jnp.where(smooth, outside, 0))
 
-    def _indentation(self, gap: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def _indentation(
+        self, gap: Float[Array, "*n"]
+    ) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
         """del, and the share of the rate of the gap that goes into it."""
         square = self.smoothing * self.smoothing
         distance = root(gap * gap + square)
@@ -63,12 +66,12 @@ class Compliance(eqx.Module):
         return depth, share
 
 
-def power(x: jax.Array, exponent: jax.Array) -> jax.Array:
+def power(x: Float[Array, "*n"], exponent: Float[Array, ""]) -> Float[Array, "*n"]:
     """x^exponent for x >= 0, elementwise, with derivatives, which are zero at x = 0."""
     return jnp.where(x > 0, jnp.where(x > 0, x, 1) ** exponent, 0)
 
 
-def _relative_growth(z: jax.Array) -> jax.Array:
+def _relative_growth(z: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """(e^z - 1) / z, elementwise."""
     small = jnp.abs(z) < 1e-5
     return jnp.where(small, 1 + z / 2 + z * z / 6, jnp.expm1(z) / jnp.where(small, 1, z))

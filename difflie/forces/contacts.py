@@ -18,6 +18,7 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Force, Motion, Transform
@@ -36,7 +37,7 @@ class Contact(Compliance, Coupling):
     slip_velocity: eqx.AbstractVar[jax.Array]
 
     @abc.abstractmethod
-    def meeting(self, frames: Transform) -> tuple[jax.Array, Vector, Vector]:
+    def meeting(self, frames: Transform) -> tuple[Float[Array, " m"], Vector, Vector]:
         """The gaps (m,) in m, the normals (m,) from the first body, the places (m,), world."""
 
     def wrenches(self, frames: Transform, twists: Motion) -> Force:
@@ -62,7 +63,7 @@ class Contact(Compliance, Coupling):
             Force(other_arm.cross(force), force),
         )
 
-    def energy(self, frames: Transform) -> jax.Array:
+    def energy(self, frames: Transform) -> Float[Array, ""]:
         """The energy () in J with the points at these frames (m + 1,) in the world."""
         return jnp.sum(self.potential(self.meeting(frames)[0]))
 
@@ -91,7 +92,7 @@ class PlaneContact(Contact):
     slip_velocity: jax.Array = eqx.field(converter=number, default=1e-2, kw_only=True)
     smoothing: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
 
-    def meeting(self, frames: Transform) -> tuple[jax.Array, Vector, Vector]:
+    def meeting(self, frames: Transform) -> tuple[Float[Array, " m"], Vector, Vector]:
         plane, others = _divided(frames)
         outward = Vector.from_array(self.normal)
         normal = plane.rotation @ (outward * inverse(root(outward.square())))
@@ -118,7 +119,7 @@ class SphereContact(Contact):
     slip_velocity: jax.Array = eqx.field(converter=number, default=1e-2, kw_only=True)
     smoothing: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
 
-    def meeting(self, frames: Transform) -> tuple[jax.Array, Vector, Vector]:
+    def meeting(self, frames: Transform) -> tuple[Float[Array, " m"], Vector, Vector]:
         step, _, length = segments(frames.translation)
         normal = step * inverse(length)
         gap = length - self.radii[0] - self.radii[1]

@@ -18,6 +18,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Force, Motion, Transform
@@ -65,14 +66,14 @@ class Elastic(PointCoupling):
     """
 
     @abc.abstractmethod
-    def potential(self, length: jax.Array) -> jax.Array:
+    def potential(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """The energy in J at lengths of the path in m, shapes alike."""
 
     @abc.abstractmethod
-    def tension(self, length: jax.Array) -> jax.Array:
+    def tension(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """The tension in N there, the derivative of `potential`; negative where it pushes."""
 
-    def energy(self, frames: Transform) -> jax.Array:
+    def energy(self, frames: Transform) -> Float[Array, ""]:
         """The energy () in J with the points at these frames (n,) in the world."""
         _, square, length = segments(frames.translation)
         if len(self.path.bodies) > 2:
@@ -92,7 +93,7 @@ class Elastic(PointCoupling):
             density = jnp.where(square == 0, self._initial_stiffness(length), density)
         return pulled(step * density)
 
-    def _initial_stiffness(self, length: jax.Array) -> jax.Array:
+    def _initial_stiffness(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         zero = jnp.zeros_like(length)
         return jax.jvp(self.tension, (zero,), (jnp.ones_like(zero),))[1]
 
@@ -128,11 +129,11 @@ class Spring(Elastic):
     stiffness: jax.Array = eqx.field(converter=number)
     rest_length: jax.Array = eqx.field(converter=number)
 
-    def potential(self, length: jax.Array) -> jax.Array:
+    def potential(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         stretch = length - self.rest_length
         return self.stiffness * stretch * stretch / 2
 
-    def tension(self, length: jax.Array) -> jax.Array:
+    def tension(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return self.stiffness * (length - self.rest_length)
 
 
@@ -147,14 +148,14 @@ class TensionSpring(Elastic):
     stiffness: jax.Array = eqx.field(converter=number)
     rest_length: jax.Array = eqx.field(converter=number)
 
-    def potential(self, length: jax.Array) -> jax.Array:
+    def potential(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         stretch = self._stretch(length)
         return self.stiffness * stretch * stretch / 2
 
-    def tension(self, length: jax.Array) -> jax.Array:
+    def tension(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return self.stiffness * self._stretch(length)
 
-    def _stretch(self, length: jax.Array) -> jax.Array:
+    def _stretch(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         stretch = length - self.rest_length
         return jnp.where(stretch < 0, jnp.zeros_like(stretch), stretch)
 
@@ -172,19 +173,19 @@ class SmoothTensionSpring(Elastic):
     rest_length: jax.Array = eqx.field(converter=number)
     smoothing: jax.Array = eqx.field(converter=number)
 
-    def potential(self, length: jax.Array) -> jax.Array:
+    def potential(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         d = self.smoothing
         stretch, x = self._blend(length)
         taut = stretch * stretch / 2 + d * d / 10
         rising = d * d * x * x * x * x * (1 - 2 * x / 5)
         return self.stiffness * jnp.where(stretch > d, taut, rising)
 
-    def tension(self, length: jax.Array) -> jax.Array:
+    def tension(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         stretch, x = self._blend(length)
         rising = 2 * self.smoothing * x * x * x * (1 - x / 2)
         return self.stiffness * jnp.where(stretch > self.smoothing, stretch, rising)
 
-    def _blend(self, length: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def _blend(self, length: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
         """y - y_r, and x, held at the ends of its interval."""
         stretch, d = length - self.rest_length, self.smoothing
         x = (stretch + d) / (2 * d)
@@ -196,7 +197,7 @@ class Viscous(PointCoupling):
     """A damper: a law tension(y, dy/dt) in N of the length y of its path and the rate of it."""
 
     @abc.abstractmethod
-    def tension(self, length: jax.Array, rate: jax.Array) -> jax.Array:
+    def tension(self, length: Float[Array, "*n"], rate: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """The tension () in N at a length () in m and a rate () in m/s; it never gives energy."""
 
     def forces(self, frames: Transform, velocities: Vector) -> Vector:
@@ -216,7 +217,7 @@ class Damper(Viscous):
     path: Path = eqx.field(converter=as_path)
     damping: jax.Array = eqx.field(converter=number)
 
-    def tension(self, length: jax.Array, rate: jax.Array) -> jax.Array:
+    def tension(self, length: Float[Array, "*n"], rate: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return self.damping * rate
 
 
@@ -232,7 +233,7 @@ class TensionDamper(Viscous):
     damping: jax.Array = eqx.field(converter=number)
     rest_length: jax.Array = eqx.field(converter=number, default=0.0)
 
-    def tension(self, length: jax.Array, rate: jax.Array) -> jax.Array:
+    def tension(self, length: Float[Array, "*n"], rate: Float[Array, "*n"]) -> Float[Array, "*n"]:
         idle = (length < self.rest_length) | (rate < 0)
         return self.damping * jnp.where(idle, jnp.zeros_like(rate), rate)
 
@@ -251,7 +252,7 @@ class SmoothTensionDamper(Viscous):
     smoothing: jax.Array = eqx.field(converter=number)
     rate_smoothing: jax.Array = eqx.field(converter=number)
 
-    def tension(self, length: jax.Array, rate: jax.Array) -> jax.Array:
+    def tension(self, length: Float[Array, "*n"], rate: Float[Array, "*n"]) -> Float[Array, "*n"]:
         taut = _engaged((length - self.rest_length) / self.smoothing)
         return self.damping * rate * taut * _engaged(rate / self.rate_smoothing)
 

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 
-def held(t: jax.Array, told: jax.Array, delay: jax.Array, first: jax.Array | int = 0) -> jax.Array:
+def held(
+    t: Float[Array, " n_edges"],
+    told: Float[Array, " n"],
+    delay: Float[Array, ""],
+    first: ArrayLike = 0,
+) -> Float[Array, " n"]:
     """The means (n,) over each step of values told (n,), held from t_k to t_{k+1}, d later.
 
     t (n + 1,), increasing, and d () of one unit; first, or (n,): the first row that each reaches.
@@ -24,7 +31,9 @@ def held(t: jax.Array, told: jax.Array, delay: jax.Array, first: jax.Array | int
     return jnp.where(a == b, told[a], ends + between)
 
 
-def sampled(t: jax.Array, told: jax.Array, delay: jax.Array, first: jax.Array) -> jax.Array:
+def sampled(
+    t: Float[Array, " n"], told: Float[Array, " n"], delay: Float[Array, ""], first: ArrayLike
+) -> Float[Array, " n"]:
     """The values (n,) at the times t (n,) of those told then, linear in between, d later.
 
     t increasing, and d () of one unit; first (n,): the first row that each reaches, not the last.
@@ -36,6 +45,6 @@ def sampled(t: jax.Array, told: jax.Array, delay: jax.Array, first: jax.Array) -
     return told[k] * (1 - share) + told[k + 1] * share
 
 
-def _interval(t: jax.Array, at: jax.Array, first: jax.Array | int) -> jax.Array:
+def _interval(t: jax.Array, at: jax.Array, first: ArrayLike) -> jax.Array:
     """The k with t_k < at <= t_{k+1}, the nearest from `first` on where there is none."""
     return jnp.clip(jnp.searchsorted(t, at) - 1, first, len(t) - 2)

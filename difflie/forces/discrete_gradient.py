@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Transform
@@ -53,9 +54,9 @@ def mean_forces(
 def mean_slope(
     potential: Callable[[jax.Array], jax.Array],
     slope: Callable[[jax.Array], jax.Array],
-    y0: jax.Array,
-    y1: jax.Array,
-) -> jax.Array:
+    y0: Float[Array, "*n"],
+    y1: Float[Array, "*n"],
+) -> Float[Array, "*n"]:
     """(potential(y1) - potential(y0)) / (y1 - y0), and its limit, the slope, for y1 = y0.
 
     Shapes of y0, y1 and the result alike; element by element. Gauss quadrature of the slope with

@@ -9,6 +9,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..system.rows import replaced
 from ..system.system import System
@@ -44,7 +45,7 @@ class Drive(AtJoint):
     slip_velocity: jax.Array = eqx.field(converter=number, default=0.05, kw_only=True)
     delay: jax.Array | None = eqx.field(converter=_optional, default=None, kw_only=True)
 
-    def effort(self, told: jax.Array, v: jax.Array) -> jax.Array:
+    def effort(self, told: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
         """The effort () at the joint for the one that is told () and the joint's velocity ()."""
         tau = self.torque_scale * told + self.torque_bias
         return tau - self.load_friction * jnp.abs(tau) * jnp.tanh(v / self.slip_velocity)
@@ -61,7 +62,9 @@ def has_drives(system: System) -> bool:
     return any(isinstance(c, Drive) for c in system.couplings)
 
 
-def driven(system: System, told: jax.Array, v: jax.Array) -> jax.Array:
+def driven(
+    system: System, told: Float[Array, " nv"], v: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
     """The efforts (nv,) that arrive of those told (nv,) at the velocities v (nv,)."""
     for drive in system.couplings:
         if isinstance(drive, Drive):
@@ -87,8 +90,8 @@ def delayed(system: System) -> list[tuple[Drive, jax.Array]]:
 
 
 def late(
-    system: System, told: jax.Array, rule: Callable[[jax.Array, jax.Array], jax.Array]
-) -> jax.Array:
+    system: System, told: Float[Array, "n nv"], rule: Callable[[jax.Array, jax.Array], jax.Array]
+) -> Float[Array, "n nv"]:
     """What comes of efforts told (n, nv) row by row; rule(column (n,), delay) gives one column."""
     for drive, delay in delayed(system):
         k = drive.velocity(system.topology)

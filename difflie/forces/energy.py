@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..system.linkage import Linkage, linkage
@@ -21,7 +22,7 @@ from .points import point_frames
 from .stops import JointStop
 
 
-def energy(system: System, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
+def energy(system: System, q: Any, v: Any) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Kinetic and potential energy in J, scalars: what a conservative machine conserves the sum of.
 
     The potential is that of gravity, zero at the world origin, and of all springs, contacts and
@@ -31,7 +32,7 @@ def energy(system: System, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
     return _energy(system, linkage(system), q, v)
 
 
-def elastic_energy(system: System, q: Any) -> jax.Array:
+def elastic_energy(system: System, q: Any) -> Float[Array, ""]:
     """The energy in J, a scalar, in the springs at the joints and between bodies; q (nq,).
 
     Contacts and stops at joints store energy as well, as far as they do not dissipate it.
@@ -40,7 +41,7 @@ def elastic_energy(system: System, q: Any) -> jax.Array:
     return _elastic_energy(system, linkage(system), q)
 
 
-def spring_energy(system: System, linkage: Linkage, q: jax.Array) -> jax.Array:
+def spring_energy(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, ""]:
     """`elastic_energy` () in J, without checks."""
     stretch = joint_stretch(system, q)
     energy = jnp.sum(system.joints.stiffness * stretch * stretch) / 2
@@ -59,8 +60,8 @@ def storing(couplings: Sequence[Any]) -> list[Elastic | Contact]:
 
 @along_tree
 def coupling_energy(
-    linkage: Linkage, springs: Sequence[Elastic | Contact], q: jax.Array
-) -> jax.Array:
+    linkage: Linkage, springs: Sequence[Elastic | Contact], q: Float[Array, " nq"]
+) -> Float[Array, ""]:
     """The energy () in J of springs and contacts between bodies."""
     frames = point_frames(linkage, [spring.path for spring in springs], q)
     return sum(

@@ -10,6 +10,7 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 
 class SampledInput(eqx.Module):
@@ -30,7 +31,9 @@ class SampledInput(eqx.Module):
         """How many values a simulation of that many steps needs."""
 
     @abc.abstractmethod
-    def rows(self, steps: int) -> tuple[jax.Array, jax.Array]:
+    def rows(
+        self, steps: int
+    ) -> tuple[Float[Array, " {steps} *width"], Float[Array, " {steps} *width"]]:
         """The values (steps, ...) at the start of every step, and their slopes per step."""
 
 
@@ -40,7 +43,9 @@ class ZeroOrderHold(SampledInput):
     def needed(self, steps: int) -> int:
         return -(-steps // self.every)
 
-    def rows(self, steps: int) -> tuple[jax.Array, jax.Array]:
+    def rows(
+        self, steps: int
+    ) -> tuple[Float[Array, " {steps} *width"], Float[Array, " {steps} *width"]]:
         held = jnp.repeat(self.values, self.every, axis=0)[:steps]
         return held, jnp.zeros_like(held)
 
@@ -51,7 +56,9 @@ class FirstOrderHold(SampledInput):
     def needed(self, steps: int) -> int:
         return -(-steps // self.every) + 1
 
-    def rows(self, steps: int) -> tuple[jax.Array, jax.Array]:
+    def rows(
+        self, steps: int
+    ) -> tuple[Float[Array, " {steps} *width"], Float[Array, " {steps} *width"]]:
         slopes = jnp.diff(self.values, axis=0) / self.every
         within = jnp.arange(steps, dtype=self.values.dtype) % self.every
         within = within.reshape((-1,) + (1,) * (self.values.ndim - 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax
+from jaxtyping import Array, Float
 
 from .couplings import number
 
@@ -25,15 +26,15 @@ class Motor(eqx.Module):
     resistance: jax.Array = eqx.field(converter=number)
     rotor_inertia: jax.Array = eqx.field(converter=number, default=0.0)
 
-    def current(self, voltage: jax.Array, v: jax.Array) -> jax.Array:
+    def current(self, voltage: jax.Array | float, v: Float[Array, " *nv"]) -> Float[Array, " *nv"]:
         """The current in A at a voltage u in V and a velocity v of the joint, both (nv,)."""
         return (voltage - self.torque_constant * self.gear_ratio * v) / self.resistance
 
-    def effort(self, voltage: jax.Array, v: jax.Array) -> jax.Array:
+    def effort(self, voltage: jax.Array | float, v: Float[Array, " *nv"]) -> Float[Array, " *nv"]:
         """The generalised force (nv,) in N m or N at a voltage (nv,) in V."""
         return self.gear_ratio * self.torque_constant * self.current(voltage, v)
 
     @property
-    def armature(self) -> jax.Array:
+    def armature(self) -> Float[Array, "*nv"]:
         """The rotor's inertia as the joint feels it, in kg m^2 or kg, a scalar or (nv,)."""
         return self.gear_ratio * self.gear_ratio * self.rotor_inertia

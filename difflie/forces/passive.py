@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..system.linkage import Linkage, linkage
 from ..system.rows import replaced, row_coordinates, row_rates
@@ -16,7 +17,7 @@ from .stops import JointStop
 from .stribeck import Stribeck
 
 
-def passive_force(system: System, q: Any, v: Any) -> jax.Array:
+def passive_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
     """The generalised force (nv,) of springs, dampers, friction and couplings, in N m or N.
 
     Row by row -stiffness (q - rest) - damping v - friction tanh(v / friction_velocity): Coulomb
@@ -29,7 +30,9 @@ def passive_force(system: System, q: Any, v: Any) -> jax.Array:
     return _passive(system, linkage(system), q, v)
 
 
-def passive(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
+def passive(
+    system: System, linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
     """`passive_force` (nv,) without checks."""
     force = joint_force(system, q, v)
     if system.couplings:
@@ -40,7 +43,7 @@ def passive(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> jax
 _passive = jax.jit(passive)
 
 
-def joint_stretch(system: System, q: jax.Array) -> jax.Array:
+def joint_stretch(system: System, q: Float[Array, " nq"]) -> Float[Array, " n_rows"]:
     """How far the spring of every row is from rest (n_rows,), mimic joints included."""
     t = system.topology
     stretch = row_coordinates(t, system.joints, q) - system.joints.rest
@@ -48,7 +51,9 @@ def joint_stretch(system: System, q: jax.Array) -> jax.Array:
     return jnp.where(t.row_coordinate >= 0, stretch, jnp.zeros_like(stretch))
 
 
-def joint_force(system: System, q: jax.Array, v: jax.Array) -> jax.Array:
+def joint_force(
+    system: System, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
     """What springs, damping, friction and stops at the joints exert (nv,).
 
     Mimic joints act on the joint they follow.

@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..system.validation import ModelError
@@ -51,7 +52,7 @@ def as_path(given: Path | Sequence[tuple[str | None, Any]]) -> Path:
     return Path(jnp.stack(points) if points else jnp.zeros((0, 3)), tuple(bodies))
 
 
-def segments(positions: Vector) -> tuple[Vector, jax.Array, jax.Array]:
+def segments(positions: Vector) -> tuple[Vector, Float[Array, " n"], Float[Array, " n"]]:
     """What leads from each of n positions to the next, its square and its length, each (n - 1,).
 
     The length has derivatives, which are zero where two positions coincide.
@@ -61,11 +62,11 @@ def segments(positions: Vector) -> tuple[Vector, jax.Array, jax.Array]:
     return step, square, root(square)
 
 
-def root(square: jax.Array) -> jax.Array:
+def root(square: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """The square root, with derivatives also at 0, where they are those of the square."""
     return jnp.where(square == 0, square, jnp.sqrt(jnp.where(square == 0, 1, square)))
 
 
-def inverse(length: jax.Array) -> jax.Array:
+def inverse(length: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """1 / length; 0 for segments without length, which have no direction."""
     return jnp.where(length == 0, length, 1 / jnp.where(length == 0, 1, length))

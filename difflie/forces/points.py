@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..dynamics.kinematics import chained, row_twists, world_frame
 from ..dynamics.statics import transmitted
@@ -22,8 +23,8 @@ from .path import Path
 
 
 def coupling_force(
-    linkage: Linkage, couplings: Sequence[Any], q: jax.Array, v: jax.Array
-) -> jax.Array:
+    linkage: Linkage, couplings: Sequence[Any], q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
     """The generalised force (nv,) of those couplings that act at points, in O(n).
 
     It is the sum of J^T F over their points.
@@ -34,8 +35,8 @@ def coupling_force(
 
 @along_tree
 def _coupling_force(
-    linkage: Linkage, couplings: Sequence[Coupling], q: jax.Array, v: jax.Array
-) -> jax.Array:
+    linkage: Linkage, couplings: Sequence[Coupling], q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
     paths = [coupling.path for coupling in couplings]
     body, row = _carried(linkage, paths)
     poses = linkage.poses(q)
@@ -48,7 +49,7 @@ def _coupling_force(
 
 def _wrenches(
     couplings: Sequence[Coupling], offsets: Transform, rows: Transform, twists: Motion
-) -> jax.Array:
+) -> Float[Array, "n 6"]:
     """The wrenches (n, 6) at the points on the rows that carry them, in the rows' frames.
 
     offsets (n,): of the points' bodies in the rows; rows, twists (n,): of these in the world.
@@ -65,7 +66,9 @@ def _wrenches(
     return inner.force(on_points).to_array()
 
 
-def point_frames(linkage: Linkage, paths: Sequence[Path], q: jax.Array) -> list[Transform]:
+def point_frames(
+    linkage: Linkage, paths: Sequence[Path], q: Float[Array, " nq"]
+) -> list[Transform]:
     """The points of each path (n,) in the world at the configuration q (nq,).
 
     Each has the attitude of its body.

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..system.linkage import linkage
 from ..system.system import System
@@ -15,7 +16,7 @@ from .passive import joint_force
 from .points import coupling_force
 
 
-def stiffness_matrix(system: System, q: Any) -> jax.Array:
+def stiffness_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
     """The stiffness matrix K (nv, nv): minus the derivative of the springs' generalised force.
 
     In N m/rad or N/m. The springs are those at the joints, the elastic couplings, and contacts and

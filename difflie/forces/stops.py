@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..system.system import Joints
 from ..system.topology import Topology
@@ -51,19 +52,21 @@ class JointStop(Compliance):
         named = [self.joints is None or t.joints[b] in self.joints for b in t.row_body]
         return np.array(named, dtype=bool) & (t.row_coordinate >= 0)
 
-    def efforts(self, t: Topology, joints: Joints, x: jax.Array, rate: jax.Array) -> jax.Array:
+    def efforts(
+        self, t: Topology, joints: Joints, x: Float[Array, " n_rows"], rate: Float[Array, " n_rows"]
+    ) -> Float[Array, " n_rows"]:
         """The efforts (n_rows,) in N m or N at coordinates and rates of the rows (n_rows,)."""
         (below, opens_below), (above, opens_above) = self._gaps(t, joints, x)
         push = jnp.where(opens_below, self.pressure(below, rate), 0)
         return push - jnp.where(opens_above, self.pressure(above, -rate), 0)
 
-    def energy(self, t: Topology, joints: Joints, x: jax.Array) -> jax.Array:
+    def energy(self, t: Topology, joints: Joints, x: Float[Array, " n_rows"]) -> Float[Array, ""]:
         """The energy () in J at coordinates of the rows (n_rows,)."""
         (below, opens_below), (above, opens_above) = self._gaps(t, joints, x)
         stored = jnp.where(opens_below, self.potential(below), 0)
         return jnp.sum(stored + jnp.where(opens_above, self.potential(above), 0))
 
-    def _gaps(self, t: Topology, joints: Joints, x: jax.Array):
+    def _gaps(self, t: Topology, joints: Joints, x: Float[Array, " n_rows"]):
         """To the lower and the upper limit (n_rows,), and whether there is one."""
         rows = self.rows(t)
         for gap in (x - joints.lower, joints.upper - x):

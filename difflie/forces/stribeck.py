@@ -5,6 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..system.system import Joints
 from ..system.topology import Topology
@@ -28,7 +29,9 @@ class Stribeck(AtJoint):
     breakaway: jax.Array = eqx.field(converter=number)
     stribeck_velocity: jax.Array = eqx.field(converter=number)
 
-    def effort(self, t: Topology, joints: Joints, rate: jax.Array) -> jax.Array:
+    def effort(
+        self, t: Topology, joints: Joints, rate: Float[Array, " n_rows"]
+    ) -> Float[Array, ""]:
         """The effort () in N m or N at the rates of the rows (n_rows,)."""
         row = self.row(t)
         v = rate[row]

@@ -6,12 +6,14 @@ from typing import Any
 
 import equinox as eqx
 import jax
+from jaxtyping import Array, Float
 
 from ..constraints.equations import equations, holonomic, labels
 from ..constraints.motion import Balance, constrained_acceleration
 from ..dynamics.crba import crba
 from ..dynamics.forward import mass_inverse_times
 from ..integrators import ConstrainedMechanics, Rattle
+from ..integrators.method import Scalar
 from ..system.linkage import Linkage
 from ..system.system import System
 from .formulation import Inputs
@@ -51,11 +53,18 @@ class ConstrainedMomentumFormulation(MomentumFormulation):
                     "restricts velocities only; use another method, such as RKMK4"
                 )
 
-    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs) -> Any:
+    def start(
+        self,
+        t: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        h: Scalar,
+        inputs: Inputs,
+    ) -> Any:
         multipliers = self._multipliers(t, q, v, inputs)
         return *super().start(t, q, v, h, inputs), multipliers
 
-    def step(self, t: jax.Array, state: Any, h: jax.Array, inputs: Inputs) -> tuple[Any, Any]:
+    def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         (q, _), p, (w0, w1, w2), _ = state
         mechanics = LinkedMechanics(self.system, self.linkage, t + h / 2, inputs)
         guess = 3 * (w2 - w1) + w0
@@ -67,7 +76,9 @@ class ConstrainedMomentumFormulation(MomentumFormulation):
     def record(self, state: Any) -> ConstrainedMotion:
         return ConstrainedMotion(state[-1])
 
-    def _multipliers(self, t: jax.Array, q: jax.Array, v: jax.Array, inputs: Inputs) -> jax.Array:
+    def _multipliers(
+        self, t: jax.Array, q: Float[Array, " nq"], v: Float[Array, " nv"], inputs: Inputs
+    ) -> Float[Array, " m"]:
         given = inputs.acting(self.system, self.linkage, t, q, v)
         return constrained_acceleration(self.system, self.linkage, q, v, *given)[1]
 
@@ -75,13 +86,13 @@ class ConstrainedMomentumFormulation(MomentumFormulation):
 class LinkedMechanics(TreeMechanics, ConstrainedMechanics):
     """A tree of rigid bodies with constraints, in a step whose middle is at the time t (s)."""
 
-    def residual(self, q: jax.Array) -> jax.Array:
+    def residual(self, q: Float[Array, " nq"]) -> Float[Array, " p"]:
         return equations(self.system, self.linkage, q).residual()
 
-    def jacobian(self, q: jax.Array) -> jax.Array:
+    def jacobian(self, q: Float[Array, " nq"]) -> Float[Array, "m nv"]:
         return equations(self.system, self.linkage, q).jacobian()
 
-    def consistent(self, q: jax.Array, p: jax.Array) -> jax.Array:
+    def consistent(self, q: Float[Array, " nq"], p: Float[Array, " nv"]) -> Float[Array, " nv"]:
         A = self.jacobian(q)
         _, mu = Balance(crba(self.linkage, q), A).solve(p, 0 * A[:, 0])
         return p - A.T @ mu

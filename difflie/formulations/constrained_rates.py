@@ -10,6 +10,7 @@ import jax
 from ..constraints.motion import constrained_acceleration
 from ..constraints.stabilisation import Projection, Stabilisation
 from ..integrators import Field, FieldMethod
+from ..integrators.method import Scalar
 from ..system.linkage import Linkage
 from ..system.system import System
 from .formulation import Inputs
@@ -33,12 +34,12 @@ class ConstrainedRateFormulation(RateFormulation):
     def small(self) -> bool:
         return False
 
-    def step(self, t: jax.Array, state: Any, h: jax.Array, inputs: Inputs) -> tuple[Any, Any]:
+    def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         ((q, v), memory), solved = super().step(t, state, h, inputs)
         q, v, found = self.stabilisation.after(self.system, self.linkage, q, v)
         return ((q, v), memory), solved & found
 
-    def field(self, inputs: Inputs, h: jax.Array) -> Field:
+    def field(self, inputs: Inputs, h: Scalar) -> Field:
         def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:
             q, v = y
             a, _ = constrained_acceleration(

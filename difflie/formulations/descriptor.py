@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..constraints.equations import equations, holonomic
 from ..constraints.motion import Balance, constrained_acceleration
@@ -16,6 +17,7 @@ from ..dynamics.forward import acceleration
 from ..dynamics.rnea import rnea
 from ..groups import FlatProduct
 from ..integrators.descriptor import DescriptorMethod, DescriptorState, DescriptorSystem
+from ..integrators.method import Scalar
 from ..solvers.linear import minimum_norm, product
 from ..system.linkage import Linkage
 from ..system.system import System
@@ -42,16 +44,21 @@ class DescriptorFormulation(Formulation):
     method: DescriptorMethod = eqx.field(static=True)
 
     def start(
-        self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs
+        self,
+        t: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        h: Scalar,
+        inputs: Inputs,
     ) -> DescriptorState:
         return self.method.start(self._system(inputs), t, q, v, h)
 
     def step(
-        self, t: jax.Array, state: DescriptorState, h: jax.Array, inputs: Inputs
+        self, t: jax.Array, state: DescriptorState, h: Scalar, inputs: Inputs
     ) -> tuple[DescriptorState, Any]:
         return self.method.step(self._system(inputs), t, state, h)
 
-    def read(self, state: DescriptorState) -> tuple[jax.Array, jax.Array]:
+    def read(self, state: DescriptorState) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
         return state.q, state.v
 
     def record(self, state: DescriptorState) -> DescriptorMotion:

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..forces.drives import driven, has_drives
 from ..forces.passive import passive
+from ..integrators.method import Scalar
 from ..system.linkage import Linkage
 from ..system.system import System
 
@@ -28,8 +30,13 @@ class Inputs(NamedTuple):
     wrench: Input = None
 
     def acting(
-        self, system: System, linkage: Linkage, t: jax.Array, q: jax.Array, v: jax.Array
-    ) -> tuple[jax.Array, jax.Array | None]:
+        self,
+        system: System,
+        linkage: Linkage,
+        t: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+    ) -> tuple[Float[Array, " nv"], Float[Array, "nb 6"] | None]:
         """The generalised force (nv,), that of the system included, and the wrenches (nb, 6)."""
         tau = passive(system, linkage, q, v)
         effort = self.effort(system, t, q, v)
@@ -41,7 +48,9 @@ class Inputs(NamedTuple):
         """What they are at one moment, evaluated once, whenever it is asked for."""
         return Inputs(*(None if f is None else _constant(f(t, q, v)) for f in self))
 
-    def effort(self, system: System, t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array | None:
+    def effort(
+        self, system: System, t: jax.Array, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> Float[Array, " nv"] | None:
         """What arrives of the control (nv,) at the joints behind the system's drives."""
         if self.control is None and not has_drives(system):
             return None
@@ -84,18 +93,25 @@ class Formulation(eqx.Module):
         return False
 
     @abc.abstractmethod
-    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs) -> Any:
+    def start(
+        self,
+        t: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        h: Scalar,
+        inputs: Inputs,
+    ) -> Any:
         """The state of the loop at the configuration q (nq,) and velocity v (nv,).
 
         With the inputs of the first step.
         """
 
     @abc.abstractmethod
-    def step(self, t: jax.Array, state: Any, h: jax.Array, inputs: Inputs) -> tuple[Any, Any]:
+    def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         """The state at t + h (s), and whether the equations of the step were solved ()."""
 
     @abc.abstractmethod
-    def read(self, state: Any) -> tuple[jax.Array, jax.Array]:
+    def read(self, state: Any) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
         """The configuration q (nq,) and the velocity v (nv,) of a state."""
 
     def record(self, state: Any) -> Any:

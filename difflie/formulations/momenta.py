@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..dynamics.discrete_articulated import newton_step
 from ..dynamics.discrete_inverse_dynamics import momenta
@@ -16,7 +17,7 @@ from ..dynamics.rnea import rnea
 from ..forces.passive import joint_force
 from ..forces.points import coupling_force
 from ..groups import FlatProduct
-from ..integrators.method import Method
+from ..integrators.method import Method, Scalar
 from ..integrators.variational import DiscreteMechanics, VariationalMidpoint
 from ..system.linkage import Linkage
 from ..system.system import System
@@ -43,10 +44,17 @@ class MomentumFormulation(Formulation):
                 f"{mimics[0]!r} mimics another; use another method, such as RKMK4"
             )
 
-    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs) -> Any:
+    def start(
+        self,
+        t: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        h: Scalar,
+        inputs: Inputs,
+    ) -> Any:
         return (q, v), mass_times(self.linkage, q, v), (v, v, v)
 
-    def step(self, t: jax.Array, state: Any, h: jax.Array, inputs: Inputs) -> tuple[Any, Any]:
+    def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         (q, _), p, (w0, w1, w2) = state
         mechanics = TreeMechanics(self.system, self.linkage, t + h / 2, inputs)
         guess = 3 * (w2 - w1) + w0
@@ -54,7 +62,7 @@ class MomentumFormulation(Formulation):
         v = mass_inverse_times(self.linkage, q, p)
         return ((q, v), p, (w1, w2, w)), solved
 
-    def read(self, state: Any) -> tuple[jax.Array, jax.Array]:
+    def read(self, state: Any) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
         return state[0]
 
 
@@ -70,10 +78,12 @@ class TreeMechanics(DiscreteMechanics):
     def manifold(self) -> FlatProduct:
         return self.system.manifold
 
-    def momenta(self, q: jax.Array, w: jax.Array, h: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def momenta(
+        self, q: Float[Array, " nq"], w: Float[Array, " nv"], h: Scalar
+    ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
         return momenta(self._unplaced, q, w, h)
 
-    def force(self, q: jax.Array, w: jax.Array) -> jax.Array:
+    def force(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
         still = jnp.zeros_like(w)
         if self.inputs.wrench is None:
             outer = rnea(self._unplaced, q, still, still)
@@ -83,7 +93,13 @@ class TreeMechanics(DiscreteMechanics):
         couplings = self.system.couplings
         return force + coupling_force(self.linkage, couplings, q, w) if couplings else force
 
-    def newton_step(self, q: jax.Array, w: jax.Array, h: jax.Array, target: jax.Array) -> jax.Array:
+    def newton_step(
+        self,
+        q: Float[Array, " nq"],
+        w: Float[Array, " nv"],
+        h: Scalar,
+        target: Float[Array, " nv"],
+    ) -> Float[Array, " nv"]:
         # What acts at one joint and depends on its own motion only has a diagonal derivative, which
         # one direction gives. This much makes stiff dampers and drives solvable.
         middle = self.manifold.retract(q, w * (h / 2))
@@ -91,7 +107,7 @@ class TreeMechanics(DiscreteMechanics):
         slope = jax.jvp(self._at_joints, (middle, w), direction)[1] * (-h / 2)
         return newton_step(self._unplaced, q, w, h, target, jnp.maximum(slope, 0))
 
-    def _at_joints(self, q: jax.Array, w: jax.Array) -> jax.Array:
+    def _at_joints(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
         tau = joint_force(self.system, q, w)
         effort = self.inputs.effort(self.system, self.t, q, w)
         return tau if effort is None else tau + effort

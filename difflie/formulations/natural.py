@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..dynamics.forward import acceleration, weightless
 from ..dynamics.natural_coordinates import NaturalCoordinates, natural_coordinates
@@ -20,6 +21,7 @@ from ..forces.passive import joint_force
 from ..groups import directors
 from ..groups.components import Vector
 from ..integrators.energy_momentum import EnergyMomentum, Step
+from ..integrators.method import Scalar
 from ..spatial import Transform
 from ..system.linkage import Linkage, linkage
 from ..system.system import System
@@ -58,15 +60,15 @@ class NaturalMotion(eqx.Module):
     velocities: jax.Array
     rotors: jax.Array
 
-    def energy(self, system: System) -> tuple[jax.Array, jax.Array]:
+    def energy(self, system: System) -> tuple[Float[Array, " saved"], Float[Array, " saved"]]:
         """Kinetic and potential energy (m + 1,) in J at the saved times."""
         return _energy(system, self)
 
-    def momentum(self, system: System) -> jax.Array:
+    def momentum(self, system: System) -> Float[Array, "saved 6"]:
         """Angular momentum about the world origin and linear momentum (m + 1, 6), world."""
         return _momentum(system, self)
 
-    def constraint_error(self, system: System) -> jax.Array:
+    def constraint_error(self, system: System) -> Float[Array, " saved"]:
         """How far the bodies have left their joints and the directors the unit sphere (m + 1,).
 
         The largest error in the equations of the joints and of the directors' scalar products.
@@ -103,7 +105,7 @@ def _constraint_error(system: System, motion: NaturalMotion) -> jax.Array:
     return jax.vmap(error)(motion.bodies)
 
 
-def _by_velocity(system: System, rows: jax.Array) -> jax.Array:
+def _by_velocity(system: System, rows: Float[Array, " n_rows"]) -> Float[Array, " n_rows"]:
     """Numbers of the rows (n_rows,), none of them a mimic joint's, in the order of v (nv,)."""
     return rows[np.argsort(system.topology.row_velocity)]
 
@@ -131,7 +133,12 @@ class NaturalFormulation(Formulation):
         check(system.topology)
 
     def start(
-        self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs
+        self,
+        t: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        h: Scalar,
+        inputs: Inputs,
     ) -> NaturalState:
         bodies = self.natural.bodies(q)
         velocities = self.natural.velocities(bodies, q, v)
@@ -140,7 +147,7 @@ class NaturalFormulation(Formulation):
         return NaturalState(bodies, velocities, v, rates, impulse, q, v)
 
     def step(
-        self, t: jax.Array, state: NaturalState, h: jax.Array, inputs: Inputs
+        self, t: jax.Array, state: NaturalState, h: Scalar, inputs: Inputs
     ) -> tuple[NaturalState, Any]:
         natural, manifold = self.natural, self.system.manifold
         armature = _by_velocity(self.system, self.system.joints.armature)
@@ -177,13 +184,13 @@ class NaturalFormulation(Formulation):
         v = self._velocity(step.end, velocities, rotors, q)
         return NaturalState(step.end, velocities, rotors, step.rates, impulse, q, v), solved
 
-    def read(self, state: NaturalState) -> tuple[jax.Array, jax.Array]:
+    def read(self, state: NaturalState) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
         return state.q, state.v
 
     def record(self, state: NaturalState) -> NaturalMotion:
         return NaturalMotion(state.q, state.bodies, state.velocities, state.rotors)
 
-    def _couplings(self, couplings: list[Any], step: Step, h: jax.Array) -> jax.Array:
+    def _couplings(self, couplings: list[Any], step: Step, h: Scalar) -> Float[Array, "nb 6"]:
         """The loads (nb, 6) of couplings."""
         natural, paths = self.natural, [c.path for c in couplings]
         number = {name: b for b, name in enumerate((*self.system.body_names, None))}
@@ -205,8 +212,12 @@ class NaturalFormulation(Formulation):
         return directors.load(step.middle, spread(points, jnp.concatenate(forces)))
 
     def _velocity(
-        self, bodies: jax.Array, velocities: jax.Array, rotors: jax.Array, q: jax.Array
-    ) -> jax.Array:
+        self,
+        bodies: Float[Array, "nb 4 3"],
+        velocities: Float[Array, "nb 4 3"],
+        rotors: Float[Array, " nv"],
+        q: Float[Array, " nq"],
+    ) -> Float[Array, " nv"]:
         """The velocity (nv,) with the momentum of the natural velocities."""
         momentum = self.natural.body_momentum(bodies, velocities)
         armature = _by_velocity(self.system, self.system.joints.armature)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 from ..constraints.equations import equations, labels
 from ..constraints.position import consistent_position
@@ -14,6 +15,7 @@ from ..constraints.unilateral import bilateral, unilateral
 from ..dynamics.crba import crba
 from ..dynamics.forward import acceleration
 from ..groups import FlatProduct
+from ..integrators.method import Scalar
 from ..integrators.moreau import Closed, Moreau, NonsmoothMechanics
 from ..system.linkage import Linkage
 from ..system.system import System
@@ -38,18 +40,25 @@ class NonsmoothFormulation(Formulation):
     linkage: Linkage
     method: Moreau = eqx.field(static=True)
 
-    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs) -> Any:
+    def start(
+        self,
+        t: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        h: Scalar,
+        inputs: Inputs,
+    ) -> Any:
         b = len(labels(bilateral(self.system).constraints))
         k = len(unilateral(self.system).constraints)
         return (q, v), jnp.zeros(b + 3 * k, q.dtype)
 
-    def step(self, t: jax.Array, state: Any, h: jax.Array, inputs: Inputs) -> tuple[Any, Any]:
+    def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         (q, v), _ = state
         mechanics = Machine(self.system, self.linkage, t + h / 2, inputs)
         q, v, p, solved = self.method.step(mechanics, q, v, h)
         return ((q, v), p), solved
 
-    def read(self, state: Any) -> tuple[jax.Array, jax.Array]:
+    def read(self, state: Any) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
         return state[0]
 
     def record(self, state: Any) -> ContactMotion:
@@ -70,11 +79,11 @@ class Machine(NonsmoothMechanics):
     def manifold(self) -> FlatProduct:
         return self.system.manifold
 
-    def acceleration(self, q: jax.Array, v: jax.Array) -> jax.Array:
+    def acceleration(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         given = self.inputs.acting(self.system, self.linkage, self.t, q, v)
         return acceleration(self.linkage, q, v, *given)
 
-    def constraints(self, q: jax.Array) -> Closed:
+    def constraints(self, q: Float[Array, " nq"]) -> Closed:
         always = equations(bilateral(self.system), self.linkage, q).jacobian()
         contacts = unilateral(self.system)
         here = equations(contacts, self.linkage, q)
@@ -100,5 +109,5 @@ class Machine(NonsmoothMechanics):
             restitution=numbers("restitution"),
         )
 
-    def position(self, q: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def position(self, q: Float[Array, " nq"]) -> tuple[Float[Array, " nq"], Bool[Array, ""]]:
         return consistent_position(bilateral(self.system), self.linkage, q)

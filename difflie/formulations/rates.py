@@ -6,11 +6,13 @@ from typing import Any
 
 import equinox as eqx
 import jax
+from jaxtyping import Array, Float
 
 from .. import native
 from ..dynamics.forward import acceleration
 from ..groups import Euclidean, Product
 from ..integrators import Field, FieldMethod, ImplicitMethod, SemiImplicitEuler
+from ..integrators.method import Scalar
 from ..system.linkage import Linkage
 from ..system.system import System
 from .formulation import Formulation, Inputs
@@ -36,20 +38,27 @@ class RateFormulation(Formulation):
     def reads_once(self) -> bool:
         return isinstance(self.method, SemiImplicitEuler)
 
-    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs) -> Any:
+    def start(
+        self,
+        t: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        h: Scalar,
+        inputs: Inputs,
+    ) -> Any:
         field = self.field(inputs, h)
         return (q, v), self.method.start(self.manifold, field, t, (q, v), h)
 
-    def step(self, t: jax.Array, state: Any, h: jax.Array, inputs: Inputs) -> tuple[Any, Any]:
+    def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         y, memory = state
         field = self.field(inputs, h)
         y, memory, solved = self.method.advance(self.manifold, field, t, y, h, memory)
         return (y, memory), solved
 
-    def read(self, state: Any) -> tuple[jax.Array, jax.Array]:
+    def read(self, state: Any) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
         return state[0]
 
-    def field(self, inputs: Inputs, h: jax.Array) -> Field:
+    def field(self, inputs: Inputs, h: Scalar) -> Field:
         """The rate (v, a) of a state (q, v) at the time t, in a step h (s)."""
 
         def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 Scalar = Any  # a float or an array; every component of one object has the same shape
 
@@ -159,7 +160,7 @@ class Matrix:
         )
 
 
-def checked(a: jax.Array, shape: tuple[int, ...], where: str) -> jax.Array:
+def checked(a: ArrayLike, shape: tuple[int, ...], where: str) -> jax.Array:
     """`a` as a floating array of the given shape.
 
     Raises ValueError for another shape, naming the module and what to do.

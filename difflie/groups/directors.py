@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 
-def middle(frame: jax.Array, rates: jax.Array, h: jax.Array) -> jax.Array:
+def middle(
+    frame: Float[Array, "*#batch 4 3"], rates: Float[Array, "*#batch 6"], h: jax.Array | float
+) -> Float[Array, "*batch 4 3"]:
     """The mean of the frames at the beginning and the end of a step: the solution of the equation.
 
     Shapes: (4, 3), (6,), scalar -> (4, 3). The directors are (I - hat(g))^-1 d0 with g = h w / 2,
@@ -28,7 +31,9 @@ def middle(frame: jax.Array, rates: jax.Array, h: jax.Array) -> jax.Array:
     return jnp.concatenate((origin + (h / 2) * rates[..., None, 3:], mean), axis=-2)
 
 
-def motion(frame: jax.Array, rates: jax.Array) -> jax.Array:
+def motion(
+    frame: Float[Array, "*#batch 4 3"], rates: Float[Array, "*#batch 6"]
+) -> Float[Array, "*batch 4 3"]:
     """The rates of the coordinates: (u, w x d1, w x d2, w x d3).
 
     Shapes: (4, 3), (6,) -> (4, 3). At the middle of a step it carries its start to its end:
@@ -38,7 +43,9 @@ def motion(frame: jax.Array, rates: jax.Array) -> jax.Array:
     return jnp.concatenate((rates[..., None, 3:], turning), axis=-2)
 
 
-def rates(frame: jax.Array, velocity: jax.Array) -> jax.Array:
+def rates(
+    frame: Float[Array, "*#batch 4 3"], velocity: Float[Array, "*#batch 4 3"]
+) -> Float[Array, "*batch 6"]:
     """The rates (6,) of which a velocity (4, 3), a tangent at an orthonormal frame, is the motion.
 
     Shapes: (4, 3), (4, 3) -> (6,).
@@ -47,7 +54,9 @@ def rates(frame: jax.Array, velocity: jax.Array) -> jax.Array:
     return jnp.concatenate((spin, velocity[..., 0, :]), axis=-1)
 
 
-def load(frame: jax.Array, force: jax.Array) -> jax.Array:
+def load(
+    frame: Float[Array, "*#batch 4 3"], force: Float[Array, "*#batch 4 3"]
+) -> Float[Array, "*batch 6"]:
     """The moment about the origin and the force (6,) of forces (4, 3) on the coordinates.
 
     Shapes: (4, 3), (4, 3) -> (6,). The transpose of `motion`: the power is the same.
@@ -56,7 +65,7 @@ def load(frame: jax.Array, force: jax.Array) -> jax.Array:
     return jnp.concatenate((moment, force[..., 0, :]), axis=-1)
 
 
-def orthonormalised(frame: jax.Array) -> jax.Array:
+def orthonormalised(frame: Float[Array, "*batch 4 3"]) -> Float[Array, "*batch 4 3"]:
     """The frame with its directors orthonormal, where they are so up to small errors e; up to e^2.
 
     Shapes: (4, 3) -> (4, 3).

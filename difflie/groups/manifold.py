@@ -18,6 +18,8 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from . import quaternion, se3, so3
 from .charts import Chart, Exponential
@@ -70,11 +72,11 @@ class FlatManifold(Manifold):
     tangent_size: ClassVar[int]
 
     @abc.abstractmethod
-    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+    def adjoint(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         """Ad_{psi(theta)} xi: a rate at retract(y, theta), as one at y that moves both alike."""
 
     @abc.abstractmethod
-    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+    def halfway(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         """(1 + Ad_g)^-1 xi, g . g = psi(theta); with exp dexp_{theta/2} dexp_theta^-1 xi / 2.
 
         The rate of the point halfway from y to retract(y, theta) when y moves with the rate xi and
@@ -132,33 +134,33 @@ class UnitQuaternion(FlatManifold):
     point_size = 4
     tangent_size = 3
 
-    def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
+    def retract(self, y: ArrayLike, xi: ArrayLike) -> Float[Array, "4"]:
         p0, p = _quaternion_parts(y)
         turned = quaternion.multiply_components(p0, p, *self.chart.turn(_vector(xi)))
         n0, n = quaternion.normalized_components(*turned)
         return jnp.stack((n0, n.x, n.y, n.z))
 
-    def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
+    def difference(self, y0: ArrayLike, y1: ArrayLike) -> Float[Array, "3"]:
         p0, p = _quaternion_parts(y0)
         turn = quaternion.multiply_components(p0, -p, *_quaternion_parts(y1))
         return self.chart.turn_inverse(*turn).to_array()
 
-    def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+    def dexp_inv(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, "3"]:
         return self.chart.rate(_vector(theta), _vector(xi)).to_array()
 
-    def magnitude(self, y: jax.Array) -> jax.Array:
+    def magnitude(self, y: jax.Array) -> Float[Array, "3"]:
         return jnp.ones(3, y.dtype)
 
-    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+    def bracket(self, xi: ArrayLike, eta: ArrayLike) -> Float[Array, "3"]:
         return _vector(xi).cross(_vector(eta)).to_array()
 
     def in_chart(self, chart: Chart) -> UnitQuaternion:
         return UnitQuaternion(chart)
 
-    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+    def adjoint(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, "3"]:
         return (self.chart.rotation(_vector(theta)) @ _vector(xi)).to_array()
 
-    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+    def halfway(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, "3"]:
         p0, p = self.chart.turn(_vector(theta))
         c, x = p * (1 / (1 + p0)), _vector(xi)  # tan(t / 4) along the axis of the turn by t
         return ((x - c.cross(x)) * 0.5).to_array()
@@ -172,7 +174,7 @@ class Pose(FlatManifold):
     point_size = 7
     tangent_size = 6
 
-    def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
+    def retract(self, y: ArrayLike, xi: ArrayLike) -> Float[Array, "7"]:
         p0, p, r = _pose_parts(y)
         w, v = se3.twist_components(xi)
         step = quaternion.to_matrix_components(p0, p) @ self.chart.translation(w, v)
@@ -180,35 +182,35 @@ class Pose(FlatManifold):
         n0, n = quaternion.normalized_components(*turned)
         return jnp.concatenate((n0[None], n.to_array(), (r + step).to_array()))
 
-    def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
+    def difference(self, y0: ArrayLike, y1: ArrayLike) -> Float[Array, "6"]:
         p0, p, r0 = _pose_parts(y0)
         s0, s, r1 = _pose_parts(y1)
         w = self.chart.turn_inverse(*quaternion.multiply_components(p0, -p, s0, s))
         step = quaternion.to_matrix_components(p0, p).transposed_times(r1 - r0)
         return se3.twist_array(w, self.chart.translation_inverse(w, step))
 
-    def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+    def dexp_inv(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, "6"]:
         w, v = se3.twist_components(theta)
         a, b = se3.twist_components(xi)
         return se3.twist_array(*self.chart.twist_rate(w, v, a, b))
 
-    def magnitude(self, y: jax.Array) -> jax.Array:
+    def magnitude(self, y: jax.Array) -> Float[Array, "6"]:
         return _pose_size(y[4:])
 
-    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+    def bracket(self, xi: ArrayLike, eta: ArrayLike) -> Float[Array, "6"]:
         return _bracket_of_twists(xi, eta)
 
     def in_chart(self, chart: Chart) -> Pose:
         return Pose(chart)
 
-    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+    def adjoint(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, "6"]:
         w, v = se3.twist_components(theta)
         a, b = se3.twist_components(xi)
         r = self.chart.rotation(w)
         a = r @ a
         return se3.twist_array(a, r @ b + self.chart.translation(w, v).cross(a))
 
-    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+    def halfway(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, "6"]:
         # A dual quaternion p + e q, e^2 = 0, is the pose, and the formula of attitudes holds.
         w, v = se3.twist_components(theta)
         a, b = se3.twist_components(xi)
@@ -223,47 +225,47 @@ class Pose(FlatManifold):
 class SO3(Manifold):
     """Rotation matrices: points (3, 3), tangents body angular velocities (3,)."""
 
-    def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
+    def retract(self, y: ArrayLike, xi: ArrayLike) -> Float[Array, "3 3"]:
         step = so3.exp_components(_vector(xi))
         return so3.orthonormalized_components(_rotation(y) @ step).to_array()
 
-    def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
+    def difference(self, y0: ArrayLike, y1: ArrayLike) -> Float[Array, "3"]:
         return so3.log_components(_rotation(y0).transpose() @ _rotation(y1)).to_array()
 
-    def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+    def dexp_inv(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, "3"]:
         return UnitQuaternion().dexp_inv(theta, xi)
 
-    def magnitude(self, y: jax.Array) -> jax.Array:
+    def magnitude(self, y: jax.Array) -> Float[Array, "3"]:
         return jnp.ones(3, y.dtype)
 
-    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+    def bracket(self, xi: ArrayLike, eta: ArrayLike) -> Float[Array, "3"]:
         return _vector(xi).cross(_vector(eta)).to_array()
 
 
 class SE3(Manifold):
     """Homogeneous matrices: points (4, 4), tangents body twists (w, v) (6,)."""
 
-    def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
+    def retract(self, y: ArrayLike, xi: ArrayLike) -> Float[Array, "4 4"]:
         r, p = se3.pose_components(y)
         w, v = se3.twist_components(xi)
         step = se3.exp_translation_components(w, v)
         turned = so3.orthonormalized_components(r @ so3.exp_components(w))
         return se3.pose_array(turned, p + r @ step)
 
-    def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
+    def difference(self, y0: ArrayLike, y1: ArrayLike) -> Float[Array, "6"]:
         r0, p0 = se3.pose_components(y0)
         r1, p1 = se3.pose_components(y1)
         w = so3.log_components(r0.transpose() @ r1)
         step = r0.transposed_times(p1 - p0)
         return se3.twist_array(w, so3.dexp_inv_components(w) @ step)
 
-    def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+    def dexp_inv(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, "6"]:
         return Pose().dexp_inv(theta, xi)
 
-    def magnitude(self, y: jax.Array) -> jax.Array:
+    def magnitude(self, y: jax.Array) -> Float[Array, "6"]:
         return _pose_size(y[:3, 3])
 
-    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+    def bracket(self, xi: ArrayLike, eta: ArrayLike) -> Float[Array, "6"]:
         return _bracket_of_twists(xi, eta)
 
 
@@ -307,30 +309,30 @@ class FlatProduct(FlatManifold):
     def tangent_size(self) -> int:
         return sum(m.tangent_size for m in self.factors)
 
-    def _points(self, y: jax.Array) -> list[jax.Array]:
+    def _points(self, y: ArrayLike) -> list[jax.Array]:
         return _split(y, [m.point_size for m in self.factors])
 
-    def _tangents(self, xi: jax.Array) -> list[jax.Array]:
+    def _tangents(self, xi: ArrayLike) -> list[jax.Array]:
         return _split(xi, [m.tangent_size for m in self.factors])
 
-    def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
+    def retract(self, y: jax.Array, xi: jax.Array) -> Float[Array, " {self.point_size}"]:
         pairs = zip(self.factors, self._points(y), self._tangents(xi), strict=True)
         return _join([m.retract(a, b) for m, a, b in pairs], y)
 
-    def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
+    def difference(self, y0: jax.Array, y1: jax.Array) -> Float[Array, " {self.tangent_size}"]:
         pairs = zip(self.factors, self._points(y0), self._points(y1), strict=True)
         return _join([m.difference(a, b) for m, a, b in pairs], y0)
 
-    def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+    def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> Float[Array, " {self.tangent_size}"]:
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.dexp_inv(a, b) for m, a, b in pairs], theta)
 
-    def magnitude(self, y: jax.Array) -> jax.Array:
+    def magnitude(self, y: jax.Array) -> Float[Array, " {self.tangent_size}"]:
         return _join(
             [m.magnitude(a) for m, a in zip(self.factors, self._points(y), strict=True)], y
         )
 
-    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> Float[Array, " {self.tangent_size}"]:
         pairs = zip(self.factors, self._tangents(xi), self._tangents(eta), strict=True)
         return _join([m.bracket(a, b) for m, a, b in pairs], xi)
 
@@ -338,16 +340,16 @@ class FlatProduct(FlatManifold):
         factors: Any = tuple(m.in_chart(chart) for m in self.factors)
         return FlatProduct(factors)
 
-    def adjoint(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+    def adjoint(self, theta: jax.Array, xi: jax.Array) -> Float[Array, " {self.tangent_size}"]:
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.adjoint(a, b) for m, a, b in pairs], theta)
 
-    def halfway(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+    def halfway(self, theta: jax.Array, xi: jax.Array) -> Float[Array, " {self.tangent_size}"]:
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.halfway(a, b) for m, a, b in pairs], theta)
 
 
-def _split(a: jax.Array, sizes: list[int]) -> list[jax.Array]:
+def _split(a: ArrayLike, sizes: list[int]) -> list[jax.Array]:
     a = checked(a, (sum(sizes),), "manifold")
     parts, start = [], 0
     for size in sizes:
@@ -362,37 +364,37 @@ def _join(parts: list[jax.Array], like: jax.Array) -> jax.Array:
     return jnp.concatenate(parts) if parts else like[:0]
 
 
-def _pose_size(position: jax.Array) -> jax.Array:
+def _pose_size(position: Float[Array, "3"]) -> Float[Array, "6"]:
     distance = jnp.sqrt(jnp.sum(position**2))
     return jnp.concatenate((jnp.ones(3, position.dtype), jnp.full(3, distance)))
 
 
-def _bracket_of_twists(xi: jax.Array, eta: jax.Array) -> jax.Array:
+def _bracket_of_twists(xi: ArrayLike, eta: ArrayLike) -> Float[Array, "6"]:
     w, v = se3.twist_components(xi)
     a, b = se3.twist_components(eta)
     return se3.twist_array(w.cross(a), w.cross(b) + v.cross(a))
 
 
-def _vector(a: jax.Array) -> Vector:
+def _vector(a: ArrayLike) -> Vector:
     return Vector.from_array(checked(a, (3,), "manifold"))
 
 
-def _rotation(a: jax.Array) -> Matrix:
+def _rotation(a: ArrayLike) -> Matrix:
     return Matrix.from_array(checked(a, (3, 3), "manifold"))
 
 
-def _quaternion_parts(y: jax.Array) -> tuple[Scalar, Vector]:
+def _quaternion_parts(y: ArrayLike) -> tuple[Scalar, Vector]:
     y = checked(y, (4,), "manifold")
     return y[0], Vector.from_array(y[1:])
 
 
-def _pose_parts(y: jax.Array) -> tuple[Scalar, Vector, Vector]:
+def _pose_parts(y: ArrayLike) -> tuple[Scalar, Vector, Vector]:
     """The scalar and the vector part of the quaternion, and the position."""
     y = checked(y, (7,), "manifold")
     return y[0], Vector.from_array(y[1:4]), Vector.from_array(y[4:])
 
 
-def _check_equal_shapes(a: jax.Array, b: jax.Array) -> None:
+def _check_equal_shapes(a: ArrayLike, b: ArrayLike) -> None:
     if jnp.shape(a) != jnp.shape(b):
         raise ValueError(
             f"difflie.manifold: expected two arrays of one shape, got {jnp.shape(a)} and "

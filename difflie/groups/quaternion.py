@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from . import coefficients as co
 from .components import Matrix, Scalar, Vector, checked
@@ -104,7 +106,7 @@ def from_matrix_components(r: Matrix) -> tuple[Scalar, Vector]:
     return p0 * scale, Vector(x * scale, y * scale, z * scale)
 
 
-def multiply(a: jax.Array, b: jax.Array) -> jax.Array:
+def multiply(a: ArrayLike, b: ArrayLike) -> Float[Array, "4"]:
     """The Hamilton product: to_matrix(multiply(a, b)) = to_matrix(a) to_matrix(b).
 
     Shapes: (4,), (4,) -> (4,).
@@ -112,7 +114,7 @@ def multiply(a: jax.Array, b: jax.Array) -> jax.Array:
     return _pack(*multiply_components(*_unpack(a), *_unpack(b)))
 
 
-def conjugate(q: jax.Array) -> jax.Array:
+def conjugate(q: ArrayLike) -> Float[Array, "4"]:
     """(w, -x, -y, -z): the inverse of a unit quaternion.
 
     Shapes: (4,) -> (4,).
@@ -121,7 +123,7 @@ def conjugate(q: jax.Array) -> jax.Array:
     return _pack(p0, -p)
 
 
-def exp(w: jax.Array) -> jax.Array:
+def exp(w: ArrayLike) -> Float[Array, "4"]:
     """The unit quaternion of the rotation by |w| rad about w.
 
     Shapes: (3,) -> (4,). to_matrix(exp(w)) = so3.exp(w).
@@ -129,7 +131,7 @@ def exp(w: jax.Array) -> jax.Array:
     return _pack(*exp_components(Vector.from_array(checked(w, (3,), "quaternion"))))
 
 
-def log(q: jax.Array) -> jax.Array:
+def log(q: ArrayLike) -> Float[Array, "3"]:
     """The rotation vector of least length, at most pi rad; log(q) = log(-q) = log(s q), s > 0.
 
     Shapes: (4,) -> (3,). Regular for every rotation, also at 0 and pi; singular only at q = 0, that
@@ -138,7 +140,7 @@ def log(q: jax.Array) -> jax.Array:
     return log_components(*_unpack(q)).to_array()
 
 
-def to_matrix(q: jax.Array) -> jax.Array:
+def to_matrix(q: ArrayLike) -> Float[Array, "3 3"]:
     """The rotation matrix of a quaternion, whose length does not matter.
 
     Shapes: (4,) -> (3, 3).
@@ -146,7 +148,7 @@ def to_matrix(q: jax.Array) -> jax.Array:
     return to_matrix_components(*_unpack(q)).to_array()
 
 
-def from_matrix(r: jax.Array) -> jax.Array:
+def from_matrix(r: ArrayLike) -> Float[Array, "4"]:
     """The unit quaternion with w >= 0 of a rotation matrix.
 
     Shapes: (3, 3) -> (4,). Regular for every rotation; at rotations by pi the sign is arbitrary.
@@ -154,10 +156,10 @@ def from_matrix(r: jax.Array) -> jax.Array:
     return _pack(*from_matrix_components(Matrix.from_array(checked(r, (3, 3), "quaternion"))))
 
 
-def _unpack(q: jax.Array) -> tuple[Scalar, Vector]:
+def _unpack(q: ArrayLike) -> tuple[Scalar, Vector]:
     q = checked(q, (4,), "quaternion")
     return q[0], Vector(q[1], q[2], q[3])
 
 
-def _pack(p0: Scalar, p: Vector) -> jax.Array:
+def _pack(p0: Scalar, p: Vector) -> Float[Array, "4"]:
     return jnp.stack((p0, p.x, p.y, p.z))

@@ -10,12 +10,13 @@ Formulas: Park and Chung 2005, (13)-(24); Mueller, section 5.
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from . import coefficients as co
 from . import so3
-from .components import Matrix, Vector, checked
+from .components import Matrix, Scalar, Vector, checked
 
 
 def exp_translation_components(w: Vector, v: Vector) -> Vector:
@@ -37,14 +38,14 @@ def dexp_inv_corner_components(w: Vector, v: Vector) -> Matrix:
     return _corner(jnp.zeros_like(x), wv * co.k_h(x), half, co.k_g(x), w, v)
 
 
-def _corner(a: jax.Array, b: jax.Array, c: jax.Array, d: jax.Array, w: Vector, v: Vector) -> Matrix:
+def _corner(a: Scalar, b: Scalar, c: Scalar, d: Scalar, w: Vector, v: Vector) -> Matrix:
     """a hat(w) + b hat(w)^2 + c hat(v) + d (hat(v) hat(w) + hat(w) hat(v))."""
     square = so3.quadratic(jnp.zeros_like(a), a, b, w)
     mixed = v.outer(w) + w.outer(v) - Matrix.scaled_identity(2 * w.dot(v))
     return square + Matrix.skew(v * c) + mixed * d
 
 
-def hat(V: jax.Array) -> jax.Array:
+def hat(V: ArrayLike) -> Float[Array, "4 4"]:
     """The matrix [[hat(w), v], [0, 0]] of a twist.
 
     Shapes: (6,) -> (4, 4).
@@ -53,7 +54,7 @@ def hat(V: jax.Array) -> jax.Array:
     return _homogeneous(Matrix.skew(w), v, 0.0)
 
 
-def vee(m: jax.Array) -> jax.Array:
+def vee(m: ArrayLike) -> Float[Array, "6"]:
     """The twist of a matrix: vee(hat(V)) = V; only the skew part of the upper left block counts.
 
     Shapes: (4, 4) -> (6,).
@@ -62,7 +63,7 @@ def vee(m: jax.Array) -> jax.Array:
     return twist_array(r.axial() * 0.5, v)
 
 
-def exp(V: jax.Array) -> jax.Array:
+def exp(V: ArrayLike) -> Float[Array, "4 4"]:
     """The rigid motion along the screw V: the matrix exponential of hat(V).
 
     Shapes: (6,) -> (4, 4). Park and Chung 2005, (13).
@@ -71,7 +72,7 @@ def exp(V: jax.Array) -> jax.Array:
     return pose_array(so3.exp_components(w), exp_translation_components(w, v))
 
 
-def log(T: jax.Array) -> jax.Array:
+def log(T: ArrayLike) -> Float[Array, "6"]:
     """The screw of least rotation, exp(log(T)) = T, its angle at most pi rad.
 
     Shapes: (4, 4) -> (6,). Accurate up to and at pi, as `so3.log`.
@@ -81,7 +82,7 @@ def log(T: jax.Array) -> jax.Array:
     return twist_array(w, so3.dexp_inv_components(w) @ p)
 
 
-def dexp(V: jax.Array) -> jax.Array:
+def dexp(V: ArrayLike) -> Float[Array, "6 6"]:
     """The right-trivialised differential: d exp(V) = hat(dexp(V) dV) exp(V).
 
     Shapes: (6,) -> (6, 6). Park and Chung 2005, (21).
@@ -91,7 +92,7 @@ def dexp(V: jax.Array) -> jax.Array:
     return _lower(diagonal, dexp_corner_components(w, v), diagonal)
 
 
-def dexp_inv(V: jax.Array) -> jax.Array:
+def dexp_inv(V: ArrayLike) -> Float[Array, "6 6"]:
     """The inverse of `dexp`; singular only at |w| = 2 pi k rad, k >= 1.
 
     Shapes: (6,) -> (6, 6). Park and Chung 2005, (24).
@@ -101,7 +102,7 @@ def dexp_inv(V: jax.Array) -> jax.Array:
     return _lower(diagonal, dexp_inv_corner_components(w, v), diagonal)
 
 
-def cay(X: jax.Array) -> jax.Array:
+def cay(X: ArrayLike) -> Float[Array, "4 4"]:
     """The Cayley map (I - hat(X))^-1 (I + hat(X)) of X = (c, d), c = tan(t/2) times the axis.
 
     Shapes: (6,) -> (4, 4). Mueller, (62).
@@ -110,7 +111,7 @@ def cay(X: jax.Array) -> jax.Array:
     return pose_array(so3.cay_components(c), so3.half_one_plus_cay_components(c) @ (d * 2))
 
 
-def cay_inv(T: jax.Array) -> jax.Array:
+def cay_inv(T: ArrayLike) -> Float[Array, "6"]:
     """The extended Rodrigues parameters, cay(cay_inv(T)) = T; singular at rotations by pi rad.
 
     Shapes: (4, 4) -> (6,).
@@ -120,7 +121,7 @@ def cay_inv(T: jax.Array) -> jax.Array:
     return twist_array(c, (p - c.cross(p)) * 0.5)
 
 
-def dcay(X: jax.Array) -> jax.Array:
+def dcay(X: ArrayLike) -> Float[Array, "6 6"]:
     """The right-trivialised differential: d cay(X) = hat(dcay(X) dX) cay(X).
 
     Shapes: (6,) -> (6, 6).
@@ -130,7 +131,7 @@ def dcay(X: jax.Array) -> jax.Array:
     return _lower(diagonal, Matrix.skew(d) @ diagonal, so3.half_one_plus_cay_components(c) * 2)
 
 
-def dcay_inv(X: jax.Array) -> jax.Array:
+def dcay_inv(X: ArrayLike) -> Float[Array, "6 6"]:
     """The inverse of `dcay`; regular everywhere.
 
     Shapes: (6,) -> (6, 6). Mueller, (63).
@@ -140,7 +141,7 @@ def dcay_inv(X: jax.Array) -> jax.Array:
     return _lower(so3.dcay_inv_components(c), -(half @ Matrix.skew(d)), half)
 
 
-def Ad(T: jax.Array) -> jax.Array:
+def Ad(T: ArrayLike) -> Float[Array, "6 6"]:
     """The adjoint: hat(Ad(T) V) = T hat(V) T^-1, a twist in the frame that T maps to.
 
     Shapes: (4, 4) -> (6, 6).
@@ -149,7 +150,7 @@ def Ad(T: jax.Array) -> jax.Array:
     return _lower(r, Matrix.skew(p) @ r, r)
 
 
-def ad(V: jax.Array) -> jax.Array:
+def ad(V: ArrayLike) -> Float[Array, "6 6"]:
     """The Lie bracket: hat(ad(V) U) = hat(V) hat(U) - hat(U) hat(V).
 
     Shapes: (6,) -> (6, 6).
@@ -158,7 +159,7 @@ def ad(V: jax.Array) -> jax.Array:
     return _lower(Matrix.skew(w), Matrix.skew(v), Matrix.skew(w))
 
 
-def inverse(T: jax.Array) -> jax.Array:
+def inverse(T: ArrayLike) -> Float[Array, "4 4"]:
     """The inverse pose [[R^T, -R^T r], [0, 1]].
 
     Shapes: (4, 4) -> (4, 4).
@@ -167,34 +168,34 @@ def inverse(T: jax.Array) -> jax.Array:
     return pose_array(r.transpose(), -r.transposed_times(p))
 
 
-def twist_components(V: jax.Array) -> tuple[Vector, Vector]:
+def twist_components(V: ArrayLike) -> tuple[Vector, Vector]:
     """The angular and the linear part of a twist (6,)."""
     V = checked(V, (6,), "se3")
     return Vector.from_array(V[:3]), Vector.from_array(V[3:])
 
 
-def twist_array(w: Vector, v: Vector) -> jax.Array:
+def twist_array(w: Vector, v: Vector) -> Float[Array, "6"]:
     """The twist (6,) of its parts."""
     return jnp.concatenate((w.to_array(), v.to_array()))
 
 
-def pose_components(T: jax.Array) -> tuple[Matrix, Vector]:
+def pose_components(T: ArrayLike) -> tuple[Matrix, Vector]:
     """The rotation and the position of a pose (4, 4)."""
     T = checked(T, (4, 4), "se3")
     return Matrix.from_array(T[:3, :3]), Vector.from_array(T[:3, 3])
 
 
-def pose_array(r: Matrix, p: Vector) -> jax.Array:
+def pose_array(r: Matrix, p: Vector) -> Float[Array, "4 4"]:
     """The pose (4, 4) of its parts."""
     return _homogeneous(r, p, 1.0)
 
 
-def _homogeneous(r: Matrix, p: Vector, corner: float) -> jax.Array:
+def _homogeneous(r: Matrix, p: Vector, corner: float) -> Float[Array, "4 4"]:
     top = jnp.concatenate((r.to_array(), p.to_array()[:, None]), axis=1)
     bottom = jnp.asarray([[0.0, 0.0, 0.0, corner]], dtype=top.dtype)
     return jnp.concatenate((top, bottom), axis=0)
 
 
-def _lower(a: Matrix, corner: Matrix, b: Matrix) -> jax.Array:
+def _lower(a: Matrix, corner: Matrix, b: Matrix) -> Float[Array, "6 6"]:
     top = jnp.concatenate((a.to_array(), jnp.zeros_like(a.to_array())), axis=1)
     return jnp.concatenate((top, jnp.concatenate((corner.to_array(), b.to_array()), axis=1)))

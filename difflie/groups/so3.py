@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from . import coefficients as co
 from . import quaternion
-from .components import Matrix, Vector, checked
+from .components import Matrix, Scalar, Vector, checked
 
 
-def quadratic(one: jax.Array, a: jax.Array, b: jax.Array, w: Vector) -> Matrix:
+def quadratic(one: Scalar, a: Scalar, b: Scalar, w: Vector) -> Matrix:
     """The component form of one * I + a hat(w) + b hat(w)^2."""
     x, y, z = b * w.x, b * w.y, b * w.z
     return Matrix(
@@ -95,7 +97,7 @@ def dcay_inv_components(c: Vector) -> Matrix:
     return Matrix.scaled_identity(half) - Matrix.skew(c * 0.5) + c.outer(c * 0.5)
 
 
-def hat(w: jax.Array) -> jax.Array:
+def hat(w: ArrayLike) -> Float[Array, "3 3"]:
     """The skew matrix of a vector: hat(w) u = w x u.
 
     Shapes: (3,) -> (3, 3).
@@ -103,7 +105,7 @@ def hat(w: jax.Array) -> jax.Array:
     return Matrix.skew(_vector(w)).to_array()
 
 
-def vee(m: jax.Array) -> jax.Array:
+def vee(m: ArrayLike) -> Float[Array, "3"]:
     """The vector of a skew matrix, vee(hat(w)) = w; of any other matrix that of its skew part.
 
     Shapes: (3, 3) -> (3,).
@@ -111,7 +113,7 @@ def vee(m: jax.Array) -> jax.Array:
     return (_matrix(m).axial() * 0.5).to_array()
 
 
-def exp(w: jax.Array) -> jax.Array:
+def exp(w: ArrayLike) -> Float[Array, "3 3"]:
     """The rotation by |w| rad about w: the matrix exponential of hat(w).
 
     Shapes: (3,) -> (3, 3). Park and Chung 2005, (12).
@@ -119,7 +121,7 @@ def exp(w: jax.Array) -> jax.Array:
     return exp_components(_vector(w)).to_array()
 
 
-def log(r: jax.Array) -> jax.Array:
+def log(r: ArrayLike) -> Float[Array, "3"]:
     """The rotation vector of least length, exp(log(r)) = r, of length at most pi rad.
 
     Shapes: (3, 3) -> (3,). Accurate up to and at pi, where both signs stand for the same rotation
@@ -129,7 +131,7 @@ def log(r: jax.Array) -> jax.Array:
     return log_components(_matrix(r)).to_array()
 
 
-def dexp(w: jax.Array) -> jax.Array:
+def dexp(w: ArrayLike) -> Float[Array, "3 3"]:
     """The right-trivialised differential: d exp(w) = hat(dexp(w) dw) exp(w).
 
     Shapes: (3,) -> (3, 3). Park and Chung 2005, (18).
@@ -137,7 +139,7 @@ def dexp(w: jax.Array) -> jax.Array:
     return dexp_components(_vector(w)).to_array()
 
 
-def dexp_inv(w: jax.Array) -> jax.Array:
+def dexp_inv(w: ArrayLike) -> Float[Array, "3 3"]:
     """The inverse of `dexp`; singular only at |w| = 2 pi k rad, k >= 1.
 
     Shapes: (3,) -> (3, 3). Park and Chung 2005, (19).
@@ -145,7 +147,7 @@ def dexp_inv(w: jax.Array) -> jax.Array:
     return dexp_inv_components(_vector(w)).to_array()
 
 
-def cay(c: jax.Array) -> jax.Array:
+def cay(c: ArrayLike) -> Float[Array, "3 3"]:
     """The Cayley map (I - hat(c))^-1 (I + hat(c)); c = tan(t/2) times the axis, t the angle.
 
     Shapes: (3,) -> (3, 3). It never reaches a rotation by pi rad.
@@ -153,7 +155,7 @@ def cay(c: jax.Array) -> jax.Array:
     return cay_components(_vector(c)).to_array()
 
 
-def cay_inv(r: jax.Array) -> jax.Array:
+def cay_inv(r: ArrayLike) -> Float[Array, "3"]:
     """The Cayley vector of a rotation, cay(cay_inv(r)) = r; singular at rotations by pi rad.
 
     Shapes: (3, 3) -> (3,). The rounding of r is felt |c| times as strongly in c near pi.
@@ -161,7 +163,7 @@ def cay_inv(r: jax.Array) -> jax.Array:
     return cay_inv_components(_matrix(r)).to_array()
 
 
-def dcay(c: jax.Array) -> jax.Array:
+def dcay(c: ArrayLike) -> Float[Array, "3 3"]:
     """The right-trivialised differential: d cay(c) = hat(dcay(c) dc) cay(c).
 
     Shapes: (3,) -> (3, 3).
@@ -169,7 +171,7 @@ def dcay(c: jax.Array) -> jax.Array:
     return dcay_components(_vector(c)).to_array()
 
 
-def dcay_inv(c: jax.Array) -> jax.Array:
+def dcay_inv(c: ArrayLike) -> Float[Array, "3 3"]:
     """The inverse of `dcay`, (I - hat(c) + c c^T) / 2; regular everywhere.
 
     Shapes: (3,) -> (3, 3).
@@ -177,9 +179,9 @@ def dcay_inv(c: jax.Array) -> jax.Array:
     return dcay_inv_components(_vector(c)).to_array()
 
 
-def _vector(w: jax.Array) -> Vector:
+def _vector(w: ArrayLike) -> Vector:
     return Vector.from_array(checked(w, (3,), "so3"))
 
 
-def _matrix(m: jax.Array) -> Matrix:
+def _matrix(m: ArrayLike) -> Matrix:
     return Matrix.from_array(checked(m, (3, 3), "so3"))

@@ -27,6 +27,8 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from . import quaternion
 from .charts import Cayley, Chart
@@ -51,26 +53,26 @@ class RotationVector(Manifold):
     def tangent_size(self) -> int:
         return self.manifold.tangent_size
 
-    def retract(self, y: jax.Array, xi: jax.Array) -> jax.Array:
+    def retract(self, y: jax.Array, xi: jax.Array) -> Float[Array, " {self.point_size}"]:
         moved = self.manifold.retract(self._with_quaternion(y), xi)
         return jnp.concatenate((quaternion.log(moved[:4]), moved[4:]))
 
-    def difference(self, y0: jax.Array, y1: jax.Array) -> jax.Array:
+    def difference(self, y0: jax.Array, y1: jax.Array) -> Float[Array, " {self.tangent_size}"]:
         return self.manifold.difference(self._with_quaternion(y0), self._with_quaternion(y1))
 
-    def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> jax.Array:
+    def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> Float[Array, " {self.tangent_size}"]:
         return self.manifold.dexp_inv(theta, xi)
 
-    def magnitude(self, y: jax.Array) -> jax.Array:
+    def magnitude(self, y: jax.Array) -> Float[Array, " {self.tangent_size}"]:
         return self.manifold.magnitude(self._with_quaternion(y))
 
-    def bracket(self, xi: jax.Array, eta: jax.Array) -> jax.Array:
+    def bracket(self, xi: jax.Array, eta: jax.Array) -> Float[Array, " {self.tangent_size}"]:
         return self.manifold.bracket(xi, eta)
 
     def in_chart(self, chart: Chart) -> RotationVector:
         return RotationVector(self.manifold.in_chart(chart))
 
-    def _with_quaternion(self, y: jax.Array) -> jax.Array:
+    def _with_quaternion(self, y: ArrayLike) -> Float[Array, " {self.point_size}"]:
         y = checked(y, (self.point_size,), "manifold")
         return jnp.concatenate((quaternion.exp(y[:3]), y[3:]))
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
 from ..dynamics.rnea import rnea
@@ -98,7 +99,7 @@ class InverseDynamics(Problem):
         first, there = jnp.asarray(first), jnp.asarray(there)
         return InverseDynamics(t, first, q, v, a, tau, there, off, kernel)
 
-    def torques(self, system: System) -> jax.Array:
+    def torques(self, system: System) -> Float[Array, "n nv"]:
         """What must act at the joints for the motion (n, nv), averaged where that is smoothed."""
         link = linkage(system)
 
@@ -107,7 +108,7 @@ class InverseDynamics(Problem):
 
         return self.averaged(jax.vmap(torque), *meant(system, self.q, self.v, self.a))
 
-    def efforts(self, system: System) -> jax.Array:
+    def efforts(self, system: System) -> Float[Array, "n nv"]:
         """What arrives there of the measured torques (n, nv), averaged likewise."""
         told, v = self._told(system)
         return self._mean(jax.vmap(lambda tau, v: driven(system, tau, v))(told, v))
@@ -124,7 +125,7 @@ class InverseDynamics(Problem):
         found = of(q, v, a)
         return self._mean(found) + of(q, v, 2 * a - self._mean(a)) - found
 
-    def in_deviations(self, system: System, torques: jax.Array) -> jax.Array:
+    def in_deviations(self, system: System, torques: Float[Array, "n nv"]) -> Float[Array, "n nv"]:
         """Torques at the joints (n, nv) in standard deviations of those that were measured.
 
         Before a drive; zero at gaps.
@@ -132,11 +133,11 @@ class InverseDynamics(Problem):
         gain = jax.vmap(lambda tau, v: gains(system, tau, v))(*self._told(system))
         return jnp.where(self.there, torques, 0) / (gain * self.deviation)
 
-    def residual(self, system: System, own: jax.Array) -> jax.Array:
+    def residual(self, system: System, own: Float[Array, "*m"]) -> Float[Array, " k"]:
         return self.in_deviations(system, self.torques(system) - self.efforts(system)).ravel()
 
     @property
-    def measured(self) -> jax.Array:
+    def measured(self) -> Bool[Array, " k"]:
         return self.there.ravel()
 
     def _told(self, system: System) -> tuple[jax.Array, jax.Array]:

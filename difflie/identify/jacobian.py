@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.sharding import AxisType, PartitionSpec
+from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 _ROWS = 256
@@ -22,7 +23,7 @@ _ROWS = 256
 @eqx.filter_jit
 def residuals_and_jacobian(
     residual: Callable, unknown: Any, args: Any
-) -> tuple[jax.Array, jax.Array]:
+) -> tuple[Float[Array, " k"], Float[Array, "k n"]]:
     """residual(unknown, args) (k,) and its derivatives (k, n) in forward mode.
 
     unknown: a pytree of n numbers. Each of jax's devices takes its share of the columns; a CPU is

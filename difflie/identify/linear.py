@@ -24,6 +24,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
 from ..dynamics import BaseParameters
@@ -66,11 +67,11 @@ class LinearTorques(Problem):
     target: jax.Array
     joints: tuple[str, ...] = eqx.field(static=True)
 
-    def residual(self, system: System, own: jax.Array) -> jax.Array:
+    def residual(self, system: System, own: jax.Array) -> Float[Array, " k"]:
         return product(self.triangle, linear_parameters(system, self.joints)) - self.target
 
     @property
-    def measured(self) -> jax.Array:
+    def measured(self) -> Bool[Array, " k"]:
         return jnp.ones(self.target.shape, bool)
 
 
@@ -181,7 +182,7 @@ def linear(
     )
 
 
-def linear_parameters(system: System, joints: tuple[str, ...] = JOINTS) -> jax.Array:
+def linear_parameters(system: System, joints: tuple[str, ...] = JOINTS) -> Float[Array, " p"]:
     """chi (p,): the inertial parameters (nb, 10) as a row, then the numbers of the joints."""
     rows = (getattr(system.joints, leaf) for leaf in joints)
     return jnp.concatenate((inertial_parameters(system.bodies).ravel(), *rows))
@@ -207,7 +208,7 @@ def _names(base: BaseParameters, names: tuple[str, ...]) -> tuple[str, ...]:
 @eqx.filter_jit
 def _rows(
     problem: InverseDynamics, system: System, joints: tuple[str, ...]
-) -> tuple[jax.Array, jax.Array]:
+) -> tuple[Float[Array, "n nv p"], Float[Array, "n nv"]]:
     """W (n, nv, p) and y (n, nv) in standard deviations, zero at gaps."""
     link = linkage(system)
     state = meant(system, problem.q, problem.v, problem.a)

@@ -8,16 +8,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 
 class Loss(eqx.Module):
     """rho(r): r^2 near zero, less far from it."""
 
     @abc.abstractmethod
-    def __call__(self, r: jax.Array) -> jax.Array:
+    def __call__(self, r: Float[Array, " k"]) -> Float[Array, " k"]:
         """r times sqrt(rho(r) / r^2) (k,), whose square is the loss: least squares minimise it."""
 
-    def influence(self, r: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def influence(self, r: Float[Array, " k"]) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
         """psi = rho'(r) / 2 (k,), which is r near zero, and its derivative (k,)."""
 
         def psi(r: jax.Array) -> jax.Array:
@@ -29,7 +30,7 @@ class Loss(eqx.Module):
 class Squares(Loss):
     """rho = r^2: right where errors are Gaussian."""
 
-    def __call__(self, r: jax.Array) -> jax.Array:
+    def __call__(self, r: Float[Array, " k"]) -> Float[Array, " k"]:
         return r
 
 
@@ -46,7 +47,7 @@ class _Limited(Loss):
 class Huber(_Limited):
     """rho = r^2 up to the limit c () in standard deviations, 2 c |r| - c^2 beyond. Huber 1964."""
 
-    def __call__(self, r: jax.Array) -> jax.Array:
+    def __call__(self, r: Float[Array, " k"]) -> Float[Array, " k"]:
         c = self.limit
         size = jnp.abs(r)
         far = size > c
@@ -56,7 +57,7 @@ class Huber(_Limited):
 class Cauchy(_Limited):
     """rho = c^2 log(1 + (r / c)^2): what is far beyond the limit c () hardly counts."""
 
-    def __call__(self, r: jax.Array) -> jax.Array:
+    def __call__(self, r: Float[Array, " k"]) -> Float[Array, " k"]:
         c = self.limit
         square = (r / c) ** 2
         near = square < 1e-4

@@ -23,6 +23,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float
 
 from ..system.system import System
 from .problem import Problem
@@ -55,16 +56,16 @@ class Nearness(Problem):
         kept = np.flatnonzero(np.isfinite(np.asarray(nominal)).all(axis=1))
         return Nearness(nominal[kept], jnp.asarray(weight, system.dtype), tuple(kept.tolist()))
 
-    def residual(self, system: System, own: jax.Array) -> jax.Array:
+    def residual(self, system: System, own: jax.Array) -> Float[Array, " k"]:
         terms = jax.vmap(divergence_terms)(_theta(system, self.bodies), self.nominal)
         return (jnp.sqrt(self.weight) * terms).ravel()
 
     @property
-    def measured(self) -> jax.Array:
+    def measured(self) -> Bool[Array, " k"]:
         return jnp.ones(self.nominal.size, bool)
 
 
-def divergence_terms(theta: jax.Array, nominal: jax.Array) -> jax.Array:
+def divergence_terms(theta: Float[Array, "10"], nominal: Float[Array, "10"]) -> Float[Array, "10"]:
     """Numbers (10,) whose squares sum to the divergence of theta (10,) from nominal (10,)."""
     scale = jnp.exp(theta[0] - nominal[0])
     f0, f = _factor(nominal), _factor(theta)
@@ -74,7 +75,7 @@ def divergence_terms(theta: jax.Array, nominal: jax.Array) -> jax.Array:
     return jnp.concatenate((_above(logarithms), across[np.triu_indices(3, 1, 4)]))
 
 
-def _above(x: jax.Array) -> jax.Array:
+def _above(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """sqrt(e^x - 1 - x) with the sign of x, differentiable at zero."""
     near = jnp.abs(x) < 1
     series = jnp.polyval(jnp.asarray(_SERIES, x.dtype), jnp.where(near, x, 0))
@@ -82,7 +83,7 @@ def _above(x: jax.Array) -> jax.Array:
     return x * jnp.sqrt(jnp.where(near, series, (jnp.expm1(far) - far) / far**2))
 
 
-def _factor(theta: jax.Array) -> jax.Array:
+def _factor(theta: Float[Array, "10"]) -> Float[Array, "3 3"]:
     """The triangular factor (3, 3) of the second moments of mass, for a unit mass."""
     f = jnp.diag(jnp.exp(theta[1:4]))
     return f.at[(0, 1, 0), (1, 2, 2)].set(theta[4:7])

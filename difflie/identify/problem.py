@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
 from ..system.system import System
@@ -19,20 +20,20 @@ class Problem(eqx.Module):
     """Measurements, and how a machine with other unknowns of the problem's own explains them."""
 
     @abc.abstractmethod
-    def residual(self, system: System, own: jax.Array) -> jax.Array:
+    def residual(self, system: System, own: jax.Array) -> Float[Array, " k"]:
         """Prediction less measurement (k,), each in its standard deviations; zero at gaps.
 
         own (m,): unknowns besides the machine's, such as the states at which motions start.
         """
 
     @property
-    def own(self) -> jax.Array:
+    def own(self) -> Float[Array, " m"]:
         """The start of the unknowns of its own (m,)."""
         return jnp.zeros(0)
 
     @property
     @abc.abstractmethod
-    def measured(self) -> jax.Array:
+    def measured(self) -> Bool[Array, " k"]:
         """Which residuals are measurements (k,), the others being gaps."""
 
 

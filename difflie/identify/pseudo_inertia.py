@@ -24,16 +24,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 # The entries of symmetric matrices in tables: xx, xy, xz, yy, yz, zz.
 _ROW, _COLUMN = np.triu_indices(3)
 _SIX = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
 
 
-def pseudo_inertia(mass: Any, com: Any, inertia: Any) -> jax.Array:
+def pseudo_inertia(mass: Any, com: Any, inertia: Any) -> Float[Array, "*batch 4 4"]:
     """The pseudo-inertia J (..., 4, 4) in kg m^2, kg m and kg; positive definite for any body.
 
     mass (...,) in kg, com (..., 3) in m, inertia (..., 3, 3) about the centre of mass in kg m^2.
@@ -46,7 +46,7 @@ def pseudo_inertia(mass: Any, com: Any, inertia: Any) -> jax.Array:
     return jnp.concatenate((above, below[..., None, :]), axis=-2)
 
 
-def log_cholesky(mass: Any, com: Any, inertia: Any) -> jax.Array:
+def log_cholesky(mass: Any, com: Any, inertia: Any) -> Float[Array, "*batch 10"]:
     """theta (..., 10) of mass (...,) in kg, com (..., 3) in m and inertia (..., 3, 3) about it.
 
     alpha is half the logarithm of the mass in kg; d, s and t are those of lengths in m. Not a
@@ -58,7 +58,9 @@ def log_cholesky(mass: Any, com: Any, inertia: Any) -> jax.Array:
     return jnp.concatenate((alpha, jnp.log(f[..., :3]), f[..., 3:], com), axis=-1)
 
 
-def from_log_cholesky(theta: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+def from_log_cholesky(
+    theta: Any,
+) -> tuple[Float[Array, "*batch"], Float[Array, "*batch 3"], Float[Array, "*batch 3 3"]]:
     """mass (...,), com (..., 3) and inertia (..., 3, 3) about it, of theta (..., 10).
 
     The inverse of `log_cholesky`, in kg, m and kg m^2.
@@ -69,20 +71,20 @@ def from_log_cholesky(theta: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
     return mass, theta[..., 7:], mass[..., None, None] * inertia_of(squared(f))
 
 
-def second_moments(inertia: jax.Array) -> jax.Array:
+def second_moments(inertia: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 3 3"]:
     """S = tr(I) / 2 - I of the symmetric part of an inertia (..., 3, 3), about the same point."""
     symmetric = (inertia + jnp.swapaxes(inertia, -1, -2)) / 2
     trace = jnp.trace(inertia, axis1=-2, axis2=-1)[..., None, None]
     return trace / 2 * jnp.eye(3, dtype=inertia.dtype) - symmetric
 
 
-def inertia_of(moments: jax.Array) -> jax.Array:
+def inertia_of(moments: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 3 3"]:
     """I = tr(S) - S of second moments (..., 3, 3), the inverse of `second_moments`."""
     xx, xy, xz, yy, yz, zz = jnp.moveaxis(to_six(moments), -1, 0)
     return from_six(jnp.stack((yy + zz, -xy, -xz, xx + zz, -yz, xx + yy), axis=-1))
 
 
-def factor(moments: jax.Array) -> jax.Array:
+def factor(moments: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 6"]:
     """The factor F of S = F F^T (..., 3, 3): (f11, f22, f33, f12, f23, f13), diagonal positive.
 
     F is upper triangular. Not a number unless S is positive definite.
@@ -96,19 +98,19 @@ def factor(moments: jax.Array) -> jax.Array:
     return jnp.stack((f11, f22, f33, f12, f23, f13), axis=-1)
 
 
-def squared(f: jax.Array) -> jax.Array:
+def squared(f: Float[Array, "*batch 6"]) -> Float[Array, "*batch 3 3"]:
     """S = F F^T (..., 3, 3) of its `factor` (..., 6)."""
     f11, f22, f33, f12, f23, f13 = jnp.moveaxis(f, -1, 0)
     xx, yy, zz = f11 * f11 + f12 * f12 + f13 * f13, f22 * f22 + f23 * f23, f33 * f33
     return from_six(jnp.stack((xx, f12 * f22 + f13 * f23, f13 * f33, yy, f23 * f33, zz), axis=-1))
 
 
-def to_six(symmetric: jax.Array) -> jax.Array:
+def to_six(symmetric: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 6"]:
     """(xx, xy, xz, yy, yz, zz) (..., 6) of symmetric matrices (..., 3, 3)."""
     return symmetric[..., _ROW, _COLUMN]
 
 
-def from_six(six: jax.Array) -> jax.Array:
+def from_six(six: Float[Array, "*batch 6"]) -> Float[Array, "*batch 3 3"]:
     """The symmetric matrices (..., 3, 3) of (xx, xy, xz, yy, yz, zz) (..., 6)."""
     return six[..., _SIX]
 

@@ -200,7 +200,7 @@ def _write(system: System, place: Place, index: tuple[int, ...], values: jax.Arr
     return eqx.tree_at(lambda s: _leaf(s, place), system, new)
 
 
-def _leaf(system: System, place: Place) -> jax.Array:
+def _leaf(system: System, place: Place) -> Any:
     value: Any = system
     for key in place:
         value = value[key] if isinstance(key, int) else getattr(value, key)

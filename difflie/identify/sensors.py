@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import Array, Float
 
 from ..forces.at_joint import AtJoint, check_joint
 from ..forces.couplings import number
@@ -61,7 +62,9 @@ def with_encoders(system: System, *encoders: Encoder) -> System:
     return replace(system, sensors=jax.tree.map(lambda a: jnp.asarray(a, dtype), system.sensors))
 
 
-def seen(system: System, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+def seen(
+    system: System, q: Float[Array, "*batch nq"], v: Float[Array, "*batch nv"]
+) -> tuple[Float[Array, "*batch nq"], Float[Array, "*batch nv"]]:
     """What is measured of q (..., nq) and v (..., nv)."""
     scale, bias, rate = _calibration(system)
     return scale * q + bias, rate * v

@@ -15,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
 from ..forces.delays import held
@@ -104,7 +105,9 @@ class Shooting(Problem):
         w, nv = len(self.dt), self.tau.shape[-1]
         return jnp.zeros(w * 2 * nv if self.free else 0, self.q.dtype)
 
-    def motions(self, system: System, own: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def motions(
+        self, system: System, own: jax.Array
+    ) -> tuple[Float[Array, "w edges nq"], Float[Array, "w edges nv"]]:
         """The simulated windows as they are measured: q (w, s + 1, nq) and v (w, s + 1, nv)."""
         q0, v0 = self.q[:, 0], self.v[:, 0]
         if self.free:
@@ -138,7 +141,7 @@ class Shooting(Problem):
 
         return seen(system, *jax.vmap(motion)(q0, v0, self.dt, tau))
 
-    def arriving(self, system: System) -> jax.Array:
+    def arriving(self, system: System) -> Float[Array, "w steps nv"]:
         """The torques (w, s, nv) of the steps, late where drives have delays."""
         if not delayed(system):
             return self.tau
@@ -151,7 +154,9 @@ class Shooting(Problem):
         told = late(system, told, lambda u, delay: held(t, u, delay, first))
         return told.reshape(self.tau.shape)
 
-    def departure(self, system: System, q: jax.Array) -> jax.Array:
+    def departure(
+        self, system: System, q: Float[Array, "w edges nq"]
+    ) -> Float[Array, "w edges nv"]:
         """From measured to simulated configurations (w, s + 1, nv), zero at gaps."""
         gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
         return jax.vmap(jax.vmap(system.manifold.difference))(jnp.where(gap, q, self.q), q)
@@ -168,7 +173,7 @@ class Shooting(Problem):
             free=True,
         )
 
-    def residual(self, system: System, own: jax.Array) -> jax.Array:
+    def residual(self, system: System, own: jax.Array) -> Float[Array, " k"]:
         q, v = self.motions(system, own)
         nv = v.shape[-1]
         gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
@@ -192,7 +197,7 @@ class Shooting(Problem):
         return jnp.concatenate((residual.ravel(), jump.ravel()))
 
     @property
-    def measured(self) -> jax.Array:
+    def measured(self) -> Bool[Array, " k"]:
         nv = self.v.shape[-1]
         gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
         there = jnp.concatenate(

@@ -10,8 +10,10 @@ Arnold 2021.
 from __future__ import annotations
 
 import jax
+from jaxtyping import Array, Bool, Float
 
 from .descriptor import DescriptorMethod, DescriptorState, DescriptorSystem, End, across, expanded
+from .method import Scalar
 
 
 class BDF1(DescriptorMethod):
@@ -22,7 +24,12 @@ class BDF1(DescriptorMethod):
         return 1
 
     def start(
-        self, system: DescriptorSystem, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array
+        self,
+        system: DescriptorSystem,
+        t: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        h: Scalar,
     ) -> DescriptorState:
         a, multipliers = system.acceleration(t, q, v)
         if self.index == 3:
@@ -30,8 +37,8 @@ class BDF1(DescriptorMethod):
         return DescriptorState(q, v, a, multipliers, None)
 
     def step(
-        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: jax.Array
-    ) -> tuple[DescriptorState, jax.Array]:
+        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: Scalar
+    ) -> tuple[DescriptorState, Bool[Array, ""]]:
         def end(u: jax.Array, correction: jax.Array) -> End:
             return End(h * state.v + u + correction, state.v + u / h, u, None)
 
@@ -51,7 +58,12 @@ class BDF2(DescriptorMethod):
         return 2
 
     def start(
-        self, system: DescriptorSystem, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array
+        self,
+        system: DescriptorSystem,
+        t: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        h: Scalar,
     ) -> DescriptorState:
         begin = expanded(system, t, q, v, h)
         a, jerk, bracket = begin.acceleration, begin.jerk, begin.bracket
@@ -63,8 +75,8 @@ class BDF2(DescriptorMethod):
         return DescriptorState(q, v, a, begin.multipliers, (increment, before))
 
     def step(
-        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: jax.Array
-    ) -> tuple[DescriptorState, jax.Array]:
+        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: Scalar
+    ) -> tuple[DescriptorState, Bool[Array, ""]]:
         v, (increment, before) = state.v, state.memory
 
         def end(u: jax.Array, correction: jax.Array) -> End:

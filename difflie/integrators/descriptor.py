@@ -23,11 +23,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float
 
 from ..groups import FlatProduct
 from ..solvers.chord import chord
 from ..solvers.linear import product
-from .method import Method, chosen
+from .method import Method, Scalar, chosen
 
 
 class DescriptorSystem(eqx.Module):
@@ -49,20 +50,24 @@ class DescriptorSystem(eqx.Module):
 
     @abc.abstractmethod
     def equations(
-        self, t: jax.Array, q: jax.Array, v: jax.Array, a: jax.Array
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        self, t: jax.Array, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
+    ) -> tuple[Float[Array, " nv"], Float[Array, " p"], Float[Array, "m nv"]]:
         """M a + bias - tau (nv,), g (p,) and A (m, nv)."""
 
     @abc.abstractmethod
-    def matrices(self, q: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def matrices(
+        self, q: Float[Array, " nq"]
+    ) -> tuple[Float[Array, "nv nv"], Float[Array, "m nv"]]:
         """M (nv, nv) and A (m, nv)."""
 
     @abc.abstractmethod
-    def acceleration(self, t: jax.Array, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def acceleration(
+        self, t: jax.Array, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, " nv"], Float[Array, " m"]]:
         """The acceleration (nv,) and the multipliers (m,) with which A v = 0 stays true."""
 
     @abc.abstractmethod
-    def normal(self, q: jax.Array, rate: jax.Array) -> jax.Array:
+    def normal(self, q: Float[Array, " nq"], rate: Float[Array, " m"]) -> Float[Array, " nv"]:
         """The smallest x (nv,) in the metric of M with A x = rate (m,)."""
 
 
@@ -119,14 +124,19 @@ class DescriptorMethod(Method):
 
     @abc.abstractmethod
     def start(
-        self, system: DescriptorSystem, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array
+        self,
+        system: DescriptorSystem,
+        t: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        h: Scalar,
     ) -> DescriptorState:
         """The state with which steps h begin from a consistent q (nq,), v (nv,) at the time t."""
 
     @abc.abstractmethod
     def step(
-        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: jax.Array
-    ) -> tuple[DescriptorState, jax.Array]:
+        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: Scalar
+    ) -> tuple[DescriptorState, Bool[Array, ""]]:
         """The state at t + h, and whether it was found (); if not it is the one at t."""
 
     def solved(
@@ -134,10 +144,10 @@ class DescriptorMethod(Method):
         system: DescriptorSystem,
         t: jax.Array,
         state: DescriptorState,
-        h: jax.Array,
+        h: Scalar,
         end: Callable[[jax.Array, jax.Array], End],
-        guess: jax.Array,
-    ) -> tuple[DescriptorState, jax.Array]:
+        guess: Float[Array, " nv"],
+    ) -> tuple[DescriptorState, Bool[Array, ""]]:
         """The state at t + h, and whether it was found (); if not it is the one at t.
 
         end(u, correction) for the increment u (nv,), with a guess, and the correction of positions
@@ -221,7 +231,11 @@ class DescriptorMethod(Method):
 
 
 def expanded(
-    system: DescriptorSystem, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array
+    system: DescriptorSystem,
+    t: jax.Array,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    h: Scalar,
 ) -> Start:
     """The expansion at a consistent state q (nq,), v (nv,), for steps h.
 
@@ -240,13 +254,15 @@ def expanded(
     return Start(a, jerk, system.manifold.bracket(v, a), multipliers[0])
 
 
-def across(system: DescriptorSystem, q: jax.Array, v: jax.Array) -> jax.Array:
+def across(
+    system: DescriptorSystem, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
     """The part (nv,) of v (nv,) that breaks the equations of positions."""
     _, A = system.matrices(q)
     return system.normal(q, jnp.where(system.holonomic, product(A, v), 0))
 
 
-def _idle(gram: jax.Array) -> jax.Array:
+def _idle(gram: Float[Array, "m m"]) -> Float[Array, "m m"]:
     """The projector (m, m) on the combinations of m equations that say nothing new.
 
     gram (m, m): A M^-1 A^T, whose eigenvalues are the squares of what the combinations say.
@@ -258,6 +274,8 @@ def _idle(gram: jax.Array) -> jax.Array:
     return product(basis * nothing, basis.T)
 
 
-def _without(idle: jax.Array, equations: jax.Array, unknowns: jax.Array) -> jax.Array:
-    """The equations (m,), and in place of the idle ones that the unknowns (m,) vanish there."""
+def _without(
+    idle: Float[Array, "m m"], equations: Float[Array, " m *k"], unknowns: Float[Array, " m *k"]
+) -> Float[Array, " m *k"]:
+    """The equations (m, ...), and in place of the idle ones that the unknowns vanish there."""
     return equations - product(idle, equations - unknowns)

@@ -23,21 +23,22 @@ from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 from ..groups import directors
 from ..solvers.linear import product
 from ..solvers.newton import newton
-from .method import Method
+from .method import Method, Scalar
 
 
 class Step(NamedTuple):
     """A step as its loads see it: the frames (nb, 4, 3) at its start, middle and end, and the rates
     (nb, 6) of `groups.directors` in between."""
 
-    start: jax.Array
-    middle: jax.Array
-    end: jax.Array
-    rates: jax.Array
+    start: Float[Array, "nb 4 3"]
+    middle: Float[Array, "nb 4 3"]
+    end: Float[Array, "nb 4 3"]
+    rates: Float[Array, "nb 6"]
 
 
 class EnergyMomentum(Method):
@@ -56,15 +57,15 @@ class EnergyMomentum(Method):
 
     def step(
         self,
-        mass: jax.Array,
+        mass: Float[Array, "nb 4 4"],
         equations: Callable[[jax.Array], jax.Array],
         load: Callable[[Step], jax.Array],
-        frames: jax.Array,
-        velocities: jax.Array,
-        h: jax.Array,
-        rates: jax.Array,
-        impulse: jax.Array,
-    ) -> tuple[Step, jax.Array, jax.Array, jax.Array]:
+        frames: Float[Array, "nb 4 3"],
+        velocities: Float[Array, "nb 4 3"],
+        h: Scalar,
+        rates: Float[Array, "nb 6"],
+        impulse: Float[Array, " m"],
+    ) -> tuple[Step, Float[Array, "nb 4 3"], Float[Array, " m"], Bool[Array, ""]]:
         """The step, the velocities at its end, the impulse, and whether it is solved ().
 
         mass (nb, 4, 4): the pseudo-inertias. equations: the values (m,) of the joints' equations at

@@ -24,6 +24,7 @@ from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 from ..solvers.newton import newton
 from .mean_gradients import GaussMean, MeanGradient
@@ -41,7 +42,7 @@ class ConstrainedProblem(NamedTuple):
     constraint: Callable[[jax.Array], jax.Array]
     potential: Callable[[jax.Array], jax.Array]
 
-    def energy(self, q: jax.Array, v: jax.Array) -> jax.Array:
+    def energy(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, ""]:
         """v . M v / 2 + V(q), a scalar."""
         return jnp.sum(v * jnp.sum(self.mass * v, axis=1)) / 2 + self.potential(q)
 
@@ -69,7 +70,9 @@ class EnergyStable(Method):
     def order(self) -> int:
         return 2
 
-    def start(self, problem: ConstrainedProblem, q: jax.Array, v: jax.Array) -> ConstrainedState:
+    def start(
+        self, problem: ConstrainedProblem, q: Float[Array, " n"], v: Float[Array, " n"]
+    ) -> ConstrainedState:
         """The state at q (n,) with c(q) = 0 and v (n,) with C v = 0."""
         impulse = jnp.zeros_like(problem.constraint(q))
         return ConstrainedState(q, v, jnp.zeros_like(v), impulse)
@@ -80,7 +83,7 @@ class EnergyStable(Method):
         state: ConstrainedState,
         h: Scalar,
         force: jax.Array | float = 0.0,
-    ) -> tuple[ConstrainedState, jax.Array]:
+    ) -> tuple[ConstrainedState, Bool[Array, ""]]:
         """The state a time h later, and whether the step was solved (); it stays where it was not.
 
         force (n,): the mean generalised force over the step besides the potential's.

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax
+from jaxtyping import Array, Bool, Float
 
 from .descriptor import DescriptorMethod, DescriptorState, DescriptorSystem, End, across, expanded
+from .method import Scalar
 
 
 class GeneralizedAlpha(DescriptorMethod):
@@ -46,7 +48,12 @@ class GeneralizedAlpha(DescriptorMethod):
         return alpha_m, alpha_f, (gamma + 0.5) ** 2 / 4, gamma
 
     def start(
-        self, system: DescriptorSystem, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array
+        self,
+        system: DescriptorSystem,
+        t: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        h: Scalar,
     ) -> DescriptorState:
         alpha_m, alpha_f, beta, _ = self.coefficients
         begin, ahead = expanded(system, t, q, v, h), alpha_m - alpha_f
@@ -57,8 +64,8 @@ class GeneralizedAlpha(DescriptorMethod):
         return DescriptorState(q, v, begin.acceleration, begin.multipliers, a)
 
     def step(
-        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: jax.Array
-    ) -> tuple[DescriptorState, jax.Array]:
+        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: Scalar
+    ) -> tuple[DescriptorState, Bool[Array, ""]]:
         alpha_m, alpha_f, beta, gamma = self.coefficients
         # All times h^2, the unknown u = h (v' - v) too.
         a, rate = h**2 * state.memory, h**2 * state.acceleration

@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 Potential = Callable[[jax.Array], jax.Array]
 
@@ -21,7 +22,9 @@ class MeanGradient(eqx.Module):
     """A rule for the mean gradient along a step."""
 
     @abc.abstractmethod
-    def __call__(self, potential: Potential, q0: jax.Array, q1: jax.Array) -> jax.Array:
+    def __call__(
+        self, potential: Potential, q0: Float[Array, " n"], q1: Float[Array, " n"]
+    ) -> Float[Array, " n"]:
         """gbar (n,) of potential(q) () from q0 (n,) to q1 (n,), in units of the potential per q."""
 
 
@@ -37,7 +40,9 @@ class GaussMean(MeanGradient):
         if self.points < 1:
             raise ValueError(f"GaussMean: {self.points} points; it takes one or more")
 
-    def __call__(self, potential: Potential, q0: jax.Array, q1: jax.Array) -> jax.Array:
+    def __call__(
+        self, potential: Potential, q0: Float[Array, " n"], q1: Float[Array, " n"]
+    ) -> Float[Array, " n"]:
         nodes, weights = np.polynomial.legendre.leggauss(self.points)
         gradient = jax.grad(potential)
         terms = [
@@ -54,7 +59,9 @@ class DiscreteGradient(MeanGradient):
     V for every V. Gonzalez, Journal of Nonlinear Science 6, 1996.
     """
 
-    def __call__(self, potential: Potential, q0: jax.Array, q1: jax.Array) -> jax.Array:
+    def __call__(
+        self, potential: Potential, q0: Float[Array, " n"], q1: Float[Array, " n"]
+    ) -> Float[Array, " n"]:
         d, middle = q1 - q0, (q0 + q1) / 2
         square = jnp.sum(d * d)
         g = jax.grad(potential)(middle)

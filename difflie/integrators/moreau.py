@@ -18,11 +18,12 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 from ..groups import FlatProduct
 from ..solvers.linear import product
 from ..solvers.newton import newton
-from .method import Method
+from .method import Method, Scalar
 
 
 class Closed(eqx.Module):
@@ -48,15 +49,15 @@ class NonsmoothMechanics(eqx.Module):
         """The configuration manifold."""
 
     @abc.abstractmethod
-    def acceleration(self, q: jax.Array, v: jax.Array) -> jax.Array:
+    def acceleration(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """The acceleration (nv,) without constraints."""
 
     @abc.abstractmethod
-    def constraints(self, q: jax.Array) -> Closed:
+    def constraints(self, q: Float[Array, " nq"]) -> Closed:
         """The constraints at q."""
 
     @abc.abstractmethod
-    def position(self, q: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def position(self, q: Float[Array, " nq"]) -> tuple[Float[Array, " nq"], Bool[Array, ""]]:
         """The configuration (nq,) near q that keeps bilateral constraints, and whether found."""
 
 
@@ -71,8 +72,12 @@ class Moreau(Method):
         return 1
 
     def step(
-        self, mechanics: NonsmoothMechanics, q: jax.Array, v: jax.Array, h: jax.Array
-    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        self,
+        mechanics: NonsmoothMechanics,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        h: Scalar,
+    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Float[Array, " m"], Bool[Array, ""]]:
         """q' (nq,), v' (nv,), the impulses p (m,) and whether they were found ()."""
         manifold = mechanics.manifold
         middle = manifold.retract(q, v * (h / 2))
@@ -86,7 +91,9 @@ class Moreau(Method):
         return *keep, jnp.where(solved, p, 0), solved
 
 
-def impulses(here: Closed, before: jax.Array, free: jax.Array) -> tuple[jax.Array, jax.Array]:
+def impulses(
+    here: Closed, before: Float[Array, " m"], free: Float[Array, " m"]
+) -> tuple[Float[Array, " m"], Bool[Array, ""]]:
     """The impulses p (m,), and whether they were found ().
 
     before, free (m,): the velocities A v of the constraints before the step, and after it without
@@ -124,7 +131,7 @@ def impulses(here: Closed, before: jax.Array, free: jax.Array) -> tuple[jax.Arra
         forces = jnp.where(here.closed[:, None], forces, 0)
         return jnp.concatenate((both, forces.ravel()))
 
-    def sweep(_: int, p: jax.Array) -> jax.Array:
+    def sweep(_: jax.Array, p: jax.Array) -> jax.Array:
         def one(i: jax.Array, p: jax.Array) -> jax.Array:
             new = projected(p, product(delassus, p) + free)
             group = jnp.where(jnp.arange(m) < b, jnp.arange(m), b + (jnp.arange(m) - b) // 3)

@@ -20,10 +20,11 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 from ..solvers.linear import product, pseudoinverse
 from ..solvers.quasi_newton import quasi_newton
-from .method import Method
+from .method import Method, Scalar
 from .variational import DiscreteMechanics, at_start, transported
 
 
@@ -31,15 +32,15 @@ class ConstrainedMechanics(DiscreteMechanics):
     """What RATTLE asks of a system with m equations of constraints g(q) = 0."""
 
     @abc.abstractmethod
-    def residual(self, q: jax.Array) -> jax.Array:
+    def residual(self, q: Float[Array, " nq"]) -> Float[Array, " m"]:
         """g (m,)."""
 
     @abc.abstractmethod
-    def jacobian(self, q: jax.Array) -> jax.Array:
+    def jacobian(self, q: Float[Array, " nq"]) -> Float[Array, "m nv"]:
         """A (m, nv), the derivative of g along rates."""
 
     @abc.abstractmethod
-    def consistent(self, q: jax.Array, p: jax.Array) -> jax.Array:
+    def consistent(self, q: Float[Array, " nq"], p: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """p + A^T mu (nv,), with the mu for which A M^-1 of it is zero."""
 
 
@@ -60,11 +61,11 @@ class Rattle(Method):
     def step(
         self,
         mechanics: ConstrainedMechanics,
-        q: jax.Array,
-        p: jax.Array,
-        h: jax.Array,
-        guess: jax.Array,
-    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        q: Float[Array, " nq"],
+        p: Float[Array, " nv"],
+        h: Scalar,
+        guess: Float[Array, " nv"],
+    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Float[Array, " nv"], Bool[Array, ""]]:
         """q' (nq,), p' (nv,), the rate w (nv,) that leads there, and whether it was found ().
 
         From q (nq,) and p (nv,), in a step h, with a guess (nv,) of w. q and p keep the
@@ -110,10 +111,10 @@ class Rattle(Method):
 
 def _reactions(
     mechanics: ConstrainedMechanics,
-    q: jax.Array,
-    p: jax.Array,
-    h: jax.Array,
-    w: jax.Array,
+    q: Float[Array, " nq"],
+    p: Float[Array, " nv"],
+    h: Scalar,
+    w: Float[Array, " nv"],
     A: jax.Array,
 ) -> tuple:
     """How impulses at the start change the rate (nv, m), the rate g(q') / h (m, nv), and the

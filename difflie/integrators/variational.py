@@ -19,7 +19,7 @@ import jax
 
 from ..groups import FlatProduct
 from ..solvers.quasi_newton import quasi_newton
-from .method import Method
+from .method import Method, Scalar
 
 
 class DiscreteMechanics(eqx.Module):
@@ -34,7 +34,7 @@ class DiscreteMechanics(eqx.Module):
         """The configuration manifold."""
 
     @abc.abstractmethod
-    def momenta(self, q: jax.Array, w: jax.Array, h: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def momenta(self, q: jax.Array, w: jax.Array, h: Scalar) -> tuple[jax.Array, jax.Array]:
         """-D1 L_d(q, q') and D2 L_d(q, q'), L_d being h times the kinetic energy of the step."""
 
     @abc.abstractmethod
@@ -45,7 +45,7 @@ class DiscreteMechanics(eqx.Module):
         """
 
     @abc.abstractmethod
-    def newton_step(self, q: jax.Array, w: jax.Array, h: jax.Array, target: jax.Array) -> jax.Array:
+    def newton_step(self, q: jax.Array, w: jax.Array, h: Scalar, target: jax.Array) -> jax.Array:
         """The dw with which the momenta at the start, less the impulse there, become the target.
 
         To first order in dw, where `target` contains the impulse at w: of its change as much as is
@@ -72,7 +72,7 @@ class VariationalMidpoint(Method):
         mechanics: DiscreteMechanics,
         q: jax.Array,
         p: jax.Array,
-        h: jax.Array,
+        h: Scalar,
         guess: jax.Array,
     ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         """q' (nq,), p' (nv,), the rate w (nv,) that leads there, and whether it was found ().

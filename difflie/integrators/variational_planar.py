@@ -25,12 +25,12 @@ from .method import Method, Scalar, chosen, in_precision_of
 Lagrangian = Callable[[jax.Array, jax.Array], jax.Array]
 
 
-def angle_rate(turn: jax.Array, h: jax.Array) -> jax.Array:
+def angle_rate(turn: jax.Array, h: Scalar) -> jax.Array:
     """omega' = (phi1 - phi0)/h, the constant rate (n,) of a turn (n,) in the time h."""
     return turn / h
 
 
-def chord_rate(turn: jax.Array, h: jax.Array) -> jax.Array:
+def chord_rate(turn: jax.Array, h: Scalar) -> jax.Array:
     """omega' = sin(phi1 - phi0)/h (n,), the thesis' (4.31), q0^T S^T q1 of unit attitudes q.
 
     Of order 2 as `angle_rate` is, with larger errors, and not invertible beyond a quarter turn.

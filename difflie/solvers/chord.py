@@ -44,7 +44,7 @@ def chord(
         return x, found.astype(guess.dtype), exact.astype(guess.dtype)
 
     @root.defjvp
-    def _(primals, tangents):
+    def derivative(primals, tangents):
         given, given_too, _ = primals
         x, found, exact = root(*primals)
         _, change = jax.jvp(lambda given: residual(x, *given), (given,), (tangents[0],))

@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..groups import quaternion, so3
 from ..groups.components import Matrix, Vector
@@ -95,12 +96,12 @@ class Linkage(eqx.Module):
             inertia=jax.tree.map(lambda a: fixed(a, ~carrying, 0.0), self.inertia),
         )
 
-    def rows(self, v: jax.Array) -> jax.Array:
+    def rows(self, v: Float[Array, " nv"]) -> Float[Array, " n_rows"]:
         """Velocities or accelerations (nv,) as rates of the rows (n_rows,)."""
         rates = take(v, self.topology.row_velocity[self.topology.order])
         return rates if self.multiplier is None else rates * self.multiplier
 
-    def generalised(self, efforts: jax.Array) -> jax.Array:
+    def generalised(self, efforts: Float[Array, " n_rows"]) -> Float[Array, " nv"]:
         """Efforts of the rows (n_rows,) as a generalised force (nv,)."""
         t = self.topology
         if self.multiplier is None:
@@ -108,7 +109,7 @@ class Linkage(eqx.Module):
         efforts = take(efforts * self.multiplier, t.place)
         return jax.ops.segment_sum(efforts, t.row_velocity, num_segments=t.nv)
 
-    def poses(self, q: jax.Array) -> Transform:
+    def poses(self, q: Float[Array, " nq"]) -> Transform:
         """The frame of each row in that of the row before it, at the configuration q (nq,)."""
         t = self.topology
         screw, entry = self.screw, t.row_coordinate[t.order]
@@ -144,7 +145,7 @@ class Linkage(eqx.Module):
                 poses = jax.tree.map(lambda a, new, i=first: _put(a, i, new), poses, pose)
         return poses
 
-    def group_bracket(self, rates: jax.Array) -> Motion | None:
+    def group_bracket(self, rates: Float[Array, " n_rows"]) -> Motion | None:
         """What ad(V) S v lacks when a group joint's rows are taken one by one (n_rows,).
 
         The velocity-product term of a joint is ad(V) V_J with the body's full velocity V; summing
@@ -208,7 +209,7 @@ class Linkage(eqx.Module):
 
         return Motion(turned(whole.angular), turned(whole.linear))
 
-    def row_forces(self, wrench: jax.Array) -> Force:
+    def row_forces(self, wrench: Float[Array, "nb 6"]) -> Force:
         """Wrenches on the bodies (nb, 6), in body frames, as wrenches on the rows (n_rows,)."""
         t = self.topology
         offset = jax.tree.map(lambda a: a[:-1], self.offset)

@@ -5,30 +5,33 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from .system import Joints
 from .topology import Topology
 
 
-def row_coordinates(t: Topology, joints: Joints, q: jax.Array) -> jax.Array:
+def row_coordinates(t: Topology, joints: Joints, q: Float[Array, " nq"]) -> Float[Array, " n_rows"]:
     """The coordinate of every row (n_rows,), in row order; 0 for the rows of group joints."""
     x = take(q, np.maximum(t.row_coordinate, 0))
     x = jnp.where(t.row_coordinate >= 0, x, jnp.zeros_like(x))
     return x if not t.mimic_rows.size else _mimicked(t, x, joints.multiplier, joints.offset)
 
 
-def row_rates(t: Topology, joints: Joints, v: jax.Array) -> jax.Array:
+def row_rates(t: Topology, joints: Joints, v: Float[Array, " nv"]) -> Float[Array, " n_rows"]:
     """The rate of every row (n_rows,), in row order."""
     rate = take(v, t.row_velocity)
     return rate if not t.mimic_rows.size else _mimicked(t, rate, joints.multiplier, 0.0)
 
 
-def _mimicked(t: Topology, a: jax.Array, multiplier, offset) -> jax.Array:
+def _mimicked(
+    t: Topology, a: Float[Array, " n_rows"], multiplier, offset
+) -> Float[Array, " n_rows"]:
     rows = t.mimic_rows
     return a.at[rows].set(a[rows] * multiplier + offset)
 
 
-def take(a: jax.Array, index: np.ndarray) -> jax.Array:
+def take(a: Float[Array, " n_a *rest"], index: np.ndarray) -> Float[Array, " k *rest"]:
     """a[index], (k, ...) of a (n, ...), as a join of slices.
 
     A gather's derivative cannot be part of a native call; too many slices take longer to compile
@@ -43,12 +46,12 @@ def take(a: jax.Array, index: np.ndarray) -> jax.Array:
     return jnp.concatenate([a[int(r[0]) : int(r[-1]) + 1] for r in runs] or [a[:0]])
 
 
-def replaced(a: jax.Array, k: int, value: jax.Array) -> jax.Array:
+def replaced(a: Float[Array, " n"], k: int, value: Float[Array, ""]) -> Float[Array, " n"]:
     """a (n,) with the entry k another one (), as a join of slices for the reason of `take`."""
     return jnp.concatenate((a[:k], value[None], a[k + 1 :]))
 
 
-def totals(a: jax.Array, index: np.ndarray, size: int) -> jax.Array:
+def totals(a: Float[Array, " k *rest"], index: np.ndarray, size: int) -> Float[Array, " n *rest"]:
     """(size, ...) the sums of the entries of a (k, ...) that share an index (k,).
 
     Entries with an index beyond are left out. A join of slices, for the reason and with the bound

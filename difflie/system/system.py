@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import Array, Float
 
 from ..groups import FlatProduct
 from .topology import Topology
@@ -114,7 +115,7 @@ class System(eqx.Module):
     def dtype(self) -> np.dtype:
         return self.bodies.mass.dtype
 
-    def neutral(self) -> jax.Array:
+    def neutral(self) -> Float[Array, " {self.nq}"]:
         """The configuration (nq,) with all coordinates zero and all attitudes the identity."""
         q = np.zeros(self.nq)
         for b, group in enumerate(self.topology.group):
@@ -158,7 +159,7 @@ class System(eqx.Module):
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 raise TypeError(f"System.replace: there is no leaf {name!r}{hint}")
 
-            def where(s: System, name: str = name) -> jax.Array:
+            def where(s: System, name: str = name) -> Any:
                 return s.gravity if name == "gravity" else getattr(getattr(s, owners[name]), name)
 
             old = where(self)

@@ -215,10 +215,10 @@ def test_both_signs_of_a_quaternion_are_one_attitude():
 
 @pytest.mark.parametrize("case", CASES[:-1], ids=str)
 def test_other_shapes_are_refused(case):
-    m, x = case.manifold, np.linspace(0.1, 0.6, 6)
+    m, x = case.manifold, jnp.linspace(0.1, 0.6, 6)
     y, xi = case.point(x), case.tangent(x)
-    longer = jax.tree.map(lambda a: np.ones((a.shape[0] + 1, *a.shape[1:])), (y, xi))
-    batch = jax.tree.map(lambda a: np.ones((2, *a.shape)), (y, xi))
+    longer = jax.tree.map(lambda a: jnp.ones((a.shape[0] + 1, *a.shape[1:])), (y, xi))
+    batch = jax.tree.map(lambda a: jnp.ones((2, *a.shape)), (y, xi))
     for wrong_y, wrong_xi in (longer, batch):
         for method, arguments in (
             (m.retract, (wrong_y, xi)),

@@ -218,7 +218,7 @@ def test_a_step_without_solution_is_reported_and_stays():
     # v' = h (1 + v'^2) has no solution for h > 1/2.
     method, system = dl.GeneralizedAlpha(rho=0.0), Free(0.0, 1.0)
     state = method.start(system, jnp.zeros(()), jnp.zeros(1), jnp.zeros(1), 2.0)
-    after, found = jax.jit(lambda s: method.step(system, 0.0, s, 2.0))(state)
+    after, found = jax.jit(lambda s: method.step(system, jnp.zeros(()), s, 2.0))(state)
     assert not found
     for a, b in zip(jax.tree.leaves(after), jax.tree.leaves(state), strict=True):
         np.testing.assert_array_equal(a, b)

@@ -120,7 +120,7 @@ def test_symplectic_to_rounding():
     q, v = state(system)
     formulation = formulation_of(METHOD, system)(system, linkage(system), METHOD)
     h, n, manifold = jnp.asarray(0.05), system.nv, system.manifold
-    _, p, rates = formulation.start(0.0, q, v, h, Inputs())
+    _, p, rates = formulation.start(jnp.zeros(()), q, v, h, Inputs())
 
     def to_body(x, px):
         """dexp_{-x}^-T px"""
@@ -128,7 +128,9 @@ def test_symplectic_to_rounding():
 
     def step(z, end):
         q0, p0 = manifold.retract(q, z[:n]), to_body(z[:n], z[n:])
-        ((q1, _), p1, _), solved = formulation.step(0.0, ((q0, v), p0, rates), h, Inputs())
+        ((q1, _), p1, _), solved = formulation.step(
+            jnp.zeros(()), ((q0, v), p0, rates), h, Inputs()
+        )
         x1 = manifold.difference(end, q1)
         # dexp^T is 2 - dexp^-T near the centre of the chart, to first order.
         return jnp.concatenate((x1, 2 * p1 - to_body(x1, p1))), (q1, solved)
