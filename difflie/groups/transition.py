@@ -72,7 +72,7 @@ class RotationVector(Manifold):
     def in_chart(self, chart: Chart) -> RotationVector:
         return RotationVector(self.manifold.in_chart(chart))
 
-    def _with_quaternion(self, y: ArrayLike) -> Float[Array, " {self.point_size}"]:
+    def _with_quaternion(self, y: ArrayLike) -> Float[Array, " {self.manifold.point_size}"]:
         y = checked(y, (self.point_size,), "manifold")
         return jnp.concatenate((quaternion.exp(y[:3]), y[3:]))
 

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import mutations
 import numpy as np
+import pytest
 
 import difflie as dl
 from difflie.identify import DataError, read_recording
@@ -80,7 +81,8 @@ def recording(path):
     """The recording has the file's numbers, and only finite ones or gaps."""
     read = read_recording(path, **COLUMNS)
     text = path.read_text(encoding="utf-8-sig")
-    header, *rows = [[c.strip() for c in row] for row in csv.reader(text.splitlines()) if any(row)]
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    header, *rows = [[c.strip() for c in row] for row in csv.reader(lines) if any(row)]
     table = {n: [float(row[k] or "nan") for row in rows] for k, n in enumerate(header)}
     assert np.array_equal(read.t, table["time"])
     for k, name in enumerate(COLUMNS["q"]):
@@ -148,3 +150,9 @@ def test_the_files_are_read_as_they_are(tmp_path):
 def test_changed_files(tmp_path, monkeypatch, request):
     first = 40 * request.config.getoption("--fuzz-seed")
     check(tmp_path, range(first, first + 40), monkeypatch)
+
+
+@pytest.mark.slow
+def test_ten_thousand_changed_files(tmp_path, monkeypatch, request):
+    first = 10_000 + 2_000 * request.config.getoption("--fuzz-seed")
+    check(tmp_path, range(first, first + 2_000), monkeypatch)
