@@ -1,11 +1,12 @@
 """The command line, as a user calls it."""
 
-import dataclasses
 import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -122,12 +123,11 @@ def test_run_assembles_a_closed_loop(tmp_path, capsys):
 
 
 def test_what_a_method_moves_beyond_q_and_v_is_written():
-    own = dl.NaturalMotion(*(np.zeros((2, n)) for n in (7, 12, 12, 6)))
-    trajectory = dl.Trajectory(np.zeros(2), np.zeros((2, 7)), np.zeros((2, 6)), None, own)
-    written = _own_states(trajectory)
+    own = dl.NaturalMotion(*(jnp.zeros((2, n)) for n in (7, 12, 12, 6)))
+    written = _own_states(SimpleNamespace(states=own))
     assert list(written) == ["states_q", "states_bodies", "states_velocities", "states_rotors"]
     assert written["states_rotors"] is own.rotors
-    assert not _own_states(dataclasses.replace(trajectory, states=None))
+    assert not _own_states(SimpleNamespace(states=None))
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ class Compliance(eqx.Module):
     dissipation: eqx.AbstractVar[jax.Array]
     smoothing: eqx.AbstractVar[jax.Array]
 
-    def pressure(self, gap: Float[Array, "*n"], rate: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    def pressure(self, gap: Float[Array, "*n"], rate: Float[Array, "*#n"]) -> Float[Array, "*n"]:
         """The force f at gaps and their rates, elementwise, in N or N m; positive opens the gap."""
         depth, share = self._indentation(gap)
         damped = jnp.maximum(1 - self.dissipation * rate * share, 0)

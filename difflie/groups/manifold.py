@@ -315,24 +315,24 @@ class FlatProduct(FlatManifold):
     def _tangents(self, xi: ArrayLike) -> list[jax.Array]:
         return _split(xi, [m.tangent_size for m in self.factors])
 
-    def retract(self, y: jax.Array, xi: jax.Array) -> Float[Array, " {self.point_size}"]:
+    def retract(self, y: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.point_size}"]:
         pairs = zip(self.factors, self._points(y), self._tangents(xi), strict=True)
         return _join([m.retract(a, b) for m, a, b in pairs], y)
 
-    def difference(self, y0: jax.Array, y1: jax.Array) -> Float[Array, " {self.tangent_size}"]:
+    def difference(self, y0: ArrayLike, y1: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         pairs = zip(self.factors, self._points(y0), self._points(y1), strict=True)
         return _join([m.difference(a, b) for m, a, b in pairs], y0)
 
-    def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> Float[Array, " {self.tangent_size}"]:
+    def dexp_inv(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.dexp_inv(a, b) for m, a, b in pairs], theta)
 
-    def magnitude(self, y: jax.Array) -> Float[Array, " {self.tangent_size}"]:
+    def magnitude(self, y: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         return _join(
             [m.magnitude(a) for m, a in zip(self.factors, self._points(y), strict=True)], y
         )
 
-    def bracket(self, xi: jax.Array, eta: jax.Array) -> Float[Array, " {self.tangent_size}"]:
+    def bracket(self, xi: ArrayLike, eta: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         pairs = zip(self.factors, self._tangents(xi), self._tangents(eta), strict=True)
         return _join([m.bracket(a, b) for m, a, b in pairs], xi)
 
@@ -340,11 +340,11 @@ class FlatProduct(FlatManifold):
         factors: Any = tuple(m.in_chart(chart) for m in self.factors)
         return FlatProduct(factors)
 
-    def adjoint(self, theta: jax.Array, xi: jax.Array) -> Float[Array, " {self.tangent_size}"]:
+    def adjoint(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.adjoint(a, b) for m, a, b in pairs], theta)
 
-    def halfway(self, theta: jax.Array, xi: jax.Array) -> Float[Array, " {self.tangent_size}"]:
+    def halfway(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.halfway(a, b) for m, a, b in pairs], theta)
 
@@ -358,10 +358,10 @@ def _split(a: ArrayLike, sizes: list[int]) -> list[jax.Array]:
     return parts
 
 
-def _join(parts: list[jax.Array], like: jax.Array) -> jax.Array:
+def _join(parts: list[jax.Array], like: ArrayLike) -> jax.Array:
     if len(parts) == 1:
         return parts[0]
-    return jnp.concatenate(parts) if parts else like[:0]
+    return jnp.concatenate(parts) if parts else jnp.zeros(0, jnp.result_type(like))
 
 
 def _pose_size(position: Float[Array, "3"]) -> Float[Array, "6"]:

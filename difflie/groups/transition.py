@@ -25,7 +25,6 @@ and quaternions are multiplied.
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
@@ -53,20 +52,20 @@ class RotationVector(Manifold):
     def tangent_size(self) -> int:
         return self.manifold.tangent_size
 
-    def retract(self, y: jax.Array, xi: jax.Array) -> Float[Array, " {self.point_size}"]:
+    def retract(self, y: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.point_size}"]:
         moved = self.manifold.retract(self._with_quaternion(y), xi)
         return jnp.concatenate((quaternion.log(moved[:4]), moved[4:]))
 
-    def difference(self, y0: jax.Array, y1: jax.Array) -> Float[Array, " {self.tangent_size}"]:
+    def difference(self, y0: ArrayLike, y1: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         return self.manifold.difference(self._with_quaternion(y0), self._with_quaternion(y1))
 
-    def dexp_inv(self, theta: jax.Array, xi: jax.Array) -> Float[Array, " {self.tangent_size}"]:
+    def dexp_inv(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         return self.manifold.dexp_inv(theta, xi)
 
-    def magnitude(self, y: jax.Array) -> Float[Array, " {self.tangent_size}"]:
+    def magnitude(self, y: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         return self.manifold.magnitude(self._with_quaternion(y))
 
-    def bracket(self, xi: jax.Array, eta: jax.Array) -> Float[Array, " {self.tangent_size}"]:
+    def bracket(self, xi: ArrayLike, eta: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         return self.manifold.bracket(xi, eta)
 
     def in_chart(self, chart: Chart) -> RotationVector:

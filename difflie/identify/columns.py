@@ -124,8 +124,9 @@ def _archive(path: Path) -> Columns:
 def _text(path: Path, lines: Sequence[str], names: Sequence[str] | None) -> Columns:
     comment = [line.lstrip().startswith("#") for line in lines]
     first = next((k for k, line in enumerate(lines) if line.strip() and not comment[k]), None)
+    nothing = DataError(f"{path}: there are no rows; give a header and a row for each time")
     if first is None:
-        raise DataError(f"{path}: there are no rows; give a header and a row for each time")
+        raise nothing
     separator = _separator(lines[first])
     # Comments stay as empty lines, so that lines are counted as they are in the file.
     bare = ("\n" if is_comment else line for line, is_comment in zip(lines, comment, strict=True))
@@ -134,7 +135,9 @@ def _text(path: Path, lines: Sequence[str], names: Sequence[str] | None) -> Colu
     if names is None:
         names = _header(lines, first, separator)
         if names is None:
-            _, cells = next(rows)
+            _, cells = next(rows, (0, []))
+            if not cells:
+                raise nothing
             names = [name.strip() for name in cells]
     for name, count in collections.Counter(names).items():
         if count > 1:

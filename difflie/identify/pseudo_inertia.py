@@ -71,7 +71,7 @@ def from_log_cholesky(
     return mass, theta[..., 7:], mass[..., None, None] * inertia_of(squared(f))
 
 
-def second_moments(inertia: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 3 3"]:
+def second_moments(inertia: Float[Array | np.ndarray, "*batch 3 3"]) -> Float[Array, "*batch 3 3"]:
     """S = tr(I) / 2 - I of the symmetric part of an inertia (..., 3, 3), about the same point."""
     symmetric = (inertia + jnp.swapaxes(inertia, -1, -2)) / 2
     trace = jnp.trace(inertia, axis1=-2, axis2=-1)[..., None, None]

@@ -163,12 +163,20 @@ def _mujoco(path: Path) -> Any:
 
 
 def _compiled(mujoco: Any, path: Path) -> Any:
-    """MuJoCo's model of a file."""
+    """MuJoCo's model of a file.
+
+    Made from a specification: a model made at once leaves MuJoCo locked after some broken files.
+    """
     try:
-        return mujoco.MjModel.from_xml_path(str(path))
+        return mujoco.MjSpec.from_file(str(path)).compile()
     except ValueError as error:
         message = " ".join(str(error).split())
         raise ModelError(f"{path}: MuJoCo does not read it: {message}") from None
+    except RuntimeError:
+        raise ModelError(
+            f"{path}: MuJoCo fails to read it and does not say where; look for a character that "
+            "no number can hold"
+        ) from None
 
 
 def _disabled(mujoco: Any, model: Any) -> set[str]:

@@ -37,13 +37,30 @@ def refuse_other_files(parser: Any, path: Path) -> None:
     parser.SkippedEntityHandler = skipped
 
 
+_MOST_COPIES = 3_000
+
+
 def check_mjcf(path: Path) -> None:
     """Raises `ModelError` for what MuJoCo would pass over without a word.
 
-    These are entities, which it takes as they stand, and what follows the root element.
+    These are entities, which it takes as they stand, and what follows the root element. Also for
+    more copies by <replicate> than it makes in reasonable time.
     """
     parser = expat.ParserCreate()
     refuse_other_files(parser, path)
+    copies = [1]
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        count = attributes.get("count", "") if name == "replicate" else ""
+        copies.append(copies[-1] * (int(count[:9]) if count.isdecimal() else 1))
+        if copies[-1] > _MOST_COPIES:
+            raise ModelError(
+                f"{path}:{parser.CurrentLineNumber}: <replicate> makes {copies[-1]} copies, more "
+                f"than {_MOST_COPIES}; take a smaller count"
+            )
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda name: copies.pop()
 
     def entity(name: str, *others: Any) -> None:
         raise ModelError(

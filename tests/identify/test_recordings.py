@@ -140,6 +140,7 @@ def test_files_that_are_broken_are_one_error(tmp_path):
         ("time,p\n0,1\n1," + 999 * "x" + "\n", {"q": ["p"]}, r"'x+\.\.\.x+' is not a number"),
         ("time,p,p\n0,1,1\n", {"q": ["p"]}, "there are 2 columns 'p'"),
         ("", {"q": ["p"]}, "there are no rows"),
+        ('"', {"q": ["p"]}, "there are no rows"),
         ("time,p\n0,1\n1,2\n", {"q": []}, r"the columns of q are \[\]; give a list"),
         ("time,p\n0,1\n1,2\n", {"q": "p"}, "the columns of q are 'p'; give a list"),
         ("time,p\n0,1\n1,2\n", {}, "no columns are named"),
