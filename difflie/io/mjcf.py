@@ -11,6 +11,7 @@ import dataclasses
 import importlib
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -165,17 +166,19 @@ def _mujoco(path: Path) -> Any:
 def _compiled(mujoco: Any, path: Path) -> Any:
     """MuJoCo's model of a file.
 
-    Made from a specification: a model made at once leaves MuJoCo locked after some broken files.
+    In a thread of its own: MuJoCo keeps what handles its warnings by thread, and some broken files
+    leave that calling itself for ever.
     """
     try:
-        return mujoco.MjSpec.from_file(str(path)).compile()
+        with ThreadPoolExecutor(1) as reader:
+            return reader.submit(mujoco.MjModel.from_xml_path, str(path)).result()
     except ValueError as error:
         message = " ".join(str(error).split())
         raise ModelError(f"{path}: MuJoCo does not read it: {message}") from None
     except RuntimeError:
         raise ModelError(
-            f"{path}: MuJoCo fails to read it and does not say where; look for a character that "
-            "no number can hold"
+            f"{path}: MuJoCo fails to read it and does not say where; look for an "
+            "attribute without a value"
         ) from None
 
 
