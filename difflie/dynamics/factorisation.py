@@ -15,6 +15,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from ..groups.components import Matrix
@@ -38,14 +39,14 @@ class Factorisation(eqx.Module):
     diagonal: jax.Array
     topology: Topology = eqx.field(static=True)
 
-    def solve(self, b: Float[Array | np.ndarray, " nv"]) -> Float[Array, " nv"]:
+    def solve(self, b: ArrayLike) -> Float[Array, " nv"]:
         """M^-1 b (nv,) of b (nv,), in as many operations as L has entries."""
-        y = self._transposed_solve(take(b, self.topology.order)) / self.diagonal
+        y = self._transposed_solve(take(jnp.asarray(b), self.topology.order)) / self.diagonal
         return take(self._solve(y), self.topology.place)
 
-    def multiply(self, x: Float[Array | np.ndarray, " nv"]) -> Float[Array, " nv"]:
+    def multiply(self, x: ArrayLike) -> Float[Array, " nv"]:
         """M x (nv,) of x (nv,), in as many operations as L has entries."""
-        y = self._multiply(take(x, self.topology.order)) * self.diagonal
+        y = self._multiply(take(jnp.asarray(x), self.topology.order)) * self.diagonal
         return take(self._transposed_multiply(y), self.topology.place)
 
     def matrices(self) -> tuple[Float[Array, "nv nv"], Float[Array, " nv"]]:
@@ -60,7 +61,7 @@ class Factorisation(eqx.Module):
 
     # Each pass carries, by depth, what concerns the rows on the path to the world.
 
-    def _solve(self, y: Float[Array | np.ndarray, " nv"]) -> Float[Array, " nv"]:
+    def _solve(self, y: Float[Array, " nv"]) -> Float[Array, " nv"]:
         def visit(path, row):
             lower, own, y = row
             x = y - jnp.sum(lower * path)
@@ -68,14 +69,14 @@ class Factorisation(eqx.Module):
 
         return outward(self.topology, visit, self._nothing, self._rows(y))
 
-    def _multiply(self, x: Float[Array | np.ndarray, " nv"]) -> Float[Array, " nv"]:
+    def _multiply(self, x: Float[Array, " nv"]) -> Float[Array, " nv"]:
         def visit(path, row):
             lower, own, x = row
             return path * (1 - own) + own * x, x + jnp.sum(lower * path)
 
         return outward(self.topology, visit, self._nothing, self._rows(x))
 
-    def _transposed_solve(self, b: Float[Array | np.ndarray, " nv"]) -> Float[Array, " nv"]:
+    def _transposed_solve(self, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
         def visit(children, row):
             lower, own, b = row
             y = b - jnp.sum(own * children)
@@ -83,7 +84,7 @@ class Factorisation(eqx.Module):
 
         return inward(self.topology, visit, self._nothing, self._rows(b))
 
-    def _transposed_multiply(self, y: Float[Array | np.ndarray, " nv"]) -> Float[Array, " nv"]:
+    def _transposed_multiply(self, y: Float[Array, " nv"]) -> Float[Array, " nv"]:
         def visit(children, row):
             lower, own, y = row
             return children + lower * y, y + jnp.sum(own * children)
