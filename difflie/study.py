@@ -42,6 +42,7 @@ from .identify import (
     with_encoders,
 )
 from .io import load, save
+from .io.files import file_name
 from .io.results import machine, save_json
 from .io.study import RunTable, Study
 from .io.tables import ConfigError
@@ -138,7 +139,7 @@ def study(
         # cannot say `save` refuses, when all the rest is written.
         others = tuple(c for c in result.couplings if not isinstance(c, AtJoint))
         bare = dataclasses.replace(result, couplings=others, sensors=())
-        save(bare, out / f"{system.name}.urdf")
+        save(bare, out / f"{file_name(system.name)}.urdf")
     return figures
 
 

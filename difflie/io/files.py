@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import secrets
 import stat
 import sys
@@ -17,6 +18,11 @@ from ..system.validation import InputError, nearest
 
 class OutputError(InputError):
     """A file that cannot be written; the message names the file, the fault and the mend."""
+
+
+def file_name(name: str) -> str:
+    """A name of a machine as one of a file: without what separates folders, and not too long."""
+    return re.sub(r"[^\w .()+-]", "_", name).strip(" .")[:100] or "machine"
 
 
 def existing(path: str | os.PathLike[str], kind: str) -> Path:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from difflie.cli import main
-from difflie.io.files import OutputError, check_writable, write_whole
+from difflie.io.files import OutputError, check_writable, file_name, write_whole
 from difflie.io.results import save_arrays, save_json
 
 ARM = '[system]\nfile = "package:arm7"\n[simulation]\nsteps = 1\n'
@@ -146,3 +146,10 @@ def test_an_unfit_disk_is_found_with_its_folder(tmp_path, monkeypatch):
     with pytest.raises(OutputError, match=r"a\.json: it cannot be written: no space left"):
         check_writable(tmp_path / "a.json")
     assert nothing_else(tmp_path)
+
+
+def test_the_name_of_a_machine_is_no_path():
+    names = {"arm-2": "arm-2", "../a/b": "_a_b", "..": "machine", "": "machine"}
+    for name, expected in names.items():
+        assert file_name(name) == expected
+    assert len(file_name("x" * 5000)) == 100

@@ -308,6 +308,7 @@ def test_the_base(read):
 
 
 def test_mistakes(read, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # MuJoCo writes a log
     unreadable = '<equality><connect body1="b" anchor=""/></equality>'
     for text, words in (
         ("<mujoco><worldbdy/></mujoco>", "MuJoCo does not read it: .*worldbdy"),
