@@ -111,12 +111,25 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_programs():
-    """Compiled programs are given up before the process has too many pieces of memory.
+    """Compiled programs are given up before the process has too many pieces of memory, or too much.
 
-    Linux allows 65530 by default, and a compiled gradient takes thousands; with no more to have,
-    compilation crashes.
+    Linux allows 65530 pieces by default, and a compiled gradient takes thousands; with no more to
+    have, compilation crashes.
     """
     yield
-    if _MAPS.exists() and _MAPS.read_bytes().count(b"\n") > 20_000:
+    if _MAPS.exists() and (_pieces() > 20_000 or _memory() > _held[0] + 1.5e9):
         jax.clear_caches()
         gc.collect()
+        _held[0] = _memory()
+
+
+_held = [0.0]
+
+
+def _pieces() -> int:
+    return _MAPS.read_bytes().count(b"\n")
+
+
+def _memory() -> float:
+    """In bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
