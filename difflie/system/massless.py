@@ -19,6 +19,8 @@ def massless(bodies: list[Body], mimics: list[int | None]) -> Iterator[str]:
 
     By itself, as a point mass on its axis leaves it, or together with others, as parallel axes do.
     """
+    if all(map(_has_inertia, bodies)):
+        return
     free = _undetermined(*_momenta(bodies, mimics))
     for i, b in enumerate(bodies):
         if i in free:
@@ -29,6 +31,28 @@ def massless(bodies: list[Body], mimics: list[int | None]) -> Iterator[str]:
                 "not determined; give the body a mass and an inertia or the joint an armature, or "
                 "fix the joint"
             )
+
+
+def _has_inertia(body: Body) -> bool:
+    """Whether its joint moves the body's own inertia, whatever the angles and in all directions.
+
+    Where all do, momenta that are zero stop one body after the other, from the world outwards.
+    """
+    dofs, mass, com = body.joint.dofs(), body.mass, np.asarray(body.com, float)
+    inertia = np.asarray(body.inertia, float)
+    about_joint = inertia + mass * (com @ com * np.eye(3) - np.outer(com, com))
+    enough = 1e-12 * np.trace(about_joint)
+    if body.joint.group is not None:
+        free = len(dofs) == 6
+        least = np.linalg.eigvalsh(inertia if free else about_joint)[0]
+        return bool(least > enough and (mass > 0 or not free))
+    for dof in dofs:
+        axis = np.asarray(dof.axis, float) / np.linalg.norm(dof.axis)
+        turned = dof.kind != "prismatic" and axis @ about_joint @ axis > enough
+        if not (turned or (dof.kind == "prismatic" and mass > 0)):
+            return False
+    # More axes may be parallel.
+    return len(dofs) <= 1
 
 
 def _undetermined(joints: list[int], momenta: np.ndarray, sizes: np.ndarray) -> set[int]:
@@ -63,7 +87,7 @@ def _momenta(
     for i, b in enumerate(bodies):
         above = None if b.parent is None else index[b.parent]
         turn, origin = (np.eye(3), np.zeros(3)) if above is None else (turns[above], origins[above])
-        moved = [] if above is None else list(screws[above])
+        moved = [] if above is None else screws[above].copy()
         origin, turn = origin + turn @ np.asarray(b.position, float), turn @ _matrix(b.rotation)
         if b.joint.group is not None:
             turn = turn @ _matrix(rng.normal(size=3))
@@ -92,12 +116,15 @@ def _momenta(
         root = np.sqrt(np.maximum(values, 0))[:, None] * axes.T
         centre = origin + turn @ np.asarray(b.com, float)
         here = np.zeros((6, len(joints)))
-        for j, w, along, point in moved:
+        if moved:
+            js, w, along, point = (np.array(each) for each in zip(*moved, strict=True))
             lever = centre - point
-            here[:3, j] += np.sqrt(b.mass) * (along + np.cross(w, lever))
-            here[3:, j] += root @ (turn.T @ w)
-            sizes[j] += b.mass * (along @ along + (w @ w) * (lever @ lever))
-            sizes[j] += (w @ w) * np.sum(np.abs(values))
+            # A joint that others follow comes several times.
+            np.add.at(here[:3].T, js, np.sqrt(b.mass) * (along + np.cross(w, lever)))
+            np.add.at(here[3:].T, js, w @ turn @ root.T)
+            ww, far = np.sum(w**2, axis=1), np.sum(lever**2, axis=1)
+            swept = b.mass * (np.sum(along**2, axis=1) + ww * far)
+            np.add.at(sizes, js, swept + ww * np.sum(np.abs(values)))
         blocks.append(here)
     return joints, np.concatenate(blocks), np.sqrt(sizes)
 
