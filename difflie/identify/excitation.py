@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -27,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..solvers.linear import product
 from ..system.system import System
@@ -79,7 +78,7 @@ def excitation(
     velocity: Any = None,
     acceleration: Any = None,
     effort: Any = None,
-    deviation: float | Sequence[float] = 1.0,
+    deviation: ArrayLike = 1.0,
     samples: int = 100,
     steps: int = 300,
     seed: int = 0,

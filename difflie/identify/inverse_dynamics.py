@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..dynamics.rnea import rnea
 from ..forces.delays import sampled
@@ -57,7 +57,7 @@ class InverseDynamics(Problem):
 
     @staticmethod
     def of(
-        system: System, recordings: Sequence[Recording], deviation: float | Sequence[float] = 1.0
+        system: System, recordings: Sequence[Recording], deviation: ArrayLike = 1.0
     ) -> InverseDynamics:
         """The problem of recordings with q, v, a and tau; deviation of the torques, N m or N.
 

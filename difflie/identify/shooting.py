@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..forces.delays import held
 from ..forces.drives import delayed, late, prompt
@@ -54,8 +54,8 @@ class Shooting(Problem):
         recordings: Sequence[Recording],
         *,
         window: int | None = None,
-        position: float | Sequence[float] = 1.0,
-        velocity: float | Sequence[float] = np.inf,
+        position: ArrayLike = 1.0,
+        velocity: ArrayLike = np.inf,
         free: bool = False,
         substeps: int = 1,
         method: Method = RKMK4(),
@@ -211,9 +211,7 @@ class Shooting(Problem):
         return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(self.deviation[1:])).ravel()))
 
 
-def _completed(
-    system: System, recording: Recording, velocity: float | Sequence[float] | NDArray
-) -> Recording:
+def _completed(system: System, recording: Recording, velocity: ArrayLike) -> Recording:
     """With differences of q for v and zero for tau where these were not measured."""
     if recording.v is None:
         if np.isfinite(velocity).any():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from xml.parsers import expat
+
+from numpy.typing import ArrayLike
 
 from ..system import System
 from .loops import closed, read_loops
@@ -22,7 +23,7 @@ def load(
     path: str | os.PathLike[str],
     *,
     base: str | None = None,
-    gravity: Sequence[float] | None = None,
+    gravity: ArrayLike | None = None,
     loops: str | os.PathLike[str] | None = None,
 ) -> System:
     """The `System` a robot file describes: URDF or MJCF, which the root element tells.

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..constraints import constrain
 from ..forces import attach
@@ -70,7 +71,7 @@ _NONLINEAR = {
 def read_mjcf(
     path: str | os.PathLike[str],
     base: str | None = None,
-    gravity: Sequence[float] | None = None,
+    gravity: ArrayLike | None = None,
 ) -> System:
     """The `System` an MJCF file describes, with the names and the order of MuJoCo's bodies.
 

@@ -29,6 +29,7 @@ from typing import Any
 from xml.parsers import expat
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..system import (
     Body,
@@ -86,7 +87,7 @@ Notes = defaultdict[str, list[int]]
 def read_urdf(
     path: str | os.PathLike[str],
     base: str | None = None,
-    gravity: Sequence[float] | None = None,
+    gravity: ArrayLike | None = None,
 ) -> System:
     """The `System` a URDF file describes; bodies and joints keep the names and order of the file.
 

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..groups import so3
 from .joints import (
@@ -61,7 +62,7 @@ def chain(
     bodies: Sequence[Body],
     *,
     name: str = "chain",
-    gravity: Sequence[float] = STANDARD_GRAVITY,
+    gravity: ArrayLike = STANDARD_GRAVITY,
 ) -> System:
     """A `System` in which every body hangs on the one before it, the first on the world.
 
@@ -77,7 +78,7 @@ def tree(
     bodies: Sequence[Body],
     *,
     name: str = "tree",
-    gravity: Sequence[float] = STANDARD_GRAVITY,
+    gravity: ArrayLike = STANDARD_GRAVITY,
 ) -> System:
     """A `System` of bodies that name their parents, in any order.
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..groups import Euclidean, Pose, UnitQuaternion
 
-Axis = Sequence[float]
+Axis = Sequence[float] | NDArray
 
 
 @dataclass(frozen=True)
@@ -59,16 +60,16 @@ class Joint:
     """
 
     name: str | None = None
-    armature: float | Sequence[float] = 0.0
-    damping: float | Sequence[float] = 0.0
-    friction: float | Sequence[float] = 0.0
-    friction_velocity: float | Sequence[float] = 1e-2
-    stiffness: float | Sequence[float] = 0.0
-    rest: float | Sequence[float] = 0.0
-    lower: float | Sequence[float] = -np.inf
-    upper: float | Sequence[float] = np.inf
-    max_velocity: float | Sequence[float] = np.inf
-    max_effort: float | Sequence[float] = np.inf
+    armature: ArrayLike = 0.0
+    damping: ArrayLike = 0.0
+    friction: ArrayLike = 0.0
+    friction_velocity: ArrayLike = 1e-2
+    stiffness: ArrayLike = 0.0
+    rest: ArrayLike = 0.0
+    lower: ArrayLike = -np.inf
+    upper: ArrayLike = np.inf
+    max_velocity: ArrayLike = np.inf
+    max_effort: ArrayLike = np.inf
     mimic: Mimic | None = None
     source: str | None = None
 
