@@ -2,7 +2,8 @@
 
 A straight line through a point moves the configuration, the velocity, another vector and every
 number of the machine at once. Along it the derivative in forward mode is that of central
-differences, reverse mode agrees with it, and single precision is near; all points are one batch.
+differences, reverse mode agrees with it, and in single precision values and reverse mode are near;
+all points are one batch.
 The maps of the groups are held against exact ones in tests/groups, at the same points.
 """
 
@@ -235,12 +236,17 @@ def test_no_public_function_is_missing():
 
 @dataclasses.dataclass
 class Found:
-    """Of one function at all points (n,): arrays (n, size), `back` and `pushed` (n,)."""
+    """Of one function at all points; back is the slope of what has the weights cos(0, 1, ...)."""
 
-    value: np.ndarray
+    value: np.ndarray  # (points, size)
+    back: np.ndarray  # (points,)
+
+
+@dataclasses.dataclass
+class Checked(Found):
+    """With the slope in forward mode and that of central differences, (points, size)."""
+
     ahead: np.ndarray
-    pushed: np.ndarray
-    back: np.ndarray
     differences: np.ndarray
 
 
@@ -260,11 +266,8 @@ def directions(machine, nq, nv):
     return jax.tree.map(of, machine), rng.normal(size=nq), *rng.normal(size=(2, nv))
 
 
-def swept(functions, machine, dtype, points, along_line=directions):
-    """Of each function at all points: value, slope ahead, slope back, slope by differences.
-
-    Slopes back are of cotangents times values, (points,), and stand beside those ahead.
-    """
+def lines(functions, machine, dtype, points, along_line):
+    """All functions along a line through a point, f(e, given, q, v), and these, in a precision."""
     given = machine, *along_line(machine, *(len(a) for a in points[0]))
     given = jax.tree.map(lambda a: jnp.asarray(a, dtype), given)
     at = [jnp.asarray(np.stack(a), dtype) for a in zip(*points, strict=True)]
@@ -278,48 +281,69 @@ def swept(functions, machine, dtype, points, along_line=directions):
             for name, f in functions.items()
         }
 
-    def ahead(given, q, v, e):
-        return jax.jvp(lambda e: along(e, given, q, v), (e,), (jnp.ones_like(e),))
+    return along, given, *at
 
-    def back(given, q, v):
-        y, pull = jax.vjp(lambda e: along(e, given, q, v), jnp.zeros((), dtype))
-        chosen = np.eye(len(y))
-        weights = {
-            name: jnp.asarray(np.outer(one, np.cos(np.arange(a.size))), dtype)
-            for one, (name, a) in zip(chosen, y.items(), strict=True)
-        }
-        return jax.vmap(pull)(weights)[0]
 
-    def run(f, *args):
-        axes = None, *(0 for _ in args)
-        return jax.jit(jax.vmap(f, axes))(given, *args)
+def pulled(pull, y):
+    """The slopes of all functions by name, each weighted as in `Found`."""
+    chosen = np.eye(len(y))
+    weights = {
+        name: jnp.asarray(np.outer(one, np.cos(np.arange(a.size))), a.dtype)
+        for one, (name, a) in zip(chosen, y.items(), strict=True)
+    }
+    return dict(zip(y, jax.vmap(pull)(weights)[0], strict=True))
+
+
+def checked(functions, machine, points, along_line=directions):
+    """Each function at all points in double precision, in one program."""
+    along, given, q, v = lines(functions, machine, jnp.float64, points, along_line)
+
+    @jax.jit
+    @functools.partial(jax.vmap, in_axes=(0, 0, 0, None))
+    def run(e, q, v, given):
+        y, push = jax.linearize(lambda e: along(e, given, q, v), e)
+        return y, push(jnp.ones_like(e)), pulled(jax.linear_transpose(push, e), y)
 
     count = len(STEPS)
-    e = jnp.tile(jnp.asarray(STEPS, dtype), len(points))
-    y, slope = run(ahead, *(jnp.repeat(a, count, axis=0) for a in at), e)
-    reverse = run(back, *at)
-    assert reverse.dtype == dtype and all(a.dtype == dtype for a in jax.tree.leaves((y, slope)))
+    e = jnp.tile(jnp.asarray(STEPS), len(points))
+    y, ahead, back = run(e, *(jnp.repeat(a, count, axis=0) for a in (q, v)), given)
     found = {}
     for name in y:
-        values, slopes = (
-            np.asarray(a[name], float).reshape(-1, count, a[name].shape[1]) for a in (y, slope)
+        value, slope = (
+            np.asarray(a[name]).reshape(-1, count, a[name].shape[1]) for a in (y, ahead)
         )
-        near, far = (values[:, i] - values[:, i + 1] for i in (1, 3))
-        weights = np.cos(np.arange(values.shape[-1]))
-        found[name] = Found(
-            value=values[:, 0],
-            ahead=slopes[:, 0],
-            pushed=slopes[:, 0] @ weights,
-            back=np.asarray(reverse[:, sorted(functions).index(name)], float),
+        near, far = (value[:, i] - value[:, i + 1] for i in (1, 3))
+        found[name] = Checked(
+            value=value[:, 0],
+            ahead=slope[:, 0],
+            back=np.asarray(back[name])[::count],
             differences=(8 * near - far) / (12 * H),
         )
     return found
 
 
+def in_single_precision(functions, machine, points, along_line=directions):
+    along, given, q, v = lines(functions, machine, jnp.float32, points, along_line)
+
+    @jax.jit
+    @functools.partial(jax.vmap, in_axes=(0, 0, None))
+    def run(q, v, given):
+        y, pull = jax.vjp(lambda e: along(e, given, q, v), jnp.zeros((), jnp.float32))
+        return y, pulled(pull, y)
+
+    y, back = run(q, v, given)
+    assert all(a.dtype == jnp.float32 for a in jax.tree.leaves((y, back)))
+    return {name: Found(np.asarray(y[name], float), np.asarray(back[name], float)) for name in y}
+
+
 @functools.cache
-def of_group(group, dtype):
+def of_group(group):
     machine, functions = TABLE[group]
-    return swept(functions, machine, dtype, list(POINTS.values()))
+    return checked(functions, machine, list(POINTS.values()))
+
+
+def weighted(ahead):
+    return ahead @ np.cos(np.arange(ahead.shape[-1]))
 
 
 def check_double(found, rtol=1e-7, atol=1e-9):
@@ -330,29 +354,31 @@ def check_double(found, rtol=1e-7, atol=1e-9):
             size = max(1.0, np.abs(f.ahead[k]).max(), np.abs(f.value[k]).max())
             close = functools.partial(np.testing.assert_allclose, err_msg=told)
             close(f.ahead[k], f.differences[k], rtol=rtol, atol=atol * size)
-            close(f.back[k], f.pushed[k], rtol=1e-10, atol=1e-13 * size * f.value.shape[1])
+            summed = 1e-13 * size * f.value.shape[1]
+            close(f.back[k], weighted(f.ahead[k]), rtol=1e-10, atol=summed)
 
 
 def check_single(found, exact):
     for function, f in found.items():
-        size = np.maximum(1.0, np.abs(exact[function].ahead).max(axis=1, keepdims=True))
-        for part in ("value", "ahead"):
-            error = np.abs(getattr(f, part) - getattr(exact[function], part))
-            assert (error < 1e-3 * size).all(), (function, part, (error / size).max(axis=1))
-        assert (np.abs(f.back - f.pushed) < 1e-3 * size[:, 0]).all(), function
+        size = np.maximum(1.0, np.abs(exact[function].ahead).max(axis=1))
+        error = np.abs(f.value - exact[function].value).max(axis=1)
+        assert (error < 1e-3 * size).all(), (function, error / size)
+        error = np.abs(f.back - exact[function].back)
+        assert (error < 1e-3 * size).all(), (function, error / size)
 
 
 @pytest.mark.parametrize(
     "group", [pytest.param(g, marks=() if g in QUICK else pytest.mark.slow) for g in TABLE]
 )
 def test_functions(group):
-    check_double(of_group(group, jnp.float64))
+    check_double(of_group(group))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("group", TABLE)
 def test_functions_in_single_precision(group):
-    check_single(of_group(group, jnp.float32), of_group(group, jnp.float64))
+    machine, functions = TABLE[group]
+    check_single(in_single_precision(functions, machine, list(POINTS.values())), of_group(group))
 
 
 # Methods for any field on the equations of a body; the others, formulation by formulation, on a
@@ -459,11 +485,11 @@ SUB_STEPS = {
 def test_integrators(run):
     machine, motion, method, along_line = run
     named = {method.name: motion(method)}
-    exact = swept(named, machine, jnp.float64, SWAYING, along_line)
+    exact = checked(named, machine, SWAYING, along_line)
     check_double(exact, **SUB_STEPS.get(method.name, {}))
     # Formulations are held to single precision in their own tests.
     if motion is swayed:
-        check_single(swept(named, machine, jnp.float32, SWAYING), exact)
+        check_single(in_single_precision(named, machine, SWAYING), exact)
 
 
 def of_leaves(machine, nq, nv):
@@ -476,6 +502,6 @@ def of_leaves(machine, nq, nv):
 def test_assembling():
     points = [(q, np.asarray(tangent(jnp.asarray(q), v))) for q, v in SWAYING]
     found = {"assemble": lambda system, q, v, x: dl.assemble(system, q, v)}
-    exact = swept(found, HELD, jnp.float64, points, of_leaves)
+    exact = checked(found, HELD, points, of_leaves)
     check_double(exact)
-    check_single(swept(found, HELD, jnp.float32, points, of_leaves), exact)
+    check_single(in_single_precision(found, HELD, points, of_leaves), exact)

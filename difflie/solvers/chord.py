@@ -53,16 +53,13 @@ def chord(
         def linear(dx: jax.Array) -> jax.Array:
             return jax.jvp(lambda x: residual(x, *given), (x,), (dx,))[1]
 
-        def solved(matrix: jax.Array) -> Callable[[Function, jax.Array], jax.Array]:
-            def solution(linear: Function, b: jax.Array) -> jax.Array:
-                # What is small enough is measured against 1.
-                size = jnp.max(jnp.abs(b))
-                size = jnp.where(size > 0, size, 1)
-                return size * refined(linear, partial(product, matrix), b / size)
+        def solve(matvec: Function, b: jax.Array) -> jax.Array:
+            return refined(matvec, partial(product, inverse), b)
 
-            return solution
+        def transposed(vecmat: Function, b: jax.Array) -> jax.Array:
+            return refined(vecmat, partial(product, inverse.T), b)
 
-        dx = jax.lax.custom_linear_solve(linear, -change, solved(inverse), solved(inverse.T))
+        dx = jax.lax.custom_linear_solve(linear, -change, solve, transposed)
         nothing = jnp.zeros_like(found)
         return (x, found, exact), (dx, nothing, nothing)
 

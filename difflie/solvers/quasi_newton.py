@@ -69,8 +69,29 @@ def quasi_newton(
 
 
 def refined(linear: Residual, inverse: Residual, b: jax.Array) -> jax.Array:
-    """The x (n,) with linear(x) = b (n,), by an inverse that need not be exact; NaN if it fails."""
-    x, found = corrected(lambda x: inverse(b - linear(x)), inverse(b), iterations=50)
+    """The x (n,) with linear(x) = b (n,), by an inverse that need not be exact; NaN if it fails.
+
+    It is found when the next correction would be below rounding, shrinking once more as the last
+    did, or when they have stopped shrinking far below the square root of rounding.
+    """
+    eps = jnp.finfo(b.dtype).eps
+
+    def improve(state: tuple) -> tuple:
+        x, before, _, count = state
+        change = inverse(b - linear(x))
+        x = x + change
+        size, scale = jnp.max(jnp.abs(change), initial=0), jnp.max(jnp.abs(x), initial=0)
+        small = size * size <= eps * scale * before
+        stalled = (size >= before / 2) & (size <= 1e6 * eps * scale)
+        return x, size, small | stalled, count + 1
+
+    def unfinished(state: tuple) -> jax.Array:
+        _, size, done, count = state
+        return ~done & (count < 50) & ~jnp.isnan(size)
+
+    # The inverse is by far the longest part of the program, and stands in it once.
+    start = 0 * b, jnp.zeros((), b.dtype), jnp.asarray(False), jnp.asarray(0)
+    x, _, found, _ = jax.lax.while_loop(unfinished, improve, start)
     return jnp.where(found, x, jnp.nan)
 
 
