@@ -152,4 +152,6 @@ from .system import System as System
 from .system import Translation as Translation
 from .system import Universal as Universal
 from .system import chain as chain
+from .system import from_dh as from_dh
+from .system import from_screws as from_screws
 from .system import tree as tree

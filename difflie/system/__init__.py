@@ -3,6 +3,8 @@
 from .builders import Body as Body
 from .builders import chain as chain
 from .builders import tree as tree
+from .from_dh import from_dh as from_dh
+from .from_screws import from_screws as from_screws
 from .joints import Continuous as Continuous
 from .joints import Fixed as Fixed
 from .joints import Free as Free

@@ -1,0 +1,113 @@
+"""What the builders that read tables share: checked numbers, names and parents of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .builders import Body
+from .validation import LARGEST, ModelError, nearest, shown
+
+
+class Inertial(NamedTuple):
+    """mass (n,) in kg, com (n, 3) in m and inertia (n, 3, 3) about the centre of mass in kg m^2."""
+
+    mass: np.ndarray
+    com: np.ndarray
+    inertia: np.ndarray
+
+
+def numbers(value: Any, what: str, shape: tuple[int, ...], hint: str = "") -> np.ndarray:
+    """The value as an array of this shape. Raises `ModelError`, which names the wrong element."""
+    needed = f"numbers of shape {shape}" if shape else "one number"
+    try:
+        array = np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} is {shown(value)}; give {needed}{hint}") from None
+    if array.shape != shape:
+        raise ModelError(f"{what} has shape {array.shape}; give {needed}{hint}")
+    wrong = np.argwhere(~(np.abs(array) <= LARGEST))
+    if len(wrong):
+        place = tuple(wrong[0].tolist())
+        element = f"{what}{list(place)}" if place else what
+        raise ModelError(
+            f"{element} is {array[place]}; it must be finite, and at most {LARGEST:g} in size"
+        )
+    return array
+
+
+def listed(value: Any) -> list[Any]:
+    """The entries of what has any, but for a string; else none."""
+    return list(value) if np.iterable(value) and not isinstance(value, str) else []
+
+
+def rows_of(table: Any, what: str, row: str) -> list[Any]:
+    """The rows of a table, at least one. Raises `ModelError`; `row` says what a row is."""
+    rows = listed(table)
+    if not rows:
+        raise ModelError(f"{what} is {shown(table)}; give a row {row} for each joint")
+    return rows
+
+
+def names_of(count: int, names: Sequence[str] | None, where: str) -> list[str]:
+    """The names of the bodies of so many rows: the given ones, else link1, link2, ..."""
+    if names is None:
+        return [f"link{i + 1}" for i in range(count)]
+    given = listed(names)
+    if len(given) != count or not all(isinstance(n, str) for n in given):
+        raise ModelError(
+            f"{where}: names is {shown(names)}; give {count} names, one for the body of each row"
+        )
+    return given
+
+
+def parents_of(
+    names: Sequence[str], parents: Sequence[str | None] | None, where: str
+) -> list[str | None]:
+    """The parents of the named bodies: the given ones, else each body's predecessor."""
+    if parents is None:
+        return [None, *names[:-1]]
+    given = listed(parents)
+    if len(given) != len(names):
+        raise ModelError(
+            f"{where}: parents is {shown(parents)}; give {len(names)}, one for the body of each "
+            "row: a body's name, or None for the world"
+        )
+    for i, parent in enumerate(given):
+        if parent is not None and parent not in names:
+            hint = nearest(parent, names) if isinstance(parent, str) else ""
+            raise ModelError(
+                f"{where}: parents[{i}], of body {names[i]!r}, is {shown(parent)}; give the name "
+                f"of a body or None for the world{hint}"
+            )
+    return given
+
+
+def inertial_of(count: int, mass: Any, com: Any, inertia: Any, where: str) -> Inertial:
+    """The inertial numbers of the bodies of so many rows; what is None is zero."""
+    hint = f": one entry for the body of each of the {count} rows"
+    given = {"mass": mass, "com": com, "inertia": inertia}
+    shapes = {"mass": (count,), "com": (count, 3), "inertia": (count, 3, 3)}
+    return Inertial(
+        **{
+            name: np.zeros(shapes[name])
+            if value is None
+            else numbers(value, f"{where}: {name}", shapes[name], hint)
+            for name, value in given.items()
+        }
+    )
+
+
+def pose_of(value: Any, what: str) -> np.ndarray:
+    """A pose (4, 4); whether its rotation is one, `tree` checks."""
+    pose = numbers(value, what, (4, 4))
+    if not np.array_equal(pose[3], (0.0, 0.0, 0.0, 1.0)):
+        raise ModelError(f"{what} has the last row {pose[3].tolist()}; a pose has 0, 0, 0, 1 there")
+    return pose
+
+
+def tool_body(pose: np.ndarray, parent: str) -> Body:
+    """A frame as a body without mass, fixed at a pose (4, 4) in the parent body's frame."""
+    return Body(name="tool", parent=parent, position=pose[:3, 3], rotation=pose[:3, :3])
