@@ -154,4 +154,5 @@ from .system import Universal as Universal
 from .system import chain as chain
 from .system import from_dh as from_dh
 from .system import from_screws as from_screws
+from .system import number as number
 from .system import tree as tree

@@ -24,6 +24,7 @@ from .inputs import ZeroOrderHold as ZeroOrderHold
 from .motor import Motor as Motor
 from .passive import passive_force as passive_force
 from .path import Path as Path
+from .path import as_path as as_path
 from .stiffness import stiffness_matrix as stiffness_matrix
 from .stops import JointStop as JointStop
 from .stribeck import Stribeck as Stribeck

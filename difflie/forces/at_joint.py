@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import equinox as eqx
 
+from ..system.fields import number_faults
 from ..system.system import System
 from ..system.topology import Topology
 from ..system.validation import ModelError, nearest
@@ -13,6 +14,10 @@ class AtJoint(eqx.Module):
     """What belongs to a joint of one degree of freedom; its numbers have paths "joint/number"."""
 
     joint: eqx.AbstractVar[str]
+
+    def faults(self) -> list[str]:
+        """What is wrong with its numbers, each with the fix; a subclass may add to it."""
+        return number_faults(self)
 
     def row(self, t: Topology) -> int:
         """The row of its joint."""

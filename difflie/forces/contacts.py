@@ -14,16 +14,20 @@ sharp, and zero at rest.
 from __future__ import annotations
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Force, Motion, Transform
+from ..system.fields import number
 from .compliance import Compliance
-from .couplings import Coupling, number
+from .couplings import Coupling
 from .path import Path, as_path, inverse, root, segments
 
 
@@ -83,14 +87,26 @@ class PlaneContact(Contact):
     """
 
     path: Path = eqx.field(converter=as_path)
-    stiffness: jax.Array = eqx.field(converter=number)
-    normal: jax.Array = eqx.field(converter=number)
-    radius: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
-    exponent: jax.Array = eqx.field(converter=number, default=1.0, kw_only=True)
-    dissipation: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
-    friction: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
-    slip_velocity: jax.Array = eqx.field(converter=number, default=1e-2, kw_only=True)
-    smoothing: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+    stiffness: jax.Array = eqx.field(converter=number(unit="N/m^p", nonnegative=True))
+    normal: jax.Array = eqx.field(converter=number(shape=(3,)))
+    radius: jax.Array = eqx.field(
+        converter=number(unit="m", nonnegative=True), default=0.0, kw_only=True
+    )
+    exponent: jax.Array = eqx.field(converter=number(least=1), default=1.0, kw_only=True)
+    dissipation: jax.Array = eqx.field(
+        converter=number(unit="s/m", nonnegative=True), default=0.0, kw_only=True
+    )
+    friction: jax.Array = eqx.field(converter=number(nonnegative=True), default=0.0, kw_only=True)
+    slip_velocity: jax.Array = eqx.field(
+        converter=number(unit="m/s", nonnegative=True), default=1e-2, kw_only=True
+    )
+    smoothing: jax.Array = eqx.field(
+        converter=number(unit="m", nonnegative=True), default=0.0, kw_only=True
+    )
+
+    def faults(self) -> list[str]:
+        flat = not isinstance(self.normal, Tracer) and not np.any(self.normal)
+        return [*super().faults(), *(["the normal is zero; give it a direction"] if flat else [])]
 
     def meeting(self, frames: Transform) -> tuple[Float[Array, " m"], Vector, Vector]:
         plane, others = _divided(frames)
@@ -110,14 +126,22 @@ class SphereContact(Contact):
     are those of `PlaneContact`.
     """
 
+    needs: ClassVar[str] = "two points"
+
     path: Path = eqx.field(converter=as_path)
-    stiffness: jax.Array = eqx.field(converter=number)
-    radii: jax.Array = eqx.field(converter=number)
-    exponent: jax.Array = eqx.field(converter=number, default=1.0, kw_only=True)
-    dissipation: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
-    friction: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
-    slip_velocity: jax.Array = eqx.field(converter=number, default=1e-2, kw_only=True)
-    smoothing: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+    stiffness: jax.Array = eqx.field(converter=number(unit="N/m^p", nonnegative=True))
+    radii: jax.Array = eqx.field(converter=number(unit="m", shape=(2,), nonnegative=True))
+    exponent: jax.Array = eqx.field(converter=number(least=1), default=1.0, kw_only=True)
+    dissipation: jax.Array = eqx.field(
+        converter=number(unit="s/m", nonnegative=True), default=0.0, kw_only=True
+    )
+    friction: jax.Array = eqx.field(converter=number(nonnegative=True), default=0.0, kw_only=True)
+    slip_velocity: jax.Array = eqx.field(
+        converter=number(unit="m/s", nonnegative=True), default=1e-2, kw_only=True
+    )
+    smoothing: jax.Array = eqx.field(
+        converter=number(unit="m", nonnegative=True), default=0.0, kw_only=True
+    )
 
     def meeting(self, frames: Transform) -> tuple[Float[Array, " m"], Vector, Vector]:
         step, _, length = segments(frames.translation)

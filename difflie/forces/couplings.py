@@ -13,23 +13,54 @@ With two points a spring is mono-articular, with more of them on several bodies 
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Force, Motion, Transform
-from ..system.validation import ModelError
+from ..system.fields import number, number_faults
 from .path import Path, as_path, inverse, segments
+
+# The fewest and the most points of the paths that there are.
+_POINTS = {
+    "one point": (1, 1),
+    "two points": (2, 2),
+    "one point or more": (1, np.inf),
+    "two points or more": (2, np.inf),
+}
 
 
 class Coupling(eqx.Module):
-    """What acts on points of bodies: a path, and a law for the wrenches at its n points."""
+    """What acts on points of bodies: a path, and a law for the wrenches at its n points.
+
+    Its numbers are fields whose converter is `number`. needs: how many points the path must have,
+    "one point", "two points", "one point or more", or "two points or more".
+    """
+
+    needs: ClassVar[str] = "two points or more"
 
     path: eqx.AbstractVar[Path]
+
+    def faults(self) -> list[str]:
+        """What is wrong with its path and numbers, each with the fix; a subclass may add to it."""
+        return [*self._wrong_path(), *number_faults(self)]
+
+    def _wrong_path(self) -> list[str]:
+        count, points = len(self.path.bodies), self.path.points
+        fewest, most = _POINTS[self.needs]
+        if not fewest <= count <= most:
+            return [f"its path has {count} points; give it {self.needs}"]
+        if jnp.shape(points) != (count, 3):
+            return [f"points has shape {jnp.shape(points)}, needed is {(count, 3)}"]
+        if not isinstance(points, Tracer) and not np.all(np.isfinite(points)):
+            return [f"points is {np.asarray(points).tolist()}; it must be finite"]
+        return []
 
     @abc.abstractmethod
     def wrenches(self, frames: Transform, twists: Motion) -> Force:
@@ -98,16 +129,6 @@ class Elastic(PointCoupling):
         return jax.jvp(self.tension, (zero,), (jnp.ones_like(zero),))[1]
 
 
-def number(value: Any) -> jax.Array:
-    """A number or array as a leaf; raises `ModelError` for what is none."""
-    try:
-        return value if isinstance(value, jax.Array) else jnp.asarray(value, float)
-    except (TypeError, ValueError):
-        raise ModelError(
-            f"{value!r} was given to a spring, damper or force; a number is needed"
-        ) from None
-
-
 def pulled(tensions: Vector) -> Vector:
     """The forces (n,) at the points of the tensions (n - 1,) of its segments, as vectors."""
 
@@ -126,8 +147,8 @@ class Spring(Elastic):
     """
 
     path: Path = eqx.field(converter=as_path)
-    stiffness: jax.Array = eqx.field(converter=number)
-    rest_length: jax.Array = eqx.field(converter=number)
+    stiffness: jax.Array = eqx.field(converter=number(unit="N/m", nonnegative=True))
+    rest_length: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
 
     def potential(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         stretch = length - self.rest_length
@@ -145,8 +166,8 @@ class TensionSpring(Elastic):
     """
 
     path: Path = eqx.field(converter=as_path)
-    stiffness: jax.Array = eqx.field(converter=number)
-    rest_length: jax.Array = eqx.field(converter=number)
+    stiffness: jax.Array = eqx.field(converter=number(unit="N/m", nonnegative=True))
+    rest_length: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
 
     def potential(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         stretch = self._stretch(length)
@@ -169,9 +190,11 @@ class SmoothTensionSpring(Elastic):
     """
 
     path: Path = eqx.field(converter=as_path)
-    stiffness: jax.Array = eqx.field(converter=number)
-    rest_length: jax.Array = eqx.field(converter=number)
-    smoothing: jax.Array = eqx.field(converter=number)
+    stiffness: jax.Array = eqx.field(converter=number(unit="N/m", nonnegative=True))
+    rest_length: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
+    smoothing: jax.Array = eqx.field(
+        converter=number(unit="m", positive=True, fix="or use TensionSpring")
+    )
 
     def potential(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         d = self.smoothing
@@ -215,7 +238,7 @@ class Damper(Viscous):
     """
 
     path: Path = eqx.field(converter=as_path)
-    damping: jax.Array = eqx.field(converter=number)
+    damping: jax.Array = eqx.field(converter=number(unit="N s/m", nonnegative=True))
 
     def tension(self, length: Float[Array, "*n"], rate: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return self.damping * rate
@@ -230,8 +253,8 @@ class TensionDamper(Viscous):
     """
 
     path: Path = eqx.field(converter=as_path)
-    damping: jax.Array = eqx.field(converter=number)
-    rest_length: jax.Array = eqx.field(converter=number, default=0.0)
+    damping: jax.Array = eqx.field(converter=number(unit="N s/m", nonnegative=True))
+    rest_length: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True), default=0.0)
 
     def tension(self, length: Float[Array, "*n"], rate: Float[Array, "*n"]) -> Float[Array, "*n"]:
         idle = (length < self.rest_length) | (rate < 0)
@@ -247,10 +270,14 @@ class SmoothTensionDamper(Viscous):
     """
 
     path: Path = eqx.field(converter=as_path)
-    damping: jax.Array = eqx.field(converter=number)
-    rest_length: jax.Array = eqx.field(converter=number)
-    smoothing: jax.Array = eqx.field(converter=number)
-    rate_smoothing: jax.Array = eqx.field(converter=number)
+    damping: jax.Array = eqx.field(converter=number(unit="N s/m", nonnegative=True))
+    rest_length: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
+    smoothing: jax.Array = eqx.field(
+        converter=number(unit="m", positive=True, fix="or use TensionDamper")
+    )
+    rate_smoothing: jax.Array = eqx.field(
+        converter=number(unit="m/s", positive=True, fix="or use TensionDamper")
+    )
 
     def tension(self, length: Float[Array, "*n"], rate: Float[Array, "*n"]) -> Float[Array, "*n"]:
         taut = _engaged((length - self.rest_length) / self.smoothing)
@@ -269,8 +296,10 @@ class PointForce(PointCoupling):
     potential of it.
     """
 
+    needs: ClassVar[str] = "one point"
+
     path: Path = eqx.field(converter=as_path)
-    force: jax.Array = eqx.field(converter=number)
+    force: jax.Array = eqx.field(converter=number(unit="N", shape=(3,)))
 
     def forces(self, frames: Transform, velocities: Vector) -> Vector:
         return Vector.from_array(self.force[None])
@@ -282,8 +311,10 @@ class FollowerForce(PointCoupling):
     path: one pair (body, point (3,) in m in its frame); force in body coordinates.
     """
 
+    needs: ClassVar[str] = "one point"
+
     path: Path = eqx.field(converter=as_path)
-    force: jax.Array = eqx.field(converter=number)
+    force: jax.Array = eqx.field(converter=number(unit="N", shape=(3,)))
 
     def forces(self, frames: Transform, velocities: Vector) -> Vector:
         return frames.rotation @ Vector.from_array(self.force[None])

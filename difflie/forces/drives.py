@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..system.fields import number
 from ..system.rows import replaced
 from ..system.system import System
 from .at_joint import AtJoint
-from .couplings import number
-
-
-def _optional(value: Any) -> jax.Array | None:
-    return None if value is None else number(value)
 
 
 class Drive(AtJoint):
@@ -39,11 +34,17 @@ class Drive(AtJoint):
     """
 
     joint: str = eqx.field(static=True)
-    torque_scale: jax.Array = eqx.field(converter=number, default=1.0, kw_only=True)
-    torque_bias: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
-    load_friction: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
-    slip_velocity: jax.Array = eqx.field(converter=number, default=0.05, kw_only=True)
-    delay: jax.Array | None = eqx.field(converter=_optional, default=None, kw_only=True)
+    torque_scale: jax.Array = eqx.field(converter=number(), default=1.0, kw_only=True)
+    torque_bias: jax.Array = eqx.field(converter=number(unit="N m or N"), default=0.0, kw_only=True)
+    load_friction: jax.Array = eqx.field(
+        converter=number(nonnegative=True), default=0.0, kw_only=True
+    )
+    slip_velocity: jax.Array = eqx.field(
+        converter=number(unit="rad/s or m/s", positive=True), default=0.05, kw_only=True
+    )
+    delay: jax.Array | None = eqx.field(
+        converter=number(unit="s", nonnegative=True, optional=True), default=None, kw_only=True
+    )
 
     def effort(self, told: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
         """The effort () at the joint for the one that is told () and the joint's velocity ()."""

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
-from .couplings import number
+from ..system.fields import number
 
 
 class Motor(eqx.Module):
@@ -21,10 +21,10 @@ class Motor(eqx.Module):
     Give `effort` to `simulate` as its control, and `armature` to the joints.
     """
 
-    gear_ratio: jax.Array = eqx.field(converter=number)
-    torque_constant: jax.Array = eqx.field(converter=number)
-    resistance: jax.Array = eqx.field(converter=number)
-    rotor_inertia: jax.Array = eqx.field(converter=number, default=0.0)
+    gear_ratio: jax.Array = eqx.field(converter=number(shape=None))
+    torque_constant: jax.Array = eqx.field(converter=number(shape=None))
+    resistance: jax.Array = eqx.field(converter=number(shape=None))
+    rotor_inertia: jax.Array = eqx.field(converter=number(shape=None), default=0.0)
 
     def current(self, voltage: jax.Array | float, v: Float[Array, " *nv"]) -> Float[Array, " *nv"]:
         """The current in A at a voltage u in V and a velocity v of the joint, both (nv,)."""

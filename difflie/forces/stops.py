@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..system.fields import number, number_faults
 from ..system.system import Joints
 from ..system.topology import Topology
 from ..system.validation import ModelError
 from .compliance import Compliance
-from .couplings import number
 from .path import Path
 
 
@@ -36,11 +36,19 @@ class JointStop(Compliance):
     m, scalars. Stops with other numbers for other joints can be attached beside.
     """
 
-    stiffness: jax.Array = eqx.field(converter=number)
+    stiffness: jax.Array = eqx.field(converter=number(unit="N m/rad^p or N/m^p", nonnegative=True))
     joints: tuple[str, ...] | None = eqx.field(static=True, converter=_names, default=None)
-    exponent: jax.Array = eqx.field(converter=number, default=1.0, kw_only=True)
-    dissipation: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
-    smoothing: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+    exponent: jax.Array = eqx.field(converter=number(least=1), default=1.0, kw_only=True)
+    dissipation: jax.Array = eqx.field(
+        converter=number(unit="s/rad or s/m", nonnegative=True), default=0.0, kw_only=True
+    )
+    smoothing: jax.Array = eqx.field(
+        converter=number(unit="rad or m", nonnegative=True), default=0.0, kw_only=True
+    )
+
+    def faults(self) -> list[str]:
+        """What is wrong with its numbers, each with the fix."""
+        return number_faults(self)
 
     @property
     def path(self) -> Path:

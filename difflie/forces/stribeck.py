@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..system.fields import number
 from ..system.system import Joints
 from ..system.topology import Topology
 from .at_joint import AtJoint
-from .couplings import number
 
 
 class Stribeck(AtJoint):
@@ -26,8 +26,8 @@ class Stribeck(AtJoint):
     """
 
     joint: str = eqx.field(static=True)
-    breakaway: jax.Array = eqx.field(converter=number)
-    stribeck_velocity: jax.Array = eqx.field(converter=number)
+    breakaway: jax.Array = eqx.field(converter=number(unit="N m or N", nonnegative=True))
+    stribeck_velocity: jax.Array = eqx.field(converter=number(unit="rad/s or m/s", positive=True))
 
     def effort(
         self, t: Topology, joints: Joints, rate: Float[Array, " n_rows"]

@@ -16,7 +16,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..forces.at_joint import AtJoint, check_joint
-from ..forces.couplings import number
+from ..system.fields import number
 from ..system.system import System
 from ..system.validation import ModelError
 
@@ -32,8 +32,16 @@ class Encoder(AtJoint):
     """
 
     joint: str = eqx.field(static=True)
-    position_scale: jax.Array = eqx.field(converter=number, default=1.0, kw_only=True)
-    position_bias: jax.Array = eqx.field(converter=number, default=0.0, kw_only=True)
+    position_scale: jax.Array = eqx.field(converter=number(), default=1.0, kw_only=True)
+    position_bias: jax.Array = eqx.field(
+        converter=number(unit="rad or m"), default=0.0, kw_only=True
+    )
+
+    def faults(self) -> list[str]:
+        scale = self.position_scale
+        zero = not isinstance(scale, Tracer) and not np.any(scale)
+        more = ["position_scale is 0.0; it must not be zero"] if zero else []
+        return [*super().faults(), *more]
 
 
 def with_encoders(system: System, *encoders: Encoder) -> System:
@@ -48,15 +56,8 @@ def with_encoders(system: System, *encoders: Encoder) -> System:
     for encoder in encoders:
         where = f"{system.name}: {encoder}"
         check_joint(system, system.sensors, encoder, where)
-        for name in ("position_scale", "position_bias"):
-            value = getattr(encoder, name)
-            if jnp.shape(value) != ():
-                raise ModelError(f"{where}: {name} has shape {jnp.shape(value)}, needed is ()")
-            if not isinstance(value, Tracer) and not np.isfinite(value):
-                raise ModelError(f"{where}: {name} is {float(value)}; it must be finite")
-        scale = encoder.position_scale
-        if not isinstance(scale, Tracer) and scale == 0:
-            raise ModelError(f"{where}: position_scale is 0.0; it must not be zero")
+        for fault in encoder.faults():
+            raise ModelError(f"{where}: {fault}")
         system = replace(system, sensors=(*system.sensors, encoder))
     dtype = system.dtype
     return replace(system, sensors=jax.tree.map(lambda a: jnp.asarray(a, dtype), system.sensors))

@@ -3,6 +3,7 @@
 from .builders import Body as Body
 from .builders import chain as chain
 from .builders import tree as tree
+from .fields import number as number
 from .from_dh import from_dh as from_dh
 from .from_screws import from_screws as from_screws
 from .joints import Continuous as Continuous

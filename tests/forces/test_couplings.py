@@ -11,9 +11,10 @@ from jax.flatten_util import ravel_pytree
 from trees import error, random_body, random_joint, random_states
 
 import difflie as dl
+from difflie.forces import Coupling, Path, as_path
 from difflie.forces.at_joint import AtJoint
 from difflie.groups.components import Matrix, Vector
-from difflie.spatial import Transform
+from difflie.spatial import Force, Transform
 
 
 def machine(base="Free"):
@@ -489,7 +490,7 @@ GOOD = [(None, (0.0, 0.0, 0.0)), ("bob", (1.0, 0.0, 0.0))]
         (lambda: dl.Spring(GOOD, np.nan, 0.0), "stiffness is nan; it must be finite"),
         (
             lambda: dl.Spring(GOOD, [1.0, 2.0], 0.0),
-            r"stiffness has shape \(2,\), needed is \(\) of every field of",
+            r"stiffness has shape \(2,\), needed is \(\)$",
         ),
         (lambda: dl.Spring(GOOD[:1], 1.0, 0.0), "1 points; give it two points or more"),
         (lambda: dl.PointForce(GOOD, (0, 0, 1)), "2 points; give it one point"),
@@ -505,3 +506,41 @@ GOOD = [(None, (0.0, 0.0, 0.0)), ("bob", (1.0, 0.0, 0.0))]
 def test_what_is_refused(make, message):
     with pytest.raises(dl.ModelError, match=message):
         hanging(make())
+
+
+class Bushing(Coupling):
+    """Of a user: soft in three directions of the world, at one point."""
+
+    needs = "one point"
+
+    path: Path = eqx.field(converter=as_path)
+    stiffness: jax.Array = eqx.field(converter=dl.number(unit="N/m", shape=(3,), nonnegative=True))
+    rest: jax.Array = eqx.field(converter=jnp.asarray, default=0.0)
+
+    def wrenches(self, frames, twists):
+        x = frames.translation
+        pull = jax.tree.map(lambda k, x: -k * (x - self.rest), Vector(*self.stiffness), x)
+        return Force(jax.tree.map(jnp.zeros_like, pull), pull)
+
+
+def test_fields_of_a_coupling_of_ones_own_have_the_shapes_that_they_declare():
+    """Whatever their names; what is not declared need only be finite."""
+    stiffness = np.array((1.0, 2.0, 3.0))
+    system = hanging(Bushing(GOOD[1:], stiffness))
+    q, last = system.neutral(), len(system.body_names) - 1
+    arm = np.array((1.0, 0.0, 0.0))
+    pull = -stiffness * (np.asarray(dl.body_poses(system, q))[last] @ (*arm, 1.0))[:3]
+    wrench = np.concatenate((np.cross(arm, pull), pull))
+    expected = dl.geometric_jacobian(system, q, last).T @ wrench
+    np.testing.assert_allclose(dl.passive_force(system, q, 0 * expected), expected, atol=1e-14)
+    for bushing, message in (
+        (Bushing(GOOD[1:], 1.0), r"stiffness has shape \(\), needed is \(3,\)"),
+        (
+            Bushing(GOOD[1:], (1, -1, 1)),
+            r"stiffness is \[1.0, -1.0, 1.0\]; it must not be negative",
+        ),
+        (Bushing(GOOD[1:], (1, 1, 1), np.nan), "rest is nan; it must be finite"),
+        (Bushing(GOOD, (1, 1, 1)), "its path has 2 points; give it one point"),
+    ):
+        with pytest.raises(dl.ModelError, match=message):
+            hanging(bushing)
