@@ -26,13 +26,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..solvers.linear import product
 from ..system.system import System
 from .inverse_dynamics import InverseDynamics
 from .parameters import Parameters
-from .problem import deviations
+from .problem import Deviation, deviations
 from .recordings import Recording
 
 # So many instants for each harmonic, at which limits are looked at.
@@ -78,7 +78,7 @@ def excitation(
     velocity: Any = None,
     acceleration: Any = None,
     effort: Any = None,
-    deviation: ArrayLike = 1.0,
+    deviation: Deviation = 1.0,
     samples: int = 100,
     steps: int = 300,
     seed: int = 0,

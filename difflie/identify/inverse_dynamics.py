@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..dynamics.rnea import rnea
 from ..forces.delays import sampled
@@ -31,7 +31,7 @@ from ..forces.drives import driven, gains, late
 from ..forces.passive import passive
 from ..system.linkage import linkage
 from ..system.system import System
-from .problem import Problem, deviations, needed
+from .problem import Deviation, Problem, deviations, needed
 from .recordings import DataError, Recording
 from .sensors import meant
 
@@ -57,7 +57,7 @@ class InverseDynamics(Problem):
 
     @staticmethod
     def of(
-        system: System, recordings: Sequence[Recording], deviation: ArrayLike = 1.0
+        system: System, recordings: Sequence[Recording], deviation: Deviation = 1.0
     ) -> InverseDynamics:
         """The problem of recordings with q, v, a and tau; deviation of the torques, N m or N.
 

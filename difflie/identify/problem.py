@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..system.system import System
 from .recordings import DataError, Recording
@@ -60,7 +61,11 @@ def needed(recording: Recording, widths: dict[str, int]) -> dict[str, NDArray]:
     return found
 
 
-def deviations(name: str, given: ArrayLike, width: int, weight: float = 1.0) -> NDArray:
+Deviation = float | Sequence[float] | NDArray | jax.Array
+"""One number for all, or one for each."""
+
+
+def deviations(name: str, given: Deviation, width: int, weight: float = 1.0) -> NDArray:
     """Standard deviations (width,) of what has a weight, given one for all or one for each.
 
     Raises DataError where they are not positive.

@@ -16,14 +16,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..forces.delays import held
 from ..forces.drives import delayed, late, prompt
 from ..integrators import RKMK4, Method
 from ..simulate import simulate
 from ..system.system import System
-from .problem import Problem, deviations, in_deviations, needed
+from .problem import Deviation, Problem, deviations, in_deviations, needed
 from .recordings import DataError, Recording
 from .sensors import meant, seen
 
@@ -54,8 +54,8 @@ class Shooting(Problem):
         recordings: Sequence[Recording],
         *,
         window: int | None = None,
-        position: ArrayLike = 1.0,
-        velocity: ArrayLike = np.inf,
+        position: Deviation = 1.0,
+        velocity: Deviation = np.inf,
         free: bool = False,
         substeps: int = 1,
         method: Method = RKMK4(),
@@ -211,7 +211,7 @@ class Shooting(Problem):
         return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(self.deviation[1:])).ravel()))
 
 
-def _completed(system: System, recording: Recording, velocity: ArrayLike) -> Recording:
+def _completed(system: System, recording: Recording, velocity: Deviation) -> Recording:
     """With differences of q for v and zero for tau where these were not measured."""
     if recording.v is None:
         if np.isfinite(velocity).any():

@@ -108,7 +108,7 @@ def test_its_numbers_are_found_again():
         ("elbow", {}, "no joint that moves by itself is named 'elbow'"),
         (JOINT, {"load_friction": -0.1}, "load_friction is -0.1; it must not be negative"),
         (JOINT, {"torque_bias": np.nan}, "torque_bias is nan; it must be finite"),
-        (JOINT, {"slip_velocity": 0.0}, "slip_velocity is 0.0; it must be positive"),
+        (JOINT, {"slip_velocity": 0.0}, "slip_velocity is 0.0 rad/s or m/s; it must be positive"),
         (JOINT, {"torque_scale": [1.0, 2.0]}, "torque_scale has shape"),
     ],
 )
