@@ -166,20 +166,37 @@ class Program:
         known.lost = lost | self._needed(x)
         return known
 
-    def results(self, entries: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        """The entries of a result, not numbers where what has vanished from them is none."""
-        return _elementwise(lambda x: self._shown_by(x, dtype), entries)
+    def results(self, found: Sequence[np.ndarray], dtypes: Sequence[np.dtype]) -> list[np.ndarray]:
+        """The results, not numbers where what has vanished from them is none.
 
-    def _shown_by(self, x: Scalar, dtype: np.dtype) -> Scalar:
-        lost = x.lost if isinstance(x, Value | Known) else 0
-        if not lost:
-            return x
+        Each entry by what has vanished from itself. But a derivative has hundreds of entries, from
+        which ever different ones have vanished, and would spend an eighth of its time on that: so
+        where this is much, what has vanished from any is tested once, for all from which some has.
+        """
+        lost = {_lost(x) for entries in found for x in entries.flat} - {0}
+        union = functools.reduce(operator.or_, lost, 0)
+        together = union if sum(map(int.bit_count, lost)) > 4 * union.bit_count() else 0
+
+        def shown(x: Scalar, dtype: np.dtype) -> Scalar:
+            vanished = _lost(x)
+            if not vanished:
+                return x
+            wrong = self._wrong(together or vanished)
+            return self.value("select", (wrong, float("nan"), x), dtype)
+
+        return [
+            _elementwise(functools.partial(shown, dtype=dtype), entries)
+            for entries, dtype in zip(found, dtypes, strict=True)
+        ]
+
+    def _wrong(self, entries: int) -> Scalar:
+        """Whether one of these entries of arguments is not a number."""
         wrong: Scalar = False
         for k, entry in enumerate(self._entries):
-            if lost >> k & 1:
+            if entries >> k & 1:
                 here = self.compare("ne", entry, entry)
                 wrong = self.binary("or", here, wrong, np.dtype(bool))
-        return self.value("select", (wrong, float("nan"), x), dtype)
+        return wrong
 
     def unary(self, name: str, x: Scalar, dtype: np.dtype) -> Scalar:
         operation, known = _UNARY[name]
@@ -287,6 +304,10 @@ class Program:
         return None
 
 
+def _lost(x: Scalar) -> int:
+    return x.lost if isinstance(x, Value | Known) else 0
+
+
 def _is(x: Scalar, number: int) -> bool:
     return not isinstance(x, Value) and x == number
 
@@ -306,7 +327,7 @@ def written_out(jaxpr: Any, consts: Sequence[Any]) -> tuple[Program, list[np.nda
         arguments.append(_array(entries, v.aval.shape))
     found = _run(program, jaxpr, [_constant(c) for c in consts], arguments)
     kinds = [v.aval.dtype for v in jaxpr.outvars]
-    return program, [program.results(x, k) for x, k in zip(found, kinds, strict=True)]
+    return program, program.results(found, kinds)
 
 
 def _run(program: Program, jaxpr: Any, consts: list, arguments: list) -> list[np.ndarray]:
