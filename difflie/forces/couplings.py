@@ -53,6 +53,8 @@ class Coupling(eqx.Module):
 
     def _wrong_path(self) -> list[str]:
         count, points = len(self.path.bodies), self.path.points
+        if self.needs not in _POINTS:
+            return [f"the class says that it needs {self.needs!r}; let it say {', '.join(_POINTS)}"]
         fewest, most = _POINTS[self.needs]
         if not fewest <= count <= most:
             return [f"its path has {count} points; give it {self.needs}"]

@@ -85,12 +85,13 @@ def number(
 def number_faults(module: eqx.Module) -> list[str]:
     """What is wrong with the numbers of a module, each with the fix.
 
-    Arrays in fields without `number` need only be finite; of traced ones the shape is checked.
+    Leaves in fields without `number` need only be finite; of traced ones the shape is checked.
     """
     faults = []
     for field in dataclasses.fields(module):
         value, about = getattr(module, field.name), field.metadata.get("converter")
-        if isinstance(value, jax.Array):
-            about = about if isinstance(about, Number) else _PLAIN
+        if isinstance(about, Number) and value is not None:
             faults.append(about.fault(field.name, value))
+        elif eqx.is_inexact_array_like(value) and not field.metadata.get("static"):
+            faults.append(_PLAIN.fault(field.name, value))
     return [fault for fault in faults if fault]

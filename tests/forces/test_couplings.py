@@ -515,12 +515,16 @@ class Bushing(Coupling):
 
     path: Path = eqx.field(converter=as_path)
     stiffness: jax.Array = eqx.field(converter=dl.number(unit="N/m", shape=(3,), nonnegative=True))
-    rest: jax.Array = eqx.field(converter=jnp.asarray, default=0.0)
+    rest: float = 0.0
 
     def wrenches(self, frames, twists):
         x = frames.translation
         pull = jax.tree.map(lambda k, x: -k * (x - self.rest), Vector(*self.stiffness), x)
         return Force(jax.tree.map(jnp.zeros_like, pull), pull)
+
+
+class Unsure(Bushing):
+    needs = "a point"
 
 
 def test_fields_of_a_coupling_of_ones_own_have_the_shapes_that_they_declare():
@@ -540,7 +544,9 @@ def test_fields_of_a_coupling_of_ones_own_have_the_shapes_that_they_declare():
             r"stiffness is \[1.0, -1.0, 1.0\]; it must not be negative",
         ),
         (Bushing(GOOD[1:], (1, 1, 1), np.nan), "rest is nan; it must be finite"),
+        (Bushing(GOOD[1:], (1, 1, 1), np.full(3, np.nan)), "rest is .*; it must be finite"),
         (Bushing(GOOD, (1, 1, 1)), "its path has 2 points; give it one point"),
+        (Unsure(GOOD[1:], (1, 1, 1)), "needs 'a point'; let it say one point, two points, "),
     ):
         with pytest.raises(dl.ModelError, match=message):
             hanging(bushing)
