@@ -171,11 +171,16 @@ class Program:
 
         Each entry by what has vanished from itself. But a derivative has hundreds of entries, from
         which ever different ones have vanished, and would spend an eighth of its time on that: so
-        where this is much, what has vanished from any is tested once, for all from which some has.
+        where this is much, what has vanished from any is tested once. A few arguments then stop
+        being numbers with it, and with them all results that show one of these.
         """
         lost = {_lost(x) for entries in found for x in entries.flat} - {0}
-        union = functools.reduce(operator.or_, lost, 0)
-        together = union if sum(map(int.bit_count, lost)) > 4 * union.bit_count() else 0
+        together = functools.reduce(operator.or_, lost, 0)
+        if sum(map(int.bit_count, lost)) > 4 * together.bit_count():
+            spoilt = self._spoiling([x for entries in found for x in entries.flat if _lost(x)])
+            found = self._behind_spoilt(together, spoilt, found)
+        else:
+            together = 0
 
         def shown(x: Scalar, dtype: np.dtype) -> Scalar:
             vanished = _lost(x)
@@ -189,14 +194,57 @@ class Program:
             for entries, dtype in zip(found, dtypes, strict=True)
         ]
 
+    def _spoiling(self, results: Sequence[Scalar]) -> list[int]:
+        """Few entries of arguments of which each result shows one, where it shows any."""
+        masks = [self._shown[x.number] for x in results if isinstance(x, Value)]
+        chosen = []
+        while masks := [m for m in masks if m]:
+            counts = [sum(m >> k & 1 for m in masks) for k in range(len(self._entries))]
+            best = int(np.argmax(counts))
+            chosen.append(best)
+            masks = [m for m in masks if not m >> best & 1]
+        return chosen
+
+    def _behind_spoilt(
+        self, entries: int, spoilt: Sequence[int], found: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """The results, computed from spoilt arguments: no numbers where one of the entries is none.
+
+        The program is written once more, with that test behind the arguments, which come first.
+        """
+        before, shown = self.instructions, self._shown
+        first = sum(operation == "argument" for operation, *_ in before)
+        self.instructions, self._shown = before[:first], shown[:first]
+        self._depths, self._known = self._depths[:first], {}
+        moved = [Value(k, dtype) for k, (*_, dtype) in enumerate(self.instructions)]
+        wrong = self._wrong(entries)
+        for k in spoilt:
+            entry = self._entries[k]
+            operands = (wrong, float("nan"), entry)
+            moved[entry.number] = self.value("select", operands, entry.dtype)
+        for operation, operands, dtype in before[first:]:
+            read = tuple(moved[x.number] if isinstance(x, Value) else x for x in operands)
+            moved.append(self.value(operation, read, dtype))
+        covered = sum(1 << k for k in spoilt)
+
+        def again(x: Scalar) -> Scalar:
+            if not isinstance(x, Value):
+                return x
+            lost = 0 if shown[x.number] & covered else x.lost
+            return Value(moved[x.number].number, x.dtype, lost)
+
+        return [_elementwise(again, entries) for entries in found]
+
     def _wrong(self, entries: int) -> Scalar:
         """Whether one of these entries of arguments is not a number."""
-        wrong: Scalar = False
-        for k, entry in enumerate(self._entries):
-            if entries >> k & 1:
-                here = self.compare("ne", entry, entry)
-                wrong = self.binary("or", here, wrong, np.dtype(bool))
-        return wrong
+        kept = [x for k, x in enumerate(self._entries) if entries >> k & 1]
+        wrong = [self.compare("ne", x, x) for x in kept]
+        # In pairs: a row of operations as long as the entries are many would be deep.
+        while len(wrong) > 1:
+            rest = wrong[len(wrong) // 2 * 2 :]
+            pairs = zip(wrong[::2], wrong[1::2], strict=False)
+            wrong = [self.binary("or", x, y, np.dtype(bool)) for x, y in pairs] + rest
+        return wrong[0]
 
     def unary(self, name: str, x: Scalar, dtype: np.dtype) -> Scalar:
         operation, known = _UNARY[name]

@@ -72,7 +72,8 @@ def refined(linear: Residual, inverse: Residual, b: jax.Array) -> jax.Array:
     """The x (n,) with linear(x) = b (n,), by an inverse that need not be exact; NaN if it fails.
 
     It is found when the next correction would be below rounding, shrinking once more as the last
-    did, or when they have stopped shrinking far below the square root of rounding.
+    did, or when they have stopped shrinking far below the square root of rounding of max(1, |x|):
+    where equations repeat each other and b is only rounding, corrections do not shrink below it.
     """
     eps = jnp.finfo(b.dtype).eps
 
@@ -82,7 +83,8 @@ def refined(linear: Residual, inverse: Residual, b: jax.Array) -> jax.Array:
         x = x + change
         size, scale = jnp.max(jnp.abs(change), initial=0), jnp.max(jnp.abs(x), initial=0)
         small = size * size <= eps * scale * before
-        stalled = (size >= before / 2) & (size <= 1e6 * eps * scale)
+        stalled = (count > 0) & (size >= before / 2)
+        stalled &= size <= 1e6 * eps * jnp.maximum(1, scale)
         return x, size, small | stalled, count + 1
 
     def unfinished(state: tuple) -> jax.Array:
