@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
@@ -25,6 +26,9 @@ from .system import ModelError
 from .system.validation import nearest
 
 _console = Console()
+# With it, triangular solves of batches never run at the same time. jaxlib up to 0.12, without it,
+# can wait for ever where as many of them run at once as there are cores.
+_IN_TURN = "--xla_cpu_enable_concurrency_optimized_scheduler=false"
 # Between two lines of progress where the output is no terminal.
 _SECONDS = 3.0
 
@@ -175,6 +179,7 @@ def reproduce(
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line; a bad input ends it with one sentence and the exit status 2."""
+    _take_turns()
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_logging_level", "CRITICAL")  # no alarms of the compiler
     warnings.showwarning = _show_warning
@@ -192,6 +197,14 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped")
         raise SystemExit(130) from None
+
+
+def _take_turns() -> None:
+    """Sets the option `_IN_TURN` of XLA, which is read when the first program is compiled."""
+    options = os.environ.get("XLA_FLAGS", "")
+    known = (0, 8) <= jax.__version_info__[:2] < (0, 13)  # an unknown option ends the process
+    if known and _IN_TURN.partition("=")[0] not in options:
+        os.environ["XLA_FLAGS"] = f"{options} {_IN_TURN}".strip()
 
 
 def _check_outputs(out: Path | None, json: Path | None, *names: str) -> None:

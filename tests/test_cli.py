@@ -221,6 +221,27 @@ def test_help_names_every_command():
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_batches_of_triangular_solves_end_on_two_cores():
+    """Guards: the option of XLA with which they do not wait for each other for ever."""
+    program = """
+import os, jax, jax.numpy as jnp
+from difflie import cli
+os.environ["XLA_FLAGS"] = ""
+try:
+    cli.main(["--help"])
+except SystemExit:
+    pass
+@jax.jit
+def f(A, x):
+    solve = lambda k: jax.lax.linalg.triangular_solve(A * k, jnp.sin(k * x), left_side=True)
+    return sum(jnp.sum(solve(k)) for k in range(1, 9))
+for k in range(20):
+    f(jnp.eye(60) * jnp.ones((64, 1, 1)), jnp.full((64, 60, 60), 1.0 * k)).block_until_ready()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120, capture_output=True)
+
+
 def test_demo(tmp_path):
     figures = tmp_path / "figures.json"
     assert call("demo", "--out", tmp_path / "demo", "--json", figures) == 0
