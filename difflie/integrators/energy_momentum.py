@@ -27,7 +27,8 @@ from jaxtyping import Array, Bool, Float
 
 from ..groups import directors
 from ..solvers.linear import product
-from ..solvers.newton import newton
+from ..solvers.newton import Newton
+from ..solvers.root import root
 from .method import Method, Scalar
 
 
@@ -88,7 +89,7 @@ class EnergyMomentum(Method):
             balance = directors.load(step.middle, momentum - pull(impulse)[0]) - h * load(step)
             return jnp.concatenate((balance.ravel(), equations(step.end) / h))
 
-        x, solved = newton(residual, jnp.concatenate((rates.ravel(), impulse)))
+        x, solved = root(residual, jnp.concatenate((rates.ravel(), impulse)), Newton())
         step = taken(x)
         after = 2 * directors.motion(step.middle, step.rates) - velocities
         return step._replace(end=directors.orthonormalised(step.end)), after, x[size:], solved

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from ..groups import Manifold
-from ..solvers.newton import fixed_point
+from ..solvers.newton import FixedPoint
+from ..solvers.root import root
 from .method import Field, ImplicitMethod, Scalar, chosen, in_precision_of
 from .partitioned import check_alike, two_factors
 
@@ -57,7 +58,7 @@ class StormerVerlet(ImplicitMethod):
         def after(kick: jax.Array, v: Any) -> Any:
             return velocities.retract(v, tangent(kick))
 
-        first, solved = fixed_point(lambda x: kick(t, q, after(x, v)), memory)
+        first, solved = root(lambda x: x - kick(t, q, after(x, v)), memory, FixedPoint())
         u = after(first, v)
         moved = configurations.retract(q, jax.tree.map(lambda u: h * u, u))
         last = kick(t + h, moved, u)
