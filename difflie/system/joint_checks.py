@@ -9,12 +9,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..groups import FlatManifold
-from .joints import UNITS, Joint
+from .joints import UNITS, Joint, Series
 from .validation import ModelError, numbers
+
+
+Array = jax.Array | np.ndarray
 
 
 def check_type(joint: Joint, where: str) -> None:
     """Raises `ModelError` for numbers, shapes or a subspace that no joint of its type has."""
+    cls, known = type(joint), Series if joint.in_series else Joint
+    for name in ("dofs",) if joint.in_series else ("manifold", "transform"):
+        if getattr(cls, name) is getattr(known, name):
+            raise ModelError(
+                f"{where}: {cls.__name__} has no {name}; a joint type of one's own needs it"
+            )
     _check_fields(joint, where)
     for dof in joint.dofs():
         if dof.kind not in UNITS:
@@ -87,7 +96,7 @@ def _check_motion(joint: Joint, where: str) -> None:
         _refuse_mismatch(f"{where}: dofs are not the columns of motion_subspace", columns, S)
 
 
-def _refuse_mismatch(what: str, found: jax.Array | np.ndarray, wanted: jax.Array) -> None:
+def _refuse_mismatch(what: str, found: Array, wanted: Array) -> None:
     a, b = np.asarray(found), np.asarray(wanted)
     size = float(np.max(np.abs(a - b), initial=0))
     allowed = float(jnp.finfo(jnp.result_type(float)).eps) ** 0.5
