@@ -138,6 +138,7 @@ from .result import Trajectory as Trajectory
 from .simulate import simulate as simulate
 from .system import Body as Body
 from .system import Continuous as Continuous
+from .system import Dof as Dof
 from .system import Fixed as Fixed
 from .system import Free as Free
 from .system import Helical as Helical

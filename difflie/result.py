@@ -322,11 +322,9 @@ class Trajectory(eqx.Module):
         return jax.jit(jax.vmap(largest))(self.q, self.v)
 
     def constraint_error(self, system: System) -> Float[Array, " saved"]:
-        """How far q has left the configuration manifold (m + 1,): max ||quaternion| - 1|."""
-        t = system.topology
-        starts = [int(s) for s, g in zip(t.coordinate_start[:-1], t.group, strict=True) if g]
-        errors = [jnp.abs(jnp.sqrt(jnp.sum(self.q[:, s : s + 4] ** 2, axis=1)) - 1) for s in starts]
-        return jnp.max(jnp.stack([*errors, jnp.zeros_like(self.t)]), axis=0)
+        """How far q has left the configuration manifold (m + 1,): max ||quaternion| - 1|
+        and what other manifolds call so."""
+        return jax.vmap(system.manifold.defect)(self.q)
 
 
 @eqx.filter_jit

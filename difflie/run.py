@@ -202,7 +202,7 @@ def _initial(config: Config, system: System) -> tuple[Any, Any]:
         scalar = {
             t.joints[b]: int(starts[b])
             for b in t.coordinate_joints
-            if t.group[b] is None and len(t.kinds[b]) == 1
+            if t.manifolds[b].plain and len(t.kinds[b]) == 1
         }
         for name, value in values.items():
             if name not in scalar:

@@ -53,6 +53,23 @@ class Motion:
             self.angular.cross(f.moment) + self.linear.cross(f.force), self.angular.cross(f.force)
         )
 
+    # A motion may stand for a screw in any direction; see `Screw` for what follows.
+
+    def times(self, rate: Scalar) -> Motion:
+        return self * rate
+
+    def add_to(self, m: Motion) -> Motion:
+        """m + self."""
+        return m + self
+
+    def bracket(self, m: Motion) -> Motion:
+        """ad_m self."""
+        return m.cross(self)
+
+    def column(self, i: ArticulatedInertia) -> Force:
+        """i @ self: the wrench of a unit acceleration along the screw."""
+        return i @ self
+
     def dot(self, f: Force) -> Scalar:
         """The power of a wrench on this twist (W)."""
         return self.angular.dot(f.moment) + self.linear.dot(f.force)

@@ -42,7 +42,8 @@ class Twin:
         starts = zip(t.coordinate_start[:-1], t.velocity_start[:-1], strict=True)
         entries = dict(zip(t.joints, starts, strict=True))
         self.joints = []
-        for kind, name in zip(t.types, t.joints, strict=True):
+        for joint, name in zip(t.types, t.joints, strict=True):
+            kind = joint.type_name()
             if kind == "fixed":
                 continue
             source, ratio, offset = laws.get(name, (name, 1.0, 0.0))

@@ -29,6 +29,11 @@ SIZES = {  # entries in q and v
     "Translation": (3, 3),
     "Spherical": (4, 3),
     "Free": (7, 6),
+    # Of tests/system/foreign_joints.py.
+    "Ball": (4, 3),
+    "Sphere": (4, 3),
+    "Sledge": (3, 3),
+    "Wheel": (1, 1),
 }
 
 
@@ -151,6 +156,21 @@ class SlowSystem:
             rate, rise = (hat(np.r_[x, np.zeros(6 - len(x))]) for x in (v, a))
             zero = np.zeros((4, 4))
             return series(here, zero, zero) @ expm(series(zero, rate, rise / 2))
+        if type(joint).__name__ in ("Ball", "Sphere"):
+            turned = pose(Rotation.from_quat(np.roll(q, -1)).as_matrix(), np.zeros(3))
+            rate, rise = (hat(np.r_[x, np.zeros(3)]) for x in (v, a))
+            return series(turned, 0 * rate, 0 * rate) @ expm(series(0 * rate, rate, rise / 2))
+        if type(joint).__name__ == "Sledge":  # an angle and a place; the twist (w, v_x, v_y)
+            here = pose(expm(skew([0, 0, q[0]])), [q[1], q[2], 0])
+            rate, rise = (hat(np.array([0, 0, x[0], x[1], x[2], 0])) for x in (v, a))
+            return series(here, 0 * rate, 0 * rate) @ expm(series(0 * rate, rate, rise / 2))
+        if type(joint).__name__ == "Wheel":  # along x and up, then about y
+            law = q[0], v[0], a[0] / 2
+            zero, up = np.zeros((4, 4)), pose(np.eye(3), [0, 0, joint.radius])
+            along = hat(np.array([0, 0, 0, joint.radius, 0, 0]))
+            turn = hat(np.array([0, 1, 0, 0, 0, 0]))
+            rolled, turned = (expm(series(*(x * m for x in law))) for m in (along, turn))
+            return rolled @ series(up, zero, zero) @ turned
         motion = np.eye(12)
         for screw, *law in zip(screws(joint), q, v, a / 2, strict=True):
             motion = motion @ expm(series(*(x * hat(screw) for x in law)))

@@ -90,8 +90,8 @@ def random_states(system, count, seed):
     rng = np.random.default_rng(seed)
     q = rng.uniform(-2.5, 2.5, (count, system.nq))
     t = system.topology
-    for b, group in enumerate(t.group):
-        if group is not None:
+    for b, space in enumerate(t.manifolds):
+        if not space.plain:
             quaternion = slice(t.coordinate_start[b], t.coordinate_start[b] + 4)
             q[:, quaternion] /= np.linalg.norm(q[:, quaternion], axis=1, keepdims=True)
     v, a, tau = rng.normal(size=(3, count, system.nv)) * 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,11 +16,9 @@ from ..dynamics import body_poses, body_twists
 from ..forces.at_joint import AtJoint
 from ..groups import quaternion, so3
 from ..solvers.linear import product
+from ..system import joints as types
 from ..system.builders import Body, tree
-from ..system.joints import Fixed as FixedJoint
-from ..system.joints import Free, Translation
-from ..system.joints import Spherical as SphericalJoint
-from ..system.linkage import alignments
+from ..system.linkage import least_rotations
 from ..system.system import System
 from ..system.topology import WORLD
 from ..system.validation import ModelError, checked, nearest
@@ -39,6 +37,13 @@ _EXTRAS = {
     "friction": {"friction": 0.0},
     "stiffness": {"stiffness": 0.0},
     "limits": {"lower": -np.inf, "upper": np.inf, "max_velocity": np.inf, "max_effort": np.inf},
+}
+# The constraint like a joint, and the row of its axis.
+_PAIRS: dict[type[types.Joint], tuple[Callable[..., Constraint], int | None]] = {
+    **{types.Fixed: (pairs.Fixed, None), types.Revolute: (pairs.Revolute, 0)},
+    **{types.Continuous: (pairs.Revolute, 0), types.Prismatic: (pairs.Prismatic, 0)},
+    **{types.Planar: (pairs.Planar, 2), types.Spherical: (pairs.Spherical, None)},
+    types.Translation: (pairs.Translation, None),
 }
 # From z to x and from z to y.
 _TO_X = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
@@ -133,10 +138,10 @@ def absolute_state(
     poses, twists = body_poses(system, q), body_twists(system, q, v)
     t = machine.topology
     coordinates, velocities = [q[:0]], [v[:0]]
-    for b, kind in enumerate(t.types):
-        if kind == "fixed":
+    for b, kind in enumerate(map(type, t.types)):
+        if kind is types.Fixed:
             continue
-        name = t.bodies[t.parents.index(b)] if kind == "translation" else t.bodies[b]
+        name = t.bodies[t.parents.index(b)] if kind is types.Translation else t.bodies[b]
         if name not in system.body_names:
             raise ValueError(
                 f"absolute_state: {machine.name} has a body {name!r} and {system.name} has not; "
@@ -144,13 +149,13 @@ def absolute_state(
             )
         k = system.body_names.index(name)
         rotation, position, twist = poses[k, :3, :3], poses[k, :3, 3], twists[k]
-        if kind != "translation":
+        if kind is not types.Translation:
             coordinates.append(quaternion.from_matrix(rotation))
             velocities.append(twist[:3])
-        if kind == "free":
+        if kind is types.Free:
             coordinates.append(position)
             velocities.append(twist[3:])
-        if kind == "translation":
+        if kind is types.Translation:
             coordinates.append(position)
             velocities.append(product(rotation, twist[3:]))
     return jnp.concatenate(coordinates), jnp.concatenate(velocities)
@@ -191,7 +196,7 @@ def _free(system: System) -> np.ndarray:
     mass, inertia = np.asarray(bodies.mass), np.asarray(bodies.inertia)
     moments = np.linalg.eigvalsh((inertia + np.swapaxes(inertia, -1, -2)) / 2)
     heavy = (mass > 0) & (moments[:, 0] > 1e-12 * moments[:, 2])
-    fixed = np.array([kind == "fixed" for kind in t.types])
+    fixed = np.array([not kinds for kinds in t.kinds])
     if not np.all(heavy | fixed):
         names = ", ".join(repr(t.bodies[b]) for b in np.flatnonzero(~heavy & ~fixed))
         raise ModelError(
@@ -208,13 +213,13 @@ def _bodies(system: System, b: int, group: str, free: bool) -> list[Body]:
     name, some = t.bodies[b], {"mass": 1.0, "inertia": np.eye(3)}
     if not free:
         parent = None if t.parents[b] == WORLD else t.bodies[t.parents[b]]
-        return [Body(name=name, joint=FixedJoint(), parent=parent)]
+        return [Body(name=name, joint=types.Fixed(), parent=parent)]
     if group == "SE3":
-        return [Body(name=name, joint=Free(), **some)]
+        return [Body(name=name, joint=types.Free(), **some)]
     carrier = f"{name} (position)"
     return [
-        Body(name=carrier, joint=Translation()),
-        Body(name=name, joint=SphericalJoint(), parent=carrier, **some),
+        Body(name=carrier, joint=types.Translation()),
+        Body(name=name, joint=types.Spherical(), parent=carrier, **some),
     ]
 
 
@@ -222,9 +227,9 @@ def _joints(system: System) -> list[Constraint | None]:
     """What every joint is as a constraint; None for free ones."""
     t, joints = system.topology, system.joints
     turns = jax.vmap(so3.exp)(joints.rotation)
-    aligned = alignments(t, joints.axis).to_array()
+    aligned = least_rotations(joints.axis).to_array()
     made: list[Constraint | None] = []
-    for b, kind in enumerate(t.types):
+    for b, kind in enumerate(map(type, t.types)):
         rows = aligned[int(t.row_start[b]) : int(t.row_start[b + 1])]
         parent = None if t.parents[b] == WORLD else t.bodies[t.parents[b]]
         made.append(_joint(system, b, kind, (parent, turns[b]), rows))
@@ -232,7 +237,11 @@ def _joints(system: System) -> list[Constraint | None]:
 
 
 def _joint(
-    system: System, b: int, kind: str, above: tuple[str | None, jax.Array], rows: jax.Array
+    system: System,
+    b: int,
+    kind: type[types.Joint],
+    above: tuple[str | None, jax.Array],
+    rows: jax.Array,
 ) -> Constraint | None:
     joints, (parent, turn) = system.joints, above
     unit = jnp.eye(3, dtype=system.dtype)
@@ -244,27 +253,28 @@ def _joint(
             Frame(system.body_names[b], jnp.zeros_like(joints.position[b]), second),
         )
 
-    if kind == "free":
+    if kind is types.Free:
         return None
-    if kind == "universal":
+    if kind is types.Universal:
         axes = joints.axis[int(system.topology.row_start[b]) :][:2]
         a, c = (x / jnp.sqrt(jnp.sum(x * x)) for x in axes)
         sine, cosine = jnp.cross(a, c), jnp.sum(a * c)
         angle = jnp.arctan2(jnp.sqrt(jnp.sum(sine * sine)), cosine)
         return pairs.Universal(*frames(rows[0] @ _TO_X, rows[1] @ _TO_Y), angle=angle)
-    if kind == "helical":
+    if kind is types.Helical:
         both = frames(rows[0], rows[0])
         pitch = joints.pitch[int(system.topology.row_start[b])]
         still = not isinstance(pitch, Tracer) and not pitch
         return pairs.Revolute(*both) if still else Helical(*both, pitch=pitch)
-    along = {"revolute": 0, "continuous": 0, "prismatic": 0, "planar": 2}
-    axis = rows[along[kind]] if kind in along else unit
-    kinds = {
-        **{"fixed": pairs.Fixed, "revolute": pairs.Revolute, "continuous": pairs.Revolute},
-        **{"prismatic": pairs.Prismatic, "planar": pairs.Planar},
-        **{"spherical": pairs.Spherical, "translation": pairs.Translation},
-    }
-    return kinds[kind](*frames(axis, axis))
+    if kind not in _PAIRS:
+        raise ModelError(
+            f"{system.name}: there is no constraint like the {kind.type_name()} joint "
+            f"{system.topology.joints[b]!r}, so that the absolute machine cannot have it; use "
+            f"joints of the types {', '.join(cls.__name__ for cls in _PAIRS)}, Helical or Universal"
+        )
+    pair, along = _PAIRS[kind]
+    axis = unit if along is None else rows[along]
+    return pair(*frames(axis, axis))
 
 
 def _mimicked(system: System, made: list[Any]) -> list[Constraint]:

@@ -80,12 +80,7 @@ def start_error(system: System, q: Float[Array, " nq"], v: Float[Array, " nv"]) 
 @jax.jit
 def _start_error(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
     system, linkage, q, v = jax.lax.stop_gradient((system, linkage, q, v))
-    t, errors = system.topology, [jnp.zeros((), q.dtype)]
-    for b, group in enumerate(t.group):
-        if group is not None:
-            start = int(t.coordinate_start[b])
-            length = jnp.sqrt(jnp.sum(q[start : start + 4] ** 2))
-            errors.append(jnp.abs(length - 1) / QUATERNION_TOLERANCE)
+    errors = [system.manifold.defect(q) / QUATERNION_TOLERANCE]
     kept, apart = bilateral(system), unilateral(system)
     if kept.constraints:
         here = equations(kept, linkage, q)

@@ -1,11 +1,13 @@
 """Articulated-body algorithm: forward dynamics in O(n) (Featherstone 1983; Reuss 2002 (38)-(43)).
 
-outward   V_i = Ad_{X_i}^-1 V_p + S_i v_i,      c_i = ad(V_i) S_i v_i
+outward   V_i = Ad_{X_i}^-1 V_p + S_i v_i,      c_i = ad(V_i) S_i v_i + b_i
           p_i = -ad(V_i)^T I_i V_i - F_ext
 inward    U_i = IA_i S_i,  D_i = S_i . U_i + armature_i,  u_i = tau_i - S_i . pA_i
           IA_p += Ad_{X_i}^-T (IA_i - U_i U_i^T / D_i) Ad_{X_i}^-1
           pA_p += Ad_{X_i}^-T (pA_i + Ia_i c_i + U_i u_i / D_i)
 outward   a_i = (u_i - U_i . A'_i) / D_i,  A'_i = Ad_{X_i}^-1 A_p + c_i,  A_i = A'_i + S_i a_i
+
+with b_i the bias acceleration of the joint, at its last row.
 """
 
 from __future__ import annotations
@@ -36,16 +38,16 @@ def aba(
     poses = linkage.poses(q)
     rates = linkage.rows(v)
     efforts = linkage.rows(tau)
-    lacking = linkage.group_bracket(rates)
+    screws, own = linkage.screws(q), linkage.bias(q, rates)
     external = None if wrench is None else linkage.row_forces(wrench)
 
     def velocity_and_bias(parent, row):
-        pose, screw, rate, inertia, lacking, external = row
+        pose, screw, rate, inertia, own, external = row
         joint = screw.times(rate)
         velocity = joint.add_to(pose.inverse_motion(parent))
         product = joint.bracket(velocity)
-        if lacking is not None:
-            product = product + lacking
+        if own is not None:
+            product = product + own
         bias = velocity.cross_force(inertia @ velocity)
         if external is not None:
             bias = bias - external
@@ -55,7 +57,7 @@ def aba(
         t,
         velocity_and_bias,
         linkage.rest,
-        (poses, linkage.screw, rates, linkage.inertia, lacking, external),
+        (poses, screws, rates, linkage.inertia, own, external),
     )
 
     def articulate(children, row):
@@ -78,7 +80,7 @@ def aba(
         t,
         articulate,
         nothing,
-        (poses, linkage.screw, linkage.inertia, biases, products, efforts, linkage.armature),
+        (poses, screws, linkage.inertia, biases, products, efforts, linkage.armature),
     )
 
     def accelerate(parent, row):
@@ -91,6 +93,6 @@ def aba(
         t,
         accelerate,
         linkage.free_fall,
-        (poses, linkage.screw, products, columns, inverses, remaining),
+        (poses, screws, products, columns, inverses, remaining),
     )
     return linkage.generalised(accelerations)

@@ -10,10 +10,10 @@ With the links' screws, inertias and transforms collected in matrices,
 
 and the O(n) algorithms are these products read from right to left. Here it holds for trees, whose
 links have their parents in place of their predecessors, for rotor inertias R, and for joints of
-several degrees of freedom: each of these is a link, of no mass but for a joint's last. K is what
-the sum over such links lacks when the joint moves on a group. In other frames Q of the links every
-matrix changes by the law of its kind, S -> Q S, G -> Q G Q^-1, J -> Q^-T J Q^-1, and what stands
-between joints, M, C, phi, J_t, Omega and the factors, not at all.
+several degrees of freedom: each of these is a link, of no mass but for a joint's last. K is the
+bias acceleration of the joints, which the sum over such links lacks. In other frames Q of the links
+every matrix changes by the law of its kind, S -> Q S, G -> Q G Q^-1, J -> Q^-T J Q^-1, and what
+stands between joints, M, C, phi, J_t, Omega and the factors, not at all.
 
 For study and verification: the matrices are dense, O(n^3) operations. Twists and wrenches have
 their angular part first and are body-fixed.
@@ -41,7 +41,7 @@ class ClosedForm(eqx.Module):
     with Ad_{f_i}^-1 from the parent to link i; G = (I - Gamma)^-1; P_0 (6n, 6), from the world to
     the first links; P_t (6nb, 6n), from the links to the body frames; R (n, n), the rotor inertias,
     diagonal; D_S = diag(-ad_{S_i v_i}) and D_V = diag(-ad_{V_i}^T) (6n, 6n); V (6n,), the twists;
-    K (6n,), the joints' own accelerations that D_S Gamma V lacks; A_0 (6,) = (0, -g) in the world.
+    K (6n,), the bias accelerations of the joints; A_0 (6,) = (0, -g) in the world.
 
     M (n, n), the mass matrix; C, phi (n,), the forces of Coriolis and centrifugal terms and of
     gravity; J_t (6nb, n), the Jacobians of all bodies.
@@ -148,12 +148,12 @@ def closed(
 def _closed(linkage, q, v, frames):
     t, n = linkage.topology, linkage.topology.n_rows
     rates = linkage.rows(v)
-    lacking = linkage.group_bracket(rates)
+    bias = linkage.bias(q, rates)
     # Everything in the order of v, in which parents come before their children as well.
     poses = linkage.poses(q).inverse().to_array()[t.place]
-    screws = _screws(linkage)[t.place]
+    screws = _screws(linkage, q)[t.place]
     inertias = _inertias(linkage)[t.place]
-    K = jnp.zeros((n, 6), q.dtype) if lacking is None else lacking.to_array()[t.place]
+    K = jnp.zeros((n, 6), q.dtype) if bias is None else bias.to_array()[t.place]
     if frames is None:
         frames = jnp.broadcast_to(jnp.eye(4, dtype=q.dtype), (n, 4, 4))
     Q, Q_inverse = jax.vmap(se3.Ad)(frames), jax.vmap(lambda f: se3.Ad(se3.inverse(f)))(frames)
@@ -213,10 +213,10 @@ def _articulated(t, transforms, screws, J, R):
     return _block_diagonal(inward(t, articulate, jnp.zeros((6, 6), J.dtype), data)[t.place])
 
 
-def _screws(linkage: Linkage) -> Float[Array, "n 6"]:
+def _screws(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "n 6"]:
     """(n, 6) the screws of the rows, each in its own frame."""
     zero = jnp.zeros_like(linkage.armature)
-    return linkage.screw.add_to(jax.tree.map(lambda _: zero, linkage.rest)).to_array()
+    return linkage.screws(q).add_to(jax.tree.map(lambda _: zero, linkage.rest)).to_array()
 
 
 def _inertias(linkage: Linkage) -> Float[Array, "n 6 6"]:

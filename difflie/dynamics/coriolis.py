@@ -57,8 +57,9 @@ def matrix(
 ) -> Float[Array, "nv nv"]:
     """The Coriolis matrix (nv, nv) at (q (nq,), v (nv,))."""
     s = screws(linkage, q)
-    twists = s.twists(linkage.rows(v))
-    change = s.changes(twists)
+    rates = linkage.rows(v)
+    twists = s.twists(rates)
+    change = s.changes(twists, rates)
     inertia, turning = s.composite((s.inertia, Turning.of_rigid(s.inertia, twists)))
     rows = pairs(
         s,

@@ -22,7 +22,7 @@ from .paths import dense, projected
 def crba(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """The mass matrix M(q) (nv, nv), exactly symmetric; with mimic joints G^T M_rows G."""
     t = linkage.topology
-    poses = linkage.poses(q)
+    poses, screws = linkage.poses(q), linkage.screws(q)
 
     def compose(children: Inertia, row):
         pose, screw, inertia = row
@@ -31,8 +31,8 @@ def crba(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
 
     zero = jnp.zeros_like(linkage.gravity.x)
     nothing = Inertia(zero, Vector(zero, zero, zero), Symmetric(*[zero] * 6))
-    momenta = inward(t, compose, nothing, (poses, linkage.screw, linkage.inertia))
-    lower = dense(t, projected(linkage, poses, momenta))
+    momenta = inward(t, compose, nothing, (poses, screws, linkage.inertia))
+    lower = dense(t, projected(linkage, poses, screws, momenta))
     below = jnp.asarray(~np.eye(t.n_rows, dtype=bool), lower.dtype)
     rows = lower + (lower * below).T + linkage.armature[:, None] * (1 - below)
     return jax.vmap(linkage.generalised)(jax.vmap(linkage.generalised)(rows).T)

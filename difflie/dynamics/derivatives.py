@@ -14,7 +14,9 @@ and V_p, A_p the motion of what joint k hangs on. With Ic, Bc the sums of the in
     dtau_k/dq_j = S_k . (Ic_j ddS_j + 2 Bc_j dS_j + S_j x* F_j)
     dtau_k/dv_j = S_k . (Ic_j (dS_j + S_j') + 2 Bc_j S_j)
 
-Rows of one group joint carry each other. Forward dynamics follows from M da = dtau - dID(q, v, a).
+Rows of one joint on a group carry each other. Where a motion subspace depends on the coordinates
+inverse dynamics is differentiated as it stands instead. Forward dynamics follows from
+M da = dtau - dID(q, v, a).
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from jaxtyping import Array, Float
 from ..spatial import Force, Motion
 from ..system.linkage import Linkage
 from .coriolis import Turning
+from .rnea import rnea
 from .screws import Screws, generalised_matrix, masks, pairs, screws, total
 
 Triple = tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]
@@ -40,7 +43,7 @@ def of_inverse_dynamics(
 ) -> Triple:
     """dtau/dq, dtau/dv and dtau/da = M, each (nv, nv)."""
     s = screws(linkage, q)
-    by_q, by_v = _state_derivatives(linkage, s, v, a, wrench)
+    by_q, by_v = _state_derivatives(linkage, s, q, v, a, wrench)
     return by_q, by_v, _mass(linkage, s)
 
 
@@ -57,7 +60,7 @@ def of_forward_dynamics(
     rest = _wrenches(linkage, s, *s.motion(linkage.rows(v), linkage.rows(0 * v)), wrench)
     bias = linkage.generalised(s.axes.dot(s.composite(rest)))
     a = jax.scipy.linalg.cho_solve(factor, tau - bias)
-    by_q, by_v = _state_derivatives(linkage, s, v, a, wrench)
+    by_q, by_v = _state_derivatives(linkage, s, q, v, a, wrench)
     unit = jnp.eye(v.shape[0], dtype=v.dtype)
     solved = jax.scipy.linalg.cho_solve(factor, jnp.concatenate((-by_q, -by_v, unit), axis=1))
     by_q, by_v, by_tau = jnp.split(solved, 3, axis=1)
@@ -86,18 +89,21 @@ def _wrenches(
 def _state_derivatives(
     linkage: Linkage,
     s: Screws,
+    q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     a: Float[Array, " nv"],
     wrench: Float[Array, "nb 6"] | None,
 ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
     """dtau/dq and dtau/dv, each (nv, nv)."""
+    if s.gradients is not None:
+        return _differentiated(linkage, q, v, a, wrench)
     twists, gains = s.motion(linkage.rows(v), linkage.rows(a))
     wrenches = _wrenches(linkage, s, twists, gains, wrench)
     after = masks(s.topology).after
     before = total(after, s.axes * linkage.rows(v))
     moved = before.cross(s.axes)
     accelerated = (total(after, gains) + linkage.free_fall).cross(s.axes) + before.cross(moved)
-    swept = moved + s.changes(twists)
+    swept = moved + s.changes(twists, linkage.rows(v))
     inertia, turning, force = s.composite(
         (s.inertia, Turning.of_rigid(s.inertia, twists), wrenches)
     )
@@ -113,3 +119,19 @@ def _state_derivatives(
         far=inertia @ swept + (turning @ s.axes) * 2,
     )
     return generalised_matrix(linkage, by_q), generalised_matrix(linkage, by_v)
+
+
+def _differentiated(
+    linkage: Linkage,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    a: Float[Array, " nv"],
+    wrench: Float[Array, "nb 6"] | None,
+) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
+    """The same by forward mode, along the motions of every degree of freedom."""
+
+    def effort(xi: jax.Array, v: jax.Array) -> jax.Array:
+        return rnea(linkage, linkage.topology.manifold.retract(q, xi), v, a, wrench)
+
+    by_q, by_v = jax.jacfwd(effort, (0, 1))(jnp.zeros_like(v), v)
+    return by_q, by_v

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..groups import coefficients as co
@@ -45,7 +46,10 @@ def newton_step(
     mimic joints.
     """
     t = linkage.topology
-    poses = linkage.poses(q)
+    screws, poses = linkage.fixed_screws, linkage.poses(q)
+    # 1 where the motion of a joint begins, 0 at its other rows.
+    begins = (t.motion_start == np.arange(t.n_rows)).astype(q.dtype)
+    begins = None if begins.all() else begins
     moved = displacements(linkage, poses, w * h)
     still = linkage.rest
 
@@ -62,7 +66,7 @@ def newton_step(
         column = backward @ Transform.exp(moved.above).motion(column)
         carried = backward @ Adjoint.dexp(moved.above)
         if begins is not None:
-            # Of a group joint's rows, which share one displacement, the first carries it over.
+            # Of the rows of a whole joint, which share one displacement, the first carries it over.
             carried = jax.tree.map(lambda a, b: jnp.where(begins == 1, a, b), carried, identity)
         carried = carried @ Adjoint.of_inverse(pose)
 
@@ -79,7 +83,7 @@ def newton_step(
     identity = Adjoint(Matrix.scaled_identity(zero + 1), Matrix.scaled_identity(zero))
     slopes = linkage.armature + linkage.rows(slope)
     targets = linkage.rows(target) - linkage.armature * linkage.rows(w)
-    data = (poses, linkage.screw, moved, linkage.begins, linkage.inertia, targets, slopes)
+    data = (poses, screws, moved, begins, linkage.inertia, targets, slopes)
     reduced = inward(t, articulate, nothing, data)
 
     def correct(parent: Motion, row):

@@ -11,7 +11,8 @@ inward    F_i = m_i + sum over children of Ad_{f_c}^-T F_c,     p_i = S_i . F_i 
           F_i = Ad_{exp X_i}^T m_i + sum over children of Ad_{f'_c}^-T F_c, p_i' = S_i . F_i (end)
 
 X_i is the displacement of the frame of row i, seen from itself, f_i and f'_i its pose in the frame
-of the row before it at q and q'. The rows of a spherical or free joint share one displacement. The
+of the row before it at q and q'. The rows of a joint that moves as a whole share one displacement,
+along h S w: its subspace must be constant. The
 rotors of the joints have the momenta armature_i w_i; as in `rnea` they do not turn with the joint.
 """
 
@@ -37,7 +38,7 @@ class Displacements:
     """How the frames of the rows are displaced in a step (n_rows,), each seen from its own row.
 
     above: of the frame before the joint. joint: along the joint. total: both, one after the other.
-    For the rows of a group joint all are those of the whole joint.
+    For the rows of a joint that moves as a whole all are those of the joint.
     """
 
     above: Motion
@@ -65,10 +66,13 @@ def displacements(linkage: Linkage, poses: Transform, step: Float[Array, " nv"])
 
         return (chosen(total, above), chosen(still, joint)), (above, joint, total)
 
-    completes = linkage.completes
+    t = linkage.topology
+    # 1 where a row completes the motion of its joint, 0 where others follow.
+    completes = (t.motion_end == np.arange(t.n_rows)).astype(step.dtype)
+    completes = None if completes.all() else completes
     start = (still, None if completes is None else still)
-    data = (poses, linkage.screw, linkage.rows(step), completes)
-    found = outward(linkage.topology, displace, start, data)
+    data = (poses, linkage.fixed_screws, linkage.rows(step), completes)
+    found = outward(t, displace, start, data)
     return Displacements(*(linkage.along_joints(motions) for motions in found))
 
 
@@ -99,10 +103,8 @@ def momenta(
 def _next_to_world(t: Topology) -> np.ndarray:
     """(nv,) whether a row's joint, or the first part of it, begins at the world."""
     near = np.zeros(t.nv, dtype=bool)
-    for b, group in enumerate(t.group):
-        rows = np.arange(t.row_start[b], t.row_start[b + 1])
-        if rows.size and t.row_parent[rows[0]] == WORLD:
-            near[t.row_velocity[rows if group else rows[:1]]] = True
+    at_world = t.parent_place[t.motion_start] == WORLD
+    near[t.row_velocity[t.order][at_world]] = True
     return near
 
 
@@ -116,5 +118,5 @@ def swept(linkage: Linkage, poses: Transform, momenta: Force) -> Float[Array, " 
 
     zero = jnp.zeros_like(linkage.gravity.x)
     nothing = Force(Vector(zero, zero, zero), Vector(zero, zero, zero))
-    efforts = inward(linkage.topology, transmit, nothing, (poses, linkage.screw, momenta))
+    efforts = inward(linkage.topology, transmit, nothing, (poses, linkage.fixed_screws, momenta))
     return linkage.generalised(efforts)

@@ -102,7 +102,7 @@ class Factorisation(eqx.Module):
 def factorised(linkage: Linkage, q: Float[Array, " nq"]) -> Factorisation:
     """The factorisation of M(q (nq,)); for systems without mimic joints."""
     t = linkage.topology
-    poses = linkage.poses(q)
+    poses, screws = linkage.poses(q), linkage.screws(q)
 
     def articulate(children, row):
         pose, screw, inertia, armature = row
@@ -116,7 +116,7 @@ def factorised(linkage: Linkage, q: Float[Array, " nq"]) -> Factorisation:
     nothing = ArticulatedInertia(
         Symmetric(*[zero] * 6), Matrix(*[zero] * 9), Symmetric(*[zero] * 6)
     )
-    data = (poses, linkage.screw, linkage.inertia, linkage.armature)
+    data = (poses, screws, linkage.inertia, linkage.armature)
     columns, diagonal = inward(t, articulate, nothing, data)
-    lower = projected(linkage, poses, columns * (1 / diagonal))
+    lower = projected(linkage, poses, screws, columns * (1 / diagonal))
     return Factorisation(lower * (1 - own(t, lower.dtype)), diagonal, t)

@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..system.linkage import Linkage
-from ..system.topology import Topology
 from .regressor import effort_columns
 
 
@@ -70,7 +70,8 @@ def sampled_regressor(linkage: Linkage) -> np.ndarray:
     count = 2 + 20 * len(t.bodies) // max(t.nv, 1)
     dtype = linkage.gravity.x.dtype
     rng = np.random.default_rng(0)
-    q = _random_configurations(t, rng, count).astype(dtype)
+    moves = rng.uniform(-np.pi, np.pi, (count, t.nv)).astype(dtype)
+    q = _moved(linkage, moves)
     v, a = rng.normal(size=(2, count, t.nv)).astype(dtype)
     return np.asarray(_regressors(linkage, q, v, a)).reshape(-1, 10 * len(t.bodies))
 
@@ -80,12 +81,8 @@ def _regressors(linkage, q, v, a):
     return jax.vmap(lambda *state: effort_columns(linkage, *state))(q, v, a)
 
 
-def _random_configurations(t: Topology, rng: np.random.Generator, count: int) -> np.ndarray:
-    """(count, nq) coordinates of about a radian or a metre, attitudes of any direction."""
-    q = rng.uniform(-np.pi, np.pi, (count, t.nq))
-    for b, group in enumerate(t.group):
-        if group is not None:
-            start = int(t.coordinate_start[b])
-            attitude = rng.normal(size=(count, 4))
-            q[:, start : start + 4] = attitude / np.linalg.norm(attitude, axis=1, keepdims=True)
-    return q
+@jax.jit
+def _moved(linkage, moves):
+    """The configurations (count, nq) at moves (count, nv) from the neutral one."""
+    space = linkage.topology.manifold
+    return jax.vmap(lambda xi: space.retract(jnp.asarray(space.identity(), xi.dtype), xi))(moves)

@@ -79,8 +79,9 @@ def _moving(
 ) -> tuple[Screws, Motion, Motion]:
     """The screws, their derivatives, and the twist of the body."""
     s = screws(linkage, q)
-    twists = s.twists(linkage.rows(v))
-    return s, s.changes(twists), _of_carrier(linkage, twists, linkage.rest, body)
+    rates = linkage.rows(v)
+    twists = s.twists(rates)
+    return s, s.changes(twists, rates), _of_carrier(linkage, twists, linkage.rest, body)
 
 
 def _pose(linkage: Linkage, s: Screws, body: Index) -> Transform:

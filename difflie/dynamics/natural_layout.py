@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..groups import Pose, UnitQuaternion
 from ..system.linkage import carriers
 from ..system.topology import Topology
 
@@ -53,19 +54,27 @@ _SERIES = {
 }
 
 
-def check(t: Topology) -> None:
-    """Raises ValueError for a joint that natural coordinates do not describe, with a mend."""
-    for joint, kinds, mimic, group in zip(t.joints, t.kinds, t.mimics, t.group, strict=True):
-        mend = None
+def check(t: Topology, method: str = "") -> None:
+    """Raises ValueError for a joint that natural coordinates do not describe, with a mend.
+
+    method: that needs them, for the message.
+    """
+    where = f"{method} moves {t.name} in natural coordinates, which" if method else ""
+    where = where or f"{t.name}: natural coordinates"
+    parts = zip(t.joints, t.kinds, t.mimics, t.types, t.manifolds, strict=True)
+    for joint, kinds, mimic, motion, space in parts:
+        mend, series = None, motion.in_series
         if mimic is not None:
             mend = "it mimics another joint, which is no equation between scalar products"
         elif "helical" in kinds:
             mend = "the angle of a helical joint is no polynomial of the directors"
-        elif kinds and group is None and kinds not in _SERIES:
+        elif not series and (kinds, space) not in ((BALL, UnitQuaternion()), (FREE, Pose())):
+            mend = f"there is no equation for a {motion.type_name()} joint"
+        elif kinds and series and kinds not in _SERIES:
             mend = f"its degrees of freedom are {', '.join(kinds)}, for which there is no equation"
         if mend is not None:
             raise ValueError(
-                f"{t.name}: natural coordinates do not describe the joint {joint!r}: {mend}; use "
+                f"{where} do not describe the joint {joint!r}: {mend}; use "
                 "another method, or another joint"
             )
     if not t.n_rows:
@@ -80,8 +89,8 @@ def layout(t: Topology) -> Layout:
     number = np.full(t.n_rows + 1, len(moving))
     number[last] = np.arange(len(moving))
     carrier = np.append(number[carriers(t)], len(moving))
-    kinds = [t.kinds[b] if t.group[b] is None else () for b in moving]
-    sizes = [0 if t.group[b] is None else t.group[b].tangent_size for b in moving]
+    kinds = [t.kinds[b] if t.types[b].in_series else () for b in moving]
+    sizes = [0 if t.types[b].in_series else len(t.kinds[b]) for b in moving]
     turns = np.array([k.count("revolute") for k in kinds])
     single, double = np.flatnonzero(turns == 1), np.flatnonzero(turns == 2)
     grouped, free = np.flatnonzero(sizes), np.flatnonzero(np.array(sizes) == 6)

@@ -14,14 +14,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..groups.components import Vector
-from ..spatial import Force, Motion, Transform
+from ..spatial import Force, Motion, Screw, Transform
 from ..system.linkage import Linkage
 from ..system.rows import take
 from ..system.topology import Topology
 from ..system.traverse import outward
 
 
-def projected(linkage: Linkage, poses: Transform, wrenches: Force) -> jax.Array:
+def projected(
+    linkage: Linkage, poses: Transform, screws: Screw | Motion, wrenches: Force
+) -> jax.Array:
     """The table of S_j . F_i: the wrench on row i (n_rows,), seen from i, along the screw of row j.
 
     The screws are carried outward and so seen from row i: no digits are lost far from the world's
@@ -36,7 +38,7 @@ def projected(linkage: Linkage, poses: Transform, wrenches: Force) -> jax.Array:
         path = screw.times(own).add_to(pose.inverse_motion(path))
         return path, path.dot(wrench)
 
-    data = (poses, linkage.screw, own(t, linkage.armature.dtype), wrenches)
+    data = (poses, screws, own(t, linkage.armature.dtype), wrenches)
     return outward(t, project, nothing, data)
 
 

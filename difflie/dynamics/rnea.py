@@ -1,9 +1,11 @@
 """Recursive Newton-Euler: inverse dynamics in O(n) (Luh, Walker, Paul 1980; Reuss 2002 (33)-(37)).
 
 V_i = Ad_{X_i}^-1 V_p + S_i v_i
-A_i = Ad_{X_i}^-1 A_p + S_i a_i + ad(V_i) S_i v_i,      A_world = (0, -g)
+A_i = Ad_{X_i}^-1 A_p + S_i a_i + ad(V_i) S_i v_i + b_i,      A_world = (0, -g)
 F_i = I_i A_i - ad(V_i)^T I_i V_i - F_ext + sum over children of Ad_{X_c}^-T F_c
 tau_i = S_i . F_i + armature_i a_i
+
+with b_i the bias acceleration of the joint, at its last row.
 """
 
 from __future__ import annotations
@@ -30,18 +32,18 @@ def rnea(
     t = linkage.topology
     poses = linkage.poses(q)
     rates, accelerations = linkage.rows(v), linkage.rows(a)
-    lacking = linkage.group_bracket(rates)
+    screws, bias = linkage.screws(q), linkage.bias(q, rates)
     external = None if wrench is None else linkage.row_forces(wrench)
 
     def motion_and_force(parent, row):
         velocity, acceleration = parent
-        pose, screw, rate, accelerated, inertia, lacking, external = row
+        pose, screw, rate, accelerated, inertia, bias, external = row
         joint = screw.times(rate)
         velocity = joint.add_to(pose.inverse_motion(velocity))
         acceleration = screw.times(accelerated).add_to(pose.inverse_motion(acceleration))
         acceleration = acceleration + joint.bracket(velocity)
-        if lacking is not None:
-            acceleration = acceleration + lacking
+        if bias is not None:
+            acceleration = acceleration + bias
         force = inertia @ acceleration + velocity.cross_force(inertia @ velocity)
         if external is not None:
             force = force - external
@@ -51,7 +53,7 @@ def rnea(
         t,
         motion_and_force,
         (linkage.rest, linkage.free_fall),
-        (poses, linkage.screw, rates, accelerations, linkage.inertia, lacking, external),
+        (poses, screws, rates, accelerations, linkage.inertia, bias, external),
     )
-    efforts = transmitted(linkage, poses, forces)
+    efforts = transmitted(linkage, poses, screws, forces)
     return linkage.generalised(efforts + linkage.armature * accelerations)

@@ -5,8 +5,9 @@ the tree's first row is at the moment, so that nothing is lost far from the worl
 
     V_i = sum_j A_ij S_j v_j,      dS_j/dt = V_c(j) x S_j,      A_ij = 1 if row j moves row i
 
-with c(j) the row that carries the screw j: j itself, but in a group joint, whose screws move with
-the body, the last row of the joint. There is no recursion but the one over the poses: matrices over
+with c(j) the row that carries the screw j: j itself, but in a joint that moves as a whole, whose
+screws move with the body, the last row of the joint. To dS_j/dt comes what the subspace of such a
+joint changes by itself. There is no recursion but the one over the poses: matrices over
 all pairs of rows are a few dense products, which compile and run fast.
 """
 
@@ -33,30 +34,35 @@ class Screws(eqx.Module):
     """The rows of a linkage at a configuration; shapes are (n_rows,), frames those of the trees.
 
     poses: the frames of the rows. origin: where the tree's frame stands in the world. axes: the
-    screws. inertia: of the bodies that each row carries.
+    screws. inertia: of the bodies that each row carries. gradients (n_rows, n_rows): how the screw
+    of row i changes in the body as row j moves; None where none does.
     """
 
     poses: Transform
     origin: Vector
     axes: Motion
     inertia: Inertia
+    gradients: Motion | None
     topology: Topology = eqx.field(static=True)
 
     def twists(self, rates: Float[Array, " n_rows"]) -> Motion:
         """The twist of every row for the rates of the rows (n_rows,)."""
         return total(masks(self.topology).moved_by, self.axes * rates)
 
-    def changes(self, twists: Motion) -> Motion:
-        """The derivatives of the screws with respect to time, for the twists (n_rows,)."""
+    def changes(self, twists: Motion, rates: Float[Array, " n_rows"]) -> Motion:
+        """The derivatives of the screws with respect to time, for twists and rates (n_rows,)."""
         carrier = masks(self.topology).carrier
-        return jax.tree.map(lambda a: a[carrier], twists).cross(self.axes)
+        carried = jax.tree.map(lambda a: a[carrier], twists).cross(self.axes)
+        if self.gradients is None:
+            return carried
+        return carried + jax.tree.map(lambda a: jnp.sum(a * rates, axis=1), self.gradients)
 
     def motion(
         self, rates: Float[Array, " n_rows"], accelerations: Float[Array, " n_rows"]
     ) -> tuple[Motion, Motion]:
         """The twist of every row, and what its joint adds to the spatial acceleration."""
         twists = self.twists(rates)
-        return twists, self.axes * accelerations + self.changes(twists) * rates
+        return twists, self.axes * accelerations + self.changes(twists, rates) * rates
 
     def composite(self, values: Any) -> Any:
         """The sums over each row and all rows beyond it, of any components (n_rows,)."""
@@ -86,11 +92,8 @@ def masks(t: Topology) -> Masks:
     for i, above in enumerate(t.parent_place):
         if above != WORLD:
             root[i] = root[above]
-    body = t.row_body[t.order]
-    grouped = np.array([t.group[b] is not None for b in body], dtype=bool)
-    carrier = np.where(grouped, t.place[t.row_start[body + 1] - 1], np.arange(t.n_rows))
-    turned_by = moved_by[carrier]
-    return Masks(moved_by, turned_by, moved_by & ~turned_by.T, carrier, root)
+    turned_by = moved_by[t.motion_end]
+    return Masks(moved_by, turned_by, moved_by & ~turned_by.T, t.motion_end, root)
 
 
 def screws(linkage: Linkage, q: Float[Array, " nq"]) -> Screws:
@@ -101,13 +104,16 @@ def screws(linkage: Linkage, q: Float[Array, " nq"]) -> Screws:
     inside = jax.tree.map(lambda a: jnp.where(first, jnp.zeros_like(a), a), poses.translation)
     frames = chained(linkage, Transform(poses.rotation, inside))
     zero = jnp.zeros_like(frames.translation.x)
-    turn, slide = (jnp.asarray(c, q.dtype) for c in (linkage.screw.angular, linkage.screw.linear))
-    unit = Motion(Vector(zero, zero, turn), Vector(zero, zero, slide))
+    unit = linkage.screws(q).add_to(Motion(Vector(zero, zero, zero), Vector(zero, zero, zero)))
+    gradients = linkage.subspace_gradients(q)
+    if gradients is not None:
+        gradients = jax.tree.map(lambda a: a[:, None], frames).motion(gradients)
     return Screws(
         poses=frames,
         origin=jax.tree.map(lambda a: a[root], poses.translation),
         axes=frames.motion(unit),
         inertia=linkage.inertia.seen_from(frames),
+        gradients=gradients,
         topology=t,
     )
 

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from jaxtyping import Array, Float
 
-from ..spatial import Force, Transform
+from ..spatial import Force, Motion, Screw, Transform
 from ..system.linkage import Linkage
 from ..system.traverse import inward
 
 
-def transmitted(linkage: Linkage, poses: Transform, wrenches: Force) -> Float[Array, " n_rows"]:
+def transmitted(
+    linkage: Linkage, poses: Transform, screws: Screw | Motion, wrenches: Force
+) -> Float[Array, " n_rows"]:
     """The effort along every row (n_rows,) of wrenches on the rows (n_rows,), in their frames.
 
-    poses (n_rows,): `linkage.poses` at the configuration.
+    poses, screws (n_rows,): `linkage.poses` and `linkage.screws` at the configuration.
     """
 
     def transmit(children: Force, row):
@@ -24,4 +26,4 @@ def transmitted(linkage: Linkage, poses: Transform, wrenches: Force) -> Float[Ar
         return pose.force(force), screw.dot(force)
 
     no_force = Force(linkage.rest.angular, linkage.rest.linear)
-    return inward(linkage.topology, transmit, no_force, (poses, linkage.screw, wrenches))
+    return inward(linkage.topology, transmit, no_force, (poses, screws, wrenches))

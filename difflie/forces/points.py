@@ -44,7 +44,7 @@ def _coupling_force(
     rows = _entries((chained(linkage, poses), row_twists(linkage, q, v)), world, row)
     wrenches = kernel(_wrenches)(couplings, _offsets(linkage, body), *rows)
     on_rows = Force.from_array(totals(wrenches, row, linkage.topology.n_rows))
-    return linkage.generalised(transmitted(linkage, poses, on_rows))
+    return linkage.generalised(transmitted(linkage, poses, linkage.screws(q), on_rows))
 
 
 def _wrenches(

@@ -21,13 +21,15 @@ from ..integrators.method import Method, Scalar
 from ..integrators.variational import DiscreteMechanics, VariationalMidpoint
 from ..system.linkage import Linkage
 from ..system.system import System
+from ..system.whole_joints import check_constant
 from .formulation import Formulation, Inputs
 
 
 class MomentumFormulation(Formulation):
     """The state ((q, v), p, rates): p = M v, and the rates w of the last three steps.
 
-    Raises ValueError for mimic joints: a discrete Lagrangian of theirs would have to tie branches.
+    Raises ValueError for mimic joints, as a discrete Lagrangian of theirs would have to tie
+    branches, and for joints that move on no group.
     """
 
     system: System
@@ -37,6 +39,7 @@ class MomentumFormulation(Formulation):
     @staticmethod
     def check(method: Method, system: System) -> None:
         topology = system.topology
+        check_constant(topology, f"simulate: {method.name}")
         mimics = [topology.joints[b] for b, m in enumerate(topology.mimics) if m is not None]
         if mimics:
             raise ValueError(

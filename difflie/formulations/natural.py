@@ -130,7 +130,7 @@ class NaturalFormulation(Formulation):
 
     @staticmethod
     def check(method: Any, system: System) -> None:
-        check(system.topology)
+        check(system.topology, f"simulate: {method.name}")
 
     def start(
         self,

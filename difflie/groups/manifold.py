@@ -18,12 +18,15 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from . import quaternion, se3, so3
 from .charts import Chart, Exponential
 from .components import Matrix, Scalar, Vector, checked
+
+_QUATERNION = tuple((letter, "1") for letter in "wijk")
 
 
 class Manifold(eqx.Module):
@@ -70,6 +73,27 @@ class FlatManifold(Manifold):
 
     point_size: ClassVar[int]
     tangent_size: ClassVar[int]
+    # Whether points are plain numbers, and tangents the derivatives of these.
+    plain: ClassVar[bool] = False
+
+    @property
+    def labels(self) -> tuple[tuple[str, str], ...]:
+        """The name of each number of a point, and its unit; empty where they are counted."""
+        return ()
+
+    @abc.abstractmethod
+    def identity(self) -> np.ndarray:
+        """The neutral point (point_size,), at which the coordinates are zero."""
+
+    def defect(self, y: jax.Array) -> jax.Array:
+        """How far a point is off the manifold, in its own units, (): 0 where all are on it."""
+        return jnp.zeros((), y.dtype)
+
+    def fault(self, y: np.ndarray) -> tuple[str, int, str]:
+        """What a point that is too far off is called, how many of its numbers it concerns, and
+        what is wrong with them, with the fix."""
+        off = float(self.defect(jnp.asarray(y)))
+        return "point", self.point_size, f"is {off:.6g} off its manifold; take one that is on it"
 
     @abc.abstractmethod
     def adjoint(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
@@ -88,6 +112,11 @@ class Euclidean(FlatManifold):
     """R^n: points and tangents are arrays (n,), or of any one shape."""
 
     size: int = eqx.field(static=True)
+
+    plain = True
+
+    def identity(self) -> np.ndarray:
+        return np.zeros(self.size)
 
     @property
     def point_size(self) -> int:
@@ -134,6 +163,19 @@ class UnitQuaternion(FlatManifold):
     point_size = 4
     tangent_size = 3
 
+    @property
+    def labels(self) -> tuple[tuple[str, str], ...]:
+        return _QUATERNION
+
+    def identity(self) -> np.ndarray:
+        return np.eye(self.point_size)[0]
+
+    def defect(self, y: jax.Array) -> jax.Array:
+        return jnp.abs(jnp.sqrt(jnp.sum(y[:4] ** 2)) - 1)
+
+    def fault(self, y: np.ndarray) -> tuple[str, int, str]:
+        return _length_fault(y)
+
     def retract(self, y: ArrayLike, xi: ArrayLike) -> Float[Array, "4"]:
         p0, p = _quaternion_parts(y)
         turned = quaternion.multiply_components(p0, p, *self.chart.turn(_vector(xi)))
@@ -173,6 +215,19 @@ class Pose(FlatManifold):
 
     point_size = 7
     tangent_size = 6
+
+    @property
+    def labels(self) -> tuple[tuple[str, str], ...]:
+        return *_QUATERNION, ("x", "m"), ("y", "m"), ("z", "m")
+
+    def identity(self) -> np.ndarray:
+        return np.eye(self.point_size)[0]
+
+    def defect(self, y: jax.Array) -> jax.Array:
+        return jnp.abs(jnp.sqrt(jnp.sum(y[:4] ** 2)) - 1)
+
+    def fault(self, y: np.ndarray) -> tuple[str, int, str]:
+        return _length_fault(y)
 
     def retract(self, y: ArrayLike, xi: ArrayLike) -> Float[Array, "7"]:
         p0, p, r = _pose_parts(y)
@@ -296,7 +351,7 @@ class Product(Manifold):
 class FlatProduct(FlatManifold):
     """The product of flat factors: points (nq,) and tangents (nv,) one after the other.
 
-    The joints of a machine are `Euclidean`, `UnitQuaternion` and `Pose`.
+    The joints of this package are `Euclidean`, `UnitQuaternion` and `Pose`.
     """
 
     factors: tuple[FlatManifold, ...]
@@ -308,6 +363,13 @@ class FlatProduct(FlatManifold):
     @property
     def tangent_size(self) -> int:
         return sum(m.tangent_size for m in self.factors)
+
+    def identity(self) -> np.ndarray:
+        return np.concatenate([np.zeros(0), *(m.identity() for m in self.factors)])
+
+    def defect(self, y: jax.Array) -> jax.Array:
+        off = [m.defect(a) for m, a in zip(self.factors, self._points(y), strict=True)]
+        return jnp.max(jnp.stack([jnp.zeros((), y.dtype), *off]))
 
     def _points(self, y: ArrayLike) -> list[jax.Array]:
         return _split(y, [m.point_size for m in self.factors])
@@ -347,6 +409,11 @@ class FlatProduct(FlatManifold):
     def halfway(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         pairs = zip(self.factors, self._tangents(theta), self._tangents(xi), strict=True)
         return _join([m.halfway(a, b) for m, a, b in pairs], theta)
+
+
+def _length_fault(y: np.ndarray) -> tuple[str, int, str]:
+    length = float(np.linalg.norm(y[:4]))
+    return "quaternion", 4, f"has length {length:.6g}; divide it by its length (order w, x, y, z)"
 
 
 def _split(a: ArrayLike, sizes: list[int]) -> list[jax.Array]:

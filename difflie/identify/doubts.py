@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from ..system.joints import UNITS
 from ..system.system import System
 from .recordings import Recording
 from .sensors import meant
@@ -39,7 +40,7 @@ def doubts(system: System, recording: Recording) -> list[str]:
         column = q[:, k][~np.isnan(q[:, k])]
         outside = (column < lower[row]) | (column > upper[row])
         limited = np.isfinite((lower[row], upper[row])).any()
-        angle = t.kinds[b][row - int(t.row_start[b])] == "revolute"
+        angle = UNITS[t.kinds[b][row - int(t.row_start[b])]] == "rad"
         unit = "degrees (scale.q = 0.0174533)" if angle else "mm (scale.q = 0.001)"
         if limited and len(column) and outside.mean() > _OUTSIDE:
             found.append(

@@ -86,8 +86,12 @@ def entries(system: System) -> list[Entry]:
     for b, name in enumerate(t.joints):
         found += [Entry(("joints", leaf), b, name, leaf) for leaf in ("position", "rotation")]
     for leaf in (f.name for f in fields(Joints)):
-        if leaf not in ("position", "rotation", "multiplier", "offset"):
+        if leaf not in ("position", "rotation", "multiplier", "offset", "numbers"):
             found += _rows(system, leaf)
+    for b, joint in enumerate(t.types):
+        for leaf in system.joints.numbers.get(joint.type_name(), {}):
+            place = ("joints", "numbers", joint.type_name(), leaf)
+            found.append(Entry(place, int(t.place_in_type[b]), t.joints[b], leaf))
     for leaf in ("multiplier", "offset"):
         for i, row in enumerate(t.mimic_rows):
             found.append(Entry(("joints", leaf), i, t.joints[t.row_body[row]], leaf))
@@ -108,9 +112,11 @@ def _rows(system: System, leaf: str) -> list[Entry]:
     found = []
     for row, b in enumerate(t.row_body):
         i, count = row - int(t.row_start[b]), len(t.kinds[b])
-        if leaf in ("axis", "stiffness", "rest") and t.group[b] is not None:
+        if leaf == "axis" and not t.types[b].in_series:
             continue
-        if leaf == "pitch" and t.kinds[b][i] != "helical":
+        if leaf in ("stiffness", "rest") and not t.manifolds[b].plain:
+            continue
+        if leaf == "pitch" and not (t.types[b].in_series and t.kinds[b][i] == "helical"):
             continue
         suffix = f"[{i}]" if count > 1 else ""
         found.append(Entry(("joints", leaf), row, t.joints[b], leaf, suffix))
@@ -203,5 +209,6 @@ def _write(system: System, place: Place, index: tuple[int, ...], values: jax.Arr
 def _leaf(system: System, place: Place) -> Any:
     value: Any = system
     for key in place:
-        value = value[key] if isinstance(key, int) else getattr(value, key)
+        named = isinstance(key, str) and not isinstance(value, dict)
+        value = getattr(value, str(key)) if named else value[key]
     return value

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..system import Body, Fixed, Free, Joint, ModelError, System
 from ..system.builders import bodies_of
-from ..system.joints import ROW_FIELDS
+from ..system.joints import ROW_FIELDS, TYPES
 from ..system.validation import shown, warn
 from .files import write_whole
 from .urdf import parsed
@@ -176,7 +176,12 @@ def _write_link(robot: Element, body: Body) -> None:
 
 def _write_joint(robot: Element, body: Body, parent: str) -> None:
     joint = body.joint
-    kind = _TYPES[type(joint).__name__.lower()]
+    kind = _TYPES.get(joint.type_name()) if type(joint) in TYPES else None
+    if kind is None:
+        raise ModelError(
+            f"joint {joint.name or body.name!r}: a URDF file cannot hold a joint of the type "
+            f"{type(joint).__name__}; save the system as a pickle of Python, or use another joint"
+        )
     element = SubElement(robot, "joint", name=joint.name or body.name, type=kind)
     SubElement(element, "parent", link=parent)
     SubElement(element, "child", link=body.name)

@@ -7,6 +7,7 @@ from .fields import number as number
 from .from_dh import from_dh as from_dh
 from .from_screws import from_screws as from_screws
 from .joints import Continuous as Continuous
+from .joints import Dof as Dof
 from .joints import Fixed as Fixed
 from .joints import Free as Free
 from .joints import Helical as Helical

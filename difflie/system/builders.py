@@ -14,24 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..groups import so3
-from .joints import (
-    ROW_FIELDS,
-    TYPES,
-    Continuous,
-    Fixed,
-    Helical,
-    Joint,
-    Mimic,
-    Planar,
-    Prismatic,
-    Revolute,
-    Translation,
-    Universal,
-)
+from .checks import check_bodies
+from .joints import ROW_FIELDS, Fixed, Joint, Mimic
 from .massless import massless
 from .system import Bodies, Joints, System
 from .topology import WORLD, Topology
-from .validation import ModelError, check_bodies, nearest, warn
+from .validation import ModelError, nearest, warn
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 
@@ -101,7 +89,7 @@ def tree(
         bodies=tuple(index),
         parents=tuple(WORLD if b.parent is None else index[b.parent] for b in ordered),
         joints=tuple(joint_names),
-        types=tuple(type(b.joint).__name__.lower() for b in ordered),
+        types=tuple(b.joint.without_numbers() for b in ordered),
         kinds=tuple(tuple(d.kind for d in b.joint.dofs()) for b in ordered),
         mimics=tuple(mimics),
     )
@@ -122,6 +110,7 @@ def tree(
             **{name: _rows(ordered, name) for name in ROW_FIELDS},
             multiplier=_leaf([b.joint.mimic.multiplier for b in ordered if b.joint.mimic]),
             offset=_leaf([b.joint.mimic.offset for b in ordered if b.joint.mimic]),
+            numbers=_own_numbers(ordered),
         ),
         gravity=_leaf(g),
         topology=topology,
@@ -143,6 +132,7 @@ def bodies_of(system: System) -> list[Body]:
     joints = {
         name: np.asarray(getattr(system.joints, name), float)
         for name in Joints.__dataclass_fields__
+        if name != "numbers"
     }
     bodies = []
     for b, name in enumerate(t.bodies):
@@ -157,7 +147,7 @@ def bodies_of(system: System) -> list[Body]:
         bodies.append(
             Body(
                 name=name,
-                joint=_joint_of(t, b, joints["axis"][rows], joints["pitch"][rows], options),
+                joint=_joint_of(system, b, joints["axis"][rows], joints["pitch"][rows], options),
                 parent=None if t.parents[b] == WORLD else t.bodies[t.parents[b]],
                 position=joints["position"][b],
                 rotation=joints["rotation"][b],
@@ -171,28 +161,38 @@ def bodies_of(system: System) -> list[Body]:
 
 
 def _joint_of(
-    t: Topology, b: int, axes: np.ndarray, pitch: np.ndarray, options: dict[str, Any]
+    system: System, b: int, axes: np.ndarray, pitch: np.ndarray, options: dict[str, Any]
 ) -> Joint:
-    kind = TYPES[t.types[b]]
-    if kind is Universal:
-        return Universal(axis=axes[0], second_axis=axes[1], **options)
-    if kind in (Planar, Translation):
-        joint = Planar(normal=axes[2], **options) if kind is Planar else Translation(**options)
-        units = axes / np.linalg.norm(axes, axis=1, keepdims=True)
-        own = np.array([d.axis for d in joint.dofs()])
-        own = own / np.linalg.norm(own, axis=1, keepdims=True)
-        if not np.allclose(units, own, rtol=0, atol=1e-9):
-            wanted = "of a plane with the normal in its third row" if kind is Planar else "x, y, z"
+    t, joint = system.topology, system.topology.types[b]
+    place = t.place_in_type[b]
+    own = system.joints.numbers.get(joint.type_name(), {})
+    options |= {name: np.asarray(a)[place].tolist() for name, a in own.items()}
+    try:
+        return joint.with_numbers(options).about(axes, pitch)
+    except ValueError as error:
+        raise ModelError(
+            f"{t.name}: the axes of the {joint.type_name()} joint {t.joints[b]!r} are not those "
+            f"{error}; set them so, or use other joints"
+        ) from None
+
+
+def _own_numbers(bodies: list[Body]) -> dict[str, dict[str, Any]]:
+    """The numbers that types of joints declare, by type and name, stacked over its joints."""
+    types: dict[str, type[Joint]] = {}
+    found: dict[str, dict[str, list[Any]]] = {}
+    for b in bodies:
+        cls, name = type(b.joint), b.joint.type_name()
+        if types.setdefault(name, cls) is not cls:
             raise ModelError(
-                f"{t.name}: the axes of the {t.types[b]} joint {t.joints[b]!r} are not those "
-                f"{wanted}; set them so, or use other joints"
+                f"{b.source or f'body {b.name!r}'}: there are two joint types named "
+                f"{cls.__name__}; rename one"
             )
-        return joint
-    if kind is Helical:
-        return Helical(axis=axes[0], pitch=float(pitch[0]), **options)
-    if kind in (Revolute, Continuous, Prismatic):
-        return kind(axis=axes[0], **options)
-    return kind(**options)
+        for own in cls.numbers():
+            found.setdefault(name, {}).setdefault(own, []).append(getattr(b.joint, own))
+    return {
+        name: {own: _leaf(values) for own, values in numbers.items()}
+        for name, numbers in found.items()
+    }
 
 
 def _rotation_vectors(rotations: list[Any]) -> np.ndarray:

@@ -16,21 +16,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..groups import quaternion, so3
+from ..groups import so3
 from ..groups.components import Matrix, Vector
 from ..solvers.linear import product
 from ..spatial import Force, Inertia, Motion, Screw, Symmetric, Transform
-from .rows import take
+from .joints import Joint
+from .rows import take, totals
 from .system import Bodies, System
 from .topology import Topology
-
-_X, _Y, _Z = np.eye(3)
-# The frames of a group joint's rows: its body frame with the axes exchanged in a circle.
-_CIRCLE = {
-    0: np.stack((_Y, _Z, _X), axis=1),
-    1: np.stack((_Z, _X, _Y), axis=1),
-    2: np.stack((_X, _Y, _Z), axis=1),
-}
+from .whole_joints import (
+    Whole,
+    between_rows,
+    brackets,
+    check_constant,
+    row_frames,
+    varying,
+    wholes,
+)
 
 
 class Linkage(eqx.Module):
@@ -42,6 +44,7 @@ class Linkage(eqx.Module):
     (nb + 1,): each body's frame in that of the row that carries it; the last entry is the world;
     None where no algorithm needs it. armature: inertia along the row.
     multiplier, shift: the laws of mimic joints, 1 and 0 elsewhere, None where there are none.
+    numbers: those that joint types declare, as in `Joints`.
     """
 
     placement: Transform
@@ -52,10 +55,11 @@ class Linkage(eqx.Module):
     multiplier: jax.Array | None
     shift: jax.Array | None
     gravity: Vector
+    numbers: dict[str, dict[str, jax.Array]]
     topology: Topology = eqx.field(static=True)
 
     @property
-    def screw(self) -> Screw:
+    def _axes(self) -> Screw:
         """The axis of each row; what the joint types fix of it is known at trace time."""
         dtype = self.gravity.x.dtype
         angular, linear = (p.astype(dtype) for p in _patterns(self.topology))
@@ -78,9 +82,10 @@ class Linkage(eqx.Module):
         """The same numbers, those of them that the joint types fix known at trace time."""
         t = self.topology
         carrying = np.isin(np.arange(t.n_rows), carriers(t))
-        k = (np.arange(t.n_rows) - t.row_start[t.row_body])[t.order]
-        grouped = np.array([t.group[b] is not None for b in t.row_body], dtype=bool)[t.order]
-        turn = np.array([_CIRCLE[(i - 1) % 3].T @ _CIRCLE[i % 3] for i in k]).reshape(-1, 3, 3)
+        later = t.motion_start != np.arange(t.n_rows)
+        inside = (np.arange(t.n_rows) != t.row_start[t.row_body])[t.order]
+        frames = row_frames(t)
+        turn = np.swapaxes(frames[np.maximum(t.parent_place, 0)], 1, 2) @ frames
         turn = [turn[:, i, j] for i in range(3) for j in range(3)]
 
         def fixed(a: jax.Array, where: np.ndarray, value: np.ndarray | float) -> jax.Array:
@@ -88,8 +93,8 @@ class Linkage(eqx.Module):
 
         r = self.placement.rotation
         entries = (*(r.xx, r.xy, r.xz), *(r.yx, r.yy, r.yz), *(r.zx, r.zy, r.zz))
-        rotation = [fixed(a, grouped & (k > 0), c) for a, c in zip(entries, turn, strict=True)]
-        translation = jax.tree.map(lambda a: fixed(a, k > 0, 0.0), self.placement.translation)
+        rotation = [fixed(a, later, c) for a, c in zip(entries, turn, strict=True)]
+        translation = jax.tree.map(lambda a: fixed(a, inside, 0.0), self.placement.translation)
         return replace(
             self,
             placement=Transform(Matrix(*rotation), translation),
@@ -112,11 +117,8 @@ class Linkage(eqx.Module):
     def poses(self, q: Float[Array, " nq"]) -> Transform:
         """The frame of each row in that of the row before it, at the configuration q (nq,)."""
         t = self.topology
-        screw, entry = self.screw, t.row_coordinate[t.order]
-        x = take(q, np.maximum(entry, 0))
-        if self.multiplier is not None:
-            x = x * self.multiplier + jnp.asarray(self.shift)
-        x = jnp.where(entry >= 0, x, jnp.zeros_like(x)) if np.any(entry < 0) else x
+        screw, x = self._axes, self._coordinates(q)
+        x = jnp.where(t.whole_rows, jnp.zeros_like(x), x) if t.whole_rows.any() else x
         turning = screw.angular == 1
         cos, sin = jnp.cos(x), jnp.sin(x)
         if not turning.all():
@@ -133,81 +135,130 @@ class Linkage(eqx.Module):
         else:
             d = x * jnp.asarray(screw.linear, x.dtype)
             poses = Transform(rotation, p + Vector(r.xz, r.yz, r.zz) * d)
-        for b, group in enumerate(t.group):
-            if group is not None:
-                first = int(t.place[t.row_start[b]])
-                start = int(t.coordinate_start[b])
-                motion = _group_motion(q[start : start + group.point_size])
-                turned = Transform(
-                    _constant(_CIRCLE[0], q.dtype), Vector(*[jnp.zeros((), q.dtype)] * 3)
-                )
-                pose = jax.tree.map(lambda a, i=first: a[i], self.placement) @ motion @ turned
-                poses = jax.tree.map(lambda a, new, i=first: _put(a, i, new), poses, pose)
+        for whole in wholes(t):
+            first = whole.rows[:, 0]
+            before = jax.tree.map(lambda a, i=first: take(a, i), self.placement)
+            points = whole.points(q, self._coordinates(q))
+            T = whole.evaluate(lambda joint, y: joint.transform(y), self.numbers, points)
+            motion = Transform(Matrix.from_array(T[:, :3, :3]), Vector.from_array(T[:, :3, 3]))
+            motion = before @ motion
+            motion = replace(motion, rotation=motion.rotation @ _constant(whole.frames[0], q.dtype))
+            poses = jax.tree.map(lambda a, new, i=first: _put(a, i, new), poses, motion)
         return poses
 
-    def group_bracket(self, rates: Float[Array, " n_rows"]) -> Motion | None:
-        """What ad(V) S v lacks when a group joint's rows are taken one by one (n_rows,).
+    def screws(self, q: Float[Array, " nq"]) -> Screw | Motion:
+        """The unit twist of each row in its own frame, at the configuration q (nq,).
 
-        The velocity-product term of a joint is ad(V) V_J with the body's full velocity V; summing
-        ad(V_k) S_k v_k over its rows leaves out the rows after k. Added at the joint's last row.
+        Screws about z where all joints have constant subspaces, or else motions.
         """
-        t = self.topology
-        if not any(t.group):
+        screw = self._axes
+        if not varying(self.topology):
+            return screw
+        zero = jnp.zeros_like(self.armature)
+        columns = screw.add_to(Motion(Vector(zero, zero, zero), Vector(zero, zero, zero)))
+        for whole, S in self._subspaces(q):
+            values = Motion.from_array(jnp.swapaxes(S, 1, 2).reshape(-1, 6))
+            at = whole.rows.ravel()
+            columns = jax.tree.map(lambda a, new, i=at: _put(a, i, new), columns, values)
+        return columns
+
+    @property
+    def fixed_screws(self) -> Screw:
+        """The screws where all joints have constant subspaces. Raises ValueError elsewhere."""
+        check_constant(self.topology, "a discrete motion")
+        return self._axes
+
+    def bias(self, q: Float[Array, " nq"], rates: Float[Array, " n_rows"]) -> Motion | None:
+        """The bias acceleration of the joints (n_rows,), in the frames of their last rows.
+
+        The velocity-product term of a joint is ad(V) S v + (dS/dt) v, with V the twist of the body;
+        summing ad(V_k) S_k v_k row by row lacks (dS/dt) v and the sum over i < j of
+        ad(S_j v_j) S_i v_i. None where there is nothing to add.
+        """
+        t, subspaces = self.topology, self._subspaces(q)
+        added = []
+        for whole in wholes(t):
+            v = take(rates, whole.rows.ravel()).reshape(whole.rows.shape)
+            if whole.columns is not None:
+                parts = [jnp.zeros_like(v[:, 0])] * 6
+                terms = brackets(whole.columns)
+                for c, i, j, s in terms:
+                    parts[c] = parts[c] + s * v[:, i] * v[:, j]
+                if terms:
+                    added.append((whole, parts))
+        for whole, S in subspaces:
+            v = take(rates, whole.rows.ravel()).reshape(whole.rows.shape)
+            points = whole.points(q, self._coordinates(q))
+            own = whole.evaluate(lambda joint, y, v: joint.bias(y, v), self.numbers, points, v)
+            added.append((whole, own.T + between_rows(jnp.swapaxes(S, 0, 1), v)))
+        if not added:
             return None
         zero = jnp.zeros_like(rates)
-        parts = [zero] * 6
-        for b, group in enumerate(t.group):
-            if group is None:
-                continue
-            rows = [int(i) for i in t.place[t.row_start[b] : t.row_start[b + 1]]]
-            w = Vector(*(rates[i] for i in rows[:3]))
-            lacking = [-w.y * w.z, w.z * w.x, -w.x * w.y]
-            if group.tangent_size == 6:
-                linear = Vector(*(rates[i] for i in rows[3:])).cross(w)
-                lacking += [linear.x, linear.y, linear.z]
-            for k, value in enumerate(lacking):
-                parts[k] = _put(parts[k], rows[-1], value)
-        return Motion(Vector(*parts[:3]), Vector(*parts[3:]))
+        total = Motion(Vector(zero, zero, zero), Vector(zero, zero, zero))
+        for whole, parts in added:
+            angular, linear = Vector(*parts[:3]), Vector(*parts[3:])
+            if not np.array_equal(whole.frames[-1], np.eye(3)):
+                turn = _constant(whole.frames[-1], rates.dtype)
+                angular, linear = turn.transposed_times(angular), turn.transposed_times(linear)
+            here, at = Motion(angular, linear), whole.rows[:, -1]
+            total = jax.tree.map(lambda a, new, i=at: _put(a, i, new), total, here)
+        return total
 
-    @property
-    def completes(self) -> np.ndarray | None:
-        """(n_rows,) 1 where a row completes the motion of its joint, 0 where others follow.
+    def subspace_gradients(self, q: Float[Array, " nq"]) -> Motion | None:
+        """The derivative of the screw of row i as row j moves (n_rows, n_rows), in i's frame.
 
-        The rows of joints in series move one after the other, and each completes its own motion.
-        None where all rows do.
+        None where all subspaces are constant.
         """
-        t = self.topology
-        if not any(t.group):
+        if not varying(self.topology):
             return None
-        return (_joint_places(t) == np.arange(t.n_rows)).astype(self.gravity.x.dtype)
+        n = self.topology.n_rows
+        total = jnp.zeros((n, n, 6), q.dtype)
 
-    @property
-    def begins(self) -> np.ndarray | None:
-        """(n_rows,) 1 where the motion of a joint begins, 0 at its other rows; None as above."""
+        def gradient(joint: Joint, y: jax.Array) -> jax.Array:
+            zero = jnp.zeros(joint.manifold.tangent_size, y.dtype)
+
+            def subspace(xi: jax.Array) -> jax.Array:
+                return joint.motion_subspace(joint.manifold.retract(y, xi))
+
+            return jnp.moveaxis(jax.jacfwd(subspace)(zero), 0, 2)
+
+        for whole, _ in self._subspaces(q):
+            points = whole.points(q, self._coordinates(q))
+            found = whole.evaluate(gradient, self.numbers, points)
+            total = total.at[whole.rows[:, :, None], whole.rows[:, None]].set(found)
+        return Motion.from_array(total)
+
+    def _subspaces(self, q: jax.Array) -> list[tuple[Whole, jax.Array]]:
+        """S (n, 6, k) of the joints whose subspace varies."""
+        found = []
+        for whole in wholes(self.topology):
+            if whole.columns is None:
+                points = whole.points(q, self._coordinates(q))
+                S = whole.evaluate(lambda joint, y: joint.motion_subspace(y), self.numbers, points)
+                found.append((whole, S))
+        return found
+
+    def _coordinates(self, q: jax.Array) -> jax.Array:
+        """The coordinate of each row (n_rows,), mimic joints included; 0 where it has none."""
         t = self.topology
-        if not any(t.group):
-            return None
-        grouped = np.array([t.group[b] is not None for b in t.row_body], dtype=bool)
-        begins = ~grouped | np.isin(np.arange(t.n_rows), t.row_start[:-1])
-        return begins[t.order].astype(self.gravity.x.dtype)
+        entry = t.row_coordinate[t.order]
+        x = take(q, np.maximum(entry, 0))
+        if self.multiplier is not None:
+            x = x * self.multiplier + jnp.asarray(self.shift)
+        return jnp.where(entry >= 0, x, jnp.zeros_like(x)) if np.any(entry < 0) else x
 
     def along_joints(self, motions: Motion) -> Motion:
         """The motion (n_rows,) at the row that completes each joint, seen from each of its rows."""
         t = self.topology
-        if not any(t.group):
+        if not t.whole_rows.any():
             return motions
-        whole = jax.tree.map(lambda a: take(a, _joint_places(t)), motions)
-        k = (np.arange(t.n_rows) - t.row_start[t.row_body])[t.order] % 3
-        grouped = np.array([t.group[b] is not None for b in t.row_body], dtype=bool)[t.order]
-        first, second = grouped & (k == 0), grouped & (k == 1)
-
-        def turned(v: Vector) -> Vector:
-            def entry(x: jax.Array, y: jax.Array, z: jax.Array) -> jax.Array:
-                return jnp.where(first, y, jnp.where(second, z, x))
-
-            return Vector(entry(v.x, v.y, v.z), entry(v.y, v.z, v.x), entry(v.z, v.x, v.y))
-
-        return Motion(turned(whole.angular), turned(whole.linear))
+        end, frames = t.motion_end, row_frames(t)
+        complete = jax.tree.map(lambda a: take(a, end), motions)
+        turn = np.swapaxes(frames, 1, 2) @ frames[end]
+        seen = Matrix(
+            *(turn[:, i, j].astype(self.armature.dtype) for i in range(3) for j in range(3))
+        )
+        return Motion(seen @ complete.angular, seen @ complete.linear)
 
     def row_forces(self, wrench: Float[Array, "nb 6"]) -> Force:
         """Wrenches on the bodies (nb, 6), in body frames, as wrenches on the rows (n_rows,)."""
@@ -221,12 +272,6 @@ class Linkage(eqx.Module):
         return jax.tree.map(
             lambda a, w: jnp.concatenate((a, jnp.asarray(w, a.dtype)[None]))[carrier], values, world
         )
-
-
-def _joint_places(t: Topology) -> np.ndarray:
-    """(n_rows,) the place of the row that completes the motion of each row's joint."""
-    grouped = np.array([t.group[b] is not None for b in t.row_body], dtype=bool)
-    return t.place[np.where(grouped, t.row_start[t.row_body + 1] - 1, np.arange(t.n_rows))][t.order]
 
 
 def carriers(t: Topology) -> np.ndarray:
@@ -244,7 +289,7 @@ def linkage(system: System) -> Linkage:
     dtype = joints.position.dtype
     moving = np.array([bool(kinds) for kinds in t.kinds])
     placement = so3.exp_components(Vector.from_array(joints.rotation)).to_array(), joints.position
-    align = alignments(t, joints.axis).to_array()
+    align = _alignments(t, joints.axis).to_array()
 
     # Each body's frame in the frame of its carrier, one level of fixed joints after the other.
     n_bodies = len(t.bodies)
@@ -262,20 +307,20 @@ def linkage(system: System) -> Linkage:
             jnp.where(chosen, jnp.concatenate((below[1], offset[1][:1])), offset[1]),
         )
 
-    # Each row's frame in that of the row before it. The first row of a group joint keeps the joint
-    # frame: the group motion comes in between.
+    # Each row's frame in that of the row before it. The first row of a joint that moves as a whole
+    # keeps the joint frame: its transform comes in between.
     body = t.row_body
     first = np.isin(np.arange(t.n_rows), t.row_start[:-1][moving])
-    grouped = np.array([t.group[b] is not None for b in body], dtype=bool)
+    whole = t.whole_rows[t.place]
     above = parents[body]
     start = _compose((offset[0][above], offset[1][above]), (placement[0][body], placement[1][body]))
     inner = product(jnp.swapaxes(align[np.maximum(np.arange(t.n_rows) - 1, 0)], -1, -2), align)
-    outer = jnp.where(grouped[:, None, None], start[0], product(start[0], align))
+    outer = jnp.where(whole[:, None, None], start[0], product(start[0], align))
     rotation = jnp.where(first[:, None, None], outer, inner)[t.order]
     translation = jnp.where(first[:, None], start[1], jnp.zeros_like(start[1]))[t.order]
 
     pitch = multiplier = shift = None
-    helical = np.array([k == "helical" for kinds in t.kinds for k in kinds], dtype=bool)
+    helical = np.array([k == "helical" for kinds in t.kinds for k in kinds], dtype=bool) & ~whole
     if helical.any():
         pitch = jnp.where(helical, joints.pitch, jnp.zeros_like(joints.pitch))[t.order]
     if t.mimic_rows.size:
@@ -291,6 +336,7 @@ def linkage(system: System) -> Linkage:
         multiplier=multiplier,
         shift=shift,
         gravity=Vector.from_array(system.gravity),
+        numbers=joints.numbers,
         topology=t,
     )
 
@@ -324,12 +370,17 @@ def _compose(
 def _patterns(t: Topology) -> tuple[np.ndarray, np.ndarray]:
     """The angular and linear components of the screws, as far as the joint types fix them."""
     kinds = np.array([k for kinds in t.kinds for k in kinds])[t.order]
-    return (kinds != "prismatic").astype(float), (kinds == "prismatic").astype(float)
+    angular, linear = (kinds != "prismatic").astype(float), (kinds == "prismatic").astype(float)
+    for whole in wholes(t):
+        linear[whole.rows] += [dof.pitch for dof in whole.joint.dofs()]
+    return angular, linear
 
 
-def _put(a: jax.Array, index: int, value: jax.Array) -> jax.Array:
-    """a with one entry replaced, elementwise: a scatter cannot be part of a native call."""
-    return jnp.where(np.arange(a.shape[0]) == index, value, a)
+def _put(a: jax.Array, places: np.ndarray, values: jax.Array) -> jax.Array:
+    """a (n,) with other values at some places: a scatter cannot be part of a native call."""
+    there = np.isin(np.arange(a.shape[0]), places)
+    new = totals(values, places, a.shape[0]) if len(places) > 1 else values
+    return jnp.where(there, new, a)
 
 
 def _lump(values, t: Topology):
@@ -351,34 +402,33 @@ def _constant(m: np.ndarray, dtype) -> Matrix:
     return Matrix(*(jnp.asarray(x, dtype) for x in m.ravel()))
 
 
-def _group_motion(point: jax.Array) -> Transform:
-    """The motion of a spherical (4,) or free (7,) joint."""
-    rotation = quaternion.to_matrix_components(point[0], Vector(point[1], point[2], point[3]))
-    zero = jnp.zeros_like(point[0])
-    position = (point[4], point[5], point[6]) if point.shape[0] == 7 else (zero, zero, zero)
-    return Transform(rotation, Vector(*position))
+def _alignments(t: Topology, axis: jax.Array) -> Matrix:
+    """The rotation (n_rows,) of the frame of each row, in the order of the bodies.
 
-
-def alignments(t: Topology, axis: jax.Array) -> Matrix:
-    """The rotation (n_rows,) that takes z to each row's axis; for group rows a fixed exchange.
-
-    For an axis below the horizontal the rotation starts from -z, which keeps both charts regular;
-    which one is used changes the frame in which a body is computed, never a result.
+    In a series it takes z to the row's axis. Which rotation is used changes the frame in which a
+    body is computed, never a result.
     """
-    grouped = np.array([t.group[b] is not None for b in t.row_body], dtype=bool)
-    safe = jnp.where(grouped[:, None], jnp.asarray([0.0, 0.0, 1.0], axis.dtype), axis)
-    a = Vector.from_array(safe)
+    whole = t.whole_rows[t.place]
+    safe = jnp.where(whole[:, None], jnp.asarray([0.0, 0.0, 1.0], axis.dtype), axis)
+    least = least_rotations(safe)
+    if not whole.any():
+        return least
+    frames = row_frames(t)[t.place].astype(axis.dtype)
+    fixed = Matrix(*(frames[:, i, j] for i in range(3) for j in range(3)))
+    return jax.tree.map(lambda e, a: jnp.where(whole, e, a), fixed, least)
+
+
+def least_rotations(axis: Float[Array, "n 3"]) -> Matrix:
+    """Rotations (n,) that take z to the axes (n, 3).
+
+    For an axis below the horizontal it starts from -z, which keeps both charts regular.
+    """
+    a = Vector.from_array(axis)
     a = a * (1 / jnp.sqrt(a.square()))
     sign = jnp.where(a.z < 0, -jnp.ones_like(a.z), jnp.ones_like(a.z))
     k = 1 / (1 + sign * a.z)
-    least = Matrix(
+    return Matrix(
         *(1 - a.x * a.x * k, -sign * a.x * a.y * k, a.x),
         *(-a.x * a.y * k, sign * (1 - a.y * a.y * k), a.y),
         *(-sign * a.x, -a.y, a.z),
     )
-    if not grouped.any():
-        return least
-    position = np.arange(t.n_rows) - t.row_start[:-1][t.row_body]
-    fixed = np.stack([_CIRCLE[int(p) % 3] for p in position]).astype(axis.dtype)
-    exchange = Matrix(*(fixed[:, i, j] for i in range(3) for j in range(3)))
-    return jax.tree.map(lambda e, a: jnp.where(grouped, e, a), exchange, least)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import jax.numpy as jnp
 import numpy as np
 
 if TYPE_CHECKING:
     from .builders import Body
+    from .joints import Joint
 
 # Of what a joint could move in another direction.
 _NOTHING = 1e-7
@@ -42,10 +44,8 @@ def _has_inertia(body: Body) -> bool:
     inertia = np.asarray(body.inertia, float)
     about_joint = inertia + mass * (com @ com * np.eye(3) - np.outer(com, com))
     enough = 1e-12 * np.trace(about_joint)
-    if body.joint.group is not None:
-        free = len(dofs) == 6
-        least = np.linalg.eigvalsh(inertia if free else about_joint)[0]
-        return bool(least > enough and (mass > 0 or not free))
+    if not body.joint.in_series:
+        return all(dof.axial for dof in dofs) and _resists(body, about_joint)
     for dof in dofs:
         axis = np.asarray(dof.axis, float) / np.linalg.norm(dof.axis)
         turned = dof.kind != "prismatic" and axis @ about_joint @ axis > enough
@@ -53,6 +53,17 @@ def _has_inertia(body: Body) -> bool:
             return False
     # More axes may be parallel.
     return len(dofs) <= 1
+
+
+def _resists(body: Body, about_joint: np.ndarray) -> bool:
+    """Whether the body's inertia resists every motion in a constant subspace."""
+    first = body.mass * np.asarray(body.com, float)
+    skew = np.cross(np.eye(3), first)
+    inertia = np.block([[about_joint, skew], [skew.T, body.mass * np.eye(3)]])
+    columns = np.stack([dof.screw for dof in body.joint.dofs()], axis=1)
+    own = columns.T @ inertia @ columns
+    size = np.sqrt(np.diag(own))
+    return bool(np.all(size > 0) and np.linalg.eigvalsh(own / np.outer(size, size))[0] > 1e-12)
 
 
 def _undetermined(joints: list[int], momenta: np.ndarray, sizes: np.ndarray) -> set[int]:
@@ -89,21 +100,19 @@ def _momenta(
         turn, origin = (np.eye(3), np.zeros(3)) if above is None else (turns[above], origins[above])
         moved = [] if above is None else screws[above].copy()
         origin, turn = origin + turn @ np.asarray(b.position, float), turn @ _matrix(b.rotation)
-        if b.joint.group is not None:
-            turn = turn @ _matrix(rng.normal(size=3))
-        of_joint = turn
         dofs = b.joint.dofs()
+        if not b.joint.in_series:
+            pose, subspace = _whole(b.joint, rng)
+            origin, turn = origin + turn @ pose[:3, 3], turn @ pose[:3, :3]
         for k, dof in enumerate(dofs):
             source = mimics[i]
             ratio = 1.0 if b.joint.mimic is None else b.joint.mimic.multiplier
             j = column[(i if source is None else source, k)]
             x = ratio * coordinates[j] + (0.0 if b.joint.mimic is None else b.joint.mimic.offset)
-            axis = np.asarray(dof.axis, float) / np.linalg.norm(dof.axis)
-            axis = (of_joint if b.joint.group is not None else turn) @ axis
-            w = np.zeros(3) if dof.kind == "prismatic" else axis
-            along = {"revolute": 0.0, "prismatic": 1.0, "helical": dof.pitch}[dof.kind] * axis
+            screw = dof.screw if b.joint.in_series else subspace[:, k]
+            w, along = turn @ screw[:3], turn @ screw[3:]
             moved.append((j, ratio * w, ratio * along, origin))
-            if b.joint.group is None:
+            if b.joint.in_series:
                 turn, origin = _matrix(x * w) @ turn, origin + x * along
             resisting = np.zeros((1, len(joints)))
             resisting[0, j] = ratio * np.sqrt(np.broadcast_to(b.joint.armature, len(dofs))[k])
@@ -127,6 +136,16 @@ def _momenta(
             np.add.at(sizes, js, swept + ww * np.sum(np.abs(values)))
         blocks.append(here)
     return joints, np.concatenate(blocks), np.sqrt(sizes)
+
+
+def _whole(joint: Joint, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The transform (4, 4) and the subspace (6, k) of a joint at a point at random."""
+    space, dofs = joint.manifold, joint.dofs()
+    xi = jnp.asarray(rng.normal(size=space.tangent_size))
+    q = space.retract(jnp.asarray(space.identity(), xi.dtype), xi)
+    axial = all(dof.axial for dof in dofs)
+    S = np.stack([dof.screw for dof in dofs], 1) if axial else joint.motion_subspace(q)
+    return np.asarray(joint.transform(q), float), np.asarray(S, float)
 
 
 def _matrix(rotation: object) -> np.ndarray:

@@ -36,14 +36,16 @@ class Joints(eqx.Module):
     position (nb, 3) in m and rotation (nb, 3), a rotation vector in rad: the joint frame in the
     parent body's frame; it is the body frame while the coordinate is zero.
     axis (rows, 3), of a length from 1e-9 to 1e9: the directions of the degrees of freedom in the
-    joint frame; the rows of group joints (spherical, free) are not used. pitch (rows,) in m/rad:
-    helical rows only.
+    joint frame; only the rows of joints in series are used. pitch (rows,) in m/rad: helical rows
+    only.
     armature, damping, friction (rows,): inertia, viscous and Coulomb friction at the joint.
     friction_velocity (rows,): the velocity over which Coulomb friction rises smoothly.
-    stiffness, rest (rows,): a linear spring and the coordinate at which it is at rest; the rows of
-    group joints have none.
+    stiffness, rest (rows,): a linear spring and the coordinate at which it is at rest; rows whose
+    coordinates are no plain numbers have none.
     lower, upper, max_velocity, max_effort (rows,): limits, infinite where there are none.
     multiplier, offset (n_mimic,): the laws of the mimic joints.
+    numbers: what joint types declare beyond these, by the type's name in small letters and the
+    field, (n, ...) stacked over the joints of the type: numbers["wheel"]["radius"].
     """
 
     position: jax.Array
@@ -62,6 +64,7 @@ class Joints(eqx.Module):
     max_effort: jax.Array
     multiplier: jax.Array
     offset: jax.Array
+    numbers: dict[str, dict[str, jax.Array]] = eqx.field(default_factory=dict)
 
 
 class System(eqx.Module):
@@ -117,11 +120,7 @@ class System(eqx.Module):
 
     def neutral(self) -> Float[Array, " {self.nq}"]:
         """The configuration (nq,) with all coordinates zero and all attitudes the identity."""
-        q = np.zeros(self.nq)
-        for b, group in enumerate(self.topology.group):
-            if group is not None:
-                q[self.topology.coordinate_start[b]] = 1.0
-        return jnp.asarray(q, self.dtype)
+        return jnp.asarray(self.manifold.identity(), self.dtype)
 
     def astype(self, dtype: Any) -> System:
         """The same system with all numbers in another floating precision."""
@@ -150,7 +149,7 @@ class System(eqx.Module):
         """
         owners = {
             **{name: "bodies" for name in Bodies.__dataclass_fields__},
-            **{name: "joints" for name in Joints.__dataclass_fields__},
+            **{name: "joints" for name in Joints.__dataclass_fields__ if name != "numbers"},
         }
         system = self
         for name, value in leaves.items():

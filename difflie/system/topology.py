@@ -7,13 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..groups import Euclidean, FlatProduct, Pose, UnitQuaternion
-from .joints import TYPES
+from ..groups import Euclidean, FlatManifold, FlatProduct
+from .joints import UNITS, Joint
 
 WORLD = -1
-
-# What a degree of freedom of a kind counts.
-_UNITS = {"revolute": "rad", "helical": "rad", "prismatic": "m"}
 
 # Up to as many rows, among them the 18 of a quadruped, the fast traversal compiles in about twice
 # the time of the other, and runs in half of it or less; of 36 rows it takes seven times as long.
@@ -24,27 +21,41 @@ _SMALL = 20
 class Topology:
     """Names, parents and joint types, body by body; a static, hashable part of a `System`.
 
-    Body b hangs on body parents[b] (-1: the world) by joint b, whose degrees of freedom are of the
-    kinds kinds[b]. Parents come before their children. mimics[b] is None or the joint whose
-    coordinate joint b follows. A "row" is one degree of freedom, mimic joints included; rows are
-    numbered in the order of the bodies. traversal: see `System.with_traversal`. unread: what
-    else its file has, for those who write it again; topologies are equal whatever it says.
+    Body b hangs on body parents[b] (-1: the world) by joint b, of type types[b], a joint without
+    numbers, whose degrees of freedom are of the kinds kinds[b]. Parents come before their children.
+    mimics[b] is None or the joint whose coordinate joint b follows. A "row" is one degree of
+    freedom, mimic joints included; rows are numbered in the order of the bodies. traversal: see
+    `System.with_traversal`. unread: what else its file has, for those who write it again;
+    topologies are equal whatever it says.
     """
 
     name: str
     bodies: tuple[str, ...]
     parents: tuple[int, ...]
     joints: tuple[str, ...]
-    types: tuple[str, ...]
+    types: tuple[Joint, ...]
     kinds: tuple[tuple[str, ...], ...]
     mimics: tuple[int | None, ...]
     traversal: str = "auto"
     unread: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
-    def group(self) -> tuple[UnitQuaternion | Pose | None, ...]:
-        """The group on which each joint moves; None for screws in series."""
-        return tuple(TYPES[t].group for t in self.types)
+    def manifolds(self) -> tuple[FlatManifold, ...]:
+        """The manifold of each joint's coordinates."""
+        return tuple(
+            Euclidean(len(kinds)) if joint.in_series else joint.manifold
+            for joint, kinds in zip(self.types, self.kinds, strict=True)
+        )
+
+    @cached_property
+    def place_in_type(self) -> np.ndarray:
+        """(nb,) the number of each joint among those of its type, by which its own numbers go."""
+        count: dict[str, int] = {}
+        places = []
+        for joint in self.types:
+            places.append(count.get(joint.type_name(), 0))
+            count[joint.type_name()] = places[-1] + 1
+        return np.array(places)
 
     @cached_property
     def row_start(self) -> np.ndarray:
@@ -59,8 +70,8 @@ class Topology:
     def coordinate_start(self) -> np.ndarray:
         """(nb + 1,) where each joint's coordinates begin in q."""
         sizes = [
-            0 if m is not None else (g.point_size if g else len(k))
-            for m, g, k in zip(self.mimics, self.group, self.kinds, strict=True)
+            0 if m is not None else space.point_size
+            for m, space in zip(self.mimics, self.manifolds, strict=True)
         ]
         return np.cumsum([0, *sizes])
 
@@ -96,12 +107,13 @@ class Topology:
 
     @cached_property
     def row_coordinate(self) -> np.ndarray:
-        """(n_rows,) the entry of q each row is read from; -1 for rows of group joints."""
+        """(n_rows,) the entry of q each row is read from; -1 where coordinates are no numbers."""
         entries = []
         for b, kinds in enumerate(self.kinds):
             source = self.mimics[b] if self.mimics[b] is not None else b
             start = int(self.coordinate_start[source])
-            entries += [-1 if self.group[b] else start + i for i in range(len(kinds))]
+            plain = self.manifolds[b].plain
+            entries += [start + i if plain else -1 for i in range(len(kinds))]
         return np.array(entries, dtype=int)
 
     @cached_property
@@ -118,36 +130,32 @@ class Topology:
         for b in self.coordinate_joints:
             for i, kind in enumerate(self.kinds[b]):
                 number = f"[{i}]" if len(self.kinds[b]) > 1 else ""
-                labels.append((self.joints[b] + number, _UNITS[kind] + "/s"))
+                labels.append((self.joints[b] + number, UNITS[kind] + "/s"))
         return tuple(labels)
 
     @cached_property
     def coordinate_labels(self) -> tuple[tuple[str, str], ...]:
-        """For each entry of q likewise, with w, i, j, k of a quaternion and x, y, z behind it."""
+        """For each entry of q likewise, by the names of its manifold where that has any."""
         labels = []
         for b in self.coordinate_joints:
-            group, kinds = self.group[b], self.kinds[b]
-            if group is not None:
-                letters = "wijkxyz"[: group.point_size]
-                labels += [(f"{self.joints[b]}.{c}", "m" if c in "xyz" else "1") for c in letters]
-                continue
-            for i, kind in enumerate(kinds):
-                number = f"[{i}]" if len(kinds) > 1 else ""
-                labels.append((self.joints[b] + number, _UNITS[kind]))
+            space, kinds = self.manifolds[b], self.kinds[b]
+            units = [UNITS[k] for k in kinds] if space.plain else ["1"] * space.point_size
+            numbers = [f"[{i}]" for i in range(len(units))] if len(units) > 1 else [""]
+            named = [(f".{letter}", unit) for letter, unit in space.labels]
+            named = named or list(zip(numbers, units, strict=True))
+            labels += [(self.joints[b] + end, unit) for end, unit in named]
         return tuple(labels)
 
     @cached_property
     def manifold(self) -> FlatProduct:
         """The configuration manifold; neighbouring Euclidean joints share one factor."""
-        factors: list[Euclidean | UnitQuaternion | Pose] = []
-        for b, g in enumerate(self.group):
-            size = int(self.velocity_start[b + 1] - self.velocity_start[b])
-            if g is not None:
-                factors.append(g)
-            elif size and factors and isinstance(factors[-1], Euclidean):
-                factors[-1] = Euclidean(factors[-1].size + size)
-            elif size:
-                factors.append(Euclidean(size))
+        factors: list[FlatManifold] = []
+        for b in self.coordinate_joints:
+            space, before = self.manifolds[b], factors[-1] if factors else None
+            if isinstance(space, Euclidean) and isinstance(before, Euclidean):
+                factors[-1] = Euclidean(before.size + space.size)
+            else:
+                factors.append(space)
         return FlatProduct(tuple(factors))
 
     @cached_property
@@ -231,6 +239,27 @@ class Topology:
         """(nb, n_rows) rows in the order of visits: whether row j moves body b."""
         world = np.zeros((1, self.n_rows), dtype=bool)
         return np.concatenate((self.moved_by, world))[np.append(self.place, WORLD)[self.last_row]]
+
+    @cached_property
+    def whole_rows(self) -> np.ndarray:
+        """(n_rows,) in the order of visits: whether the row's joint moves as a whole.
+
+        The rows of a joint in series move one after the other instead.
+        """
+        series = np.array([joint.in_series for joint in self.types], dtype=bool)
+        return ~series[self.row_body[self.order]]
+
+    @cached_property
+    def motion_start(self) -> np.ndarray:
+        """(n_rows,) the place of the first row of the motion that each row is part of."""
+        first = self.row_start[self.row_body[self.order]]
+        return np.where(self.whole_rows, self.place[first], np.arange(self.n_rows))
+
+    @cached_property
+    def motion_end(self) -> np.ndarray:
+        """(n_rows,) the place of the last row of it: where the motion is complete."""
+        last = self.row_start[self.row_body[self.order] + 1] - 1
+        return np.where(self.whole_rows, self.place[last], np.arange(self.n_rows))
 
     @property
     def unbranched(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -13,15 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from .joints import ROW_FIELDS, TYPES
+from .joints import ROW_FIELDS
 from .topology import Topology
 
 if TYPE_CHECKING:
-    from .builders import Body
     from .system import System
 
 
-# How far the length of a quaternion may be from 1.
+# How far a point may be off its manifold; the length of a quaternion from 1.
 QUATERNION_TOLERANCE = 1e-3
 
 
@@ -71,79 +70,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {shown(near[0])}?" if near else ""
 
 
-def check_bodies(bodies: list[Body]) -> Iterator[str]:
-    """Raises `ModelError` for numbers no body or joint can have; yields what is only doubtful."""
-    seen: dict[str, str] = {}
-    for b in bodies:
-        where = b.source or f"body {b.name!r}"
-        for name, shapes in (
-            ("position", [(3,)]),
-            ("rotation", [(3,), (3, 3)]),
-            ("com", [(3,)]),
-            ("inertia", [(3, 3)]),
-            ("mass", [()]),
-        ):
-            value = _numbers(getattr(b, name), f"{where}: {name}")
-            if value.shape not in shapes:
-                raise ModelError(
-                    f"{where}: {name} has shape {value.shape}, needed is "
-                    f"{' or '.join(map(str, shapes))}"
-                )
-            _refuse(where, name, value)
-        rotation = np.asarray(b.rotation, float)
-        if rotation.shape == (3, 3) and not (
-            np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6) and np.linalg.det(rotation) > 0
-        ):
-            raise ModelError(f"{where}: rotation is no rotation matrix; orthonormalise it")
-        _check_joint(b)
-        name = b.joint.name or b.name
-        if name in seen:
-            raise ModelError(f"{where}: there are two joints named {name!r}; rename one")
-        seen[name] = where
-        yield from _doubts_inertia(b, where)
-
-
-def _check_joint(body: Body) -> None:
-    joint = body.joint
-    # What a joint does is looked up by its type; a class of one's own is not known there.
-    if type(joint) not in TYPES.values():
-        known = ", ".join(cls.__name__ for cls in TYPES.values())
-        raise ModelError(
-            f"{body.source or f'body {body.name!r}'}: its joint is {shown(joint)}; give an "
-            f"object such as dl.Revolute(), of one of the types {known}"
-        )
-    where = joint.source or f"joint {joint.name or body.name!r}"
-    for dof in joint.dofs():
-        axis = _numbers(dof.axis, f"{where}: axis")
-        if axis.shape != (3,) or not np.all(np.isfinite(axis)):
-            raise ModelError(f"{where}: the axis must be three finite numbers, got {dof.axis}")
-        _refuse(where, "axis", axis)
-        _refuse(where, "pitch", np.asarray(dof.pitch))
-    count = len(joint.dofs())
-    values = {}
-    for name in ROW_FIELDS:
-        value = _numbers(getattr(joint, name), f"{where}: {name}")
-        if value.shape not in [(), (count,)]:
-            raise ModelError(
-                f"{where}: {name} has shape {value.shape}; give one number, or {count}: "
-                "one for each degree of freedom"
-            )
-        _refuse(where, name, value)
-        values[name] = value
-    if joint.group is not None and np.any(values["stiffness"]):
-        raise ModelError(
-            f"{where}: a {type(joint).__name__.lower()} joint has no spring, as its coordinates "
-            "are no plain numbers; leave stiffness 0"
-        )
-    if np.any(values["lower"] > values["upper"]):
-        raise ModelError(
-            f"{where}: the lower limit {values['lower'].tolist()} lies above the upper limit "
-            f"{values['upper'].tolist()}; exchange them"
-        )
-    if joint.mimic and not np.all(np.isfinite([joint.mimic.multiplier, joint.mimic.offset])):
-        raise ModelError(f"{where}: the multiplier and offset of its mimic must be finite")
-
-
 _LIMITS = "lower", "upper", "max_velocity", "max_effort"
 _NOT_NEGATIVE = {"mass", *ROW_FIELDS} - {"rest", "lower", "upper"}
 # Longer and shorter ones have no square.
@@ -181,25 +107,7 @@ def fault_of(name: str, value: np.ndarray) -> str | None:
     return None
 
 
-def _refuse(where: str, name: str, value: np.ndarray) -> None:
-    fault = fault_of(name, value)
-    if fault is not None:
-        raise ModelError(f"{where}: {fault}")
-
-
-def _doubts_inertia(body: Body, where: str) -> Iterator[str]:
-    inertia = np.asarray(body.inertia, float)
-    if not np.allclose(inertia, inertia.T, atol=1e-12 + 1e-9 * np.abs(inertia).max()):
-        yield f"{where}: the inertia is not symmetric; its symmetric part is used"
-    a, b, c = np.linalg.eigvalsh((inertia + inertia.T) / 2)
-    if a + b < c * (1 - 1e-6) - 1e-12 or a < -1e-12:
-        yield (
-            f"{where}: no rigid body has the principal moments of inertia {a:.4g}, {b:.4g}, "
-            f"{c:.4g} kg m^2: each must be at most the sum of the others (triangle inequality)"
-        )
-
-
-def _numbers(value: Any, what: str) -> np.ndarray:
+def numbers(value: Any, what: str) -> np.ndarray:
     try:
         return np.asarray(value, float)
     except (TypeError, ValueError):
@@ -269,19 +177,20 @@ def _checked(system: System, name: str, value: Any, shape: tuple[int, ...]) -> j
             f"{system.name}: {name}{list(place)} is {numbers[place]}; it must be finite"
         )
     if name.startswith("q"):
-        _check_quaternions(system, name, numbers)
+        _check_points(system, name, numbers)
     return array
 
 
-def _check_quaternions(system: System, name: str, q: np.ndarray) -> None:
+def _check_points(system: System, name: str, q: np.ndarray) -> None:
     t = system.topology
-    for b, group in enumerate(t.group):
-        if group is not None:
-            start = int(t.coordinate_start[b])
-            length = float(np.linalg.norm(q[start : start + 4]))
-            if abs(length - 1) > QUATERNION_TOLERANCE:
-                raise ValueError(
-                    f"{system.name}: the quaternion {name}[{start}:{start + 4}] of joint "
-                    f"{t.joints[b]!r} has length {length:.6g}; divide it by its length "
-                    "(order w, x, y, z)"
-                )
+    for b in t.coordinate_joints:
+        space, start, end = t.manifolds[b], *map(int, t.coordinate_start[b : b + 2])
+        if (
+            not space.plain
+            and float(space.defect(jnp.asarray(q[start:end]))) > QUATERNION_TOLERANCE
+        ):
+            noun, count, wrong = space.fault(q[start:end])
+            raise ValueError(
+                f"{system.name}: the {noun} {name}[{start}:{start + count}] of joint "
+                f"{t.joints[b]!r} {wrong}"
+            )

@@ -102,7 +102,7 @@ def test_reactions_are_the_wrenches_of_the_joints(tree):
             into = np.linalg.inv(poses[b]) @ poses[t.parents[b]]
             wrench[t.parents[b]] += np.asarray(dl.se3.Ad(into)).T @ wrench[b]
     scale, start = np.max(np.abs(wrench)), 0
-    joints = [b for b, kind in enumerate(t.types) if kind != "free"]
+    joints = [b for b, joint in enumerate(t.types) if joint != dl.Free()]
     assert len(joints) == len(machine.constraints)
     for b, constraint in zip(joints, machine.constraints, strict=True):
         rows = slice(start, start + constraint.size)

@@ -69,8 +69,8 @@ def on_side(q, near):
     """q with its quaternions on the side of those of another configuration."""
     q = np.array(q)
     t = MACHINE.topology
-    for start, group in zip(t.coordinate_start[:-1], t.group, strict=True):
-        if group and q[start : start + 4] @ near[start : start + 4] < 0:
+    for start, space in zip(t.coordinate_start[:-1], t.manifolds, strict=True):
+        if not space.plain and q[start : start + 4] @ near[start : start + 4] < 0:
             q[start : start + 4] *= -1
     return q
 
@@ -114,10 +114,10 @@ def test_joints_over_a_long_step():
     middle, reached, v, load = stepped(natural, bodies, rates, tau, h)
     np.testing.assert_allclose(middle, mean, atol=1e-13)
     np.testing.assert_allclose(reached, end, atol=1e-13)
-    plain = np.array([g is None for g in MACHINE.topology.group])[MACHINE.topology.row_body]
-    entry = MACHINE.topology.row_coordinate[plain]
-    difference = (there - Q)[entry]
-    np.testing.assert_allclose(h * v[MACHINE.topology.row_velocity[plain]], difference, atol=1e-12)
+    t = MACHINE.topology
+    plain = np.array([space.plain for space in t.manifolds])[t.row_body]
+    difference = (there - Q)[t.row_coordinate[plain]]
+    np.testing.assert_allclose(h * v[t.row_velocity[plain]], difference, atol=1e-12)
     np.testing.assert_allclose(jnp.sum(load * rates), tau @ v, atol=1e-11)
     # Joints between bodies act on both, so that no force or moment is left; those on the world not.
     on_world = {b for b, p in enumerate(natural.layout.parent) if p == len(bodies)}

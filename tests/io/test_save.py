@@ -99,7 +99,7 @@ def test_random_trees(tmp_path, seed):
         for name in ("damping", "friction", "friction_velocity", "rest", "upper", "max_velocity")
     }
     group = np.repeat(
-        [g is not None for g in system.topology.group], np.diff(system.topology.row_start)
+        [not space.plain for space in system.topology.manifolds], np.diff(system.topology.row_start)
     )
     system = system.replace(
         **changed,

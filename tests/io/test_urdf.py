@@ -688,7 +688,7 @@ def same_machine(pin, model, system):
         column = pin.getJointJacobian(model, data, j, world)[:, v]
         half = column[:3] if t.kinds[b] == ("prismatic",) else column[3:]
         np.testing.assert_allclose(places[b].rotation @ joints.axis[row], half, atol=1e-9)
-        if t.types[b] != "continuous":  # there Pinocchio limits the cosine and the sine
+        if t.types[b].type_name() != "continuous":  # there Pinocchio limits the cosine and the sine
             assert joints.lower[row] == model.lowerPositionLimit[at]
             assert joints.upper[row] == model.upperPositionLimit[at]
         assert joints.max_velocity[row] == model.upperVelocityLimit[v]

@@ -1,0 +1,16 @@
+"""Bodies fastened to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .joint import Dof
+from .series import Series
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixed(Series):
+    """No motion."""
+
+    def dofs(self) -> tuple[Dof, ...]:
+        return ()

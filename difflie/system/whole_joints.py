@@ -1,0 +1,143 @@
+"""The joints that move as a whole, evaluated for all joints of a type at once.
+
+A joint in series is one screw after the other, each with a frame that its own coordinate turns. Any
+other joint has one transform T(q), and its rows share the body's frame: the first row's pose is
+placement T(q), those of the following rows do not move. Row i then has column i of the motion
+subspace as its screw. Where the type says that this is constant, the frame of the row is turned so
+that its z axis is the axis of the screw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .joints import Joint
+from .rows import take
+from .topology import Topology
+
+Numbers = Mapping[str, Mapping[str, jax.Array]]
+
+
+class Whole(NamedTuple):
+    """The n joints of one type, with k rows each.
+
+    rows (n, k): their places in the order of visits. coordinates: where theirs are in q, (n, nq)
+    of one joint. number (n,): by which their own numbers go. frames (k, 3, 3): of the rows in the
+    body frame. columns (6, k): of the subspace where it is constant, else None.
+    """
+
+    joint: Joint
+    rows: np.ndarray
+    coordinates: np.ndarray
+    number: np.ndarray
+    frames: np.ndarray
+    columns: np.ndarray | None
+
+    def evaluate(
+        self, f: Callable[..., jax.Array], numbers: Numbers, *args: jax.Array
+    ) -> jax.Array:
+        """f(joint, ...) for every joint, of its numbers and arguments (n, ...)."""
+        own = numbers.get(self.joint.type_name(), {})
+        mine = {name: take(values, self.number) for name, values in own.items()}
+
+        def of_one(mine: Mapping[str, jax.Array], *args: jax.Array) -> jax.Array:
+            return f(self.joint.with_numbers(mine), *args)
+
+        return jax.vmap(of_one)(mine, *args)
+
+    def points(self, q: jax.Array, x: jax.Array) -> jax.Array:
+        """The coordinates (n, nq) of every joint, from q or from those of the rows x (n_rows,)."""
+        index = self.rows if self.joint.manifold.plain else self.coordinates
+        return take(x if self.joint.manifold.plain else q, index.ravel()).reshape(index.shape)
+
+
+@lru_cache
+def wholes(t: Topology) -> tuple[Whole, ...]:
+    """The joints of a topology that move as a whole, type by type."""
+    of_type: dict[Joint, list[int]] = {}
+    for b, joint in enumerate(t.types):
+        if not joint.in_series and t.kinds[b]:
+            of_type.setdefault(joint, []).append(b)
+    found = []
+    for joint, bodies in of_type.items():
+        dofs, at = joint.dofs(), np.array(bodies)
+        constant = all(dof.axial for dof in dofs)
+        frames = [aligned(dof.axis) if constant else np.eye(3) for dof in dofs]
+        found.append(
+            Whole(
+                joint=joint,
+                rows=t.place[t.row_start[at][:, None] + np.arange(len(dofs))],
+                coordinates=t.coordinate_start[at][:, None] + np.arange(joint.manifold.point_size),
+                number=t.place_in_type[at],
+                frames=np.stack(frames),
+                columns=np.stack([d.screw for d in dofs], axis=1) if constant else None,
+            )
+        )
+    return tuple(found)
+
+
+@lru_cache
+def row_frames(t: Topology) -> np.ndarray:
+    """(n_rows, 3, 3) by visits: the frame of each row in its body's; the identity in a series."""
+    frames = np.broadcast_to(np.eye(3), (t.n_rows, 3, 3)).copy()
+    for whole in wholes(t):
+        frames[whole.rows] = whole.frames
+    return frames
+
+
+def varying(t: Topology) -> bool:
+    """Whether the motion subspace of some joint depends on its coordinates."""
+    return any(whole.columns is None for whole in wholes(t))
+
+
+def check_constant(t: Topology, method: str) -> None:
+    """Raises ValueError, naming the joint and the method, where a subspace is not constant."""
+    for joint, name in zip(t.types, t.joints, strict=True):
+        if not joint.in_series and not all(dof.axial for dof in joint.dofs()):
+            raise ValueError(
+                f"{method} needs joints on groups, whose motion subspace is constant, but that of "
+                f"the {joint.type_name()} joint {name!r} is not; use another method, such as RKMK4"
+            )
+
+
+def aligned(axis: object) -> np.ndarray:
+    """A rotation (3, 3) that takes z to the axis (3,), and for x, y and z exchanges them."""
+    a = np.asarray(axis, float) / np.linalg.norm(np.asarray(axis, float))
+    if a.max() == 1:
+        i = int(a.argmax())
+        return np.eye(3)[:, [(i + 1) % 3, (i + 2) % 3, i]]
+    # Any two directions across the axis do.
+    x = np.cross(a, np.eye(3)[np.abs(a).argmin()])
+    x = x / np.linalg.norm(x)
+    return np.stack((x, np.cross(a, x), a), axis=1)
+
+
+def brackets(columns: np.ndarray) -> list[tuple[int, int, int, float]]:
+    """(c, i, j, s) with entry c of the sum over i < j of ad(S_j v_j) S_i v_i the sum of s v_i v_j.
+
+    columns (6, k): a constant subspace S.
+    """
+    found = []
+    for j in range(columns.shape[1]):
+        for i in range(j):
+            (w, u), (a, b) = np.split(columns[:, j], 2), np.split(columns[:, i], 2)
+            product = np.concatenate((np.cross(w, a), np.cross(w, b) + np.cross(u, a)))
+            found += [(int(c), i, j, float(product[c])) for c in np.flatnonzero(product)]
+    return found
+
+
+def between_rows(S: jax.Array, rates: jax.Array) -> jax.Array:
+    """The sum over i < j of ad(S_j v_j) S_i v_i (6, n), of subspaces (6, n, k), rates (n, k)."""
+    before, total = jnp.zeros_like(S[..., 0]), jnp.zeros_like(S[..., 0])
+    for j in range(rates.shape[1]):
+        here = S[..., j] * rates[:, j]
+        w, u, a, b = here[:3], here[3:], before[:3], before[3:]
+        turned = jnp.cross(w, a, axis=0), jnp.cross(w, b, axis=0) + jnp.cross(u, a, axis=0)
+        total, before = total + jnp.concatenate(turned), before + here
+    return total
