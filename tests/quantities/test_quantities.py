@@ -69,7 +69,8 @@ def expected(twin, pin, q, v):
     pin.framesForwardKinematics(model, data, x)
     names = dict(zip(SYSTEM.body_names, twin.frame_ids, strict=True))
 
-    def placed(body, position=np.zeros(3), rotation=np.zeros(3)):
+    def placed(body, position=(0.0, 0.0, 0.0), rotation=(0.0, 0.0, 0.0)):
+        position, rotation = np.array(position), np.array(rotation)
         return data.oMf[names[body]] * pin.SE3(pin.exp3(rotation), position)
 
     def pose(frame):
@@ -100,7 +101,8 @@ def test_values_are_those_of_pinocchio():
     """Frames, momenta and energies of an independent library, in both precisions, and batched."""
     robots = pytest.importorskip("robots")
     twin, run = robots.built(bodies()), some_states()
-    theirs = np.stack([expected(twin, robots.pin, *x) for x in zip(run.q, run.v, strict=True)])
+    states = zip(np.asarray(run.q), np.asarray(run.v), strict=True)
+    theirs = np.stack([expected(twin, robots.pin, *state) for state in states])
     batch = jax.tree.map(lambda a: a.reshape(2, 3, *a.shape[1:]), run)
     found = dq.along(every, SYSTEM, batch)
     assert found.shape == (2, 3, theirs.shape[1])
@@ -150,7 +152,7 @@ def test_derivatives_at_singular_points(dtype):
         half = angle / 2
         # 1 - (t/2) cot(t/2), over t^2.
         bent = 1 / 12 if angle < 1e-3 else (1 - half * np.cos(half) / np.sin(half)) / angle**2
-        inverse = np.eye(3) - hat / 2 + bent * hat @ hat
+        inverse = np.eye(3) + hat / 2 + bent * hat @ hat
         np.testing.assert_allclose(one[:3], inverse, atol=9 * eps)
         assert not one[3:].any()
         np.testing.assert_allclose(one, two, atol=eps)
