@@ -8,6 +8,7 @@ set `jax.config.update("jax_enable_x64", True)` first.
 
 from . import constraints as constraints
 from . import identify as identify
+from . import quantities as quantities
 from .adjoint import Adjoint as Adjoint
 from .adjoint import Direct as Direct
 from .adjoint import Forward as Forward

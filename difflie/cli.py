@@ -59,13 +59,13 @@ def run(
 
     Args:
         file: the configuration; see difflie/io/config.py and the examples in configs/.
-        out: a folder for the trajectory (.npz) and a picture.
+        out: a folder for the trajectory (.npz, .csv) and a picture.
         json: a file for the figures.
     """
     from .run import run as run_config
 
     config = read_config(file)
-    _check_outputs(out, json, "trajectory.npz", "motion.png")
+    _check_outputs(out, json, "trajectory.npz", "trajectory.csv", "motion.png")
     with _console.status(
         f"{file.name}: compiling and running {config.simulation.steps} steps"
     ) as s:
@@ -89,7 +89,9 @@ def run(
     )
     if out is not None:
         _console.print(
-            f"written: {out}/trajectory.npz, {out}/motion.png", highlight=False, soft_wrap=True
+            f"written: {out}/trajectory.npz, {out}/trajectory.csv, {out}/motion.png",
+            highlight=False,
+            soft_wrap=True,
         )
     _write(json, figures)
     if not figures["ok"]:

@@ -16,6 +16,7 @@ from .constraints.singular import Margin
 from .constraints.unilateral import bilateral
 from .dynamics import momentum
 from .forces import energy
+from .quantities import Effort, Passive, along
 from .system.linkage import Linkage, linkage
 from .system.rows import row_coordinates, row_rates, take
 from .system.system import System
@@ -268,7 +269,9 @@ class Trajectory(eqx.Module):
 
     t (m + 1,) in s, q (m + 1, nq), v (m + 1, nv); result says how the simulation ended. states:
     what the method moves at these times where that is more than q and v, such as `NaturalMotion` or
-    `DescriptorMotion`; None for other methods.
+    `DescriptorMotion`; None for other methods. u (m + 1, nv) in N m or N: what the control commands
+    in the step that begins at each of these times, as of its beginning, delayed where drives have
+    delays, and at the end what it commanded in the last step; None without control.
     """
 
     t: Float[Array, " saved"]
@@ -276,6 +279,7 @@ class Trajectory(eqx.Module):
     v: Float[Array, "saved nv"]
     result: Result
     states: Any = None
+    u: Float[Array, "saved nv"] | None = None
 
     def at(self, t: Any) -> tuple[Float[Array, "*times nq"], Float[Array, "*times nv"]]:
         """The configuration (..., nq) and velocity (..., nv) at times t (...), in s, in between.
@@ -303,6 +307,20 @@ class Trajectory(eqx.Module):
     def momentum(self, system: System) -> Float[Array, "saved 6"]:
         """Angular momentum about the world origin and linear momentum (m + 1, 6), world."""
         return jax.vmap(lambda q, v: momentum(system, q, v))(self.q, self.v)
+
+    def effort(self, system: System) -> Float[Array, "saved nv"]:
+        """The generalised force (m + 1, nv) in N m or N of the control, behind the drives.
+
+        It is what drives deliver of `u`, and `u` itself without drives; see `Effort`.
+        """
+        return along(Effort(), system, self)
+
+    def passive(self, system: System) -> Float[Array, "saved nv"]:
+        """The generalised force (m + 1, nv) of springs, damping, friction and couplings.
+
+        In N m or N, at the saved times; see `passive_force`.
+        """
+        return along(Passive(), system, self)
 
     def constraint_violation(
         self, system: System

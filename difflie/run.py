@@ -28,22 +28,28 @@ from .integrators import by_name
 from .io import load
 from .io.config import Config, ConfigError
 from .io.loops import closed
-from .io.results import machine, save_arrays
+from .io.results import machine, save_arrays, save_table
+from .quantities import Coordinates, Curve, Effort, Energy, Passive, Velocities, curve
 from .result import Trajectory
 from .simulate import simulate
 from .system import ModelError, System
 from .system.validation import checked, nearest, shown
-from .view.plots import motion_figure, save
+from .view.plots import curve_figure, save
+
+_MEASURED = Coordinates(), Velocities(), Effort(), Passive(), Energy()
+_FORCES = "effort", "passive"
 
 
 def run(
     config: Config, out: Path | None, progress: Callable[[int, int], None] | None = None
 ) -> dict[str, Any]:
-    """Simulates, writes `trajectory.npz` and `motion.png` into `out`, returns the figures.
+    """Simulates, writes `trajectory.npz`, the same as CSV and `motion.png`, returns the figures.
 
-    What the method moves beyond q and v, such as multipliers, is written as `states_NAME`. progress
-    is called as by `simulate`. Raises
-    `ConfigError` where the configuration does not fit the system it names.
+    The files have the state, the efforts of the control and of the system by itself, and the
+    energy; in the archive `NAME_labels` (n, 2) are the name and the unit of each column of NAME.
+    What the method moves beyond q and v, such as multipliers, is in the archive as `states_NAME`.
+    progress is called as by `simulate`. Raises `ConfigError` where the configuration does not fit
+    the system it names.
     """
     system = load(
         config.system.robot(config.path.parent),
@@ -71,25 +77,37 @@ def run(
         save_every=table.save_every,
         progress=progress,
     )
-    energies = np.stack([np.asarray(e) for e in trajectory.energy(system)], axis=1)
+    curves = {measured.name: curve(measured, system, trajectory) for measured in _MEASURED}
     if out is not None:
-        save_arrays(
-            out / "trajectory.npz",
-            t=trajectory.t,
-            q=trajectory.q,
-            v=trajectory.v,
-            joints=np.array(system.joint_names),
-            **_own_states(trajectory),
-        )
-        t, q, v = (np.asarray(a) for a in (trajectory.t, trajectory.q, trajectory.v))
-        labels = system.topology.coordinate_labels, system.topology.velocity_labels
-        save(motion_figure(t, q, v, energies, *labels), out / "motion.png")
-    figures = _figures(config, system, trajectory, energies)
+        _write(out, system, trajectory, curves)
+    total = curves["energy"].values[:, -1]
+    figures = _figures(config, system, trajectory, total)
     return figures | _kept(system, guess, trajectory) if system.constraints else figures
 
 
-def _figures(config: Config, system: System, trajectory: Trajectory, energies: np.ndarray) -> dict:
-    total = energies.sum(axis=1)
+def _write(out: Path, system: System, trajectory: Trajectory, curves: dict[str, Curve]) -> None:
+    """The trajectory as an archive, a table and a picture."""
+    save_arrays(
+        out / "trajectory.npz",
+        t=trajectory.t,
+        joints=np.array(system.joint_names),
+        **{name: c.values for name, c in curves.items()},
+        **{f"{name}_labels": np.array(c.labels).reshape(-1, 2) for name, c in curves.items()},
+        **_own_states(trajectory),
+    )
+    columns = {
+        f"{name} {entry} [{unit}]": column
+        for name, c in curves.items()
+        for (entry, unit), column in zip(c.labels, c.values.T, strict=True)
+    }
+    save_table(out / "trajectory.csv", {"t [s]": trajectory.t, **columns})
+    # Forces that never act are left out.
+    drawn = [c for name, c in curves.items() if name not in _FORCES or c.values.any()]
+    save(curve_figure(drawn), out / "motion.png")
+
+
+def _figures(config: Config, system: System, trajectory: Trajectory, total: np.ndarray) -> dict:
+    """total (m + 1,): the energy in J."""
     momentum = np.asarray(trajectory.momentum(system))
     return {
         "name": config.path.stem,

@@ -84,7 +84,8 @@ def simulate(
             f"simulate: save_every is {save_every} and there are {steps} steps, so that no step is "
             "saved; save every one of them, or take more"
         )
-    _check_memory(system, steps // save_every)
+    width = 1 + system.nq + system.nv + (0 if control is None else system.nv)
+    _check_memory(system, steps // save_every, width)
     dt = real_numbers("simulate", "dt", dt)
     check_shape("simulate", "dt", dt.shape, ())
     if not isinstance(dt, Tracer) and not 0 < float(dt) < np.inf:
@@ -117,34 +118,59 @@ def _simulate(system, state, error, control, wrench, how, steps, save_every):
         functions = eqx.combine(arrays, fixed)
         formulation = formulated(system, link, method, stabilisation)
         loop = _steps(system, link, formulation, functions, dt)
-        start, before = _start(system, link, formulation, functions, inputs, (q0, v0, dt))
+        given = functions, inputs, save_every
+        start, before = _start(system, link, formulation, given, (q0, v0, dt))
         end, states = adjoint.loop(loop, start, inputs, (saved, save_every))
         found = adjoint.reconstruction(loop, start, end, inputs, (saved, save_every))
-        q_and_v, own = states
+        q_and_v, own, u = states
         own = jax.tree.map(lambda a, b: jnp.concatenate((a, b)), before, own)
-        return end[2], found, q_and_v, own
+        return end[2:], found, q_and_v, own, u
 
-    watch, found, (q, v), own = native.mark(run)(arrays, system, link, q0, v0, dt, inputs)
+    ended, found, (q, v), own, u = native.mark(run)(arrays, system, link, q0, v0, dt, inputs)
     q, v = jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
-    return _trajectory(system, dt, (q, v, own), save_every, watch, error, found)
+    return _trajectory(system, dt, (q, v, own, u), save_every, ended, error, found)
 
 
-def _trajectory(system, dt, states, save_every, watch, error, found):
-    q, v, own = states
+def _trajectory(system, dt, states, save_every, ended, error, found):
+    q, v, own, u = states
+    watch, command = ended
     steps = (len(q) - 1) * save_every
     t = jnp.arange(len(q), dtype=dt.dtype) * save_every * dt
-    return Trajectory(t, q, v, watch.result(system, dt, steps, error, found), own)
+    u = None if u is None else jnp.concatenate((u, command.latest[None]))
+    return Trajectory(t, q, v, watch.result(system, dt, steps, error, found), own, u)
 
 
-def _start(system, link, formulation, functions, inputs, state):
+class _Command(eqx.Module):
+    """What the control commands, kept in the time loop.
+
+    latest (nv,): in the last step, as of its beginning. saved (nv,): in the last step that began
+    at a time that is saved, which one in `every` does.
+    """
+
+    latest: jax.Array
+    saved: jax.Array
+    every: int = eqx.field(static=True)
+
+    def after(self, step, command):
+        # No remainder: native code knows none.
+        begins = jax.lax.div(step, jnp.int32(self.every)) * self.every == step
+        saved = command if self.every == 1 else jnp.where(begins, command, self.saved)
+        return _Command(command, saved, self.every)
+
+
+def _start(system, link, formulation, given, state):
     """The state of the loop at the beginning, and what is recorded of it, (1, ...)."""
+    functions, inputs, save_every = given
     q0, v0, dt = state
     t0 = jnp.zeros_like(dt)
     rows = jax.tree.map(lambda a: a[0, 0], inputs)
     # What is typed with a few digits is put on the manifold, where stepping back leads.
     on_manifold = system.manifold.retract(q0, jnp.zeros_like(v0))
     first = formulation.start(t0, on_manifold, v0, dt, _inputs(functions, rows, t0, dt))
-    start = (jnp.zeros((), jnp.int32), first, Watch.start(system, link, q0))
+    controlled = functions[0] is not None or inputs[0] is not None
+    none = jnp.zeros_like(v0)
+    command = _Command(none, none, save_every) if controlled else None
+    start = (jnp.zeros((), jnp.int32), first, Watch.start(system, link, q0), command)
     return start, jax.tree.map(lambda a: a[None], formulation.record(first))
 
 
@@ -179,7 +205,7 @@ def _in_pieces(given, error, steps: int, save_every: int, progress) -> Trajector
     control = _arriving(system, control, steps, dt)
     rows = tuple(_samples(u, steps, 1, saved * save_every) for u in (control, wrench))
     given = system, (link, q0, v0, dt), *map(_only_function, (control, wrench)), how
-    state, before = _begun(given, _rows(rows, 0, (1, 1)))
+    state, before = _begun(given, _rows(rows, 0, (1, 1)), save_every)
     kept, done, waiting = [], 0, None
     for length, every in _pieces(saved, save_every):
         here = _rows(rows, done, (length, every))
@@ -192,8 +218,11 @@ def _in_pieces(given, error, steps: int, save_every: int, progress) -> Trajector
             kept.append(states)
         if progress is not None:
             progress(done, saved * save_every)
-    (q, v), own = jax.tree.map(lambda *a: jnp.concatenate(a), ((q0[None], v0[None]), before), *kept)
-    return eqx.filter_jit(_trajectory)(system, dt, (q, v, own), save_every, state[2], error, None)
+    (q, v), own, u = jax.tree.map(lambda *a: jnp.concatenate(a), *kept)
+    q, v = jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
+    own = jax.tree.map(lambda a, b: jnp.concatenate((a, b)), before, own)
+    states = q, v, own, u
+    return eqx.filter_jit(_trajectory)(system, dt, states, save_every, state[2:], error, None)
 
 
 def _rows(rows, first: int, shape: tuple[int, int]):
@@ -207,12 +236,12 @@ def _only_function(given: Input) -> Input:
 
 
 @eqx.filter_jit
-def _begun(given, inputs):
+def _begun(given, inputs, save_every):
     system, (link, q0, v0, dt), control, wrench, how = given
     functions = _functions(system, control, wrench, (dt, q0, v0))
     method, _, stabilisation = how
     formulation = formulated(system, link, method, stabilisation)
-    return _start(system, link, formulation, functions, inputs, (q0, v0, dt))
+    return _start(system, link, formulation, (functions, inputs, save_every), (q0, v0, dt))
 
 
 @eqx.filter_jit
@@ -251,31 +280,37 @@ def _parts(n: int, size: int) -> list[int]:
 def _steps(
     system: System, link: Linkage, formulation: Formulation, functions: tuple, dt: jax.Array
 ) -> Steps:
-    """What one time step does, and what leads back; the state is (step, inner, watch)."""
+    """What one time step does, and what leads back; the state is (step, inner, watch, command)."""
 
     def begun(step, rows):
         t = step.astype(dt.dtype) * dt
         return t, _inputs(functions, rows, t, dt)
 
     def one_step(state, rows):
-        step, inner, watch = state
+        step, inner, watch, command = state
         t, acting = begun(step, rows)
         here = t, *formulation.read(inner)
         acting = acting.held(*here) if formulation.reads_once else acting
-        effort = acting.effort(system, *here)
+        at_start = Inputs(acting.control).held(*here)
+        effort = at_start.effort(system, *here)
+        command = None if command is None else command.after(step, at_start.control(*here))
         after, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
         q, v = formulation.read(after)
         watch = watch.after(system, link, step, q, v, effort, solved)
-        return step, chosen(watch.going, after, inner), watch
+        return step, chosen(watch.going, after, inner), watch, command
 
     def back(state, rows):
-        step, inner, watch = state
+        step, inner, watch, command = state
         t, acting = begun(step - 1, rows)
-        return step - 1, formulation.step(t + dt, inner, -dt, acting)[0], watch
+        # As at the start: what was commanded before does not matter to what comes.
+        command = jax.tree.map(jnp.zeros_like, command)
+        return step - 1, formulation.step(t + dt, inner, -dt, acting)[0], watch, command
 
     def read(state):
-        return formulation.read(state[1]), formulation.record(state[1])
+        _, inner, _, command = state
+        u = None if command is None else command.saved
+        return formulation.read(inner), formulation.record(inner), u
 
     small = formulation.small
     return Steps(native.kernel(one_step) if small else one_step, back, read, small)
@@ -361,9 +396,9 @@ def _count(name: str, value: int) -> int:
     return int(value)
 
 
-def _check_memory(system: System, saved: int) -> None:
-    """Raises ValueError for more saved states than the machine has memory for."""
-    size = (saved + 1) * (system.nq + system.nv + 1) * system.dtype.itemsize
+def _check_memory(system: System, saved: int, width: int) -> None:
+    """Raises ValueError for more saved rows, of so many numbers, than there is memory for."""
+    size = (saved + 1) * width * system.dtype.itemsize
     try:
         there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # where the machine does not tell

@@ -29,6 +29,7 @@ CHECKED = {
     "energy_momentum energy_stable gauss generalized_alpha mean_gradients method moreau "
     "munthe_kaas rattle semi_implicit_euler stormer_verlet variational variational_lie "
     "variational_planar",
+    "quantities": "distance effort energy frames limits momentum point pose power state",
     "identify": "inverse_dynamics jacobian linear losses nearness problem pseudo_inertia sensors "
     "shooting",
 }

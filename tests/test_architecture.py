@@ -29,13 +29,13 @@ ORDER = (
         "constraints",
         "io",
     ),
-    *("integrators", "result", "adjoint", "formulations", "simulate", "identify", "view"),
-    *("run", "study", "demo", "reproduce", "cli"),
+    *("integrators", "quantities", "result", "adjoint", "formulations", "simulate"),
+    *("identify", "view", "run", "study", "demo", "reproduce", "cli"),
 )
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
 ROOMS = (
     *("groups", "system", "dynamics", "forces", "constraints", "io"),
-    *("integrators", "adjoint", "formulations", "identify"),
+    *("integrators", "quantities", "adjoint", "formulations", "identify"),
 )
 
 

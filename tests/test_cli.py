@@ -12,10 +12,12 @@ import pytest
 
 import difflie as dl
 from difflie import cli
+from difflie import identify as di
 from difflie.cli import main
 from difflie.run import _own_states
 
 ROOT = Path(__file__).parent.parent
+TORQUE = "passive left_hinge [N m]"
 ARM = '[system]\nfile = "package:arm7"\n'
 CONTACT = f"{ARM}[[contact]]\nstiffness = 1e4\n"
 TO_HAND = 'path = [{point = [0, 0, 0.5]}, {body = "link7", point = [0, 0, 0]}]'
@@ -49,6 +51,13 @@ def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
     assert data["q"].shape == (11, 9)
     assert data["q"][0, 7] == -1.2
     assert list(data["joints"]) == ["root_joint", "left_hinge", "right_hinge"]
+    assert data["effort"].shape == (11, 8) and not data["effort"].any()
+    assert data["passive_labels"][6].tolist() == ["left_hinge", "N m"] and data["passive"].any()
+    table = di.read_recording(
+        out / "trajectory.csv", time="t [s]", v=["v left_hinge [rad/s]"], tau=[TORQUE]
+    )
+    np.testing.assert_array_equal(table.tau[:, 0], data["passive"][:, 6])
+    np.testing.assert_array_equal(table.v[:, 0], data["v"][:, 6])
     assert (out / "motion.png").stat().st_size > 10_000
     numbers = json.loads(figures.read_text())
     assert numbers["ok"]

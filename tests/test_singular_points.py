@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import difflie as dl
+from difflie import quantities as dq
 from difflie.groups import Euclidean, Product, UnitQuaternion
 from difflie.integrators import METHODS, FieldMethod
 
@@ -108,6 +109,10 @@ def _moved(s, q, v, x):
     return dl.with_inertial_parameters(s, dl.inertial_parameters(s) * 1.1).bodies
 
 
+def measured(quantity):
+    return lambda s, q, v, x: quantity(s, q, v, x, jnp.zeros((), q.dtype))
+
+
 # What is evaluated on which machine; x (nv,) is an acceleration, a force, or a step.
 TABLE = {
     "places": (
@@ -186,6 +191,18 @@ TABLE = {
             "passive_force": lambda s, q, v, x: dl.passive_force(s, q, v),
             "Drive.effort": lambda s, q, v, x: s.couplings[-2].effort(x[3] + 3, v[3]),
             "Motor.effort": lambda s, q, v, x: dl.Motor(*x[:4] + 2).effort(x, v),
+        },
+    ),
+    "quantities": (
+        MACHINE,
+        {
+            "Pose": measured(dq.Pose("hand", dl.Frame(rotation=(0.4, 0.3, -0.2)))),
+            "Point": measured(dq.Point("hand", (0.1, 0.2, 0.3))),
+            "Distance": measured(dq.Distance("hand", None)),
+            "Distance, coincident": measured(dq.Distance("hand", "hand")),
+            "CentroidalMomentum": measured(dq.CentroidalMomentum()),
+            "Power": measured(dq.Power()),
+            "LimitLeft": lambda s, q, v, x: measured(dq.LimitLeft())(s, q, v, x)[3],
         },
     ),
     "energies": (

@@ -8,6 +8,7 @@ from dataclasses import replace
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..system.fields import number
@@ -96,7 +97,9 @@ def late(
     """What comes of efforts told (n, nv) row by row; rule(column (n,), delay) gives one column."""
     for drive, delay in delayed(system):
         k = drive.velocity(system.topology)
-        told = told.at[:, k].set(rule(told[:, k], delay))
+        # Not by an update in place: fed to nested loops, XLA for CPUs reads it at the wrong row.
+        own = np.arange(told.shape[1]) == k
+        told = jnp.where(own, rule(told[:, k], delay)[:, None], told)
     return told
 
 

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..io.files import written
+from ..quantities import Curve
 
 _COLOURS = ("#0b5394", "#cc4125", "#38761d", "#8e63a6", "#b45f06", "#0097a7", "#5f6368")
 _MOST_NAMES = 32
@@ -79,30 +80,22 @@ def draw_drift(axes: Axes, t: np.ndarray, drifts: Mapping[str, np.ndarray]) -> N
         axes.semilogy(t, np.maximum(drift, 1e-17), label=name, linewidth=1.3)
 
 
-def motion_figure(
-    t: np.ndarray,
-    q: np.ndarray,
-    v: np.ndarray,
-    energies: np.ndarray,
-    coordinates: Sequence[tuple[str, str]],
-    velocities: Sequence[tuple[str, str]],
-) -> Figure:
-    """Coordinates (m, nq), velocities (m, nv) and energies (m, 2) in J over t (m,) in s.
+def draw_curve(axes: Axes, curve: Curve) -> None:
+    """A quantity over time, a line for each of its entries that has a finite number.
 
-    coordinates (nq,) and velocities (nv,): the name and the unit of each.
+    The unit stands at the axis, and at each line where there are several.
     """
-    canvas, axes = figure(3, 1, (8.0, 8.5))
-    top, middle, bottom = axes[:, 0]
-    for a, values, named, symbol, title in (
-        (top, q, coordinates, "q", "Coordinates"),
-        (middle, v, velocities, "v", "Velocities"),
-    ):
-        units = list(dict.fromkeys(unit for _, unit in named))
-        # The unit stands at the axis, and at each line where there are several.
-        several = len(units) > 1
-        draw_lines(a, t, values, [f"{n} [{unit}]" if several else n for n, unit in named])
-        label(a, "t [s]", f"{symbol} [{', '.join(units)}]", title)
-    total = energies.sum(axis=1, keepdims=True)
-    draw_lines(bottom, t, np.concatenate((energies, total), 1), ("kinetic", "potential", "total"))
-    label(bottom, "t [s]", "energy [J]", "Energy")
+    finite = np.isfinite(curve.values).any(axis=0)
+    labels = [named for named, drawn in zip(curve.labels, finite, strict=True) if drawn]
+    units = list(dict.fromkeys(unit for _, unit in labels if unit))
+    names = [f"{name} [{unit}]" if len(units) > 1 else name for name, unit in labels]
+    draw_lines(axes, curve.t, curve.values[:, finite], names)
+    label(axes, "t [s]", f"{curve.name} [{', '.join(units)}]" if units else curve.name)
+
+
+def curve_figure(curves: Sequence[Curve]) -> Figure:
+    """Quantities over time, one below the other."""
+    canvas, axes = figure(len(curves), 1, (8.0, 2.8 * len(curves)))
+    for a, curve in zip(axes[:, 0], curves, strict=True):
+        draw_curve(a, curve)
     return canvas

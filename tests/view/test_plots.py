@@ -5,6 +5,7 @@ from trees import zoo
 
 import difflie as dl
 from difflie.demo import _draw_payload
+from difflie.quantities import Curve
 from difflie.view import plots
 
 
@@ -26,14 +27,26 @@ def test_motions_are_named_by_joints_and_units():
     assert [unit for _, unit in labels[0]] == [*"1111", *"mmm", "m", "m", "rad", "rad"]
     names = [f"base.{c}" for c in "wijkxyz"] + [f"table[{i}]" for i in range(3)]
     assert [name for name, _ in labels[0]] == [*names, "$elbow"]
-    motion = np.zeros((2, t.nq)), np.zeros((2, t.nv)), np.zeros((2, 2))
-    canvas = plots.motion_figure(np.arange(2.0), *motion, *labels)
+    energies = tuple((part, "J") for part in ("kinetic", "potential", "total"))
+    curves = [
+        Curve(name, np.arange(2.0), np.zeros((2, len(named))), named)
+        for name, named in zip(("q", "v", "energy"), (*labels, energies), strict=True)
+    ]
+    canvas = plots.curve_figure(curves)
     canvas.draw_without_rendering()
     top, middle, bottom = canvas.axes
     assert texts(top)[0] == "q [1, m, rad]" and texts(top)[1][7] == "table[0] [m]"
     assert texts(middle)[0] == "v [rad/s, m/s]"
     assert texts(middle)[1][0] == "base[0] [rad/s]" and texts(middle)[1][8] == "table[2] [rad/s]"
     assert texts(bottom)[0] == "energy [J]"
+
+
+def test_what_is_infinite_is_not_drawn():
+    """Such as what is left of limits that are none; and its unit is not named at the lines."""
+    values = np.stack((np.arange(3.0), np.full(3, np.inf)), axis=1)
+    limits = Curve("limit left", np.arange(3.0), values, (("elbow", "rad"), ("base", "m")))
+    (axes,) = plots.curve_figure([limits]).axes
+    assert texts(axes) == ("limit left [rad]", ["elbow"])
 
 
 def test_every_joint_has_labels():

@@ -1,0 +1,25 @@
+"""What to measure of a motion: functions f(system, q, v, u, t) of a moment, with names and units.
+
+q (nq,), v (nv,) and t () in s; u (nv,) is what the control commands in N m or N, None without. A
+cost of a control, a residual of a sensor, a reduction of a sweep and a curve of a plot are uses of
+one. All are differentiable in forward and reverse mode, and in the precision of q.
+"""
+
+from .along import Curve as Curve
+from .along import along as along
+from .along import curve as curve
+from .distance import Distance as Distance
+from .effort import Effort as Effort
+from .effort import Passive as Passive
+from .energy import Energy as Energy
+from .limits import LimitLeft as LimitLeft
+from .momentum import CentroidalMomentum as CentroidalMomentum
+from .momentum import Momentum as Momentum
+from .point import Point as Point
+from .pose import Pose as Pose
+from .power import Power as Power
+from .quantity import Function as Function
+from .quantity import Quantity as Quantity
+from .quantity import quantity as quantity
+from .state import Coordinates as Coordinates
+from .state import Velocities as Velocities

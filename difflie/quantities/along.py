@@ -1,0 +1,108 @@
+"""Quantities along a motion, as arrays and as curves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from ..system.system import System
+from ..system.validation import checked, real_numbers
+from .quantity import Labels, Quantity, as_quantity
+
+
+class Motion(Protocol):
+    """States at times, such as a `Trajectory`: t (...,), q (..., nq), v and u (..., nv)."""
+
+    @property
+    def t(self) -> jax.Array: ...
+    @property
+    def q(self) -> jax.Array: ...
+    @property
+    def v(self) -> jax.Array: ...
+    @property
+    def u(self) -> jax.Array | None: ...
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A quantity along one run, for pictures and tables.
+
+    t (m,) in s, values (m, n); labels (n,): the name and the unit of each column.
+    """
+
+    name: str
+    t: NDArray
+    values: NDArray
+    labels: Labels
+
+    @property
+    def unit(self) -> str:
+        """The units of its columns, each once."""
+        return ", ".join(dict.fromkeys(unit for _, unit in self.labels if unit))
+
+
+def along(quantity: Any, system: System, run: Motion) -> Float[Array, "..."]:
+    """A quantity at all times of a run, (m, ...) of a quantity (...).
+
+    quantity: one of this room, or a function or Equinox module f(system, q, v, u, t). run: a
+    `Trajectory`, or a batch of them with leading axes, which the result has too; of a batch of
+    systems as well: call this inside `jax.vmap`. Differentiable with respect to the run, the
+    system, and the arrays that the quantity holds. Raises TypeError for what is no quantity and
+    what returns no real numbers, ValueError for another number of entries than it has names for,
+    and for the run of another system.
+    """
+    measured = as_quantity(quantity)
+    checked(system)
+    sizes = run.q.shape[-1], run.v.shape[-1]
+    if sizes != (system.nq, system.nv):
+        raise ValueError(
+            f"{system.name}: the run has {sizes[0]} coordinates and {sizes[1]} velocities, the "
+            f"system {system.nq} and {system.nv}; give the system that was simulated"
+        )
+    return _along(measured, system, run.t, run.q, run.v, run.u)
+
+
+def curve(quantity: Any, system: System, run: Motion) -> Curve:
+    """A quantity along one run, with the name and unit of each of its entries.
+
+    Raises ValueError for a batch of runs, and else as `along` does.
+    """
+    measured = as_quantity(quantity)
+    if run.t.ndim != 1:
+        raise ValueError(
+            f"{system.name}: these are {run.t.shape[:-1]} runs, and a curve is of one; take one, "
+            "such as jax.tree.map(lambda a: a[0], run)"
+        )
+    t, values = np.asarray(run.t), np.asarray(along(measured, system, run))
+    values = values.reshape(len(t), -1)
+    return Curve(measured.name, t, values, _labels(measured, system, values.shape[1]))
+
+
+def _labels(quantity: Quantity, system: System, size: int) -> Labels:
+    unit = getattr(quantity, "unit", "")
+    numbered = tuple((f"{quantity.name}[{i}]", unit) for i in range(size))
+    return quantity.labels(system) or (((quantity.name, unit),) if size == 1 else numbered)
+
+
+@eqx.filter_jit
+def _along(quantity, system, t, q, v, u):
+    def at(t, q, v, u):
+        said = f"what the quantity {quantity.name} returns"
+        value = real_numbers(system.name, said, quantity(system, q, v, u, t))
+        names = quantity.labels(system)
+        if names and value.size != len(names):
+            raise ValueError(
+                f"{system.name}: {said} has shape {value.shape}, and it has {len(names)} names of "
+                "entries; return one number for each"
+            )
+        return value.astype(q.dtype)
+
+    for _ in range(t.ndim):
+        at = jax.vmap(at)
+    return at(t, q, v, u)

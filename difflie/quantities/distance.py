@@ -1,0 +1,38 @@
+"""How far two frames are from each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from ..constraints.frame import Frame
+from ..forces.path import root
+from ..system.system import System
+from .frames import as_frame, placed
+from .quantity import Labels, Quantity
+
+
+class Distance(Quantity):
+    """The distance in m, a scalar, between the origins of two frames.
+
+    first, second: a `Frame`, or the name of a body for its own. Where the origins coincide there is
+    no derivative; there it is zero, the subgradient of least length.
+    """
+
+    first: Frame = eqx.field(converter=as_frame)
+    second: Frame = eqx.field(converter=as_frame)
+
+    @property
+    def name(self) -> str:
+        return f"distance of {self.first} and {self.second}"
+
+    def labels(self, system: System) -> Labels:
+        return ((self.name, "m"),)
+
+    def __call__(
+        self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
+    ) -> Float[Array, ""]:
+        first, second = placed(system, q, self.first, self.second)
+        return root((second.translation - first.translation).square())

@@ -1,0 +1,64 @@
+"""The generalised forces at the joints: of the control, and of the system by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..forces import passive_force
+from ..forces.drives import driven
+from ..system.system import System
+from .quantity import Labels, Quantity
+
+# What does work along a velocity.
+_UNITS = {"rad/s": "N m", "m/s": "N"}
+
+
+class Effort(Quantity):
+    """The generalised force (nv,) of the control that arrives at the joints, in N m or N.
+
+    It is what the drives of the system make of the command u, and u where there are none; without
+    control the command is zero.
+    """
+
+    @property
+    def name(self) -> str:
+        return "effort"
+
+    def labels(self, system: System) -> Labels:
+        return _labels(system)
+
+    def __call__(
+        self,
+        system: System,
+        q: Any,
+        v: Float[Array, " nv"],
+        u: Float[Array, " nv"] | None,
+        t: Any,
+    ) -> Float[Array, " nv"]:
+        return driven(system, jnp.zeros_like(v) if u is None else u, v)
+
+
+class Passive(Quantity):
+    """The generalised force (nv,) of springs, damping, friction and couplings, in N m or N.
+
+    See `difflie.passive_force`.
+    """
+
+    @property
+    def name(self) -> str:
+        return "passive"
+
+    def labels(self, system: System) -> Labels:
+        return _labels(system)
+
+    def __call__(
+        self, system: System, q: Float[Array, " nq"], v: Float[Array, " nv"], u: Any, t: Any
+    ) -> Float[Array, " nv"]:
+        return passive_force(system, q, v)
+
+
+def _labels(system: System) -> Labels:
+    return tuple((name, _UNITS[unit]) for name, unit in system.topology.velocity_labels)

@@ -1,0 +1,48 @@
+"""Frames on bodies, where quantities are measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+from jaxtyping import Array, Float
+
+from ..constraints.frame import Frame
+from ..dynamics.kinematics import body_world_poses
+from ..spatial import Transform
+from ..system.linkage import linkage
+from ..system.system import System
+from ..system.validation import ModelError, nearest, shown
+
+
+def as_frame(given: Any) -> Frame:
+    """A frame, or that of a body by its name; None for the world."""
+    if given is None or isinstance(given, str):
+        return Frame(given)
+    if isinstance(given, Frame):
+        return given
+    raise ModelError(f"{shown(given)} is no frame; give the name of a body, or a difflie.Frame")
+
+
+def placed(system: System, q: Float[Array, " nq"], *frames: Frame) -> list[Transform]:
+    """The frames in the world at the configuration q (nq,), components () in m.
+
+    Raises `ModelError` for a frame on a body that is not there, with the nearest name.
+    """
+    for frame in frames:
+        if frame.body is not None and frame.body not in system.body_names:
+            near = nearest(str(frame.body), system.body_names)
+            raise ModelError(
+                f"{system.name}: a frame to measure is on {shown(frame.body)}, and no body has "
+                f"this name{near}"
+            )
+    poses = body_world_poses(linkage(system), q)
+
+    def place(frame: Frame) -> Transform:
+        inner = jax.tree.map(lambda a: a.astype(q.dtype), frame).pose
+        if frame.body is None:
+            return inner
+        b = system.body_names.index(frame.body)
+        return jax.tree.map(lambda a: a[b], poses) @ inner
+
+    return [place(frame) for frame in frames]

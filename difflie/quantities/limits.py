@@ -1,0 +1,41 @@
+"""How far the joints are from their limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..system.rows import row_coordinates
+from ..system.system import System
+from .quantity import Labels, Quantity
+
+
+class LimitLeft(Quantity):
+    """How far each degree of freedom is from its nearer position limit (n_rows,), in rad or m.
+
+    Negative beyond it; infinite without limits, and where a joint has no plain coordinate. Joints
+    that mimic others are among them. In the middle between both limits the derivative is zero, the
+    mean of both sides.
+    """
+
+    @property
+    def name(self) -> str:
+        return "limit left"
+
+    def labels(self, system: System) -> Labels:
+        t = system.topology
+        return tuple(
+            (t.joints[b] + (f"[{i}]" if len(kinds) > 1 else ""), "m" if k == "prismatic" else "rad")
+            for b, kinds in enumerate(t.kinds)
+            for i, k in enumerate(kinds)
+        )
+
+    def __call__(
+        self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
+    ) -> Float[Array, " n_rows"]:
+        joints, has_coordinate = system.joints, system.topology.row_coordinate >= 0
+        x = row_coordinates(system.topology, joints, q)
+        left = jnp.minimum(x - joints.lower, joints.upper - x)
+        return jnp.where(has_coordinate, left, jnp.inf)

@@ -1,0 +1,43 @@
+"""The position and attitude of a frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float
+
+from ..constraints.frame import Frame
+from ..groups import so3
+from ..system.system import System
+from .frames import as_frame, placed
+from .quantity import Labels, Quantity, joined, xyz
+
+
+class Pose(Quantity):
+    """The pose (6,) of a frame: its rotation vector in rad, then its origin in m.
+
+    frame, reference: a `Frame`, or the name of a body for its own. Both parts are in the reference
+    frame, by default the world: taken to a target, they are the error of a tracked pose. The
+    rotation vector has a length of at most pi; its derivatives are finite everywhere, also at zero
+    and at pi, where two vectors stand for the attitude and they are those of the one returned.
+    """
+
+    frame: Frame = eqx.field(converter=as_frame)
+    reference: Frame = eqx.field(converter=as_frame, default=None)
+
+    @property
+    def name(self) -> str:
+        return f"pose of {self.frame}"
+
+    def labels(self, system: System) -> Labels:
+        return (*xyz("rad", "turn "), *xyz("m"))
+
+    def __call__(
+        self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
+    ) -> Float[Array, "6"]:
+        frame, reference = placed(system, q, self.frame, self.reference)
+        seen = reference.inverse() @ frame
+        turn: jax.Array = so3.log_components(seen.rotation).to_array()
+        return joined(turn, seen.translation.to_array())

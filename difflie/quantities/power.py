@@ -1,0 +1,35 @@
+"""The power of the control."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxtyping import Array, Float
+
+from ..system.system import System
+from .effort import Effort
+from .quantity import Labels, Quantity
+
+
+class Power(Quantity):
+    """The mechanical power (nv,) in W of the control at each degree of freedom: effort times v.
+
+    Their sum is what the control adds to the energy of the system; see `Effort`.
+    """
+
+    @property
+    def name(self) -> str:
+        return "power"
+
+    def labels(self, system: System) -> Labels:
+        return tuple((name, "W") for name, _ in system.topology.velocity_labels)
+
+    def __call__(
+        self,
+        system: System,
+        q: Any,
+        v: Float[Array, " nv"],
+        u: Float[Array, " nv"] | None,
+        t: Any,
+    ) -> Float[Array, " nv"]:
+        return Effort()(system, q, v, u, t) * v

@@ -1,0 +1,42 @@
+"""The state itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxtyping import Array, Float
+
+from ..system.system import System
+from .quantity import Labels, Quantity
+
+
+class Coordinates(Quantity):
+    """The configuration q (nq,), in rad, m, or the entries of unit quaternions."""
+
+    @property
+    def name(self) -> str:
+        return "q"
+
+    def labels(self, system: System) -> Labels:
+        return system.topology.coordinate_labels
+
+    def __call__(
+        self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
+    ) -> Float[Array, " nq"]:
+        return q
+
+
+class Velocities(Quantity):
+    """The velocity v (nv,), in rad/s or m/s."""
+
+    @property
+    def name(self) -> str:
+        return "v"
+
+    def labels(self, system: System) -> Labels:
+        return system.topology.velocity_labels
+
+    def __call__(
+        self, system: System, q: Any, v: Float[Array, " nv"], u: Any, t: Any
+    ) -> Float[Array, " nv"]:
+        return v
