@@ -226,10 +226,10 @@ def _so_far(free: Parameters, x: NDArray, own: tuple[NDArray, ...]) -> dict[str,
 
 
 def _of_given(free: Parameters, values: NDArray) -> dict[str, Any]:
-    rows = zip(free.names, np.asarray(free.values(free.start)), values, strict=True)
+    rows = zip(free.names, free.units, np.asarray(free.values(free.start)), values, strict=True)
     table = {
-        n: {"start": s, "value": v, "std_error": None, "std_error_blockwise": None}
-        for n, s, v in rows
+        n: {"unit": u, "start": s, "value": v, "std_error": None, "std_error_blockwise": None}
+        for n, u, s, v in rows
     }
     return {"parameters": table, "fit": None, "converged": None}
 
@@ -443,8 +443,9 @@ def _colour(error: NDArray) -> float | None:
 
 
 def _table(found: Fit) -> dict[str, Any]:
-    columns = found.start, found.values, found.standard_errors, found.blockwise_errors
-    keys = "start", "value", "std_error", "std_error_blockwise"
+    errors = found.standard_errors, found.blockwise_errors
+    columns = found.parameters.units, found.start, found.values, *errors
+    keys = "unit", "start", "value", "std_error", "std_error_blockwise"
     return {
         name: dict(zip(keys, row, strict=True))
         for name, *row in zip(found.parameters.names, *columns, strict=True)

@@ -15,21 +15,14 @@ from dataclasses import replace
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 
 from ..groups.components import Scalar, Vector
 from ..spatial import Motion, Transform
+from ..system.fields import number
 from ..system.system import System
 from ..system.validation import ModelError
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint
-from .frame import Frame, number
-
-_BOUNDS = {
-    "friction": (0.0, jnp.inf),
-    "restitution": (0.0, 1.0),
-    "radius": (0.0, jnp.inf),
-    "other_radius": (0.0, jnp.inf),
-}
+from .frame import Frame
 
 
 class Unilateral(Constraint):
@@ -40,16 +33,8 @@ class Unilateral(Constraint):
     both are leaves without unit.
     """
 
-    friction: jax.Array = eqx.field(default=0.0, converter=number, kw_only=True)
-    restitution: jax.Array = eqx.field(default=0.0, converter=number, kw_only=True)
-
-    def faults(self) -> list[str]:
-        return [
-            f"{name} is {float(value)}; it must be between {lower:g} and {upper:g}"
-            for name, (lower, upper) in _BOUNDS.items()
-            if not isinstance(value := getattr(self, name, lower), Tracer)
-            and not lower <= value <= upper
-        ]
+    friction: jax.Array = eqx.field(default=0.0, converter=number(nonnegative=True), kw_only=True)
+    restitution: jax.Array = eqx.field(default=0.0, converter=number(least=0, most=1), kw_only=True)
 
 
 class Contact(Unilateral, FrameConstraint):
@@ -99,7 +84,7 @@ class SphereOnPlane(Contact):
     radius () in m, a leaf.
     """
 
-    radius: jax.Array = eqx.field(converter=number)
+    radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
 
     def touch(self, a: Transform, b: Transform) -> tuple[Scalar, Vector, Vector]:
         n = _z(b)
@@ -113,8 +98,8 @@ class SphereOnSphere(Contact):
     radius () of the first and other_radius () of the second in m, leaves.
     """
 
-    radius: jax.Array = eqx.field(converter=number)
-    other_radius: jax.Array = eqx.field(converter=number)
+    radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
+    other_radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
 
     def touch(self, a: Transform, b: Transform) -> tuple[Scalar, Vector, Vector]:
         d = a.translation - b.translation
@@ -136,15 +121,16 @@ class Stop(Unilateral, CoordinateConstraint):
     """
 
     joint: str = eqx.field(static=True)
-    lower: jax.Array | None = None
-    upper: jax.Array | None = None
+    lower: jax.Array | None = eqx.field(
+        converter=number(unit="rad or m", optional=True), default=None
+    )
+    upper: jax.Array | None = eqx.field(
+        converter=number(unit="rad or m", optional=True), default=None
+    )
 
     def __post_init__(self) -> None:
         if (self.lower is None) == (self.upper is None):
             raise ModelError(f"Stop ({self.joint!r}): give its lower or its upper coordinate")
-        self.lower, self.upper = (
-            None if a is None else number(a) for a in (self.lower, self.upper)
-        )
 
     @property
     def joints(self) -> tuple[str, ...]:

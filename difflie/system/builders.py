@@ -29,7 +29,7 @@ from .joints import (
     Universal,
 )
 from .massless import massless
-from .system import Bodies, Joints, System
+from .system import NUMBERS, Bodies, Joints, System
 from .topology import WORLD, Topology
 from .validation import ModelError, check_bodies, nearest, warn
 
@@ -90,7 +90,7 @@ def tree(
     if not bodies:
         raise ModelError(f"{name}: a system needs at least one body")
     ordered = _sorted(list(bodies), name)
-    doubts = list(check_bodies(ordered))
+    doubts = list(check_bodies(ordered, NUMBERS))
     index = {b.name: i for i, b in enumerate(ordered)}
     joint_names = [b.joint.name or b.name for b in ordered]
     mimics = [_mimicked(b, ordered, joint_names) for b in ordered]
@@ -166,7 +166,7 @@ def bodies_of(system: System) -> list[Body]:
                 inertia=inertia[b],
             )
         )
-    list(check_bodies(bodies))
+    list(check_bodies(bodies, NUMBERS))
     return bodies
 
 

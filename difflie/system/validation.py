@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -18,6 +18,7 @@ from .topology import Topology
 
 if TYPE_CHECKING:
     from .builders import Body
+    from .fields import Number
     from .system import System
 
 
@@ -71,8 +72,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {shown(near[0])}?" if near else ""
 
 
-def check_bodies(bodies: list[Body]) -> Iterator[str]:
-    """Raises `ModelError` for numbers no body or joint can have; yields what is only doubtful."""
+def check_bodies(bodies: list[Body], declared: Mapping[str, Number]) -> Iterator[str]:
+    """Raises `ModelError` for numbers no body or joint can have; yields what is only doubtful.
+
+    declared: what the leaves of `Bodies` and `Joints` say of themselves, by name.
+    """
     seen: dict[str, str] = {}
     for b in bodies:
         where = b.source or f"body {b.name!r}"
@@ -89,13 +93,13 @@ def check_bodies(bodies: list[Body]) -> Iterator[str]:
                     f"{where}: {name} has shape {value.shape}, needed is "
                     f"{' or '.join(map(str, shapes))}"
                 )
-            _refuse(where, name, value)
+            _refuse(where, name, value, declared)
         rotation = np.asarray(b.rotation, float)
         if rotation.shape == (3, 3) and not (
             np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6) and np.linalg.det(rotation) > 0
         ):
             raise ModelError(f"{where}: rotation is no rotation matrix; orthonormalise it")
-        _check_joint(b)
+        _check_joint(b, declared)
         name = b.joint.name or b.name
         if name in seen:
             raise ModelError(f"{where}: there are two joints named {name!r}; rename one")
@@ -103,7 +107,7 @@ def check_bodies(bodies: list[Body]) -> Iterator[str]:
         yield from _doubts_inertia(b, where)
 
 
-def _check_joint(body: Body) -> None:
+def _check_joint(body: Body, declared: Mapping[str, Number]) -> None:
     joint = body.joint
     # What a joint does is looked up by its type; a class of one's own is not known there.
     if type(joint) not in TYPES.values():
@@ -117,8 +121,8 @@ def _check_joint(body: Body) -> None:
         axis = _numbers(dof.axis, f"{where}: axis")
         if axis.shape != (3,) or not np.all(np.isfinite(axis)):
             raise ModelError(f"{where}: the axis must be three finite numbers, got {dof.axis}")
-        _refuse(where, "axis", axis)
-        _refuse(where, "pitch", np.asarray(dof.pitch))
+        _refuse(where, "axis", axis, declared)
+        _refuse(where, "pitch", np.asarray(dof.pitch), declared)
     count = len(joint.dofs())
     values = {}
     for name in ROW_FIELDS:
@@ -128,7 +132,7 @@ def _check_joint(body: Body) -> None:
                 f"{where}: {name} has shape {value.shape}; give one number, or {count}: "
                 "one for each degree of freedom"
             )
-        _refuse(where, name, value)
+        _refuse(where, name, value, declared)
         values[name] = value
     if joint.group is not None and np.any(values["stiffness"]):
         raise ModelError(
@@ -144,46 +148,9 @@ def _check_joint(body: Body) -> None:
         raise ModelError(f"{where}: the multiplier and offset of its mimic must be finite")
 
 
-_LIMITS = "lower", "upper", "max_velocity", "max_effort"
-_NOT_NEGATIVE = {"mass", *ROW_FIELDS} - {"rest", "lower", "upper"}
-# Longer and shorter ones have no square.
-_AXIS = 1e-9, 1e9
-
-
-def fault_of(name: str, value: np.ndarray) -> str | None:
-    """What no machine can have of the values of a leaf, with the mend; None if they are fit.
-
-    name: the field of `Bodies` or `Joints`, or gravity; value of any shape, an axis (..., 3).
-    """
-    if name in ROW_FIELDS and np.any(np.isnan(value)):
-        return f"{name} is not a number"
-    if name not in _LIMITS and not np.all(np.isfinite(value)):
-        return f"{name} is {value.tolist()}; it must be finite"
-    if name not in (*_LIMITS, "axis") and np.any(np.abs(value) > LARGEST):
-        return f"{name} is {value.tolist()}; it must be at most {LARGEST:g}"
-    if name in _NOT_NEGATIVE and np.any(value < 0):
-        what = (
-            f"the mass is {value.tolist()} kg" if name == "mass" else f"{name} is {value.tolist()}"
-        )
-        return f"{what}; it must not be negative"
-    if name == "friction_velocity" and np.any(value == 0):
-        return "friction_velocity is zero; it must be positive"
-    if name == "axis" and value.size:
-        shortest, longest = _AXIS
-        with np.errstate(over="ignore"):
-            length = np.linalg.norm(value.astype(float), axis=-1)
-        if np.any(length < shortest):
-            return "the axis is zero; give it a direction"
-        if np.any(length > longest):
-            return (
-                f"the axis has a length of {np.max(length):.3g}; give it one of at most {longest:g}"
-            )
-    return None
-
-
-def _refuse(where: str, name: str, value: np.ndarray) -> None:
-    fault = fault_of(name, value)
-    if fault is not None:
+def _refuse(where: str, name: str, value: np.ndarray, declared: Mapping[str, Number]) -> None:
+    fault = declared[name].fault(name, value)
+    if fault:
         raise ModelError(f"{where}: {fault}")
 
 
