@@ -16,6 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..forces.contact_geometry import Meeting, plane_and_sphere, sphere_and_sphere
 from ..groups.components import Scalar, Vector
 from ..spatial import Motion, Transform
 from ..system.fields import number
@@ -56,16 +57,16 @@ class Contact(Unilateral, FrameConstraint):
         return "gap", "slip along x", "slip along y"
 
     @abc.abstractmethod
-    def touch(self, a: Transform, b: Transform) -> tuple[Scalar, Vector, Vector]:
-        """The gap in m, its direction from b to a, and the point of contact, in the world."""
+    def meeting(self, a: Transform, b: Transform) -> Meeting:
+        """The gap in m, its normal from b to a, and the place of contact, in the world."""
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
-        return [self.touch(a, b)[0]]
+        return [self.meeting(a, b).gap]
 
     def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
-        _, n, point = self.touch(*frames)
-        u, w = (_velocity(f, t, point) for f, t in zip(frames, twists, strict=True))
-        slip = u - w
+        here = self.meeting(*frames)
+        u, w = (_velocity(f, t, here.place) for f, t in zip(frames, twists, strict=True))
+        n, slip = here.normal, u - w
         x, y = across(n)
         return [n.dot(slip), x.dot(slip), y.dot(slip)]
 
@@ -73,9 +74,8 @@ class Contact(Unilateral, FrameConstraint):
 class PointOnPlane(Contact):
     """The origin of the first frame above the x-y plane of the second."""
 
-    def touch(self, a: Transform, b: Transform) -> tuple[Scalar, Vector, Vector]:
-        n = _z(b)
-        return n.dot(a.translation - b.translation), n, a.translation
+    def meeting(self, a: Transform, b: Transform) -> Meeting:
+        return plane_and_sphere(b.translation, _z(b), a.translation, 0.0)
 
 
 class SphereOnPlane(Contact):
@@ -86,10 +86,8 @@ class SphereOnPlane(Contact):
 
     radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
 
-    def touch(self, a: Transform, b: Transform) -> tuple[Scalar, Vector, Vector]:
-        n = _z(b)
-        gap = n.dot(a.translation - b.translation) - self.radius
-        return gap, n, a.translation + n * (-self.radius)
+    def meeting(self, a: Transform, b: Transform) -> Meeting:
+        return plane_and_sphere(b.translation, _z(b), a.translation, self.radius)
 
 
 class SphereOnSphere(Contact):
@@ -101,16 +99,11 @@ class SphereOnSphere(Contact):
     radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
     other_radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
 
-    def touch(self, a: Transform, b: Transform) -> tuple[Scalar, Vector, Vector]:
-        d = a.translation - b.translation
-        square = d.square()
-        apart = square > 0
-        distance = jnp.sqrt(jnp.where(apart, square, 1))
+    def meeting(self, a: Transform, b: Transform) -> Meeting:
+        found = sphere_and_sphere(b.translation, self.other_radius, a.translation, self.radius)
         # Coincident centres have no direction; any is as good as another.
-        up = Vector(d.x * 0, d.y * 0, d.z * 0 + 1)
-        n = jax.tree.map(lambda x, z: jnp.where(apart, x / distance, z), d, up)
-        gap = jnp.where(apart, distance, 0) - self.radius - self.other_radius
-        return gap, n, b.translation + n * self.other_radius
+        n, nowhere = found.normal, found.normal.square() == 0
+        return replace(found, normal=Vector(n.x, n.y, jnp.where(nowhere, 1, n.z)))
 
 
 class Stop(Unilateral, CoordinateConstraint):
