@@ -69,6 +69,7 @@ from .dynamics import spatial_jacobian_rate as spatial_jacobian_rate
 from .dynamics import total_mass as total_mass
 from .dynamics import with_inertial_parameters as with_inertial_parameters
 from .forces import Bushing as Bushing
+from .forces import Conservative as Conservative
 from .forces import Contact as Contact
 from .forces import Coupling as Coupling
 from .forces import Damper as Damper
@@ -94,6 +95,7 @@ from .forces import TensionDamper as TensionDamper
 from .forces import TensionSpring as TensionSpring
 from .forces import TorsionalSpring as TorsionalSpring
 from .forces import ZeroOrderHold as ZeroOrderHold
+from .forces import as_path as as_path
 from .forces import attach as attach
 from .forces import elastic_energy as elastic_energy
 from .forces import energy as energy

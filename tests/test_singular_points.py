@@ -217,7 +217,7 @@ NOT_SWEPT = {
     "breaking_leaves": DECIDED,
     "absolute_state": "the poses and twists of another function, of a machine made from the first",
     **dict.fromkeys(("load", "save"), "files"),
-    "number": "declares a field of a class",
+    **dict.fromkeys(("number", "as_path"), "declares a field of a class"),
     "simulate": "below, method by method",
     "assemble": "below, from states that keep the constraints",
 }

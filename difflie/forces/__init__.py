@@ -7,6 +7,7 @@ from .bushing import Bushing as Bushing
 from .contacts import Contact as Contact
 from .contacts import PlaneContact as PlaneContact
 from .contacts import SphereContact as SphereContact
+from .couplings import Conservative as Conservative
 from .couplings import Coupling as Coupling
 from .couplings import Damper as Damper
 from .couplings import Elastic as Elastic

@@ -120,6 +120,24 @@ class Coupling(eqx.Module):
         return f"{type(self).__name__} ({self.path})"
 
 
+class Conservative(Coupling):
+    """A coupling with a potential: its law is `energy`, and its wrenches are minus the slope."""
+
+    @abc.abstractmethod
+    def energy(self, frames: Transform) -> Float[Array, ""]:
+        """The energy () in J with the points at these frames (n,) in the world."""
+
+    def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        def moved(step: Motion) -> jax.Array:
+            # To first order, as only the slope is taken.
+            turn = frames.rotation + Matrix.skew(step.angular) @ frames.rotation
+            return self.energy(Transform(turn, frames.translation + step.linear))
+
+        still = jax.tree.map(jnp.zeros_like, frames.translation)
+        slope = jax.grad(moved)(Motion(still, still))
+        return Force(-slope.angular, -slope.linear)
+
+
 class PointCoupling(Coupling):
     """A coupling of forces without moments, which depend on the motion of its n points only."""
 
