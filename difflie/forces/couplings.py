@@ -85,7 +85,8 @@ class Coupling(eqx.Module):
         x = Vector(at, at, at)
         frames, twists = Transform(Matrix(*[at] * 9), x), Motion(x, x)
         found = jax.eval_shape(lambda *given: self.wrenches(*given), frames, twists)
-        if not isinstance(found, Force) or any(a.shape != (n,) for a in jax.tree.leaves(found)):
+        needed = jax.tree.map(lambda a: a.shape, Force(x, x))
+        if jax.tree.map(lambda a: a.shape, found) != needed:
             return [
                 f"its law returns {shown(found)}; let it return a Force, or of a PointCoupling a "
                 f"Vector, with components of shape ({n},), one for each point"

@@ -158,10 +158,11 @@ def number_faults(module: eqx.Module) -> list[str]:
     """
     faults, known = [], declared(type(module))
     for field in dataclasses.fields(module):
-        value = getattr(module, field.name)
-        is_leaf = eqx.is_inexact_array_like(value) and not field.metadata.get("static")
-        if (field.name in known or is_leaf) and value is not None:
-            faults.append(known.get(field.name, PLAIN).fault(field.name, value))
+        value, about = getattr(module, field.name), known.get(field.name)
+        if about is not None:
+            faults.append("" if value is None else about.fault(field.name, value))
+        elif eqx.is_inexact_array_like(value) and not field.metadata.get("static"):
+            faults.append(PLAIN.fault(field.name, value))
     return [fault for fault in faults if fault]
 
 

@@ -522,7 +522,7 @@ PATH = [(None, ORIGIN), ("cube", ORIGIN)]
         (lambda: dl.PlaneContact(PATH, 1.0, UP, friction=np.inf), "friction is inf; .* finite"),
         (
             lambda: dl.PlaneContact(PATH, 1.0, UP, slip_velocity=-1),
-            "slip_velocity is -1.0; it must",
+            "slip_velocity is -1.0 m/s; it must",
         ),
         (
             lambda: dl.PlaneContact(PATH, 1.0, UP, smoothing=-1),

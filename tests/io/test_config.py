@@ -15,12 +15,18 @@ CONTACT = "[[contact]]\nstiffness = 1e4\npath = [{point = [0, 0, 0]}, {point = [
 SYSTEM = '[system]\nfile = "package:arm7"\n'
 
 
-LOSSY = "import difflie as dl\nclass Lossy(dl.Coupling):\n    other: object\n    wrenches = None\n"
+LOSSY = """import difflie as dl
+class Lossy(dl.JointForce):
+    joint: str
+    other: object
+    def effort(self, x, v):
+        return x
+"""
 
 
 def test_modules_that_cannot_be_used_are_named(tmp_path):
     """A class with a field that no file can say, one that needs another module, and broken code."""
-    (tmp_path / "lossy_force.py").write_text(LOSSY.replace("None", "lambda *given: None"))
+    (tmp_path / "lossy_force.py").write_text(LOSSY)
     (tmp_path / "needy_force.py").write_text("import no_such_thing")
     (tmp_path / "broken_force.py").write_text("class")
     path = tmp_path / "a.toml"
