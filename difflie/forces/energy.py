@@ -47,7 +47,8 @@ def spring_energy(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> F
     at_joints = [c for c in system.couplings if isinstance(c, JointCoupling) and c.stores_energy]
     if at_joints:
         x = row_coordinates(system.topology, system.joints, q)
-        energy += sum(c.energy(system.topology, system.joints, x) for c in at_joints)
+        stored: list[Any] = [c.energy(system.topology, system.joints, x) for c in at_joints]
+        energy += sum(stored)
     springs = storing(system.couplings)
     return energy + coupling_energy(linkage, springs, q) if springs else energy
 

@@ -44,11 +44,15 @@ class Number:
     fix: str = ""
 
     def __call__(self, value: Any) -> Any:
-        """A number or array as a leaf. Raises `ModelError` for what is none."""
+        """A number or array as a leaf; arrays keep their precision.
+
+        Raises `ModelError` for what is none.
+        """
         if isinstance(value, jax.Array) or (value is None and self.optional):
             return value
+        exact = isinstance(value, np.ndarray) and np.issubdtype(value.dtype, np.floating)
         try:
-            return jnp.asarray(value, float)
+            return jnp.asarray(value, None if exact else float)
         except (TypeError, ValueError):
             raise ModelError(f"{shown(value)} was given where a number is needed") from None
 
