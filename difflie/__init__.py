@@ -69,6 +69,8 @@ from .dynamics import spatial_jacobian as spatial_jacobian
 from .dynamics import spatial_jacobian_rate as spatial_jacobian_rate
 from .dynamics import total_mass as total_mass
 from .dynamics import with_inertial_parameters as with_inertial_parameters
+from .forces import Bushing as Bushing
+from .forces import Conservative as Conservative
 from .forces import Contact as Contact
 from .forces import Coupling as Coupling
 from .forces import Damper as Damper
@@ -76,6 +78,8 @@ from .forces import Drive as Drive
 from .forces import Elastic as Elastic
 from .forces import FirstOrderHold as FirstOrderHold
 from .forces import FollowerForce as FollowerForce
+from .forces import JointCoupling as JointCoupling
+from .forces import JointForce as JointForce
 from .forces import JointStop as JointStop
 from .forces import Motor as Motor
 from .forces import Path as Path
@@ -86,10 +90,13 @@ from .forces import SmoothTensionDamper as SmoothTensionDamper
 from .forces import SmoothTensionSpring as SmoothTensionSpring
 from .forces import SphereContact as SphereContact
 from .forces import Spring as Spring
+from .forces import SpringDamper as SpringDamper
 from .forces import Stribeck as Stribeck
 from .forces import TensionDamper as TensionDamper
 from .forces import TensionSpring as TensionSpring
+from .forces import TorsionalSpring as TorsionalSpring
 from .forces import ZeroOrderHold as ZeroOrderHold
+from .forces import as_path as as_path
 from .forces import attach as attach
 from .forces import elastic_energy as elastic_energy
 from .forces import energy as energy

@@ -11,22 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from .constraints import assemble
-from .forces import (
-    Coupling,
-    Damper,
-    JointStop,
-    PlaneContact,
-    SmoothTensionDamper,
-    SmoothTensionSpring,
-    SphereContact,
-    Spring,
-    TensionDamper,
-    TensionSpring,
-    attach,
-)
 from .integrators import by_name
 from .io import load
 from .io.config import Config, ConfigError
+from .io.couplings import coupled
 from .io.loops import closed
 from .io.results import machine, save_arrays, save_table
 from .quantities import Coordinates, Curve, Effort, Energy, Passive, Velocities, curve
@@ -57,7 +45,7 @@ def run(
         gravity=config.system.gravity,
         loops=config.system.loops_file(config.path.parent),
     )
-    system = _coupled(config, system)
+    system = coupled(system, config.couplings, config.path)
     system = _closed(config, system)
     table = config.simulation
     try:
@@ -163,50 +151,6 @@ def _assembled(config: Config, system: System, q: Any, v: Any) -> tuple[Any, Any
         return assemble(system, q, v)
     except ModelError as error:
         raise ConfigError(f"{config.path}: initial: {error}") from None
-
-
-def _coupled(config: Config, system: System) -> System:
-    """The system with the springs, dampers, contacts and stops of the configuration."""
-
-    def path(table: Any) -> list:
-        return [(point.get("body"), point["point"]) for point in table.path]
-
-    def numbers(table: Any, *names: str) -> dict[str, Any]:
-        names = "exponent", "dissipation", "smoothing", *names
-        given = {name: getattr(table, name) for name in names}
-        return {name: value for name, value in given.items() if value is not None}
-
-    made: dict[str, Coupling | JointStop] = {}
-    for i, s in enumerate(config.spring):
-        made[f"spring[{i}]"] = Spring(path(s), s.stiffness, s.rest_length)
-    for i, s in enumerate(config.tension_spring):
-        law = path(s), s.stiffness, s.rest_length
-        smooth = s.smoothing is not None
-        made[f"tension_spring[{i}]"] = (
-            SmoothTensionSpring(*law, s.smoothing) if smooth else TensionSpring(*law)
-        )
-    for i, d in enumerate(config.damper):
-        made[f"damper[{i}]"] = Damper(path(d), d.damping)
-    for i, c in enumerate(config.contact):
-        kind, shape = (PlaneContact, c.normal) if c.radii is None else (SphereContact, c.radii)
-        options = numbers(c, "friction", "slip_velocity", "radius")
-        made[f"contact[{i}]"] = kind(path(c), c.stiffness, shape, **options)
-    for i, s in enumerate(config.joint_stop):
-        made[f"joint_stop[{i}]"] = JointStop(s.stiffness, s.joints, **numbers(s))
-    for i, d in enumerate(config.tension_damper):
-        law = path(d), d.damping, d.rest_length
-        smooth = d.smoothing is not None
-        made[f"tension_damper[{i}]"] = (
-            SmoothTensionDamper(*law, d.smoothing, d.rate_smoothing)
-            if smooth
-            else TensionDamper(*law)
-        )
-    for key, coupling in made.items():
-        try:
-            system = attach(system, coupling)
-        except ModelError as error:
-            raise ConfigError(f"{config.path}: {key}: {error}") from None
-    return system
 
 
 def _initial(config: Config, system: System) -> tuple[Any, Any]:

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from .forces import Drive, Stribeck, attach
 from .forces.at_joint import AtJoint
 from .forces.drives import prompt
 from .identify import (
@@ -42,10 +41,11 @@ from .identify import (
     with_encoders,
 )
 from .io import load, save
+from .io.couplings import coupled
 from .io.files import file_name
 from .io.results import machine, save_json
 from .io.study import RunTable, Study
-from .io.tables import ConfigError
+from .io.tables import ConfigError, instance
 from .system import ModelError, System
 from .system.validation import nearest, shown, warn
 from .view import identification
@@ -226,10 +226,10 @@ def _so_far(free: Parameters, x: NDArray, own: tuple[NDArray, ...]) -> dict[str,
 
 
 def _of_given(free: Parameters, values: NDArray) -> dict[str, Any]:
-    rows = zip(free.names, np.asarray(free.values(free.start)), values, strict=True)
+    rows = zip(free.names, free.units, np.asarray(free.values(free.start)), values, strict=True)
     table = {
-        n: {"start": s, "value": v, "std_error": None, "std_error_blockwise": None}
-        for n, s, v in rows
+        n: {"unit": u, "start": s, "value": v, "std_error": None, "std_error_blockwise": None}
+        for n, u, s, v in rows
     }
     return {"parameters": table, "fit": None, "converged": None}
 
@@ -245,19 +245,14 @@ def _loaded(config: Study) -> System:
 
 
 def _equipped(config: Study, system: System) -> System:
-    """With the drives, the friction and the encoders of the file."""
-    kinds: list[tuple[str, Sequence[Any], Callable[..., Any], Callable[..., System]]] = [
-        ("drive", config.drive, Drive, attach),
-        ("stribeck", config.stribeck, Stribeck, attach),
-        ("encoder", config.encoder, Encoder, with_encoders),
-    ]
-    for name, tables, kind, put in kinds:
-        for i, table in enumerate(tables):
-            given = {k: v for k, v in dataclasses.asdict(table).items() if v is not None}
-            try:
-                system = put(system, kind(**given))
-            except ModelError as error:
-                raise ConfigError(f"{config.path}: {name}[{i}]: {error}") from None
+    """With the drives, other forces and encoders of the file."""
+    system = coupled(system, config.couplings, config.path)
+    for i, table in enumerate(config.encoder):
+        encoder = instance(Encoder, table, config.path, f"encoder[{i}]")
+        try:
+            system = with_encoders(system, encoder)
+        except ModelError as error:
+            raise ConfigError(f"{config.path}: encoder[{i}]: {error}") from None
     return system
 
 
@@ -443,8 +438,9 @@ def _colour(error: NDArray) -> float | None:
 
 
 def _table(found: Fit) -> dict[str, Any]:
-    columns = found.start, found.values, found.standard_errors, found.blockwise_errors
-    keys = "start", "value", "std_error", "std_error_blockwise"
+    errors = found.standard_errors, found.blockwise_errors
+    columns = found.parameters.units, found.start, found.values, *errors
+    keys = "unit", "start", "value", "std_error", "std_error_blockwise"
     return {
         name: dict(zip(keys, row, strict=True))
         for name, *row in zip(found.parameters.names, *columns, strict=True)

@@ -56,6 +56,7 @@ def coupled() -> dl.System:
         dl.SmoothTensionSpring(rope, 20.0, 3.0, 2.5),
         dl.SmoothTensionSpring(rope, 20.0, 50.0, 0.1),
         dl.Damper(rope, 0.5),
+        dl.SpringDamper(rope, 20.0, 0.4, 0.5),
         dl.TensionDamper(rope, 0.5, 50.0),
         dl.SmoothTensionDamper(rope, 0.5, 0.1, 0.4, 0.5),
         dl.PointForce([("hand", (0.1, 0.0, 0.0))], (1.0, 2.0, 3.0)),
@@ -234,7 +235,7 @@ NOT_SWEPT = {
     "breaking_leaves": DECIDED,
     "absolute_state": "the poses and twists of another function, of a machine made from the first",
     **dict.fromkeys(("load", "save"), "files"),
-    "number": "declares a field of a class",
+    **dict.fromkeys(("number", "as_path"), "declares a field of a class"),
     "simulate": "below, method by method",
     "assemble": "below, from states that keep the constraints",
 }

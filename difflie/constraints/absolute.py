@@ -13,7 +13,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..dynamics import body_poses, body_twists
-from ..forces.at_joint import AtJoint
+from ..forces.at_joint import AtJoint, JointCoupling
 from ..groups import quaternion, so3
 from ..solvers.linear import product
 from ..system import joints as types
@@ -66,7 +66,7 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
     without: of "armature", "damping", "friction", "stiffness" and "limits", what of the joints to
     leave out. Raises `ModelError` for joints that have more than is left out, naming them, for
     bodies without inertia on other joints, for constraints between joint coordinates, and for
-    drives, Stribeck friction and encoders, which stand at joints; for traced leaves the masses are
+    drives, stops, friction and encoders, which stand at joints; for traced leaves the masses are
     not numbers then.
 
     The other way round, a machine of free bodies is built from the start as
@@ -90,7 +90,7 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
                 "not; take it off and put difflie.constraints.Gear there"
             )
     for c in (*system.couplings, *system.sensors):
-        if isinstance(c, AtJoint):
+        if isinstance(c, AtJoint | JointCoupling):
             raise ModelError(
                 f"{system.name}: {c} stands at a joint, which the absolute machine has not; take "
                 "it off"

@@ -10,8 +10,8 @@ import jax
 
 from ..groups.components import Scalar
 from ..spatial import Motion, Transform
+from ..system.fields import number, number_faults
 from .constraint import JointConstraint
-from .frame import not_positive, number
 
 
 class Friction(eqx.Module):
@@ -23,17 +23,17 @@ class Friction(eqx.Module):
     `ModelError` unless they are positive.
     """
 
-    coefficient: jax.Array = eqx.field(converter=number)
-    velocity: jax.Array = eqx.field(converter=number, default=1e-3)
+    coefficient: jax.Array = eqx.field(
+        converter=number(unit="m or 1", positive=True, fix="without friction give none")
+    )
+    velocity: jax.Array = eqx.field(
+        converter=number(unit="rad/s or m/s", positive=True, fix="it makes friction smooth"),
+        default=1e-3,
+    )
 
     def faults(self) -> list[str]:
-        """What is wrong with its numbers, each with the mend."""
-        return [
-            *not_positive(
-                "coefficient of friction", self.coefficient, "without friction give none", ""
-            ),
-            *not_positive("velocity of friction", self.velocity, "it makes friction smooth", ""),
-        ]
+        """What is wrong with its numbers, each with the fix."""
+        return number_faults(self)
 
 
 class Bearing(JointConstraint):
@@ -49,4 +49,5 @@ class Bearing(JointConstraint):
         """The rate of the freedom in rad/s or m/s, linear in the twists of the frames."""
 
     def faults(self) -> list[str]:
-        return [] if self.friction is None else self.friction.faults()
+        rubbing = [] if self.friction is None else self.friction.faults()
+        return [*super().faults(), *(f"its friction: {fault}" for fault in rubbing)]

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool
 
 from ..groups.components import Matrix, Scalar
 from ..spatial import Motion, Transform
+from ..system.fields import number_faults
 from .frame import Frame
 
 
@@ -45,8 +46,8 @@ class Constraint(eqx.Module):
         return len(self.equations)
 
     def faults(self) -> list[str]:
-        """What is wrong with its numbers, each with the mend; traced ones are not looked at."""
-        return []
+        """What is wrong with its numbers, each with the fix; a subclass may add to it."""
+        return number_faults(self)
 
 
 class FrameConstraint(Constraint):

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..solvers.linear import product
+from ..system.fields import number
 from ..system.validation import ModelError
 
 # Places at which the search for the nearest point looks first, on every piece of a curve.
@@ -53,7 +54,7 @@ class PolynomialCurve(Curve):
     Raises `ModelError` for another shape.
     """
 
-    coefficients: jax.Array
+    coefficients: jax.Array = eqx.field(converter=number(unit="m", shape=None))
     closed: ClassVar[bool] = False
 
     def __init__(self, coefficients: Any) -> None:
@@ -72,7 +73,7 @@ class SplineCurve(Curve):
     point to the first. Raises `ModelError` for another shape.
     """
 
-    points: jax.Array
+    points: jax.Array = eqx.field(converter=number(unit="m", shape=None))
     closed: bool = eqx.field(static=True)
 
     def __init__(self, points: Any, closed: bool = False) -> None:

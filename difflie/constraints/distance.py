@@ -7,8 +7,8 @@ import jax
 
 from ..groups.components import Scalar
 from ..spatial import Transform
+from ..system.fields import number
 from .constraint import JointConstraint
-from .frame import not_positive, number
 
 
 class Distance(JointConstraint):
@@ -18,7 +18,9 @@ class Distance(JointConstraint):
     whose multiplier is the force in the rod where it holds: pushing, if it is positive.
     """
 
-    length: jax.Array = eqx.field(converter=number)
+    length: jax.Array = eqx.field(
+        converter=number(unit="m", positive=True, fix="for coinciding points take Spherical")
+    )
 
     @property
     def equations(self) -> tuple[str, ...]:
@@ -27,6 +29,3 @@ class Distance(JointConstraint):
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         d, length = b.translation - a.translation, self.length
         return [(d.square() - length * length) / (2 * length)]
-
-    def faults(self) -> list[str]:
-        return not_positive("length", self.length, "for coinciding points take Spherical")

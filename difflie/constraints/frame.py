@@ -13,6 +13,7 @@ from jax.core import Tracer
 from ..groups import quaternion, so3
 from ..groups.components import Vector
 from ..spatial import Transform
+from ..system.fields import number, numbers
 from ..system.joints import plane
 from ..system.validation import ModelError
 
@@ -27,8 +28,8 @@ class Frame(eqx.Module):
     """
 
     body: str | None = eqx.field(static=True)
-    position: jax.Array
-    rotation: jax.Array
+    position: jax.Array = eqx.field(converter=number(unit="m", shape=(3,)))
+    rotation: jax.Array = eqx.field(converter=number(unit="rad", shape=(3,), kind="rotation"))
 
     def __init__(
         self,
@@ -38,17 +39,17 @@ class Frame(eqx.Module):
         axis: Any = None,
     ) -> None:
         self.body = body
-        self.position = jnp.asarray(_numbers(body, "position", position, [(3,)]))
+        self.position = jnp.asarray(numbers(position, f"{_on(body)}: position", (3,)))
         if rotation is not None and axis is not None:
             raise ModelError(f"{_on(body)}: give its rotation or its axis, not both")
         if axis is not None:
-            direction = _numbers(body, "axis", axis, [(3,)])
+            direction = numbers(axis, f"{_on(body)}: axis", (3,))
             if not isinstance(direction, Tracer) and not np.linalg.norm(direction) > 1e-9:
                 raise ModelError(f"{_on(body)}: the axis is zero; give it a direction")
             rotation = _least_rotation(direction)
         elif rotation is None:
             rotation = (0.0, 0.0, 0.0)
-        given = jnp.asarray(_numbers(body, "rotation", rotation, [(3,), (3, 3)]))
+        given = jnp.asarray(numbers(rotation, f"{_on(body)}: rotation", (3,), (3, 3)))
         self.rotation = so3.log(given) if given.shape == (3, 3) else given
 
     @property
@@ -59,37 +60,6 @@ class Frame(eqx.Module):
 
     def __str__(self) -> str:
         return "the world" if self.body is None else repr(self.body)
-
-
-def number(value: Any) -> jax.Array:
-    """A scalar leaf; raises `ModelError` for what is none."""
-    try:
-        array = value if isinstance(value, jax.Array) else jnp.asarray(value, float)
-    except (TypeError, ValueError):
-        array = None
-    if array is None or array.shape != ():
-        raise ModelError(f"{value!r} was given to a constraint; one number is needed")
-    return array
-
-
-def not_positive(name: str, value: jax.Array, mend: str, unit: str = "m") -> list[str]:
-    """The fault of a scalar that must be positive and is not; traced ones are not looked at."""
-    if isinstance(value, Tracer) or value > 0:
-        return []
-    given = f"{float(value)} {unit}".rstrip()
-    return [f"its {name} is {given}, which must be positive; {mend}"]
-
-
-def _numbers(body: str | None, name: str, value: Any, shapes: list[tuple[int, ...]]) -> Any:
-    # What is concrete stays so inside of a trace.
-    try:
-        array = value if isinstance(value, jax.Array) else np.asarray(value, float)
-    except (TypeError, ValueError):
-        raise ModelError(f"{_on(body)}: {name} is {value!r}; numbers are needed") from None
-    if array.shape not in shapes:
-        needed = " or ".join(map(str, shapes))
-        raise ModelError(f"{_on(body)}: {name} has shape {array.shape}, needed is {needed}")
-    return array
 
 
 def _least_rotation(direction: Any) -> jax.Array:

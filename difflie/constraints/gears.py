@@ -10,8 +10,9 @@ import jax.numpy as jnp
 
 from ..groups.components import Scalar
 from ..spatial import Motion, Transform
+from ..system.fields import number
 from .constraint import FrameConstraint, moved_along
-from .frame import Frame, number
+from .frame import Frame
 from .helical import Helical
 from .joints import Prismatic, Revolute
 
@@ -28,7 +29,7 @@ class Gearing(FrameConstraint):
 
     first: Geared
     second: Geared
-    ratio: jax.Array = eqx.field(converter=number)
+    ratio: jax.Array = eqx.field(converter=number())
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -39,12 +40,13 @@ class Gearing(FrameConstraint):
         return self.first.frames, self.second.frames
 
     def faults(self) -> list[str]:
-        return [
+        wrong = [
             f"{type(joint).__name__} is none of the joints with one coordinate; give it a Revolute,"
             " Prismatic or Helical"
             for joint in (self.first, self.second)
             if not isinstance(joint, Geared)
         ]
+        return [*wrong, *super().faults()]
 
     def coordinates(self, *frames: Transform) -> Scalar:
         """x_1 + ratio x_2 of the coordinates of both joints."""
@@ -64,7 +66,7 @@ class Gear(Gearing):
     angles are zero where the x axes of a joint's frames coincide.
     """
 
-    offset: jax.Array = eqx.field(converter=number, default=0.0)
+    offset: jax.Array = eqx.field(converter=number(unit="rad or m"), default=0.0)
     teeth: int = eqx.field(static=True, default=1)
 
     @property

@@ -5,13 +5,14 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool
 
 from ..groups.components import Scalar
 from ..spatial import Transform
+from ..system.fields import number
 from .constraint import JointConstraint
-from .frame import number
 from .joints import along, axial_turn, parallel, reversed_axes
 
 
@@ -24,7 +25,7 @@ class Helical(JointConstraint):
     `misassembled` tells. From a guess `assemble` finds the nearest turn of the thread.
     """
 
-    pitch: jax.Array = eqx.field(converter=number)
+    pitch: jax.Array = eqx.field(converter=number(unit="m/rad"))
 
     @property
     def equations(self) -> tuple[str, ...]:
@@ -48,4 +49,5 @@ class Helical(JointConstraint):
 
     def faults(self) -> list[str]:
         known = not isinstance(self.pitch, Tracer)
-        return ["its pitch is zero; take Revolute"] if known and not self.pitch else []
+        zero = known and not np.any(self.pitch)
+        return [*super().faults(), *(["its pitch is zero; take Revolute"] if zero else [])]

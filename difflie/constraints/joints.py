@@ -25,9 +25,9 @@ from jaxtyping import Array, Bool
 
 from ..groups.components import Scalar, Vector
 from ..spatial import Motion, Transform
+from ..system.fields import number
 from .bearing import Bearing
 from .constraint import JointConstraint
-from .frame import number
 
 _POINT = ("x of the point", "y of the point", "z of the point")
 _LOCK = ("rotation about x", "rotation about y", "rotation about z")
@@ -144,7 +144,7 @@ class Universal(JointConstraint):
     angle between both axes in rad, a scalar: a right angle if not given.
     """
 
-    angle: jax.Array = eqx.field(converter=number, default=math.pi / 2)
+    angle: jax.Array = eqx.field(converter=number(unit="rad"), default=math.pi / 2)
 
     @property
     def equations(self) -> tuple[str, ...]:

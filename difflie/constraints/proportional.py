@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 
 from ..groups.components import Scalar
+from ..system.fields import number, numbers
 from ..system.validation import ModelError
 from .constraint import CoordinateConstraint
-from .frame import number
 
 
 class Proportional(CoordinateConstraint):
@@ -24,18 +24,16 @@ class Proportional(CoordinateConstraint):
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
-    ratios: jax.Array
-    offset: jax.Array
+    ratios: jax.Array = eqx.field(converter=number(shape=None))
+    offset: jax.Array = eqx.field(converter=number(unit="rad or m"))
 
     def __init__(self, names: Sequence[str], ratios: Any, offset: Any = 0.0) -> None:
         self.names = tuple(names)
-        self.ratios = ratios if isinstance(ratios, jax.Array) else jnp.asarray(ratios, float)
-        self.offset = number(offset)
-        if self.ratios.shape != (len(self.names),) or not self.names:
-            raise ModelError(
-                f"{self}: ratios has shape {self.ratios.shape}; one number for each of its "
-                f"{len(self.names)} joints is needed"
-            )
+        hint = f": one for each of its {len(self.names)} joints"
+        self.ratios = jnp.asarray(numbers(ratios, f"{self}: ratios", (len(self.names),), hint=hint))
+        self.offset = offset
+        if not self.names:
+            raise ModelError(f"{self}: it has no joints; give one name or more")
 
     @property
     def joints(self) -> tuple[str, ...]:

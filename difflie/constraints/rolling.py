@@ -12,8 +12,9 @@ import jax.numpy as jnp
 
 from ..groups.components import Scalar, Vector
 from ..spatial import Motion, Transform
+from ..system.fields import number
 from .constraint import VelocityConstraint
-from .frame import Frame, not_positive, number
+from .frame import Frame
 
 
 class RollingDisk(VelocityConstraint):
@@ -31,7 +32,7 @@ class RollingDisk(VelocityConstraint):
 
     plane: Frame
     disk: Frame
-    radius: jax.Array = eqx.field(converter=number)
+    radius: jax.Array = eqx.field(converter=number(unit="m", positive=True))
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -59,9 +60,6 @@ class RollingDisk(VelocityConstraint):
         arm = (Vector(zero, zero, zero + 1) - n * n.z) * (-self.radius / s)
         slip = r @ (twist.linear + twist.angular.cross(r.transposed_times(arm)))
         return [slip.z, slip.x, slip.y]
-
-    def faults(self) -> list[str]:
-        return not_positive("radius", self.radius, "give it in m")
 
 
 class KnifeEdge(VelocityConstraint):

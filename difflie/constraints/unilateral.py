@@ -15,21 +15,15 @@ from dataclasses import replace
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 
+from ..forces.contact_geometry import Meeting, plane_and_sphere, sphere_and_sphere
 from ..groups.components import Scalar, Vector
 from ..spatial import Motion, Transform
+from ..system.fields import number
 from ..system.system import System
 from ..system.validation import ModelError
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint
-from .frame import Frame, number
-
-_BOUNDS = {
-    "friction": (0.0, jnp.inf),
-    "restitution": (0.0, 1.0),
-    "radius": (0.0, jnp.inf),
-    "other_radius": (0.0, jnp.inf),
-}
+from .frame import Frame
 
 
 class Unilateral(Constraint):
@@ -40,16 +34,8 @@ class Unilateral(Constraint):
     both are leaves without unit.
     """
 
-    friction: jax.Array = eqx.field(default=0.0, converter=number, kw_only=True)
-    restitution: jax.Array = eqx.field(default=0.0, converter=number, kw_only=True)
-
-    def faults(self) -> list[str]:
-        return [
-            f"{name} is {float(value)}; it must be between {lower:g} and {upper:g}"
-            for name, (lower, upper) in _BOUNDS.items()
-            if not isinstance(value := getattr(self, name, lower), Tracer)
-            and not lower <= value <= upper
-        ]
+    friction: jax.Array = eqx.field(default=0.0, converter=number(nonnegative=True), kw_only=True)
+    restitution: jax.Array = eqx.field(default=0.0, converter=number(least=0, most=1), kw_only=True)
 
 
 class Contact(Unilateral, FrameConstraint):
@@ -71,16 +57,16 @@ class Contact(Unilateral, FrameConstraint):
         return "gap", "slip along x", "slip along y"
 
     @abc.abstractmethod
-    def touch(self, a: Transform, b: Transform) -> tuple[Scalar, Vector, Vector]:
-        """The gap in m, its direction from b to a, and the point of contact, in the world."""
+    def meeting(self, a: Transform, b: Transform) -> Meeting:
+        """The gap in m, its normal from b to a, and the place of contact, in the world."""
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
-        return [self.touch(a, b)[0]]
+        return [self.meeting(a, b).gap]
 
     def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
-        _, n, point = self.touch(*frames)
-        u, w = (_velocity(f, t, point) for f, t in zip(frames, twists, strict=True))
-        slip = u - w
+        here = self.meeting(*frames)
+        u, w = (_velocity(f, t, here.place) for f, t in zip(frames, twists, strict=True))
+        n, slip = here.normal, u - w
         x, y = across(n)
         return [n.dot(slip), x.dot(slip), y.dot(slip)]
 
@@ -88,9 +74,8 @@ class Contact(Unilateral, FrameConstraint):
 class PointOnPlane(Contact):
     """The origin of the first frame above the x-y plane of the second."""
 
-    def touch(self, a: Transform, b: Transform) -> tuple[Scalar, Vector, Vector]:
-        n = _z(b)
-        return n.dot(a.translation - b.translation), n, a.translation
+    def meeting(self, a: Transform, b: Transform) -> Meeting:
+        return plane_and_sphere(b.translation, _z(b), a.translation, 0.0)
 
 
 class SphereOnPlane(Contact):
@@ -99,12 +84,10 @@ class SphereOnPlane(Contact):
     radius () in m, a leaf.
     """
 
-    radius: jax.Array = eqx.field(converter=number)
+    radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
 
-    def touch(self, a: Transform, b: Transform) -> tuple[Scalar, Vector, Vector]:
-        n = _z(b)
-        gap = n.dot(a.translation - b.translation) - self.radius
-        return gap, n, a.translation + n * (-self.radius)
+    def meeting(self, a: Transform, b: Transform) -> Meeting:
+        return plane_and_sphere(b.translation, _z(b), a.translation, self.radius)
 
 
 class SphereOnSphere(Contact):
@@ -113,19 +96,14 @@ class SphereOnSphere(Contact):
     radius () of the first and other_radius () of the second in m, leaves.
     """
 
-    radius: jax.Array = eqx.field(converter=number)
-    other_radius: jax.Array = eqx.field(converter=number)
+    radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
+    other_radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
 
-    def touch(self, a: Transform, b: Transform) -> tuple[Scalar, Vector, Vector]:
-        d = a.translation - b.translation
-        square = d.square()
-        apart = square > 0
-        distance = jnp.sqrt(jnp.where(apart, square, 1))
+    def meeting(self, a: Transform, b: Transform) -> Meeting:
+        found = sphere_and_sphere(b.translation, self.other_radius, a.translation, self.radius)
         # Coincident centres have no direction; any is as good as another.
-        up = Vector(d.x * 0, d.y * 0, d.z * 0 + 1)
-        n = jax.tree.map(lambda x, z: jnp.where(apart, x / distance, z), d, up)
-        gap = jnp.where(apart, distance, 0) - self.radius - self.other_radius
-        return gap, n, b.translation + n * self.other_radius
+        n, nowhere = found.normal, found.normal.square() == 0
+        return replace(found, normal=Vector(n.x, n.y, jnp.where(nowhere, 1, n.z)))
 
 
 class Stop(Unilateral, CoordinateConstraint):
@@ -136,15 +114,16 @@ class Stop(Unilateral, CoordinateConstraint):
     """
 
     joint: str = eqx.field(static=True)
-    lower: jax.Array | None = None
-    upper: jax.Array | None = None
+    lower: jax.Array | None = eqx.field(
+        converter=number(unit="rad or m", optional=True), default=None
+    )
+    upper: jax.Array | None = eqx.field(
+        converter=number(unit="rad or m", optional=True), default=None
+    )
 
     def __post_init__(self) -> None:
         if (self.lower is None) == (self.upper is None):
             raise ModelError(f"Stop ({self.joint!r}): give its lower or its upper coordinate")
-        self.lower, self.upper = (
-            None if a is None else number(a) for a in (self.lower, self.upper)
-        )
 
     @property
     def joints(self) -> tuple[str, ...]:

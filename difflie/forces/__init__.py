@@ -1,9 +1,13 @@
 """Forces besides inertia and gravity, and the energy in them."""
 
+from .at_joint import JointCoupling as JointCoupling
+from .at_joint import JointForce as JointForce
 from .attach import attach as attach
+from .bushing import Bushing as Bushing
 from .contacts import Contact as Contact
 from .contacts import PlaneContact as PlaneContact
 from .contacts import SphereContact as SphereContact
+from .couplings import Conservative as Conservative
 from .couplings import Coupling as Coupling
 from .couplings import Damper as Damper
 from .couplings import Elastic as Elastic
@@ -13,6 +17,7 @@ from .couplings import PointForce as PointForce
 from .couplings import SmoothTensionDamper as SmoothTensionDamper
 from .couplings import SmoothTensionSpring as SmoothTensionSpring
 from .couplings import Spring as Spring
+from .couplings import SpringDamper as SpringDamper
 from .couplings import TensionDamper as TensionDamper
 from .couplings import TensionSpring as TensionSpring
 from .drives import Drive as Drive
@@ -28,3 +33,4 @@ from .path import as_path as as_path
 from .stiffness import stiffness_matrix as stiffness_matrix
 from .stops import JointStop as JointStop
 from .stribeck import Stribeck as Stribeck
+from .torsion import TorsionalSpring as TorsionalSpring

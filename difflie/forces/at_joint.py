@@ -1,13 +1,20 @@
-"""What stands at one joint, and at no point in space."""
+"""What stands at joints, and at no point in space: forces along their coordinates, and more."""
 
 from __future__ import annotations
 
+import abc
+from collections.abc import Sequence
+
 import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from ..system.fields import number_faults
-from ..system.system import System
+from ..system.rows import replaced
+from ..system.system import Joints, System
 from ..system.topology import Topology
-from ..system.validation import ModelError, nearest
+from ..system.validation import nearest, shown
 
 
 class AtJoint(eqx.Module):
@@ -18,6 +25,18 @@ class AtJoint(eqx.Module):
     def faults(self) -> list[str]:
         """What is wrong with its numbers, each with the fix; a subclass may add to it."""
         return number_faults(self)
+
+    def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+        """Why it cannot be put on a system beside what is there; nothing if it can."""
+        t, joint = system.topology, self.joint
+        if joint not in system.joint_names:
+            near = nearest(str(joint), system.joint_names)
+            return [f"no joint that moves by itself is named {shown(joint)}{near}"]
+        if len(t.kinds[t.joints.index(joint)]) != 1:
+            return ["the joint has several degrees of freedom; it must have one"]
+        if any(type(other) is type(self) and other.joint == joint for other in there):
+            return ["the joint has one already; change its numbers"]
+        return []
 
     def row(self, t: Topology) -> int:
         """The row of its joint."""
@@ -35,13 +54,84 @@ class AtJoint(eqx.Module):
         return f"{type(self).__name__} ({self.joint!r})"
 
 
-def check_joint(system: System, there: tuple[eqx.Module, ...], added: AtJoint, where: str) -> None:
-    """Raises `ModelError` for a joint that is none, or not one for it, or has one already."""
-    t, joint = system.topology, added.joint
-    if joint not in system.joint_names:
-        near = nearest(joint, system.joint_names)
-        raise ModelError(f"{where}: no joint that moves by itself is named {joint!r}{near}")
-    if len(t.kinds[t.joints.index(joint)]) != 1:
-        raise ModelError(f"{where}: the joint has several degrees of freedom; it must have one")
-    if any(type(other) is type(added) and other.joint == joint for other in there):
-        raise ModelError(f"{where}: the joint has one already; change its numbers")
+class JointCoupling(eqx.Module):
+    """What acts along the coordinates of joints: a law for the efforts of all degrees of freedom.
+
+    Its numbers are fields whose converter is `number`. For a law at one joint, `JointForce` is
+    shorter.
+    """
+
+    def faults(self) -> list[str]:
+        """What is wrong with its numbers, each with the fix; a subclass may add to it."""
+        return number_faults(self)
+
+    def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+        """Why it cannot be put on a system beside what is there; nothing if it can."""
+        return []
+
+    @abc.abstractmethod
+    def efforts(
+        self, t: Topology, joints: Joints, x: Float[Array, " n_rows"], rate: Float[Array, " n_rows"]
+    ) -> Float[Array, " n_rows"]:
+        """The efforts (n_rows,) in N m or N at coordinates and rates of the rows (n_rows,)."""
+
+    def energy(
+        self, t: Topology, joints: Joints, x: Float[Array, " n_rows"]
+    ) -> Float[Array, ""] | None:
+        """The energy () in J at coordinates of the rows (n_rows,); None where it stores none."""
+        return None
+
+    @property
+    def stores_energy(self) -> bool:
+        """Whether `energy` is that of a potential."""
+        return type(self).energy is not JointCoupling.energy
+
+
+class JointForce(AtJoint, JointCoupling):
+    """A force at a joint with one degree of freedom: a law effort(x, v), and potential(x) if any.
+
+    class Cogging(JointForce):
+        joint: str = eqx.field(static=True)
+        amplitude: jax.Array = eqx.field(converter=number(unit="N m"))
+
+        def effort(self, x, v):
+            return -self.amplitude * jnp.sin(12 * x)
+    """
+
+    @abc.abstractmethod
+    def effort(self, x: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
+        """The effort () in N m or N at the coordinate () in rad or m and its rate ()."""
+
+    def potential(self, x: Float[Array, ""]) -> Float[Array, ""] | None:
+        """The energy () in J, of which the effort is minus the slope; None where there is none."""
+        return None
+
+    def faults(self) -> list[str]:
+        """What is wrong with its numbers or with what its law returns, each with the fix."""
+        return number_faults(self) or self._wrong_law()
+
+    def _wrong_law(self) -> list[str]:
+        at = jax.ShapeDtypeStruct((), jnp.result_type(float))
+        found = {"effort": jax.eval_shape(lambda *given: self.effort(*given), at, at)}
+        if self.stores_energy:
+            found["potential"] = jax.eval_shape(lambda at: self.potential(at), at)
+        return [
+            f"its {name} is {shown(value)}; let {name} return one number, of shape ()"
+            for name, value in found.items()
+            if getattr(value, "shape", None) != ()
+        ]
+
+    def efforts(
+        self, t: Topology, joints: Joints, x: Float[Array, " n_rows"], rate: Float[Array, " n_rows"]
+    ) -> Float[Array, " n_rows"]:
+        k = self.row(t)
+        return replaced(jnp.zeros_like(rate), k, self.effort(x[k], rate[k]))
+
+    def energy(
+        self, t: Topology, joints: Joints, x: Float[Array, " n_rows"]
+    ) -> Float[Array, ""] | None:
+        return self.potential(x[self.row(t)])
+
+    @property
+    def stores_energy(self) -> bool:
+        return type(self).potential is not JointForce.potential

@@ -19,40 +19,50 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Force, Motion, Transform
 from ..system.fields import number
 from .compliance import Compliance
+from .contact_geometry import Meeting, plane_and_sphere, sphere_and_sphere
 from .couplings import Coupling
-from .path import Path, as_path, inverse, root, segments
+from .path import Path, as_path, inverse, root
 
 
 class Contact(Compliance, Coupling):
     """Contacts of the body at the first point of the path with those at its m others.
 
-    friction mu, without unit, and slip_velocity vs in m/s, scalars; the others as of `Compliance`.
+    exponent p (1 or more: 1 is linear, 3/2 that of Hertz), dissipation d in s/m, friction mu,
+    slip_velocity vs in m/s, smoothing eps in m, all scalars.
     """
 
-    friction: eqx.AbstractVar[jax.Array]
-    slip_velocity: eqx.AbstractVar[jax.Array]
+    exponent: jax.Array = eqx.field(converter=number(least=1), default=1.0, kw_only=True)
+    dissipation: jax.Array = eqx.field(
+        converter=number(unit="s/m", nonnegative=True), default=0.0, kw_only=True
+    )
+    friction: jax.Array = eqx.field(converter=number(nonnegative=True), default=0.0, kw_only=True)
+    slip_velocity: jax.Array = eqx.field(
+        converter=number(unit="m/s", nonnegative=True), default=1e-2, kw_only=True
+    )
+    smoothing: jax.Array = eqx.field(
+        converter=number(unit="m", nonnegative=True), default=0.0, kw_only=True
+    )
 
     @abc.abstractmethod
-    def meeting(self, frames: Transform) -> tuple[Float[Array, " m"], Vector, Vector]:
+    def meeting(self, frames: Transform) -> Meeting:
         """The gaps (m,) in m, the normals (m,) from the first body, the places (m,), world."""
 
     def wrenches(self, frames: Transform, twists: Motion) -> Force:
-        gap, normal, place = self.meeting(frames)
+        here = self.meeting(frames)
+        normal, place = here.normal, here.place
         first, others = _divided((frames.translation, twists))
         arm, other_arm = place - first[0], place - others[0]
         velocity = first[1].linear + first[1].angular.cross(arm)
         other_velocity = others[1].linear + others[1].angular.cross(other_arm)
         relative = other_velocity - velocity
         rate = normal.dot(relative)
-        pressure = self.pressure(gap, rate)
+        pressure = self.pressure(here.gap, rate)
         slip = relative - normal * rate
         speed = root(slip.square() + self.slip_velocity * self.slip_velocity)
         rubbing = slip * (self.friction * pressure * inverse(speed))
@@ -69,7 +79,7 @@ class Contact(Compliance, Coupling):
 
     def energy(self, frames: Transform) -> Float[Array, ""]:
         """The energy () in J with the points at these frames (m + 1,) in the world."""
-        return jnp.sum(self.potential(self.meeting(frames)[0]))
+        return jnp.sum(self.potential(self.meeting(frames).gap))
 
 
 class PlaneContact(Contact):
@@ -80,50 +90,32 @@ class PlaneContact(Contact):
     points. normal (3,), of any length: out of the plane, in the frame of its body. A sphere is
     touched on its surface, at its centre - r n, so that friction makes it roll.
 
-    stiffness k in N/m^p, exponent p (1 or more: 1 is linear, 3/2 that of Hertz), dissipation d in
-    s/m, friction mu, slip_velocity vs in m/s, smoothing eps in m, all scalars. With the depth del,
-    which is max(-gap, 0) smoothed over eps, and the velocity v_t along the plane, the forces are
+    stiffness k in N/m^p; the other numbers are those of `Contact`. With the depth del, which is
+    max(-gap, 0) smoothed over eps, and the velocity v_t along the plane, the forces are
     k del^p max(0, 1 + d deldot) along n and -mu f_n v_t / sqrt(|v_t|^2 + vs^2) across it.
     """
 
     path: Path = eqx.field(converter=as_path)
     stiffness: jax.Array = eqx.field(converter=number(unit="N/m^p", nonnegative=True))
-    normal: jax.Array = eqx.field(converter=number(shape=(3,)))
+    normal: jax.Array = eqx.field(converter=number(shape=(3,), kind="direction"))
     radius: jax.Array = eqx.field(
         converter=number(unit="m", nonnegative=True), default=0.0, kw_only=True
     )
-    exponent: jax.Array = eqx.field(converter=number(least=1), default=1.0, kw_only=True)
-    dissipation: jax.Array = eqx.field(
-        converter=number(unit="s/m", nonnegative=True), default=0.0, kw_only=True
-    )
-    friction: jax.Array = eqx.field(converter=number(nonnegative=True), default=0.0, kw_only=True)
-    slip_velocity: jax.Array = eqx.field(
-        converter=number(unit="m/s", nonnegative=True), default=1e-2, kw_only=True
-    )
-    smoothing: jax.Array = eqx.field(
-        converter=number(unit="m", nonnegative=True), default=0.0, kw_only=True
-    )
 
-    def faults(self) -> list[str]:
-        flat = not isinstance(self.normal, Tracer) and not np.any(self.normal)
-        return [*super().faults(), *(["the normal is zero; give it a direction"] if flat else [])]
-
-    def meeting(self, frames: Transform) -> tuple[Float[Array, " m"], Vector, Vector]:
+    def meeting(self, frames: Transform) -> Meeting:
         plane, others = _divided(frames)
         outward = Vector.from_array(self.normal)
         normal = plane.rotation @ (outward * inverse(root(outward.square())))
-        centres = others.translation
-        gap = normal.dot(centres - plane.translation) - self.radius
-        normal = jax.tree.map(lambda a: jnp.broadcast_to(a, gap.shape), normal)
-        return gap, normal, centres - normal * self.radius
+        normal = jax.tree.map(lambda a, b: jnp.broadcast_to(a, b.shape), normal, others.translation)
+        return plane_and_sphere(plane.translation, normal, others.translation, self.radius)
 
 
 class SphereContact(Contact):
     """A sphere against a sphere.
 
     path: two pairs (body, centre (3,) in m in its frame), body None for the world; radii (2,) in m.
-    They touch halfway between their surfaces, on the line through their centres. The other numbers
-    are those of `PlaneContact`.
+    They touch halfway between their surfaces, on the line through their centres. stiffness k in
+    N/m^p; the other numbers are those of `Contact`.
     """
 
     needs: ClassVar[str] = "two points"
@@ -131,24 +123,10 @@ class SphereContact(Contact):
     path: Path = eqx.field(converter=as_path)
     stiffness: jax.Array = eqx.field(converter=number(unit="N/m^p", nonnegative=True))
     radii: jax.Array = eqx.field(converter=number(unit="m", shape=(2,), nonnegative=True))
-    exponent: jax.Array = eqx.field(converter=number(least=1), default=1.0, kw_only=True)
-    dissipation: jax.Array = eqx.field(
-        converter=number(unit="s/m", nonnegative=True), default=0.0, kw_only=True
-    )
-    friction: jax.Array = eqx.field(converter=number(nonnegative=True), default=0.0, kw_only=True)
-    slip_velocity: jax.Array = eqx.field(
-        converter=number(unit="m/s", nonnegative=True), default=1e-2, kw_only=True
-    )
-    smoothing: jax.Array = eqx.field(
-        converter=number(unit="m", nonnegative=True), default=0.0, kw_only=True
-    )
 
-    def meeting(self, frames: Transform) -> tuple[Float[Array, " m"], Vector, Vector]:
-        step, _, length = segments(frames.translation)
-        normal = step * inverse(length)
-        gap = length - self.radii[0] - self.radii[1]
-        first, _ = _divided(frames.translation)
-        return gap, normal, first + normal * (self.radii[0] + gap / 2)
+    def meeting(self, frames: Transform) -> Meeting:
+        first, other = _divided(frames.translation)
+        return sphere_and_sphere(first, self.radii[0], other, self.radii[1])
 
 
 def _divided(values):

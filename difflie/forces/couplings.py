@@ -13,6 +13,7 @@ With two points a spring is mono-articular, with more of them on several bodies 
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
@@ -22,9 +23,12 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from ..groups.components import Vector
+from ..groups.components import Matrix, Vector
 from ..spatial import Force, Motion, Transform
 from ..system.fields import number, number_faults
+from ..system.system import System
+from ..system.validation import nearest, shown
+from .discrete_gradient import mean_slope
 from .path import Path, as_path, inverse, segments
 
 # The fewest and the most points of the paths that there are.
@@ -40,7 +44,8 @@ class Coupling(eqx.Module):
     """What acts on points of bodies: a path, and a law for the wrenches at its n points.
 
     Its numbers are fields whose converter is `number`. needs: how many points the path must have,
-    "one point", "two points", "one point or more", or "two points or more".
+    "one point", "two points", "one point or more", or "two points or more". One that stores energy
+    has a method `energy`.
     """
 
     needs: ClassVar[str] = "two points or more"
@@ -48,8 +53,17 @@ class Coupling(eqx.Module):
     path: eqx.AbstractVar[Path]
 
     def faults(self) -> list[str]:
-        """What is wrong with its path and numbers, each with the fix; a subclass may add to it."""
-        return [*self._wrong_path(), *number_faults(self)]
+        """What is wrong with its path, numbers and law, each with the fix; a subclass may add."""
+        return [*self._wrong_path(), *number_faults(self)] or self._wrong_law()
+
+    def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+        """Why it cannot be put on a system beside what is there; nothing if it can."""
+        names = system.body_names
+        return [
+            f"no body is named {name!r}{nearest(name, names)}"
+            for name in self.path.bodies
+            if name is not None and name not in names
+        ]
 
     def _wrong_path(self) -> list[str]:
         count, points = len(self.path.bodies), self.path.points
@@ -64,6 +78,37 @@ class Coupling(eqx.Module):
             return [f"points is {np.asarray(points).tolist()}; it must be finite"]
         return []
 
+    def _wrong_law(self) -> list[str]:
+        """What of its law has another shape than it must."""
+        n = len(self.path.bodies)
+        at = jax.ShapeDtypeStruct((n,), jnp.result_type(float))
+        x = Vector(at, at, at)
+        frames, twists = Transform(Matrix(*[at] * 9), x), Motion(x, x)
+        found = jax.eval_shape(lambda *given: self.wrenches(*given), frames, twists)
+        needed = jax.tree.map(lambda a: a.shape, Force(x, x))
+        if jax.tree.map(lambda a: a.shape, found) != needed:
+            return [
+                f"its law returns {shown(found)}; let it return a Force, or of a PointCoupling a "
+                f"Vector, with components of shape ({n},), one for each point"
+            ]
+        stored = jax.eval_shape(lambda at: self.energy(at), frames) if self.stores_energy else at
+        if self.stores_energy and getattr(stored, "shape", None) != ():
+            return [f"its energy is {shown(stored)}; let energy return one number, of shape ()"]
+        return []
+
+    def energy(self, frames: Transform) -> Float[Array, ""] | None:
+        """The energy () in J with the points at these frames (n,) in the world.
+
+        Its forces are minus the slope of it, as far as they do not dissipate. None where there is
+        no potential; a subclass that has one overrides this.
+        """
+        return None
+
+    @property
+    def stores_energy(self) -> bool:
+        """Whether `energy` is that of a potential."""
+        return type(self).energy is not Coupling.energy
+
     @abc.abstractmethod
     def wrenches(self, frames: Transform, twists: Motion) -> Force:
         """The wrenches (n,) in N m and N on the bodies, about the points, in world coordinates.
@@ -74,6 +119,24 @@ class Coupling(eqx.Module):
 
     def __str__(self) -> str:
         return f"{type(self).__name__} ({self.path})"
+
+
+class Conservative(Coupling):
+    """A coupling with a potential: its law is `energy`, and its wrenches are minus the slope."""
+
+    @abc.abstractmethod
+    def energy(self, frames: Transform) -> Float[Array, ""]:
+        """The energy () in J with the points at these frames (n,) in the world."""
+
+    def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        def moved(step: Motion) -> jax.Array:
+            # To first order, as only the slope is taken.
+            turn = frames.rotation + Matrix.skew(step.angular) @ frames.rotation
+            return self.energy(Transform(turn, frames.translation + step.linear))
+
+        still = jax.tree.map(jnp.zeros_like, frames.translation)
+        slope = jax.grad(moved)(Motion(still, still))
+        return Force(-slope.angular, -slope.linear)
 
 
 class PointCoupling(Coupling):
@@ -90,6 +153,17 @@ class PointCoupling(Coupling):
     def wrenches(self, frames: Transform, twists: Motion) -> Force:
         forces = self.forces(frames, twists.linear)
         return Force(jax.tree.map(jnp.zeros_like, forces), forces)
+
+    def mean_forces(
+        self, start: Vector, end: Vector, middle: Transform, velocities: Vector
+    ) -> Vector:
+        """The forces (n,) in N over a step, in world coordinates: those of its middle.
+
+        start, end (n,): the points at the ends of the step; middle (n,): the means of these, with
+        the mean attitudes of their bodies; velocities (n,): (end - start) / h. One that stores
+        energy overrides this, so that their work is what it stores; see `discrete_gradient.py`.
+        """
+        return self.forces(middle, velocities)
 
 
 class Elastic(PointCoupling):
@@ -125,6 +199,13 @@ class Elastic(PointCoupling):
         if len(self.path.bodies) == 2:
             density = jnp.where(square == 0, self._initial_stiffness(length), density)
         return pulled(step * density)
+
+    def mean_forces(
+        self, start: Vector, end: Vector, middle: Transform, velocities: Vector
+    ) -> Vector:
+        (s0, _, l0), (s1, _, l1) = segments(start), segments(end)
+        tension = mean_slope(self.potential, self.tension, jnp.sum(l0), jnp.sum(l1))
+        return pulled((s0 + s1) * (inverse(l0 + l1) * tension))
 
     def _initial_stiffness(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         zero = jnp.zeros_like(length)
@@ -216,6 +297,28 @@ class SmoothTensionSpring(Elastic):
         x = (stretch + d) / (2 * d)
         x = jnp.where(stretch < -d, jnp.zeros_like(x), jnp.where(stretch > d, jnp.ones_like(x), x))
         return stretch, x
+
+
+class SpringDamper(Spring):
+    """A `Spring` and a `Damper` in one: the tension k (y - y_r) + c dy/dt.
+
+    Arguments as of `Spring`; damping c in N s/m, a scalar. Where two points coincide it has no
+    direction, and does not damp.
+    """
+
+    damping: jax.Array = eqx.field(converter=number(unit="N s/m", nonnegative=True))
+
+    def forces(self, frames: Transform, velocities: Vector) -> Vector:
+        return super().forces(frames, velocities) + self._damping(frames, velocities)
+
+    def mean_forces(
+        self, start: Vector, end: Vector, middle: Transform, velocities: Vector
+    ) -> Vector:
+        elastic = super().mean_forces(start, end, middle, velocities)
+        return elastic + self._damping(middle, velocities)
+
+    def _damping(self, frames: Transform, velocities: Vector) -> Vector:
+        return Damper(self.path, self.damping).forces(frames, velocities)
 
 
 class Viscous(PointCoupling):

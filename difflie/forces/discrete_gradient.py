@@ -19,37 +19,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..groups.components import Vector
-from ..spatial import Transform
-from .couplings import Coupling, Elastic, PointCoupling, pulled
-from .path import inverse, segments
-from .stops import JointStop
-
-
-def mean_forces(
-    coupling: Coupling | JointStop,
-    start: Vector,
-    end: Vector,
-    middle: Transform,
-    velocities: Vector,
-) -> Vector:
-    """The forces (n,) in N at the points of a coupling, in world coordinates.
-
-    start, end (n,): the points at the ends of the step; middle (n,): the means of these, with the
-    mean attitudes of their bodies; velocities (n,): (end - start) / h. Raises ValueError for
-    contacts and stops.
-    """
-    if not isinstance(coupling, PointCoupling):
-        raise ValueError(
-            f"simulate: EnergyMomentum knows no mean force of {coupling}; use another method, such "
-            "as RKMK4"
-        )
-    if not isinstance(coupling, Elastic):
-        return coupling.forces(middle, velocities)
-    (s0, _, l0), (s1, _, l1) = segments(start), segments(end)
-    tension = mean_slope(coupling.potential, coupling.tension, jnp.sum(l0), jnp.sum(l1))
-    return pulled((s0 + s1) * (inverse(l0 + l1) * tension))
-
 
 def mean_slope(
     potential: Callable[[jax.Array], jax.Array],

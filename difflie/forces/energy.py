@@ -15,11 +15,10 @@ from ..system.rows import row_coordinates
 from ..system.system import System
 from ..system.traverse import along_tree
 from ..system.validation import checked
-from .contacts import Contact
-from .couplings import Elastic
+from .at_joint import JointCoupling
+from .couplings import Coupling, PointCoupling
 from .passive import joint_stretch
 from .points import point_frames
-from .stops import JointStop
 
 
 def energy(system: System, q: Any, v: Any) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -45,28 +44,47 @@ def spring_energy(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> F
     """`elastic_energy` () in J, without checks."""
     stretch = joint_stretch(system, q)
     energy = jnp.sum(system.joints.stiffness * stretch * stretch) / 2
-    stops = [c for c in system.couplings if isinstance(c, JointStop)]
-    if stops:
+    at_joints = [c for c in system.couplings if isinstance(c, JointCoupling) and c.stores_energy]
+    if at_joints:
         x = row_coordinates(system.topology, system.joints, q)
-        energy += sum(stop.energy(system.topology, system.joints, x) for stop in stops)
+        stored: list[Any] = [c.energy(system.topology, system.joints, x) for c in at_joints]
+        energy += sum(stored)
     springs = storing(system.couplings)
     return energy + coupling_energy(linkage, springs, q) if springs else energy
 
 
-def storing(couplings: Sequence[Any]) -> list[Elastic | Contact]:
+def storing(couplings: Sequence[Any]) -> list[Coupling]:
     """The couplings between bodies that store energy."""
-    return [c for c in couplings if isinstance(c, Elastic | Contact)]
+    return [c for c in couplings if isinstance(c, Coupling) and c.stores_energy]
+
+
+def with_mean_forces(couplings: Sequence[Any]) -> list[PointCoupling]:
+    """The couplings between bodies, for a method that keeps the energy exactly.
+
+    Raises ValueError for those that act by moments and those that store energy and do not say what
+    their mean force over a step is (see `PointCoupling.mean_forces`).
+    """
+    for c in couplings:
+        if not isinstance(c, Coupling | JointCoupling):
+            continue
+        by_forces = isinstance(c, PointCoupling)
+        known = by_forces and type(c).mean_forces is not PointCoupling.mean_forces
+        if (isinstance(c, Coupling) and not by_forces) or (c.stores_energy and not known):
+            raise ValueError(
+                f"simulate: EnergyMomentum knows no mean force of {c}; use another method, such "
+                "as RKMK4"
+            )
+    return [c for c in couplings if isinstance(c, PointCoupling)]
 
 
 @along_tree
 def coupling_energy(
-    linkage: Linkage, springs: Sequence[Elastic | Contact], q: Float[Array, " nq"]
+    linkage: Linkage, springs: Sequence[Coupling], q: Float[Array, " nq"]
 ) -> Float[Array, ""]:
     """The energy () in J of springs and contacts between bodies."""
     frames = point_frames(linkage, [spring.path for spring in springs], q)
-    return sum(
-        (s.energy(at) for s, at in zip(springs, frames, strict=True)), jnp.zeros((), q.dtype)
-    )
+    energies: list[Any] = [s.energy(at) for s, at in zip(springs, frames, strict=True)]
+    return sum(energies, jnp.zeros((), q.dtype))
 
 
 _elastic_energy = jax.jit(spring_energy)

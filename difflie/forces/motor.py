@@ -21,10 +21,10 @@ class Motor(eqx.Module):
     Give `effort` to `simulate` as its control, and `armature` to the joints.
     """
 
-    gear_ratio: jax.Array = eqx.field(converter=number(shape=None))
-    torque_constant: jax.Array = eqx.field(converter=number(shape=None))
-    resistance: jax.Array = eqx.field(converter=number(shape=None))
-    rotor_inertia: jax.Array = eqx.field(converter=number(shape=None), default=0.0)
+    gear_ratio: jax.Array = eqx.field(converter=number(unit="1 or rad/m", shape=None))
+    torque_constant: jax.Array = eqx.field(converter=number(unit="N m/A", shape=None))
+    resistance: jax.Array = eqx.field(converter=number(unit="ohm", shape=None))
+    rotor_inertia: jax.Array = eqx.field(converter=number(unit="kg m^2", shape=None), default=0.0)
 
     def current(self, voltage: jax.Array | float, v: Float[Array, " *nv"]) -> Float[Array, " *nv"]:
         """The current in A at a voltage u in V and a velocity v of the joint, both (nv,)."""

@@ -9,12 +9,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..system.linkage import Linkage, linkage
-from ..system.rows import replaced, row_coordinates, row_rates
+from ..system.rows import row_coordinates, row_rates
 from ..system.system import System
 from ..system.validation import checked
+from .at_joint import JointCoupling
 from .points import coupling_force
-from .stops import JointStop
-from .stribeck import Stribeck
 
 
 def passive_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
@@ -23,7 +22,7 @@ def passive_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
     Row by row -stiffness (q - rest) - damping v - friction tanh(v / friction_velocity): Coulomb
     friction, smoothed over the velocity `friction_velocity`, so that it has a derivative at rest.
     To it come the forces of the system's couplings (see `attach`), as the sum of J^T F over their
-    points, and of the stops and the Stribeck friction at its joints.
+    points, and of the stops, friction and forces at its joints.
     q (nq,), v (nv,); raises as `checked` does.
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
@@ -54,7 +53,7 @@ def joint_stretch(system: System, q: Float[Array, " nq"]) -> Float[Array, " n_ro
 def joint_force(
     system: System, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
-    """What springs, damping, friction and stops at the joints exert (nv,).
+    """What springs, damping, friction, stops and forces at the joints exert (nv,).
 
     Mimic joints act on the joint they follow.
     """
@@ -62,14 +61,10 @@ def joint_force(
     stretch, rate = joint_stretch(system, q), row_rates(t, joints, v)
     smooth = jnp.tanh(rate / joints.friction_velocity)
     force = -(joints.stiffness * stretch + joints.damping * rate + joints.friction * smooth)
-    stops = [c for c in system.couplings if isinstance(c, JointStop)]
-    if stops:
+    acting = [c for c in system.couplings if isinstance(c, JointCoupling)]
+    if acting:
         x = row_coordinates(t, joints, q)
-        force = force + sum(stop.efforts(t, joints, x, rate) for stop in stops)
-    for c in system.couplings:
-        if isinstance(c, Stribeck):
-            row = c.row(t)
-            force = replaced(force, row, force[row] + c.effort(t, joints, rate))
+        force = force + sum(c.efforts(t, joints, x, rate) for c in acting)
     if not t.mimic_rows.size:
         return force
     ratio = jnp.ones(t.n_rows, v.dtype).at[t.mimic_rows].set(joints.multiplier)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..groups.components import Vector
+from ..system.fields import number
 from ..system.validation import ModelError
 
 
@@ -20,7 +21,7 @@ class Path(eqx.Module):
     points (n, 3) in m, each in the frame of its body; bodies: their n names, None for the world.
     """
 
-    points: jax.Array
+    points: jax.Array = eqx.field(converter=number(unit="m", shape=None))
     bodies: tuple[str | None, ...] = eqx.field(static=True)
 
     def __str__(self) -> str:

@@ -8,14 +8,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from ..system.fields import number, number_faults
-from ..system.system import Joints
+from ..system.fields import number
+from ..system.system import Joints, System
 from ..system.topology import Topology
-from ..system.validation import ModelError
+from ..system.validation import ModelError, nearest
+from .at_joint import JointCoupling
 from .compliance import Compliance
-from .path import Path
 
 
 def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
@@ -27,7 +28,7 @@ def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-class JointStop(Compliance):
+class JointStop(Compliance, JointCoupling):
     """Compliant stops at the limits of joints, as forces, after the law of `PlaneContact`.
 
     stiffness k in N m/rad^p or N/m^p, a scalar. joints: their names, or None for all that have a
@@ -46,14 +47,24 @@ class JointStop(Compliance):
         converter=number(unit="rad or m", nonnegative=True), default=0.0, kw_only=True
     )
 
-    def faults(self) -> list[str]:
-        """What is wrong with its numbers, each with the fix."""
-        return number_faults(self)
-
-    @property
-    def path(self) -> Path:
-        """What it acts on in space: nothing, so that one point of the world stands for it."""
-        return Path(jnp.zeros((1, 3), self.stiffness.dtype), (None,))
+    def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+        t = system.topology
+        unknown = [name for name in self.joints or () if name not in t.joints]
+        if unknown:
+            return [f"no joint is named {name!r}{nearest(name, t.joints)}" for name in unknown]
+        limits = system.joints.lower, system.joints.upper
+        if any(isinstance(a, Tracer) for a in limits):
+            return []
+        limited = np.isfinite(limits).any(axis=0) & (t.row_coordinate >= 0)
+        stopped = {t.joints[b] for b in t.row_body[limited]}
+        if self.joints is None and not stopped:
+            return ["no joint has a limit; give one a lower or an upper limit"]
+        return [
+            f"the joint {name!r} has no limit; give it a lower or an upper limit (on "
+            "spherical and free joints, which have no plain coordinate, there are none)"
+            for name in self.joints or ()
+            if name not in stopped
+        ]
 
     def rows(self, t: Topology) -> np.ndarray:
         """Which rows (n_rows,) it acts on; those of spherical and free joints have no limits."""
@@ -63,13 +74,11 @@ class JointStop(Compliance):
     def efforts(
         self, t: Topology, joints: Joints, x: Float[Array, " n_rows"], rate: Float[Array, " n_rows"]
     ) -> Float[Array, " n_rows"]:
-        """The efforts (n_rows,) in N m or N at coordinates and rates of the rows (n_rows,)."""
         (below, opens_below), (above, opens_above) = self._gaps(t, joints, x)
         push = jnp.where(opens_below, self.pressure(below, rate), 0)
         return push - jnp.where(opens_above, self.pressure(above, -rate), 0)
 
     def energy(self, t: Topology, joints: Joints, x: Float[Array, " n_rows"]) -> Float[Array, ""]:
-        """The energy () in J at coordinates of the rows (n_rows,)."""
         (below, opens_below), (above, opens_above) = self._gaps(t, joints, x)
         stored = jnp.where(opens_below, self.potential(below), 0)
         return jnp.sum(stored + jnp.where(opens_above, self.potential(above), 0))

@@ -8,12 +8,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..system.fields import number
+from ..system.rows import replaced
 from ..system.system import Joints
 from ..system.topology import Topology
-from .at_joint import AtJoint
+from .at_joint import AtJoint, JointCoupling
 
 
-class Stribeck(AtJoint):
+class Stribeck(AtJoint, JointCoupling):
     """The friction of a joint that fades as it gains speed, beside its Coulomb friction.
 
         effort = -breakaway exp(-(v / v_s)^2) tanh(v / v0)
@@ -29,11 +30,11 @@ class Stribeck(AtJoint):
     breakaway: jax.Array = eqx.field(converter=number(unit="N m or N", nonnegative=True))
     stribeck_velocity: jax.Array = eqx.field(converter=number(unit="rad/s or m/s", positive=True))
 
-    def effort(
-        self, t: Topology, joints: Joints, rate: Float[Array, " n_rows"]
-    ) -> Float[Array, ""]:
-        """The effort () in N m or N at the rates of the rows (n_rows,)."""
-        row = self.row(t)
-        v = rate[row]
+    def efforts(
+        self, t: Topology, joints: Joints, x: Float[Array, " n_rows"], rate: Float[Array, " n_rows"]
+    ) -> Float[Array, " n_rows"]:
+        k = self.row(t)
+        v = rate[k]
         fading = jnp.exp(-((v / self.stribeck_velocity) ** 2))
-        return -self.breakaway * fading * jnp.tanh(v / joints.friction_velocity[row])
+        effort = -self.breakaway * fading * jnp.tanh(v / joints.friction_velocity[k])
+        return replaced(jnp.zeros_like(rate), k, effort)

@@ -15,8 +15,7 @@ from ..dynamics.natural_coordinates import NaturalCoordinates, natural_coordinat
 from ..dynamics.natural_equations import combined, spread
 from ..dynamics.natural_layout import check
 from ..forces import energy
-from ..forces.at_joint import AtJoint
-from ..forces.discrete_gradient import mean_forces
+from ..forces.energy import with_mean_forces
 from ..forces.passive import joint_force
 from ..groups import directors
 from ..groups.components import Vector
@@ -161,7 +160,7 @@ class NaturalFormulation(Formulation):
             if effort is not None:
                 tau = tau + effort
             total = natural.weight(step.middle) + natural.joint_load(arms, tau)
-            couplings = [c for c in self.system.couplings if not isinstance(c, AtJoint)]
+            couplings = with_mean_forces(self.system.couplings)
             if couplings:
                 total = total + self._couplings(couplings, step, h)
             if inputs.wrench is not None:
@@ -208,7 +207,7 @@ class NaturalFormulation(Formulation):
         for coupling, path in zip(couplings, paths, strict=True):
             own = slice(first, first := first + len(path.bodies))
             at = jax.tree.map(lambda a, own=own: a[own], motion)
-            forces.append(mean_forces(coupling, *at).to_array())
+            forces.append(coupling.mean_forces(*at).to_array())
         return directors.load(step.middle, spread(points, jnp.concatenate(forces)))
 
     def _velocity(

@@ -43,6 +43,7 @@ from .sensors import with_encoders as with_encoders
 from .shooting import Shooting as Shooting
 from .transforms import Above as Above
 from .transforms import Below as Below
+from .transforms import Definite as Definite
 from .transforms import Direction as Direction
 from .transforms import Identity as Identity
 from .transforms import InertiaRatios as InertiaRatios

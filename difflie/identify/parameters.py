@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ..system.fields import Number
 from ..system.system import System
 from ..system.validation import checked, warn
-from .selection import Entry, Places, alike, kind, named, places, read, select, write
+from .selection import Entry, Places, about, alike, kind, named, places, read, select, write
 from .transforms import Transform, natural, within
 
 _SMALL = 1e-3
@@ -57,6 +58,7 @@ class _Block(eqx.Module):
     prior: tuple[jax.Array, jax.Array] | None
     places: Places = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
+    units: tuple[str, ...] = eqx.field(static=True)
     paths: tuple[str, ...] = eqx.field(static=True)
     tied: bool = eqx.field(static=True)
 
@@ -141,6 +143,7 @@ class Parameters(eqx.Module):
     in x, compile themselves and inline in a trace: `jax.jit(lambda x: parameters.machine(x))`.
 
     names: one for each number of `values`, "link2/com_x"; of tied values they have the pattern.
+    units: the SI unit of each, as its field declares it, "" for none; "rad or m" for both.
     start (n,): the x of `system`.
 
     Raises ValueError, naming the parameter and the mend, for a pattern that matches nothing (with
@@ -152,6 +155,7 @@ class Parameters(eqx.Module):
     system: System
     start: jax.Array
     names: tuple[str, ...] = eqx.field(static=True)
+    units: tuple[str, ...] = eqx.field(static=True)
     _blocks: tuple[_Block, ...]
 
     def __init__(self, system: System, parameters: Sequence[Parameter | str]) -> None:
@@ -171,6 +175,7 @@ class Parameters(eqx.Module):
             for group in _groups(system, p, selected)
         )
         self.names = tuple(name for block in self._blocks for name in block.names)
+        self.units = tuple(unit for block in self._blocks for unit in block.units)
         self.start = self.x_of(system)
 
     @property
@@ -343,7 +348,8 @@ def _block(system: System, p: Parameter, group: Sequence[Entry]) -> _Block:
     where = f"{system.name}: {p.path!r}"
     starts = read(system, places(group))
     leaf, shape = group[0].leaf, starts.shape[1:]
-    transform = _transform(where, p, leaf, shape)
+    meaning = about(system, group[0].place)
+    transform = _transform(where, p, leaf, meaning, shape)
     if p.tied:
         if not isinstance(starts, Tracer) and not np.all(starts == starts[0]):
             raise ValueError(
@@ -356,8 +362,11 @@ def _block(system: System, p: Parameter, group: Sequence[Entry]) -> _Block:
     if p.tied and len(group) > 1:
         owners = [(p.path.rpartition("/")[0], "")]
     names = tuple(named(owner, label) + suffix for owner, suffix in owners for label in labels)
+    each = [about(system, entry.place).unit for entry in group]
+    each = [" or ".join(dict.fromkeys(each))] if p.tied else each
+    units = tuple(unit for of in each for unit in transform.units(of, shape))
     paths = tuple(entry.path for entry in group)
-    block = _Block(transform, starts, None, places(group), names, paths, p.tied)
+    block = _Block(transform, starts, None, places(group), names, units, paths, p.tied)
     if p.prior is None:
         return block
     mean, deviation = p.prior
@@ -375,13 +384,15 @@ def _block(system: System, p: Parameter, group: Sequence[Entry]) -> _Block:
     return eqx.tree_at(lambda b: b.prior, block, (mean, deviation), is_leaf=lambda a: a is None)
 
 
-def _transform(where: str, p: Parameter, leaf: str, shape: tuple[int, ...]) -> Transform:
+def _transform(
+    where: str, p: Parameter, leaf: str, meaning: Number, shape: tuple[int, ...]
+) -> Transform:
     if p.transform is not None and p.bounds is not None:
         raise ValueError(f"{where} has a transform and bounds; give one of them")
     if p.bounds is None:
-        transform = p.transform or natural(leaf)
-        mend = f"take {type(natural(leaf)).__name__}"
-    elif leaf in ("inertia", "inertial", "rotation", "axis", "normal"):
+        transform = p.transform or natural(meaning)
+        mend = f"take {type(natural(meaning)).__name__}"
+    elif meaning.kind != "plain":
         raise ValueError(
             f"{where}: bounds on single numbers would leave the manifold of its values; give a "
             "prior, or WithinEllipsoid to inertial parameters"
@@ -389,7 +400,7 @@ def _transform(where: str, p: Parameter, leaf: str, shape: tuple[int, ...]) -> T
     else:
         transform = within(p.bounds)
         mend = "give numbers, or arrays of that shape"
-    if not transform.suits(leaf, shape):
+    if not transform.suits(meaning.kind, shape):
         name = type(transform).__name__
         raise ValueError(f"{where}: {name} does not suit {leaf} with the shape {shape}; {mend}")
     return transform

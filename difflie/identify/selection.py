@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..forces.at_joint import AtJoint
+from ..system.fields import PLAIN, Number, declared
 from ..system.system import Bodies, Joints, System
 from .pseudo_inertia import from_six, to_six
 
@@ -139,13 +140,15 @@ def select(system: System, pattern: str) -> list[Entry]:
 
 
 def alike(system: System, selected: Sequence[Entry]) -> list[list[Entry]]:
-    """The entries by leaf and shape, in their order: the values of each go on one stack."""
+    """The entries by leaf, meaning and shape, in their order: those of each go on one stack."""
     groups: dict[Any, list[Entry]] = {}
     for entry in selected:
         virtual = entry.place == INERTIAL or entry.place in _COM
         shape = () if virtual else _leaf(system, entry.place).shape
         rank = 0 if entry.index is None else 1
-        groups.setdefault((entry.leaf, shape[rank:]), []).append(entry)
+        meaning = about(system, entry.place)
+        bounds = max(meaning.least, 0.0) if meaning.positive else meaning.least, meaning.most
+        groups.setdefault((entry.leaf, shape[rank:], meaning.kind, bounds), []).append(entry)
     return list(groups.values())
 
 
@@ -170,6 +173,17 @@ def write(system: System, places: Places, values: jax.Array) -> System:
         system = _write(system, place, index, values[done : done + count])
         done += count
     return system
+
+
+def about(system: System, place: Place) -> Number:
+    """What the values at a place are declared to be."""
+    if place == INERTIAL:
+        return Number(kind="inertial")
+    if place in _COM:
+        return declared(Bodies)["com"]
+    owner = _leaf(system, place[:-1])
+    known = declared(type(owner)) if isinstance(owner, eqx.Module) else {}
+    return known.get(str(place[-1]), PLAIN)
 
 
 def kind(system: System, place: Place) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from ..forces.at_joint import AtJoint, check_joint
+from ..forces.at_joint import AtJoint
 from ..system.fields import number
 from ..system.system import System
 from ..system.validation import ModelError
@@ -55,8 +55,7 @@ def with_encoders(system: System, *encoders: Encoder) -> System:
     """
     for encoder in encoders:
         where = f"{system.name}: {encoder}"
-        check_joint(system, system.sensors, encoder, where)
-        for fault in encoder.faults():
+        for fault in encoder.misfits(system, system.sensors) or encoder.faults():
             raise ModelError(f"{where}: {fault}")
         system = replace(system, sensors=(*system.sensors, encoder))
     dtype = system.dtype

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..groups import quaternion, so3
 from ..solvers.linear import product
+from ..system.fields import Number
 from .pseudo_inertia import (
     factor,
     from_log_cholesky,
@@ -74,9 +75,13 @@ class Transform(eqx.Module):
         """Which numbers of tables, or all, they never reach: below and above, of their shape."""
         return -np.inf, np.inf
 
-    def suits(self, leaf: str, shape: Shape) -> bool:
-        """Whether it is one for the values of this leaf."""
-        return leaf not in ("inertia", "inertial")
+    def units(self, unit: str, shape: Shape) -> tuple[str, ...]:
+        """The units (size,) of these numbers, for a leaf with values in this unit."""
+        return (unit,) * len(self.labels("", shape))
+
+    def suits(self, kind: str, shape: Shape) -> bool:
+        """Whether it is one for values of this kind (see `difflie.number`) and shape."""
+        return kind not in ("inertia", "inertial", "semidefinite")
 
     def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         """Why a concrete value has no free numbers, with the mend; "" if it has them.
@@ -202,7 +207,10 @@ class Scaled(Transform):
     def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
         return (f"{leaf}_factor",)
 
-    def suits(self, leaf: str, shape: Shape) -> bool:
+    def units(self, unit: str, shape: Shape) -> tuple[str, ...]:
+        return ("",)
+
+    def suits(self, kind: str, shape: Shape) -> bool:
         return True
 
     def fault(self, value: np.ndarray, start: np.ndarray) -> str:
@@ -240,8 +248,8 @@ class SecondMoments(Transform):
     def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
         return _INERTIA
 
-    def suits(self, leaf: str, shape: Shape) -> bool:
-        return leaf == "inertia"
+    def suits(self, kind: str, shape: Shape) -> bool:
+        return kind == "inertia"
 
     def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         return inconsistency(value)
@@ -272,8 +280,11 @@ class InertiaRatios(Transform):
     def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
         return tuple(f"{name}/I_xx" for name in _INERTIA[1:])
 
-    def suits(self, leaf: str, shape: Shape) -> bool:
-        return leaf == "inertia"
+    def units(self, unit: str, shape: Shape) -> tuple[str, ...]:
+        return ("",) * len(self.labels("", shape))
+
+    def suits(self, kind: str, shape: Shape) -> bool:
+        return kind == "inertia"
 
     def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         fault = inconsistency(value)
@@ -301,8 +312,11 @@ class LogCholesky(Transform):
     def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
         return _INERTIAL
 
-    def suits(self, leaf: str, shape: Shape) -> bool:
-        return leaf == "inertial"
+    def units(self, unit: str, shape: Shape) -> tuple[str, ...]:
+        return ("kg", *3 * ("m",), *6 * ("kg m^2",))
+
+    def suits(self, kind: str, shape: Shape) -> bool:
+        return kind == "inertial"
 
     def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         if value[0] <= 0:
@@ -384,7 +398,7 @@ class Rotation(Transform):
     def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
         return quaternion.log(quaternion.multiply(quaternion.exp(-start), quaternion.exp(value)))
 
-    def suits(self, leaf: str, shape: Shape) -> bool:
+    def suits(self, kind: str, shape: Shape) -> bool:
         return shape == (3,)
 
 
@@ -411,7 +425,10 @@ class Direction(Transform):
     def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
         return (f"{leaf}_turn_1", f"{leaf}_turn_2")
 
-    def suits(self, leaf: str, shape: Shape) -> bool:
+    def units(self, unit: str, shape: Shape) -> tuple[str, ...]:
+        return "rad", "rad"
+
+    def suits(self, kind: str, shape: Shape) -> bool:
         return shape == (3,)
 
     def fault(self, value: np.ndarray, start: np.ndarray) -> str:
@@ -432,26 +449,64 @@ class Direction(Transform):
         return jnp.stack([jnp.stack(first), jnp.stack((b, sign + y * y * a, -y))], axis=1)
 
 
+class Definite(Transform):
+    """A symmetric matrix (n, n) with positive eigenvalues: n (n + 1) / 2 free numbers.
+
+    It is L L^T with the triangular Cholesky factor L, of whose diagonal the free numbers are the
+    logarithms. Tables have the entries on and above the diagonal, row by row. Pinheiro and Bates
+    1996.
+    """
+
+    def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        n = start.shape[0]
+        diagonal, below = np.diag_indices(n), np.tril_indices(n, -1)
+        factor = jnp.zeros_like(start).at[diagonal].set(jnp.exp(x[:n])).at[below].set(x[n:])
+        return product(factor, factor.T)
+
+    def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
+        n = start.shape[0]
+        factor = jnp.linalg.cholesky((value + value.T) / 2)
+        return jnp.concatenate((jnp.log(jnp.diag(factor)), factor[np.tril_indices(n, -1)]))
+
+    def table(self, x: jax.Array, start: jax.Array) -> jax.Array:
+        return self.value(x, start)[np.triu_indices(start.shape[0])]
+
+    def of_table(self, numbers: jax.Array, start: jax.Array) -> jax.Array:
+        upper = jnp.zeros_like(start).at[np.triu_indices(start.shape[0])].set(numbers)
+        return upper + jnp.triu(upper, 1).T
+
+    def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
+        return tuple(f"{leaf}[{i}, {j}]" for i, j in zip(*np.triu_indices(shape[0]), strict=True))
+
+    def suits(self, kind: str, shape: Shape) -> bool:
+        return kind == "semidefinite"
+
+    def fault(self, value: np.ndarray, start: np.ndarray) -> str:
+        least = float(np.linalg.eigvalsh((value + value.T) / 2).min())
+        if least > 0:
+            return ""
+        return f"has the eigenvalue {least:.3g}, and all must be positive; {_GIVE}, or fix it"
+
+
 _GIVE = "give another `start`"
-_POSITIVE = (
-    *("mass", "armature", "damping", "friction", "friction_velocity", "stiffness"),
-    *("rest_length", "dissipation", "slip_velocity", "smoothing", "rate_smoothing", "radius"),
-    *("radii", "length", "load_friction", "torque_scale", "breakaway", "stribeck_velocity"),
-    "delay",
-)
-_OF_LEAVES = {
-    **dict.fromkeys(_POSITIVE, positive()),
+_OF_KINDS: dict[str, Transform] = {
+    "plain": Identity(),
+    "rotation": Rotation(),
+    "direction": Direction(),
     "inertia": SecondMoments(),
     "inertial": LogCholesky(),
-    "rotation": Rotation(),
-    "axis": Direction(),
-    "normal": Direction(),
+    "semidefinite": Definite(),
 }
 
 
-def natural(leaf: str) -> Transform:
-    """The transform that keeps the values of a leaf what they are; `Identity` for most."""
-    return _OF_LEAVES.get(leaf, Identity())
+def natural(about: Number) -> Transform:
+    """The transform that keeps values what they are declared to be; `Identity` for most."""
+    if about.positive:
+        return positive()
+    if np.isfinite(about.least):
+        finite = np.isfinite(about.most)
+        return Interval(about.least, about.most) if finite else Above(about.least)
+    return _OF_KINDS[about.kind]
 
 
 def within(bounds: Iterable[Any]) -> Transform:

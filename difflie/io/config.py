@@ -12,8 +12,8 @@
     [initial.joints]                  damping = [...]
     elbow = 0.3                       target = [...]
 
-    [[spring]]                        # one such table for each; also [[tension_spring]], with or
-    path = [                          # without smoothing (m), [[damper]] and [[tension_damper]]
+    [[spring]]                        # one such table for each force, named after its class;
+    path = [                          # difflie/io/couplings.py says how, also for one's own
       {body = "upper arm", point = [0.1, 0.0, 0.0]},
       {point = [0.0, 0.0, 1.0]},      # of the world
     ]
@@ -38,10 +38,9 @@
 Constraints may also stand in a file of their own, system.loops. Where there are some the initial
 state is a guess, which is assembled.
 
-Every table but `system` may be left out, and every key but `system.file`, those of springs and
-dampers, and of contacts and stops the path, the normal or radii, and the stiffness. A key that is
-unknown, of a wrong type or out of range is one `ConfigError` that names the file, the key and the
-mend.
+Every table but `system` may be left out, and every key but `system.file` and those of forces that
+have no default in their class. A key that is unknown, of a wrong type or out of range is one
+`ConfigError` that names the file, the key and the fix.
 """
 
 from __future__ import annotations
@@ -54,6 +53,7 @@ from typing import Any
 from ..constraints import Constraint
 from ..system import ModelError
 from ..system.validation import shown
+from .couplings import OWN, TABLES, Force, couplings_of
 from .files import absence, present
 from .loops import constraints_of
 from .tables import ConfigError, instances, read_tables
@@ -143,74 +143,11 @@ class ControlTable:
 
 
 @dataclass(frozen=True)
-class SpringTable:
-    """[[spring]]: stiffness in N/m and rest_length in m along a path of two points or more."""
-
-    path: list[dict[str, Any]]
-    stiffness: float
-    rest_length: float
-
-
-@dataclass(frozen=True)
-class TensionSpringTable(SpringTable):
-    """[[tension_spring]]: a rope, exact or with a smoothing length in m."""
-
-    smoothing: float | None = None
-
-
-@dataclass(frozen=True)
-class DamperTable:
-    """[[damper]]: damping in N s/m along a path of two points or more."""
-
-    path: list[dict[str, Any]]
-    damping: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class ContactTable:
-    """[[contact]]: with a plane, which has a normal, or of two spheres, which have radii.
-
-    Numbers as of `difflie.PlaneContact` and `difflie.SphereContact`.
-    """
-
-    path: list[dict[str, Any]]
-    stiffness: float
-    normal: list[float] | None = None
-    radius: float | None = None
-    radii: list[float] | None = None
-    exponent: float | None = None
-    dissipation: float | None = None
-    friction: float | None = None
-    slip_velocity: float | None = None
-    smoothing: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class JointStopTable:
-    """[[joint_stop]]: numbers as of `difflie.JointStop`; without joints, at all limits."""
-
-    stiffness: float
-    joints: list[str] | None = None
-    exponent: float | None = None
-    dissipation: float | None = None
-    smoothing: float | None = None
-
-
-@dataclass(frozen=True)
-class TensionDamperTable(DamperTable):
-    """[[tension_damper]]: a rope's, taut from rest_length in m on; exact, or with both smoothings.
-
-    smoothing in m, rate_smoothing in m/s.
-    """
-
-    rest_length: float = 0.0
-    smoothing: float | None = None
-    rate_smoothing: float | None = None
-
-
-@dataclass(frozen=True)
 class Config:
-    """A whole configuration file; path is where it was read."""
+    """A whole configuration file; path is where it was read.
+
+    couplings: its forces, by the names of their tables, "spring[0]".
+    """
 
     path: Path
     system: SystemTable
@@ -218,12 +155,7 @@ class Config:
     simulation: SimulationTable
     control: ControlTable
     constraint: list[Constraint]
-    spring: list[SpringTable]
-    tension_spring: list[TensionSpringTable]
-    damper: list[DamperTable]
-    contact: list[ContactTable]
-    joint_stop: list[JointStopTable]
-    tension_damper: list[TensionDamperTable]
+    couplings: dict[str, Force]
 
 
 def read_config(path: str | os.PathLike[str]) -> Config:
@@ -240,20 +172,13 @@ def read_config(path: str | os.PathLike[str]) -> Config:
         "simulation": SimulationTable,
         "control": ControlTable,
     }
-    repeated: dict[str, type] = {
-        "spring": SpringTable,
-        "tension_spring": TensionSpringTable,
-        "damper": DamperTable,
-        "contact": ContactTable,
-        "joint_stop": JointStopTable,
-        "tension_damper": TensionDamperTable,
-    }
     try:
         loops = constraints_of(tables.pop("constraint", []), path)
     except ModelError as error:
         raise ConfigError(str(error)) from None
-    parts = instances(path, tables, known, repeated, others=("constraint",))
-    config = Config(path=path, constraint=loops, **parts)
+    couplings = couplings_of(tables, path)
+    parts = instances(path, tables, known, {}, others=("constraint", OWN, *TABLES))
+    config = Config(path=path, constraint=loops, couplings=couplings, **parts)
     _check(config)
     return config
 
@@ -274,18 +199,6 @@ def _check(config: Config) -> None:
         needed = f"{-(-s.steps // _MOST_ROWS)} or more: of {s.steps} steps too many are kept"
         refuse("simulation.save_every", s.save_every, needed)
     config.system.check(config.path)
-    for i, contact in enumerate(config.contact):
-        if (contact.normal is None) == (contact.radii is None):
-            raise ConfigError(
-                f"{config.path}: [contact[{i}]] needs either the key 'normal' of a plane or the "
-                "key 'radii' of two spheres"
-            )
-        if contact.radii is not None and contact.radius is not None:
-            refuse(f"contact[{i}].radius", contact.radius, "left out where there are radii")
     c = config.control
     if (c.stiffness is None) != (c.target is None):
         refuse("control.stiffness", c.stiffness, "given together with control.target")
-    for i, d in enumerate(config.tension_damper):
-        if (d.smoothing is None) != (d.rate_smoothing is None):
-            key = f"tension_damper[{i}].smoothing"
-            refuse(key, d.smoothing, "given together with rate_smoothing")

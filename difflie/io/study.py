@@ -33,8 +33,9 @@
     joint = "hinge2"
     position_bias = 0.02                  # rad
 
-[[drive]] has the numbers of difflie.Drive; without `delay` there is none to be found. Files without
-a header or times, and bodies that fly until they hit something:
+[[drive]] has the numbers of difflie.Drive; without `delay` there is none to be found. Other forces
+have tables as in difflie/io/couplings.py. Files without a header or times, and bodies that fly
+until they hit something:
 
     [data]                                [[parameter]]
     names = ["x", "y", "z", ...]          path = "body/inertia"
@@ -62,7 +63,8 @@ from typing import Any
 
 from ..system.validation import nearest, shown
 from .config import SystemTable
-from .tables import ConfigError, instances, read_tables
+from .couplings import OWN, TABLES, Force, couplings_of
+from .tables import ConfigError, instances, read_tables, rows_of
 
 QUANTITIES = ("q", "v", "a", "tau")
 ERRORS = ("torque", "motion", "both")
@@ -128,36 +130,6 @@ class ParameterTable:
 
 
 @dataclass(frozen=True)
-class DriveTable:
-    """[[drive]]: between the measured torque and a joint; numbers as of `difflie.Drive`."""
-
-    joint: str
-    torque_scale: float | None = None
-    torque_bias: float | None = None
-    load_friction: float | None = None
-    slip_velocity: float | None = None
-    delay: float | None = None
-
-
-@dataclass(frozen=True)
-class StribeckTable:
-    """[[stribeck]]: friction that fades with speed; numbers as of `difflie.Stribeck`."""
-
-    joint: str
-    breakaway: float
-    stribeck_velocity: float
-
-
-@dataclass(frozen=True)
-class EncoderTable:
-    """[[encoder]]: how a joint's position is read; numbers as of `difflie.identify.Encoder`."""
-
-    joint: str
-    position_scale: float = 1.0
-    position_bias: float = 0.0
-
-
-@dataclass(frozen=True)
 class FitTable:
     """[fit]: the error, its standard deviations, and when to stop.
 
@@ -193,16 +165,19 @@ class ValidationTable:
 
 @dataclass(frozen=True)
 class Study:
-    """A whole file; path is where it was read."""
+    """A whole file; path is where it was read.
+
+    couplings: its drives and other forces, by the names of their tables, "drive[0]". encoder: the
+    tables [[encoder]], of `difflie.identify.Encoder`.
+    """
 
     path: Path
     system: SystemTable
     data: DataTable
     run: list[RunTable]
     parameter: list[ParameterTable]
-    drive: list[DriveTable]
-    stribeck: list[StribeckTable]
-    encoder: list[EncoderTable]
+    couplings: dict[str, Force]
+    encoder: list[dict[str, Any]]
     fit: FitTable
     validation: ValidationTable
 
@@ -224,12 +199,12 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     repeated: dict[str, type] = {
         "run": RunTable,
         "parameter": ParameterTable,
-        "drive": DriveTable,
-        "stribeck": StribeckTable,
-        "encoder": EncoderTable,
     }
-    parts = instances(path, tables, single, repeated)
-    study = Study(path=path, **parts)
+    couplings = couplings_of(tables, path)
+    encoder = rows_of(tables.pop("encoder", []), "encoder", path)
+    others = "encoder", OWN, *TABLES
+    parts = instances(path, tables, single, repeated, others=others)
+    study = Study(path=path, couplings=couplings, encoder=encoder, **parts)
     _check(study)
     return study
 

@@ -1,4 +1,4 @@
-"""TOML files as dataclasses: a table is a class, a key one of its fields."""
+"""TOML files as dataclasses and modules: a table is a class, a key one of its fields."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..forces.path import as_path
+from ..system.fields import Number
 from ..system.validation import LARGEST, InputError, nearest, shown
 from .files import absence, present
 
@@ -100,40 +102,91 @@ def instances(
             raise ConfigError(f"{path}: there is no table [{name}]{near}")
         if name in single and not isinstance(rows, dict):
             raise ConfigError(f"{path}: {name} must be a table: write [{name}]")
-        if name in repeated and not _is_list_of_tables(rows):
-            raise ConfigError(f"{path}: {name} must be a list of tables: write [[{name}]]")
+        if name in repeated:
+            rows_of(rows, name, path)
     parts: dict[str, Any] = {
-        name: _table(cls, tables.get(name, {}), path, name) for name, cls in single.items()
+        name: instance(cls, tables.get(name, {}), path, name) for name, cls in single.items()
     }
     for name, cls in repeated.items():
         each = enumerate(tables.get(name, []))
-        parts[name] = [_table(cls, row, path, f"{name}[{i}]") for i, row in each]
+        parts[name] = [instance(cls, row, path, f"{name}[{i}]") for i, row in each]
     return parts
 
 
-def _table(cls: type, given: dict[str, Any], path: Path, name: str) -> Any:
-    """An instance of a dataclass with what the table [name] of the file gives.
+def rows_of(rows: Any, name: str, path: Path) -> list[dict[str, Any]]:
+    """The tables [[name]] of a file; raises `ConfigError` where they are something else."""
+    if not _is_list_of_tables(rows):
+        raise ConfigError(f"{path}: {name} must be a list of tables: write [[{name}]]")
+    return rows
 
-    Fields whose name is no key have this in their metadata, as "key".
 
-    Raises `ConfigError` for an unknown or missing key (with the nearest known one) and a value that
-    is not of the field's type.
+def instance(cls: type, given: dict[str, Any], path: Path, name: str) -> Any:
+    """An instance of a dataclass or module with what the table [name] of the file gives.
+
+    Raises `ConfigError` for an unknown or missing key (with the nearest known one), a value that is
+    not of the field's type or not what its `number` declares, and what the class refuses.
     """
-    fields = {f.metadata.get("key", f.name): f for f in dataclasses.fields(cls)}
+    required = fields_of(cls, f"{path}: {name}: ")
     for key in given:
-        if key not in fields:
-            raise ConfigError(f"{path}: [{name}] has no key {shown(key)}{nearest(key, fields)}")
-    for key, f in fields.items():
-        required = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
-        if required and key not in given:
+        if key not in required:
+            raise ConfigError(f"{path}: [{name}] has no key {shown(key)}{nearest(key, required)}")
+    for key, needed in required.items():
+        if needed and key not in given:
             raise ConfigError(f"{path}: [{name}] lacks the key {shown(key)}")
     values = {}
-    for key, value in given.items():
-        kind, check = _KINDS[str(fields[key].type)]
-        if not check(value):
-            raise ConfigError(f"{path}: {name}.{key} is {shown(value)}; it must be {kind}")
-        values[fields[key].name] = value
-    return cls(**values)
+    for key, f in _keys(cls).items():
+        if key in given:
+            kind, check = _kind(f)
+            if not check(given[key]):
+                raise ConfigError(f"{path}: {name}.{key} is {shown(given[key])}; it must be {kind}")
+            values[f.name] = given[key]
+            if check is _is_path and f.metadata.get("converter"):
+                values[f.name] = [(point.get("body"), point["point"]) for point in given[key]]
+    try:
+        return cls(**values)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{path}: {name}: {error}") from None
+
+
+def fields_of(cls: type, where: str = "") -> dict[str, bool]:
+    """The keys of a table that describes an instance, and whether each must be given.
+
+    Fields whose name is no key have this in their metadata, as "key". Raises `ConfigError`, which
+    begins with `where`, for a class that needs what no table can say.
+    """
+    required = {}
+    for key, f in _keys(cls).items():
+        default = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+        if _kind(f) is None:
+            if default:
+                raise ConfigError(
+                    f"{where}{cls.__name__}: a file cannot say its field {f.name!r} of the type "
+                    f"{_annotation(f)}; give it a default, or a converter dl.number()"
+                )
+            continue
+        required[key] = default
+    return required
+
+
+def _keys(cls: type) -> dict[str, dataclasses.Field]:
+    return {f.metadata.get("key", f.name): f for f in dataclasses.fields(cls) if f.init}
+
+
+def _annotation(f: dataclasses.Field) -> str:
+    if isinstance(f.type, str):
+        return f.type
+    return f.type.__name__ if type(f.type) is type else str(f.type)
+
+
+def _kind(f: dataclasses.Field) -> Any:
+    """What a value of the field must be, in words and as a check; None for what has no words."""
+    about = f.metadata.get("converter")
+    if isinstance(about, Number):
+        rank = None if about.shape is None else len(about.shape)
+        return _NUMBERS.get(rank, _NUMBERS[None])
+    if about is as_path:
+        return _KINDS["list[dict[str, Any]]"]
+    return _KINDS.get(_annotation(f))
 
 
 def _is_number(value: Any) -> bool:
@@ -158,6 +211,17 @@ def _is_path(value: Any) -> bool:
     )
 
 
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, list) and all(_is_number(x) or _is_nested(x) for x in value)
+
+
+# The numbers of a field that `number` declares, by how many indices they have.
+_NUMBERS: dict[int | None, tuple[str, Callable[[Any], bool]]] = {
+    0: ("a number", _is_number),
+    1: ("a list of numbers", _is_list),
+    2: ("a list of lists of numbers", lambda v: isinstance(v, list) and all(map(_is_list, v))),
+    None: ("a number, or numbers in lists", lambda v: _is_number(v) or _is_nested(v)),
+}
 # What is counted: iterations, rows.
 _COUNT = (
     f"a whole number below {2**31}",
@@ -186,6 +250,10 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "list[dict[str, Any]]": (
         'a list of points {body = "NAME", point = [x, y, z]}, those of the world without a body',
         _is_path,
+    ),
+    "tuple[str, ...] | None": (
+        "a list of texts",
+        lambda v: isinstance(v, list) and all(isinstance(x, str) for x in v),
     ),
     "list[str] | None": (
         "a list of texts",

@@ -9,7 +9,8 @@ import numpy as np
 
 from .joint_checks import check_type
 from .joints import ROW_FIELDS, TYPES, Joint
-from .validation import ModelError, fault_of, numbers, shown
+from .system import NUMBERS
+from .validation import ModelError, numbers, shown
 
 if TYPE_CHECKING:
     from .builders import Body
@@ -90,8 +91,8 @@ def _check_joint(body: Body) -> None:
 
 
 def _refuse(where: str, name: str, value: np.ndarray) -> None:
-    fault = fault_of(name, value)
-    if fault is not None:
+    fault = NUMBERS[name].fault(name, value)
+    if fault:
         raise ModelError(f"{where}: {fault}")
 
 

@@ -1,13 +1,17 @@
-"""Numbers as fields of a module: their unit, shape and sign, declared once where they stand.
+"""Numbers as fields of a module: unit, shape, sign and meaning, declared once where they stand.
 
-class Drag(Coupling):
-    path: Path = eqx.field(converter=as_path)
-    area: jax.Array = eqx.field(converter=number(unit="m^2", positive=True))
+    class Drag(Coupling):
+        path: Path = eqx.field(converter=as_path)
+        area: jax.Array = eqx.field(converter=number(unit="m^2", positive=True))
+
+Validation, reading from files, the transforms of identification, and the units in tables, pictures
+and JSON files all come from this declaration.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -16,28 +20,41 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from .validation import ModelError
+from .validation import LARGEST, ModelError, shown
+
+# What the values of a field are: plain numbers; rotation vectors in rad; directions, whose length
+# means nothing; inertias about the centre of mass; symmetric matrices without negative eigenvalue.
+KINDS = "plain", "rotation", "direction", "inertia", "semidefinite"
+# Shorter and longer directions have no square.
+_SHORTEST, _LONGEST = 1e-9, 1e9
 
 
 @dataclasses.dataclass(frozen=True)
 class Number:
     """The converter of a field, which says what its numbers are; see `number`."""
 
-    unit: str
-    shape: tuple[int, ...] | None
-    positive: bool
-    least: float
-    optional: bool
-    fix: str
+    unit: str = ""
+    shape: tuple[int, ...] | None = None
+    positive: bool = False
+    least: float = -np.inf
+    most: float = np.inf
+    finite: bool = True
+    optional: bool = False
+    kind: str = "plain"
+    fix: str = ""
 
     def __call__(self, value: Any) -> Any:
-        """A number or array as a leaf. Raises `ModelError` for what is none."""
+        """A number or array as a leaf; arrays keep their precision.
+
+        Raises `ModelError` for what is none.
+        """
         if isinstance(value, jax.Array) or (value is None and self.optional):
             return value
+        exact = isinstance(value, np.ndarray) and np.issubdtype(value.dtype, np.floating)
         try:
-            return jnp.asarray(value, float)
+            return jnp.asarray(value, None if exact else float)
         except (TypeError, ValueError):
-            raise ModelError(f"{value!r} was given where a number is needed") from None
+            raise ModelError(f"{shown(value)} was given where a number is needed") from None
 
     def fault(self, name: str, value: Any) -> str:
         """What is wrong with the value of the field of this name, and the fix, or nothing."""
@@ -45,21 +62,52 @@ class Number:
             return f"{name} has shape {jnp.shape(value)}, needed is {self.shape}"
         if isinstance(value, Tracer):
             return ""
-        values = np.asarray(value)
-        given = f"{name} is {values.tolist()}"
-        if not np.all(np.isfinite(values)):
+        return self._fault_of_size(name, np.asarray(value)) or self._fault_of_kind(
+            name, np.asarray(value)
+        )
+
+    def _fault_of_size(self, name: str, values: np.ndarray) -> str:
+        given, fix = f"{name} is {values.tolist()}", f", {self.fix}" if self.fix else ""
+        if self.finite and not np.all(np.isfinite(values)):
             return f"{given}; it must be finite"
-        fix = f", {self.fix}" if self.fix else ""
+        if np.any(np.isnan(values)):
+            return f"{name} is not a number"
+        if self.finite and self.kind != "direction" and np.any(np.abs(values) > LARGEST):
+            return f"{given}; it must be at most {LARGEST:g}"
+        given = f"{given} {self.unit}".rstrip()
         if self.positive and np.any(values <= 0):
-            unit = f" {self.unit}" if self.unit else ""
-            return f"{given}{unit}; it must be positive{fix}"
+            return f"{given}; it must be positive{fix}"
+        if np.isfinite(self.most) and np.any((values < self.least) | (values > self.most)):
+            return f"{given}; it must be between {self.least:g} and {self.most:g}{fix}"
         if np.any(values < self.least):
             bound = "not be negative" if self.least == 0 else f"be {self.least:g} or more"
             return f"{given}; it must {bound}{fix}"
         return ""
 
+    def _fault_of_kind(self, name: str, values: np.ndarray) -> str:
+        if self.kind == "direction" and values.size:
+            with np.errstate(over="ignore"):
+                length = np.linalg.norm(values.astype(float), axis=-1)
+            if np.any(length < _SHORTEST):
+                return f"the {name} is zero; give it a direction"
+            if np.any(length > _LONGEST):
+                longest = np.max(length)
+                return (
+                    f"the {name} has a length of {longest:.3g}; give it one of at most {_LONGEST:g}"
+                )
+        if self.kind == "semidefinite":
+            return _fault_of_matrix(name, values)
+        return ""
 
-_PLAIN = Number("", None, False, -np.inf, False, "")
+
+def _fault_of_matrix(name: str, values: np.ndarray) -> str:
+    rounding = 100 * np.finfo(values.dtype).eps * np.abs(values).max(initial=0)
+    if np.abs(values - values.T).max(initial=0) > rounding:
+        return f"{name} is not symmetric; give the half sum of it and its transpose"
+    least = float(np.linalg.eigvalsh(values).min(initial=0))
+    if least < -rounding:
+        return f"{name} has the eigenvalue {least:.3g}; none may be negative"
+    return ""
 
 
 def number(
@@ -69,17 +117,42 @@ def number(
     positive: bool = False,
     nonnegative: bool = False,
     least: float = -np.inf,
+    most: float = np.inf,
+    finite: bool = True,
     optional: bool = False,
+    kind: str = "plain",
     fix: str = "",
 ) -> Number:
     """The converter of a field that is a leaf: a finite number, or an array of this shape.
 
-    unit: SI, as messages show it; "" for none. shape: None for any. positive, nonnegative: the sign
-    of every entry; least: the smallest value of one. optional: None is allowed, and no leaf. fix:
-    what to do where sign or smallest value are not kept, for the end of the message.
+    unit: SI, as messages and tables show it; "" for none. shape: None for any. positive,
+    nonnegative: the sign of every entry; least, most: the bounds of one. finite: False for what may
+    be infinite. optional: None is allowed, and no leaf. kind: "plain", or "rotation", a rotation
+    vector; "direction", whose length means nothing; "inertia", about the centre of mass;
+    "semidefinite", a symmetric matrix without negative eigenvalue. fix: what to do where sign or
+    bounds are not kept, for the end of the message. Raises ValueError for what no unit, shape or
+    kind is.
     """
+    if kind not in KINDS:
+        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(map(repr, KINDS))}")
+    if not isinstance(unit, str):
+        raise ValueError(f"unit is {unit!r}; give a string, such as 'N/m'")
+    if not (shape is None or (isinstance(shape, tuple) and all(isinstance(n, int) for n in shape))):
+        raise ValueError(
+            f"shape is {shape!r}; give whole numbers in a tuple, such as (3,), or None"
+        )
     least = max(least, 0.0) if nonnegative else least
-    return Number(unit, shape, positive, least, optional, fix)
+    return Number(unit, shape, positive, least, most, finite, optional, kind, fix)
+
+
+PLAIN = Number()
+
+
+@functools.lru_cache
+def declared(cls: type) -> dict[str, Number]:
+    """What the fields of a module's class declare by `number`, by name."""
+    converters = {f.name: f.metadata.get("converter") for f in dataclasses.fields(cls)}
+    return {name: about for name, about in converters.items() if isinstance(about, Number)}
 
 
 def number_faults(module: eqx.Module) -> list[str]:
@@ -87,11 +160,35 @@ def number_faults(module: eqx.Module) -> list[str]:
 
     Leaves in fields without `number` need only be finite; of traced ones the shape is checked.
     """
-    faults = []
+    faults, known = [], declared(type(module))
     for field in dataclasses.fields(module):
-        value, about = getattr(module, field.name), field.metadata.get("converter")
-        if isinstance(about, Number) and value is not None:
-            faults.append(about.fault(field.name, value))
+        value, about = getattr(module, field.name), known.get(field.name)
+        if about is not None:
+            faults.append("" if value is None else about.fault(field.name, value))
         elif eqx.is_inexact_array_like(value) and not field.metadata.get("static"):
-            faults.append(_PLAIN.fault(field.name, value))
+            faults.append(PLAIN.fault(field.name, value))
     return [fault for fault in faults if fault]
+
+
+def numbers(value: Any, what: str, *shapes: tuple[int, ...], hint: str = "") -> Any:
+    """The value as an array of one of these shapes, jax's where it is one.
+
+    Raises `ModelError`, which names the wrong element; of traced arrays the shape is checked.
+    """
+    needed = " or ".join(f"numbers of shape {shape}" if shape else "one number" for shape in shapes)
+    try:
+        array = value if isinstance(value, jax.Array) else np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} is {shown(value)}; give {needed}{hint}") from None
+    if array.shape not in shapes:
+        raise ModelError(f"{what} has shape {array.shape}; give {needed}{hint}")
+    if isinstance(array, Tracer):
+        return array
+    wrong = np.argwhere(~(np.abs(np.asarray(array)) <= LARGEST))
+    if len(wrong):
+        place = tuple(wrong[0].tolist())
+        element = f"{what}{list(place)}" if place else what
+        raise ModelError(
+            f"{element} is {array[place]}; it must be finite, and at most {LARGEST:g} in size"
+        )
+    return array

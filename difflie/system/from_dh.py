@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .builders import STANDARD_GRAVITY, Body, tree
+from .fields import numbers
 from .joints import Prismatic, Revolute
 from .system import System
-from .tables import inertial_of, listed, names_of, numbers, parents_of, pose_of, rows_of, tool_body
+from .tables import inertial_of, listed, names_of, parents_of, pose_of, rows_of, tool_body
 from .validation import ModelError, nearest, shown
 
 _ROW = "(a, alpha, d, theta) or (a, alpha, d, theta, type)"

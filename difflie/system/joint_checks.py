@@ -12,7 +12,6 @@ from ..groups import FlatManifold
 from .joints import UNITS, Joint, Series
 from .validation import ModelError, numbers
 
-
 Array = jax.Array | np.ndarray
 
 

@@ -10,12 +10,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..groups import FlatProduct
+from .fields import declared, number
 from .topology import Topology
-from .validation import ModelError, fault_of, real_numbers
+from .validation import ModelError, real_numbers
 
 
 class Bodies(eqx.Module):
@@ -25,9 +25,9 @@ class Bodies(eqx.Module):
     MASS in kg m^2, of which the symmetric part counts.
     """
 
-    mass: jax.Array
-    com: jax.Array
-    inertia: jax.Array
+    mass: jax.Array = eqx.field(converter=number(unit="kg", shape=None, nonnegative=True))
+    com: jax.Array = eqx.field(converter=number(unit="m", shape=None))
+    inertia: jax.Array = eqx.field(converter=number(unit="kg m^2", shape=None, kind="inertia"))
 
 
 class Joints(eqx.Module):
@@ -48,22 +48,34 @@ class Joints(eqx.Module):
     field, (n, ...) stacked over the joints of the type: numbers["wheel"]["radius"].
     """
 
-    position: jax.Array
-    rotation: jax.Array
-    axis: jax.Array
-    pitch: jax.Array
-    armature: jax.Array
-    damping: jax.Array
-    friction: jax.Array
-    friction_velocity: jax.Array
-    stiffness: jax.Array
-    rest: jax.Array
-    lower: jax.Array
-    upper: jax.Array
-    max_velocity: jax.Array
-    max_effort: jax.Array
-    multiplier: jax.Array
-    offset: jax.Array
+    position: jax.Array = eqx.field(converter=number(unit="m", shape=None))
+    rotation: jax.Array = eqx.field(converter=number(unit="rad", shape=None, kind="rotation"))
+    axis: jax.Array = eqx.field(converter=number(shape=None, kind="direction"))
+    pitch: jax.Array = eqx.field(converter=number(unit="m/rad", shape=None))
+    armature: jax.Array = eqx.field(
+        converter=number(unit="kg m^2 or kg", shape=None, nonnegative=True)
+    )
+    damping: jax.Array = eqx.field(
+        converter=number(unit="N m s/rad or N s/m", shape=None, nonnegative=True)
+    )
+    friction: jax.Array = eqx.field(converter=number(unit="N m or N", shape=None, nonnegative=True))
+    friction_velocity: jax.Array = eqx.field(
+        converter=number(unit="rad/s or m/s", shape=None, positive=True)
+    )
+    stiffness: jax.Array = eqx.field(
+        converter=number(unit="N m/rad or N/m", shape=None, nonnegative=True)
+    )
+    rest: jax.Array = eqx.field(converter=number(unit="rad or m", shape=None))
+    lower: jax.Array = eqx.field(converter=number(unit="rad or m", shape=None, finite=False))
+    upper: jax.Array = eqx.field(converter=number(unit="rad or m", shape=None, finite=False))
+    max_velocity: jax.Array = eqx.field(
+        converter=number(unit="rad/s or m/s", shape=None, least=0, finite=False)
+    )
+    max_effort: jax.Array = eqx.field(
+        converter=number(unit="N m or N", shape=None, least=0, finite=False)
+    )
+    multiplier: jax.Array = eqx.field(converter=number(shape=None))
+    offset: jax.Array = eqx.field(converter=number(unit="rad or m", shape=None))
     numbers: dict[str, dict[str, jax.Array]] = eqx.field(default_factory=dict)
 
 
@@ -79,7 +91,7 @@ class System(eqx.Module):
 
     bodies: Bodies
     joints: Joints
-    gravity: jax.Array
+    gravity: jax.Array = eqx.field(converter=number(unit="m/s^2", shape=None))
     topology: Topology = eqx.field(static=True)
     couplings: tuple[eqx.Module, ...] = ()
     constraints: tuple[eqx.Module, ...] = ()
@@ -168,8 +180,12 @@ class System(eqx.Module):
                     f"System.replace: {name} has shape {old.shape}, got {new.shape}; "
                     "to batch over machines, call replace inside jax.vmap"
                 )
-            fault = None if isinstance(new, Tracer) else fault_of(name, np.asarray(new))
-            if fault is not None:
+            fault = NUMBERS[name].fault(name, new)
+            if fault:
                 raise ModelError(f"System.replace: {fault}")
             system = eqx.tree_at(where, system, new)
         return system
+
+
+# What the leaves of a system without couplings and constraints say of themselves, by name.
+NUMBERS = declared(Bodies) | declared(Joints) | declared(System)

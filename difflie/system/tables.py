@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .builders import Body
-from .validation import LARGEST, ModelError, nearest, shown
+from .fields import numbers
+from .validation import ModelError, nearest, shown
 
 
 class Inertial(NamedTuple):
@@ -17,25 +18,6 @@ class Inertial(NamedTuple):
     mass: np.ndarray
     com: np.ndarray
     inertia: np.ndarray
-
-
-def numbers(value: Any, what: str, shape: tuple[int, ...], hint: str = "") -> np.ndarray:
-    """The value as an array of this shape. Raises `ModelError`, which names the wrong element."""
-    needed = f"numbers of shape {shape}" if shape else "one number"
-    try:
-        array = np.asarray(value, float)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} is {shown(value)}; give {needed}{hint}") from None
-    if array.shape != shape:
-        raise ModelError(f"{what} has shape {array.shape}; give {needed}{hint}")
-    wrong = np.argwhere(~(np.abs(array) <= LARGEST))
-    if len(wrong):
-        place = tuple(wrong[0].tolist())
-        element = f"{what}{list(place)}" if place else what
-        raise ModelError(
-            f"{element} is {array[place]}; it must be finite, and at most {LARGEST:g} in size"
-        )
-    return array
 
 
 def listed(value: Any) -> list[Any]:
@@ -94,7 +76,7 @@ def inertial_of(count: int, mass: Any, com: Any, inertia: Any, where: str) -> In
         **{
             name: np.zeros(shapes[name])
             if value is None
-            else numbers(value, f"{where}: {name}", shapes[name], hint)
+            else numbers(value, f"{where}: {name}", shapes[name], hint=hint)
             for name, value in given.items()
         }
     )

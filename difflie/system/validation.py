@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from .joints import ROW_FIELDS
 from .topology import Topology
 
 if TYPE_CHECKING:
@@ -68,43 +67,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     short = [k for k in known if len(k) < _LONGEST_NAME]
     near = difflib.get_close_matches(name, short, 1) if len(name) < _LONGEST_NAME else []
     return f"; did you mean {shown(near[0])}?" if near else ""
-
-
-_LIMITS = "lower", "upper", "max_velocity", "max_effort"
-_NOT_NEGATIVE = {"mass", *ROW_FIELDS} - {"rest", "lower", "upper"}
-# Longer and shorter ones have no square.
-_AXIS = 1e-9, 1e9
-
-
-def fault_of(name: str, value: np.ndarray) -> str | None:
-    """What no machine can have of the values of a leaf, with the mend; None if they are fit.
-
-    name: the field of `Bodies` or `Joints`, or gravity; value of any shape, an axis (..., 3).
-    """
-    if name in ROW_FIELDS and np.any(np.isnan(value)):
-        return f"{name} is not a number"
-    if name not in _LIMITS and not np.all(np.isfinite(value)):
-        return f"{name} is {value.tolist()}; it must be finite"
-    if name not in (*_LIMITS, "axis") and np.any(np.abs(value) > LARGEST):
-        return f"{name} is {value.tolist()}; it must be at most {LARGEST:g}"
-    if name in _NOT_NEGATIVE and np.any(value < 0):
-        what = (
-            f"the mass is {value.tolist()} kg" if name == "mass" else f"{name} is {value.tolist()}"
-        )
-        return f"{what}; it must not be negative"
-    if name == "friction_velocity" and np.any(value == 0):
-        return "friction_velocity is zero; it must be positive"
-    if name == "axis" and value.size:
-        shortest, longest = _AXIS
-        with np.errstate(over="ignore"):
-            length = np.linalg.norm(value.astype(float), axis=-1)
-        if np.any(length < shortest):
-            return "the axis is zero; give it a direction"
-        if np.any(length > longest):
-            return (
-                f"the axis has a length of {np.max(length):.3g}; give it one of at most {longest:g}"
-            )
-    return None
 
 
 def numbers(value: Any, what: str) -> np.ndarray:

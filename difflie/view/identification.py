@@ -18,22 +18,6 @@ from ..io.files import write_whole
 from .plots import figure, label
 
 _PAIRS = 6
-_UNITS = {
-    **dict.fromkeys(("com", "position", "points", "length", "rest_length", "radius"), "m"),
-    **dict.fromkeys(("radii", "smoothing", "pitch"), "m"),
-    **dict.fromkeys(("rotation", "axis", "normal"), "rad"),
-    **dict.fromkeys(("rest", "offset", "lower", "upper", "position_bias"), "rad or m"),
-    **dict.fromkeys(("friction_velocity", "slip_velocity"), "rad/s or m/s"),
-    **dict.fromkeys(("stribeck_velocity", "max_velocity"), "rad/s or m/s"),
-    **dict.fromkeys(("friction", "breakaway", "torque_bias", "max_effort"), "N m or N"),
-    "mass": "kg",
-    "gravity": "m/s^2",
-    "armature": "kg m^2 or kg",
-    "damping": "N m s or N s/m",
-    "stiffness": "N m or N/m",
-    "force": "N",
-    "delay": "s",
-}
 _STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}
 table{border-collapse:collapse}td,th{padding:.2em .9em;border-bottom:1px solid #ddd;
 text-align:right}td:first-child,th:first-child{text-align:left}img{max-width:100%}"""
@@ -172,21 +156,9 @@ def _ellipse(axes: Axes, found: Fit, i: int, j: int, legend: bool) -> None:
     axes.set_ylim(least[1], most[1])
     axes.ticklabel_format(useOffset=False)
     axes.locator_params(axis="x", nbins=4)
-    first, second = (with_unit(found.parameters.names[k]) for k in pair)
+    names, units = found.parameters.names, found.parameters.units
+    first, second = (f"{names[k]} [{units[k]}]" if units[k] else names[k] for k in pair)
     label(axes, first, second, f"correlation {r:+.2f}", legend=legend)
-
-
-def with_unit(name: str) -> str:
-    """The name of a parameter with its unit in square brackets, where it has one.
-
-    Of what may turn or slide both units are said.
-    """
-    leaf = name.partition("[")[0].rpartition("/")[2]
-    leaf = leaf.removesuffix("_turn_1").removesuffix("_turn_2") if "_turn_" in leaf else leaf
-    leaf = leaf[:-2] if leaf[-2:] in ("_x", "_y", "_z") else leaf
-    moment = leaf.startswith("I_") and name.count("/I_") < 2
-    unit = "kg m^2" if moment else _UNITS.get(leaf)
-    return f"{name} [{unit}]" if unit else name
 
 
 def _outcome(figures: dict[str, Any]) -> list[str]:
@@ -203,13 +175,14 @@ def _outcome(figures: dict[str, Any]) -> list[str]:
 
 def _rows_of_parameters(parameters: dict[str, dict[str, Any]]) -> str:
     rows = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{_number(p['start'])}</td>"
+        f"<tr><td>{html.escape(name)}</td><td>{html.escape(p['unit'])}</td>"
+        f"<td>{_number(p['start'])}</td>"
         f"<td>{_number(p['value'])}</td><td>{_number(p['std_error'])}</td>"
         f"<td>{_number(p['std_error_blockwise'])}</td></tr>"
         for name, p in parameters.items()
     )
     head = (
-        "<tr><th>parameter</th><th>start</th><th>value</th><th>standard error</th>"
+        "<tr><th>parameter</th><th>unit</th><th>start</th><th>value</th><th>standard error</th>"
         "<th>by blocks</th></tr>"
     )
     said = (

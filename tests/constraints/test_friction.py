@@ -97,7 +97,7 @@ def test_at_rest_and_without_load_nothing_is_singular():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="coefficient of friction is -1"):
+    with pytest.raises(ValueError, match="friction: coefficient is -1"):
         hinged((0, 0, 0), -1.0)
     system = hinged((0, 0, 0))
     with pytest.raises(ValueError, match="has no friction in joints"):

@@ -517,14 +517,17 @@ PATH = [(None, ORIGIN), ("cube", ORIGIN)]
         (lambda: dl.PlaneContact(PATH, 1.0, ORIGIN), "the normal is zero; give it a direction"),
         (lambda: dl.PlaneContact(PATH, 1.0, 1.0), r"normal has shape \(\), needed is \(3,\)"),
         (lambda: dl.SphereContact(PATH, 1.0, 1.0), r"radii has shape \(\), needed is \(2,\)"),
-        (lambda: dl.SphereContact(PATH, 1.0, (1, -1)), r"radii is \[1.0, -1.0\]; it must not be"),
+        (lambda: dl.SphereContact(PATH, 1.0, (1, -1)), r"radii is \[1.0, -1.0\] m; it must not be"),
         (lambda: dl.PlaneContact(PATH, 1.0, UP, exponent=0.9), "exponent is 0.9; it must be 1 or"),
         (lambda: dl.PlaneContact(PATH, 1.0, UP, friction=np.inf), "friction is inf; .* finite"),
         (
             lambda: dl.PlaneContact(PATH, 1.0, UP, slip_velocity=-1),
-            "slip_velocity is -1.0; it must",
+            "slip_velocity is -1.0 m/s; it must",
         ),
-        (lambda: dl.PlaneContact(PATH, 1.0, UP, smoothing=-1), "smoothing is -1.0; it must not be"),
+        (
+            lambda: dl.PlaneContact(PATH, 1.0, UP, smoothing=-1),
+            "smoothing is -1.0 m; it must not",
+        ),
         (lambda: dl.PlaneContact(PATH, "hard", UP), "'hard' was given .* a number is needed"),
     ],
 )

@@ -479,10 +479,16 @@ GOOD = [(None, (0.0, 0.0, 0.0)), ("bob", (1.0, 0.0, 0.0))]
     [
         (lambda: dl.Spring([("bop", (0, 0, 0)), GOOD[0]], 1, 0), r"'bop'; did you mean 'bob'"),
         (lambda: dl.Spring(GOOD, -1.0, 0.0), r"Spring \(the world - 'bob'\): stiffness is -1.0"),
-        (lambda: dl.TensionSpring(GOOD, 1.0, -0.1), "rest_length is -0.1; it must not be negative"),
-        (lambda: dl.Damper(GOOD, -2.0), "damping is -2.0; it must not be negative"),
+        (
+            lambda: dl.TensionSpring(GOOD, 1.0, -0.1),
+            "rest_length is -0.1 m; it must not be",
+        ),
+        (lambda: dl.Damper(GOOD, -2.0), "damping is -2.0 N s/m; it must not be negative"),
         (lambda: dl.SmoothTensionSpring(GOOD, 1.0, 1.0, 0.0), "positive, or use TensionSpring"),
-        (lambda: dl.TensionDamper(GOOD, 1.0, -1.0), "rest_length is -1.0; it must not be negative"),
+        (
+            lambda: dl.TensionDamper(GOOD, 1.0, -1.0),
+            "rest_length is -1.0 m; it must not be",
+        ),
         (
             lambda: dl.SmoothTensionDamper(GOOD, 1.0, 1.0, 0.1, -0.1),
             "rate_smoothing is -0.1 m/s; it must be positive, or use TensionDamper",
@@ -541,7 +547,7 @@ def test_fields_of_a_coupling_of_ones_own_have_the_shapes_that_they_declare():
         (Bushing(GOOD[1:], 1.0), r"stiffness has shape \(\), needed is \(3,\)"),
         (
             Bushing(GOOD[1:], (1, -1, 1)),
-            r"stiffness is \[1.0, -1.0, 1.0\]; it must not be negative",
+            r"stiffness is \[1.0, -1.0, 1.0\] N/m; it must not be negative",
         ),
         (Bushing(GOOD[1:], (1, 1, 1), np.nan), "rest is nan; it must be finite"),
         (Bushing(GOOD[1:], (1, 1, 1), np.full(3, np.nan)), "rest is .*; it must be finite"),

@@ -158,7 +158,7 @@ def test_it_is_found_in_torques():
 
 
 def test_what_has_no_delay_is_named():
-    with pytest.raises(dl.ModelError, match=r"delay is -0.1; it must not be negative"):
+    with pytest.raises(dl.ModelError, match=r"delay is -0.1 s; it must not be negative"):
         pendulum(delay=-0.1)
     with pytest.raises(dl.ModelError, match="delay has shape"):
         pendulum(delay=[0.1, 0.2])

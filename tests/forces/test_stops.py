@@ -140,7 +140,10 @@ def test_a_variational_method_keeps_the_energy():
         (lambda: dl.JointStop(1.0, "ball"), "the joint 'ball' has no limit"),
         (lambda: dl.JointStop(-1.0), r"JointStop \(all joints\): stiffness is -1.0"),
         (lambda: dl.JointStop(1.0, exponent=0.5), "exponent is 0.5; it must be 1 or more"),
-        (lambda: dl.JointStop(1.0, dissipation=-0.5), "dissipation is -0.5; it must not be neg"),
+        (
+            lambda: dl.JointStop(1.0, dissipation=-0.5),
+            "dissipation is -0.5 s/rad or s/m; it must",
+        ),
         (lambda: dl.JointStop(1.0, smoothing=np.nan), "smoothing is nan; it must be finite"),
         (lambda: dl.JointStop([1.0, 2.0]), r"stiffness has shape \(2,\), needed is \(\)"),
         (lambda: dl.JointStop(1.0, [3]), "give their names"),

@@ -130,7 +130,7 @@ def test_the_torque_error_has_all_that_forward_dynamics_has():
     ("joint", "numbers", "said"),
     [
         ("elbw", (0.1, 0.2), "no joint that moves by itself is named 'elbw'; did you mean 'elbow'"),
-        ("elbow", (-0.1, 0.2), "breakaway is -0.1; it must not be negative"),
+        ("elbow", (-0.1, 0.2), "breakaway is -0.1 N m or N; it must not be negative"),
         ("elbow", (0.1, 0.0), "stribeck_velocity is 0.0 rad/s or m/s; it must be positive"),
         ("elbow", (0.1, np.inf), "stribeck_velocity is inf; it must be finite"),
         ("elbow", ([0.1, 0.2], 0.2), "breakaway has shape"),

@@ -15,6 +15,32 @@ CONTACT = "[[contact]]\nstiffness = 1e4\npath = [{point = [0, 0, 0]}, {point = [
 SYSTEM = '[system]\nfile = "package:arm7"\n'
 
 
+LOSSY = """import difflie as dl
+class Lossy(dl.JointForce):
+    joint: str
+    other: object
+    def effort(self, x, v):
+        return x
+"""
+
+
+def test_modules_that_cannot_be_used_are_named(tmp_path):
+    """A class with a field that no file can say, one that needs another module, and broken code."""
+    (tmp_path / "lossy_force.py").write_text(LOSSY)
+    (tmp_path / "needy_force.py").write_text("import no_such_thing")
+    (tmp_path / "broken_force.py").write_text("class")
+    path = tmp_path / "a.toml"
+    for kind, words in (
+        ("lossy_force:Lossy", "Lossy: a file cannot say its field 'other' of the type object"),
+        ("needy_force:A", "the module 'needy_force' needs: No module named 'no_such_thing'"),
+        ("broken_force:A", "'broken_force' cannot be imported: SyntaxError"),
+    ):
+        path.write_text(f"{SYSTEM}[[coupling]]\ntype = '{kind}'\nother = 1.0")
+        with pytest.raises(ConfigError, match=words) as caught:
+            read_config(path)
+        assert str(path) in str(caught.value)
+
+
 CONFIGS = [p for p in sorted((ROOT / "configs").glob("*.toml")) if ".loops" not in p.name]
 
 
@@ -63,16 +89,36 @@ def test_defaults(tmp_path):
         (SYSTEM + DAMPER + "\npath = [{bodi = 'a', point = [0, 0, 1]}]", "list of points {body ="),
         (SYSTEM + DAMPER + "\npath = [{point = [0, 1]}]", r"damper\[0\].path is .*list of points"),
         (SYSTEM + "[[contact]]\nstiffness = 1.0", r"\[contact\[0\]\] lacks the key 'path'"),
-        (SYSTEM + CONTACT, r"\[contact\[0\]\] needs either the key 'normal' of a plane or"),
-        (SYSTEM + CONTACT + "normal = [0, 0, 1]\nradii = [1, 1]", "either the key 'normal'"),
-        (SYSTEM + CONTACT + "radii = [1, 1]\nradius = 1.0", r"contact\[0\].radius is 1.0; .*left"),
+        (SYSTEM + CONTACT, r"\[contact\[0\]\] needs either the key 'normal' of PlaneContact or"),
+        (
+            SYSTEM + CONTACT + "normal = [0, 0, 1]\nradii = [1, 1]",
+            "'normal' of PlaneContact and 'r",
+        ),
+        (SYSTEM + CONTACT + "radii = [1, 1]\nradius = 1.0", "'radius' of PlaneContact .*leave one"),
         (SYSTEM + CONTACT + "normal = 3.0", r"contact\[0\].normal is 3.0; .*list of numbers"),
         (SYSTEM + CONTACT + "fricton = 3.0", "no key 'fricton'; did you mean 'friction'"),
+        (SYSTEM + "[[coupling]]\nstiffness = 1.0", r"\[coupling\[0\]\] needs the key 'type'"),
+        (SYSTEM + "[[coupling]]\ntype = 'Sprin'", "no force 'Sprin'; did you mean 'Spring'"),
+        (
+            SYSTEM + "[[coupling]]\ntype = 'gone_away:Drag'",
+            "no module 'gone_away'; put gone_away.py",
+        ),
+        (SYSTEM + "[[coupling]]\ntype = 'a b:Drag'", "'a b' is no name of a module"),
+        (SYSTEM + "[[coupling]]\ntype = 'difflie:Sprin'", "difflie has no class 'Sprin'"),
+        (
+            SYSTEM + "[[coupling]]\ntype = 'difflie:Path'",
+            "Path is no force; derive it from dl.Coup",
+        ),
+        (
+            SYSTEM + "[[coupling]]\ntype = 'difflie:Elastic'",
+            "Elastic lacks the method potential, te",
+        ),
+        (SYSTEM + "[[bushing]]\npath = []\nstiffness = [1.0]", "a list of lists of numbers"),
         (SYSTEM + "[[joint_stop]]", r"\[joint_stop\[0\]\] lacks the key 'stiffness'"),
         (SYSTEM + "[[joint_stop]]\njoints = [1]\nstiffness = 1.0", "joints is .* list of texts"),
         (
             SYSTEM + "[[tension_damper]]\npath = []\ndamping = 1.0\nrate_smoothing = 0.1",
-            r"tension_damper\[0\].smoothing is None; it must be given together with rate_smoothing",
+            r"\[tension_damper\[0\]\] lacks the key 'rest_length'",
         ),
     ],
 )

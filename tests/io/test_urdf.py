@@ -416,7 +416,7 @@ MISTAKES = {
     "negative mass": (
         pair().replace('"2"/><inertia', '"-2"/><inertia'),
         2,
-        ["<link name='a'>: the mass is -2.0 kg; it must not be negative"],
+        ["<link name='a'>: mass is -2.0 kg; it must not be negative"],
     ),
     "zero axis": (
         pair('\n<axis xyz="0 0 0"/>'),

@@ -55,7 +55,7 @@ MISTAKES = {
     "two names": ([body("a"), body("a")], "two bodies named 'a'"),
     "unknown parent": ([body("trunk"), body("b", parent="trnk")], "did you mean 'trunk'"),
     "cycle": ([body("a", parent="b"), body("b", parent="a")], "a -> b -> a form a cycle"),
-    "negative mass": ([body("a", mass=-1.0)], "the mass is -1.0 kg"),
+    "negative mass": ([body("a", mass=-1.0)], "mass is -1.0 kg"),
     "nan mass": ([body("a", mass=NAN)], "mass is nan; it must be finite"),
     "shape": ([body("a", com=(1.0, 2.0))], r"com has shape \(2,\), needed is \(3,\)"),
     "text": ([body("a", com="x")], "com is 'x'; numbers are needed"),
@@ -72,7 +72,7 @@ MISTAKES = {
         [body("a", joint=dl.Revolute(friction_velocity=0.0))],
         "friction_velocity is zero",
     ),
-    "rest": ([body("a", joint=dl.Revolute(rest=NAN))], "rest is not a number"),
+    "rest": ([body("a", joint=dl.Revolute(rest=NAN))], "rest is nan; it must be finite"),
     "ball spring": (
         [body("a", joint=dl.Spherical(stiffness=1.0))],
         "a spherical joint has no spring",
