@@ -293,7 +293,8 @@ def _steps(
         acting = acting.held(*here) if formulation.reads_once else acting
         at_start = Inputs(acting.control).held(*here)
         effort = at_start.effort(system, *here)
-        command = None if command is None else command.after(step, at_start.control(*here))
+        if command is not None and at_start.control is not None:
+            command = command.after(step, at_start.control(*here))
         after, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
         q, v = formulation.read(after)

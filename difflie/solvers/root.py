@@ -54,7 +54,7 @@ def root(residual: Function, guess: jax.Array, search: Search) -> tuple[jax.Arra
     if not guess.size:
         return guess, jnp.asarray(True)
     guess = jax.lax.stop_gradient(guess)
-    residual, given = without_closure(residual, guess)
+    explicit, given = without_closure(residual, guess)
     pairs = [without_closure(f, *like) for f, like in search.functions(guess)]
     functions = [f for f, _ in pairs]
     held = jax.lax.stop_gradient([constants for _, constants in pairs])
@@ -64,7 +64,7 @@ def root(residual: Function, guess: jax.Array, search: Search) -> tuple[jax.Arra
 
     @jax.custom_jvp
     def solved(given: list, held: list, guess: jax.Array) -> tuple:
-        x, found, memory = search.find(lambda x: residual(given, x), guess, *bound(held))
+        x, found, memory = search.find(lambda x: explicit(given, x), guess, *bound(held))
         # As numbers, whose tangents are zero.
         return x, found.astype(guess.dtype), memory.astype(guess.dtype)
 
@@ -77,13 +77,13 @@ def root(residual: Function, guess: jax.Array, search: Search) -> tuple[jax.Arra
             new = list(given)
             for i, value in zip(moving, values, strict=True):
                 new[i] = value
-            return residual(new, x)
+            return explicit(new, x)
 
         dx = jnp.zeros_like(x)
         if moving:
             directions = [tangents[0][i] for i in moving]
             _, change = jax.jvp(moved, [given[i] for i in moving], directions)
-            _, linear = jax.linearize(lambda x: residual(given, x), x)
+            _, linear = jax.linearize(lambda x: explicit(given, x), x)
             solves = search.linear(x, memory, *bound(held))
             dx = jax.lax.custom_linear_solve(linear, -change, *solves)
         return (x, found, memory), (dx, jnp.zeros_like(found), jnp.zeros_like(memory))

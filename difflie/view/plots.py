@@ -85,8 +85,8 @@ def draw_curve(axes: Axes, curve: Curve) -> None:
 
     The unit stands at the axis, and at each line where there are several.
     """
-    finite = np.isfinite(curve.values).any(axis=0)
-    labels = [named for named, drawn in zip(curve.labels, finite, strict=True) if drawn]
+    finite = np.flatnonzero(np.isfinite(curve.values).any(axis=0))
+    labels = [curve.labels[k] for k in finite]
     units = list(dict.fromkeys(unit for _, unit in labels if unit))
     names = [f"{name} [{unit}]" if len(units) > 1 else name for name, unit in labels]
     draw_lines(axes, curve.t, curve.values[:, finite], names)
