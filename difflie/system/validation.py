@@ -147,10 +147,11 @@ def _check_points(system: System, name: str, q: np.ndarray) -> None:
     t = system.topology
     for b in t.coordinate_joints:
         space, start, end = t.manifolds[b], *map(int, t.coordinate_start[b : b + 2])
-        if (
-            not space.plain
-            and float(space.defect(jnp.asarray(q[start:end]))) > QUATERNION_TOLERANCE
-        ):
+        if space.plain:
+            continue
+        with jax.ensure_compile_time_eval():  # known numbers, also while something is traced
+            defect = float(space.defect(jnp.asarray(q[start:end])))
+        if defect > QUATERNION_TOLERANCE:
             noun, count, wrong = space.fault(q[start:end])
             raise ValueError(
                 f"{system.name}: the {noun} {name}[{start}:{start + count}] of joint "

@@ -70,7 +70,7 @@ MISTAKES = {
     "damping": ([body("a", joint=dl.Revolute(damping=-1.0))], "damping is -1.0"),
     "friction velocity": (
         [body("a", joint=dl.Revolute(friction_velocity=0.0))],
-        "friction_velocity is zero",
+        "friction_velocity is 0.0 rad/s or m/s; it must be positive",
     ),
     "rest": ([body("a", joint=dl.Revolute(rest=NAN))], "rest is nan; it must be finite"),
     "ball spring": (
