@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import sys
 import time
@@ -26,9 +27,8 @@ from .system import ModelError
 from .system.validation import nearest
 
 _console = Console()
-# With it, triangular solves of batches never run at the same time. jaxlib up to 0.12, without it,
-# can wait for ever where as many of them run at once as there are cores.
-_IN_TURN = "--xla_cpu_enable_concurrency_optimized_scheduler=false"
+# So few cores may all wait at once in linear algebra of batches, see `_avoid_a_deadlock`.
+_FEW_CORES = 4
 # Between two lines of progress where the output is no terminal.
 _SECONDS = 3.0
 
@@ -181,7 +181,7 @@ def reproduce(
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line; a bad input ends it with one sentence and the exit status 2."""
-    _take_turns()
+    _avoid_a_deadlock()
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_logging_level", "CRITICAL")  # no alarms of the compiler
     warnings.showwarning = _show_warning
@@ -201,12 +201,16 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(130) from None
 
 
-def _take_turns() -> None:
-    """Sets the option `_IN_TURN` of XLA, which is read when the first program is compiled."""
-    options = os.environ.get("XLA_FLAGS", "")
-    known = (0, 8) <= jax.__version_info__[:2] < (0, 13)  # an unknown option ends the process
-    if known and _IN_TURN.partition("=")[0] not in options:
-        os.environ["XLA_FLAGS"] = f"{options} {_IN_TURN}".strip()
+def _avoid_a_deadlock() -> None:
+    """Lets jaxlib up to 0.10 use one core where there are few.
+
+    Its linear algebra on batches waits, inside a thread of a pool as large as the number of cores,
+    for other threads of this pool: as many operations as threads, at once, wait for ever.
+    """
+    few = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    version = importlib.metadata.version("jaxlib")
+    if few <= _FEW_CORES and version.startswith(("0.8.", "0.9.", "0.10.")):
+        os.environ.setdefault("PJRT_NPROC", "1")  # read with the first operation
 
 
 def _check_outputs(out: Path | None, json: Path | None, *names: str) -> None:

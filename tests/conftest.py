@@ -60,13 +60,12 @@ def _place() -> str:
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", _place())
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
-# Triangular solves of batches that run at once on few cores can wait for ever, see difflie.cli.
-_OPTIONS = ["--xla_cpu_enable_concurrency_optimized_scheduler=false"]
+# Each process has one core, which also keeps jaxlib up to 0.10 from a deadlock, see difflie.cli.
+os.environ.setdefault("PJRT_NPROC", "1")
+_PLAIN = "--xla_cpu_use_fusion_emitters=false"
 if importlib.metadata.version("jax").startswith(("0.8.", "0.9.", "0.10.")):
     # The emitters of fused loops compile derivatives of batches slowly. Not tried with later jax.
-    _OPTIONS.append("--xla_cpu_use_fusion_emitters=false")
-_GIVEN = os.environ.get("XLA_FLAGS", "").split()
-os.environ["XLA_FLAGS"] = " ".join([*(o for o in _GIVEN if o not in _OPTIONS), *_OPTIONS])
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '').replace(_PLAIN, '')} {_PLAIN}"
 
 import jax
 
