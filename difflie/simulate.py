@@ -143,7 +143,7 @@ def _start(system, link, formulation, functions, inputs, state):
     rows = jax.tree.map(lambda a: a[0, 0], inputs)
     # What is typed with a few digits is put on the manifold, where stepping back leads.
     on_manifold = system.manifold.retract(q0, jnp.zeros_like(v0))
-    first = formulation.start(t0, on_manifold, v0, dt, _inputs(functions, rows, t0, dt))
+    first = formulation.init(t0, on_manifold, v0, dt, _inputs(functions, rows, t0, dt))
     start = (jnp.zeros((), jnp.int32), first, Watch.start(system, link, q0))
     return start, jax.tree.map(lambda a: a[None], formulation.record(first))
 
