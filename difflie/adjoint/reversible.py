@@ -8,17 +8,16 @@ and its transposed derivative applied to the cotangents. Sanz-Serna 2016, SIAM R
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.core import eval_jaxpr
 
 from .. import native
 from ..integrators import METHODS, Method
 from ..result import Reconstruction
+from ..solvers.root import without_closure
 from .adjoint import Adjoint, Steps, rows_of_steps
 
 
@@ -57,8 +56,8 @@ class Reversible(Adjoint):
 
     def loop(self, steps: Steps, start: Any, inputs: Any, shape: tuple[int, int]) -> Any:
         row = jax.tree.map(lambda a: a[0, 0], inputs)
-        step, constants = _without_closure(steps.step, start, row)
-        back, of_back = _without_closure(steps.back, start, row)
+        step, constants = without_closure(steps.step, start, row)
+        back, of_back = without_closure(steps.back, start, row)
 
         def forth(constants: Any, start: Any, inputs: Any) -> Any:
             turn = functools.partial(step, constants)
@@ -145,18 +144,3 @@ class Reversible(Adjoint):
 
 
 _split = functools.partial(eqx.partition, filter_spec=eqx.is_inexact_array)
-
-
-def _without_closure(f: Callable[..., Any], *like: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """f as a function of the values that it closes over and its arguments; these values.
-
-    A function with a reverse mode of its own may close over no traced ones.
-    """
-    closed, shapes = jax.make_jaxpr(f, return_shape=True)(*like)
-    results = jax.tree.structure(shapes)
-
-    def explicit(constants: list[Any], *args: Any) -> Any:
-        leaves = eval_jaxpr(closed.jaxpr, constants, *jax.tree.leaves(args))
-        return jax.tree.unflatten(results, leaves)
-
-    return explicit, closed.consts

@@ -21,7 +21,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..groups.components import Scalar
-from ..solvers.newton import fixed_point
+from ..solvers.newton import FixedPoint
+from ..solvers.root import root
 from ..system.system import System
 from .bearing import Bearing
 from .constraint import VelocityConstraint
@@ -82,5 +83,6 @@ def friction_forces(
         loaded = squares > 0
         return jnp.where(loaded, jnp.sqrt(jnp.where(loaded, squares, 1)), 0)
 
-    rho, found = fixed_point(reactions, jax.lax.stop_gradient(reactions(jnp.zeros_like(slope))))
+    guess = reactions(jnp.zeros_like(slope))
+    rho, found = root(lambda x: x - reactions(x), guess, FixedPoint())
     return slope * jnp.where(found, rho, jnp.nan)

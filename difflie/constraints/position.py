@@ -17,8 +17,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ..dynamics.crba import crba
+from ..solvers.corrections import Corrections
 from ..solvers.linear import minimum_norm, product
-from ..solvers.quasi_newton import quasi_newton
+from ..solvers.root import root
 from ..system.linkage import Linkage
 from ..system.system import System
 from .consistency import while_kept
@@ -51,11 +52,11 @@ def consistent_position(
 
     inverse = minimum_norm(gram)
 
-    def correction(x: jax.Array, offset: jax.Array) -> jax.Array:
-        return inverse(residual(x) - offset)
+    def correction(x: jax.Array, b: jax.Array) -> jax.Array:
+        return inverse(residual(x) - b)
 
     zero = jnp.zeros(len(rows), q.dtype)
-    x, found = quasi_newton(residual, correction, zero, zero)
+    x, found = root(residual, zero, Corrections(correction))
     near = reached(jnp.where(found, x, zero))
     left = equations(system, linkage, near).residual()
     return while_kept(near, left, jnp.max(jnp.abs(A))), found

@@ -26,8 +26,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ..groups import FlatProduct
-from ..solvers.chord import chord
+from ..solvers.chord import Chord
 from ..solvers.linear import product
+from ..solvers.root import root
 from .method import Method, Scalar, chosen
 
 
@@ -229,7 +230,8 @@ class DescriptorMethod(Method):
 
         mu = size * h**2 * state.multipliers
         eta = jnp.zeros(len(rows) if self.index == 2 else 0, q.dtype)
-        x, found = chord(residual, jacobian, jnp.concatenate((guess, mu - product(idle, mu), eta)))
+        guess = jnp.concatenate((guess, mu - product(idle, mu), eta))
+        x, found = root(residual, guess, Chord(jacobian))
         return chosen(found, reached(x), state), found
 
 

@@ -28,7 +28,8 @@ from jaxtyping import Array, Bool, Float
 
 from ..groups import directors
 from ..solvers.linear import product
-from ..solvers.newton import newton
+from ..solvers.newton import Newton
+from ..solvers.root import root
 from .method import Method, Scalar, State
 
 
@@ -126,7 +127,7 @@ class EnergyMomentum(Method):
             balance = directors.load(step.middle, momentum - pull(impulse)[0]) - h * load
             return jnp.concatenate((balance.ravel(), problem.constraints(step.end) / h))
 
-        x, solved = newton(residual, jnp.concatenate((rates.ravel(), impulse)))
+        x, solved = root(residual, jnp.concatenate((rates.ravel(), impulse)), Newton())
         step = taken(x)
         after = 2 * directors.motion(step.middle, step.rates) - velocities
         step = step._replace(end=directors.orthonormalised(step.end))

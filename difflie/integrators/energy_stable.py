@@ -26,7 +26,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ..solvers.newton import newton
+from ..solvers.newton import Newton
+from ..solvers.root import root
 from .mean_gradients import GaussMean, MeanGradient
 from .method import Method, Scalar, chosen, in_precision_of
 
@@ -102,7 +103,7 @@ class EnergyStable(Method):
             balance = jnp.sum(problem.mass * change, axis=1) - reaction - h * push
             return jnp.concatenate((balance, problem.constraint(q1) / h))
 
-        x, solved = newton(residual, jnp.concatenate((state.change, state.impulse)))
+        x, solved = root(residual, jnp.concatenate((state.change, state.impulse)), Newton())
         change, impulse = x[:n], x[n:]
         after = ConstrainedState(moved(change), v0 + change, change, impulse)
         return chosen(solved, after, state), solved

@@ -25,7 +25,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from ..groups import Manifold
-from ..solvers.newton import fixed_point
+from ..solvers.newton import FixedPoint
+from ..solvers.root import root
 from . import tableaux
 from .method import FieldMethod, Scalar, State, VectorField, in_precision_of
 from .tableaux import SymmetricTableau
@@ -79,9 +80,9 @@ class SymmetricMethod(FieldMethod):
 
         # Increments h F, in the units of y, say how near the solution is.
         guess = h * _sums(_continuation(c), memory)
-        x, solved = fixed_point(
-            lambda x: h * again(x.reshape(memory.shape) / h).ravel(),
-            jax.lax.stop_gradient(guess).ravel(),
+        x, solved = root(
+            lambda x: x - h * again(x.reshape(memory.shape) / h).ravel(),
+            *(guess.ravel(), FixedPoint()),
         )
         rates = jnp.where(solved, x, 0).reshape(memory.shape) / h
         half, y_m = middle(rates)

@@ -23,7 +23,8 @@ from jaxtyping import Array, Bool, Float
 
 from ..groups import FlatProduct
 from ..solvers.linear import product
-from ..solvers.newton import newton
+from ..solvers.newton import Newton
+from ..solvers.root import root
 from .method import Method, Scalar, State
 
 
@@ -154,5 +155,5 @@ def impulses(
         p = x * scale
         return (p - projected(p, product(delassus, p) + free)) / scale
 
-    x, found = newton(residual, jax.lax.stop_gradient(guess) / scale)
+    x, found = root(residual, guess / scale, Newton())
     return x * scale, found

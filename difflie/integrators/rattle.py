@@ -22,8 +22,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from ..solvers.corrections import Corrections
 from ..solvers.linear import product, pseudoinverse
-from ..solvers.quasi_newton import quasi_newton
+from ..solvers.root import root
 from .method import Method, Scalar, State
 from .variational import DiscreteMechanics, at_start, continued, transported
 
@@ -121,15 +122,14 @@ class Rattle(Method):
 
         response, B, inverse = _reactions(mechanics, q, p, h, guess, A)
 
-        def correction(x: jax.Array, offset: jax.Array) -> jax.Array:
-            w, target = x[:n], offset[:n] + given(x)
+        def correction(x: jax.Array, b: jax.Array) -> jax.Array:
+            w, target = x[:n], p + b[:n] + given(x)
             free = mechanics.newton_step(q, w, h, target)
-            mu = inverse(offset[n:] - broken(w) - product(B, free))
+            mu = inverse(b[n:] - broken(w) - product(B, free))
             return jnp.concatenate((free + product(response, mu), mu))
 
-        nothing = jnp.zeros(len(A), p.dtype)
-        offset = jnp.concatenate((p, nothing))
-        x, solved = quasi_newton(residual, correction, offset, jnp.concatenate((guess, nothing)))
+        guess = jnp.concatenate((guess, jnp.zeros(len(A), p.dtype)))
+        x, solved = root(residual, guess, Corrections(correction))
         w = x[:n]
         start, end = mechanics.momenta(q, w, h)
         whole = impulse(w)

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from ..solvers.newton import fixed_point
+from ..solvers.newton import FixedPoint
+from ..solvers.root import root
 from .method import FieldMethod, Scalar, State, VectorField, chosen, in_precision_of
 from .partitioned import check_alike, two_factors
 
@@ -56,7 +57,7 @@ class StormerVerlet(FieldMethod):
         def after(kick: jax.Array, v: Any) -> Any:
             return velocities.retract(v, tangent(kick))
 
-        first, solved = fixed_point(lambda x: kick(t, q, after(x, v)), memory)
+        first, solved = root(lambda x: x - kick(t, q, after(x, v)), memory, FixedPoint())
         u = after(first, v)
         moved = configurations.retract(q, jax.tree.map(lambda u: h * u, u))
         last = kick(t + h, moved, u)

@@ -18,7 +18,8 @@ import equinox as eqx
 import jax
 
 from ..groups import FlatProduct
-from ..solvers.quasi_newton import quasi_newton
+from ..solvers.corrections import Corrections
+from ..solvers.root import root
 from .method import Method, Scalar, State
 
 
@@ -116,11 +117,11 @@ class VariationalMidpoint(Method):
             given = p + at_start(manifold, w * h, impulse(w))
             return mechanics.momenta(q, w, h)[0] - given
 
-        def correction(w: jax.Array, p: jax.Array) -> jax.Array:
-            given = p + at_start(manifold, w * h, impulse(w))
+        def correction(w: jax.Array, b: jax.Array) -> jax.Array:
+            given = p + b + at_start(manifold, w * h, impulse(w))
             return mechanics.newton_step(q, w, h, given)
 
-        w, solved = quasi_newton(residual, correction, p, guess)
+        w, solved = root(residual, guess, Corrections(correction))
         start, end = mechanics.momenta(q, w, h)
         whole = impulse(w)
         first = at_start(manifold, w * h, whole)

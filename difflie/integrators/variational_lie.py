@@ -22,7 +22,8 @@ import jax.numpy as jnp
 
 from ..groups import FlatManifold
 from ..solvers.elimination import inverse, product
-from ..solvers.newton import newton
+from ..solvers.newton import Newton
+from ..solvers.root import root
 from .method import Method, Scalar, chosen, in_precision_of
 
 
@@ -92,7 +93,7 @@ class LieVariational(Method):
 
             return jax.linear_transpose(back, rate)(product(inertia, rate))[0] - begun
 
-        rate, solved = newton(residual, state.rate)
+        rate, solved = root(residual, state.rate, Newton())
 
         def carried(xi: jax.Array) -> jax.Array:
             return group.adjoint(h * rate, xi)

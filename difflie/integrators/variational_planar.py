@@ -19,7 +19,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..solvers.newton import newton
+from ..solvers.newton import Newton
+from ..solvers.root import root
 from .method import Method, Scalar, chosen, in_precision_of
 
 Lagrangian = Callable[[jax.Array, jax.Array], jax.Array]
@@ -87,7 +88,7 @@ class PlanarVariational(Method):
         def residual(mean_rate: jax.Array) -> jax.Array:
             return state.p + jax.grad(discrete, 0)(phi0, phi0 + h * mean_rate)
 
-        mean_rate, solved = newton(residual, state.mean_rate)
+        mean_rate, solved = root(residual, state.mean_rate, Newton())
         phi1 = phi0 + h * mean_rate
         after = PhaseState(phi1, jax.grad(discrete, 1)(phi0, phi1), mean_rate)
         return chosen(solved, after, state), solved

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.solvers.chord import chord
+from difflie.solvers.chord import Chord
+from difflie.solvers.root import root
 
 
 def solved(p, guess=(1.0, 1.0), rough=0.0):
@@ -15,7 +16,7 @@ def solved(p, guess=(1.0, 1.0), rough=0.0):
     def jacobian(x, exact):
         return jax.jacfwd(residual)(x) + jnp.where(exact, 0, rough)
 
-    return chord(residual, jacobian, jnp.asarray(guess, p.dtype))
+    return root(residual, jnp.asarray(guess, p.dtype), Chord(jacobian))
 
 
 @pytest.mark.parametrize("rough", [0.0, 0.05])

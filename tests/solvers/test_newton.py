@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from difflie.solvers.elimination import inverse, product
-from difflie.solvers.newton import fixed_point, newton
+from difflie.solvers.newton import FixedPoint, Newton
+from difflie.solvers.root import root
 
 
 @pytest.mark.parametrize("n", [1, 5, 70])
@@ -19,21 +20,19 @@ def test_inverse_and_product(n):
     np.testing.assert_allclose(jax.jit(product)(jnp.asarray(a), jnp.asarray(x)), a @ x, rtol=1e-12)
 
 
-def kepler(solve):
+def kepler(search):
     """The eccentric anomaly x of x - e sin x = m, twice."""
 
     def anomaly(e, m):
-        if solve is newton:
-            return newton(lambda x: x - e * jnp.sin(x) - m, m)
-        return fixed_point(lambda x: e * jnp.sin(x) + m, m)
+        return root(lambda x: x - e * jnp.sin(x) - m, m, search)
 
     return anomaly
 
 
-@pytest.mark.parametrize("solve", [newton, fixed_point])
+@pytest.mark.parametrize("search", [Newton(), FixedPoint()])
 @pytest.mark.parametrize("e", [0.1, 0.9])  # contracts, and does not
-def test_roots_and_their_derivatives(solve, e):
-    anomaly, m = jax.jit(kepler(solve)), jnp.array([0.3, 1.1])
+def test_roots_and_their_derivatives(search, e):
+    anomaly, m = jax.jit(kepler(search)), jnp.array([0.3, 1.1])
     x, found = anomaly(e, m)
     assert found
     np.testing.assert_allclose(x - e * np.sin(x), m, rtol=3e-16, atol=1e-16)
@@ -51,20 +50,20 @@ def test_roots_and_their_derivatives(solve, e):
 def test_where_there_is_no_root_the_guess_stays(dtype):
     guess = jnp.asarray([0.3, -2.0], dtype)
     for residual in (lambda x: x * x + 1, lambda x: x * jnp.nan, lambda x: jnp.ones_like(x)):
-        for solve in (newton, lambda r, x: fixed_point(lambda x: x - r(x), x)):
-            x, found = jax.jit(solve, static_argnums=0)(residual, guess)
+        for search in (Newton(), FixedPoint()):
+            x, found = jax.jit(root, static_argnums=(0, 2))(residual, guess, search)
             assert not found and x.dtype == dtype
             np.testing.assert_array_equal(x, guess)
 
 
 def test_no_unknowns():
-    x, found = fixed_point(lambda x: x, jnp.zeros(0))
+    x, found = root(lambda x: x, jnp.zeros(0), FixedPoint())
     assert x.shape == (0,) and found
 
 
 def test_a_derivative_that_does_not_exist_is_not_a_number():
     # x^3 = p at p = 0, where the root is found but dx/dp is infinite.
-    def root(p):
-        return newton(lambda x: x**3 - p, jnp.zeros(1))[0][0]
+    def cube_root(p):
+        return root(lambda x: x**3 - p, jnp.zeros(1), Newton())[0][0]
 
-    assert not np.isfinite(jax.jit(jax.grad(root))(0.0))
+    assert not np.isfinite(jax.jit(jax.grad(cube_root))(0.0))

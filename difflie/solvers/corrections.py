@@ -1,0 +1,75 @@
+"""Newton's method with a Newton step from elsewhere: an O(n) recursion, or a projection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from .refinement import refined
+from .root import Function, LinearSolve, Search
+
+
+@dataclass(frozen=True)
+class Corrections(Search):
+    """With correction(x, b) (n,), about -residual'(x)^-1 (residual(x) - b).
+
+    The root is found with b = 0; the derivative by b (n,) solves the equations of the root's
+    derivatives.
+
+    The root is found when the correction is below a few units of rounding of max(1, |x|), when the
+    next would be, shrinking once more as it did last, or when it has stopped shrinking far below
+    the square root of rounding: what a step leaves unsolved would be a random walk of its
+    invariants. A correction that is not finite is not applied, and ends the search.
+    """
+
+    correction: Callable[[jax.Array, jax.Array], jax.Array]
+    iterations: int = 30
+
+    def functions(self, guess: jax.Array) -> list:
+        return [(self.correction, (guess, jnp.zeros_like(guess)))]
+
+    def find(self, residual: Function, guess: jax.Array, correction: Callable) -> tuple:
+        eps = jnp.finfo(guess.dtype).eps
+
+        def improve(state: tuple) -> tuple:
+            x, before, _, count = state
+            change = correction(x, jnp.zeros_like(x))
+            size = jnp.max(jnp.abs(change))
+            scale = jnp.maximum(1, jnp.max(jnp.abs(x)))
+            small = (size <= 32 * eps * scale) | (
+                size * size <= eps * scale * jnp.minimum(before, 1)
+            )
+            stalled = (size >= before / 2) & (size <= 1e6 * eps * scale)
+            x = jnp.where(jnp.isfinite(size), x + change, x)
+            return x, size, small | stalled, count + 1
+
+        def unfinished(state: tuple) -> jax.Array:
+            _, size, done, count = state
+            return ~done & (count < self.iterations) & ~jnp.isnan(size)
+
+        start = guess, jnp.asarray(jnp.inf, guess.dtype), jnp.asarray(False), jnp.asarray(0)
+        x, _, done, _ = jax.lax.while_loop(unfinished, improve, start)
+        return x, done, jnp.zeros(())
+
+    def linear(
+        self, x: jax.Array, memory: jax.Array, correction: Callable
+    ) -> tuple[LinearSolve, LinearSolve]:
+        def at_root(b: jax.Array) -> jax.Array:
+            return correction(x, b)
+
+        def inverse(b: jax.Array) -> jax.Array:
+            return jax.jvp(at_root, (0 * b,), (b,))[1]
+
+        def inverse_transposed(b: jax.Array) -> jax.Array:
+            return jax.vjp(at_root, 0 * b)[1](b)[0]
+
+        def solve(linear: Function, b: jax.Array) -> jax.Array:
+            return refined(linear, inverse, b)
+
+        def transposed(linear: Function, b: jax.Array) -> jax.Array:
+            return refined(linear, inverse_transposed, b)
+
+        return solve, transposed
