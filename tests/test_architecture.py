@@ -35,7 +35,7 @@ ORDER = (
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
 ROOMS = (
     *("groups", "system", "dynamics", "forces", "constraints", "io"),
-    *("integrators", "adjoint", "formulations", "identify"),
+    *("integrators", "adjoint", "formulations", "simulate", "identify"),
 )
 
 

@@ -219,6 +219,8 @@ NOT_SWEPT = {
     **dict.fromkeys(("load", "save"), "files"),
     "number": "declares a field of a class",
     "simulate": "below, method by method",
+    "step": "the step of simulate",
+    "register": "keeps a name",
     "assemble": "below, from states that keep the constraints",
 }
 
