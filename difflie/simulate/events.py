@@ -74,14 +74,22 @@ def named(functions: tuple[Any, ...]) -> tuple[str, ...]:
     return tuple(plain)
 
 
-def values(events: tuple[Event, ...], t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
-    """All functions (n,)."""
-    return jnp.stack([jnp.asarray(g(t, q, v)).astype(q.dtype) for g in events])
+def least(
+    events: tuple[Event, ...], t: jax.Array, q: jax.Array, v: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The smallest of the functions (), and its number ()."""
+    smallest, number = jnp.asarray(jnp.inf, q.dtype), jnp.asarray(-1, jnp.int32)
+    for i, event in enumerate(events):
+        value = jnp.asarray(event(t, q, v)).astype(q.dtype)
+        # Not jnp.min: in its derivative rounding can make all of them differ from the smallest.
+        below = value < smallest
+        smallest, number = jnp.where(below, value, smallest), jnp.where(below, i, number)
+    return smallest, number
 
 
 def come(events: tuple[Event, ...], t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
     """Whether one of the events has come, ()."""
-    return jnp.min(jax.lax.stop_gradient(values(events, t, q, v))) <= 0
+    return jax.lax.stop_gradient(least(events, t, q, v)[0]) <= 0
 
 
 def located(
@@ -110,21 +118,20 @@ def located(
         return formulation.step(t0, state, h, acting)
 
     def at(h: jax.Array) -> jax.Array:
-        return values(events, t0 + h, *formulation.read(reached(h)[0]))
+        return least(events, t0 + h, *formulation.read(reached(h)[0]))[0]
 
     def shorter(_: None) -> End:
         # Methods that begin anew may need a little more than dt, which is looked at first.
-        (h,), found = root(lambda h: jnp.min(at(h[0]))[None], dt[None], Bisection())
+        (h,), found = root(lambda h: at(h[0])[None], dt[None], Bisection())
         state, solved = reached(h)
         y = formulation.read(state)
-        which = jnp.argmin(values(events, t0 + h, *y)).astype(jnp.int32)
+        _, which = least(events, t0 + h, *y)
         return End(which, t0 + h, (*y, formulation.record(state)), found & solved)
 
     def whole(_: None) -> End:
-        which = values(events, t0, *formulation.read(inner))
-        which = jnp.where(stopped == 0, jnp.argmin(which), -1).astype(jnp.int32)
-        state = *formulation.read(inner), formulation.record(inner)
-        return End(which, t0, state, jnp.asarray(True))
+        y = formulation.read(inner)
+        which = jnp.where(stopped == 0, least(events, t0, *y)[1], -1)
+        return End(which, t0, (*y, formulation.record(inner)), jnp.asarray(True))
 
     return jax.lax.cond(watch.came & (stopped > 0), shorter, whole, None)
 

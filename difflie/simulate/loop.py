@@ -129,7 +129,7 @@ def _concrete(run: Run) -> bool:
 
 
 def _in_pieces(run: Run, error, steps: int, save_every: int, progress) -> Trajectory:
-    """The same numbers, piece by piece; after an event there are no more pieces."""
+    """The same piece by piece; after an event there are no more pieces."""
     _, q0, v0, dt = run.start
     saved = steps // save_every
     control = arriving(run.system, run.control, steps, dt)
@@ -194,8 +194,14 @@ def _continued(run: Run, start, inputs, shape):
 @eqx.filter_jit
 def _ended(run: Run, end, inputs, states, error, save_every: int) -> Trajectory:
     system, (link, _, _, dt), control, wrench, events, (method, _, stabilisation) = run
-    formulation = formulated(system, link, method, stabilisation)
-    stop = _stop(formulation, (control, wrench), events, inputs, end, dt)
+    arrays, fixed = eqx.partition(((control, wrench), events), eqx.is_array)
+
+    def stopped(arrays, system, link, dt, end, inputs):
+        functions, events = eqx.combine(arrays, fixed)
+        formulation = formulated(system, link, method, stabilisation)
+        return _stop(formulation, functions, events, inputs, end, dt)
+
+    stop = native.mark(stopped)(arrays, system, link, dt, end, inputs)
     (q, v), own = states
     return _trajectory(run, (q, v, own), save_every, end[2], error, None, stop)
 

@@ -102,11 +102,11 @@ def test_the_trajectory_ends_there():
 
 def test_what_acts_in_the_last_step_is_its_own_sample():
     """A force that differs from step to step."""
-    force = np.linspace(10.0, 30.0, 20)[:, None]
+    force = np.linspace(2.0, 12.0, 20)[:, None]
     z, v, t, h = 1.3, 0.7, 0.0, 0.05
     for u in force[:, 0]:
         a = u / 2 - G
-        h = next((x for x in np.roots((a / 2, v, z)) if 0 < x <= 0.05), 0.05)
+        h = min([x.real for x in np.roots((a / 2, v, z)) if not x.imag and x > 0] + [0.05])
         z, v, t = z + h * v + h**2 * a / 2, v + h * a, t + h
         if h < 0.05:
             break
@@ -136,7 +136,8 @@ def test_pieces_have_the_same_numbers(monkeypatch):
     monkeypatch.setattr(importlib.import_module("difflie.simulate.loop"), "_PIECE", 10)
     pieces = run(lambda *done: told.append(done))
     assert told[-1][0] < 80
-    jax.tree.map(np.testing.assert_array_equal, pieces, whole)
+    # The end is found in another program.
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-14), pieces, whole)
 
 
 def test_single_precision_stays_single():
