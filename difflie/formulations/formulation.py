@@ -18,7 +18,7 @@ from ..integrators.method import Scalar
 from ..system.linkage import Linkage
 from ..system.system import System
 
-Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | None
+Input = Callable[[Any, jax.Array, jax.Array], Any] | None
 
 
 class Inputs(NamedTuple):
@@ -34,7 +34,7 @@ class Inputs(NamedTuple):
         self,
         system: System,
         linkage: Linkage,
-        t: jax.Array,
+        t: Scalar,
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
     ) -> tuple[Float[Array, " nv"], Float[Array, "nb 6"] | None]:
@@ -50,7 +50,7 @@ class Inputs(NamedTuple):
         return Inputs(*(None if f is None else _constant(f(t, q, v)) for f in self))
 
     def effort(
-        self, system: System, t: jax.Array, q: Float[Array, " nq"], v: Float[Array, " nv"]
+        self, system: System, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> Float[Array, " nv"] | None:
         """What arrives of the control (nv,) at the joints behind the system's drives."""
         if self.control is None and not has_drives(system):

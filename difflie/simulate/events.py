@@ -125,7 +125,7 @@ def located(
         (h,), found = root(lambda h: at(h[0])[None], dt[None], Bisection())
         state, solved = reached(h)
         y = formulation.read(state)
-        _, which = least(events, t0 + h, *y)
+        which = least(events, t0 + h, *y)[1]
         return End(which, t0 + h, (*y, formulation.record(state)), found & solved)
 
     def whole(_: None) -> End:

@@ -78,10 +78,12 @@ def _trajectory(run: Run, states, save_every, watch: Watch, error, found, stop) 
     steps = (len(states[0]) - 1) * save_every
     rows = jnp.arange(len(states[0]), dtype=dt.dtype) * save_every * dt, *states
     ending = None
-    if stop is not None:
-        rows = stopped_at(stop, watch, rows, save_every)
-        ending = Ending(stop.event, stop.t, watch.stopped, named(run.events))
+    if stop is not None and (noticed := watch.stopped) is not None:
+        # Where the last, shorter step is not solved, the motion stays where it began.
         watch = watch.with_last_step(stop.solved)
+        rows = stopped_at(stop, watch, rows, save_every)
+        event = jnp.where(watch.came, stop.event, -1)
+        ending = Ending(event, rows[0][-1], noticed, named(run.events))
     t, q, v, own = rows
     return Trajectory(t, q, v, watch.result(system, dt, steps, error, found, ending), own)
 

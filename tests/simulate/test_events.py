@@ -65,7 +65,7 @@ def quarter(angle):
     return (ellipk(m) / scale, -2 * k * scale), (slope * dk / scale, -2 * dk * scale)
 
 
-@pytest.mark.parametrize("adjoint", [dl.Direct(), dl.RecursiveCheckpoint(8), dl.Reversible()])
+@pytest.mark.parametrize("adjoint", [dl.Direct(), dl.RecursiveCheckpoint(12), dl.Reversible()])
 def test_a_pendulum_at_the_bottom(adjoint):
     """A quarter of its period, by elliptic integrals, with every adjoint of reverse mode."""
 
