@@ -23,15 +23,11 @@ from .identify import (
     Encoder,
     Fit,
     Huber,
-    InertiaRatios,
     InverseDynamics,
     LevenbergMarquardt,
     Loss,
-    Parameter,
-    Parameters,
     Problem,
     Recording,
-    Scaled,
     Shooting,
     Squares,
     doubts,
@@ -46,6 +42,7 @@ from .io.files import file_name
 from .io.results import machine, save_json
 from .io.study import RunTable, Study
 from .io.tables import ConfigError, instance
+from .parameters import InertiaRatios, Parameter, Parameters, Scaled
 from .system import ModelError, System
 from .system.validation import nearest, shown, warn
 from .view import identification
@@ -105,6 +102,8 @@ def study(
     if parameters is not None and resume is not None:
         raise ConfigError("given parameters are judged only; leave out those to resume with")
     start = None if resume is None else _start(free, resume)
+    if parameters is None and resume is None:
+        _check_start(config, free)
     if parameters is None:
         if not runs["fit"]:
             raise ConfigError(f'{config.path}: no [[run]] has use = "fit"; give one')
@@ -121,7 +120,7 @@ def study(
         figures |= _of_fit(found, time.perf_counter() - begin)
     else:
         found, values = None, _given(free, parameters)
-        result = free.with_values(jnp.asarray(values, system.dtype))
+        result = _with_given(free, values, parameters)
         figures |= _of_given(free, values)
     judged = {use: [_judged(config, result, trial) for trial in trials[use]] for use in trials}
     for name, use in (("validation", "validate"), ("training", "fit")):
@@ -226,7 +225,7 @@ def _so_far(free: Parameters, x: NDArray, own: tuple[NDArray, ...]) -> dict[str,
 
 
 def _of_given(free: Parameters, values: NDArray) -> dict[str, Any]:
-    rows = zip(free.names, free.units, np.asarray(free.values(free.start)), values, strict=True)
+    rows = zip(free.names, free.units, np.asarray(free.initial), values, strict=True)
     table = {
         n: {"unit": u, "start": s, "value": v, "std_error": None, "std_error_blockwise": None}
         for n, u, s, v in rows
@@ -267,6 +266,14 @@ def _parameters(config: Study, system: System) -> Parameters:
         declared.append(Parameter(p.path, **given))
     try:
         return Parameters(system, declared)
+    except ValueError as error:
+        raise ConfigError(f"{config.path}: [[parameter]]: {error}") from None
+
+
+def _check_start(config: Study, free: Parameters) -> None:
+    """Raises `ConfigError` where the system has a number that no free ones make."""
+    try:
+        _ = free.start
     except ValueError as error:
         raise ConfigError(f"{config.path}: [[parameter]]: {error}") from None
 
@@ -449,9 +456,9 @@ def _table(found: Fit) -> dict[str, Any]:
 
 def _start(free: Parameters, path: Path) -> tuple[NDArray, list[NDArray] | None]:
     """The free numbers (n,) of those in a JSON file, and the states of an earlier fit, if any."""
-    values = jnp.asarray(_given(free, path))
+    system = _with_given(free, _given(free, path), path)
     try:
-        x = np.asarray(free.x_of(free.with_values(values)))
+        x = np.asarray(free.x_of(system))
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None
     states = _json(path).get("states")
@@ -459,6 +466,14 @@ def _start(free: Parameters, path: Path) -> tuple[NDArray, list[NDArray] | None]
         return x, None if states is None else [np.asarray(own, float) for own in states]
     except (TypeError, ValueError):
         raise ConfigError(f"{path}: states are no lists of numbers; leave them out") from None
+
+
+def _with_given(free: Parameters, values: NDArray, path: Path) -> System:
+    """The system with the numbers (n,) of a JSON file."""
+    try:
+        return free.with_values(jnp.asarray(values, free.system.dtype))
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
 
 
 def _json(path: Path) -> dict[str, Any]:
