@@ -13,7 +13,7 @@ from jax.core import Tracer
 
 from ..system.system import System
 from .declaration import Parameter, transform_of
-from .paths import Entry, named, places
+from .paths import Entry, named, places, unit
 from .places import Places, about, kind, read, write
 from .transform import Transform
 
@@ -135,9 +135,9 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
     if p.tied and len(group) > 1:
         owners = [(p.path.rpartition("/")[0], "")]
     names = tuple(named(owner, label) + suffix for owner, suffix in owners for label in labels)
-    each = [about(system, entry.place).unit for entry in group]
+    each = [unit(system, entry) for entry in group]
     each = [" or ".join(dict.fromkeys(each))] if p.tied else each
-    units = tuple(unit for of in each for unit in transform.units(of, shape))
+    units = tuple(one for declared in each for one in transform.units(declared, shape))
     paths = tuple(entry.path for entry in group)
     found = Block(transform, starts, None, places(group), names, units, paths, p.tied)
     if p.prior is None:

@@ -37,7 +37,7 @@ class Parameters(eqx.Module):
     system: the given one, with the starts that are declared. names: one for each value,
     "link2/com_x"; of tied values they have the pattern. Inertias are about the centre of mass;
     directions have two angles in rad from the start. units: the SI unit of each, as its field
-    declares it, "" for none; "rad or m" for both.
+    declares it, "" for none; of values tied across angles and lengths "rad or m".
 
     Raises ValueError, naming the parameter and the fix, for a pattern that matches nothing (with
     the nearest path), two numbers of one name, tied values that differ at the start, a transform or

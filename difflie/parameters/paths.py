@@ -20,6 +20,7 @@ from typing import Any
 import jax
 
 from ..forces.at_joint import AtJoint
+from ..system.joints import UNITS
 from ..system.system import Joints, System
 from .places import BODY, COM, GROUPS, INERTIAL, Place, Places, about, shape_of
 
@@ -137,6 +138,20 @@ def alike(system: System, selected: Sequence[Entry]) -> list[list[Entry]]:
         bounds = max(meaning.least, 0.0) if meaning.positive else meaning.least, meaning.most
         groups.setdefault((entry.leaf, shape[rank:], meaning.kind, bounds), []).append(entry)
     return list(groups.values())
+
+
+def unit(system: System, entry: Entry) -> str:
+    """The SI unit of an entry, as its field declares it, "" for none.
+
+    Of "N m or N", for angles or lengths, the one that is meant where the joint says which.
+    """
+    t, declared = system.topology, about(system, entry.place).unit
+    angular, _, linear = declared.partition(" or ")
+    if not linear or entry.owner not in t.joints:
+        return declared
+    units = [UNITS[kind] for kind in t.kinds[t.joints.index(entry.owner)]]
+    units = [units[int(entry.suffix[1:-1])]] if entry.suffix else units
+    return {("rad",): angular, ("m",): linear}.get(tuple(dict.fromkeys(units)), declared)
 
 
 def places(group: Sequence[Entry]) -> Places:

@@ -1,6 +1,7 @@
 """Parameters from motions that were simulated: exact without noise, with honest errors with it."""
 
 import dataclasses
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -233,6 +234,23 @@ def test_doubtful_estimates_are_warned_of(recording):
     assert "upper/mass is" in said[0] and "deviations from its prior" in said[0]
     assert f"{joint}/damping is 0.06, at its bound 0.06" in said[1]
     np.testing.assert_allclose(found.start, free.values(free.start + 0.1))
+
+
+def test_small_starts_are_warned_of(recording):
+    """Of a damping of zero, which has no logarithm; not where the fit is told where to start."""
+    still = START.replace(damping=0 * START.joints.damping)
+    free = dl.Parameters(still, ["*/damping"])
+    problem = di.InverseDynamics.of(still, [recording])
+    first = START.joint_names[0]
+    with pytest.warns(
+        UserWarning, match=rf"zero has no logarithm.*{first}/damping at 0\.001"
+    ) as seen:
+        di.fit(free, problem, minimiser=di.LevenbergMarquardt(max_steps=1))
+    assert len([w for w in seen if "logarithm" in str(w.message)]) == 1
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        di.fit(free, problem, start=free.start, minimiser=di.LevenbergMarquardt(max_steps=1))
+    assert not any("logarithm" in str(w.message) for w in said)
 
 
 def test_outliers_count_little_in_a_robust_loss(recording):

@@ -236,6 +236,17 @@ def test_patterns():
     assert empty.values(empty.start).shape == empty.residual(empty.start).shape == (0,)
 
 
+def test_units_are_those_of_the_joint():
+    """Of an angle or a length; both where values of both are tied."""
+    p = Parameters(SYSTEM, ["*/damping", "*/offset", "couplings/0/stiffness", "link1/mass"])
+    units = dict(zip(p.names, p.units, strict=True))
+    assert units["joint1/damping"] == units["ball/damping[1]"] == "N m s/rad"
+    assert units["joint[4]/damping[0]"] == "N m s/rad" and units["joint2/damping"] == "N s/m"
+    assert units["follower/offset"] == "rad" and units["link1/mass"] == "kg"
+    tied = Parameters(SYSTEM, [Parameter("joint[12]/friction", tied=True)])
+    assert tied.units == ("N m or N",)
+
+
 def test_the_later_declaration_counts():
     p = Parameters(
         SYSTEM,

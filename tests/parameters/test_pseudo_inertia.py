@@ -116,7 +116,9 @@ def test_ratios_of_an_inertia():
         np.testing.assert_allclose(
             entries, np.asarray(made)[(0, 0, 1, 1, 2), (1, 2, 1, 2, 2)] / made[0, 0]
         )
-        np.testing.assert_allclose(ratios.of_components(entries, start), made, rtol=1e-14, atol=1e-15)
+        np.testing.assert_allclose(
+            ratios.of_components(entries, start), made, rtol=1e-14, atol=1e-15
+        )
     forward, reverse = (d(lambda x: ratios.value(x, start))(x) for d in (jax.jacfwd, jax.jacrev))
     above, below = (
         jax.vmap(lambda x: ratios.value(x, start))(x + h * np.eye(5)) for h in (1e-5, -1e-5)
