@@ -22,6 +22,7 @@ from .io import load
 from .io.config import PACKAGE_DATA
 from .io.files import write_whole
 from .io.results import machine
+from .parameters import Parameters
 from .simulate import simulate
 from .system import System
 from .view.plots import draw_drift, draw_lines, figure, label, save
@@ -121,7 +122,7 @@ def _gradient(progress: Progress) -> dict[str, float]:
 def _payload(out: Path, progress: Progress) -> dict[str, Any]:
     """Finds a payload's mass and height from a noisy recording, by gradient descent."""
     system, dt, steps, noise, iterations = arm(), 4e-3, 250, 1e-3, 150
-    hand = system.body_names.index("payload")
+    parameters = Parameters(system, ["payload/mass", "payload/com_z"])
     q0 = jnp.asarray(START)
     stiffness = jnp.asarray([200.0, 200.0, 150.0, 150.0, 40.0, 40.0, 10.0])
     damping = jnp.asarray([20.0, 20.0, 15.0, 15.0, 3.0, 3.0, 0.3])
@@ -131,12 +132,8 @@ def _payload(out: Path, progress: Progress) -> dict[str, Any]:
         """Joint springs towards a moving target, which know nothing of the payload."""
         return stiffness * (q0 + 0.2 * jnp.sin(rates * t) - q) - damping * v
 
-    def motion(parameters: jax.Array) -> jax.Array:
-        mass, height = parameters
-        loaded = system.replace(
-            mass=system.bodies.mass.at[hand].set(mass),
-            com=system.bodies.com.at[hand, 2].set(height),
-        )
+    def motion(payload: jax.Array) -> jax.Array:
+        loaded = parameters.with_values(payload)
         run = simulate(loaded, q0, jnp.zeros(7), dt=dt, steps=steps, control=controller)
         return run.q
 
