@@ -36,9 +36,9 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Report:
-    """What the demo found: figures for `--json`, and the summary as Markdown."""
+    """What the demo found: results for `--json`, and the summary as Markdown."""
 
-    figures: dict[str, Any]
+    results: dict[str, Any]
     summary: str
 
 
@@ -48,16 +48,16 @@ def demo(out: Path, progress: Progress = lambda stage, done, total: None) -> Rep
     progress(stage, done, total) is called as the work goes on.
     """
     begin = time.perf_counter()
-    figures = {
+    results = {
         "drift": _drift(out, progress),
         "gradient": _gradient(progress),
         "payload": _payload(out, progress),
         "machine": machine(),
     }
-    figures["seconds"] = time.perf_counter() - begin
-    summary = _summary(figures)
+    results["seconds"] = time.perf_counter() - begin
+    summary = _summary(results)
     write_whole(out / "summary.md", summary)
-    return Report(figures, summary)
+    return Report(results, summary)
 
 
 def arm(**options: Any) -> System:
@@ -191,13 +191,13 @@ def _draw_payload(out: Path, t: np.ndarray, measured, fitted, history: np.ndarra
     save(canvas, out / "payload.png")
 
 
-def _summary(figures: dict[str, Any]) -> str:
-    drift, gradient, payload = figures["drift"], figures["gradient"], figures["payload"]
+def _summary(results: dict[str, Any]) -> str:
+    drift, gradient, payload = results["drift"], results["gradient"], results["payload"]
     rows = "\n".join(
         f"| {name} | {float(row['energy']):.1e} | {float(row['angular_momentum']):.1e} |"
         for name, row in drift.items()
     )
-    found, true, where = payload["found"], payload["true"], figures["machine"]
+    found, true, where = payload["found"], payload["true"], results["machine"]
     return f"""# difflie demo
 
 ## 1. Motion
@@ -225,5 +225,5 @@ in {payload["iterations"]} steps of gradient descent through the simulation (pay
 | mass | {true["mass_kg"]:.4f} kg | {float(found["mass_kg"]):.4f} kg |
 | height of its centre of mass | {true["height_m"]:.4f} m | {float(found["height_m"]):.4f} m |
 
-{figures["seconds"]:.0f} s on {where["processor"]}, {where["cores"]} cores.
+{results["seconds"]:.0f} s on {where["processor"]}, {where["cores"]} cores.
 """

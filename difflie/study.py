@@ -65,16 +65,16 @@ def study(
     resume: Path | None = None,
     keep: Path | None = None,
 ) -> dict[str, Any]:
-    """Fits, or judges the given parameters, and returns the figures.
+    """Fits, or judges the given parameters, and returns the results.
 
     data: the folder of the runs; validate: more files to judge by. parameters: a JSON file with
     numbers by name, or one that was written before: then nothing is fitted. resume: such a file to
     begin the fit with, its states too. After each step that is better the numbers found so far are
-    in `keep` and among the figures in `out`, so that one may resume what was killed. Writes into
-    `out` the figures, pictures, `report.html`, and the machine as URDF without what stands at its
+    in `keep` and among the results in `out`, so that one may resume what was killed. Writes into
+    `out` the results, pictures, `report.html`, and the machine as URDF without what stands at its
     joints.
 
-    With fit.leave_out the figures have under left_out the errors of each run with what a fit to the
+    With fit.leave_out the results have under left_out the errors of each run with what a fit to the
     others finds.
 
     In files null stands for what is no finite number. Standard errors are infinite of parameters
@@ -98,7 +98,7 @@ def study(
         warn(said)
     # What cannot be judged is said before the fit.
     trials = {use: [_trial(config, system, run) for run in runs[use]] for use in runs}
-    figures: dict[str, Any] = {"name": config.path.stem, "system": system.name}
+    results: dict[str, Any] = {"name": config.path.stem, "system": system.name}
     if parameters is not None and resume is not None:
         raise ConfigError("given parameters are judged only; leave out those to resume with")
     start = None if resume is None else _start(free, resume)
@@ -111,35 +111,35 @@ def study(
         files = [path for path in (keep, out and out / "identification.json") if path is not None]
 
         def improved(x: NDArray, own: tuple[NDArray, ...]) -> None:
-            so_far = figures | _so_far(free, x, own)
+            so_far = results | _so_far(free, x, own)
             for path in files:
                 save_json(path, so_far)
 
         found = _fitted(config, free, runs["fit"], start, progress, improved)
-        result = found.system
-        figures |= _of_fit(found, time.perf_counter() - begin)
+        final = found.system
+        results |= _of_fit(found, time.perf_counter() - begin)
     else:
         found, values = None, _given(free, parameters)
-        result = _with_given(free, values, parameters)
-        figures |= _of_given(free, values)
-    judged = {use: [_judged(config, result, trial) for trial in trials[use]] for use in trials}
+        final = _with_given(free, values, parameters)
+        results |= _of_given(free, values)
+    judged = {use: [_judged(config, final, trial) for trial in trials[use]] for use in trials}
     for name, use in (("validation", "validate"), ("training", "fit")):
-        figures[name] = [row for judgement in judged[use] for row in judgement["rows"]]
+        results[name] = [row for judgement in judged[use] for row in judgement["rows"]]
     if found is not None and config.fit.leave_out:
-        figures["left_out"] = _left_out(config, found, trials["fit"], start, progress)
-    figures["machine"] = machine()
+        results["left_out"] = _left_out(config, found, trials["fit"], start, progress)
+    results["machine"] = machine()
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        save_json(out / "identification.json", figures)
+        save_json(out / "identification.json", results)
         judgements = [*judged["fit"], *judged["validate"]]
-        names = [name for name, _ in result.topology.velocity_labels]
-        identification.report(out, figures, found, judgements, names)
-        # URDF has no words for drives and sensors; the figures have their numbers. What else it
+        names = [name for name, _ in final.topology.velocity_labels]
+        identification.report(out, results, found, judgements, names)
+        # URDF has no words for drives and sensors; the results have their numbers. What else it
         # cannot say `save` refuses, when all the rest is written.
-        others = tuple(c for c in result.couplings if not isinstance(c, AtJoint))
-        bare = dataclasses.replace(result, couplings=others, sensors=())
+        others = tuple(c for c in final.couplings if not isinstance(c, AtJoint))
+        bare = dataclasses.replace(final, couplings=others, sensors=())
         save(bare, out / f"{file_name(system.name)}.urdf")
-    return figures
+    return results
 
 
 def _fitted(
@@ -218,7 +218,7 @@ def _of_fit(found: Fit, seconds: float) -> dict[str, Any]:
 
 
 def _so_far(free: Parameters, x: NDArray, own: tuple[NDArray, ...]) -> dict[str, Any]:
-    """The figures of a fit that has not ended, for one that goes on."""
+    """The results of a fit that has not ended, for one that goes on."""
     values = np.asarray(free.values(x)).tolist()
     table = {name: {"value": value} for name, value in zip(free.names, values, strict=True)}
     return {"parameters": table, "states": own, "fit": None, "converged": False}

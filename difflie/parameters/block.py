@@ -13,7 +13,7 @@ from jax.core import Tracer
 
 from ..system.system import System
 from .declaration import Parameter, transform_of
-from .paths import Entry, named, places, unit
+from .paths import Entry, named, places_of, unit
 from .places import Places, about, kind, read, write
 from .transform import Transform
 
@@ -139,7 +139,7 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
     each = [" or ".join(dict.fromkeys(each))] if p.tied else each
     units = tuple(one for declared in each for one in transform.units(declared, shape))
     paths = tuple(entry.path for entry in group)
-    found = Block(transform, starts, None, places(group), names, units, paths, p.tied)
+    found = Block(transform, starts, None, places_of(group), names, units, paths, p.tied)
     if p.prior is None:
         return found
     mean, deviation = p.prior
@@ -157,9 +157,9 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
 
 def with_start(system: System, p: Parameter, group: Sequence[Entry]) -> System:
     """The system with the start of a declaration, which must be finite and of the leaf's shape."""
-    old = read(system, places(group))
+    old = read(system, places_of(group))
     start = _numbers(system, p, "start", p.start, old.shape[1:])
-    return write(system, places(group), jnp.broadcast_to(start, old.shape))
+    return write(system, places_of(group), jnp.broadcast_to(start, old.shape))
 
 
 def _starts(system: System, p: Parameter, group: Sequence[Entry]) -> jax.Array:
@@ -168,7 +168,7 @@ def _starts(system: System, p: Parameter, group: Sequence[Entry]) -> jax.Array:
     Damping, friction and armature of zero have no logarithm. They start at a thousandth of what
     takes the whole effort at the joint's limits; without these at a thousandth of the SI unit.
     """
-    leaf, values = group[0].leaf, read(system, places(group))
+    leaf, values = group[0].leaf, read(system, places_of(group))
     if p.start is not None or p.transform is not None or p.bounds is not None:
         return values
     if group[0].place != ("joints", leaf) or leaf not in ("damping", "friction", "armature"):

@@ -40,9 +40,9 @@ class Parameters(eqx.Module):
     declares it, "" for none; of values tied across angles and lengths "rad or m".
 
     Raises ValueError, naming the parameter and the fix, for a pattern that matches nothing (with
-    the nearest path), two numbers of one name, tied values that differ at the start, a transform or
-    bounds unfit for the leaf, parts of an inertia that two declarations share, a path declared
-    twice, and a declaration whose values later ones all take.
+    the nearest path), a string instead of a list, two numbers of one name, tied values that differ
+    at the start, a transform or bounds unfit for the leaf, parts of an inertia that two
+    declarations share, a path declared twice, and a declaration whose values later ones all take.
     """
 
     system: System
@@ -51,6 +51,11 @@ class Parameters(eqx.Module):
     _blocks: tuple[Block, ...]
 
     def __init__(self, system: System, parameters: Sequence[Parameter | str]) -> None:
+        if isinstance(parameters, str):
+            raise ValueError(
+                f"{system.name}: the parameters are the string {shown(parameters)}; give a list of "
+                "paths"
+            )
         declared = [Parameter(p) if isinstance(p, str) else p for p in parameters]
         chosen = list(zip(declared, shared_out(system, declared), strict=True))
         for p, selected in chosen:

@@ -22,7 +22,11 @@ import jax
 from ..forces.at_joint import AtJoint
 from ..system.joints import UNITS
 from ..system.system import Joints, System
+from ..system.validation import shown
 from .places import BODY, COM, GROUPS, INERTIAL, Place, Places, about, shape_of
+
+# To compare long names takes long.
+_LONGEST = 200
 
 
 @dataclass(frozen=True)
@@ -121,9 +125,10 @@ def select(system: System, pattern: str) -> list[Entry]:
     known = entries(system)
     found = [entry for entry in known if entry.matches(pattern)]
     if not found:
-        near = difflib.get_close_matches(pattern, [entry.path for entry in known], 1, cutoff=0)
+        paths = [entry.path for entry in known]
+        near = difflib.get_close_matches(pattern[:_LONGEST], paths, 1, cutoff=0)
         raise ValueError(
-            f"{system.name}: no parameter matches {pattern!r}; the nearest is {near[0]!r}"
+            f"{system.name}: no parameter matches {shown(pattern)}; the nearest is {near[0]!r}"
         )
     return found
 
@@ -150,11 +155,13 @@ def unit(system: System, entry: Entry) -> str:
     if not linear or entry.owner not in t.joints:
         return declared
     units = [UNITS[kind] for kind in t.kinds[t.joints.index(entry.owner)]]
-    units = [units[int(entry.suffix[1:-1])]] if entry.suffix else units
-    return {("rad",): angular, ("m",): linear}.get(tuple(dict.fromkeys(units)), declared)
+    meant = {units[int(entry.suffix[1:-1])]} if entry.suffix else set(units)
+    if len(meant) != 1:
+        return declared
+    return angular if "rad" in meant else linear
 
 
-def places(group: Sequence[Entry]) -> Places:
+def places_of(group: Sequence[Entry]) -> Places:
     """Where the values of a group of `alike` entries are."""
     found: dict[Place, list[int]] = {}
     for entry in group:

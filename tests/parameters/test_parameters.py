@@ -342,6 +342,9 @@ def test_patterns_that_match_nothing():
     assert "/inertia'" in error("link*/inertiaa")
     assert "no parameter matches 'zzz'" in error("zzz")
     assert "no parameter matches 'base/damping'" in error("base/damping")
+    assert len(error(10**6 * "x")) < 200
+    with pytest.raises(ValueError, match=r"the string 'link\*/mass'; give a list of paths"):
+        Parameters(SYSTEM, "link*/mass")
 
 
 @pytest.mark.parametrize(
