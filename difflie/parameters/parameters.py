@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -70,7 +71,7 @@ class Parameters(eqx.Module):
         )
         self.names = tuple(name for block in self._blocks for name in block.names)
         self.units = tuple(unit for block in self._blocks for unit in block.units)
-        twice = [name for k, name in enumerate(self.names) if name in self.names[:k]]
+        twice = [name for name, count in Counter(self.names).items() if count > 1]
         if twice:
             raise ValueError(
                 f"{system.name}: two numbers are named {twice[0]!r}; give the field of one of them "
