@@ -8,6 +8,7 @@ set `jax.config.update("jax_enable_x64", True)` first.
 
 from . import constraints as constraints
 from . import identify as identify
+from . import parameters as parameters
 from . import quantities as quantities
 from .adjoint import Adjoint as Adjoint
 from .adjoint import Direct as Direct
@@ -141,6 +142,8 @@ from .io import MujocoOrdering as MujocoOrdering
 from .io import PinocchioOrdering as PinocchioOrdering
 from .io import load as load
 from .io import save as save
+from .parameters import Parameter as Parameter
+from .parameters import Parameters as Parameters
 from .result import Ending as Ending
 from .result import Reconstruction as Reconstruction
 from .result import Result as Result

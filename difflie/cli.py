@@ -38,7 +38,7 @@ def demo(out: Path = Path("difflie-demo"), json: Path | None = None) -> None:
 
     Args:
         out: the folder for pictures and the summary.
-        json: a file for the figures.
+        json: a file for the results.
     """
     from .demo import demo as run_demo
 
@@ -47,7 +47,7 @@ def demo(out: Path = Path("difflie-demo"), json: Path | None = None) -> None:
         report = run_demo(out, progress)
     _console.print(Markdown(report.summary))
     _console.print(f"Pictures and summary: {out}/")
-    _write(json, {"name": "demo", **report.figures})
+    _write(json, {"name": "demo", **report.results})
 
 
 def run(
@@ -60,7 +60,7 @@ def run(
     Args:
         file: the configuration; see difflie/io/config.py and the examples in configs/.
         out: a folder for the trajectory (.npz, .csv) and a picture.
-        json: a file for the figures.
+        json: a file for the results.
     """
     from .run import run as run_config
 
@@ -69,18 +69,18 @@ def run(
     with _console.status(
         f"{file.name}: compiling and running {config.simulation.steps} steps"
     ) as s:
-        figures = run_config(config, out, _steps_told(file.name, s.update))
-    energy = figures["energy"]
-    if "assembly" in figures:
-        moved = figures["assembly"]
+        results = run_config(config, out, _steps_told(file.name, s.update))
+    energy = results["energy"]
+    if "assembly" in results:
+        moved = results["assembly"]
         _console.print(
             f"assembled: the initial coordinates moved by up to {moved['configuration']:.3g}, the "
             f"velocities by up to {moved['velocity']:.3g}; the constraints were kept to "
-            f"{figures['constraint_residual']:.2g}",
+            f"{results['constraint_residual']:.2g}",
             highlight=False,
             soft_wrap=True,
         )
-    for message in figures["messages"]:
+    for message in results["messages"]:
         _console.print(message, highlight=False, soft_wrap=True)
     _console.print(
         f"energy {energy['start']:.6g} J at the start, {energy['end']:.6g} J at the end; "
@@ -93,8 +93,8 @@ def run(
             highlight=False,
             soft_wrap=True,
         )
-    _write(json, figures)
-    if not figures["ok"]:
+    _write(json, results)
+    if not results["ok"]:
         raise SystemExit(1)
 
 
@@ -115,8 +115,8 @@ def identify(
         validate: more files to judge by, which are not used for the fit.
         parameters: a JSON file with numbers by name, which are judged; nothing is fitted.
         resume: a JSON file of an earlier run, such as one that was interrupted, to begin with.
-        out: a folder for figures, pictures, a report (HTML) and the machine (URDF, without drives).
-        json: a file for the figures; the standard errors of what fit.undetermined names are null.
+        out: a folder for results, pictures, a report (HTML) and the machine (URDF, without drives).
+        json: a file for the results; the standard errors of what fit.undetermined names are null.
     """
     from .study import study
 
@@ -127,26 +127,26 @@ def identify(
         def progress(step: int, cost: float) -> None:
             status.update(f"{file.name}: step {step}, cost {cost:.6g}")
 
-        figures = study(config, data, validate, parameters, out, progress, resume, json)
-    if figures["fit"] is not None:
-        _console.print(f"{figures['fit']['message']}, cost {figures['fit']['cost']:.6g}")
-        for row in figures["fit"]["unidentifiable"]:
-            _console.print(f"the measurements do not tell: {', '.join(row)}", soft_wrap=True)
+        results = study(config, data, validate, parameters, out, progress, resume, json)
+    if results["fit"] is not None:
+        _console.print(f"{results['fit']['message']}, cost {results['fit']['cost']:.6g}")
+        for row in results["fit"]["unidentifiable"]:
+            _console.print(f"not identifiable from this data: {', '.join(row)}", soft_wrap=True)
     table = Table("parameter", "start", "value", "standard error", "by blocks")
     keys = "start", "value", "std_error", "std_error_blockwise"
-    for name, p in figures["parameters"].items():
+    for name, p in results["parameters"].items():
         table.add_row(name, *(_short(p[key]) for key in keys))
     _console.print(table)
     table = Table("run", "use", "joint", "torque RMSE", "position RMSE")
     for use in ("training", "left_out", "validation"):
-        for row in figures.get(use, ()):
+        for row in results.get(use, ()):
             errors = _short(row["torque_rmse"]), _short(row["position_rmse"])
             table.add_row(row["run"], use.replace("_", " "), row["joint"], *errors)
     _console.print(table)
     if out is not None:
         _console.print(f"written: {out}/report.html", highlight=False, soft_wrap=True)
-    _write(json, figures)
-    if figures["converged"] is False:
+    _write(json, results)
+    if results["converged"] is False:
         raise SystemExit(1)
 
 
@@ -159,7 +159,7 @@ def reproduce(
 
     Args:
         name: which result: goetz, long-run, mechanisms, mueller or park-chung.
-        out: a folder for the figures.
+        out: a folder for the results.
         json: a file for the numbers.
     """
     from .reproduce import REPRODUCTIONS
@@ -172,11 +172,11 @@ def reproduce(
     reproduction = REPRODUCTIONS[name]
     _check_outputs(out, json, f"{name}.png")
     with _progress() as progress:
-        figures = reproduction.compute(out, progress)
-    reproduction.show(figures, _console)
+        results = reproduction.compute(out, progress)
+    reproduction.show(results, _console)
     if out is not None:
-        _console.print(f"figures: {out}/", highlight=False, soft_wrap=True)
-    _write(json, figures)
+        _console.print(f"results: {out}/", highlight=False, soft_wrap=True)
+    _write(json, results)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -223,10 +223,10 @@ def _check_outputs(out: Path | None, json: Path | None, *names: str) -> None:
             check_writable(path)
 
 
-def _write(path: Path | None, figures: dict[str, Any]) -> None:
+def _write(path: Path | None, results: dict[str, Any]) -> None:
     if path is not None:
-        save_json(path, figures)
-        _console.print(f"figures: {path}", highlight=False, soft_wrap=True)
+        save_json(path, results)
+        _console.print(f"results: {path}", highlight=False, soft_wrap=True)
 
 
 @contextmanager

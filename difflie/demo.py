@@ -22,6 +22,7 @@ from .io import load
 from .io.config import PACKAGE_DATA
 from .io.files import write_whole
 from .io.results import machine
+from .parameters import Parameters
 from .simulate import simulate
 from .system import System
 from .view.plots import draw_drift, draw_lines, figure, label, save
@@ -35,9 +36,9 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Report:
-    """What the demo found: figures for `--json`, and the summary as Markdown."""
+    """What the demo found: results for `--json`, and the summary as Markdown."""
 
-    figures: dict[str, Any]
+    results: dict[str, Any]
     summary: str
 
 
@@ -47,16 +48,16 @@ def demo(out: Path, progress: Progress = lambda stage, done, total: None) -> Rep
     progress(stage, done, total) is called as the work goes on.
     """
     begin = time.perf_counter()
-    figures = {
+    results = {
         "drift": _drift(out, progress),
         "gradient": _gradient(progress),
         "payload": _payload(out, progress),
         "machine": machine(),
     }
-    figures["seconds"] = time.perf_counter() - begin
-    summary = _summary(figures)
+    results["seconds"] = time.perf_counter() - begin
+    summary = _summary(results)
     write_whole(out / "summary.md", summary)
-    return Report(figures, summary)
+    return Report(results, summary)
 
 
 def arm(**options: Any) -> System:
@@ -121,7 +122,7 @@ def _gradient(progress: Progress) -> dict[str, float]:
 def _payload(out: Path, progress: Progress) -> dict[str, Any]:
     """Finds a payload's mass and height from a noisy recording, by gradient descent."""
     system, dt, steps, noise, iterations = arm(), 4e-3, 250, 1e-3, 150
-    hand = system.body_names.index("payload")
+    parameters = Parameters(system, ["payload/mass", "payload/com_z"])
     q0 = jnp.asarray(START)
     stiffness = jnp.asarray([200.0, 200.0, 150.0, 150.0, 40.0, 40.0, 10.0])
     damping = jnp.asarray([20.0, 20.0, 15.0, 15.0, 3.0, 3.0, 0.3])
@@ -131,12 +132,8 @@ def _payload(out: Path, progress: Progress) -> dict[str, Any]:
         """Joint springs towards a moving target, which know nothing of the payload."""
         return stiffness * (q0 + 0.2 * jnp.sin(rates * t) - q) - damping * v
 
-    def motion(parameters: jax.Array) -> jax.Array:
-        mass, height = parameters
-        loaded = system.replace(
-            mass=system.bodies.mass.at[hand].set(mass),
-            com=system.bodies.com.at[hand, 2].set(height),
-        )
+    def motion(payload: jax.Array) -> jax.Array:
+        loaded = parameters.with_values(payload)
         run = simulate(loaded, q0, jnp.zeros(7), dt=dt, steps=steps, control=controller)
         return run.q
 
@@ -194,13 +191,13 @@ def _draw_payload(out: Path, t: np.ndarray, measured, fitted, history: np.ndarra
     save(canvas, out / "payload.png")
 
 
-def _summary(figures: dict[str, Any]) -> str:
-    drift, gradient, payload = figures["drift"], figures["gradient"], figures["payload"]
+def _summary(results: dict[str, Any]) -> str:
+    drift, gradient, payload = results["drift"], results["gradient"], results["payload"]
     rows = "\n".join(
         f"| {name} | {float(row['energy']):.1e} | {float(row['angular_momentum']):.1e} |"
         for name, row in drift.items()
     )
-    found, true, where = payload["found"], payload["true"], figures["machine"]
+    found, true, where = payload["found"], payload["true"], results["machine"]
     return f"""# difflie demo
 
 ## 1. Motion
@@ -228,5 +225,5 @@ in {payload["iterations"]} steps of gradient descent through the simulation (pay
 | mass | {true["mass_kg"]:.4f} kg | {float(found["mass_kg"]):.4f} kg |
 | height of its centre of mass | {true["height_m"]:.4f} m | {float(found["height_m"]):.4f} m |
 
-{figures["seconds"]:.0f} s on {where["processor"]}, {where["cores"]} cores.
+{results["seconds"]:.0f} s on {where["processor"]}, {where["cores"]} cores.
 """

@@ -23,15 +23,11 @@ from .identify import (
     Encoder,
     Fit,
     Huber,
-    InertiaRatios,
     InverseDynamics,
     LevenbergMarquardt,
     Loss,
-    Parameter,
-    Parameters,
     Problem,
     Recording,
-    Scaled,
     Shooting,
     Squares,
     doubts,
@@ -46,6 +42,7 @@ from .io.files import file_name
 from .io.results import machine, save_json
 from .io.study import RunTable, Study
 from .io.tables import ConfigError, instance
+from .parameters import InertiaRatios, Parameter, Parameters, Scaled
 from .system import ModelError, System
 from .system.validation import nearest, shown, warn
 from .view import identification
@@ -68,16 +65,16 @@ def study(
     resume: Path | None = None,
     keep: Path | None = None,
 ) -> dict[str, Any]:
-    """Fits, or judges the given parameters, and returns the figures.
+    """Fits, or judges the given parameters, and returns the results.
 
     data: the folder of the runs; validate: more files to judge by. parameters: a JSON file with
     numbers by name, or one that was written before: then nothing is fitted. resume: such a file to
     begin the fit with, its states too. After each step that is better the numbers found so far are
-    in `keep` and among the figures in `out`, so that one may resume what was killed. Writes into
-    `out` the figures, pictures, `report.html`, and the machine as URDF without what stands at its
+    in `keep` and among the results in `out`, so that one may resume what was killed. Writes into
+    `out` the results, pictures, `report.html`, and the machine as URDF without what stands at its
     joints.
 
-    With fit.leave_out the figures have under left_out the errors of each run with what a fit to the
+    With fit.leave_out the results have under left_out the errors of each run with what a fit to the
     others finds.
 
     In files null stands for what is no finite number. Standard errors are infinite of parameters
@@ -101,10 +98,12 @@ def study(
         warn(said)
     # What cannot be judged is said before the fit.
     trials = {use: [_trial(config, system, run) for run in runs[use]] for use in runs}
-    figures: dict[str, Any] = {"name": config.path.stem, "system": system.name}
+    results: dict[str, Any] = {"name": config.path.stem, "system": system.name}
     if parameters is not None and resume is not None:
         raise ConfigError("given parameters are judged only; leave out those to resume with")
     start = None if resume is None else _start(free, resume)
+    if parameters is None and resume is None:
+        _check_start(config, free)
     if parameters is None:
         if not runs["fit"]:
             raise ConfigError(f'{config.path}: no [[run]] has use = "fit"; give one')
@@ -112,35 +111,35 @@ def study(
         files = [path for path in (keep, out and out / "identification.json") if path is not None]
 
         def improved(x: NDArray, own: tuple[NDArray, ...]) -> None:
-            so_far = figures | _so_far(free, x, own)
+            so_far = results | _so_far(free, x, own)
             for path in files:
                 save_json(path, so_far)
 
         found = _fitted(config, free, runs["fit"], start, progress, improved)
-        result = found.system
-        figures |= _of_fit(found, time.perf_counter() - begin)
+        final = found.system
+        results |= _of_fit(found, time.perf_counter() - begin)
     else:
         found, values = None, _given(free, parameters)
-        result = free.with_values(jnp.asarray(values, system.dtype))
-        figures |= _of_given(free, values)
-    judged = {use: [_judged(config, result, trial) for trial in trials[use]] for use in trials}
+        final = _with_given(free, values, parameters)
+        results |= _of_given(free, values)
+    judged = {use: [_judged(config, final, trial) for trial in trials[use]] for use in trials}
     for name, use in (("validation", "validate"), ("training", "fit")):
-        figures[name] = [row for judgement in judged[use] for row in judgement["rows"]]
+        results[name] = [row for judgement in judged[use] for row in judgement["rows"]]
     if found is not None and config.fit.leave_out:
-        figures["left_out"] = _left_out(config, found, trials["fit"], start, progress)
-    figures["machine"] = machine()
+        results["left_out"] = _left_out(config, found, trials["fit"], start, progress)
+    results["machine"] = machine()
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        save_json(out / "identification.json", figures)
+        save_json(out / "identification.json", results)
         judgements = [*judged["fit"], *judged["validate"]]
-        names = [name for name, _ in result.topology.velocity_labels]
-        identification.report(out, figures, found, judgements, names)
-        # URDF has no words for drives and sensors; the figures have their numbers. What else it
+        names = [name for name, _ in final.topology.velocity_labels]
+        identification.report(out, results, found, judgements, names)
+        # URDF has no words for drives and sensors; the results have their numbers. What else it
         # cannot say `save` refuses, when all the rest is written.
-        others = tuple(c for c in result.couplings if not isinstance(c, AtJoint))
-        bare = dataclasses.replace(result, couplings=others, sensors=())
+        others = tuple(c for c in final.couplings if not isinstance(c, AtJoint))
+        bare = dataclasses.replace(final, couplings=others, sensors=())
         save(bare, out / f"{file_name(system.name)}.urdf")
-    return figures
+    return results
 
 
 def _fitted(
@@ -219,14 +218,14 @@ def _of_fit(found: Fit, seconds: float) -> dict[str, Any]:
 
 
 def _so_far(free: Parameters, x: NDArray, own: tuple[NDArray, ...]) -> dict[str, Any]:
-    """The figures of a fit that has not ended, for one that goes on."""
+    """The results of a fit that has not ended, for one that goes on."""
     values = np.asarray(free.values(x)).tolist()
     table = {name: {"value": value} for name, value in zip(free.names, values, strict=True)}
     return {"parameters": table, "states": own, "fit": None, "converged": False}
 
 
 def _of_given(free: Parameters, values: NDArray) -> dict[str, Any]:
-    rows = zip(free.names, free.units, np.asarray(free.values(free.start)), values, strict=True)
+    rows = zip(free.names, free.units, np.asarray(free.initial), values, strict=True)
     table = {
         n: {"unit": u, "start": s, "value": v, "std_error": None, "std_error_blockwise": None}
         for n, u, s, v in rows
@@ -267,6 +266,14 @@ def _parameters(config: Study, system: System) -> Parameters:
         declared.append(Parameter(p.path, **given))
     try:
         return Parameters(system, declared)
+    except ValueError as error:
+        raise ConfigError(f"{config.path}: [[parameter]]: {error}") from None
+
+
+def _check_start(config: Study, free: Parameters) -> None:
+    """Raises `ConfigError` where the system has a number that no free ones make."""
+    try:
+        _ = free.start
     except ValueError as error:
         raise ConfigError(f"{config.path}: [[parameter]]: {error}") from None
 
@@ -449,9 +456,9 @@ def _table(found: Fit) -> dict[str, Any]:
 
 def _start(free: Parameters, path: Path) -> tuple[NDArray, list[NDArray] | None]:
     """The free numbers (n,) of those in a JSON file, and the states of an earlier fit, if any."""
-    values = jnp.asarray(_given(free, path))
+    system = _with_given(free, _given(free, path), path)
     try:
-        x = np.asarray(free.x_of(free.with_values(values)))
+        x = np.asarray(free.x_of(system))
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None
     states = _json(path).get("states")
@@ -459,6 +466,14 @@ def _start(free: Parameters, path: Path) -> tuple[NDArray, list[NDArray] | None]
         return x, None if states is None else [np.asarray(own, float) for own in states]
     except (TypeError, ValueError):
         raise ConfigError(f"{path}: states are no lists of numbers; leave them out") from None
+
+
+def _with_given(free: Parameters, values: NDArray, path: Path) -> System:
+    """The system with the numbers (n,) of a JSON file."""
+    try:
+        return free.with_values(jnp.asarray(values, free.system.dtype))
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -39,6 +39,7 @@ import tyro
 from mujoco import sysid
 from numpy.typing import NDArray
 
+import difflie as dl
 from difflie import identify as di
 from difflie.identify.fit import _Residual
 from difflie.identify.jacobian import residuals_and_jacobian
@@ -191,8 +192,8 @@ class InDifflie:
     def __init__(self, data: Measured, start: NDArray) -> None:
         arm = difflie_model("arm").with_traversal("fast")
         arm = arm.replace(armature=jnp.asarray(ARMATURE), damping=jnp.asarray(DAMPING))
-        self.parameters = di.Parameters(
-            arm, [di.Parameter(path, start=x) for path, x in zip(PATHS, start, strict=False)]
+        self.parameters = dl.Parameters(
+            arm, [dl.Parameter(path, start=x) for path, x in zip(PATHS, start, strict=False)]
         )
         recordings = [
             di.Recording(f"run{k}", data.t, q, np.zeros_like(q) + start[8:], tau=tau)

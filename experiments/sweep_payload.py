@@ -43,14 +43,11 @@ class Options:
 def main(options: Options) -> None:
     system = arm()
     system = system.replace(damping=jnp.zeros_like(system.joints.damping))
-    hand = system.body_names.index("payload")
+    parameters = dl.Parameters(system, ["payload/mass", "payload/com_z"])
     start = jnp.asarray(START)
 
     def loaded(mass: jax.Array) -> dl.System:
-        return system.replace(
-            mass=system.bodies.mass.at[hand].set(mass),
-            com=system.bodies.com.at[hand, 2].set(0.1),
-        )
+        return parameters.with_values(jnp.stack((mass, jnp.full_like(mass, 0.1))))
 
     def swing(mass: jax.Array) -> jax.Array:
         """The largest change of energy over two seconds, relative to the energy exchanged."""

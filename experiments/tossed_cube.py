@@ -308,8 +308,8 @@ def main(options: Options) -> None:
     poses = [dataclasses.replace(toss, v=None) for toss in tosses]
     problem = di.Shooting.of(system, poses, position=config.fit.position, free=True)
 
-    declared = [di.Parameter("cube/inertia", di.InertiaRatios()), "cube/com", "gravity"]
-    found = di.fit(di.Parameters(system, declared), problem)
+    declared = [dl.Parameter("cube/inertia", dl.parameters.InertiaRatios()), "cube/com", "gravity"]
+    found = di.fit(dl.Parameters(system, declared), problem)
     print(found.message)
     robust = errors_from_tosses(found, problem)
     off, (q, v) = departures(problem, found.system, jnp.asarray(found.own[0]))
@@ -325,7 +325,7 @@ def main(options: Options) -> None:
     machines = {"cube": found.system.replace(inertia=shape), "found": found.system}
     predicted = {}
     for name, body in machines.items():
-        begun = di.fit(di.Parameters(body, []), problem.beginnings(FIRST))
+        begun = di.fit(dl.Parameters(body, []), problem.beginnings(FIRST))
         own = jnp.asarray(begun.own[0])
         predicted[name] = angles(problem, departures(problem, body, own)[0])[:, FIRST:]
     error = predicted["cube"]

@@ -30,8 +30,8 @@ CHECKED = {
     "munthe_kaas rattle semi_implicit_euler stormer_verlet variational variational_lie "
     "variational_planar",
     "quantities": "distance effort energy frames limits momentum point pose power state",
-    "identify": "inverse_dynamics jacobian linear losses nearness problem pseudo_inertia sensors "
-    "shooting",
+    "parameters": "block nearness places pseudo_inertia",
+    "identify": "inverse_dynamics jacobian linear losses nominal problem sensors shooting",
 }
 install_import_hook(
     [

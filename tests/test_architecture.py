@@ -27,6 +27,7 @@ ORDER = (
         "dynamics",
         "forces",
         "constraints",
+        "parameters",
         "io",
     ),
     *("integrators", "quantities", "result", "adjoint", "formulations", "simulate"),
@@ -34,7 +35,7 @@ ORDER = (
 )
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
 ROOMS = (
-    *("groups", "system", "dynamics", "forces", "constraints", "io"),
+    *("groups", "system", "dynamics", "forces", "constraints", "parameters", "io"),
     *("integrators", "quantities", "adjoint", "formulations", "simulate", "identify"),
 )
 

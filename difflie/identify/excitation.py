@@ -28,10 +28,10 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
+from ..parameters import Parameters
 from ..solvers.linear import product
 from ..system.system import System
 from .inverse_dynamics import InverseDynamics
-from .parameters import Parameters
 from .problem import Deviation, deviations
 from .recordings import Recording
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from ..parameters import Parameters
 from ..system.system import System
 from ..system.validation import warn
 from .estimate import Information, blockwise, correlations, information
@@ -19,7 +20,6 @@ from .jacobian import residuals_and_jacobian
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
 from .minimiser import Minimiser, Progress
-from .parameters import Parameters
 from .problem import Problem
 from .recordings import DataError
 
@@ -33,8 +33,8 @@ class Fit:
     """A fitted machine and how well it is known.
 
     x (n,): the free numbers as `parameters` takes them; values, standard_errors (p,), start (p,),
-    with which the fit began: of the numbers named by parameters.names, as they are read in tables,
-    in SI units; errors are infinite where the measurements do not tell. blockwise_errors (p,):
+    with which the fit began: the physical values named by parameters.names, in SI units; errors are
+    infinite of what is not identifiable from the measurements. blockwise_errors (p,):
     standard errors that allow for residuals alike over up to a fiftieth of a problem, as those of
     smoothed data and imperfect models are; much larger ones are the ones to believe. correlations
     (p, p). information: of these numbers and, behind them, of the problems' own unknowns. cost:
@@ -86,11 +86,14 @@ def fit(
     the best so far, `converged` False.
 
     Standard errors behind a robust loss are those of M-estimators: Huber and Ronchetti 2009,
-    section 7.6. Warns of estimates more than three deviations from their prior, and of those at a
-    bound. Raises DataError where nothing is free, where there are fewer measurements and priors
-    than unknowns, and where the residuals at the start are not finite.
+    section 7.6. Warns of zeros that start at a small value, of estimates more than three deviations
+    from their prior, and of those at a bound. Raises DataError where nothing is free, where there
+    are fewer measurements and priors than unknowns, and where the residuals at the start are not
+    finite.
     """
     problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+    if start is None:
+        _warn_of_small_starts(parameters)
     x = jnp.asarray(parameters.start if start is None else start)
     begun, shapes = parameters.values(x), [p.own.shape for p in problems]
     given = [p.own for p in problems] if own is None else own
@@ -103,7 +106,7 @@ def fit(
     unknowns = x.size + sum(o.size for o in states)
     if not unknowns:
         raise DataError(
-            f"{parameters.system.name}: no number is free; declare one that is not fixed"
+            f"{parameters.system.name}: no free parameters; declare one that is not fixed"
         )
     count = sum(int(np.sum(p.measured)) for p in problems)
     known = count + parameters.residual(x).size
@@ -136,11 +139,11 @@ def fit(
     variance = float(r @ r) / (known - unknowns) if known > unknowns else np.nan
     names = (*parameters.names, *(f"state {k}" for k in range(unknowns - x.size)))
     free, others = np.split(jacobian, [x.size], axis=1)
-    free = _by_tables(free, np.asarray(jax.jacfwd(parameters.values)(x)))
+    free = _by_values(free, np.asarray(jax.jacfwd(parameters.values)(x)))
     jacobian = np.concatenate((free, others), axis=1)
-    told = information(jacobian, 1.0 if known_deviations else variance, names)
-    covariance = told.covariance[: x.size, : x.size]
-    alike = blockwise(told, jacobian, r, [p.measured.size for p in problems])
+    whole = information(jacobian, 1.0 if known_deviations else variance, names)
+    covariance = whole.covariance[: x.size, : x.size]
+    alike = blockwise(whole, jacobian, r, [p.measured.size for p in problems])
     alike = alike[: x.size, : x.size]
     found = Fit(
         parameters=parameters,
@@ -151,16 +154,28 @@ def fit(
         standard_errors=np.sqrt(np.diag(covariance)),
         blockwise_errors=np.sqrt(np.maximum(np.diag(alike), 0)),
         correlations=correlations(covariance),
-        information=told,
+        information=whole,
         cost=cost,
         variance=variance,
         steps=best.steps,
         converged=best.converged,
         message=best.message,
     )
-    for said in _doubts(found):
-        warn(said)
+    for warning in _warnings(found):
+        warn(warning)
     return found
+
+
+def _warn_of_small_starts(parameters: Parameters) -> None:
+    """Of damping, friction and armature of zero, with which no fit can start."""
+    start = np.asarray(parameters.values(parameters.start))
+    rows = zip(parameters.names, start, np.asarray(parameters.initial), strict=True)
+    small = ", ".join(f"{name} at {s:.3g}" for name, s, first in rows if s > 0 and first == 0)
+    if small:
+        warn(
+            f"{parameters.system.name}: zero has no logarithm, and the fit starts {small} (SI "
+            "units); give `start` for another"
+        )
 
 
 def _as_squares(
@@ -179,7 +194,7 @@ def _as_squares(
     return np.asarray(r), np.asarray(rows[:, None] * jacobian)
 
 
-def _doubts(found: Fit) -> list[str]:
+def _warnings(found: Fit) -> list[str]:
     """A sentence for each estimate that is far from its prior or at a bound."""
     p, said = found.parameters, []
     off_prior = np.asarray(p.residual(found.x))
@@ -208,8 +223,8 @@ class _Residual(eqx.Module):
         return jnp.concatenate([*(self.loss(r) for r in parts), parameters.residual(x)])
 
 
-def _by_tables(jacobian: NDArray, slopes: NDArray) -> NDArray:
-    """The derivative (k, n) by the numbers in tables, of that by x and theirs by x (n, n).
+def _by_values(jacobian: NDArray, slopes: NDArray) -> NDArray:
+    """The derivative (k, n) by the values, of that by x and theirs by x (n, n).
 
     Zero by numbers on which only rounding depends, and by those so near to a bound that no x
     changes them.

@@ -31,6 +31,7 @@ from ..dynamics import BaseParameters
 from ..dynamics.identifiable import independent_columns
 from ..dynamics.regressor import effort_columns
 from ..dynamics.regressor import parameters as inertial_parameters
+from ..parameters import Parameters, entries
 from ..solvers.linear import product
 from ..system.linkage import linkage
 from ..system.system import System
@@ -39,11 +40,9 @@ from .estimate import Information, information
 from .fit import Fit, fit
 from .inverse_dynamics import InverseDynamics
 from .levenberg_marquardt import LevenbergMarquardt
-from .nearness import Nearness
-from .parameters import Parameters
+from .nominal import Nearness
 from .problem import Problem
 from .recordings import DataError
-from .selection import entries
 from .sensors import meant
 
 JOINTS = ("armature", "damping", "friction")

@@ -112,10 +112,10 @@ class RunTable:
 
 @dataclass(frozen=True)
 class ParameterTable:
-    """[[parameter]]: see `difflie.identify.Parameter`; prior is a mean and a deviation.
+    """[[parameter]]: see `difflie.parameters.Parameter`; prior is a mean and a deviation.
 
-    scaled: one free factor of the value, see `difflie.identify.Scaled`. ratios: of an inertia of
-    unknown scale, see `difflie.identify.InertiaRatios`.
+    scaled: one free factor of the value, see `difflie.parameters.Scaled`. ratios: of an inertia of
+    unknown scale, see `difflie.parameters.InertiaRatios`.
     """
 
     path: str

@@ -25,7 +25,7 @@ text-align:right}td:first-child,th:first-child{text-align:left}img{max-width:100
 
 def report(
     folder: Path,
-    figures: dict[str, Any],
+    results: dict[str, Any],
     found: Fit | None,
     judgements: Sequence[dict[str, Any]],
     joints: Sequence[str],
@@ -41,12 +41,12 @@ def report(
         if ellipses is not None:
             title = "Confidence of the pairs most correlated, by standard errors"
             pictures[title] = "ellipses.png", ellipses
-    parts = [f"<h1>{html.escape(figures['system'])}</h1>", *_outcome(figures)]
-    parts.append(_rows_of_parameters(figures["parameters"]))
-    parts.append(_rows_of_runs("Runs", [*figures["training"], *figures["validation"]]))
-    if figures.get("left_out"):
+    parts = [f"<h1>{html.escape(results['system'])}</h1>", *_outcome(results)]
+    parts.append(_rows_of_parameters(results["parameters"]))
+    parts.append(_rows_of_runs("Runs", [*results["training"], *results["validation"]]))
+    if results.get("left_out"):
         title = "Runs left out, each judged by the fit to the others"
-        parts.append(_rows_of_runs(title, figures["left_out"]))
+        parts.append(_rows_of_runs(title, results["left_out"]))
     for title, (name, canvas) in pictures.items():
         buffer = io.BytesIO()
         canvas.savefig(buffer, format="png")
@@ -58,7 +58,7 @@ def report(
     path = folder / "report.html"
     write_whole(
         path,
-        f'<!doctype html><meta charset="utf-8"><title>{html.escape(figures["name"])}</title>'
+        f'<!doctype html><meta charset="utf-8"><title>{html.escape(results["name"])}</title>'
         f"<style>{_STYLE}</style>\n{page}\n",
     )
     return path
@@ -161,15 +161,15 @@ def _ellipse(axes: Axes, found: Fit, i: int, j: int, legend: bool) -> None:
     label(axes, first, second, f"correlation {r:+.2f}", legend=legend)
 
 
-def _outcome(figures: dict[str, Any]) -> list[str]:
-    fitted = figures["fit"]
+def _outcome(results: dict[str, Any]) -> list[str]:
+    fitted = results["fit"]
     if fitted is None:
         return ["<p>Given parameters, judged; nothing was fitted.</p>"]
     said = [f"<p>{html.escape(fitted['message'])}; cost {fitted['cost']:.6g}, variance of the "]
     said.append(f"residuals in their deviations {fitted['variance']:.4g}.</p>")
     for row in fitted["unidentifiable"]:
         names = ", ".join(f"{html.escape(name)} ({share:+.2f})" for name, share in row.items())
-        said.append(f"<p>The measurements do not tell: {names}.</p>")
+        said.append(f"<p>Not identifiable from this data: {names}.</p>")
     return said
 
 

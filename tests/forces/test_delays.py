@@ -121,7 +121,7 @@ def test_it_is_found_in_motions(swing):
     data = di.Recording("swing", t, np.asarray(run.q), np.asarray(run.v), tau=tau)
     cut = dataclasses.replace(data.between(0.0, 1.01), name="again")
     rough = pendulum(delay=0.008)
-    free = di.Parameters(rough, ["hinge/delay", "hinge/torque_scale"])
+    free = dl.Parameters(rough, ["hinge/delay", "hinge/torque_scale"])
     problem = di.Shooting.of(rough, [cut, data], window=7, velocity=1.0)
     found = di.fit(free, problem, minimiser=di.LevenbergMarquardt(tolerance=1e-12))
     assert found.converged and found.parameters.names[0] == "hinge/delay"
@@ -149,7 +149,7 @@ def test_it_is_found_in_torques():
     problem = di.InverseDynamics.of(rough, recordings[::-1])
     assert int(problem.measured.sum()) == 2 * 58
     found = di.fit(
-        di.Parameters(rough, ["hinge/delay"]),
+        dl.Parameters(rough, ["hinge/delay"]),
         problem,
         minimiser=di.LevenbergMarquardt(tolerance=1e-12),
     )
@@ -167,4 +167,4 @@ def test_what_has_no_delay_is_named():
         with pytest.raises(ValueError, match=f"Drive .'hinge'. has a delay, .* control is {said}"):
             dl.simulate(LATE, [0.6], [0.0], steps=5, control=control)
     with pytest.raises(ValueError, match="no parameter matches 'hinge/delay'"):
-        di.Parameters(pendulum(torque_scale=0.9), ["hinge/delay"])
+        dl.Parameters(pendulum(torque_scale=0.9), ["hinge/delay"])

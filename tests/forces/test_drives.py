@@ -96,7 +96,7 @@ def test_its_numbers_are_found_again():
     data = di.Recording("sines", t[:, 0], q, v, a, told)
     rough = dl.attach(chain(), dl.Drive(JOINT, load_friction=0.05, slip_velocity=0.05))
     leaves = "torque_scale", "torque_bias", "load_friction"
-    free = di.Parameters(rough, [f"{JOINT}/{leaf}" for leaf in leaves])
+    free = dl.Parameters(rough, [f"{JOINT}/{leaf}" for leaf in leaves])
     found = di.fit(free, di.InverseDynamics.of(rough, [data]))
     assert found.converged
     np.testing.assert_allclose(found.values, (0.9, 0.1, 0.3), rtol=1e-7)

@@ -135,7 +135,7 @@ def test_motions_with_them_differentiate_in_both_modes():
 
 def test_their_numbers_are_parameters_with_units():
     """As they declare: positive ones stay so, and the matrix stays a stiffness."""
-    free = di.Parameters(SYSTEM, ["couplings/0/area", "couplings/1/stiffness", "hinge/amplitude"])
+    free = dl.Parameters(SYSTEM, ["couplings/0/area", "couplings/1/stiffness", "hinge/amplitude"])
     assert free.names[:2] == ("couplings/0/area", "couplings/1/stiffness[0, 0]")
     assert free.names[-1] == "hinge/amplitude" and (free.units[0], free.units[-1]) == ("m^2", "N m")
     far = free.machine(free.start - 0.5)
@@ -145,7 +145,7 @@ def test_their_numbers_are_parameters_with_units():
     rough = free.with_values(free.values(free.start))
     np.testing.assert_allclose(rough.couplings[1].stiffness, STIFF, rtol=1e-12)
     with pytest.raises(ValueError, match="Definite"):
-        di.Parameters(SYSTEM, [di.Parameter("couplings/1/stiffness", di.Identity())])
+        dl.Parameters(SYSTEM, [dl.Parameter("couplings/1/stiffness", dl.parameters.Identity())])
 
 
 def test_the_amplitude_is_found_from_torques():
@@ -155,7 +155,7 @@ def test_the_amplitude_is_found_from_torques():
     columns = (x[:, None] for x in (q, v, a, a - 0.3 * np.sin(12 * q)))
     system = dl.attach(arm, Cogging("hinge", 0.1))
     problem = di.InverseDynamics.of(system, [di.Recording("sine", t, *columns)])
-    found = di.fit(di.Parameters(system, ["hinge/amplitude"]), problem)
+    found = di.fit(dl.Parameters(system, ["hinge/amplitude"]), problem)
     np.testing.assert_allclose(found.values, 0.3, rtol=1e-9)
 
 

@@ -102,7 +102,7 @@ def test_its_numbers_are_found_again():
     tau = needed + 0.05 * v + 0.25 * np.tanh(v / RISE) - law(v)
     rough = dl.attach(pendulum(damping=0.01, friction=0.1), dl.Stribeck("elbow", 0.1, 0.6))
     leaves = "damping", "friction", "breakaway", "stribeck_velocity"
-    free = di.Parameters(rough, [f"elbow/{leaf}" for leaf in leaves])
+    free = dl.Parameters(rough, [f"elbow/{leaf}" for leaf in leaves])
     found = di.fit(free, di.InverseDynamics.of(rough, [di.Recording("sine", t, q, v, a, tau)]))
     assert found.converged
     np.testing.assert_allclose(found.values, (0.05, 0.25, BREAKAWAY, OVER), rtol=1e-8)

@@ -27,7 +27,7 @@ def two_links(**limits):
 
 
 SYSTEM = two_links(lower=-1.0, upper=2.0, max_velocity=3.0)
-FREE = di.Parameters(SYSTEM, ["*/inertial", "*/damping", "*/friction"])
+FREE = dl.Parameters(SYSTEM, ["*/inertial", "*/damping", "*/friction"])
 HURRY = {"duration": 4.0, "harmonics": 3, "samples": 40, "deviation": (0.1, 0.2)}
 
 
@@ -124,8 +124,8 @@ def test_efforts_are_limited():
 
 def test_priors_count_as_information():
     """In single precision as well as can be."""
-    prior = di.Parameter("upper/mass", prior=(1.0, 0.1))
-    single = di.Parameters(SYSTEM.astype(np.float32), [prior])
+    prior = dl.Parameter("upper/mass", prior=(1.0, 0.1))
+    single = dl.Parameters(SYSTEM.astype(np.float32), [prior])
     found = di.excitation(single, **HURRY, steps=20)
     motion = dataclasses.replace(found.recording, tau=np.zeros((40, 2)))
     problem = di.InverseDynamics.of(SYSTEM, [motion], HURRY["deviation"])
@@ -153,13 +153,13 @@ def test_what_cannot_be_designed_is_said():
     refused("shape \\(3,\\); give a number, or 2", velocity=(1.0, 1.0, 1.0))
     refused("largest acceleration must be positive", acceleration=0.0)
     refused("cannot tell", samples=5, harmonics=2)
-    endless = di.Parameters(two_links(), ["*/mass"])
+    endless = dl.Parameters(two_links(), ["*/mass"])
     refused("joint 'upper' has no velocity limit", endless)
     refused("has one position limit", endless, position=(-np.inf, 1.0), velocity=1.0)
     smooth = SYSTEM.replace(friction=np.zeros(2))
-    refused("no torque depends", di.Parameters(smooth, ["*/friction_velocity"]))
+    refused("no torque depends", dl.Parameters(smooth, ["*/friction_velocity"]))
     free = dl.chain([dl.Body(name="ball", joint=dl.Free(), mass=1.0, inertia=np.eye(3))])
-    refused("plain coordinates", di.Parameters(free, ["*/mass"]))
+    refused("plain coordinates", dl.Parameters(free, ["*/mass"]))
 
 
 @pytest.mark.slow
@@ -175,7 +175,7 @@ def test_an_arm_is_found_again():
         friction=rng.uniform(0.2, 0.8, 7),
         armature=rng.uniform(0.05, 0.15, 7),
     )
-    free = di.Parameters(arm, ["link[1-7]/inertial", "*/damping", "*/friction", "*/armature"])
+    free = dl.Parameters(arm, ["link[1-7]/inertial", "*/damping", "*/friction", "*/armature"])
     deviation = np.array((0.6, 0.6, 0.4, 0.4, 0.1, 0.1, 0.1))
     design = di.excitation(free, duration=8.0, deviation=deviation)
     assert design.information > design.before + 2 * design.rank * np.log(2)

@@ -1,6 +1,7 @@
 """Parameters from motions that were simulated: exact without noise, with honest errors with it."""
 
 import dataclasses
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +29,7 @@ def pendulum():
 
 START = pendulum().replace(damping=np.array((0.01, 0.02)))
 TRUE = pendulum().replace(mass=np.array((1.3, 0.7)), damping=np.array((0.1, 0.05)))
-FREE = di.Parameters(START, ["*/mass", "*/damping"])
+FREE = dl.Parameters(START, ["*/mass", "*/damping"])
 VALUES = np.array((1.3, 0.7, 0.1, 0.05))
 
 
@@ -139,8 +140,8 @@ def test_standard_errors_are_those_of_many_repetitions(recording):
 def test_a_drive_and_what_it_moves_do_not_vanish_together(recording):
     """Torques in the units of their measurement: a small gain would explain all with no mass."""
     drives = [dl.Drive(joint) for joint in START.joint_names]
-    scale = di.Parameter("*/torque_scale", prior=(1.05, 0.05), tied=True)
-    free = di.Parameters(dl.attach(START, *drives), ["*/mass", "*/damping", scale])
+    scale = dl.Parameter("*/torque_scale", prior=(1.05, 0.05), tied=True)
+    free = dl.Parameters(dl.attach(START, *drives), ["*/mass", "*/damping", scale])
     tau = recording.tau / 1.1 + 0.05 * np.random.default_rng(2).normal(size=recording.tau.shape)
     data = dataclasses.replace(recording, tau=tau)
     found = di.fit(free, di.InverseDynamics.of(free.system, [data], 0.05))
@@ -155,7 +156,7 @@ def test_smoothed_torques_tell_the_truth_with_its_errors():
     arm = dl.chain([dl.Body(name="arm", joint=hinge, mass=0.5, com=(0.0, 0.0, -0.2))])
     rough = arm.replace(damping=[0.1], friction=[0.2], armature=[0.1], friction_velocity=[0.1])
     true = rough.replace(damping=[0.15], friction=[0.4], armature=[0.08])
-    free = di.Parameters(rough, ["hinge/damping", "hinge/friction", "hinge/armature"])
+    free = dl.Parameters(rough, ["hinge/damping", "hinge/friction", "hinge/armature"])
 
     def drive(t, q=None, v=None):
         return (1.6 * jnp.sin(9 * t) + 1.2 * jnp.sin(19.5 * t) + 0.8 * jnp.sin(5 * t))[..., None]
@@ -215,12 +216,12 @@ def test_standard_errors_behind_robust_losses(recording, loss):
 def test_doubtful_estimates_are_warned_of(recording):
     """One far from its prior, one at a bound."""
     joint, other = START.joint_names
-    free = di.Parameters(
+    free = dl.Parameters(
         START,
         [
-            di.Parameter("upper/mass", prior=(1.0, 0.05)),
-            di.Parameter("lower/mass", prior=(0.7, 0.05)),
-            di.Parameter(f"{joint}/damping", bounds=(0.0, 0.06)),
+            dl.Parameter("upper/mass", prior=(1.0, 0.05)),
+            dl.Parameter("lower/mass", prior=(0.7, 0.05)),
+            dl.Parameter(f"{joint}/damping", bounds=(0.0, 0.06)),
             f"{other}/damping",
         ],
     )
@@ -233,6 +234,23 @@ def test_doubtful_estimates_are_warned_of(recording):
     assert "upper/mass is" in said[0] and "deviations from its prior" in said[0]
     assert f"{joint}/damping is 0.06, at its bound 0.06" in said[1]
     np.testing.assert_allclose(found.start, free.values(free.start + 0.1))
+
+
+def test_small_starts_are_warned_of(recording):
+    """Of a damping of zero, which has no logarithm; not where the fit is told where to start."""
+    still = START.replace(damping=0 * START.joints.damping)
+    free = dl.Parameters(still, ["*/damping"])
+    problem = di.InverseDynamics.of(still, [recording])
+    first = START.joint_names[0]
+    with pytest.warns(
+        UserWarning, match=rf"zero has no logarithm.*{first}/damping at 0\.001"
+    ) as seen:
+        di.fit(free, problem, minimiser=di.LevenbergMarquardt(max_steps=1))
+    assert len([w for w in seen if "logarithm" in str(w.message)]) == 1
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        di.fit(free, problem, start=free.start, minimiser=di.LevenbergMarquardt(max_steps=1))
+    assert not any("logarithm" in str(w.message) for w in said)
 
 
 def test_outliers_count_little_in_a_robust_loss(recording):
@@ -248,7 +266,7 @@ def test_outliers_count_little_in_a_robust_loss(recording):
 
 def test_what_acts_only_together_has_no_error_bar(recording):
     problem = PROBLEMS["torques"](recording)
-    found = di.fit(di.Parameters(START, ["upper/com", "upper/mass", "*/damping"]), problem)
+    found = di.fit(dl.Parameters(START, ["upper/com", "upper/mass", "*/damping"]), problem)
     told = {name for row in found.information.unidentifiable for name, _ in row}
     assert {"upper/com_y"} <= told
     assert np.isfinite(found.standard_errors[-2:]).all()
@@ -263,7 +281,7 @@ def test_what_is_not_told_is_named_as_in_tables():
     tau = np.asarray(jax.vmap(lambda *x: dl.inverse_dynamics(TRUE, *x))(q, v, a))
     tau = tau + 1e-3 * np.random.default_rng(0).normal(size=tau.shape)
     problem = di.InverseDynamics.of(START, [di.Recording("sines", t, q, v, a, tau)])
-    free = di.Parameters(START, ["lower/inertial"])
+    free = dl.Parameters(START, ["lower/inertial"])
     found = di.fit(free, problem)
     known = [f"lower/{name}" for name in ("mass", "com_x", "com_z", "I_yy")]
     finite = {n for n, e in zip(free.names, found.standard_errors, strict=True) if np.isfinite(e)}
@@ -288,8 +306,8 @@ def test_what_is_not_told_is_named_as_in_tables():
 
 def test_at_a_bound_nothing_is_told(recording):
     """The damping is 0.1 and may be 0.06 at most, where no more free number changes it."""
-    bounded = di.Parameter(f"{START.joint_names[0]}/damping", bounds=(0.0, 0.06))
-    free = di.Parameters(START, ["*/mass", bounded])
+    bounded = dl.Parameter(f"{START.joint_names[0]}/damping", bounds=(0.0, 0.06))
+    free = dl.Parameters(START, ["*/mass", bounded])
     found = di.fit(free, PROBLEMS["torques"](recording), start=free.start.at[-1].set(40.0))
     assert found.values[-1] == 0.06 and np.isinf(found.standard_errors[-1])
     assert np.isfinite(found.standard_errors[:-1]).all()
@@ -297,8 +315,8 @@ def test_at_a_bound_nothing_is_told(recording):
 
 
 def test_priors_stand_in_for_measurements(recording):
-    tied = di.Parameter("*/damping", prior=(0.07, 1e-9), tied=True, start=0.05)
-    found = di.fit(di.Parameters(START, ["*/mass", tied]), PROBLEMS["torques"](recording))
+    tied = dl.Parameter("*/damping", prior=(0.07, 1e-9), tied=True, start=0.05)
+    found = di.fit(dl.Parameters(START, ["*/mass", tied]), PROBLEMS["torques"](recording))
     assert found.values[-1] == pytest.approx(0.07, rel=1e-6)
 
 
@@ -331,7 +349,7 @@ def test_what_cannot_be_fitted_is_said(recording):
     few = di.InverseDynamics.of(START, [recording.between(0.0, 1.5 * DT)])
     assert few.tau.size == 4
     with pytest.raises(di.DataError, match="4 measurements are fewer than the 22 unknowns"):
-        di.fit(di.Parameters(START, ["*/inertial", "*/damping"]), few)
+        di.fit(dl.Parameters(START, ["*/inertial", "*/damping"]), few)
     wild = dataclasses.replace(recording, tau=1e200 * np.ones_like(recording.tau))
     with pytest.raises(di.DataError, match="not finite"):
         di.fit(FREE, PROBLEMS["rollout"](wild))

@@ -11,7 +11,7 @@ from trees import random_body, random_states
 import difflie as dl
 from difflie import identify as di
 from difflie.identify.linear import chi_names, linear_parameters
-from difflie.identify.nearness import divergence_terms
+from difflie.parameters import divergence_terms
 
 COUNT = 60
 
@@ -152,18 +152,18 @@ def test_residuals_tell_the_deviation_of_each_joint(problem):
 
 def pseudo(system):
     b = system.bodies
-    return np.asarray(di.pseudo_inertia(b.mass, b.com, b.inertia))
+    return np.asarray(dl.parameters.pseudo_inertia(b.mass, b.com, b.inertia))
 
 
 def test_the_consistent_machine_is_the_same_from_wherever_it_is_sought(problem, exact):
     """Where torques tell; a solution that is consistent already is kept."""
     for seed in (1, 2):
-        found = exact.consistent(di.Parameters(other(seed), FREE))
+        found = exact.consistent(dl.Parameters(other(seed), FREE))
         off = np.abs(exact.of(found.system) - exact.of(TRUE)).max()
         assert found.converged, found.message
         assert off < 1e-5
         assert np.linalg.eigvalsh(pseudo(found.system)).min() > 0
-    close = exact.consistent(di.Parameters(TRUE, FREE))
+    close = exact.consistent(dl.Parameters(TRUE, FREE))
     np.testing.assert_allclose(close.system.bodies.mass, TRUE.bodies.mass, rtol=1e-6)
 
 
@@ -172,7 +172,7 @@ def test_a_solution_without_bodies_becomes_a_machine(problem):
     deviation = jnp.asarray(np.full(5, 5.0))
     few = dataclasses.replace(problem, there=problem.there.at[14:].set(False), deviation=deviation)
     found = di.linear(TRUE, noisy(few, 6))
-    best = found.consistent(di.Parameters(TRUE, FREE))
+    best = found.consistent(dl.Parameters(TRUE, FREE))
     assert best.converged, best.message
     assert np.linalg.eigvalsh(pseudo(best.system)).min() > 0
     assert float(best.system.joints.friction.min()) > 0
@@ -197,7 +197,7 @@ def test_a_solution_without_bodies_becomes_a_machine(problem):
 def test_what_torques_do_not_tell_stays_near(exact):
     """Of the first body only the inertia about its axis, and what acts like it, can be told."""
     start = TRUE.replace(mass=TRUE.bodies.mass.at[1].set(2.5))
-    found = exact.consistent(di.Parameters(start, FREE), weight=1e-2)
+    found = exact.consistent(dl.Parameters(start, FREE), weight=1e-2)
     assert found.converged, found.message
     assert np.isfinite(found.standard_errors[:40]).all()
     assert 2.0 < float(found.system.bodies.mass[1]) < 3.0

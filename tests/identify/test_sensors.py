@@ -21,7 +21,7 @@ def pendulum(damping=0.1):
 
 READ = di.with_encoders(pendulum(), di.Encoder("hinge", position_scale=SCALE, position_bias=BIAS))
 ROUGH = di.with_encoders(pendulum(0.02), di.Encoder("hinge"))
-FREE = di.Parameters(ROUGH, ["hinge/position_scale", "hinge/position_bias", "hinge/damping"])
+FREE = dl.Parameters(ROUGH, ["hinge/position_scale", "hinge/position_bias", "hinge/damping"])
 TRUTH = SCALE, BIAS, 0.1
 
 

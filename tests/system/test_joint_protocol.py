@@ -166,7 +166,7 @@ def test_own_numbers_are_leaves_with_paths():
     slope = jax.grad(energy)(radius)[1]
     quotient = (energy(radius + step) - energy(radius - step)) / 2e-6
     np.testing.assert_allclose(slope, quotient, rtol=1e-6)
-    parameters = dl.identify.Parameters(system, ["*/radius"])
+    parameters = dl.Parameters(system, ["*/radius"])
     assert "far/radius" in str(parameters)
 
 

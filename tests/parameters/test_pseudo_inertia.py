@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from difflie.identify import (
+from difflie.parameters import (
     InertiaRatios,
     LogCholesky,
     SecondMoments,
@@ -104,7 +104,7 @@ def test_derivatives(transform, scale):
 
 
 def test_ratios_of_an_inertia():
-    """The same shape at any scale, back to the numbers, in tables the entries over the first."""
+    """The same shape at any scale, back to the numbers, named by the entries over the first."""
     ratios, whole = InertiaRatios(), SecondMoments()
     start = whole.value(RNG.normal(size=6), jnp.zeros((3, 3)))
     for x in RNG.normal(size=(5, 5)):
@@ -112,11 +112,13 @@ def test_ratios_of_an_inertia():
         assert consistent(1.0, None, made)
         np.testing.assert_allclose(made[0, 0], start[0, 0], rtol=1e-14)
         np.testing.assert_allclose(ratios.inverse(7 * made, start), x, atol=1e-10)
-        table = ratios.table(x, start)
+        entries = ratios.components(made, start)
         np.testing.assert_allclose(
-            table, np.asarray(made)[(0, 0, 1, 1, 2), (1, 2, 1, 2, 2)] / made[0, 0]
+            entries, np.asarray(made)[(0, 0, 1, 1, 2), (1, 2, 1, 2, 2)] / made[0, 0]
         )
-        np.testing.assert_allclose(ratios.of_table(table, start), made, rtol=1e-14, atol=1e-15)
+        np.testing.assert_allclose(
+            ratios.of_components(entries, start), made, rtol=1e-14, atol=1e-15
+        )
     forward, reverse = (d(lambda x: ratios.value(x, start))(x) for d in (jax.jacfwd, jax.jacrev))
     above, below = (
         jax.vmap(lambda x: ratios.value(x, start))(x + h * np.eye(5)) for h in (1e-5, -1e-5)

@@ -17,23 +17,16 @@ from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from ..forces.at_joint import AtJoint
-from ..system.fields import PLAIN, Number, declared
-from ..system.system import Bodies, Joints, System
-from .pseudo_inertia import from_six, to_six
+from ..system.joints import UNITS
+from ..system.system import Joints, System
+from ..system.validation import shown
+from .places import BODY, COM, GROUPS, INERTIAL, Place, Places, about, shape_of
 
-Place = tuple[str | int, ...]
-Places = tuple[tuple[Place, tuple[int, ...]], ...]
-INERTIAL: Place = ("bodies", "inertial")
-# Single numbers of the centre of mass.
-_COM: dict[Place, int] = {("bodies", f"com_{axis}"): k for k, axis in enumerate("xyz")}
-_GROUPS = "couplings", "constraints", "sensors"
-_BODY = tuple(f.name for f in fields(Bodies))
+# To compare long names takes long.
+_LONGEST = 200
 
 
 @dataclass(frozen=True)
@@ -57,14 +50,14 @@ class Entry:
     def parts(self) -> frozenset[tuple[Place, int | None]]:
         """What of the system it consists of."""
         if self.place == INERTIAL:
-            others = (("bodies", name) for name in _BODY if name != "com")
-            return frozenset((place, self.index) for place in (*others, *_COM))
+            others = (("bodies", name) for name in BODY if name != "com")
+            return frozenset((place, self.index) for place in (*others, *COM))
         if self.place == ("bodies", "com"):
-            return frozenset((place, self.index) for place in _COM)
+            return frozenset((place, self.index) for place in COM)
         return frozenset({(self.place, self.index)})
 
     def matches(self, pattern: str) -> bool:
-        part = self.place == INERTIAL or self.place in _COM
+        part = self.place == INERTIAL or self.place in COM
         if part and not pattern.endswith("/" + self.leaf):
             return False
         paths = self.path, named(self.owner, self.leaf)
@@ -82,7 +75,7 @@ def entries(system: System) -> list[Entry]:
     found = [
         Entry(("bodies", leaf), b, name, leaf)
         for b, name in enumerate(t.bodies)
-        for leaf in (*_BODY, "inertial", *(str(place[1]) for place in _COM))
+        for leaf in (*BODY, "inertial", *(str(place[1]) for place in COM))
     ]
     for b, name in enumerate(t.joints):
         found += [Entry(("joints", leaf), b, name, leaf) for leaf in ("position", "rotation")]
@@ -97,7 +90,7 @@ def entries(system: System) -> list[Entry]:
         for i, row in enumerate(t.mimic_rows):
             found.append(Entry(("joints", leaf), i, t.joints[t.row_body[row]], leaf))
     found.append(Entry(("gravity",), None, "", "gravity"))
-    for group in _GROUPS:
+    for group in GROUPS:
         for keys, _ in jax.tree_util.tree_leaves_with_path(getattr(system, group)):
             place = tuple(k.name if hasattr(k, "name") else k.idx for k in keys)
             of = getattr(system, group)[place[0]]
@@ -132,9 +125,10 @@ def select(system: System, pattern: str) -> list[Entry]:
     known = entries(system)
     found = [entry for entry in known if entry.matches(pattern)]
     if not found:
-        near = difflib.get_close_matches(pattern, [entry.path for entry in known], 1, cutoff=0)
+        paths = [entry.path for entry in known]
+        near = difflib.get_close_matches(pattern[:_LONGEST], paths, 1, cutoff=0)
         raise ValueError(
-            f"{system.name}: no parameter matches {pattern!r}; the nearest is {near[0]!r}"
+            f"{system.name}: no parameter matches {shown(pattern)}; the nearest is {near[0]!r}"
         )
     return found
 
@@ -143,8 +137,7 @@ def alike(system: System, selected: Sequence[Entry]) -> list[list[Entry]]:
     """The entries by leaf, meaning and shape, in their order: those of each go on one stack."""
     groups: dict[Any, list[Entry]] = {}
     for entry in selected:
-        virtual = entry.place == INERTIAL or entry.place in _COM
-        shape = () if virtual else _leaf(system, entry.place).shape
+        shape = shape_of(system, entry.place)
         rank = 0 if entry.index is None else 1
         meaning = about(system, entry.place)
         bounds = max(meaning.least, 0.0) if meaning.positive else meaning.least, meaning.most
@@ -152,77 +145,25 @@ def alike(system: System, selected: Sequence[Entry]) -> list[list[Entry]]:
     return list(groups.values())
 
 
-def places(group: Sequence[Entry]) -> Places:
+def unit(system: System, entry: Entry) -> str:
+    """The SI unit of an entry, as its field declares it, "" for none.
+
+    Of "N m or N", for angles or lengths, the one that is meant where the joint says which.
+    """
+    t, declared = system.topology, about(system, entry.place).unit
+    angular, _, linear = declared.partition(" or ")
+    if not linear or entry.owner not in t.joints:
+        return declared
+    units = [UNITS[kind] for kind in t.kinds[t.joints.index(entry.owner)]]
+    meant = {units[int(entry.suffix[1:-1])]} if entry.suffix else set(units)
+    if len(meant) != 1:
+        return declared
+    return angular if "rad" in meant else linear
+
+
+def places_of(group: Sequence[Entry]) -> Places:
     """Where the values of a group of `alike` entries are."""
     found: dict[Place, list[int]] = {}
     for entry in group:
         found.setdefault(entry.place, []).extend([] if entry.index is None else [entry.index])
     return tuple((place, tuple(index)) for place, index in found.items())
-
-
-def read(system: System, places: Places) -> jax.Array:
-    """The values (k, *shape) at the places."""
-    return jnp.concatenate([_read(system, place, index) for place, index in places])
-
-
-def write(system: System, places: Places, values: jax.Array) -> System:
-    """The system with other values (k, *shape) there."""
-    done = 0
-    for place, index in places:
-        count = len(index) or 1
-        system = _write(system, place, index, values[done : done + count])
-        done += count
-    return system
-
-
-def about(system: System, place: Place) -> Number:
-    """What the values at a place are declared to be."""
-    if place == INERTIAL:
-        return Number(kind="inertial")
-    if place in _COM:
-        return declared(Bodies)["com"]
-    owner = _leaf(system, place[:-1])
-    known = declared(type(owner)) if isinstance(owner, eqx.Module) else {}
-    return known.get(str(place[-1]), PLAIN)
-
-
-def kind(system: System, place: Place) -> Any:
-    """What the coupling, constraint or sensor at a place is: its class, and what it acts on.
-
-    Empty for other places, and where the system has none there.
-    """
-    group = getattr(system, str(place[0])) if place[0] in _GROUPS else ()
-    k = int(place[1]) if group else 0
-    return jax.tree.structure(group[k : k + 1])
-
-
-def _read(system: System, place: Place, index: tuple[int, ...]) -> jax.Array:
-    if place == INERTIAL:
-        b, at = system.bodies, np.array(index)
-        six = to_six((b.inertia[at] + jnp.swapaxes(b.inertia[at], -1, -2)) / 2)
-        return jnp.concatenate((b.mass[at, None], b.com[at], six), axis=-1)
-    if place in _COM:
-        return system.bodies.com[np.array(index), _COM[place]]
-    array = _leaf(system, place)
-    return array[np.array(index)] if index else array[None]
-
-
-def _write(system: System, place: Place, index: tuple[int, ...], values: jax.Array) -> System:
-    if place == INERTIAL:
-        parts = values[:, 0], values[:, 1:4], from_six(values[:, 4:])
-        for name, part in zip(_BODY, parts, strict=True):
-            system = _write(system, ("bodies", name), index, part)
-        return system
-    if place in _COM:
-        com = system.bodies.com.at[np.array(index), _COM[place]].set(values)
-        return eqx.tree_at(lambda s: s.bodies.com, system, com)
-    new = _leaf(system, place).at[np.array(index)].set(values) if index else values[0]
-    return eqx.tree_at(lambda s: _leaf(s, place), system, new)
-
-
-def _leaf(system: System, place: Place) -> Any:
-    value: Any = system
-    for key in place:
-        named = isinstance(key, str) and not isinstance(value, dict)
-        value = getattr(value, str(key)) if named else value[key]
-    return value

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-# The entries of symmetric matrices in tables: xx, xy, xz, yy, yz, zz.
+# The order of the entries of symmetric matrices: xx, xy, xz, yy, yz, zz.
 _ROW, _COLUMN = np.triu_indices(3)
 _SIX = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
 
@@ -116,7 +116,7 @@ def from_six(six: Float[Array, "*batch 6"]) -> Float[Array, "*batch 3 3"]:
 
 
 def inconsistency(inertia: np.ndarray) -> str:
-    """Why no body has this inertia (3, 3) about its centre of mass, with the mend; "" if one has.
+    """Why no body has this inertia (3, 3) about its centre of mass, with the fix; "" if one has.
 
     What is left of the least second moment must be more than rounding of the largest.
     """
@@ -129,9 +129,9 @@ def inconsistency(inertia: np.ndarray) -> str:
     if least > needed:
         return ""
     # To add x to the diagonal of I adds x / 2 to the diagonal of S.
-    mend = f"add {2.2 * (needed - least):.2g} kg m^2 to its diagonal" if c > 0 else "give it one"
+    hint = f"add {2.2 * (needed - least):.2g} kg m^2 to its diagonal" if c > 0 else "give it one"
     return (
         f"is not physically consistent: the principal moments of inertia {a:.4g}, {b:.4g}, {c:.4g} "
         "kg m^2 must each be less than the sum of the others, but a second moment of mass is "
-        f"{least:.2g} kg m^2; {mend}, or fix it"
+        f"{least:.2g} kg m^2; {hint}, or fix it"
     )

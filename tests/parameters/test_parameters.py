@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 
 import difflie as dl
 from difflie import so3
-from difflie.identify import (
+from difflie.parameters import (
     Above,
     Below,
     Definite,
@@ -236,6 +236,17 @@ def test_patterns():
     assert empty.values(empty.start).shape == empty.residual(empty.start).shape == (0,)
 
 
+def test_units_are_those_of_the_joint():
+    """Of an angle or a length; both where values of both are tied."""
+    p = Parameters(SYSTEM, ["*/damping", "*/offset", "couplings/0/stiffness", "link1/mass"])
+    units = dict(zip(p.names, p.units, strict=True))
+    assert units["joint1/damping"] == units["ball/damping[1]"] == "N m s/rad"
+    assert units["joint[4]/damping[0]"] == "N m s/rad" and units["joint2/damping"] == "N s/m"
+    assert units["follower/offset"] == "rad" and units["link1/mass"] == "kg"
+    tied = Parameters(SYSTEM, [Parameter("joint[12]/friction", tied=True)])
+    assert tied.units == ("N m or N",)
+
+
 def test_the_later_declaration_counts():
     p = Parameters(
         SYSTEM,
@@ -319,7 +330,7 @@ def test_rotations_and_directions_stay_on_their_manifold():
 
 def error(*declared):
     with pytest.raises(ValueError) as caught:  # noqa: PT011
-        Parameters(SYSTEM, declared)
+        _ = Parameters(SYSTEM, declared).start
     return str(caught.value)
 
 
@@ -331,6 +342,9 @@ def test_patterns_that_match_nothing():
     assert "/inertia'" in error("link*/inertiaa")
     assert "no parameter matches 'zzz'" in error("zzz")
     assert "no parameter matches 'base/damping'" in error("base/damping")
+    assert len(error(10**6 * "x")) < 200
+    with pytest.raises(ValueError, match=r"the string 'link\*/mass'; give a list of paths"):
+        Parameters(SYSTEM, "link*/mass")
 
 
 @pytest.mark.parametrize(
@@ -370,6 +384,7 @@ def test_declarations_that_do_not_go_together():
     assert "later declarations select all of 'joint1/damping'" in error(
         "joint1/damping", "joint*/damping"
     )
+    assert "'link1/mass' is declared twice; leave one" in error(*3 * ["link1/mass"])
 
 
 def test_another_machine():
@@ -384,18 +399,14 @@ def test_another_machine():
 
 
 def test_joints_without_damping_start_at_a_small_one():
-    """By their limits where they have some; tied ones alike, and said in one warning."""
+    """By their limits where they have some; tied ones alike; the values stay zero."""
     limits = {"max_effort": 40.0, "max_velocity": 8.0}
     joints = dl.Revolute(name="a", **limits), dl.Revolute(name="b"), dl.Prismatic(damping=0.3)
     system = dl.chain([body(k, joint) for k, joint in enumerate(joints)])
-    with pytest.warns(UserWarning, match=r"a/damping at 0\.005, b/damping at 0\.001 \(SI") as seen:
-        p = Parameters(system, ["*/damping"])
+    p = Parameters(system, ["*/damping"])
     np.testing.assert_allclose(p.values(p.start), (0.005, 0.001, 0.3))
-    assert len(seen) == 1
-    with pytest.warns(UserWarning, match="friction at 0"):
-        p = Parameters(
-            system, [Parameter("*/friction", tied=True), Parameter("*/armature", start=1)]
-        )
+    np.testing.assert_array_equal(p.initial, (0, 0, 0.3))
+    p = Parameters(system, [Parameter("*/friction", tied=True), Parameter("*/armature", start=1)])
     np.testing.assert_allclose(p.values(p.start), (0.001, 1, 1, 1))
 
 
@@ -429,7 +440,7 @@ def test_starts_that_no_free_numbers_make(path, transform, value, words):
     at = lambda system: getattr(getattr(system, kind), leaf)  # noqa: E731
     system = eqx.tree_at(at, SYSTEM, jnp.broadcast_to(value, at(SYSTEM).shape))
     with pytest.raises(ValueError, match=words) as caught:
-        Parameters(system, [Parameter(path, transform)])
+        _ = Parameters(system, [Parameter(path, transform)]).start
     assert str(caught.value).startswith(f"machine: {path} ")
 
 

@@ -1,0 +1,53 @@
+"""A prior for what is not identifiable: bodies are near to those of a nominal machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from ..parameters import divergence_terms, log_cholesky
+from ..system.system import System
+from .problem import Problem
+
+
+class Nearness(Problem):
+    """sqrt(weight d) of bodies: each ten residuals with the divergence times the weight as square.
+
+    nominal (k, 10): the `log_cholesky` parameters of the k bodies they shall be near to; weight ()
+    in inverse variances.
+    """
+
+    nominal: jax.Array
+    weight: jax.Array
+    bodies: tuple[int, ...] = eqx.field(static=True)
+
+    @staticmethod
+    def of(system: System, weight: float = 1.0) -> Nearness:
+        """To the bodies of a machine; those without mass, or else inconsistent, are left out.
+
+        Raises ValueError for a weight that is not positive.
+        """
+        if not 0 < weight < np.inf:
+            raise ValueError(f"the weight is {weight}; it must be positive and finite")
+        nominal = _theta(system, range(len(system.body_names)))
+        kept = np.flatnonzero(np.isfinite(np.asarray(nominal)).all(axis=1))
+        return Nearness(nominal[kept], jnp.asarray(weight, system.dtype), tuple(kept.tolist()))
+
+    def residual(self, system: System, own: jax.Array) -> Float[Array, " k"]:
+        terms = jax.vmap(divergence_terms)(_theta(system, self.bodies), self.nominal)
+        return (jnp.sqrt(self.weight) * terms).ravel()
+
+    @property
+    def measured(self) -> Bool[Array, " k"]:
+        return jnp.ones(self.nominal.size, bool)
+
+
+def _theta(system: System, bodies: Sequence[int]) -> Any:
+    b, at = system.bodies, np.array(bodies, int)
+    return log_cholesky(b.mass[at], b.com[at], b.inertia[at])

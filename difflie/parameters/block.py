@@ -1,0 +1,202 @@
+"""The values of one declaration in one leaf of a system, as one stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from ..system.system import System
+from .declaration import Parameter, transform_of
+from .paths import Entry, named, places_of, unit
+from .places import Places, about, kind, read, write
+from .transform import Transform
+
+_SMALL = 1e-3
+
+
+class Block(eqx.Module):
+    """k values of a system, of which `count` are free: all, or one if they are tied.
+
+    starts (count, *shape): the values at which the free numbers start; prior: mean and standard
+    deviation (count, size) of their components. names, units: of the components; paths (k,).
+    """
+
+    transform: Transform
+    starts: jax.Array
+    prior: tuple[jax.Array, jax.Array] | None
+    places: Places = eqx.field(static=True)
+    names: tuple[str, ...] = eqx.field(static=True)
+    units: tuple[str, ...] = eqx.field(static=True)
+    paths: tuple[str, ...] = eqx.field(static=True)
+    tied: bool = eqx.field(static=True)
+
+    def values(self, x: jax.Array) -> jax.Array:
+        """The values (count, *shape) of the free numbers x (count size,)."""
+        return jax.vmap(self.transform.value)(self._each(x), self.starts)
+
+    def of_components(self, components: jax.Array) -> jax.Array:
+        """The values (count, *shape) with these components (count size,)."""
+        return jax.vmap(self.transform.of_components)(self._each(components), self.starts)
+
+    def components(self, values: jax.Array) -> jax.Array:
+        """The components (count, size) of values (count, *shape)."""
+        return jax.vmap(self.transform.components)(values, self.starts)
+
+    def inverse(self, values: jax.Array) -> jax.Array:
+        """The free numbers (count size,) of values (count, *shape)."""
+        return jax.vmap(self.transform.inverse)(values, self.starts).ravel()
+
+    def residual(self, x: jax.Array) -> jax.Array:
+        """The components of x less the prior's mean, in its deviations; (0,) without a prior."""
+        if self.prior is None:
+            return x[:0]
+        mean, deviation = self.prior
+        return ((self.components(self.values(x)) - mean) / deviation).ravel()
+
+    def read(self, system: System) -> jax.Array:
+        """The values (count, *shape) of a system; of tied ones the first."""
+        return read(system, self.places)[: len(self.starts)]
+
+    def written(self, system: System, values: jax.Array) -> System:
+        """The system with these values (count, *shape)."""
+        if self.tied:
+            values = jnp.broadcast_to(values, (len(self.paths), *values.shape[1:]))
+        return write(system, self.places, values)
+
+    @property
+    def limits(self) -> list[np.ndarray]:
+        """The bounds (count size,) of the components, below and above."""
+        return [
+            np.broadcast_to(limit, self.starts.shape).ravel()
+            if np.ndim(limit)
+            else np.full(len(self.names), limit)
+            for limit in self.transform.limits
+        ]
+
+    def compare(self, ours: System, theirs: System) -> None:
+        """Raises ValueError where a system has no such coupling, constraint or sensor."""
+        at = np.cumsum([0, *(len(index) or 1 for _, index in self.places)]).tolist()
+        for (place, _), k in zip(self.places, at, strict=False):
+            if kind(ours, place) != kind(theirs, place):
+                raise ValueError(
+                    f"{theirs.name} has nothing like that of which {self.paths[k]} is in "
+                    f"{ours.name}; give it the same, in the same order"
+                )
+
+    def check(self, name: str, values: jax.Array) -> None:
+        """Raises ValueError for values of the system `name` that no free numbers make.
+
+        Traced ones are not looked at.
+        """
+        if any(isinstance(a, Tracer) for a in jax.tree.leaves((values, self))):
+            return
+        faults = {}
+        starts = np.asarray(self.starts)
+        for path, value, start in zip(self.paths, np.asarray(values), starts, strict=False):
+            fault = self.transform.fault(value, start)
+            if not np.all(np.isfinite(value)):
+                fault = f"is {value.tolist()}, and must be finite; fix it"
+            if fault:
+                faults[path] = fault
+        if faults:
+            (path, fault), *others = faults.items()
+            rest = f"; likewise {', '.join(path for path, _ in others)}" if others else ""
+            raise ValueError(f"{name}: {path} {fault}{rest}")
+
+    def _each(self, x: jax.Array) -> jax.Array:
+        return x.reshape(len(self.starts), -1)
+
+
+def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
+    """The block of a declaration for a group of alike entries.
+
+    Raises ValueError for a transform or bounds unfit for them, tied values that differ, and a prior
+    that is none.
+    """
+    where = f"{system.name}: {p.path!r}"
+    starts = _starts(system, p, group)
+    leaf, shape = group[0].leaf, starts.shape[1:]
+    transform = transform_of(where, p, leaf, about(system, group[0].place), shape)
+    if p.tied:
+        if not isinstance(starts, Tracer) and not np.all(starts == starts[0]):
+            raise ValueError(
+                f"{where}: the tied values differ at the start, from "
+                f"{np.asarray(starts).min():.4g} to {np.asarray(starts).max():.4g}; give `start`"
+            )
+        starts = starts[:1]
+    labels = transform.labels(leaf, shape)
+    owners = [(entry.owner, entry.suffix) for entry in group]
+    if p.tied and len(group) > 1:
+        owners = [(p.path.rpartition("/")[0], "")]
+    names = tuple(named(owner, label) + suffix for owner, suffix in owners for label in labels)
+    each = [unit(system, entry) for entry in group]
+    each = [" or ".join(dict.fromkeys(each))] if p.tied else each
+    units = tuple(one for declared in each for one in transform.units(declared, shape))
+    paths = tuple(entry.path for entry in group)
+    found = Block(transform, starts, None, places_of(group), names, units, paths, p.tied)
+    if p.prior is None:
+        return found
+    mean, deviation = p.prior
+    size = (len(starts), len(labels))
+    mean = found.components(starts) if mean is None else mean
+    mean = _numbers(system, p, "prior's mean", mean, size)
+    deviation = _numbers(system, p, "prior's deviation", deviation, size)
+    if not isinstance(deviation, Tracer) and not np.all(deviation > 0):
+        raise ValueError(
+            f"{where}: the prior's deviation is {np.asarray(p.prior[1]).tolist()}; it must be "
+            "positive"
+        )
+    return eqx.tree_at(lambda b: b.prior, found, (mean, deviation), is_leaf=lambda a: a is None)
+
+
+def with_start(system: System, p: Parameter, group: Sequence[Entry]) -> System:
+    """The system with the start of a declaration, which must be finite and of the leaf's shape."""
+    old = read(system, places_of(group))
+    start = _numbers(system, p, "start", p.start, old.shape[1:])
+    return write(system, places_of(group), jnp.broadcast_to(start, old.shape))
+
+
+def _starts(system: System, p: Parameter, group: Sequence[Entry]) -> jax.Array:
+    """The values (k, *shape) at which free numbers start: the system's, or small ones for zero.
+
+    Damping, friction and armature of zero have no logarithm. They start at a thousandth of what
+    takes the whole effort at the joint's limits; without these at a thousandth of the SI unit.
+    """
+    leaf, values = group[0].leaf, read(system, places_of(group))
+    if p.start is not None or p.transform is not None or p.bounds is not None:
+        return values
+    if group[0].place != ("joints", leaf) or leaf not in ("damping", "friction", "armature"):
+        return values
+    if isinstance(values, Tracer) or not np.any(values == 0):
+        return values
+    at = np.array([entry.index for entry in group])
+    effort, speed = (
+        np.asarray(x)[at] for x in (system.joints.max_effort, system.joints.max_velocity)
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        whole = {"damping": effort / speed, "friction": effort}.get(leaf, np.ones(len(at)))
+    start = _SMALL * np.where(np.isfinite(whole) & (whole > 0), whole, 1)
+    start = np.full(len(at), start.min()) if p.tied else start
+    return jnp.where(np.asarray(values) == 0, jnp.asarray(start, system.dtype), values)
+
+
+def _numbers(
+    system: System, p: Parameter, what: str, value: Any, shape: tuple[int, ...]
+) -> jax.Array:
+    """What was given, in the system's precision and in this shape."""
+    array = jnp.asarray(value, system.dtype)
+    try:
+        array = jnp.broadcast_to(array, shape)
+    except ValueError:
+        raise ValueError(
+            f"{system.name}: {p.path!r}: the {what} has shape {array.shape}, needed is {shape}"
+        ) from None
+    if not isinstance(array, Tracer) and not np.all(np.isfinite(array)):
+        raise ValueError(f"{system.name}: {p.path!r}: the {what} must be finite")
+    return array

@@ -1,0 +1,138 @@
+"""Declarations of parameters: which values of a system each selects, and how these are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..system.fields import Number
+from ..system.system import System
+from .bounds import Above, Identity, Interval, positive, within
+from .definite import Definite
+from .inertias import LogCholesky, SecondMoments
+from .paths import Entry, alike, select
+from .rotations import Direction, Rotation
+from .transform import Transform
+
+_OF_KINDS: dict[str, Transform] = {
+    "plain": Identity(),
+    "rotation": Rotation(),
+    "direction": Direction(),
+    "inertia": SecondMoments(),
+    "inertial": LogCholesky(),
+    "semidefinite": Definite(),
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A declaration: what is free, or fixed, and what is known of it.
+
+    path: that of the values or a pattern for several, "joint*/damping"; see `paths`. Each value
+    that matches is free by itself; `tied`: one value for all of them. `fixed`: none is free, which
+    takes them out of what an earlier pattern selects. start: the value to begin with, of the
+    leaf's shape, where it is not the system's; an inertial one is (10,): mass, centre of mass, and
+    inertia about it as xx, xy, xz, yy, yz, zz.
+
+    transform: how the value is made of free numbers. Without it inertias stay physically
+    consistent, masses, frictions and stiffnesses positive, rotations and directions on their
+    manifold. bounds: (lower, upper), numbers or of the value's shape in its unit, None for no
+    bound. prior: (mean, standard deviation) of the numbers that `Parameters.names` names, in their
+    units; a mean None is the start.
+    """
+
+    path: str
+    transform: Transform | None = None
+    bounds: tuple[Any, Any] | None = None
+    start: Any = None
+    prior: tuple[Any, Any] | None = None
+    tied: bool = False
+    fixed: bool = False
+
+
+def shared_out(system: System, declared: Sequence[Parameter]) -> list[list[Entry]]:
+    """The entries of each declaration: those that no later one has.
+
+    Raises ValueError for a declaration that is left without any, for values of which another
+    declaration has a part, and for what is fixed and yet described.
+    """
+    owner: dict[Any, str] = {}
+    chosen = []
+    for k, p in reversed(list(enumerate(declared))):
+        if p.fixed and (p.tied or (p.transform, p.bounds, p.prior) != (None, None, None)):
+            raise ValueError(
+                f"{system.name}: {p.path!r} is fixed; leave out its transform, bounds, prior, tie"
+            )
+        left = []
+        for entry in select(system, p.path):
+            taken = {owner[part] for part in entry.parts if part in owner}
+            if taken and not entry.parts <= owner.keys():
+                raise ValueError(
+                    f"{system.name}: {entry.path!r} shares a part with {min(taken)!r}, which is "
+                    "declared too; declare its mass, com and inertia one by one"
+                )
+            if not taken:
+                left.append(entry)
+        if not left and p.path in {other.path for other in declared[k + 1 :]}:
+            raise ValueError(f"{system.name}: {p.path!r} is declared twice; leave one of them out")
+        if not left:
+            raise ValueError(
+                f"{system.name}: later declarations select all of {p.path!r}; leave it out, or put "
+                "it behind them"
+            )
+        owner.update({part: entry.path for entry in left for part in entry.parts})
+        chosen.append(left)
+    return chosen[::-1]
+
+
+def groups(system: System, p: Parameter, selected: Sequence[Entry]) -> list[list[Entry]]:
+    """The entries of a declaration by leaf, meaning and shape.
+
+    Raises ValueError where it ties unlike ones.
+    """
+    found = alike(system, selected)
+    if p.tied and len(found) > 1:
+        unlike = " and ".join(repr(group[0].path) for group in found[:2])
+        raise ValueError(
+            f"{system.name}: {p.path!r} ties {unlike}; tie values of one leaf and shape"
+        )
+    return found
+
+
+def transform_of(
+    where: str, p: Parameter, leaf: str, about: Number, shape: tuple[int, ...]
+) -> Transform:
+    """The transform of a declaration for a leaf with values of this meaning and shape.
+
+    Raises ValueError, which begins with `where`, for one that does not suit them.
+    """
+    if p.transform is not None and p.bounds is not None:
+        raise ValueError(f"{where} has a transform and bounds; give one of them")
+    if p.bounds is None:
+        transform = p.transform or natural(about)
+        hint = f"take {type(natural(about)).__name__}"
+    elif about.kind != "plain":
+        raise ValueError(
+            f"{where}: bounds on single numbers would leave the manifold of its values; give a "
+            "prior, or WithinEllipsoid to inertial parameters"
+        )
+    else:
+        transform = within(p.bounds)
+        hint = "give numbers, or arrays of that shape"
+    if not transform.suits(about.kind, shape):
+        name = type(transform).__name__
+        raise ValueError(f"{where}: {name} does not suit {leaf} with the shape {shape}; {hint}")
+    return transform
+
+
+def natural(about: Number) -> Transform:
+    """The transform that keeps values what they are declared to be; `Identity` for most."""
+    if about.positive:
+        return positive()
+    if np.isfinite(about.least):
+        finite = np.isfinite(about.most)
+        return Interval(about.least, about.most) if finite else Above(about.least)
+    return _OF_KINDS[about.kind]

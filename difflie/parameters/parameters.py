@@ -1,0 +1,248 @@
+"""Numbers of a system by name: as physical values, as free numbers, and the system they make."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from ..system.system import System
+from ..system.validation import check_shape, checked, nearest, real_numbers, shown
+from .block import Block, block_of, with_start
+from .declaration import Parameter, groups, shared_out
+from .paths import alike
+
+
+class Parameters(eqx.Module):
+    """Numbers of a system, chosen by path, as a vector, and back.
+
+    Declarations are `Parameter`s, or their paths alone; where two select the same value the later
+    one counts. Two vectors (n,) say the same:
+
+    - physical `values`, in SI units, named by `names`: `initial` of `system`, `values_of` another
+      one, `vector` by names, `with_values` the system that has them, as sweeps need it;
+    - free numbers x, any real ones, as optimisers need them: `start` of `system`, `x_of` another
+      one, `machine` the system that has them, whose values stay within bounds, positive, physically
+      consistent or on their manifold; `values(x)` the physical values.
+
+    Whether closed loops of other lengths still close is for `assemble` to find. All methods are
+    differentiable and batchable, compile themselves and inline in a trace:
+    `jax.vmap(parameters.with_values)(grid)`.
+
+    system: the given one, with the starts that are declared. names: one for each value,
+    "link2/com_x"; of tied values they have the pattern. Inertias are about the centre of mass;
+    directions have two angles in rad from the start. units: the SI unit of each, as its field
+    declares it, "" for none; of values tied across angles and lengths "rad or m".
+
+    Raises ValueError, naming the parameter and the fix, for a pattern that matches nothing (with
+    the nearest path), a string instead of a list, two numbers of one name, tied values that differ
+    at the start, a transform or bounds unfit for the leaf, parts of an inertia that two
+    declarations share, a path declared twice, and a declaration whose values later ones all take.
+    """
+
+    system: System
+    names: tuple[str, ...] = eqx.field(static=True)
+    units: tuple[str, ...] = eqx.field(static=True)
+    _blocks: tuple[Block, ...]
+
+    def __init__(self, system: System, parameters: Sequence[Parameter | str]) -> None:
+        if isinstance(parameters, str):
+            raise ValueError(
+                f"{system.name}: the parameters are the string {shown(parameters)}; give a list of "
+                "paths"
+            )
+        declared = [Parameter(p) if isinstance(p, str) else p for p in parameters]
+        chosen = list(zip(declared, shared_out(system, declared), strict=True))
+        for p, selected in chosen:
+            for group in alike(system, selected) if p.start is not None else ():
+                system = with_start(system, p, group)
+        self.system = system
+        self._blocks = tuple(
+            block_of(system, p, group)
+            for p, selected in chosen
+            if not p.fixed
+            for group in groups(system, p, selected)
+        )
+        self.names = tuple(name for block in self._blocks for name in block.names)
+        self.units = tuple(unit for block in self._blocks for unit in block.units)
+        twice = [name for name, count in Counter(self.names).items() if count > 1]
+        if twice:
+            raise ValueError(
+                f"{system.name}: two numbers are named {twice[0]!r}; give the field of one of them "
+                "another name"
+            )
+
+    @property
+    def initial(self) -> jax.Array:
+        """The values (n,) of `system`."""
+        return _values_of(self._blocks, self.system)
+
+    @property
+    def start(self) -> jax.Array:
+        """The free numbers x (n,) of `system`.
+
+        Damping, friction and armature of zero, which have no logarithm, start at a small value,
+        unless a start, bounds or transform is declared. Raises ValueError, naming the parameter and
+        the fix, for other values that no x has.
+        """
+        for block in self._blocks:
+            block.check(self.system.name, block.starts)
+        return _start(self._blocks, self.system)
+
+    @property
+    def prior_names(self) -> tuple[str, ...]:
+        """The names of the numbers of `residual` (n_prior,)."""
+        return tuple(n for block in self._blocks if block.prior is not None for n in block.names)
+
+    @property
+    def limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """The bounds (n,) of the values, below and above, infinite for none; no x reaches them."""
+        each, none = [block.limits for block in self._blocks], np.zeros(0)
+        lower, upper = (np.concatenate([none, *(pair[k] for pair in each)]) for k in (0, 1))
+        return lower, upper
+
+    def machine(self, x: Any) -> System:
+        """The system with the free numbers x (n,)."""
+        return _machine(self, self._checked(x=x))
+
+    def values(self, x: Any) -> jax.Array:
+        """The values (n,) of the free numbers x (n,)."""
+        return _values(self, self._checked(x=x))
+
+    def residual(self, x: Any) -> jax.Array:
+        """(values - mean) / deviation (n_prior,) of those that have a prior, in the order of them.
+
+        Half its square is minus the logarithm of a normal prior, up to a constant.
+        """
+        return _residual(self, self._checked(x=x))
+
+    def with_values(self, values: Any) -> System:
+        """The system with these values (n,), bounds included.
+
+        Raises ValueError for concrete ones beyond their bounds. Whether inertias are physically
+        consistent is not looked at.
+        """
+        values = self._checked(values=values)
+        if not isinstance(values, Tracer):
+            self._check_bounds(np.asarray(values))
+        return _with_values(self, values)
+
+    def vector(self, numbers: Mapping[str, Any]) -> jax.Array:
+        """The values (n,) with these numbers by name; the others are those of `initial`.
+
+        Raises ValueError for a name that is none of `names`, with the nearest.
+        """
+        values = self.initial
+        for name, number in numbers.items():
+            if name not in self.names:
+                raise ValueError(
+                    f"{self.system.name}: no parameter is named {shown(name)}"
+                    f"{nearest(str(name), self.names)}"
+                )
+            array = real_numbers(self.system.name, name, number)
+            check_shape(self.system.name, name, array.shape, ())
+            values = values.at[self.names.index(name)].set(array.astype(values.dtype))
+        return values
+
+    def values_of(self, system: System) -> jax.Array:
+        """The values (n,) of a system with the same bodies and joints; of tied ones the first.
+
+        Raises ValueError for another one, and for one without a spring, drive or whatever else has
+        numbers among them.
+        """
+        self._compare(system)
+        return _values_of(self._blocks, system)
+
+    def x_of(self, system: System) -> jax.Array:
+        """The free numbers x (n,) of a system with the same bodies and joints: `machine` inverted.
+
+        Of tied values the first counts. Raises ValueError as `values_of`, and for a value that no x
+        has.
+        """
+        self._compare(system)
+        for block in self._blocks:
+            block.check(system.name, block.read(system))
+        return _inverse(self._blocks, system)
+
+    def _compare(self, system: System) -> None:
+        ours, theirs = self.system.topology, system.topology
+        if (ours.bodies, ours.joints, ours.types) != (theirs.bodies, theirs.joints, theirs.types):
+            raise ValueError(
+                f"{system.name} has other bodies or joints than {self.system.name}, for which the "
+                "parameters were declared; declare them for it"
+            )
+        for block in self._blocks:
+            block.compare(self.system, system)
+
+    def _check_bounds(self, values: np.ndarray) -> None:
+        lower, upper = (limit.astype(values.dtype) for limit in self.limits)
+        for k in np.flatnonzero((values < lower) | (values > upper)):
+            between = f"between {lower[k]:g} and {upper[k]:g}"
+            between = between if np.isfinite(lower[k]) else f"at most {upper[k]:g}"
+            between = between if np.isfinite(upper[k]) else f"at least {lower[k]:g}"
+            raise ValueError(
+                f"{self.system.name}: {self.names[k]} is {values[k]:g}; it must be {between} "
+                f"{self.units[k]}".rstrip()
+            )
+
+    def _parts(self, x: jax.Array) -> list[tuple[Block, jax.Array]]:
+        ends = np.cumsum([len(block.names) for block in self._blocks]).tolist()
+        return [
+            (block, x[end - len(block.names) : end])
+            for block, end in zip(self._blocks, ends, strict=True)
+        ]
+
+    def _checked(self, **vector: Any) -> jax.Array:
+        shape = (len(self.names),)
+        return checked(self.system, **{name: (given, shape) for name, given in vector.items()})[0]
+
+
+@jax.jit
+def _machine(parameters, x):
+    system = parameters.system
+    for block, part in parameters._parts(x):
+        system = block.written(system, block.values(part))
+    return system
+
+
+@jax.jit
+def _with_values(parameters, values):
+    system = parameters.system
+    for block, part in parameters._parts(values):
+        system = block.written(system, block.of_components(part))
+    return system
+
+
+@jax.jit
+def _values(parameters, x):
+    each = (block.components(block.values(part)).ravel() for block, part in parameters._parts(x))
+    return jnp.concatenate([x[:0], *each])
+
+
+@jax.jit
+def _residual(parameters, x):
+    return jnp.concatenate([x[:0], *(block.residual(part) for block, part in parameters._parts(x))])
+
+
+@jax.jit
+def _values_of(blocks, system):
+    each = (block.components(block.read(system)).ravel() for block in blocks)
+    return jnp.concatenate([system.gravity[:0], *each])
+
+
+@jax.jit
+def _inverse(blocks, system):
+    each = (block.inverse(block.read(system)) for block in blocks)
+    return jnp.concatenate([system.gravity[:0], *each])
+
+
+@jax.jit
+def _start(blocks, system):
+    each = (block.inverse(block.starts) for block in blocks)
+    return jnp.concatenate([system.gravity[:0], *each])
