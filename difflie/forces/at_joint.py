@@ -42,6 +42,12 @@ class AtJoint(eqx.Module):
         """The row of its joint."""
         return int(t.row_start[t.joints.index(self.joint)])
 
+    def needs_coordinate(self, system: System) -> list[str]:
+        """Why a coordinate of its joint cannot be read; nothing if it can."""
+        if self.coordinate(system.topology) >= 0:
+            return []
+        return ["the joint has no coordinate that is a plain number; take one that has"]
+
     def coordinate(self, t: Topology) -> int:
         """The index of its joint's coordinate in q."""
         return int(t.row_coordinate[self.row(t)])
@@ -106,6 +112,10 @@ class JointForce(AtJoint, JointCoupling):
         """The energy () in J, of which the effort is minus the slope; None where there is none."""
         return None
 
+    def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+        """As for all that stands at a joint; and the joint must have a coordinate."""
+        return super().misfits(system, there) or self.needs_coordinate(system)
+
     def faults(self) -> list[str]:
         """What is wrong with its numbers or with what its law returns, each with the fix."""
         return number_faults(self) or self._wrong_law()
@@ -125,7 +135,8 @@ class JointForce(AtJoint, JointCoupling):
         self, t: Topology, joints: Joints, x: Float[Array, " n_rows"], rate: Float[Array, " n_rows"]
     ) -> Float[Array, " n_rows"]:
         k = self.row(t)
-        return replaced(jnp.zeros_like(rate), k, self.effort(x[k], rate[k]))
+        effort = jnp.asarray(self.effort(x[k], rate[k])).astype(rate.dtype)
+        return replaced(jnp.zeros_like(rate), k, effort)
 
     def energy(
         self, t: Topology, joints: Joints, x: Float[Array, " n_rows"]

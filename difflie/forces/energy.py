@@ -48,7 +48,7 @@ def spring_energy(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> F
     if at_joints:
         x = row_coordinates(system.topology, system.joints, q)
         stored: list[Any] = [c.energy(system.topology, system.joints, x) for c in at_joints]
-        energy += sum(stored)
+        energy += jnp.asarray(sum(stored), energy.dtype)
     springs = storing(system.couplings)
     return energy + coupling_energy(linkage, springs, q) if springs else energy
 
@@ -84,7 +84,7 @@ def coupling_energy(
     """The energy () in J of springs and contacts between bodies."""
     frames = point_frames(linkage, [spring.path for spring in springs], q)
     energies: list[Any] = [s.energy(at) for s, at in zip(springs, frames, strict=True)]
-    return sum(energies, jnp.zeros((), q.dtype))
+    return sum(energies, jnp.zeros((), q.dtype)).astype(q.dtype)
 
 
 _elastic_energy = jax.jit(spring_energy)

@@ -61,7 +61,7 @@ def _wrenches(
     turn = frames.rotation
     motion = _divided((frames, Motion(turn @ seen.angular, turn @ seen.linear)), paths)
     found = [coupling.wrenches(*at) for coupling, at in zip(couplings, motion, strict=True)]
-    world = jax.tree.map(lambda *a: jnp.concatenate(a), *found)
+    world = jax.tree.map(lambda *a: jnp.concatenate(a).astype(turn.xx.dtype), *found)
     on_points = Force(turn.transposed_times(world.moment), turn.transposed_times(world.force))
     return inner.force(on_points).to_array()
 

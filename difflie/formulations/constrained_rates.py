@@ -45,7 +45,7 @@ class ConstrainedRateFormulation(RateFormulation):
     def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         state, solved = super().step(t, state, h, inputs)
         q, v, found = self.stabilisation.after(self.system, self.linkage, *state.y)
-        return state._replace(y=(q, v)), solved & found
+        return eqx.tree_at(lambda s: s.y, state, (q, v)), solved & found
 
     def field(self, inputs: Inputs, h: Scalar) -> Field:
         def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..constraints.stabilisation import Stabilisation
@@ -17,6 +18,7 @@ from ..forces.passive import passive
 from ..integrators.method import Scalar
 from ..system.linkage import Linkage
 from ..system.system import System
+from ..system.validation import shown
 
 Input = Callable[[Any, jax.Array, jax.Array], Any] | None
 
@@ -86,7 +88,10 @@ class Formulation(eqx.Module):
 
     @classmethod
     def check(cls, method: Any, system: System) -> None:
-        """Raises ValueError for a system that the variables of a method do not describe."""
+        """Raises ValueError for a system that the variables of a method do not describe.
+
+        TypeError for a method that lacks what is asked of those of its equations.
+        """
 
     @staticmethod
     def time_symmetric(method: Any) -> bool:
@@ -119,11 +124,34 @@ class Formulation(eqx.Module):
 
         With the inputs of the first step.
         """
-        return self.method.init(self.problem(t, h, inputs), t, (q, v), h)
+        state = self.method.init(self.problem(t, h, inputs), t, (q, v), h)
+        if _shapes(getattr(state, "y", None)) != _shapes((q, v)):
+            raise TypeError(
+                f"{self.method.name}: init returns no state of a point (q, v) of shapes {q.shape} "
+                f"and {v.shape} in {q.dtype}; let it return State(y) with the y that it gets"
+            )
+        return state
 
     def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         """The state at t + h (s), and whether the equations of the step were solved ()."""
-        return self.method.step(self.problem(t, h, inputs), t, state, h)
+        made = self.method.step(self.problem(t, h, inputs), t, state, h)
+        if type(made) is not tuple or len(made) != 2:
+            raise TypeError(
+                f"{self.method.name}: step returns {shown(made)}; let it return two things: the "
+                "state, and whether it was solved, which is True where there is nothing to solve"
+            )
+        after, solved = made
+        if _shapes(after) != _shapes(state):
+            raise TypeError(
+                f"{self.method.name}: step makes {_words(after)} of the state {_words(state)}; let "
+                "it return what init returns, in the same shapes and precision"
+            )
+        if solved is not True and _shapes(solved) != _shapes(np.True_):
+            raise TypeError(
+                f"{self.method.name}: step says that it was solved by {shown(solved)}; let it be "
+                "one boolean, of shape ()"
+            )
+        return after, solved
 
     def read(self, state: Any) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
         """The configuration q (nq,) and the velocity v (nv,) of a state."""
@@ -132,3 +160,13 @@ class Formulation(eqx.Module):
     def record(self, state: Any) -> Any:
         """What is saved of a state besides, a pytree; None where q and v say everything."""
         return None
+
+
+def _shapes(state: Any) -> Any:
+    """The structure of a state, and the shapes and types of its arrays."""
+    leaves, structure = jax.tree.flatten(state)
+    return structure, [(jnp.shape(a), jnp.result_type(a)) for a in leaves]
+
+
+def _words(state: Any) -> str:
+    return str(jax.tree.map(lambda a: f"{jnp.result_type(a)}{list(jnp.shape(a))}", state))

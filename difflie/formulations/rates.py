@@ -26,6 +26,14 @@ class RateFormulation(Formulation):
     linkage: Linkage
     method: FieldMethod = eqx.field(static=True)
 
+    @classmethod
+    def check(cls, method: Any, system: System) -> None:
+        if not isinstance(method, FieldMethod):
+            raise TypeError(
+                f"simulate: {method.name} integrates a VectorField and is no FieldMethod; derive "
+                "its class from difflie.integrators.FieldMethod, and say how many stages it has"
+            )
+
     @property
     def manifold(self) -> Product:
         return Product((self.system.manifold, Euclidean(self.system.nv)))

@@ -6,6 +6,7 @@ compares a motion with measurements does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import equinox as eqx
@@ -36,6 +37,9 @@ class Encoder(AtJoint):
     position_bias: jax.Array = eqx.field(
         converter=number(unit="rad or m"), default=0.0, kw_only=True
     )
+
+    def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+        return super().misfits(system, there) or self.needs_coordinate(system)
 
     def faults(self) -> list[str]:
         scale = self.position_scale

@@ -72,8 +72,14 @@ def quantity(
 ) -> Callable[[Callable[..., Any]], Function]:
     """Makes a quantity of the function below: `@quantity("height of the hand", "m")`.
 
-    components (n,): the names of the entries of what it returns, where there are several.
+    components (n,): the names of the entries of what it returns, where there are several. Raises
+    TypeError for a name or unit that is no string.
     """
+    if not (isinstance(name, str) and isinstance(unit, str)):
+        raise TypeError(
+            f"the quantity has the name {shown(name)} and the unit {shown(unit)}; write "
+            '@quantity("NAME", "UNIT") above the function, the unit in SI, "" for none'
+        )
     return lambda function: Function(function, name, unit, tuple(components))
 
 

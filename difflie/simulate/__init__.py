@@ -59,7 +59,8 @@ def simulate(
         first zero of one of them the motion stops; it is found to rounding, by a last step that is
         shorter. `Trajectory.result.ending` says which came, and when; rows after the end repeat it,
         in their times as well. In a batch each run stops for itself. What is zero or negative only
-        within a step is not seen. Where none comes the motion has all its steps.
+        within a step is not seen; what is no number has come. Where a function jumps over zero the
+        time of the end has no right derivatives. Where none comes the motion has all its steps.
       adjoint: how the loop is differentiated: `Direct`, `RecursiveCheckpoint` with a budget of
         memory, `Forward`, or, for methods that are symmetric in time, `Reversible`.
       stabilisation: how explicit and Gauss methods stay on the constraints of a system that has

@@ -60,7 +60,7 @@ def events_of(system: System, until: Any, at: tuple[Any, Any, Any]) -> tuple[Eve
             )
         value = real_numbers(system.name, f"what the {name} returns", event(*at))
         check_shape(system.name, f"what the {name} returns", value.shape, ())
-        if not isinstance(value, Tracer) and value <= 0:
+        if not isinstance(value, Tracer) and not value > 0:
             raise ValueError(
                 f"simulate: the {name} has come at the start already, where it is {value}; an "
                 "event is positive before it comes, so start elsewhere or turn its sign"
@@ -78,19 +78,19 @@ def named(functions: tuple[Any, ...]) -> tuple[str, ...]:
 def least(
     events: tuple[Event, ...], t: jax.Array, q: jax.Array, v: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """The smallest of the functions (), and its number ()."""
+    """The smallest of the functions (), and its number (); what is not a number is smallest."""
     smallest, number = jnp.asarray(jnp.inf, q.dtype), jnp.asarray(-1, jnp.int32)
     for i, event in enumerate(events):
         value = jnp.asarray(event(t, q, v)).astype(q.dtype)
         # Not jnp.min: in its derivative rounding can make all of them differ from the smallest.
-        below = value < smallest
+        below = (value < smallest) | jnp.isnan(value)
         smallest, number = jnp.where(below, value, smallest), jnp.where(below, i, number)
     return smallest, number
 
 
 def come(events: tuple[Event, ...], t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
-    """Whether one of the events has come, ()."""
-    return jax.lax.stop_gradient(least(events, t, q, v)[0]) <= 0
+    """Whether one of the events has come, (): whether it is no longer positive."""
+    return ~(jax.lax.stop_gradient(least(events, t, q, v)[0]) > 0)
 
 
 def located(

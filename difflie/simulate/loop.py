@@ -159,11 +159,13 @@ def _in_pieces(run: Run, error, steps: int, save_every: int, progress) -> Trajec
         jax.block_until_ready(waiting)
         waiting = states
         done += length * every
-        if done % save_every == 0:
+        came = bool(run.events) and bool(state[2].came)
+        # A row in which an event came began with a command, and is filled up later.
+        if came or done % save_every == 0:
             kept.append(states)
         if progress is not None:
             progress(done, saved * save_every)
-        if run.events and bool(state[2].came):
+        if came:
             break
     first = (q0[None], v0[None]), before
     moved, u = [states[:2] for states in kept], [states[2] for states in kept]

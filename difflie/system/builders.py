@@ -278,6 +278,11 @@ def _mimicked(body: Body, bodies: list[Body], joint_names: list[str]) -> int | N
                 f"{where}: a joint that {role} must have one degree of freedom, "
                 f"but {b.joint.name or b.name!r} has {len(b.joint.dofs())}"
             )
+        if not b.joint.manifold.plain:
+            raise ModelError(
+                f"{where}: a joint that {role} must have a coordinate that is a plain number, "
+                f"and {b.joint.name or b.name!r} has a point of {b.joint.manifold}"
+            )
     if bodies[source].joint.mimic is not None or bodies[source] is body:
         raise ModelError(
             f"{where}: mimics {mimic.joint!r}, which mimics a joint itself; "

@@ -165,9 +165,20 @@ def number_faults(module: eqx.Module) -> list[str]:
         value, about = getattr(module, field.name), known.get(field.name)
         if about is not None:
             faults.append("" if value is None else about.fault(field.name, value))
-        elif eqx.is_inexact_array_like(value) and not field.metadata.get("static"):
-            faults.append(PLAIN.fault(field.name, value))
+        elif not field.metadata.get("static"):
+            faults += _leaf_faults(field.name, value)
     return [fault for fault in faults if fault]
+
+
+def _leaf_faults(name: str, value: Any) -> list[str]:
+    """What is wrong with a field that declares nothing."""
+    if eqx.is_inexact_array_like(value):
+        return [PLAIN.fault(name, value)]
+    return [
+        f"{name} holds {shown(leaf)}, which is no number; declare it with eqx.field(static=True)"
+        for leaf in jax.tree.leaves(value)
+        if not eqx.is_array_like(leaf)
+    ][:1]
 
 
 def numbers(value: Any, what: str, *shapes: tuple[int, ...], hint: str = "") -> Any:

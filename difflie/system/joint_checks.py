@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +24,20 @@ def check_type(joint: Joint, where: str) -> None:
             raise ModelError(
                 f"{where}: {cls.__name__} has no {name}; a joint type of one's own needs it"
             )
+    if any(isinstance(value, dataclasses.Field) for value in vars(cls).values()):
+        raise ModelError(
+            f"{where}: {cls.__name__} has fields and is no dataclass; write "
+            "@dataclass(frozen=True, kw_only=True) above the class"
+        )
     _check_fields(joint, where)
+    if not joint.in_series:
+        _check_fixed(joint, where)
+    elif joint.numbers():
+        raise ModelError(
+            f"{where}: {cls.__name__} is a joint in series, whose axes and pitches are its "
+            f"numbers, and {joint.numbers()[0]} is none of them; leave difflie.number out, or "
+            "derive the type from difflie.Joint"
+        )
     for dof in joint.dofs():
         if dof.kind not in UNITS:
             raise ModelError(
@@ -63,36 +77,64 @@ def _check_fields(joint: Joint, where: str) -> None:
             ) from None
 
 
+def _check_fixed(joint: Joint, where: str) -> None:
+    """Raises `ModelError` where the structure of a joint depends on its numbers, which vary."""
+    bare = joint.without_numbers()
+    try:
+        fixed = repr((bare.manifold, bare.dofs())) == repr((joint.manifold, joint.dofs()))
+    except (TypeError, ValueError, AttributeError):
+        fixed = False
+    if not fixed:
+        raise ModelError(
+            f"{where}: the manifold or the dofs of {type(joint).__name__} depend on its numbers; "
+            'let them depend on other fields, and such a degree of freedom be Dof("angle") or '
+            'Dof("length")'
+        )
+
+
 def _check_motion(joint: Joint, where: str) -> None:
     """Transform, subspace and bias at a point at random, against derivatives of the transform."""
-    rng, space = np.random.default_rng(0), joint.manifold
-    xi, v = jnp.asarray(rng.uniform(-1, 1, (2, space.tangent_size)))
-    q = space.retract(jnp.asarray(space.identity(), xi.dtype), xi)
-    T, S = joint.transform(q), joint.motion_subspace(q)
-    for name, value, shape in (
-        ("transform", T, (4, 4)),
-        ("motion_subspace", S, (6, len(v))),
-        ("bias", joint.bias(q, v), (6,)),
-    ):
-        if jnp.shape(value) != shape:
-            raise ModelError(f"{where}: {name} has shape {jnp.shape(value)}, needed is {shape}")
-    rotation = np.asarray(T)[:3, :3]
+    xi, v = np.random.default_rng(0).uniform(-1, 1, (2, joint.manifold.tangent_size))
+    own = {name: np.asarray(getattr(joint, name), float) for name in joint.numbers()}
+    bare = joint.without_numbers()
+    with jax.ensure_compile_time_eval():  # known numbers, also while something is traced
+        given = jax.tree.map(jnp.asarray, (own, xi, v))
+        for name, shape in ("transform", (4, 4)), ("motion_subspace", (6, len(v))), ("bias", (6,)):
+            value = jax.eval_shape(partial(_evaluated, bare, name), *given)
+            if getattr(value, "shape", None) != shape:
+                size = f"has shape {value.shape}" if hasattr(value, "shape") else f"is {value}"
+                raise ModelError(f"{where}: {name} {size}, needed is {shape}")
+        (T, S, bias), (S_wanted, bias_wanted) = jax.device_get(_motion(bare, *given))
     _refuse_mismatch(
-        f"{where}: the transform has no rotation matrix", rotation @ rotation.T, np.eye(3)
+        f"{where}: the transform has no rotation matrix", T[:3, :3] @ T[:3, :3].T, np.eye(3)
     )
-    _refuse_mismatch(
-        f"{where}: motion_subspace is not the derivative of transform",
-        S,
-        Joint.motion_subspace(joint, q),
-    )
-    _refuse_mismatch(
-        f"{where}: bias is not the derivative of motion_subspace",
-        joint.bias(q, v),
-        Joint.bias(joint, q, v),
-    )
+    _refuse_mismatch(f"{where}: motion_subspace is not the derivative of transform", S, S_wanted)
+    _refuse_mismatch(f"{where}: bias is not the derivative of motion_subspace", bias, bias_wanted)
     if all(dof.axial for dof in joint.dofs()):
         columns = np.stack([dof.screw for dof in joint.dofs()], axis=1)
         _refuse_mismatch(f"{where}: dofs are not the columns of motion_subspace", columns, S)
+
+
+def _placed(joint: Joint, own: dict[str, Array], xi: jax.Array) -> tuple[Joint, jax.Array]:
+    """The joint with these numbers, and its coordinates retract(neutral, xi)."""
+    space = joint.manifold
+    return joint.with_numbers(own), space.retract(jnp.asarray(space.identity(), xi.dtype), xi)
+
+
+def _evaluated(
+    joint: Joint, name: str, own: dict[str, Array], xi: jax.Array, v: jax.Array
+) -> jax.Array:
+    joint, q = _placed(joint, own, xi)
+    return joint.bias(q, v) if name == "bias" else getattr(joint, name)(q)
+
+
+# Compiled once for all joints of a type.
+@partial(jax.jit, static_argnums=0)
+def _motion(joint: Joint, own: dict[str, Array], xi: jax.Array, v: jax.Array) -> tuple:
+    """Transform, subspace and bias, and the last two as the derivatives of those before them."""
+    joint, q = _placed(joint, own, xi)
+    derived = Joint.motion_subspace(joint, q), Joint.bias(joint, q, v)
+    return (joint.transform(q), joint.motion_subspace(q), joint.bias(q, v)), derived
 
 
 def _refuse_mismatch(what: str, found: Array, wanted: Array) -> None:

@@ -42,14 +42,14 @@ class Whole(NamedTuple):
     def evaluate(
         self, f: Callable[..., jax.Array], numbers: Numbers, *args: jax.Array
     ) -> jax.Array:
-        """f(joint, ...) for every joint, of its numbers and arguments (n, ...)."""
+        """f(joint, ...) for every joint, of its numbers and arguments (n, ...); as precise."""
         own = numbers.get(self.joint.type_name(), {})
         mine = {name: take(values, self.number) for name, values in own.items()}
 
         def of_one(mine: Mapping[str, jax.Array], *args: jax.Array) -> jax.Array:
             return f(self.joint.with_numbers(mine), *args)
 
-        return jax.vmap(of_one)(mine, *args)
+        return jax.vmap(of_one)(mine, *args).astype(args[0].dtype)
 
     def points(self, q: jax.Array, x: jax.Array) -> jax.Array:
         """The coordinates (n, nq) of every joint, from q or from those of the rows x (n_rows,)."""

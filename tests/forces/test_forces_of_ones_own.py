@@ -199,9 +199,40 @@ class Endless(Cogging):
         return jnp.stack((x, x))
 
 
+class Loose(Cogging):
+    joint: str  # not static
+
+
+class Table(Cogging):
+    """With constants in float64, and a plain number for the potential."""
+
+    def effort(self, x, v):
+        return jnp.interp(x, np.linspace(-1, 1, 3), np.ones(3))
+
+    def potential(self, x):
+        return 1.0
+
+
+class Heavy(Drag):
+    def forces(self, frames, velocities):
+        return velocities * jnp.float64(3)
+
+
+def test_forces_arrive_in_the_precision_of_the_state():
+    """Whatever the class computes with."""
+    bare = dl.chain(dl.system.builders.bodies_of(SYSTEM)).astype(jnp.float32)
+    system = dl.attach(bare, Table("hinge", 1.0), Heavy([("hull", CENTRE)], 1.0))
+    given = (jax.ShapeDtypeStruct(a.shape, jnp.float32) for a in (Q, V))
+    found = jax.eval_shape(
+        lambda q, v: (dl.passive_force(system, q, v), dl.energy(system, q, v)), *given
+    )
+    assert {a.dtype for a in jax.tree.leaves(found)} == {jnp.dtype("float32")}
+
+
 @pytest.mark.parametrize(
     ("force", "words"),
     [
+        (Loose("hinge", 1.0), r"joint holds 'hinge', which is no number; .*static=True"),
         (
             Flat([("hull", CENTRE)], 1.0),
             r"its law returns .* Vector, with components of shape \(1,",

@@ -177,3 +177,63 @@ def test_names_are_checked():
     lost = type("Lost", (Theta,), {"equations": int, "__module__": __name__})
     with pytest.raises(TypeError, match=r"Lost.equations is .*; it must be one of VectorField"):
         dl.simulate(PENDULUM, [0.0], [0.0], method=lost())
+
+
+class Euler(FieldMethod):
+    stages: ClassVar[int] = 1
+    order: ClassVar[int] = 1
+
+    def step(self, problem, t, state, h):
+        rate = problem.field(t, state.y)
+        return State(problem.manifold.retract(state.y, jax.tree.map(lambda k: h * k, rate))), True
+
+
+class Fieldless(dl.Method):
+    equations: ClassVar[type] = Euler.equations
+    order: ClassVar[int] = 1
+    step = Euler.step
+
+
+class Startless(Euler):
+    def init(self, problem, t, y, h):
+        return y
+
+
+class Speechless(Euler):
+    def step(self, problem, t, state, h):
+        return super().step(problem, t, state, h)[0]
+
+
+class Doubling(Euler):
+    def step(self, problem, t, state, h):
+        q, v = state.y
+        return State((jnp.concatenate((q, q)), v)), True
+
+
+class Remembering(Euler):
+    def step(self, problem, t, state, h):
+        return state._replace(memory=state.y[1]), True
+
+
+class Doubtful(Euler):
+    def step(self, problem, t, state, h):
+        return state, jnp.ones(1, bool)
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (Fieldless, "Fieldless integrates a VectorField and is no FieldMethod; derive"),
+        (Startless, r"Startless: init returns no state of a point .*; let it return State\(y\)"),
+        (Speechless, "Speechless: step returns .*; let it return two things: the state, and"),
+        (Doubling, r"Doubling: step makes .*float64\[2\].*; let it return what init returns"),
+        (Remembering, "Remembering: step makes .*; let it return what init returns"),
+        (Doubtful, "Doubtful: step says that it was solved by .*; let it be one boolean"),
+    ],
+)
+def test_methods_that_break_the_protocol_are_told(method, words):
+    """In one sentence, in a loop as in one step."""
+    for moved in (dl.step, dl.simulate):
+        how = (0.1,) if moved is dl.step else ()
+        with pytest.raises(TypeError, match=words):
+            moved(PENDULUM, [0.0], [0.0], *how, method=method())

@@ -244,6 +244,12 @@ def test_what_is_no_quantity_is_named(measured, error, said):
     assert "\n" not in str(raised.value)
 
 
+def test_a_quantity_without_its_name_is_told():
+    """The brackets of the decorator are easily forgotten."""
+    with pytest.raises(TypeError, match=r'write @quantity\("NAME", "UNIT"\) above the function'):
+        dq.quantity(lambda system, q, v, u, t: q)
+
+
 def test_what_does_not_fit_is_named():
     """A frame that is none, the run of another system, and a curve of several runs."""
     with pytest.raises(dl.ModelError, match="3 is no frame; give the name of a body"):

@@ -129,11 +129,16 @@ def test_methods_with_a_memory(method):
     assert abs(run.q[-1, 0]) < 1e-12
 
 
-def test_pieces_have_the_same_numbers(monkeypatch):
-    """A long run is made in pieces, and after the event there are no more of them."""
+@pytest.mark.parametrize("save_every", [1, 45, 90])
+def test_pieces_have_the_same_numbers(monkeypatch, save_every):
+    """A long run is made in pieces, and after the event there are no more of them.
+
+    Also where the event comes within a row, of which the command is known.
+    """
 
     def run(progress=None):
         how = {"dt": 1e-2, "steps": 90, "until": ground, "method": "SemiImplicitEuler"}
+        how |= {"control": lambda t, q, v: 0.1 + 0 * v + t, "save_every": save_every}
         return dl.simulate(PENDULUM, [1.0], [0.0], progress=progress, **how)
 
     whole, told = run(), []
@@ -142,6 +147,18 @@ def test_pieces_have_the_same_numbers(monkeypatch):
     assert told[-1][0] < 80
     # The end is found in another program.
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-14), pieces, whole)
+
+
+def test_an_event_that_is_no_number_has_come():
+    """A root of what is negative, one step after the zero."""
+    state, result = landing(jnp.array([1.3, 0.7]))
+
+    def near(t, q, v):
+        return jnp.sqrt(q[0]) - 1e-7
+
+    run = dl.simulate(BALL, [1.3], [0.7], dt=0.05, steps=20, until=near)
+    assert run.result.ok and run.result.ending.step == result.ending.step
+    np.testing.assert_allclose(run.t[-1], state[0], atol=1e-13)
 
 
 def test_single_precision_stays_single():
@@ -166,6 +183,7 @@ def test_a_traced_start_at_which_an_event_has_come_is_not_ok():
     ("until", "error", "words"),
     [
         (ground, ValueError, "the event 'ground' has come at the start already, where it is 0.0"),
+        (lambda t, q, v: jnp.log(-v[0]), ValueError, "come at the start already, where it is nan"),
         ([late, 3], TypeError, "until is 3; give a function of"),
         (lambda t, q, v: q, ValueError, "what the event 0 returns"),
         (lambda t, q, v: "now", TypeError, "what the event 0 returns"),

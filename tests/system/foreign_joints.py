@@ -120,3 +120,53 @@ class Sphere(Ball):
 
     def dofs(self):
         return (dl.Dof("angle"),) * 3
+
+
+class Circle(FlatManifold):
+    """Turns of a plane: points (cos, sin), tangents angular velocities."""
+
+    point_size = 2
+    tangent_size = 1
+
+    def identity(self):
+        return np.array((1.0, 0.0))
+
+    def retract(self, y, xi):
+        c, s = jnp.cos(xi[0]), jnp.sin(xi[0])
+        turned = jnp.stack((c * y[0] - s * y[1], s * y[0] + c * y[1]))
+        return turned / jnp.sqrt(turned @ turned)
+
+    def difference(self, y0, y1):
+        return jnp.arctan2(y0[0] * y1[1] - y0[1] * y1[0], y0 @ y1)[None]
+
+    def dexp_inv(self, theta, xi):
+        return xi
+
+    def magnitude(self, y):
+        return jnp.ones(1, y.dtype)
+
+    def bracket(self, xi, eta):
+        return jnp.zeros_like(eta)
+
+    def adjoint(self, theta, xi):
+        return xi
+
+    def halfway(self, theta, xi):
+        return xi / 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turntable(dl.Joint):
+    """A hinge about z, whose coordinates are no plain number; its constants are in float64."""
+
+    height: float = eqx.field(default=0.1, converter=dl.number(unit="m"))
+
+    manifold = Circle()
+
+    def transform(self, q):
+        c, s, o, one = q[0], q[1], np.float64(0), np.float64(1)
+        rows = [[c, -s, o, o], [s, c, o, o], [o, o, one, self.height], [o, o, o, one]]
+        return jnp.stack([jnp.stack([jnp.asarray(x, float) for x in row]) for row in rows])
+
+    def dofs(self):
+        return (dl.Dof("revolute"),)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from foreign_joints import Ball, Sledge, Sphere, Wheel
+from foreign_joints import Ball, Sledge, Sphere, Turntable, Wheel
 from slow_dynamics import SlowSystem
 from trees import error, random_body
 
@@ -263,7 +263,27 @@ class TwoPlaces(Wheel):
     manifold = Euclidean(2)
 
 
+class Undecorated(Wheel):
+    width: float = eqx.field(default=1.0, converter=dl.number(unit="m"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaning(dl.Revolute):
+    lean: float = eqx.field(default=0.1, converter=dl.number(unit="rad"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sloping(Wheel):
+    slope: float = eqx.field(default=0.1, converter=dl.number(unit="rad"))
+
+    def dofs(self):
+        return (dl.Dof("prismatic", (np.cos(self.slope), 0.0, np.sin(self.slope))),)
+
+
 WRONG = {
+    "Undecorated has fields and is no dataclass; write @dataclass": Undecorated(),
+    "Leaning is a joint in series, .* and lean is none of them": Leaning(),
+    "the dofs of Sloping depend on its numbers": Sloping(),
     "not the derivative of transform: they differ by 0.0": Skidding(),
     r"transform has shape \(3, 4\), needed is \(4, 4\)": Flat(),
     "field spokes of Listed cannot be hashed": Listed(spokes=[1]),
@@ -280,6 +300,44 @@ def test_wrong_joints_are_refused_in_one_sentence(message):
     body = dl.Body(name="b", joint=replace(WRONG[message], name="j"), mass=1.0, inertia=np.eye(3))
     with pytest.raises(dl.ModelError, match=f"joint 'j': .*{message}"):
         dl.chain([body])
+
+
+def turntable(**numbers):
+    return dl.Body(name="b", joint=Turntable(name="t", **numbers), mass=1.0, inertia=np.eye(3))
+
+
+def test_a_joint_may_be_built_while_something_is_traced():
+    """Its checks see known numbers; what it computes in float64 arrives as precise as the state."""
+
+    def forces(mass, q, v):
+        system = dl.chain([turntable()]).replace(mass=mass).astype(jnp.float32)
+        return dl.inverse_dynamics(system, q, v, v), dl.body_poses(system, q)
+
+    given = (jax.ShapeDtypeStruct((n,), jnp.float32) for n in (1, 2, 1))
+    assert {a.dtype for a in jax.eval_shape(forces, *given)} == {jnp.dtype("float32")}
+
+
+class Return(dl.JointForce):
+    joint: str = eqx.field(static=True)
+
+    def effort(self, x, v):
+        return -x
+
+
+def test_what_needs_a_plain_coordinate_is_refused_elsewhere():
+    """Forces, encoders and mimic joints; they would read a zero."""
+    system, words = dl.chain([turntable()]), "a coordinate that is a plain number"
+    with pytest.raises(dl.ModelError, match=r"Return \('t'\): the joint has no coordinate that is"):
+        dl.attach(system, Return("t"))
+    with pytest.raises(dl.ModelError, match="the joint has no coordinate that is a plain number"):
+        dl.identify.with_encoders(system, dl.identify.Encoder("t"))
+    for joints in (
+        (Turntable(name="t"), dl.Revolute(mimic=dl.Mimic("t"))),
+        (dl.Revolute(name="t"), Turntable(mimic=dl.Mimic("t"))),
+    ):
+        made = [dl.Body(name=f"b{i}", joint=joint, mass=1.0) for i, joint in enumerate(joints)]
+        with pytest.raises(dl.ModelError, match=f"joint 'b1': a joint that .* must have {words}"):
+            dl.chain(made)
 
 
 def test_a_type_name_is_taken_once():

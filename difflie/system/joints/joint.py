@@ -95,7 +95,8 @@ class Joint:
     1e-9 to 1e9.
 
     A type of one's own has a `manifold` and a `transform`, and its own numbers in fields declared
-    with `difflie.number`; its other fields must be hashable. See the head of this file.
+    with `difflie.number`, on which neither `manifold` nor `dofs` may depend; its other fields must
+    be hashable. See the head of this file.
     """
 
     name: str | None = None
@@ -122,7 +123,7 @@ class Joint:
         raise NotImplementedError
 
     def transform(self, q: jax.Array) -> jax.Array:
-        """T(q) (4, 4): the pose of the body in the joint frame, the identity for a neutral q."""
+        """T(q) (4, 4): the pose of the body in the joint frame; at a neutral q any pose will do."""
         raise NotImplementedError
 
     def motion_subspace(self, q: jax.Array) -> jax.Array:
