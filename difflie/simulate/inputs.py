@@ -21,6 +21,10 @@ Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | SampledInput | jax.Ar
 
 
 def inputs_at(functions, rows, t0, dt) -> Inputs:
+    """The control and the wrench in the step of length dt () that begins at t0 (), both in s.
+
+    Of each a function of (t, q, v), or the row of its samples: its value there and its rise in dt.
+    """
     return Inputs(*(_at(f, row, t0, dt) for f, row in zip(functions, rows, strict=True)))
 
 
@@ -54,6 +58,10 @@ def samples(given, steps: int, saved: int, save_every: int):
 
 
 def sampled_input(system: System, name: str, given: Input, shape: tuple[int, ...], steps: int):
+    """Samples as a `SampledInput` of arrays (n, *shape) for so many steps; others as they are.
+
+    Raises ValueError or TypeError for another shape, too few of them, or what is no number.
+    """
     if given is None or (callable(given) and not isinstance(given, SampledInput)):
         return given
     sampled = given if isinstance(given, SampledInput) else ZeroOrderHold(given)

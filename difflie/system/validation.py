@@ -70,6 +70,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def numbers(value: Any, what: str) -> np.ndarray:
+    """The value as an array of any shape. Raises `ModelError` for what is no number."""
     try:
         return np.asarray(value, float)
     except (TypeError, ValueError):
