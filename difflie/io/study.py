@@ -202,7 +202,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     }
     couplings = couplings_of(tables, path)
     encoder = rows_of(tables.pop("encoder", []), "encoder", path)
-    others = "encoder", OWN, *TABLES
+    others = "encoder", *OWN, *TABLES
     parts = instances(path, tables, single, repeated, others=others)
     study = Study(path=path, couplings=couplings, encoder=encoder, **parts)
     _check(study)
