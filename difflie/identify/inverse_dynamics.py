@@ -5,9 +5,9 @@
 The effort is what the actuators of the system make of what was measured as their commands (see
 `Actuator`), or without actuators the measured torque itself, and the gain its derivative by that:
 residuals are those of what was measured, as otherwise a small gain would explain all with small
-inertias. Where a saturated actuator does not depend on its command nothing is told. q, v and a are those behind the encoders. Linear in the
-inertial parameters and in friction; needs accelerations, and takes their noise for the torque's.
-The place to start from. Atkeson, An, Hollerbach 1986.
+inertias. Where a saturated actuator does not depend on its command nothing is told. q, v and a are
+those behind the encoders. Linear in the inertial parameters and in friction; needs accelerations,
+and takes their noise for the torque's. The place to start from. Atkeson, An, Hollerbach 1986.
 
 Smoothing averages accelerations over its window, and friction does not become what it is at the
 average of velocities. So behind smoothing all other torques are averaged like the accelerations,
@@ -152,7 +152,7 @@ class InverseDynamics(Problem):
         """The problem with commands for which the actuators give these efforts.
 
         Of a machine with one actuator at each joint; by two steps of Newton's method, which are one
-        more than laws that are linear in the command need. Those with a memory are told the efforts.
+        more than laws that are linear in the command need. Those with a memory are told efforts.
         """
         place = np.argsort(_commands(system))
         wanted = efforts[:, place]

@@ -72,10 +72,10 @@ def simulate(
     forward and reverse mode as the adjoint allows. Raises ValueError or TypeError for a wrong shape
     or precision, a concrete NaN, dt <= 0, an unknown method (with the nearest name) or one that the
     adjoint does not differentiate, an actuator with a memory where it steps back, a concrete start
-    that breaks a constraint, which it names, or at which an event has come. What happens on the way (a state that
-    is not finite, a step that is not solved, a singular configuration, a limit that is left), and a
-    traced start that breaks a constraint, stands in `Trajectory.result`; a motion stays where it
-    was before the first step that fails.
+    that breaks a constraint, which it names, or at which an event has come. What happens on the way
+    (a state that is not finite, a step that is not solved, a singular configuration, a limit that
+    is left), and a traced start that breaks a constraint, stands in `Trajectory.result`; a motion
+    stays where it was before the first step that fails.
     """
     checked(system)
     method = chosen_method(method)

@@ -148,7 +148,7 @@ def _concrete(run: Run) -> bool:
 
 def _in_pieces(run: Run, error, steps: int, save_every: int, progress) -> Trajectory:
     """The same piece by piece; after an event there are no more pieces."""
-    _, q0, v0, dt = run.start
+    _, q0, v0, _ = run.start
     saved = steps // save_every
     inputs = run.control, run.wrench
     rows = tuple(samples(u, steps, 1, saved * save_every) for u in inputs)

@@ -19,8 +19,8 @@ class Motor(Actuator):
 
     max_torque in N m or N; s = stall_torque likewise, that at rest of the line of torque against
     speed, which ends at v_0 = no_load_speed in rad/s or m/s; both or neither of them are given. All
-    are scalars. Beyond v_0 a motor can brake but not drive. At a limit the torque does not depend on
-    the command.
+    are scalars. Beyond v_0 a motor can brake but not drive. At a limit the torque does not depend
+    on the command.
     """
 
     joint: str | None = eqx.field(static=True, default=None)
