@@ -68,7 +68,7 @@ def coupled() -> dl.System:
         dl.Drive("arm", torque_scale=1.1, load_friction=0.1, slip_velocity=0.5),
         dl.VoltageMotor("arm", torque_constant=0.1, resistance=2.0, gear_ratio=7.0, name="servo"),
         dl.PositionServo("arm", kp=3.0, kd=0.4, max_torque=50.0, name="hold"),
-        dl.Thruster(axis=dl.Axis("hand", (0.1, 0.0, 0.2), (1.0, 2.0, 3.0)), lag=0.1),
+        dl.Thruster(axis=dl.Axis("hand", (0.1, 0.0, 0.2), (1.0, 2.0, 3.0))),
     )
 
 

@@ -33,7 +33,8 @@
     joint = "hinge2"
     position_bias = 0.02                  # rad
 
-[[drive]] has the numbers of difflie.Drive; without `delay` there is none to be found. Other forces
+[[drive]] has the numbers of difflie.Drive; without `delay` there is none to be found. Where there
+are actuators columns.tau are their commands, in their order and units. Other actuators and forces
 have tables as in difflie/io/couplings.py. Files without a header or times, and bodies that fly
 until they hit something:
 
@@ -49,7 +50,7 @@ until they hit something:
 
 Files of runs are relative to the folder given with --data, or to that of the configuration. The
 first row of a window is where its motion starts, or the first `observe` rows find the state there
-and the others are predicted; measured torques are held. Without columns.tau no drives act; without
+and the others are predicted; measured torques are held. Without columns.tau they are 0; without
 columns.v motions start at differences of q, for fit.states and validation.observe to mend.
 """
 
@@ -167,8 +168,8 @@ class ValidationTable:
 class Study:
     """A whole file; path is where it was read.
 
-    couplings: its drives and other forces, by the names of their tables, "drive[0]". encoder: the
-    tables [[encoder]], of `difflie.identify.Encoder`.
+    couplings: its actuators and other forces, by the names of their tables, "drive[0]". encoder:
+    the tables [[encoder]], of `difflie.identify.Encoder`.
     """
 
     path: Path

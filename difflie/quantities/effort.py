@@ -21,8 +21,7 @@ class Effort(Quantity):
     """The generalised force (nv,) that the actuators apply to the joints, in N m or N.
 
     It is what they make of the command u, and u where there are none; without control the command
-    is zero. Along a run they have the memories of each moment; else those that have a memory are as
-    without.
+    is zero. What remembers has its memory of each moment along a run; raises ValueError elsewhere.
     """
 
     @property
@@ -40,6 +39,12 @@ class Effort(Quantity):
         u: Float[Array, " nu"] | None,
         t: Any,
     ) -> Float[Array, " nv"]:
+        for actuator in system.actuators:
+            if actuator.remembers:
+                raise ValueError(
+                    f"{system.name}: what {actuator} applies depends on what it remembers; measure "
+                    "it along a run of this system"
+                )
         command = jnp.zeros(system.nu, v.dtype) if u is None else u
         return delivered(system, linkage(system), command, q, v)
 

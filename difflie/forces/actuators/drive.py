@@ -14,6 +14,10 @@ from .actuator import Actuator, Memory
 from .delay_line import DelayLine
 
 
+# What is remembered goes from step to step as a whole.
+_LONGEST = 10_000
+
+
 class Drive(Actuator):
     """A drive with a gear, commanded by its torque in N m or force in N.
 
@@ -48,8 +52,8 @@ class Drive(Actuator):
 
     def faults(self) -> list[str]:
         steps = self.most_steps
-        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-            return [f"most_steps is {steps!r}; it must be a whole number, 1 or more"]
+        if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= _LONGEST:
+            return [f"most_steps is {steps!r}; it must be a whole number from 1 to {_LONGEST}"]
         return super().faults()
 
     def init(self, command: Float[Array, ""], q: Float[Array, ""], v: Float[Array, ""]) -> Any:
