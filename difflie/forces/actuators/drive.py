@@ -13,7 +13,6 @@ from ...system.fields import number
 from .actuator import Actuator, Memory
 from .delay_line import DelayLine
 
-
 # What is remembered goes from step to step as a whole.
 _LONGEST = 10_000
 
