@@ -244,7 +244,7 @@ def _loaded(config: Study) -> System:
 
 
 def _equipped(config: Study, system: System) -> System:
-    """With the drives, other forces and encoders of the file."""
+    """With the actuators, other forces and encoders of the file."""
     system = coupled(system, config.couplings, config.path)
     for i, table in enumerate(config.encoder):
         encoder = instance(Encoder, table, config.path, f"encoder[{i}]")
@@ -307,7 +307,8 @@ def _problems(config: Study, system: System, recordings: Sequence[Recording]) ->
     table = config.fit
     problems: list[Problem] = []
     if table.error in ("torque", "both"):
-        problems.append(InverseDynamics.of(system, recordings, table.torque))
+        loose = np.inf if table.unactuated is None else table.unactuated
+        problems.append(InverseDynamics.of(system, recordings, table.torque, loose))
     if table.error in ("motion", "both"):
         window = None
         if table.window is not None:

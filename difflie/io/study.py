@@ -134,11 +134,13 @@ class ParameterTable:
 class FitTable:
     """[fit]: the error, its standard deviations, and when to stop.
 
-    leave_out: whether each run in turn is judged by a fit to the others.
+    leave_out: whether each run in turn is judged by a fit to the others. unactuated: the deviation
+    of the torques (N m or N) where no actuator stands; without it these are left out.
     """
 
     error: str = "torque"
     torque: float | list[float] = 1.0
+    unactuated: float | list[float] | None = None
     position: float | list[float] = 1.0
     velocity: float | list[float] | None = None
     window: float | None = None
@@ -269,7 +271,7 @@ def _check(study: Study) -> None:
     for key, value in positive.items():
         if value is not None and not 0 < value < float("inf"):
             refuse(key, value, "positive and finite")
-    for name in ("torque", "position", "velocity"):
+    for name in ("torque", "unactuated", "position", "velocity"):
         given = getattr(study.fit, name)
         each = given if isinstance(given, list) else [1.0 if given is None else given]
         if not each or not all(x > 0 for x in each):

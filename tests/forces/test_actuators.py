@@ -1,5 +1,7 @@
 """Actuators: their laws against closed forms, their memories in motions, and those of one's own."""
 
+from pathlib import Path
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,8 +12,9 @@ from methods import three_methods
 import difflie as dl
 from difflie import identify as di
 from difflie.forces.actuators.acting import delivered
-from difflie.io.config import read_config
+from difflie.io.config import ConfigError, read_config
 from difflie.io.couplings import coupled
+from difflie.run import run as run_configured
 from difflie.system.linkage import linkage
 
 RNG = np.random.default_rng(7)
@@ -294,6 +297,32 @@ def test_one_of_ones_own(tmp_path):
     assert di.Parameters(arm, ["joint2/gain", "jet/max_thrust"]).units == ("N/V^2", "N")
     torque = arm.actuators[0].torque(jnp.asarray(-3.0), 0.0, 0.0, None)[0]
     np.testing.assert_allclose(torque, -4.5)
+
+
+SERVO = """
+[system]
+file = "FOLDER/simple_pendulum.urdf"
+[simulation]
+steps = 3
+[[position_servo]]
+joint = "hinge"
+kp = 300.0
+kd = 20.0
+[control]
+command = [0.5]
+"""
+
+
+def test_a_described_motion_with_a_servo(tmp_path):
+    """Its control is the command; an effort beside it is refused."""
+    path, folder = tmp_path / "servo.toml", Path(__file__).parents[2] / "configs"
+    text = SERVO.replace("FOLDER", folder.as_posix())
+    path.write_text(text.replace("command", "effort"))
+    with pytest.raises(ConfigError, match="control.effort: .* has actuators; give control.command"):
+        run_configured(read_config(path), None)
+    path.write_text(text)
+    figures = run_configured(read_config(path), None)
+    assert figures["ok"] and 0 < figures["final"]["q"][0] < 0.5
 
 
 class Wide(Lagged):
