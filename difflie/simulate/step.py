@@ -11,7 +11,13 @@ import jax.numpy as jnp
 from .. import native
 from ..adjoint import Steps
 from ..constraints import Projection, Stabilisation
-from ..forces.actuators.acting import Memories, first_memories, next_memories, remember
+from ..forces.actuators.acting import (
+    Memories,
+    first_memories,
+    generalised,
+    next_memories,
+    remember,
+)
 from ..formulations import Formulation, Inputs, formulated, formulation_of
 from ..integrators import RKMK4, Method, by_name
 from ..integrators.method import chosen
@@ -47,10 +53,12 @@ def time_steps(
         acting = acting.remembering(system, memories, *here)
         acting = acting.held(*here) if formulation.reads_once else acting
         at_start = acting._replace(wrench=None).held(*here)
-        effort = at_start.effort(system, linkage, *here)
+        given = at_start.torques(system, linkage, *here)
+        effort = None if given is None else generalised(system, linkage, given, *here[1:])
         if command is not None:
             u = None if command.latest[0] is None else at_start.command(system, *here)
-            command = command.after(step, (u, memories), watch.going(step))
+            told = u, None if memories is None else given
+            command = command.after(step, told, watch.going(step))
         after, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
         q, v = formulation.read(after)
@@ -58,8 +66,8 @@ def time_steps(
         watch = watch.after(system, linkage, step, q, v, effort, solved, happened)
         going = watch.going(step)
         if memories is not None:
-            given = at_start.command(system, *here), *here[1:]
-            memories = chosen(going, next_memories(system, linkage, *given, memories), memories)
+            row = at_start.command(system, *here), *here[1:]
+            memories = chosen(going, next_memories(system, linkage, *row, memories), memories)
         return step, chosen(going, after, inner), watch, memories, command
 
     def back(state, rows):
