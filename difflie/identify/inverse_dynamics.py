@@ -216,11 +216,11 @@ class InverseDynamics(Problem):
         h = jnp.where(last, before, after)
 
         def turn(memories: Any, row: tuple) -> tuple[Any, jax.Array]:
-            begins, h, *here = row
-            start = first_memories(system, link, *here, h)
+            begins, h, tau, q, v = row
+            start = first_memories(system, link, tau, q, v, h)
             memories = chosen(begins, start, timed(memories, h))
-            given = torques(recalled(system, memories), link, *here)
-            return next_memories(system, link, *here, memories), given
+            given = torques(recalled(system, memories), link, tau, q, v)
+            return next_memories(system, link, tau, q, v, memories), given
 
         start = first_memories(system, link, tau[0], q[0], v[0], h[0])
         return jax.lax.scan(turn, start, (self.first == row, h, tau, q, v))[1]

@@ -144,14 +144,20 @@ def step(
     method and stabilisation as in `simulate`. control: the command (nu,), held over the step, or a
     function of (t, q, v); wrench (nb, 6) likewise. A method begins anew: what it keeps from step to
     step in `simulate`, such as the length of a sub-step or the step before, is that of a first
-    step, and so are the memories of actuators. Differentiable in everything, in both modes. Raises
-    what `simulate` raises, but for a start that breaks a constraint.
+    step. Differentiable in everything, in both modes. Raises what `simulate` raises, but for a
+    start that breaks a constraint, and ValueError for actuators with a memory.
     """
     checked(system)
     method = chosen_method(method)
     formulation_of(method, system)
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     dt, t = checked_dt("step", dt, system.dtype), real_numbers("step", "t", t).astype(system.dtype)
+    for actuator in system.actuators:
+        if actuator.remembers:
+            raise ValueError(
+                f"step: {actuator} has a memory, and one step knows nothing of what was commanded "
+                "before; use simulate, or an actuator without delay and lag"
+            )
     n_bodies = len(system.body_names)
     control = _held(system, "control", control, (system.nu,))
     wrench = _held(system, "wrench", wrench, (n_bodies, 6))
@@ -173,8 +179,6 @@ def _step(system: System, given: tuple, control: Any, wrench: Any, how: tuple) -
         linkage, q, v, dt, t = given
         formulation = formulated(system, linkage, method, stabilisation)
         acting = inputs_at(eqx.combine(arrays, fixed), rows, t, dt)
-        memories = memories_at_start(system, linkage, acting, t, q, v, dt)
-        acting = acting.remembering(system, memories, t, q, v)
         acting = acting.held(t, q, v) if formulation.reads_once else acting
         on_manifold = system.manifold.retract(q, jnp.zeros_like(v))
         state = formulation.init(t, on_manifold, v, dt, acting)
