@@ -2,10 +2,10 @@
 
 The path of a number is "owner/leaf": the name of a body and a leaf of `system.bodies`, the name of
 a joint and one of `system.joints` or of what stands at it (`Stribeck`, `Encoder`), the name of an
-actuator and one of its numbers, or "gravity". Other couplings and constraints have no names and
-are counted: "couplings/0/stiffness", "constraints/1/first/position". A joint with several degrees
-of freedom has one number for each, "ball/damping[2]". "body/inertial" is its mass, its centre of
-mass and its inertia together.
+actuator and one of its numbers, "jet/lag" or "jet/axis/direction", or "gravity". Other couplings
+and constraints have no names and are counted: "couplings/0/stiffness",
+"constraints/1/first/position". A joint with several degrees of freedom has one number for each,
+"ball/damping[2]". "body/inertial" is its mass, its centre of mass and its inertia together.
 Patterns are those of the shell, such as "arm*/damping"; only a pattern that ends in "/inertial"
 selects that, and only one that ends in "/com_z" that number of "body/com".
 """
@@ -107,7 +107,7 @@ def entries(system: System) -> list[Entry]:
             if isinstance(of, AtJoint):
                 owner = of.joint
             elif isinstance(of, Actuator):
-                owner = of.label
+                owner = "/".join(map(str, (of.label, *place[1:-1])))
             found.append(Entry((group, *place), None, owner, str(place[-1])))
     return found
 

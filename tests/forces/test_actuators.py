@@ -296,7 +296,8 @@ def test_one_of_ones_own(tmp_path):
     config = read_config(tmp_path / "run.toml")
     arm = coupled(dl.load("difflie/data/arm7.urdf"), config.couplings, config.path)
     assert arm.actuator_names == ("joint2", "jet") and config.control.command == [3.0, 40.0]
-    assert di.Parameters(arm, ["joint2/gain", "jet/max_thrust"]).units == ("N/V^2", "N")
+    paths = ["joint2/gain", "jet/max_thrust", "jet/axis/position"]
+    assert di.Parameters(arm, paths).units == ("N/V^2", "N", "m", "m", "m")
     torque = arm.actuators[0].torque(jnp.asarray(-3.0), 0.0, 0.0, None)[0]
     np.testing.assert_allclose(torque, -4.5)
 

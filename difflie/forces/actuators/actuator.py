@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...system.fields import number_faults
+from ...system.fields import declared, number_faults
 from ...system.system import Bodies, Joints, System
 from ...system.topology import Topology
 from ...system.validation import nearest, shown
@@ -152,8 +152,7 @@ class Actuator(eqx.Module):
             taken |= Joints.__dataclass_fields__.keys()
         if self.label in system.body_names:
             taken |= Bodies.__dataclass_fields__.keys()
-        leaves = jax.tree_util.tree_leaves_with_path(self)
-        own = sorted({str(getattr(path[-1], "name", "")) for path, _ in leaves} & taken)
+        own = sorted(taken & declared(type(self)).keys())
         return [
             f"its number {name} has the path {self.label}/{name} of another; give the actuator a "
             "name of its own, name=..., or its number another"
