@@ -66,6 +66,14 @@ def coupled() -> dl.System:
         dl.JointStop(5.0, smoothing=0.4, dissipation=0.1),
         dl.Stribeck("arm", 0.1, 0.7),
         dl.Drive("arm", torque_scale=1.1, load_friction=0.1, slip_velocity=0.5),
+    )
+
+
+def commanded() -> dl.System:
+    """With actuators of several kinds, within their limits, at joints and along an axis."""
+    return dl.attach(
+        MACHINE,
+        dl.Drive("arm", torque_scale=1.1, load_friction=0.1, slip_velocity=0.5),
         dl.VoltageMotor("arm", torque_constant=0.1, resistance=2.0, gear_ratio=7.0, name="servo"),
         dl.PositionServo("arm", kp=3.0, kd=0.4, max_torque=50.0, name="hold"),
         dl.Thruster(axis=dl.Axis("hand", (0.1, 0.0, 0.2), (1.0, 2.0, 3.0))),
@@ -85,6 +93,7 @@ def jointed() -> dl.System:
 constraints = dl.constraints
 MACHINE = machine()
 COUPLED = coupled()
+COMMANDED = commanded()
 ROD = constraints.Distance(dl.Frame(None, (0.1, 0.9, 1.3)), dl.Frame("hand", (0.2, 0.1, 0.0)), 1.5)
 CLOSED = dl.constrain(MACHINE, ROD)
 JOINTED = jointed()
@@ -193,6 +202,11 @@ TABLE = {
         COUPLED,
         {
             "passive_force": lambda s, q, v, x: dl.passive_force(s, q, v),
+        },
+    ),
+    "actuators": (
+        COMMANDED,
+        {
             "Effort": lambda s, q, v, x: measured(dq.Effort())(s, q, v, x[: s.nu] + 3),
         },
     ),
@@ -227,7 +241,7 @@ TABLE = {
     "constrained": (CLOSED, {"constrained_dynamics": dl.constrained_dynamics}),
 }
 # What compiles fast enough for every run; the rest is slow.
-QUICK = ("places", "dynamics", "forces")
+QUICK = ("places", "dynamics", "forces", "actuators")
 BUILT = "makes a machine of another structure"
 DECIDED = "counts ranks of given numbers, outside of traces"
 NOT_SWEPT = {
