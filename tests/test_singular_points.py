@@ -44,7 +44,7 @@ def machine() -> dl.System:
 
 
 def coupled() -> dl.System:
-    """With every force there is: springs slack and taut, a plane pressed, drives."""
+    """With every force there is: springs slack and taut, a plane pressed, actuators."""
     rope = [(None, (0.0, 0.3, 2.5)), ("hull", (0.1, 0.2, 0.3)), ("hand", (0.1, 0.2, 0.3))]
     plane = [(None, (0.0, 0.0, 3.0)), ("hand", (0.1, 0.2, 0.3)), ("hull", (0.1, 0.0, 0.3))]
     numbers = {"dissipation": 0.1, "friction": 0.4, "slip_velocity": 0.5}
@@ -64,8 +64,19 @@ def coupled() -> dl.System:
         dl.PlaneContact(plane, 5.0, (0.0, 0.0, 2.0), exponent=1.5, smoothing=0.2, **numbers),
         dl.SphereContact(rope[::2], 5.0, (2.0, 4.0), **numbers),
         dl.JointStop(5.0, smoothing=0.4, dissipation=0.1),
-        dl.Drive("arm", torque_scale=1.1, load_friction=0.1, slip_velocity=0.5),
         dl.Stribeck("arm", 0.1, 0.7),
+        dl.Drive("arm", torque_scale=1.1, load_friction=0.1, slip_velocity=0.5),
+    )
+
+
+def commanded() -> dl.System:
+    """With actuators of several kinds, within their limits, at joints and along an axis."""
+    return dl.attach(
+        MACHINE,
+        dl.Drive("arm", torque_scale=1.1, load_friction=0.1, slip_velocity=0.5),
+        dl.VoltageMotor("arm", torque_constant=0.1, resistance=2.0, gear_ratio=7.0, name="servo"),
+        dl.PositionServo("arm", kp=3.0, kd=0.4, max_torque=50.0, name="hold"),
+        dl.Thruster(axis=dl.Axis("hand", (0.1, 0.0, 0.2), (1.0, 2.0, 3.0))),
     )
 
 
@@ -82,6 +93,7 @@ def jointed() -> dl.System:
 constraints = dl.constraints
 MACHINE = machine()
 COUPLED = coupled()
+COMMANDED = commanded()
 ROD = constraints.Distance(dl.Frame(None, (0.1, 0.9, 1.3)), dl.Frame("hand", (0.2, 0.1, 0.0)), 1.5)
 CLOSED = dl.constrain(MACHINE, ROD)
 JOINTED = jointed()
@@ -190,8 +202,12 @@ TABLE = {
         COUPLED,
         {
             "passive_force": lambda s, q, v, x: dl.passive_force(s, q, v),
-            "Drive.effort": lambda s, q, v, x: s.couplings[-2].effort(x[3] + 3, v[3]),
-            "Motor.effort": lambda s, q, v, x: dl.Motor(*x[:4] + 2).effort(x, v),
+        },
+    ),
+    "actuators": (
+        COMMANDED,
+        {
+            "Effort": lambda s, q, v, x: measured(dq.Effort())(s, q, v, x[: s.nu] + 3),
         },
     ),
     "quantities": (
@@ -225,7 +241,7 @@ TABLE = {
     "constrained": (CLOSED, {"constrained_dynamics": dl.constrained_dynamics}),
 }
 # What compiles fast enough for every run; the rest is slow.
-QUICK = ("places", "dynamics", "forces")
+QUICK = ("places", "dynamics", "forces", "actuators")
 BUILT = "makes a machine of another structure"
 DECIDED = "counts ranks of given numbers, outside of traces"
 NOT_SWEPT = {

@@ -78,6 +78,24 @@ def point_frames(
     return _divided(rows @ _offsets(linkage, body) @ _points(paths), paths)
 
 
+@along_tree
+def rates_along(
+    linkage: Linkage,
+    paths: Sequence[Path],
+    directions: Float[Array, "n 3"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+) -> Float[Array, " n"]:
+    """The velocities (n,) in m/s of the points of the paths along directions fixed on their bodies.
+
+    directions (n, 3): of length one, each in the frame of its body.
+    """
+    body, row = _carried(linkage, paths)
+    twists = _entries(row_twists(linkage, q, v), linkage.rest, row)
+    seen = (_offsets(linkage, body) @ _points(paths)).inverse_motion(twists)
+    return jnp.sum(directions * seen.linear.to_array(), axis=1)
+
+
 def _carried(linkage: Linkage, paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
     """The body of every point (n,), nb for the world, and the place of its row, n_rows for it."""
     t = linkage.topology

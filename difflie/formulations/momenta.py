@@ -14,6 +14,7 @@ from ..dynamics.discrete_articulated import newton_step
 from ..dynamics.discrete_inverse_dynamics import momenta
 from ..dynamics.forward import mass_inverse_times, mass_times
 from ..dynamics.rnea import rnea
+from ..forces.actuators.acting import axis_force_of, joint_force_of
 from ..forces.passive import joint_force
 from ..forces.points import coupling_force
 from ..groups import FlatProduct
@@ -84,7 +85,11 @@ class TreeMechanics(DiscreteMechanics):
             outer = rnea(self.linkage, q, still, still, self.inputs.wrench(self.t, q, w))
         force = self._at_joints(q, w) - outer
         couplings = self.system.couplings
-        return force + coupling_force(self.linkage, couplings, q, w) if couplings else force
+        if couplings:
+            force = force + coupling_force(self.linkage, couplings, q, w)
+        given = self.inputs.torques(self.system, self.linkage, self.t, q, w)
+        along = None if given is None else axis_force_of(self.system, self.linkage, given, q, w)
+        return force if along is None else force + along
 
     def newton_step(
         self,
@@ -102,8 +107,8 @@ class TreeMechanics(DiscreteMechanics):
 
     def _at_joints(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
         tau = joint_force(self.system, q, w)
-        effort = self.inputs.effort(self.system, self.t, q, w)
-        return tau if effort is None else tau + effort
+        given = self.inputs.torques(self.system, self.linkage, self.t, q, w)
+        return tau if given is None else tau + joint_force_of(self.system, given)
 
     @property
     def _unplaced(self) -> Linkage:

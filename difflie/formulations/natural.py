@@ -157,7 +157,7 @@ class NaturalTree(FrameMechanics):
         v = natural.joint_rates(arms, step.rates)
         q = self.system.manifold.retract(state.y[0], (h / 2) * v)
         tau = joint_force(self.system, q, v) - armature * (2 / h) * (v - state.memory.carried)
-        effort = self.inputs.effort(self.system, self.t, q, v)
+        effort = self.inputs.effort(self.system, self.linkage, self.t, q, v)
         if effort is not None:
             tau = tau + effort
         total = natural.weight(step.middle) + natural.joint_load(arms, tau)

@@ -153,8 +153,8 @@ class Parameters(eqx.Module):
     def values_of(self, system: System) -> jax.Array:
         """The values (n,) of a system with the same bodies and joints; of tied ones the first.
 
-        Raises ValueError for another one, and for one without a spring, drive or whatever else has
-        numbers among them.
+        Raises ValueError for another one, and for one without a spring, actuator or whatever else
+        has numbers among them.
         """
         self._compare(system)
         return _values_of(self._blocks, system)

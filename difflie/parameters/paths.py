@@ -1,8 +1,9 @@
 """The numbers of a system by their paths.
 
 The path of a number is "owner/leaf": the name of a body and a leaf of `system.bodies`, the name of
-a joint and one of `system.joints` or of what stands at it (`Drive`, `Stribeck`, `Encoder`), or
-"gravity". Other couplings and constraints have no names and are counted: "couplings/0/stiffness",
+a joint and one of `system.joints` or of what stands at it (`Stribeck`, `Encoder`), the name of an
+actuator and one of its numbers, "jet/lag" or "jet/axis/direction", or "gravity". Other couplings
+and constraints have no names and are counted: "couplings/0/stiffness",
 "constraints/1/first/position". A joint with several degrees of freedom has one number for each,
 "ball/damping[2]". "body/inertial" is its mass, its centre of mass and its inertia together.
 Patterns are those of the shell, such as "arm*/damping"; only a pattern that ends in "/inertial"
@@ -19,6 +20,7 @@ from typing import Any
 
 import jax
 
+from ..forces.actuators import Actuator
 from ..forces.at_joint import AtJoint
 from ..system.joints import UNITS
 from ..system.system import Joints, System
@@ -94,8 +96,11 @@ def entries(system: System) -> list[Entry]:
         for keys, _ in jax.tree_util.tree_leaves_with_path(getattr(system, group)):
             place = tuple(k.name if hasattr(k, "name") else k.idx for k in keys)
             of = getattr(system, group)[place[0]]
-            counted = "/".join(map(str, (group, *place[:-1])))
-            owner = of.joint if isinstance(of, AtJoint) else counted
+            owner = "/".join(map(str, (group, *place[:-1])))
+            if isinstance(of, AtJoint):
+                owner = of.joint
+            elif isinstance(of, Actuator):
+                owner = "/".join(map(str, (of.label, *place[1:-1])))
             found.append(Entry((group, *place), None, owner, str(place[-1])))
     return found
 

@@ -23,7 +23,7 @@ Places = tuple[tuple[Place, tuple[int, ...]], ...]
 INERTIAL: Place = ("bodies", "inertial")
 # Single numbers of the centre of mass.
 COM: dict[Place, int] = {("bodies", f"com_{axis}"): k for k, axis in enumerate("xyz")}
-GROUPS = "couplings", "constraints", "sensors"
+GROUPS = "couplings", "constraints", "sensors", "actuators"
 BODY = tuple(f.name for f in fields(Bodies))
 
 

@@ -11,7 +11,13 @@ import jax.numpy as jnp
 from .. import native
 from ..adjoint import Steps
 from ..constraints import Projection, Stabilisation
-from ..forces.drives import delayed
+from ..forces.actuators.acting import (
+    Memories,
+    first_memories,
+    generalised,
+    next_memories,
+    remember,
+)
 from ..formulations import Formulation, Inputs, formulated, formulation_of
 from ..integrators import RKMK4, Method, by_name
 from ..integrators.method import chosen
@@ -33,7 +39,7 @@ def time_steps(
 ) -> Steps:
     """What one time step of a loop does, and what leads back.
 
-    The state is (step, inner, watch, command).
+    The state is (step, inner, watch, memories of the actuators, command).
     """
 
     def begun(step, rows):
@@ -41,37 +47,61 @@ def time_steps(
         return t, inputs_at(functions, rows, t, dt)
 
     def one_step(state, rows):
-        step, inner, watch, command = state
+        step, inner, watch, memories, command = state
         t, acting = begun(step, rows)
         here = t, *formulation.read(inner)
+        acting = acting.remembering(system, memories, *here)
         acting = acting.held(*here) if formulation.reads_once else acting
-        at_start = Inputs(acting.control).held(*here)
-        effort = at_start.effort(system, *here)
-        if command is not None and at_start.control is not None:
-            command = command.after(step, at_start.control(*here), watch.going(step))
+        at_start = acting._replace(wrench=None).held(*here)
+        given = at_start.torques(system, linkage, *here)
+        effort = None if given is None else generalised(system, linkage, given, *here[1:])
+        if command is not None:
+            u = None if command.latest[0] is None else at_start.command(system, *here)
+            told = u, None if memories is None else given
+            command = command.after(step, told, watch.going(step))
         after, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
         q, v = formulation.read(after)
         happened = come(events, step.astype(dt.dtype) * dt, q, v) if events else None
         watch = watch.after(system, linkage, step, q, v, effort, solved, happened)
-        return step, chosen(watch.going(step), after, inner), watch, command
+        going = watch.going(step)
+        if memories is not None:
+            row = at_start.command(system, *here), *here[1:]
+            memories = chosen(going, next_memories(system, linkage, *row, memories), memories)
+        return step, chosen(going, after, inner), watch, memories, command
 
     def back(state, rows):
-        step, inner, watch, command = state
+        # No machine with a memory is taken back.
+        step, inner, watch, _, command = state
         t, acting = begun(step - 1, rows)
         before = formulation.step(t + dt, inner, -dt, acting)[0]
         # No step that was not made is taken back.
         before = chosen(watch.going(step), before, inner) if events else before
         # As at the start: what was commanded before does not matter to what comes.
-        return step - 1, before, watch, jax.tree.map(jnp.zeros_like, command)
+        return step - 1, before, watch, None, jax.tree.map(jnp.zeros_like, command)
 
     def read(state):
-        _, inner, _, command = state
-        u = None if command is None else command.saved
-        return formulation.read(inner), formulation.record(inner), u
+        _, inner, *_, command = state
+        told = (None, None) if command is None else command.saved
+        return formulation.read(inner), formulation.record(inner), told
 
     small = formulation.small
     return Steps(native.kernel(one_step) if small else one_step, back, read, small)
+
+
+def memories_at_start(
+    system: System,
+    linkage: Linkage,
+    inputs: Inputs,
+    t: jax.Array,
+    q: jax.Array,
+    v: jax.Array,
+    dt: jax.Array,
+) -> Memories | None:
+    """The memories of the actuators before the first step; None where none has any."""
+    if not remember(system):
+        return None
+    return first_memories(system, linkage, inputs.command(system, t, q, v), q, v, dt)
 
 
 def chosen_method(method: Any) -> Method:
@@ -111,24 +141,25 @@ def step(
 ) -> Stepped:
     """One time step dt (s) from the state q (nq,), v (nv,) at the time t (s): q, v, solved.
 
-    method and stabilisation as in `simulate`. control: the generalised force (nv,), held over the
-    step, or a function of (t, q, v); wrench (nb, 6) likewise. A method begins anew: what it keeps
-    from step to step in `simulate`, such as the length of a sub-step or the step before, is that of
-    a first step. Differentiable in everything, in both modes. Raises what `simulate` raises, but
-    for a start that breaks a constraint, and ValueError for a control of drives with a delay.
+    method and stabilisation as in `simulate`. control: the command (nu,), held over the step, or a
+    function of (t, q, v); wrench (nb, 6) likewise. A method begins anew: what it keeps from step to
+    step in `simulate`, such as the length of a sub-step or the step before, is that of a first
+    step. Differentiable in everything, in both modes. Raises what `simulate` raises, but for a
+    start that breaks a constraint, and ValueError for actuators with a memory.
     """
     checked(system)
     method = chosen_method(method)
     formulation_of(method, system)
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     dt, t = checked_dt("step", dt, system.dtype), real_numbers("step", "t", t).astype(system.dtype)
-    for drive, _ in delayed(system) if control is not None else ():
-        raise ValueError(
-            f"step: {drive} has a delay, and one step knows nothing of what was commanded before; "
-            "use simulate, or a drive without delay"
-        )
+    for actuator in system.actuators:
+        if actuator.remembers:
+            raise ValueError(
+                f"step: {actuator} has a memory, and one step knows nothing of what was commanded "
+                "before; use simulate, or an actuator without delay and lag"
+            )
     n_bodies = len(system.body_names)
-    control = _held(system, "control", control, (system.nv,))
+    control = _held(system, "control", control, (system.nu,))
     wrench = _held(system, "wrench", wrench, (n_bodies, 6))
     given = linkage(system), q, v, dt, t
     return Stepped(*_step(system, given, control, wrench, (method, stabilisation)))
