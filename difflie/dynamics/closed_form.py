@@ -90,13 +90,13 @@ class ClosedForm(eqx.Module):
         t = self.topology
         external = jnp.zeros_like(self.V) if wrench is None else self.P_t.T @ wrench.ravel()
 
-        def links(a):  # (6n,) or (n,) in the order in which the tree is walked
-            return a.reshape(t.n_rows, -1)[t.order]
+        def links(a):  # (6n,) link by link
+            return a.reshape(t.n_rows, -1)
 
-        Ad = _transforms(self.Gamma, self.P_0, t)[t.order]
-        A, D = _diagonal(self.S, t.n_rows)[t.order, :, 0], _diagonal(self.J, t.n_rows)[t.order]
-        Jh, Omega = _diagonal(self.articulated, t.n_rows)[t.order], jnp.diag(self.Omega)[t.order]
-        rate, K, F, tau = self.v[t.order], links(self.K), links(external), tau[t.order]
+        Ad = _transforms(self.Gamma, self.P_0, t)
+        A, D = _diagonal(self.S, t.n_rows)[:, :, 0], _diagonal(self.J, t.n_rows)
+        Jh, Omega = _diagonal(self.articulated, t.n_rows), jnp.diag(self.Omega)
+        K, F = links(self.K), links(external)
 
         def velocity_and_force(parent, link):  # (50)-(57)
             V, alpha = parent
@@ -106,7 +106,7 @@ class ClosedForm(eqx.Module):
             return (V, alpha), D @ alpha - se3.ad(V).T @ D @ V - F
 
         start = jnp.zeros_like(self.A_0), self.A_0
-        forces = outward(t, velocity_and_force, start, (Ad, A, D, rate, K, F))
+        forces = outward(t, velocity_and_force, start, (Ad, A, D, self.v, K, F))
 
         def effort(children, link):  # (58)-(61)
             Ad, A, force, tau = link
@@ -128,7 +128,7 @@ class ClosedForm(eqx.Module):
             a = c - A @ Jh @ seen / Omega
             return seen + A * a, a
 
-        return outward(t, accelerate, jnp.zeros_like(self.A_0), (Ad, A, Jh, Omega, c))[t.place]
+        return outward(t, accelerate, jnp.zeros_like(self.A_0), (Ad, A, Jh, Omega, c))
 
 
 def closed(
@@ -149,11 +149,10 @@ def _closed(linkage, q, v, frames):
     t, n = linkage.topology, linkage.topology.n_rows
     rates = linkage.rows(v)
     bias = linkage.bias(q, rates)
-    # Everything in the order of v, in which parents come before their children as well.
-    poses = linkage.poses(q).inverse().to_array()[t.place]
-    screws = _screws(linkage, q)[t.place]
-    inertias = _inertias(linkage)[t.place]
-    K = jnp.zeros((n, 6), q.dtype) if bias is None else bias.to_array()[t.place]
+    poses = linkage.poses(q).inverse().to_array()
+    screws = _screws(linkage, q)
+    inertias = _inertias(linkage)
+    K = jnp.zeros((n, 6), q.dtype) if bias is None else bias.to_array()
     if frames is None:
         frames = jnp.broadcast_to(jnp.eye(4, dtype=q.dtype), (n, 4, 4))
     Q, Q_inverse = jax.vmap(se3.Ad)(frames), jax.vmap(lambda f: se3.Ad(se3.inverse(f)))(frames)
@@ -171,7 +170,7 @@ def _closed(linkage, q, v, frames):
     Gamma = _blocks(child[:, :, None, None] * transforms[:, None])
     P_0 = _blocks(jnp.asarray(parent == WORLD, q.dtype)[:, None, None, None] * transforms[:, None])
     P_t = _body_frames(linkage, Q_inverse)
-    R = jnp.diag(linkage.armature[t.place])
+    R = jnp.diag(linkage.armature)
     depth = int(t.depth.max(initial=0)) + 1
     G = _inverse_of_one_minus(Gamma, depth)
     A_0 = linkage.free_fall.to_array()
@@ -209,8 +208,7 @@ def _articulated(t, transforms, screws, J, R):
         return Ad.T @ (Jh - jnp.outer(column, column) / (A @ column + R)) @ Ad, Jh
 
     data = (transforms, screws, _diagonal(J, t.n_rows), jnp.diag(R))
-    data = jax.tree.map(lambda a: a[t.order], data)
-    return _block_diagonal(inward(t, articulate, jnp.zeros((6, 6), J.dtype), data)[t.place])
+    return _block_diagonal(inward(t, articulate, jnp.zeros((6, 6), J.dtype), data))
 
 
 def _screws(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "n 6"]:

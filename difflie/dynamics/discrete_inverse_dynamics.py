@@ -103,8 +103,8 @@ def momenta(
 def _next_to_world(t: Topology) -> np.ndarray:
     """(nv,) whether a row's joint, or the first part of it, begins at the world."""
     near = np.zeros(t.nv, dtype=bool)
-    at_world = t.parent_place[t.motion_start] == WORLD
-    near[t.row_velocity[t.order][at_world]] = True
+    at_world = t.row_parent[t.motion_start] == WORLD
+    near[t.row_velocity[at_world]] = True
     return near
 
 

@@ -21,7 +21,6 @@ from jaxtyping import Array, Float
 from ..groups.components import Matrix
 from ..spatial import ArticulatedInertia, Symmetric
 from ..system.linkage import Linkage
-from ..system.rows import take
 from ..system.topology import Topology
 from ..system.traverse import inward, outward
 from .paths import dense, own, projected
@@ -30,9 +29,9 @@ from .paths import dense, own, projected
 class Factorisation(eqx.Module):
     """M = L^T D L; vectors are (nv,), in the order of v.
 
-    lower (nv, depth): the rows of L without their ones, in the order of visits, each along its path
-    from the world. diagonal (nv,): D in the same order, the inertia that each degree of freedom
-    feels with all that it carries left free; positive.
+    lower (nv, depth): the rows of L without their ones, each along its path from the world.
+    diagonal (nv,): D, the inertia that each degree of freedom feels with all that it carries left
+    free; positive.
     """
 
     lower: jax.Array
@@ -41,19 +40,19 @@ class Factorisation(eqx.Module):
 
     def solve(self, b: ArrayLike) -> Float[Array, " nv"]:
         """M^-1 b (nv,) of b (nv,), in as many operations as L has entries."""
-        y = self._transposed_solve(take(jnp.asarray(b), self.topology.order)) / self.diagonal
-        return take(self._solve(y), self.topology.place)
+        y = self._transposed_solve(jnp.asarray(b)) / self.diagonal
+        return self._solve(y)
 
     def multiply(self, x: ArrayLike) -> Float[Array, " nv"]:
         """M x (nv,) of x (nv,), in as many operations as L has entries."""
-        y = self._multiply(take(jnp.asarray(x), self.topology.order)) * self.diagonal
-        return take(self._transposed_multiply(y), self.topology.place)
+        y = self._multiply(jnp.asarray(x)) * self.diagonal
+        return self._transposed_multiply(y)
 
     def matrices(self) -> tuple[Float[Array, "nv nv"], Float[Array, " nv"]]:
         """L (nv, nv) and D (nv,), in the order of v, in which L is lower triangular too."""
         t = self.topology
         lower = dense(t, self.lower + own(t, self.lower.dtype))
-        return take(take(lower, t.place).T, t.place).T, take(self.diagonal, t.place)
+        return lower, self.diagonal
 
     def log_determinant(self) -> Float[Array, ""]:
         """log det M, a scalar."""

@@ -272,8 +272,8 @@ def natural_coordinates(linkage: Linkage) -> NaturalCoordinates:
     where = layout(t)
     rotation = linkage.placement.rotation.to_array()
     first = t.row_start[where.moving]
-    frame = rotation[t.place[first]]
-    anchor = linkage.placement.translation.to_array()[t.place[first]]
+    frame = rotation[first]
+    anchor = linkage.placement.translation.to_array()[first]
     second = jnp.broadcast_to(jnp.eye(3, dtype=frame.dtype), frame.shape)
     constraints, slides = Equations(), Equations()
     for kinds in sorted({t.kinds[b] for b in where.moving}):
@@ -281,7 +281,7 @@ def natural_coordinates(linkage: Linkage) -> NaturalCoordinates:
         if kinds == FREE:
             continue
         # The frames of the joint's rows in its parent while its coordinates are zero.
-        steps = [rotation[t.place[first[j] + i]] for i in range(len(kinds))]
+        steps = [rotation[first[j] + i] for i in range(len(kinds))]
         frames = list(itertools.accumulate(steps, product))
         along = [f[:, :, 2] for f in frames[: kinds.count("prismatic")]]
         turns = kinds.count("revolute")

@@ -16,14 +16,13 @@ class Layout(NamedTuple):
     """Where everything is: indices, fixed by the topology.
 
     By body with a joint of its own, in their order ("number" below), nb for the world: moving, the
-    index in the system; last, the place of its last row in the order of visits; parent, the number
-    of the body it hangs on. carrier: the number of the body that carries each body of the system,
-    the world's last. single, double: the numbers of joints with one and with two turns;
-    grouped, free: of those that are spherical or free, and free.
-    turning: the number of each turning row, in the order single, first of double, second of double,
-    grouped. velocities: the entry in v of these, of the translations of the free joints and of the
-    slides. angles, attitudes (n, 4): entries in q. The orders put what is computed in this order
-    into v and q.
+    index in the system; last, its last row; parent, the number of the body it hangs on. carrier:
+    the number of the body that carries each body of the system, the world's last. single, double:
+    the numbers of joints with one and with two turns; grouped, free: of those that are spherical or
+    free, and free. turning: the number of each turning row, in the order single, first of double,
+    second of double, grouped. velocities: the entry in v of these, of the translations of the free
+    joints and of the slides. angles, attitudes (n, 4): entries in q. The orders put what is
+    computed in this order into v and q.
     """
 
     moving: np.ndarray
@@ -85,7 +84,7 @@ def check(t: Topology, method: str = "") -> None:
 def layout(t: Topology) -> Layout:
     """The indices of a topology."""
     moving = np.array([b for b, kinds in enumerate(t.kinds) if kinds])
-    last = t.place[t.row_start[moving + 1] - 1]
+    last = t.row_start[moving + 1] - 1
     number = np.full(t.n_rows + 1, len(moving))
     number[last] = np.arange(len(moving))
     carrier = np.append(number[carriers(t)], len(moving))

@@ -48,5 +48,5 @@ def own(t: Topology, dtype: np.dtype) -> jax.Array:
 
 
 def dense(t: Topology, table: jax.Array) -> Float[Array, "n_rows n_rows"]:
-    """The lower triangular matrix (n_rows, n_rows) of a table, in the order of visits."""
+    """The lower triangular matrix (n_rows, n_rows) of a table."""
     return take(table.T, t.depth).T * jnp.asarray(t.moved_by, table.dtype)

@@ -70,7 +70,7 @@ class Screws(eqx.Module):
 
 
 class Masks(NamedTuple):
-    """Which row has to do with which, as booleans (n_rows, n_rows), in the order of visits.
+    """Which row has to do with which, as booleans (n_rows, n_rows).
 
     moved_by[i, j]: row j moves row i. turned_by[j, k]: row k moves the screw of row j.
     after[k, j]: the joint of row j comes before that of row k on the way from the world. carrier
@@ -89,7 +89,7 @@ def masks(t: Topology) -> Masks:
     """The masks of a topology, made once."""
     moved_by = t.moved_by
     root = np.arange(t.n_rows)
-    for i, above in enumerate(t.parent_place):
+    for i, above in enumerate(t.row_parent):
         if above != WORLD:
             root[i] = root[above]
     turned_by = moved_by[t.motion_end]

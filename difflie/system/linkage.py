@@ -23,7 +23,7 @@ from ..spatial import Force, Inertia, Motion, Screw, Symmetric, Transform
 from .joints import Joint
 from .rows import take, totals
 from .system import Bodies, System
-from .topology import Topology
+from .topology import WORLD, Topology
 from .whole_joints import (
     Whole,
     between_rows,
@@ -36,7 +36,7 @@ from .whole_joints import (
 
 
 class Linkage(eqx.Module):
-    """One frame for each row, in the order of visits; shapes are (n_rows,) unless said.
+    """One frame for each row; shapes are (n_rows,) unless said.
 
     placement: the frame of a row in that of the row before it (the parent's last, or the world)
     while its coordinate is zero. pitch: of the helical rows, None where there are none. inertia: of
@@ -83,9 +83,9 @@ class Linkage(eqx.Module):
         t = self.topology
         carrying = np.isin(np.arange(t.n_rows), carriers(t))
         later = t.motion_start != np.arange(t.n_rows)
-        inside = (np.arange(t.n_rows) != t.row_start[t.row_body])[t.order]
+        inside = np.arange(t.n_rows) != t.row_start[t.row_body]
         frames = row_frames(t)
-        turn = np.swapaxes(frames[np.maximum(t.parent_place, 0)], 1, 2) @ frames
+        turn = np.swapaxes(frames[np.maximum(t.row_parent, 0)], 1, 2) @ frames
         turn = [turn[:, i, j] for i in range(3) for j in range(3)]
 
         def fixed(a: jax.Array, where: np.ndarray, value: np.ndarray | float) -> jax.Array:
@@ -103,16 +103,15 @@ class Linkage(eqx.Module):
 
     def rows(self, v: Float[Array, " nv"]) -> Float[Array, " n_rows"]:
         """Velocities or accelerations (nv,) as rates of the rows (n_rows,)."""
-        rates = take(v, self.topology.row_velocity[self.topology.order])
+        rates = take(v, self.topology.row_velocity)
         return rates if self.multiplier is None else rates * self.multiplier
 
     def generalised(self, efforts: Float[Array, " n_rows"]) -> Float[Array, " nv"]:
         """Efforts of the rows (n_rows,) as a generalised force (nv,)."""
         t = self.topology
         if self.multiplier is None:
-            return take(efforts, t.place)
-        efforts = take(efforts * self.multiplier, t.place)
-        return jax.ops.segment_sum(efforts, t.row_velocity, num_segments=t.nv)
+            return efforts
+        return jax.ops.segment_sum(efforts * self.multiplier, t.row_velocity, num_segments=t.nv)
 
     def poses(self, q: Float[Array, " nq"]) -> Transform:
         """The frame of each row in that of the row before it, at the configuration q (nq,)."""
@@ -241,7 +240,7 @@ class Linkage(eqx.Module):
     def _coordinates(self, q: jax.Array) -> jax.Array:
         """The coordinate of each row (n_rows,), mimic joints included; 0 where it has none."""
         t = self.topology
-        entry = t.row_coordinate[t.order]
+        entry = t.row_coordinate
         x = take(q, np.maximum(entry, 0))
         if self.multiplier is not None:
             x = x * self.multiplier + jnp.asarray(self.shift)
@@ -275,8 +274,8 @@ class Linkage(eqx.Module):
 
 
 def carriers(t: Topology) -> np.ndarray:
-    """(nb,) the place of the row that carries each body; n_rows for the world."""
-    return np.array([t.n_rows if r < 0 else t.place[r] for r in t.last_row], dtype=int)
+    """(nb,) the row that carries each body; n_rows for the world."""
+    return np.where(t.last_row == WORLD, t.n_rows, t.last_row)
 
 
 @jax.jit
@@ -311,28 +310,27 @@ def linkage(system: System) -> Linkage:
     # keeps the joint frame: its transform comes in between.
     body = t.row_body
     first = np.isin(np.arange(t.n_rows), t.row_start[:-1][moving])
-    whole = t.whole_rows[t.place]
+    whole = t.whole_rows
     above = parents[body]
     start = _compose((offset[0][above], offset[1][above]), (placement[0][body], placement[1][body]))
     inner = product(jnp.swapaxes(align[np.maximum(np.arange(t.n_rows) - 1, 0)], -1, -2), align)
     outer = jnp.where(whole[:, None, None], start[0], product(start[0], align))
-    rotation = jnp.where(first[:, None, None], outer, inner)[t.order]
-    translation = jnp.where(first[:, None], start[1], jnp.zeros_like(start[1]))[t.order]
+    rotation = jnp.where(first[:, None, None], outer, inner)
+    translation = jnp.where(first[:, None], start[1], jnp.zeros_like(start[1]))
 
     pitch = multiplier = shift = None
     helical = np.array([k == "helical" for kinds in t.kinds for k in kinds], dtype=bool) & ~whole
     if helical.any():
-        pitch = jnp.where(helical, joints.pitch, jnp.zeros_like(joints.pitch))[t.order]
+        pitch = jnp.where(helical, joints.pitch, jnp.zeros_like(joints.pitch))
     if t.mimic_rows.size:
-        rows = t.place[t.mimic_rows]
-        multiplier = jnp.ones(t.n_rows, dtype).at[rows].set(joints.multiplier)
-        shift = jnp.zeros(t.n_rows, dtype).at[rows].set(joints.offset)
+        multiplier = jnp.ones(t.n_rows, dtype).at[t.mimic_rows].set(joints.multiplier)
+        shift = jnp.zeros(t.n_rows, dtype).at[t.mimic_rows].set(joints.offset)
     return Linkage(
         placement=Transform(Matrix.from_array(rotation), Vector.from_array(translation)),
         pitch=pitch,
         inertia=_lumped_inertia(t, bodies, offset),
         offset=Transform(Matrix.from_array(offset[0]), Vector.from_array(offset[1])),
-        armature=joints.armature[t.order],
+        armature=joints.armature,
         multiplier=multiplier,
         shift=shift,
         gravity=Vector.from_array(system.gravity),
@@ -369,7 +367,7 @@ def _compose(
 
 def _patterns(t: Topology) -> tuple[np.ndarray, np.ndarray]:
     """The angular and linear components of the screws, as far as the joint types fix them."""
-    kinds = np.array([k for kinds in t.kinds for k in kinds])[t.order]
+    kinds = np.array([k for kinds in t.kinds for k in kinds])
     angular, linear = (kinds != "prismatic").astype(float), (kinds == "prismatic").astype(float)
     for whole in wholes(t):
         linear[whole.rows] += [dof.pitch for dof in whole.joint.dofs()]
@@ -403,17 +401,17 @@ def _constant(m: np.ndarray, dtype) -> Matrix:
 
 
 def _alignments(t: Topology, axis: jax.Array) -> Matrix:
-    """The rotation (n_rows,) of the frame of each row, in the order of the bodies.
+    """The rotation (n_rows,) of the frame of each row.
 
     In a series it takes z to the row's axis. Which rotation is used changes the frame in which a
     body is computed, never a result.
     """
-    whole = t.whole_rows[t.place]
+    whole = t.whole_rows
     safe = jnp.where(whole[:, None], jnp.asarray([0.0, 0.0, 1.0], axis.dtype), axis)
     least = least_rotations(safe)
     if not whole.any():
         return least
-    frames = row_frames(t)[t.place].astype(axis.dtype)
+    frames = row_frames(t).astype(axis.dtype)
     fixed = Matrix(*(frames[:, i, j] for i in range(3) for j in range(3)))
     return jax.tree.map(lambda e, a: jnp.where(whole, e, a), fixed, least)
 

@@ -163,9 +163,6 @@ class Topology:
         """The bodies whose joints have entries in q, in their order."""
         return tuple(b for b, k in enumerate(self.kinds) if k and self.mimics[b] is None)
 
-    # How the tree is walked: rows are visited generation by generation (the rows at one distance
-    # from the world), those with one parent next to each other.
-
     @cached_property
     def last_row(self) -> np.ndarray:
         """(nb,) the row that carries each body: its joint's last, or its parent's; -1 the world."""
@@ -179,7 +176,7 @@ class Topology:
 
     @cached_property
     def row_parent(self) -> np.ndarray:
-        """(n_rows,) the row before each, its parent in the order of the bodies; -1 the world."""
+        """(n_rows,) the row before each, of a smaller number; -1 the world."""
         parent = np.arange(self.n_rows) - 1
         for b, start in enumerate(self.row_start[:-1]):
             if self.kinds[b]:
@@ -188,83 +185,53 @@ class Topology:
         return parent
 
     @cached_property
-    def _generations(self) -> list[list[int]]:
-        """The rows at each distance from the world, in the order of their parents."""
-        children: dict[int, list[int]] = {}
-        for row, parent in enumerate(self.row_parent):
-            children.setdefault(int(parent), []).append(row)
-        generations, here = [], children.get(WORLD, [])
-        while here:
-            generations.append(here)
-            here = [row for parent in here for row in children.get(parent, [])]
-        return generations
-
-    @cached_property
-    def order(self) -> np.ndarray:
-        """(n_rows,) the rows, generation by generation."""
-        return np.array([row for rows in self._generations for row in rows], dtype=int)
-
-    @cached_property
-    def place(self) -> np.ndarray:
-        """(n_rows,) where each row stands in `order`."""
-        place = np.empty(self.n_rows, dtype=int)
-        place[self.order] = np.arange(self.n_rows)
-        return place
-
-    @cached_property
-    def parent_place(self) -> np.ndarray:
-        """(n_rows,) in that order: the place of the row before each; -1 the world."""
-        above = self.row_parent[self.order]
-        return np.where(above == WORLD, WORLD, self.place[above])
-
-    @cached_property
     def depth(self) -> np.ndarray:
-        """(n_rows,) in the order of visits: the number of rows between each row and the world."""
+        """(n_rows,) the number of rows between each row and the world."""
         depth = np.zeros(self.n_rows, dtype=int)
-        for i, above in enumerate(self.parent_place):
+        for i, above in enumerate(self.row_parent):
             depth[i] = 0 if above == WORLD else depth[above] + 1
         return depth
 
     @cached_property
     def moved_by(self) -> np.ndarray:
-        """(n_rows, n_rows) in the order of visits: whether row j moves row i; itself included."""
+        """(n_rows, n_rows) whether row j moves row i; itself included."""
         moved = np.eye(self.n_rows, dtype=bool)
-        for i, above in enumerate(self.parent_place):
+        for i, above in enumerate(self.row_parent):
             if above != WORLD:
                 moved[i] |= moved[above]
         return moved
 
     @cached_property
     def supports(self) -> np.ndarray:
-        """(nb, n_rows) rows in the order of visits: whether row j moves body b."""
+        """(nb, n_rows) whether row j moves body b."""
         world = np.zeros((1, self.n_rows), dtype=bool)
-        return np.concatenate((self.moved_by, world))[np.append(self.place, WORLD)[self.last_row]]
+        return np.concatenate((self.moved_by, world))[self.last_row]
 
     @cached_property
     def whole_rows(self) -> np.ndarray:
-        """(n_rows,) in the order of visits: whether the row's joint moves as a whole.
+        """(n_rows,) whether the row's joint moves as a whole.
 
         The rows of a joint in series move one after the other instead.
         """
         series = np.array([joint.in_series for joint in self.types], dtype=bool)
-        return ~series[self.row_body[self.order]]
+        return ~series[self.row_body]
 
     @cached_property
     def motion_start(self) -> np.ndarray:
-        """(n_rows,) the place of the first row of the motion that each row is part of."""
-        first = self.row_start[self.row_body[self.order]]
-        return np.where(self.whole_rows, self.place[first], np.arange(self.n_rows))
+        """(n_rows,) the first row of the motion that each row is part of."""
+        first = self.row_start[self.row_body]
+        return np.where(self.whole_rows, first, np.arange(self.n_rows))
 
     @cached_property
     def motion_end(self) -> np.ndarray:
-        """(n_rows,) the place of the last row of it: where the motion is complete."""
-        last = self.row_start[self.row_body[self.order] + 1] - 1
-        return np.where(self.whole_rows, self.place[last], np.arange(self.n_rows))
+        """(n_rows,) the last row of it: where the motion is complete."""
+        last = self.row_start[self.row_body + 1] - 1
+        return np.where(self.whole_rows, last, np.arange(self.n_rows))
 
     @property
     def unbranched(self) -> bool:
         """Whether the rows form one chain."""
-        return bool(np.all(self.parent_place == np.arange(self.n_rows) - 1))
+        return bool(np.all(self.row_parent == np.arange(self.n_rows) - 1))
 
     @property
     def walk(self) -> str:

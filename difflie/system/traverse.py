@@ -1,16 +1,16 @@
 """How a tree is walked; the only place that knows.
 
-The rows of a system (its degrees of freedom) are visited generation by generation, in one loop
-(`jax.lax.scan`). A chain hands its values from row to row; in a branched tree they are kept in a
-table and looked up by the row's parent. There are two ways to compile the loop. Each visit can be a
-kernel of its own: that takes the same time for every machine. Or a whole algorithm, a function
-under `along_tree`, is one kernel, in which the loops are written out row by row and everything
-that the structure fixes is computed beforehand: that gives the fastest code, and takes time to
-compile for every row. `Topology.walk` says which.
+The rows of a system (its degrees of freedom) are visited by number, parents before children or the
+other way round, in one loop (`jax.lax.scan`). A chain hands its values from row to row; in a
+branched tree they are kept in a table and looked up by the row's parent. There are two ways to
+compile the loop. Each visit can be a kernel of its own: that takes the same time for every machine.
+Or a whole algorithm, a function under `along_tree`, is one kernel, in which the loops are written
+out row by row and everything that the structure fixes is computed beforehand: that gives the
+fastest code, and takes time to compile for every row. `Topology.walk` says which.
 
-Data are pytrees whose leaves have one leading axis over the rows in the order of
-`Topology.order`. A leaf that is a NumPy array is known at trace time; where it is the same for all
-rows the visited function gets it as a Python number, so that its zeros and ones cost nothing.
+Data are pytrees whose leaves have one leading axis over the rows. A leaf that is a NumPy array is
+known at trace time; where it is the same for all rows the visited function gets it as a Python
+number, so that its zeros and ones cost nothing.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _entries(a: jax.Array, axis: int = 0) -> list[jax.Array]:
 def _along_table(topology: Topology, body: Callable, value: Any, rows: Any, reverse: bool) -> Any:
     """The outputs of a loop with a table of values, in which the world stands last."""
     n = topology.n_rows
-    parent = np.where(topology.parent_place == WORLD, n, topology.parent_place)
+    parent = np.where(topology.row_parent == WORLD, n, topology.row_parent)
     places = jnp.arange(n), jnp.asarray(parent)
     table = jax.tree.map(lambda a: jnp.broadcast_to(a, (n + 1, *jnp.shape(a))), value)
     return jax.lax.scan(body, table, (places, rows), reverse=reverse)[1]

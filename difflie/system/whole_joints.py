@@ -27,7 +27,7 @@ Numbers = Mapping[str, Mapping[str, jax.Array]]
 class Whole(NamedTuple):
     """The n joints of one type, with k rows each.
 
-    rows (n, k): their places in the order of visits. coordinates: where theirs are in q, (n, nq)
+    rows (n, k): their numbers. coordinates: where theirs are in q, (n, nq)
     of one joint. number (n,): by which their own numbers go. frames (k, 3, 3): of the rows in the
     body frame. columns (6, k): of the subspace where it is constant, else None.
     """
@@ -72,7 +72,7 @@ def wholes(t: Topology) -> tuple[Whole, ...]:
         found.append(
             Whole(
                 joint=joint,
-                rows=t.place[t.row_start[at][:, None] + np.arange(len(dofs))],
+                rows=t.row_start[at][:, None] + np.arange(len(dofs)),
                 coordinates=t.coordinate_start[at][:, None] + np.arange(joint.manifold.point_size),
                 number=t.place_in_type[at],
                 frames=np.stack(frames),
@@ -84,7 +84,7 @@ def wholes(t: Topology) -> tuple[Whole, ...]:
 
 @lru_cache
 def row_frames(t: Topology) -> np.ndarray:
-    """(n_rows, 3, 3) by visits: the frame of each row in its body's; the identity in a series."""
+    """(n_rows, 3, 3) the frame of each row in its body's; the identity in a series."""
     frames = np.broadcast_to(np.eye(3), (t.n_rows, 3, 3)).copy()
     for whole in wholes(t):
         frames[whole.rows] = whole.frames
