@@ -136,14 +136,17 @@ from .integrators import RungeKutta43 as RungeKutta43
 from .integrators import SemiImplicitEuler as SemiImplicitEuler
 from .integrators import StormerVerlet as StormerVerlet
 from .integrators import VariationalMidpoint as VariationalMidpoint
+from .integrators import register as register
 from .io import MujocoOrdering as MujocoOrdering
 from .io import PinocchioOrdering as PinocchioOrdering
 from .io import load as load
 from .io import save as save
+from .result import Ending as Ending
 from .result import Reconstruction as Reconstruction
 from .result import Result as Result
 from .result import Trajectory as Trajectory
 from .simulate import simulate as simulate
+from .simulate import step as step
 from .system import Body as Body
 from .system import Continuous as Continuous
 from .system import Dof as Dof

@@ -30,7 +30,8 @@ class Watch(eqx.Module):
 
     What happens after a step that failed does not count: the loop stays where it was before.
     nonfinite, unsolved, singular (); position, velocity, effort (n_rows,): as in `Result`, 2^31 - 1
-    for never. margin: how far from singular, None without constraints.
+    for never. margin: how far from singular, None without constraints. stopped (): the first step
+    at the end of which an event has come, None where none is looked for.
     """
 
     nonfinite: jax.Array
@@ -40,14 +41,18 @@ class Watch(eqx.Module):
     velocity: jax.Array
     effort: jax.Array
     margin: Margin | None
+    stopped: jax.Array | None = None
 
     @staticmethod
-    def start(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Watch:
-        """Of a motion that starts at the configuration q (nq,)."""
+    def start(
+        system: System, linkage: Linkage, q: Float[Array, " nq"], come: jax.Array | None = None
+    ) -> Watch:
+        """Of a motion that starts at the configuration q (nq,), where an event may have come ()."""
         once = jnp.asarray(_NEVER, jnp.int32)
         limit = jnp.full(system.topology.n_rows, _NEVER, jnp.int32)
         margin = Margin.start(system, linkage, q)
-        return Watch(once, once, once, limit, limit, limit, margin)
+        stopped = None if come is None else jnp.where(come, 0, once)
+        return Watch(once, once, once, limit, limit, limit, margin, stopped)
 
     @property
     def failed(self) -> jax.Array:
@@ -55,9 +60,24 @@ class Watch(eqx.Module):
         return jnp.minimum(self.nonfinite, self.unsolved)
 
     @property
-    def going(self) -> jax.Array:
-        """Whether no step failed ()."""
-        return self.failed == _NEVER
+    def last(self) -> jax.Array:
+        """The first step that was not made, or not to its end ()."""
+        return self.failed if self.stopped is None else jnp.minimum(self.failed, self.stopped)
+
+    @property
+    def came(self) -> jax.Array:
+        """Whether an event ended the motion ()."""
+        return jnp.zeros((), bool) if self.stopped is None else self.stopped < self.failed
+
+    def going(self, step: jax.Array) -> jax.Array:
+        """Whether the step with this number was made ()."""
+        return step < self.last
+
+    def with_last_step(self, solved: jax.Array) -> Watch:
+        """With what is known of the shorter step that leads to an event."""
+        assert self.stopped is not None
+        unsolved = jnp.where(self.came & ~solved, self.stopped, self.unsolved)
+        return eqx.tree_at(lambda w: w.unsolved, self, unsolved)
 
     def after(
         self,
@@ -68,9 +88,13 @@ class Watch(eqx.Module):
         v: Float[Array, " nv"],
         effort: jax.Array | None,
         solved: Any,
+        come: jax.Array | None = None,
     ) -> Watch:
-        """Updated with the state (q, v) to which a step leads, and the effort (nv,) before it."""
-        t, joints, going = system.topology, system.joints, self.going
+        """Updated with the state (q, v) to which a step leads, and the effort (nv,) before it.
+
+        come: whether an event has come there ().
+        """
+        t, joints, going = system.topology, system.joints, self.going(step)
 
         def first(before: jax.Array, happened: jax.Array, at: jax.Array = step) -> jax.Array:
             return jnp.minimum(before, jnp.where(happened & going, at, _NEVER))
@@ -87,13 +111,14 @@ class Watch(eqx.Module):
             own = np.isin(np.arange(t.n_rows), t.mimic_rows, invert=True)
             seen = first(seen, (jnp.abs(push) > joints.max_effort) & own, step - 1)
         return Watch(
-            first(self.nonfinite, ~(_finite(q) & _finite(v))),
+            first(self.nonfinite, ~finite(q, v)),
             self.unsolved if solved is True else first(self.unsolved, ~solved),
             singular,
             first(self.position, (x < joints.lower) | (x > joints.upper)),
             first(self.velocity, jnp.abs(rate) > joints.max_velocity),
             seen,
             margin,
+            None if self.stopped is None or come is None else first(self.stopped, come),
         )
 
     def result(
@@ -103,11 +128,12 @@ class Watch(eqx.Module):
         steps: int,
         start_error: jax.Array,
         reconstruction: Reconstruction | None,
+        ending: Ending | None = None,
     ) -> Result:
         events = (self.singular, self.position, self.velocity, self.effort)
         # What a step that failed would have led to has no meaning.
-        failed = self.failed
-        singular, position, velocity, effort = (jnp.where(e < failed, e, _NEVER) for e in events)
+        last = self.last
+        singular, position, velocity, effort = (jnp.where(e < last, e, _NEVER) for e in events)
         return Result(
             nonfinite_step=self.nonfinite,
             unsolved_step=self.unsolved,
@@ -120,7 +146,13 @@ class Watch(eqx.Module):
             steps=steps,
             topology=system.topology,
             reconstruction=reconstruction,
+            ending=ending,
         )
+
+
+def finite(q: jax.Array, v: jax.Array) -> jax.Array:
+    """Whether a state is finite ()."""
+    return _finite(q) & _finite(v)
 
 
 def _finite(x: jax.Array) -> jax.Array:
@@ -143,6 +175,20 @@ class Reconstruction(NamedTuple):
         return self.distance <= self.tolerance
 
 
+class Ending(eqx.Module):
+    """How a motion with events ended.
+
+    event (): which came, by its number in `until`, -1 for none. t () in s: when, or the end of the
+    last step; it has derivatives. step (): at the end of which it was noticed, 2^31 - 1 for never.
+    names: how messages call the events.
+    """
+
+    event: jax.Array
+    t: jax.Array
+    step: jax.Array
+    names: tuple[str, ...] = eqx.field(static=True)
+
+
 class Result(eqx.Module):
     """How a simulation ended; `str` gives it in sentences.
 
@@ -156,7 +202,8 @@ class Result(eqx.Module):
     freedom was beyond its limit. All are 2^31 - 1 where it never happened. dt in s.
     start_error (): by how much the start breaks the constraints, overlaps contacts or is off the
     unit length of quaternions, in units of what is allowed.
-    reconstruction: how well the start is found again, where the adjoint is `Reversible`.
+    reconstruction: how well the start is found again, where the adjoint is `Reversible`. ending:
+    which event stopped the motion, where it was to stop at one.
     """
 
     nonfinite_step: jax.Array
@@ -170,6 +217,7 @@ class Result(eqx.Module):
     steps: int = eqx.field(static=True)
     topology: Topology = eqx.field(static=True)
     reconstruction: Reconstruction | None = None
+    ending: Ending | None = None
 
     @property
     def ok(self) -> Bool[Array, "*batch"]:
@@ -177,6 +225,8 @@ class Result(eqx.Module):
         start, where it is looked for, was found again: a boolean scalar."""
         ok = (self.nonfinite_step == _NEVER) & (self.unsolved_step == _NEVER)
         ok = ok & (self.start_error <= 1)
+        if self.ending is not None:
+            ok = ok & (self.ending.step > 0)
         return ok if self.reconstruction is None else ok & self.reconstruction.good
 
     @property
@@ -206,7 +256,7 @@ class Result(eqx.Module):
                 f"{unsolved} of {self.steps}) were not solved; try a smaller dt"
             ]
         elif lost == _NEVER:
-            sentences = [f"completed: {self.steps} steps, {self.steps * dt:.6g} s"]
+            sentences = [self._completed()]
         else:
             sentences = [
                 f"failed: the state is not finite at t = {lost * dt:.6g} s (step {lost} of "
@@ -243,6 +293,23 @@ class Result(eqx.Module):
                 first = _listed([f"{name!r} (t = {left[name] * dt:.6g} s)" for name in left], 3)
                 sentences.append(f"{len(left)} joints left their {kind} limits: {first}")
         return sentences
+
+    def _completed(self) -> str:
+        whole = f"completed: {self.steps} steps, {self.steps * float(self.dt):.6g} s"
+        if self.ending is None:
+            return whole
+        event, step, names = int(self.ending.event), int(self.ending.step), self.ending.names
+        if event < 0:
+            return f"{whole}; no event came"
+        if step == 0:
+            return (
+                f"failed: the {names[event]} has come at the start already; an event is positive "
+                "before it comes"
+            )
+        return (
+            f"stopped: the {names[event]} came at t = {float(self.ending.t):.10g} s (step {step} "
+            f"of {self.steps})"
+        )
 
     def _of_batch(self) -> list[str]:
         places = [tuple(map(int, p)) for p in np.argwhere(~np.asarray(self.ok))]
@@ -352,7 +419,9 @@ def _between(
     manifold = trajectory.result.topology.manifold
 
     def state(t: jax.Array) -> tuple[jax.Array, jax.Array]:
-        last = trajectory.t.shape[0] - 2
+        # Rows after an event have its time, and no length between them.
+        end = jnp.searchsorted(trajectory.t, trajectory.t[-1])
+        last = jnp.maximum(end - 1, 0)
         k = jnp.clip(jnp.searchsorted(trajectory.t, t, side="right") - 1, 0, last)
         h = trajectory.t[k + 1] - trajectory.t[k]
         q0 = trajectory.q[k]

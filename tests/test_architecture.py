@@ -35,7 +35,7 @@ ORDER = (
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
 ROOMS = (
     *("groups", "system", "dynamics", "forces", "constraints", "io"),
-    *("integrators", "quantities", "adjoint", "formulations", "identify"),
+    *("integrators", "quantities", "adjoint", "formulations", "simulate", "identify"),
 )
 
 

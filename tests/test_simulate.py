@@ -322,7 +322,7 @@ def test_a_run_in_pieces_has_the_same_numbers(monkeypatch, steps, every):
         return dl.simulate(PENDULUM, [1.9], [2.0], dt=1e-2, progress=progress, **given)
 
     whole, told = run(gain), []
-    monkeypatch.setattr(importlib.import_module("difflie.simulate"), "_PIECE", 10)
+    monkeypatch.setattr(importlib.import_module("difflie.simulate.loop"), "_PIECE", 10)
     pieces = run(gain, lambda *done: told.append(done))
     assert told[-1] == (steps, steps) and len(told) >= 4
     jax.tree.map(np.testing.assert_array_equal, pieces, whole)

@@ -20,7 +20,7 @@ import pytest
 import difflie as dl
 from difflie import quantities as dq
 from difflie.groups import Euclidean, Product, UnitQuaternion
-from difflie.integrators import METHODS, FieldMethod
+from difflie.integrators import METHODS, VectorField
 
 AXIS = (0.0, 1.0, 0.0)
 
@@ -237,6 +237,8 @@ NOT_SWEPT = {
     **dict.fromkeys(("load", "save"), "files"),
     **dict.fromkeys(("number", "as_path"), "declares a field of a class"),
     "simulate": "below, method by method",
+    "step": "the step of simulate",
+    "register": "keeps a name",
     "assemble": "below, from states that keep the constraints",
 }
 
@@ -414,13 +416,12 @@ def swayed(method):
             return w, (jnp.cross(J * w, w) - numbers["stiffness"] * jnp.cos(t) * pull) / J
 
         def step(carried, _):
-            t, y, memory = carried
-            y, memory, _ = method.advance(BODY, field, t, y, h, memory)
-            return (t + h, y, memory), None
+            t, state = carried
+            return (t + h, method.step(problem, t, state, h)[0]), None
 
-        t = 0 * h
-        memory = method.start(BODY, field, t, (q, v), h)
-        return jax.lax.scan(step, (t, (q, v), memory), length=2)[0][1]
+        problem, t = VectorField(BODY, field), 0 * h
+        start = t, method.init(problem, t, (q, v), h)
+        return jax.lax.scan(step, start, length=2)[0][1].y
 
     return reached
 
@@ -466,7 +467,7 @@ def simulated(method):
     return reached
 
 
-FIELD_METHODS = [m for m in METHODS if isinstance(m, FieldMethod)]
+FIELD_METHODS = [m for m in METHODS if m.equations is VectorField]
 RUNS = [(NUMBERS, swayed, m, directions) for m in FIELD_METHODS]
 RUNS += [(TOP, simulated, m, directions) for m in (dl.EnergyMomentum(), dl.VariationalMidpoint())]
 RUNS += [

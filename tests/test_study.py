@@ -116,7 +116,9 @@ def test_ellipses_have_the_probability_they_say():
     covariance = np.array([[4.0, -1.8, 0.1], [-1.8, 1.0, 0.0], [0.1, 0.0, 9.0]])
     error = np.sqrt(np.diag(covariance))
     found = SimpleNamespace(
-        parameters=SimpleNamespace(names=("arm/mass", "arm/I_yy", "cube/I_yy/I_xx")),
+        parameters=SimpleNamespace(
+            names=("arm/mass", "arm/I_yy", "cube/I_yy/I_xx"), units=("kg", "kg m^2", "")
+        ),
         values=np.array([1.0, 2.0, 3.0]),
         start=np.array([1.5, -70.0, 3.0]),
         standard_errors=error,

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..constraints.friction import with_friction
 from ..constraints.stabilisation import Stabilisation
-from ..constraints.unilateral import Unilateral
-from ..integrators import (
-    DescriptorMethod,
-    EnergyMomentum,
-    FieldMethod,
-    Method,
-    Moreau,
-    Rattle,
-    VariationalMidpoint,
-)
+from ..constraints.unilateral import unilateral
+from ..integrators import Method
 from ..system.linkage import Linkage
 from ..system.system import System
 from .constrained_momenta import ConstrainedMomentumFormulation as ConstrainedMomentumFormulation
@@ -31,54 +25,73 @@ from .nonsmooth import NonsmoothFormulation as NonsmoothFormulation
 from .rates import RateFormulation as RateFormulation
 from .rest import RestFormulation as RestFormulation
 
+# The first that makes the problems of a method, and supports what a system has, is taken.
+FORMULATIONS: tuple[type[Formulation], ...] = (
+    RateFormulation,
+    ConstrainedRateFormulation,
+    MomentumFormulation,
+    ConstrainedMomentumFormulation,
+    DescriptorFormulation,
+    NaturalFormulation,
+    NonsmoothFormulation,
+)
+
 
 def formulation_of(method: Method, system: System) -> type[Formulation]:
-    """The variables of a method. Raises TypeError for one without a formulation.
+    """The formulation of a system for a method, which says what equations it integrates.
 
-    ValueError for a system that they do not describe.
+    Raises TypeError for a method of equations that no formulation makes, ValueError for a system
+    that has what they do not support, or whose variables they do not describe.
     """
-    contacts = [c for c in system.constraints if isinstance(c, Unilateral)]
-    if contacts and not isinstance(method, Moreau):
-        raise ValueError(
-            f"simulate: {method.name} switches no contacts, and {system.name} has "
-            f"{', '.join(map(str, contacts))}; use Moreau, or contact forces in their place"
-        )
-    if with_friction(system) and not isinstance(method, FieldMethod):
-        raise ValueError(
-            f"simulate: {method.name} has no friction in joints, and {system.name} has "
-            f"{', '.join(str(c) for _, c in with_friction(system))}; use a method such as RKMK4"
-        )
-    found = _kind(method, bool(system.constraints)) if system.nv else RestFormulation
-    found.check(method, system)
-    return found
+    offered = _offered(method)
+    if not system.nv:
+        return RestFormulation
+    needed = {name: things for name, things in _parts(system).items() if things}
+    for name, things in needed.items():
+        if not any(name in kind.supports for kind in offered):
+            reason, fix = _REFUSALS[name]
+            raise ValueError(
+                f"simulate: {method.name} {reason}, and {system.name} has "
+                f"{', '.join(map(str, things))}; {fix}"
+            )
+    kind = next(kind for kind in offered if kind.supports >= needed.keys())
+    kind.check(method, system)
+    return kind
 
 
 def formulated(
     system: System, linkage: Linkage, method: Method, stabilisation: Stabilisation
 ) -> Formulation:
-    """A system in the variables of a method."""
-    kind = formulation_of(method, system)
-    if kind is ConstrainedRateFormulation:
-        assert isinstance(method, FieldMethod)
-        return ConstrainedRateFormulation(system, linkage, method, stabilisation)
-    return kind(system, linkage, method)
+    """A system as the problem of a method."""
+    return formulation_of(method, system).of(system, linkage, method, stabilisation)
 
 
-def _kind(method: Method, constrained: bool) -> type[Formulation]:
-    if isinstance(method, Moreau):
-        return NonsmoothFormulation
-    if isinstance(method, FieldMethod):
-        return ConstrainedRateFormulation if constrained else RateFormulation
-    if isinstance(method, DescriptorMethod):
-        return DescriptorFormulation
-    if isinstance(method, Rattle):
-        return ConstrainedMomentumFormulation
-    if constrained:
-        raise ValueError(
-            f"simulate: {method.name} keeps no constraints; use a method that does, such as RKMK4"
+def _offered(method: Method) -> list[type[Formulation]]:
+    """Those that make the problems of a method, or the one that it brings itself."""
+    wanted = getattr(method, "equations", None)
+    offered = [kind for kind in FORMULATIONS if kind.equations is wanted]
+    if not offered and isinstance(wanted, type) and issubclass(wanted, Formulation):
+        return [wanted]
+    if not offered:
+        known = ", ".join(dict.fromkeys(kind.equations.__name__ for kind in FORMULATIONS))
+        raise TypeError(
+            f"simulate: {type(method).__name__}.equations is {wanted!r}; it must be one of {known} "
+            "of difflie.integrators, or a Formulation"
         )
-    if isinstance(method, VariationalMidpoint):
-        return MomentumFormulation
-    if isinstance(method, EnergyMomentum):
-        return NaturalFormulation
-    raise TypeError(f"simulate: {method!r} is no method that it knows")
+    return offered
+
+
+def _parts(system: System) -> dict[str, list[Any]]:
+    """What not every formulation supports, of a system."""
+    return {
+        "contacts": list(unilateral(system).constraints),
+        "joint friction": [c for _, c in with_friction(system)],
+        "constraints": list(system.constraints),
+    }
+
+
+_REFUSALS = {
+    "contacts": ("switches no contacts", "use Moreau, or contact forces in their place"),
+    "joint friction": ("has no friction in joints", "use a method such as RKMK4"),
+    "constraints": ("keeps no constraints", "use a method that does, such as RKMK4"),
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -13,17 +13,25 @@ from ..integrators import Field, FieldMethod
 from ..integrators.method import Scalar
 from ..system.linkage import Linkage
 from ..system.system import System
-from .formulation import Inputs
+from .formulation import Formulation, Inputs
 from .rates import RateFormulation
 
 
 class ConstrainedRateFormulation(RateFormulation):
     """dq/dt = q . hat(v), dv/dt = M^-1 (tau - bias + A^T lambda), stabilised after each step."""
 
+    supports: ClassVar[frozenset[str]] = frozenset(("constraints", "joint friction"))
+
     system: System
     linkage: Linkage
     method: FieldMethod = eqx.field(static=True)
     stabilisation: Stabilisation = eqx.field(default=Projection(), static=True)
+
+    @classmethod
+    def of(
+        cls, system: System, linkage: Linkage, method: Any, stabilisation: Stabilisation
+    ) -> Formulation:
+        return cls(system, linkage, method, stabilisation)
 
     @staticmethod
     def time_symmetric(method: FieldMethod) -> bool:
@@ -35,9 +43,9 @@ class ConstrainedRateFormulation(RateFormulation):
         return False
 
     def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
-        ((q, v), memory), solved = super().step(t, state, h, inputs)
-        q, v, found = self.stabilisation.after(self.system, self.linkage, q, v)
-        return ((q, v), memory), solved & found
+        state, solved = super().step(t, state, h, inputs)
+        q, v, found = self.stabilisation.after(self.system, self.linkage, *state.y)
+        return state._replace(y=(q, v)), solved & found
 
     def field(self, inputs: Inputs, h: Scalar) -> Field:
         def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:

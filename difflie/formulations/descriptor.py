@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from ..constraints.equations import equations, holonomic
 from ..constraints.motion import Balance, constrained_acceleration
@@ -39,37 +38,24 @@ class DescriptorMotion(eqx.Module):
 class DescriptorFormulation(Formulation):
     """M a + bias - tau - A^T lambda = 0, g(q) = 0, A v = 0, with a state `DescriptorState`."""
 
+    equations: ClassVar[type] = DescriptorSystem
+    supports: ClassVar[frozenset[str]] = frozenset(("constraints",))
+
     system: System
     linkage: Linkage
     method: DescriptorMethod = eqx.field(static=True)
 
-    def start(
-        self,
-        t: jax.Array,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        h: Scalar,
-        inputs: Inputs,
-    ) -> DescriptorState:
-        return self.method.start(self._system(inputs), t, q, v, h)
-
-    def step(
-        self, t: jax.Array, state: DescriptorState, h: Scalar, inputs: Inputs
-    ) -> tuple[DescriptorState, Any]:
-        return self.method.step(self._system(inputs), t, state, h)
-
-    def read(self, state: DescriptorState) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-        return state.q, state.v
+    def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> DescriptorSystem:
+        return ConstrainedTree(self.system, self.linkage, inputs)
 
     def record(self, state: DescriptorState) -> DescriptorMotion:
         # Those of the step are the smallest for the equations at its beginning.
-        M, A = jax.lax.stop_gradient(self._system(Inputs()).matrices(state.q))
+        M, A = jax.lax.stop_gradient(
+            ConstrainedTree(self.system, self.linkage, Inputs()).matrices(state.q)
+        )
         gram = product(A, jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(M), A.T))
         smallest = minimum_norm(gram)(product(gram, state.multipliers))
         return DescriptorMotion(state.acceleration, smallest)
-
-    def _system(self, inputs: Inputs) -> DescriptorSystem:
-        return ConstrainedTree(self.system, self.linkage, inputs)
 
 
 class ConstrainedTree(DescriptorSystem):

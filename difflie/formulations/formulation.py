@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..constraints.stabilisation import Stabilisation
 from ..forces.drives import driven, has_drives
 from ..forces.passive import passive
 from ..integrators.method import Scalar
 from ..system.linkage import Linkage
 from ..system.system import System
 
-Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | None
+Input = Callable[[Any, jax.Array, jax.Array], Any] | None
 
 
 class Inputs(NamedTuple):
@@ -33,7 +34,7 @@ class Inputs(NamedTuple):
         self,
         system: System,
         linkage: Linkage,
-        t: jax.Array,
+        t: Scalar,
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
     ) -> tuple[Float[Array, " nv"], Float[Array, "nb 6"] | None]:
@@ -49,7 +50,7 @@ class Inputs(NamedTuple):
         return Inputs(*(None if f is None else _constant(f(t, q, v)) for f in self))
 
     def effort(
-        self, system: System, t: jax.Array, q: Float[Array, " nq"], v: Float[Array, " nv"]
+        self, system: System, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> Float[Array, " nv"] | None:
         """What arrives of the control (nv,) at the joints behind the system's drives."""
         if self.control is None and not has_drives(system):
@@ -63,18 +64,28 @@ def _constant(value: jax.Array) -> Input:
 
 
 class Formulation(eqx.Module):
-    """A system in the variables of one family of methods.
+    """A system as the problem of one family of methods.
 
-    It is made of a system, its linkage and the method. The state of the time loop is any pytree; it
-    holds what the method keeps from step to step.
+    equations: the class of the problems that it makes. supports: which of "constraints", "contacts"
+    and "joint friction" a system may have.
     """
+
+    equations: ClassVar[type]
+    supports: ClassVar[frozenset[str]] = frozenset()
 
     system: eqx.AbstractVar[System]
     linkage: eqx.AbstractVar[Linkage]
     method: eqx.AbstractVar[Any]
 
-    @staticmethod
-    def check(method: Any, system: System) -> None:
+    @classmethod
+    def of(
+        cls, system: System, linkage: Linkage, method: Any, stabilisation: Stabilisation
+    ) -> Formulation:
+        """That of a system with its linkage for a method."""
+        return cls(system, linkage, method)
+
+    @classmethod
+    def check(cls, method: Any, system: System) -> None:
         """Raises ValueError for a system that the variables of a method do not describe."""
 
     @staticmethod
@@ -93,7 +104,10 @@ class Formulation(eqx.Module):
         return False
 
     @abc.abstractmethod
-    def start(
+    def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> Any:
+        """What the method integrates, in a step h (s) from the time t (s)."""
+
+    def init(
         self,
         t: jax.Array,
         q: Float[Array, " nq"],
@@ -101,18 +115,19 @@ class Formulation(eqx.Module):
         h: Scalar,
         inputs: Inputs,
     ) -> Any:
-        """The state of the loop at the configuration q (nq,) and velocity v (nv,).
+        """The state of the method at the configuration q (nq,) and velocity v (nv,).
 
         With the inputs of the first step.
         """
+        return self.method.init(self.problem(t, h, inputs), t, (q, v), h)
 
-    @abc.abstractmethod
     def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         """The state at t + h (s), and whether the equations of the step were solved ()."""
+        return self.method.step(self.problem(t, h, inputs), t, state, h)
 
-    @abc.abstractmethod
     def read(self, state: Any) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
         """The configuration q (nq,) and the velocity v (nv,) of a state."""
+        return state.y
 
     def record(self, state: Any) -> Any:
         """What is saved of a state besides, a pytree; None where q and v say everything."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -18,7 +18,7 @@ from ..forces.passive import joint_force
 from ..forces.points import coupling_force
 from ..groups import FlatProduct
 from ..integrators.method import Method, Scalar
-from ..integrators.variational import DiscreteMechanics, VariationalMidpoint
+from ..integrators.variational import DiscreteMechanics
 from ..system.linkage import Linkage
 from ..system.system import System
 from ..system.whole_joints import check_constant
@@ -26,18 +26,20 @@ from .formulation import Formulation, Inputs
 
 
 class MomentumFormulation(Formulation):
-    """The state ((q, v), p, rates): p = M v, and the rates w of the last three steps.
+    """Discrete mechanics of a tree of rigid bodies.
 
     Raises ValueError for mimic joints, as a discrete Lagrangian of theirs would have to tie
     branches, and for joints that move on no group.
     """
 
+    equations: ClassVar[type] = DiscreteMechanics
+
     system: System
     linkage: Linkage
-    method: VariationalMidpoint = eqx.field(static=True)
+    method: Method = eqx.field(static=True)
 
-    @staticmethod
-    def check(method: Method, system: System) -> None:
+    @classmethod
+    def check(cls, method: Method, system: System) -> None:
         topology = system.topology
         check_constant(topology, f"simulate: {method.name}")
         mimics = [topology.joints[b] for b, m in enumerate(topology.mimics) if m is not None]
@@ -47,26 +49,8 @@ class MomentumFormulation(Formulation):
                 f"{mimics[0]!r} mimics another; use another method, such as RKMK4"
             )
 
-    def start(
-        self,
-        t: jax.Array,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        h: Scalar,
-        inputs: Inputs,
-    ) -> Any:
-        return (q, v), mass_times(self.linkage, q, v), (v, v, v)
-
-    def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
-        (q, _), p, (w0, w1, w2) = state
-        mechanics = TreeMechanics(self.system, self.linkage, t + h / 2, inputs)
-        guess = 3 * (w2 - w1) + w0
-        q, p, w, solved = self.method.step(mechanics, q, p, h, guess)
-        v = mass_inverse_times(self.linkage, q, p)
-        return ((q, v), p, (w1, w2, w)), solved
-
-    def read(self, state: Any) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-        return state[0]
+    def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> TreeMechanics:
+        return TreeMechanics(self.system, self.linkage, t + h / 2, inputs)
 
 
 class TreeMechanics(DiscreteMechanics):
@@ -80,6 +64,12 @@ class TreeMechanics(DiscreteMechanics):
     @property
     def manifold(self) -> FlatProduct:
         return self.system.manifold
+
+    def momentum(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        return mass_times(self.linkage, q, v)
+
+    def velocity(self, q: Float[Array, " nq"], p: Float[Array, " nv"]) -> Float[Array, " nv"]:
+        return mass_inverse_times(self.linkage, q, p)
 
     def momenta(
         self, q: Float[Array, " nq"], w: Float[Array, " nv"], h: Scalar

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..constraints.stabilisation import Stabilisation
 from ..dynamics.forward import acceleration, weightless
 from ..dynamics.natural_coordinates import NaturalCoordinates, natural_coordinates
 from ..dynamics.natural_equations import combined, spread
@@ -19,30 +20,12 @@ from ..forces.energy import with_mean_forces
 from ..forces.passive import joint_force
 from ..groups import directors
 from ..groups.components import Vector
-from ..integrators.energy_momentum import EnergyMomentum, Step
-from ..integrators.method import Scalar
+from ..integrators.energy_momentum import FrameMechanics, Step
+from ..integrators.method import Method, Scalar, State
 from ..spatial import Transform
 from ..system.linkage import Linkage, linkage
 from ..system.system import System
 from .formulation import Formulation, Inputs
-
-
-class NaturalState(NamedTuple):
-    """The state of the time loop.
-
-    bodies, velocities (nb, 4, 3): natural coordinates and their rates; the latter are no tangents,
-    and carry the energy of the scheme. rotors (nv,): the rates of the armature at the joints, a
-    scheme of its own with the same mean rate. rates (nb, 6), impulse (m,): the last step's, where
-    Newton's method begins. q (nq,), v (nv,): what is read.
-    """
-
-    bodies: jax.Array
-    velocities: jax.Array
-    rotors: jax.Array
-    rates: jax.Array
-    impulse: jax.Array
-    q: jax.Array
-    v: jax.Array
 
 
 class NaturalMotion(eqx.Module):
@@ -118,76 +101,85 @@ class NaturalFormulation(Formulation):
     for contacts and stops.
     """
 
+    equations: ClassVar[type] = FrameMechanics
+
     system: System
     linkage: Linkage
     natural: NaturalCoordinates
-    method: EnergyMomentum = eqx.field(static=True)
+    method: Method = eqx.field(static=True)
 
-    def __init__(self, system: System, linkage: Linkage, method: EnergyMomentum):
-        self.system, self.linkage, self.method = system, linkage, method
-        self.natural = natural_coordinates(linkage)
+    @classmethod
+    def of(
+        cls, system: System, linkage: Linkage, method: Any, stabilisation: Stabilisation
+    ) -> Formulation:
+        return cls(system, linkage, natural=natural_coordinates(linkage), method=method)
 
-    @staticmethod
-    def check(method: Any, system: System) -> None:
+    @classmethod
+    def check(cls, method: Method, system: System) -> None:
         check(system.topology, f"simulate: {method.name}")
 
-    def start(
-        self,
-        t: jax.Array,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        h: Scalar,
-        inputs: Inputs,
-    ) -> NaturalState:
+    def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> FrameMechanics:
+        return NaturalTree(self.system, self.linkage, self.natural, t + h / 2, inputs)
+
+    def record(self, state: State) -> NaturalMotion:
+        bodies, velocities, rotors, *_ = state.memory
+        return NaturalMotion(state.y[0], bodies, velocities, rotors)
+
+
+class NaturalTree(FrameMechanics):
+    """A tree of rigid bodies in a step whose middle is at the time t (s).
+
+    What it carries are the rates (nv,) of the armature at the joints, a scheme of its own with the
+    same mean rate.
+    """
+
+    system: System
+    linkage: Linkage
+    natural: NaturalCoordinates
+    t: jax.Array
+    inputs: Inputs
+
+    @property
+    def mass(self) -> Float[Array, "nb 4 4"]:
+        return self.natural.mass
+
+    def constraints(self, frames: Float[Array, "nb 4 3"]) -> Float[Array, " m"]:
+        return self.natural.constraints(frames)
+
+    def start(self, y: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+        q, v = y
         bodies = self.natural.bodies(q)
-        velocities = self.natural.velocities(bodies, q, v)
-        rates = directors.rates(bodies, velocities)
-        impulse = jnp.zeros_like(self.natural.constraints.constant)
-        return NaturalState(bodies, velocities, v, rates, impulse, q, v)
+        return bodies, self.natural.velocities(bodies, q, v), v
 
-    def step(
-        self, t: jax.Array, state: NaturalState, h: Scalar, inputs: Inputs
-    ) -> tuple[NaturalState, Any]:
-        natural, manifold = self.natural, self.system.manifold
-        armature = _by_velocity(self.system, self.system.joints.armature)
-
-        def load(step: Step) -> jax.Array:
-            arms = natural.arms(step.middle, step.rates, h)
-            v = natural.joint_rates(arms, step.rates)
-            q = manifold.retract(state.q, (h / 2) * v)
-            tau = joint_force(self.system, q, v) - armature * (2 / h) * (v - state.rotors)
-            effort = inputs.effort(self.system, t + h / 2, q, v)
-            if effort is not None:
-                tau = tau + effort
-            total = natural.weight(step.middle) + natural.joint_load(arms, tau)
-            couplings = with_mean_forces(self.system.couplings)
-            if couplings:
-                total = total + self._couplings(couplings, step, h)
-            if inputs.wrench is not None:
-                total = total + natural.body_load(step.middle, inputs.wrench(t + h / 2, q, v))
-            return total
-
-        step, velocities, impulse, solved = self.method.step(
-            natural.mass,
-            natural.constraints,
-            load,
-            state.bodies,
-            state.velocities,
-            h,
-            state.rates,
-            state.impulse,
-        )
+    def load(self, step: Step, state: State, h: Scalar) -> Float[Array, "nb 6"]:
+        natural, armature = self.natural, self._armature
         arms = natural.arms(step.middle, step.rates, h)
-        rotors = 2 * natural.joint_rates(arms, step.rates) - state.rotors
-        q = natural.coordinates(step.end, state.q)
-        v = self._velocity(step.end, velocities, rotors, q)
-        return NaturalState(step.end, velocities, rotors, step.rates, impulse, q, v), solved
+        v = natural.joint_rates(arms, step.rates)
+        q = self.system.manifold.retract(state.y[0], (h / 2) * v)
+        tau = joint_force(self.system, q, v) - armature * (2 / h) * (v - state.memory.carried)
+        effort = self.inputs.effort(self.system, self.t, q, v)
+        if effort is not None:
+            tau = tau + effort
+        total = natural.weight(step.middle) + natural.joint_load(arms, tau)
+        couplings = with_mean_forces(self.system.couplings)
+        if couplings:
+            total = total + self._couplings(couplings, step, h)
+        if self.inputs.wrench is not None:
+            total = total + natural.body_load(step.middle, self.inputs.wrench(self.t, q, v))
+        return total
 
-    def read(self, state: NaturalState) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-        return state.q, state.v
+    def end(
+        self, step: Step, velocities: Float[Array, "nb 4 3"], state: State, h: Scalar
+    ) -> tuple[Any, Float[Array, " nv"]]:
+        natural = self.natural
+        arms = natural.arms(step.middle, step.rates, h)
+        rotors = 2 * natural.joint_rates(arms, step.rates) - state.memory.carried
+        q = natural.coordinates(step.end, state.y[0])
+        return (q, self._velocity(step.end, velocities, rotors, q)), rotors
 
-    def record(self, state: NaturalState) -> NaturalMotion:
-        return NaturalMotion(state.q, state.bodies, state.velocities, state.rotors)
+    @property
+    def _armature(self) -> Float[Array, " nv"]:
+        return _by_velocity(self.system, self.system.joints.armature)
 
     def _couplings(self, couplings: list[Any], step: Step, h: Scalar) -> Float[Array, "nb 6"]:
         """The loads (nb, 6) of couplings."""
@@ -219,6 +211,5 @@ class NaturalFormulation(Formulation):
     ) -> Float[Array, " nv"]:
         """The velocity (nv,) with the momentum of the natural velocities."""
         momentum = self.natural.body_momentum(bodies, velocities)
-        armature = _by_velocity(self.system, self.system.joints.armature)
         still = jnp.zeros_like(rotors)
-        return acceleration(weightless(self.linkage), q, still, armature * rotors, momentum)
+        return acceleration(weightless(self.linkage), q, still, self._armature * rotors, momentum)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,8 +15,8 @@ from ..constraints.unilateral import bilateral, unilateral
 from ..dynamics.crba import crba
 from ..dynamics.forward import acceleration
 from ..groups import FlatProduct
-from ..integrators.method import Scalar
-from ..integrators.moreau import Closed, Moreau, NonsmoothMechanics
+from ..integrators.method import Method, Scalar, State
+from ..integrators.moreau import Closed, NonsmoothMechanics
 from ..system.linkage import Linkage
 from ..system.system import System
 from .formulation import Formulation, Inputs
@@ -34,35 +34,20 @@ class ContactMotion(NamedTuple):
 
 
 class NonsmoothFormulation(Formulation):
-    """The state ((q, v), p) with the impulses p of the step before."""
+    """A system whose contacts and stops open and close."""
+
+    equations: ClassVar[type] = NonsmoothMechanics
+    supports: ClassVar[frozenset[str]] = frozenset(("constraints", "contacts"))
 
     system: System
     linkage: Linkage
-    method: Moreau = eqx.field(static=True)
+    method: Method = eqx.field(static=True)
 
-    def start(
-        self,
-        t: jax.Array,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        h: Scalar,
-        inputs: Inputs,
-    ) -> Any:
-        b = len(labels(bilateral(self.system).constraints))
-        k = len(unilateral(self.system).constraints)
-        return (q, v), jnp.zeros(b + 3 * k, q.dtype)
+    def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> NonsmoothMechanics:
+        return Machine(self.system, self.linkage, t + h / 2, inputs)
 
-    def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
-        (q, v), _ = state
-        mechanics = Machine(self.system, self.linkage, t + h / 2, inputs)
-        q, v, p, solved = self.method.step(mechanics, q, v, h)
-        return ((q, v), p), solved
-
-    def read(self, state: Any) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-        return state[0]
-
-    def record(self, state: Any) -> ContactMotion:
-        p = state[1]
+    def record(self, state: State) -> ContactMotion:
+        p = state.memory
         k = 3 * len(unilateral(self.system).constraints)
         return ContactMotion(p[: len(p) - k], p[len(p) - k :].reshape(-1, 3))
 
@@ -78,6 +63,12 @@ class Machine(NonsmoothMechanics):
     @property
     def manifold(self) -> FlatProduct:
         return self.system.manifold
+
+    @property
+    def size(self) -> int:
+        b = len(labels(bilateral(self.system).constraints))
+        k = len(unilateral(self.system).constraints)
+        return b + 3 * k
 
     def acceleration(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         given = self.inputs.acting(self.system, self.linkage, self.t, q, v)

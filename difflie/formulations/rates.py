@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float
 
 from .. import native
 from ..dynamics.forward import acceleration
 from ..groups import Euclidean, Product
-from ..integrators import Field, FieldMethod, ImplicitMethod, SemiImplicitEuler
+from ..integrators import Field, FieldMethod, VectorField
 from ..integrators.method import Scalar
 from ..system.linkage import Linkage
 from ..system.system import System
@@ -20,6 +19,8 @@ from .formulation import Formulation, Inputs
 
 class RateFormulation(Formulation):
     """dq/dt = q . hat(v), dv/dt = M^-1 (tau - bias) on Product((Q, R^nv))."""
+
+    equations: ClassVar[type] = VectorField
 
     system: System
     linkage: Linkage
@@ -31,32 +32,15 @@ class RateFormulation(Formulation):
 
     @property
     def small(self) -> bool:
-        sequence = not isinstance(self.method, ImplicitMethod)
-        return sequence and self.method.stages == 1 and self.system.topology.walk == "fast"
+        method = self.method
+        return not method.implicit and method.stages == 1 and self.system.topology.walk == "fast"
 
     @property
     def reads_once(self) -> bool:
-        return isinstance(self.method, SemiImplicitEuler)
+        return self.method.reads_once
 
-    def start(
-        self,
-        t: jax.Array,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        h: Scalar,
-        inputs: Inputs,
-    ) -> Any:
-        field = self.field(inputs, h)
-        return (q, v), self.method.start(self.manifold, field, t, (q, v), h)
-
-    def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
-        y, memory = state
-        field = self.field(inputs, h)
-        y, memory, solved = self.method.advance(self.manifold, field, t, y, h, memory)
-        return (y, memory), solved
-
-    def read(self, state: Any) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-        return state[0]
+    def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> VectorField:
+        return VectorField(self.manifold, self.field(inputs, h))
 
     def field(self, inputs: Inputs, h: Scalar) -> Field:
         """The rate (v, a) of a state (q, v) at the time t, in a step h (s)."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 
-from ..integrators import Method
+from ..integrators.method import Method, Scalar, State
 from ..system.linkage import Linkage
 from ..system.system import System
 from .formulation import Formulation, Inputs
@@ -16,15 +16,17 @@ from .formulation import Formulation, Inputs
 class RestFormulation(Formulation):
     """The state (q, v), both (0,), of a machine without a joint that moves; any method."""
 
+    supports: ClassVar[frozenset[str]] = frozenset(("constraints", "contacts", "joint friction"))
+
     system: System
     linkage: Linkage
     method: Method = eqx.field(static=True)
 
-    def start(self, t: jax.Array, q: jax.Array, v: jax.Array, h: jax.Array, inputs: Inputs) -> Any:
-        return q, v
+    def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> None:
+        return None
 
-    def step(self, t: jax.Array, state: Any, h: jax.Array, inputs: Inputs) -> tuple[Any, Any]:
+    def init(self, t: jax.Array, q: jax.Array, v: jax.Array, h: Scalar, inputs: Inputs) -> State:
+        return State((q, v))
+
+    def step(self, t: jax.Array, state: State, h: Scalar, inputs: Inputs) -> tuple[State, Any]:
         return state, True
-
-    def read(self, state: Any) -> tuple[jax.Array, jax.Array]:
-        return state

@@ -7,8 +7,6 @@ end of the step.
 
 from __future__ import annotations
 
-import difflib
-
 from . import tableaux as tableaux
 from .bdf import BDF1 as BDF1
 from .bdf import BDF2 as BDF2
@@ -27,6 +25,7 @@ from .embedded_munthe_kaas import DormandPrince54 as DormandPrince54
 from .embedded_munthe_kaas import EmbeddedMuntheKaas as EmbeddedMuntheKaas
 from .embedded_munthe_kaas import RungeKutta43 as RungeKutta43
 from .energy_momentum import EnergyMomentum as EnergyMomentum
+from .energy_momentum import FrameMechanics as FrameMechanics
 from .energy_stable import ConstrainedProblem as ConstrainedProblem
 from .energy_stable import EnergyStable as EnergyStable
 from .gauss import GaussLegendre4 as GaussLegendre4
@@ -39,9 +38,12 @@ from .mean_gradients import GaussMean as GaussMean
 from .mean_gradients import MeanGradient as MeanGradient
 from .method import Field as Field
 from .method import FieldMethod as FieldMethod
-from .method import ImplicitMethod as ImplicitMethod
 from .method import Method as Method
+from .method import State as State
+from .method import VectorField as VectorField
+from .method import single_step as single_step
 from .moreau import Moreau as Moreau
+from .moreau import NonsmoothMechanics as NonsmoothMechanics
 from .munthe_kaas import RKMK2 as RKMK2
 from .munthe_kaas import RKMK3 as RKMK3
 from .munthe_kaas import RKMK4 as RKMK4
@@ -52,6 +54,9 @@ from .munthe_kaas import MuntheKaas as MuntheKaas
 from .munthe_kaas import RungeKuttaMuntheKaas as RungeKuttaMuntheKaas
 from .rattle import ConstrainedMechanics as ConstrainedMechanics
 from .rattle import Rattle as Rattle
+from .registry import METHODS as METHODS
+from .registry import by_name as by_name
+from .registry import register as register
 from .semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
 from .stormer_verlet import StormerVerlet as StormerVerlet
 from .tableaux import ButcherTableau as ButcherTableau
@@ -62,44 +67,3 @@ from .variational import DiscreteMechanics as DiscreteMechanics
 from .variational import VariationalMidpoint as VariationalMidpoint
 from .variational_lie import LieVariational as LieVariational
 from .variational_planar import PlanarVariational as PlanarVariational
-
-METHODS: tuple[Method, ...] = (
-    SemiImplicitEuler(),
-    StormerVerlet(),
-    CG2(),
-    CG3(),
-    CG4(),
-    CF2(),
-    CF3(),
-    CF4(),
-    RKMK2(),
-    RKMK3(),
-    RKMK4(),
-    RKMK5(),
-    RKMK6(),
-    RKMK8(),
-    BogackiShampine32(),
-    RungeKutta43(),
-    DormandPrince54(),
-    ImplicitMidpoint(),
-    GaussLegendre4(),
-    GaussLegendre6(),
-    EnergyMomentum(),
-    VariationalMidpoint(),
-    Moreau(),
-    GeneralizedAlpha(),
-    BDF1(),
-    BDF2(),
-    Rattle(),
-)
-
-
-def by_name(name: str) -> Method:
-    """The method called `name`; a ValueError that suggests the nearest if there is none."""
-    known = {m.name: m for m in METHODS}
-    if name in known:
-        return known[name]
-    lower = {k.lower(): k for k in known}
-    near = difflib.get_close_matches(name.lower(), lower, n=1)
-    hint = f"did you mean {lower[near[0]]}? " if near else ""
-    raise ValueError(f"unknown method {name!r}; {hint}known: {', '.join(known)}")

@@ -10,7 +10,7 @@ Arnold 2021.
 from __future__ import annotations
 
 import jax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from .descriptor import DescriptorMethod, DescriptorState, DescriptorSystem, End, across, expanded
 from .method import Scalar
@@ -23,26 +23,22 @@ class BDF1(DescriptorMethod):
     def order(self) -> int:
         return 1
 
-    def start(
-        self,
-        system: DescriptorSystem,
-        t: jax.Array,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        h: Scalar,
+    def init(
+        self, problem: DescriptorSystem, t: Scalar, y: tuple[jax.Array, jax.Array], h: Scalar
     ) -> DescriptorState:
-        a, multipliers = system.acceleration(t, q, v)
+        q, v = y
+        a, multipliers = problem.acceleration(t, q, v)
         if self.index == 3:
-            v = v - h / 2 * across(system, q, a)
+            v = v - h / 2 * across(problem, q, a)
         return DescriptorState(q, v, a, multipliers, None)
 
     def step(
-        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: Scalar
+        self, problem: DescriptorSystem, t: Scalar, state: DescriptorState, h: Scalar
     ) -> tuple[DescriptorState, Bool[Array, ""]]:
         def end(u: jax.Array, correction: jax.Array) -> End:
             return End(h * state.v + u + correction, state.v + u / h, u, None)
 
-        return self.solved(system, t, state, h, end, guess=h**2 * state.acceleration)
+        return self.solved(problem, t, state, h, end, guess=h**2 * state.acceleration)
 
 
 class BDF2(DescriptorMethod):
@@ -57,25 +53,21 @@ class BDF2(DescriptorMethod):
     def order(self) -> int:
         return 2
 
-    def start(
-        self,
-        system: DescriptorSystem,
-        t: jax.Array,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        h: Scalar,
+    def init(
+        self, problem: DescriptorSystem, t: Scalar, y: tuple[jax.Array, jax.Array], h: Scalar
     ) -> DescriptorState:
-        begin = expanded(system, t, q, v, h)
+        q, v = y
+        begin = expanded(problem, t, q, v, h)
         a, jerk, bracket = begin.acceleration, begin.jerk, begin.bracket
         increment = v - h / 2 * a + h**2 * (jerk / 6 + bracket / 12)
         before = v - h * a + h**2 / 2 * jerk
         if self.index == 3:
-            missed = h**2 * across(system, q, bracket / 12 - jerk / 3)
+            missed = h**2 * across(problem, q, bracket / 12 - jerk / 3)
             v, before = v + missed, before + missed
         return DescriptorState(q, v, a, begin.multipliers, (increment, before))
 
     def step(
-        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: Scalar
+        self, problem: DescriptorSystem, t: Scalar, state: DescriptorState, h: Scalar
     ) -> tuple[DescriptorState, Bool[Array, ""]]:
         v, (increment, before) = state.v, state.memory
 
@@ -87,4 +79,4 @@ class BDF2(DescriptorMethod):
             return End(displacement, v1, a1, (displacement / h, v))
 
         guess = h * (v - increment) + h**2 / 2 * state.acceleration
-        return self.solved(system, t, state, h, end, guess)
+        return self.solved(problem, t, state, h, end, guess)

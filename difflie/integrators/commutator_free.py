@@ -20,9 +20,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..groups import Manifold
 from . import tableaux
-from .method import Field, FieldMethod, Scalar, combination, in_precision_of, square, stage_rates
+from .method import (
+    FieldMethod,
+    Scalar,
+    State,
+    VectorField,
+    combination,
+    in_precision_of,
+    square,
+    stage_rates,
+)
 from .tableaux import CommutatorFreeTableau
 
 
@@ -39,7 +47,8 @@ class CommutatorFree(FieldMethod):
     def stages(self) -> int:
         return self.tableau.stages
 
-    def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
+    def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
+        manifold, field, y = problem.manifold, problem.field, state.y
         t, h = in_precision_of(y, t, h)
         tableau = self.tableau
         exponents = max(len(rows) for rows in (*tableau.alpha, tableau.beta))
@@ -60,7 +69,7 @@ class CommutatorFree(FieldMethod):
 
         alpha = np.stack([filled(rows) for rows in tableau.alpha])
         rates = stage_rates(rate, alpha, tableau.c, jax.eval_shape(field, t, y), h.dtype)
-        return product(rates, jnp.asarray(filled(tableau.beta), h.dtype))
+        return State(product(rates, jnp.asarray(filled(tableau.beta), h.dtype))), True
 
 
 class CF2(CommutatorFree):

@@ -18,9 +18,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..groups import Manifold
 from . import tableaux
-from .method import Field, FieldMethod, Scalar, in_precision_of, square, stage_rates
+from .method import FieldMethod, Scalar, State, VectorField, in_precision_of, square, stage_rates
 from .tableaux import ButcherTableau
 
 
@@ -37,7 +36,8 @@ class CrouchGrossman(FieldMethod):
     def stages(self) -> int:
         return self.tableau.stages
 
-    def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
+    def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
+        manifold, field, y = problem.manifold, problem.field, state.y
         t, h = in_precision_of(y, t, h)
         tableau = self.tableau
 
@@ -55,7 +55,7 @@ class CrouchGrossman(FieldMethod):
 
         a = square(tableau.a, tableau.stages)
         rates = stage_rates(rate, a, tableau.c, jax.eval_shape(field, t, y), h.dtype)
-        return product(rates, jnp.asarray(tableau.b, h.dtype))
+        return State(product(rates, jnp.asarray(tableau.b, h.dtype))), True
 
 
 class CG2(CrouchGrossman):

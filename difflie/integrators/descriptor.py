@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -51,7 +51,7 @@ class DescriptorSystem(eqx.Module):
 
     @abc.abstractmethod
     def equations(
-        self, t: jax.Array, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
+        self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
     ) -> tuple[Float[Array, " nv"], Float[Array, " p"], Float[Array, "m nv"]]:
         """M a + bias - tau (nv,), g (p,) and A (m, nv)."""
 
@@ -63,7 +63,7 @@ class DescriptorSystem(eqx.Module):
 
     @abc.abstractmethod
     def acceleration(
-        self, t: jax.Array, q: Float[Array, " nq"], v: Float[Array, " nv"]
+        self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[Float[Array, " nv"], Float[Array, " m"]]:
         """The acceleration (nv,) and the multipliers (m,) with which A v = 0 stays true."""
 
@@ -84,6 +84,11 @@ class DescriptorState(NamedTuple):
     acceleration: jax.Array
     multipliers: jax.Array
     memory: Any
+
+    @property
+    def y(self) -> tuple[jax.Array, jax.Array]:
+        """(q, v)."""
+        return self.q, self.v
 
 
 class Start(NamedTuple):
@@ -117,6 +122,9 @@ class DescriptorMethod(Method):
     index: 2 keeps the equations of positions and of velocities; 3 those of positions only.
     """
 
+    equations: ClassVar[type] = DescriptorSystem
+    implicit: ClassVar[bool] = True
+
     index: int = eqx.field(default=2, static=True)
 
     def __check_init__(self) -> None:
@@ -124,26 +132,21 @@ class DescriptorMethod(Method):
             raise ValueError(f"{self.name}: the index is {self.index!r}; it must be 2 or 3")
 
     @abc.abstractmethod
-    def start(
-        self,
-        system: DescriptorSystem,
-        t: jax.Array,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        h: Scalar,
+    def init(
+        self, problem: DescriptorSystem, t: Scalar, y: tuple[jax.Array, jax.Array], h: Scalar
     ) -> DescriptorState:
-        """The state with which steps h begin from a consistent q (nq,), v (nv,) at the time t."""
+        """The state with which steps h begin from a consistent y = (q, v) at the time t."""
 
     @abc.abstractmethod
     def step(
-        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: Scalar
+        self, problem: DescriptorSystem, t: Scalar, state: DescriptorState, h: Scalar
     ) -> tuple[DescriptorState, Bool[Array, ""]]:
         """The state at t + h, and whether it was found (); if not it is the one at t."""
 
     def solved(
         self,
         system: DescriptorSystem,
-        t: jax.Array,
+        t: Scalar,
         state: DescriptorState,
         h: Scalar,
         end: Callable[[jax.Array, jax.Array], End],
@@ -234,7 +237,7 @@ class DescriptorMethod(Method):
 
 def expanded(
     system: DescriptorSystem,
-    t: jax.Array,
+    t: Scalar,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     h: Scalar,

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 
 from ..groups import Manifold
 from . import tableaux
-from .method import Field, Scalar, chosen, combination, in_precision_of
+from .method import Field, Scalar, State, VectorField, chosen, combination, in_precision_of
 from .munthe_kaas import MuntheKaas, chart_rates
 from .tableaux import EmbeddedTableau
 
@@ -64,18 +64,13 @@ class EmbeddedMuntheKaas(MuntheKaas):
     def stages(self) -> int:
         return self.tableau.stages
 
-    def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
-        memory = self.start(manifold, field, t, y, h)
-        return self.advance(manifold, field, t, y, h, memory)[0]
-
-    def start(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
-        """The length of the first attempt, the whole step, and the error before it."""
+    def init(self, problem: VectorField, t: Scalar, y: Any, h: Scalar) -> State:
+        """The memory: the length of the first attempt, the whole step, and the error before it."""
         (h,) = in_precision_of(y, h)
-        return jax.lax.stop_gradient(h), jnp.ones_like(h)
+        return State(y, (jax.lax.stop_gradient(h), jnp.ones_like(h)))
 
-    def advance(
-        self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar, memory: Any
-    ) -> tuple[Any, Any, jax.Array]:
+    def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
+        manifold, field, (y, memory) = problem.manifold, problem.field, state
         t, h = in_precision_of(y, t, h)
 
         def attempt(state: tuple) -> tuple:
@@ -97,7 +92,7 @@ class EmbeddedMuntheKaas(MuntheKaas):
             return state[0] > 0
 
         left, y, memory = _bounded_while(unfinished, attempt, (h, y, memory), self.substeps)
-        return y, memory, left == 0
+        return State(y, memory), left == 0
 
     def attempt(
         self, manifold: Manifold, field: Field, t: jax.Array, y: Any, h: jax.Array

@@ -18,9 +18,10 @@ the nodes, C Q' = O(h^2), and must not be made one: Q'_m is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+import abc
+from typing import Any, ClassVar, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -29,7 +30,7 @@ from ..groups import directors
 from ..solvers.linear import product
 from ..solvers.newton import Newton
 from ..solvers.root import root
-from .method import Method, Scalar
+from .method import Method, Scalar, State
 
 
 class Step(NamedTuple):
@@ -42,6 +43,48 @@ class Step(NamedTuple):
     rates: Float[Array, "nb 6"]
 
 
+class Frames(NamedTuple):
+    """What is kept besides (q, v).
+
+    frames, velocities (nb, 4, 3): natural coordinates and their rates, which are no tangents.
+    carried: what the problem moves besides, a pytree. rates (nb, 6), impulse (m,): the last step's,
+    where Newton's method begins.
+    """
+
+    frames: jax.Array
+    velocities: jax.Array
+    carried: Any
+    rates: jax.Array
+    impulse: jax.Array
+
+
+class FrameMechanics(eqx.Module):
+    """What the scheme asks of a machine in a step; points are y = (q, v)."""
+
+    @property
+    @abc.abstractmethod
+    def mass(self) -> Float[Array, "nb 4 4"]:
+        """The pseudo-inertias."""
+
+    @abc.abstractmethod
+    def constraints(self, frames: Float[Array, "nb 4 3"]) -> Float[Array, " m"]:
+        """The values of the joints' equations."""
+
+    @abc.abstractmethod
+    def start(self, y: Any) -> tuple[Float[Array, "nb 4 3"], Float[Array, "nb 4 3"], Any]:
+        """Frames, their velocities, and what is carried, at y."""
+
+    @abc.abstractmethod
+    def load(self, step: Step, state: State, h: Scalar) -> Float[Array, "nb 6"]:
+        """The moments about the mean origins and the forces, world axes, in a step from a state."""
+
+    @abc.abstractmethod
+    def end(
+        self, step: Step, velocities: Float[Array, "nb 4 3"], state: State, h: Scalar
+    ) -> tuple[Any, Any]:
+        """The point y = (q, v), and what is carried, after a step from a state."""
+
+
 class EnergyMomentum(Method):
     """Order 2: energy and momentum maps are kept to rounding, whatever the step.
 
@@ -50,30 +93,24 @@ class EnergyMomentum(Method):
     Betsch and Steinmann 2001; Gonzalez 1996.
     """
 
+    equations: ClassVar[type] = FrameMechanics
     time_symmetric: ClassVar[bool] = True
+    implicit: ClassVar[bool] = True
 
     @property
     def order(self) -> int:
         return 2
 
-    def step(
-        self,
-        mass: Float[Array, "nb 4 4"],
-        equations: Callable[[jax.Array], jax.Array],
-        load: Callable[[Step], jax.Array],
-        frames: Float[Array, "nb 4 3"],
-        velocities: Float[Array, "nb 4 3"],
-        h: Scalar,
-        rates: Float[Array, "nb 6"],
-        impulse: Float[Array, " m"],
-    ) -> tuple[Step, Float[Array, "nb 4 3"], Float[Array, " m"], Bool[Array, ""]]:
-        """The step, the velocities at its end, the impulse, and whether it is solved ().
+    def init(self, problem: FrameMechanics, t: Scalar, y: Any, h: Scalar) -> State:
+        frames, velocities, carried = problem.start(y)
+        rates = directors.rates(frames, velocities)
+        impulse = jnp.zeros_like(problem.constraints(frames))
+        return State(y, Frames(frames, velocities, carried, rates, impulse))
 
-        mass (nb, 4, 4): the pseudo-inertias. equations: the values (m,) of the joints' equations at
-        frames (nb, 4, 3). load: the moments about the mean origins and the forces (nb, 6), world
-        axes. frames, velocities (nb, 4, 3): the start. rates (nb, 6), impulse (m,): where Newton's
-        method begins.
-        """
+    def step(
+        self, problem: FrameMechanics, t: Scalar, state: State, h: Scalar
+    ) -> tuple[State, Bool[Array, ""]]:
+        frames, velocities, _, rates, impulse = state.memory
         size = rates.size
 
         def taken(x: jax.Array) -> Step:
@@ -84,12 +121,15 @@ class EnergyMomentum(Method):
         def residual(x: jax.Array) -> jax.Array:
             step, impulse = taken(x), x[size:]
             change = 2 * (directors.motion(step.middle, step.rates) - velocities)
-            _, pull = jax.vjp(equations, step.middle)
-            momentum = product(mass, change)
-            balance = directors.load(step.middle, momentum - pull(impulse)[0]) - h * load(step)
-            return jnp.concatenate((balance.ravel(), equations(step.end) / h))
+            _, pull = jax.vjp(problem.constraints, step.middle)
+            momentum = product(problem.mass, change)
+            load = problem.load(step, state, h)
+            balance = directors.load(step.middle, momentum - pull(impulse)[0]) - h * load
+            return jnp.concatenate((balance.ravel(), problem.constraints(step.end) / h))
 
         x, solved = root(residual, jnp.concatenate((rates.ravel(), impulse)), Newton())
         step = taken(x)
         after = 2 * directors.motion(step.middle, step.rates) - velocities
-        return step._replace(end=directors.orthonormalised(step.end)), after, x[size:], solved
+        step = step._replace(end=directors.orthonormalised(step.end))
+        y, carried = problem.end(step, after, state, h)
+        return State(y, Frames(step.end, after, carried, step.rates, x[size:])), solved

@@ -36,12 +36,14 @@ class ConstrainedProblem(NamedTuple):
     """A mechanical system in redundant coordinates q (n,).
 
     mass (n, n): constant, positive definite where the constraints leave freedom. constraint(q)
-    (m,): quadratic. potential(q) (): any. Units are SI.
+    (m,): quadratic. potential(q) (): any. force (n,): the mean generalised force over a step
+    besides the potential's. Points are y = (q, v). Units are SI.
     """
 
     mass: jax.Array
     constraint: Callable[[jax.Array], jax.Array]
     potential: Callable[[jax.Array], jax.Array]
+    force: jax.Array | float = 0.0
 
     def energy(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, ""]:
         """v . M v / 2 + V(q), a scalar."""
@@ -63,7 +65,9 @@ class EnergyStable(Method):
     mean: `GaussMean` or `DiscreteGradient`.
     """
 
+    equations: ClassVar[type] = ConstrainedProblem
     time_symmetric: ClassVar[bool] = True
+    implicit: ClassVar[bool] = True
 
     mean: MeanGradient = GaussMean(3)
 
@@ -71,24 +75,18 @@ class EnergyStable(Method):
     def order(self) -> int:
         return 2
 
-    def start(
-        self, problem: ConstrainedProblem, q: Float[Array, " n"], v: Float[Array, " n"]
+    def init(
+        self, problem: ConstrainedProblem, t: Scalar, y: tuple[jax.Array, jax.Array], h: Scalar
     ) -> ConstrainedState:
         """The state at q (n,) with c(q) = 0 and v (n,) with C v = 0."""
+        q, v = y
         impulse = jnp.zeros_like(problem.constraint(q))
         return ConstrainedState(q, v, jnp.zeros_like(v), impulse)
 
     def step(
-        self,
-        problem: ConstrainedProblem,
-        state: ConstrainedState,
-        h: Scalar,
-        force: jax.Array | float = 0.0,
+        self, problem: ConstrainedProblem, t: Scalar, state: ConstrainedState, h: Scalar
     ) -> tuple[ConstrainedState, Bool[Array, ""]]:
-        """The state a time h later, and whether the step was solved (); it stays where it was not.
-
-        force (n,): the mean generalised force over the step besides the potential's.
-        """
+        """The state at t + h, and whether the step was solved (); it stays where it was not."""
         q0, v0 = state.q, state.v
         (h,) = in_precision_of(q0, h)
         n = len(q0)
@@ -101,7 +99,7 @@ class EnergyStable(Method):
             change, impulse = x[:n], x[n:]
             q1 = moved(change)
             reaction = jax.vjp(problem.constraint, (q0 + q1) / 2)[1](impulse)[0]
-            push = force - self.mean(problem.potential, q0, q1)
+            push = problem.force - self.mean(problem.potential, q0, q1)
             balance = jnp.sum(problem.mass * change, axis=1) - reaction - h * push
             return jnp.concatenate((balance, problem.constraint(q1) / h))
 

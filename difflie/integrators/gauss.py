@@ -28,17 +28,18 @@ from ..groups import Manifold
 from ..solvers.newton import FixedPoint
 from ..solvers.root import root
 from . import tableaux
-from .method import Field, ImplicitMethod, Scalar, in_precision_of
+from .method import FieldMethod, Scalar, State, VectorField, in_precision_of
 from .tableaux import SymmetricTableau
 
 
-class SymmetricMethod(ImplicitMethod):
+class SymmetricMethod(FieldMethod):
     """The time-symmetric method of a symmetric tableau; it remembers the rates F (s, n) of a step.
 
     Their polynomial through the nodes, continued, is where the next step begins to iterate.
     """
 
     time_symmetric: ClassVar[bool] = True
+    implicit: ClassVar[bool] = True
 
     tableau: SymmetricTableau = eqx.field(static=True)
 
@@ -50,13 +51,12 @@ class SymmetricMethod(ImplicitMethod):
     def stages(self) -> int:
         return self.tableau.stages
 
-    def start(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
-        rate, _ = ravel_pytree(_zero_tangent(manifold, y))
-        return jnp.zeros((self.stages, *rate.shape), rate.dtype)
+    def init(self, problem: VectorField, t: Scalar, y: Any, h: Scalar) -> State:
+        rate, _ = ravel_pytree(_zero_tangent(problem.manifold, y))
+        return State(y, jnp.zeros((self.stages, *rate.shape), rate.dtype))
 
-    def advance(
-        self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar, memory: Any
-    ) -> tuple[Any, Any, Any]:
+    def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
+        manifold, field, (y, memory) = problem.manifold, problem.field, state
         t, h = in_precision_of(y, t, h)
         _, tangent = ravel_pytree(_zero_tangent(manifold, y))
         a, b, c = (np.asarray(x) for x in (self.tableau.a, self.tableau.b, self.tableau.c))
@@ -86,7 +86,7 @@ class SymmetricMethod(ImplicitMethod):
         )
         rates = jnp.where(solved, x, 0).reshape(memory.shape) / h
         half, y_m = middle(rates)
-        return manifold.retract(y_m, half), jax.lax.stop_gradient(rates), solved
+        return State(manifold.retract(y_m, half), jax.lax.stop_gradient(rates)), solved
 
 
 def _zero_tangent(manifold: Manifold, y: Any) -> Any:

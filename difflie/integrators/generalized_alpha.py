@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool
 
 from .descriptor import DescriptorMethod, DescriptorState, DescriptorSystem, End, across, expanded
 from .method import Scalar
@@ -47,24 +47,20 @@ class GeneralizedAlpha(DescriptorMethod):
         gamma = 0.5 + alpha_f - alpha_m
         return alpha_m, alpha_f, (gamma + 0.5) ** 2 / 4, gamma
 
-    def start(
-        self,
-        system: DescriptorSystem,
-        t: jax.Array,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        h: Scalar,
+    def init(
+        self, problem: DescriptorSystem, t: Scalar, y: tuple[jax.Array, jax.Array], h: Scalar
     ) -> DescriptorState:
+        q, v = y
         alpha_m, alpha_f, beta, _ = self.coefficients
-        begin, ahead = expanded(system, t, q, v, h), alpha_m - alpha_f
+        begin, ahead = expanded(problem, t, q, v, h), alpha_m - alpha_f
         a = begin.acceleration + h * ahead * begin.jerk
         if self.index == 3:
             missed = (1 / 6 - beta - ahead / 2) * begin.jerk + begin.bracket / 12
-            v = v + h**2 * across(system, q, missed)
+            v = v + h**2 * across(problem, q, missed)
         return DescriptorState(q, v, begin.acceleration, begin.multipliers, a)
 
     def step(
-        self, system: DescriptorSystem, t: jax.Array, state: DescriptorState, h: Scalar
+        self, problem: DescriptorSystem, t: Scalar, state: DescriptorState, h: Scalar
     ) -> tuple[DescriptorState, Bool[Array, ""]]:
         alpha_m, alpha_f, beta, gamma = self.coefficients
         # All times h^2, the unknown u = h (v' - v) too.
@@ -79,4 +75,4 @@ class GeneralizedAlpha(DescriptorMethod):
                 a1 / h**2,
             )
 
-        return self.solved(system, t, state, h, end, guess=a)
+        return self.solved(problem, t, state, h, end, guess=a)

@@ -1,10 +1,15 @@
-"""What every integrator is: one step on a manifold."""
+"""What every integrator is: two functions of one signature for all families.
+
+A method names the form of the equations of motion that it integrates, `equations`: a vector field
+on a manifold, a discrete action, equations in descriptor form. An instance of that class is the
+problem that `init` and `step` get; `difflie.formulations` makes one of a machine.
+"""
 
 from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,15 +22,31 @@ Scalar = jax.Array | float
 Field = Callable[[jax.Array, Any], Any]
 
 
+class State(NamedTuple):
+    """What a method moves, a pytree of arrays.
+
+    y: the point, in the variables of the problem; of a machine configuration and velocity (q, v).
+    memory: what the method keeps from step to step.
+    """
+
+    y: Any
+    memory: Any = None
+
+
 class Method(eqx.Module):
     """A one-step method: what `simulate` takes.
 
     It compares equal to every other of its kind and settings, and may be closed over or passed
-    through any transformation. time_symmetric says whether a step -h leads from the end of a step
-    to its start, up to rounding.
+    through any transformation.
+
+    equations: the class of the problems that it integrates, such as `VectorField`, or a
+    `difflie.formulations.Formulation` of its own. time_symmetric: whether a step -h leads from the
+    end of a step to its start, up to rounding. implicit: whether a step solves equations.
     """
 
+    equations: ClassVar[type]
     time_symmetric: ClassVar[bool] = False
+    implicit: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
@@ -37,53 +58,54 @@ class Method(eqx.Module):
         """What `by_name` calls it."""
         return type(self).__name__
 
+    def init(self, problem: Any, t: Scalar, y: Any, h: Scalar) -> Any:
+        """The state with which steps h begin from the point y at the time t.
+
+        A `State`, or another pytree of arrays with an attribute y.
+        """
+        return State(y)
+
+    @abc.abstractmethod
+    def step(self, problem: Any, t: Scalar, state: Any, h: Scalar) -> tuple[Any, Any]:
+        """The state at t + h, from that at t, and whether the step was solved ().
+
+        The result has the shapes and the precision of the state. What it is where the step was not
+        solved does not matter to `simulate`, which goes no further.
+        """
+
+
+class VectorField(eqx.Module):
+    """The problem dy/dt = y . hat(field(t, y)) on any manifold.
+
+    Points y are arrays, or tuples of them, in the shapes of `manifold`; field(t, y) is the
+    body-fixed rate of y, a tangent, in units of y per unit of t.
+    """
+
+    manifold: Manifold
+    field: Field
+
 
 class FieldMethod(Method):
-    """A one-step method for dy/dt = y . hat(field(t, y)) on any manifold.
+    """A method for any `VectorField`.
 
-    An explicit method defines `step` alone; one that keeps something from step to step defines
-    `start` and `advance` as well.
+    reads_once: whether a step evaluates the field once, where it begins.
     """
+
+    equations: ClassVar[type] = VectorField
+    reads_once: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
     def stages(self) -> int:
-        """How often a step evaluates the field."""
-
-    @abc.abstractmethod
-    def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
-        """The point at t + h, from the point y at t.
-
-        Points are arrays, or tuples of them, in the shapes of `manifold`; field(t, y) is the
-        body-fixed rate of y, a tangent, in units of y per unit of t. The step h (unit of t) may be
-        traced. The result has the shapes and the precision of y.
-        """
-
-    def start(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
-        """The memory with which the first step, from y at t, begins: a pytree of arrays."""
-        return None
-
-    def advance(
-        self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar, memory: Any
-    ) -> tuple[Any, Any, Any]:
-        """The point at t + h, the memory for the next step, and whether the step is solved ()."""
-        return self.step(manifold, field, t, y, h), memory, True
+        """How often a step evaluates the field, or how many points it looks for."""
 
 
-class ImplicitMethod(FieldMethod):
-    """A method that solves equations in every step, as `advance` says.
-
-    A step that it cannot solve, because it is too large, leaves the point where it is and says so.
-    """
-
-    def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
-        return self.advance(manifold, field, t, y, h, self.start(manifold, field, t, y, h))[0]
-
-    @abc.abstractmethod
-    def advance(
-        self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar, memory: Any
-    ) -> tuple[Any, Any, Any]:
-        pass
+def single_step(
+    method: Method, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar
+) -> Any:
+    """The point at t + h, from the point y at t, of one step of a method along a field."""
+    problem = VectorField(manifold, field)
+    return method.step(problem, t, method.init(problem, t, y, h), h)[0].y
 
 
 def chosen(which: jax.Array, yes: Any, no: Any) -> Any:

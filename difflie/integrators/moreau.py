@@ -14,6 +14,7 @@ conditions as projections after Alart and Curnier 1991.
 from __future__ import annotations
 
 import abc
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -24,7 +25,7 @@ from ..groups import FlatProduct
 from ..solvers.linear import product
 from ..solvers.newton import Newton
 from ..solvers.root import root
-from .method import Method, Scalar
+from .method import Method, Scalar, State
 
 
 class Closed(eqx.Module):
@@ -42,7 +43,12 @@ class Closed(eqx.Module):
 
 
 class NonsmoothMechanics(eqx.Module):
-    """What `Moreau` asks of a mechanical system; q (nq,), v (nv,)."""
+    """What `Moreau` asks of a mechanical system in a step; q (nq,), v (nv,), points y = (q, v)."""
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """The number m of rows of the constraints: b + 3 k."""
 
     @property
     @abc.abstractmethod
@@ -65,31 +71,33 @@ class NonsmoothMechanics(eqx.Module):
 class Moreau(Method):
     """Order 1, for contacts and stops: a contact may overlap by the path of one step.
 
-    Moreau 1988.
+    The memory is the impulses p (m,) of the step before. Moreau 1988.
     """
+
+    equations: ClassVar[type] = NonsmoothMechanics
+    implicit: ClassVar[bool] = True
 
     @property
     def order(self) -> int:
         return 1
 
+    def init(self, problem: NonsmoothMechanics, t: Scalar, y: Any, h: Scalar) -> State:
+        return State(y, jnp.zeros(problem.size, y[0].dtype))
+
     def step(
-        self,
-        mechanics: NonsmoothMechanics,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-        h: Scalar,
-    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Float[Array, " m"], Bool[Array, ""]]:
-        """q' (nq,), v' (nv,), the impulses p (m,) and whether they were found ()."""
-        manifold = mechanics.manifold
+        self, problem: NonsmoothMechanics, t: Scalar, state: State, h: Scalar
+    ) -> tuple[State, Bool[Array, ""]]:
+        q, v = state.y
+        manifold = problem.manifold
         middle = manifold.retract(q, v * (h / 2))
-        here = mechanics.constraints(middle)
-        free = v + h * mechanics.acceleration(middle, v)
+        here = problem.constraints(middle)
+        free = v + h * problem.acceleration(middle, v)
         p, solved = impulses(here, product(here.A, v), product(here.A, free))
         after = free + product(here.Y, p)
-        end, found = mechanics.position(manifold.retract(middle, after * (h / 2)))
+        end, found = problem.position(manifold.retract(middle, after * (h / 2)))
         solved = solved & found
-        keep = jnp.where(solved, end, q), jnp.where(solved, after, v)
-        return *keep, jnp.where(solved, p, 0), solved
+        y = jnp.where(solved, end, q), jnp.where(solved, after, v)
+        return State(y, jnp.where(solved, p, 0)), solved
 
 
 def impulses(

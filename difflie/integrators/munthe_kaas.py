@@ -31,7 +31,17 @@ import jax.numpy as jnp
 
 from ..groups import Cayley, Chart, Exponential, Manifold
 from . import tableaux
-from .method import Field, FieldMethod, Scalar, combination, in_precision_of, square, stage_rates
+from .method import (
+    Field,
+    FieldMethod,
+    Scalar,
+    State,
+    VectorField,
+    combination,
+    in_precision_of,
+    square,
+    stage_rates,
+)
 from .tableaux import ButcherTableau
 
 _CHARTS: dict[str, Chart] = {"exp": Exponential(), "cay": Cayley()}
@@ -92,7 +102,8 @@ class RungeKuttaMuntheKaas(MuntheKaas):
     def stages(self) -> int:
         return self.tableau.stages
 
-    def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
+    def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
+        manifold, field, y = problem.manifold, problem.field, state.y
         t, h = in_precision_of(y, t, h)
         manifold = self.local(manifold)
         if self.brackets is not None and manifold != manifold.in_chart(Exponential()):
@@ -103,7 +114,7 @@ class RungeKuttaMuntheKaas(MuntheKaas):
             )
         slopes = chart_rates(self.tableau, manifold, field, t, y, h, self.brackets)
         b = jnp.asarray(self.tableau.b, h.dtype)
-        return manifold.retract(y, combination(h, b, slopes))
+        return State(manifold.retract(y, combination(h, b, slopes))), True
 
 
 def chart_rates(

@@ -16,7 +16,7 @@ derivative of g along left-trivialised rates.
 from __future__ import annotations
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,8 +25,8 @@ from jaxtyping import Array, Bool, Float
 from ..solvers.corrections import Corrections
 from ..solvers.linear import product, pseudoinverse
 from ..solvers.root import root
-from .method import Method, Scalar
-from .variational import DiscreteMechanics, at_start, transported
+from .method import Method, Scalar, State
+from .variational import DiscreteMechanics, at_start, continued, transported
 
 
 class ConstrainedMechanics(DiscreteMechanics):
@@ -44,6 +44,24 @@ class ConstrainedMechanics(DiscreteMechanics):
     def consistent(self, q: Float[Array, " nq"], p: Float[Array, " nv"]) -> Float[Array, " nv"]:
         """p + A^T mu (nv,), with the mu for which A M^-1 of it is zero."""
 
+    @abc.abstractmethod
+    def multipliers(
+        self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> Float[Array, " k"]:
+        """Those of the equations of index 1 at a state, one for each equation of velocities."""
+
+
+class ConstrainedMomentum(NamedTuple):
+    """What is kept besides (q, v): as of `Momentum`, and the multipliers at (q, v).
+
+    These are those of the equations of index 1, of order 2 as (q, v) are; the impulses of a step
+    are of order 1 only.
+    """
+
+    p: jax.Array
+    rates: tuple[jax.Array, jax.Array, jax.Array]
+    multipliers: jax.Array
+
 
 class Rattle(Method):
     """Order 2, implicit, for systems with constraints, which positions and velocities keep.
@@ -53,13 +71,30 @@ class Rattle(Method):
     potential acts halfway, so that stiff springs, dampers and drives are solved for.
     """
 
+    equations: ClassVar[type] = ConstrainedMechanics
     time_symmetric: ClassVar[bool] = True
+    implicit: ClassVar[bool] = True
 
     @property
     def order(self) -> int:
         return 2
 
+    def init(self, problem: ConstrainedMechanics, t: Scalar, y: Any, h: Scalar) -> State:
+        """From q (nq,) and v (nv,) that keep the constraints."""
+        q, v = y
+        multipliers = problem.multipliers(t, q, v)
+        return State(y, ConstrainedMomentum(problem.momentum(q, v), (v, v, v), multipliers))
+
     def step(
+        self, problem: ConstrainedMechanics, t: Scalar, state: State, h: Scalar
+    ) -> tuple[State, Bool[Array, ""]]:
+        (q, _), (p, rates, _) = state
+        q, p, w, solved = self._moved(problem, q, p, h, continued(rates))
+        v = problem.velocity(q, p)
+        multipliers = problem.multipliers(t + h, q, v)
+        return State((q, v), ConstrainedMomentum(p, (*rates[1:], w), multipliers)), solved
+
+    def _moved(
         self,
         mechanics: ConstrainedMechanics,
         q: Float[Array, " nq"],
@@ -67,11 +102,7 @@ class Rattle(Method):
         h: Scalar,
         guess: Float[Array, " nv"],
     ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Float[Array, " nv"], Bool[Array, ""]]:
-        """q' (nq,), p' (nv,), the rate w (nv,) that leads there, and whether it was found ().
-
-        From q (nq,) and p (nv,), in a step h, with a guess (nv,) of w. q and p keep the
-        constraints.
-        """
+        """q' (nq,), p' (nv,), the rate w (nv,) that leads there, and whether it was found ()."""
         manifold, n, A = mechanics.manifold, len(p), mechanics.jacobian(q)
 
         def impulse(w: jax.Array) -> jax.Array:

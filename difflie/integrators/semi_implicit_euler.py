@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 
-from ..groups import Manifold
-from .method import Field, FieldMethod, Scalar, in_precision_of
+from .method import FieldMethod, Scalar, State, VectorField, in_precision_of
 from .partitioned import check_alike, two_factors
 
 
@@ -19,6 +18,8 @@ class SemiImplicitEuler(FieldMethod):
     Hamiltonian system it is symplectic. Hairer, Lubich and Wanner 2006, I.1.2.
     """
 
+    reads_once: ClassVar[bool] = True
+
     @property
     def order(self) -> int:
         return 1
@@ -27,11 +28,12 @@ class SemiImplicitEuler(FieldMethod):
     def stages(self) -> int:
         return 1
 
-    def step(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
-        configurations, velocities = two_factors(self.name, manifold)
+    def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
+        configurations, velocities = two_factors(self.name, problem.manifold)
+        y = state.y
         t, h = in_precision_of(y, t, h)
         q, v = y
-        rate, a = field(t, y)
+        rate, a = problem.field(t, y)
         check_alike(self.name, rate, v)
         v = velocities.retract(v, jax.tree.map(lambda a: h * a, a))
-        return configurations.retract(q, jax.tree.map(lambda v: h * v, v)), v
+        return State((configurations.retract(q, jax.tree.map(lambda v: h * v, v)), v)), True

@@ -8,14 +8,13 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from ..groups import Manifold
 from ..solvers.newton import FixedPoint
 from ..solvers.root import root
-from .method import Field, ImplicitMethod, Scalar, chosen, in_precision_of
+from .method import FieldMethod, Scalar, State, VectorField, chosen, in_precision_of
 from .partitioned import check_alike, two_factors
 
 
-class StormerVerlet(ImplicitMethod):
+class StormerVerlet(FieldMethod):
     """Order 2, 2 stages, symmetric: for y = (q, v) on Product((Q, E)) and field(t, y) = (v, a),
 
         u  = v + h/2 a(t, q, u)
@@ -29,6 +28,7 @@ class StormerVerlet(ImplicitMethod):
     """
 
     time_symmetric: ClassVar[bool] = True
+    implicit: ClassVar[bool] = True
 
     @property
     def order(self) -> int:
@@ -38,14 +38,13 @@ class StormerVerlet(ImplicitMethod):
     def stages(self) -> int:
         return 2
 
-    def start(self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar) -> Any:
+    def init(self, problem: VectorField, t: Scalar, y: Any, h: Scalar) -> State:
         """The first kick h/2 a (n,) is looked for from the last one, which is remembered."""
-        return jnp.zeros_like(ravel_pytree(y[1])[0])
+        return State(y, jnp.zeros_like(ravel_pytree(y[1])[0]))
 
-    def advance(
-        self, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar, memory: Any
-    ) -> tuple[Any, Any, Any]:
-        configurations, velocities = two_factors(self.name, manifold)
+    def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
+        configurations, velocities = two_factors(self.name, problem.manifold)
+        field, (y, memory) = problem.field, state
         t, h = in_precision_of(y, t, h)
         q, v = y
         _, tangent = ravel_pytree(v)
@@ -63,4 +62,4 @@ class StormerVerlet(ImplicitMethod):
         moved = configurations.retract(q, jax.tree.map(lambda u: h * u, u))
         last = kick(t + h, moved, u)
         y = chosen(solved, (moved, after(last, u)), y)
-        return y, jax.lax.stop_gradient(last), solved
+        return State(y, jax.lax.stop_gradient(last)), solved

@@ -12,7 +12,7 @@ symplectic, so that the energy error stays bounded, and the momenta of symmetrie
 from __future__ import annotations
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,19 +20,28 @@ import jax
 from ..groups import FlatProduct
 from ..solvers.corrections import Corrections
 from ..solvers.root import root
-from .method import Method, Scalar
+from .method import Method, Scalar, State
 
 
 class DiscreteMechanics(eqx.Module):
     """What a variational method asks of a mechanical system; arrays are q (nq,), others (nv,).
 
-    A step leads from q to q' = retract(q, h w). Momenta, forces and rates are left-trivialised.
+    A step leads from q to q' = retract(q, h w). Momenta, forces and rates are left-trivialised. It
+    is the problem of one step, whose middle it knows; points are y = (q, v).
     """
 
     @property
     @abc.abstractmethod
     def manifold(self) -> FlatProduct:
         """The configuration manifold."""
+
+    @abc.abstractmethod
+    def momentum(self, q: jax.Array, v: jax.Array) -> jax.Array:
+        """M v (nv,)."""
+
+    @abc.abstractmethod
+    def velocity(self, q: jax.Array, p: jax.Array) -> jax.Array:
+        """M^-1 p (nv,)."""
 
     @abc.abstractmethod
     def momenta(self, q: jax.Array, w: jax.Array, h: Scalar) -> tuple[jax.Array, jax.Array]:
@@ -54,6 +63,19 @@ class DiscreteMechanics(eqx.Module):
         """
 
 
+class Momentum(NamedTuple):
+    """What is kept besides (q, v): the momentum p = M v (nv,), and the rates w of three steps."""
+
+    p: jax.Array
+    rates: tuple[jax.Array, jax.Array, jax.Array]
+
+
+def continued(rates: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+    """The rate w (nv,) of the next step, from the parabola through those of the last three."""
+    w0, w1, w2 = rates
+    return 3 * (w2 - w1) + w0
+
+
 class VariationalMidpoint(Method):
     """Order 2, implicit: forces in the middle of the step, motions along one screw for each body.
 
@@ -62,24 +84,30 @@ class VariationalMidpoint(Method):
     q_m. Marsden and West 2001; for trees Lee, Liu, Park and Srinivasa 2018.
     """
 
+    equations: ClassVar[type] = DiscreteMechanics
     time_symmetric: ClassVar[bool] = True
+    implicit: ClassVar[bool] = True
 
     @property
     def order(self) -> int:
         return 2
 
-    def step(
-        self,
-        mechanics: DiscreteMechanics,
-        q: jax.Array,
-        p: jax.Array,
-        h: Scalar,
-        guess: jax.Array,
-    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        """q' (nq,), p' (nv,), the rate w (nv,) that leads there, and whether it was found ().
+    def init(self, problem: DiscreteMechanics, t: Scalar, y: Any, h: Scalar) -> State:
+        q, v = y
+        return State(y, Momentum(problem.momentum(q, v), (v, v, v)))
 
-        From q (nq,) and p (nv,), in a step h, with a guess (nv,) of w.
-        """
+    def step(
+        self, problem: DiscreteMechanics, t: Scalar, state: State, h: Scalar
+    ) -> tuple[State, jax.Array]:
+        (q, _), (p, rates) = state
+        q, p, w, solved = self._moved(problem, q, p, h, continued(rates))
+        y = q, problem.velocity(q, p)
+        return State(y, Momentum(p, (*rates[1:], w))), solved
+
+    def _moved(
+        self, mechanics: DiscreteMechanics, q: jax.Array, p: jax.Array, h: Scalar, guess: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        """q' (nq,), p' (nv,), the rate w (nv,) that leads there, and whether it was found ()."""
         manifold = mechanics.manifold
 
         def impulse(w: jax.Array) -> jax.Array:

@@ -27,6 +27,22 @@ from ..solvers.root import root
 from .method import Method, Scalar, chosen, in_precision_of
 
 
+class GroupMechanics(NamedTuple):
+    """A body on a Lie group, as a problem; points are y = (q, v).
+
+    inertia J (nv, nv), symmetric, positive definite. force(t, q) (nv,): dual to the velocities, for
+    a rigid body the body-fixed moment and force; None where there is none.
+    """
+
+    group: FlatManifold
+    inertia: jax.Array
+    force: Callable[[Scalar, jax.Array], jax.Array] | None = None
+
+    def velocity(self, mu: jax.Array) -> jax.Array:
+        """J^-1 mu (nv,); the energy of a momentum mu (nv,) is mu . J^-1 mu / 2."""
+        return product(inverse(self.inertia, len(self.inertia)), mu)
+
+
 class GroupState(NamedTuple):
     """A point q (nq,), its momentum mu (nv,), and the V (nv,) of the last step, Newton's guess."""
 
@@ -45,34 +61,25 @@ class LieVariational(Method):
     about a fixed point. exp is the more accurate, the Cayley map the cheaper.
     """
 
+    equations: ClassVar[type] = GroupMechanics
     time_symmetric: ClassVar[bool] = True
+    implicit: ClassVar[bool] = True
 
     @property
     def order(self) -> int:
         return 2
 
-    def start(self, inertia: jax.Array, q: jax.Array, v: jax.Array) -> GroupState:
-        """The state at q (nq,) with the velocity v (nv,), of the inertia J (nv, nv)."""
-        return GroupState(q, product(inertia, v), v)
-
-    def velocity(self, inertia: jax.Array, state: GroupState) -> jax.Array:
-        """J^-1 mu (nv,), the velocity at the point of a state; its energy is mu . J^-1 mu / 2."""
-        return product(inverse(inertia, len(inertia)), state.mu)
+    def init(
+        self, problem: GroupMechanics, t: Scalar, y: tuple[jax.Array, jax.Array], h: Scalar
+    ) -> GroupState:
+        q, v = y
+        return GroupState(q, product(problem.inertia, v), v)
 
     def step(
-        self,
-        group: FlatManifold,
-        inertia: jax.Array,
-        force: Callable[[Scalar, jax.Array], jax.Array] | None,
-        t: Scalar,
-        state: GroupState,
-        h: Scalar,
+        self, problem: GroupMechanics, t: Scalar, state: GroupState, h: Scalar
     ) -> tuple[GroupState, jax.Array]:
-        """The state at t + h, and whether the step was solved (); it stays where it was not.
-
-        inertia J (nv, nv), symmetric, positive definite. force(t, q) (nv,): dual to the velocities,
-        for a rigid body the body-fixed moment and force; None where there is none.
-        """
+        """The state at t + h, and whether the step was solved (); it stays where it was not."""
+        group, inertia, force = problem
         t, h = in_precision_of(state.q, t, h)
 
         def impulse(t: jax.Array, q: jax.Array) -> jax.Array:

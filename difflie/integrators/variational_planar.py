@@ -39,6 +39,15 @@ def chord_rate(turn: jax.Array, h: Scalar) -> jax.Array:
     return jnp.sin(turn) / h
 
 
+class LagrangianMechanics(NamedTuple):
+    """A problem in angles phi (n,) and their rate (n,), y = (phi, rate).
+
+    lagrangian(phi, rate) is a scalar in J, twice differentiable.
+    """
+
+    lagrangian: Lagrangian
+
+
 class PhaseState(NamedTuple):
     """Angles phi (n,), momenta p (n,), and (phi1 - phi0)/h of the last step, Newton's guess."""
 
@@ -50,7 +59,9 @@ class PhaseState(NamedTuple):
 class PlanarVariational(Method):
     """Order 2, symplectic, for angles (n,) in rad; rate: `angle_rate`, or `chord_rate`."""
 
+    equations: ClassVar[type] = LagrangianMechanics
     time_symmetric: ClassVar[bool] = True
+    implicit: ClassVar[bool] = True
 
     rate: Callable[[jax.Array, jax.Array], jax.Array] = eqx.field(default=angle_rate, static=True)
 
@@ -58,18 +69,17 @@ class PlanarVariational(Method):
     def order(self) -> int:
         return 2
 
-    def start(self, lagrangian: Lagrangian, phi: jax.Array, rate: jax.Array) -> PhaseState:
-        """The state at the angles phi (n,) in rad and their rate (n,) in rad/s."""
-        return PhaseState(phi, jax.grad(lagrangian, 1)(phi, rate), rate)
+    def init(
+        self, problem: LagrangianMechanics, t: Scalar, y: tuple[jax.Array, jax.Array], h: Scalar
+    ) -> PhaseState:
+        phi, rate = y
+        return PhaseState(phi, jax.grad(problem.lagrangian, 1)(phi, rate), rate)
 
     def step(
-        self, lagrangian: Lagrangian, state: PhaseState, h: Scalar
+        self, problem: LagrangianMechanics, t: Scalar, state: PhaseState, h: Scalar
     ) -> tuple[PhaseState, jax.Array]:
-        """The state a time h later, and whether the step was solved (); it stays where it was not.
-
-        lagrangian(phi, rate) is a scalar in J, twice differentiable.
-        """
-        phi0 = state.phi
+        """The state at t + h, and whether the step was solved (); it stays where it was not."""
+        lagrangian, phi0 = problem.lagrangian, state.phi
         (h,) = in_precision_of(phi0, h)
 
         def discrete(phi0: jax.Array, phi1: jax.Array) -> jax.Array:

@@ -47,10 +47,11 @@ from ..dynamics import planar_centres
 from ..dynamics.planar_chain import PlanarChain
 from ..dynamics.planar_springs import mono_articular, multi_articular
 from ..groups import Euclidean
-from ..integrators import RKMK8, ImplicitMidpoint
+from ..integrators import RKMK8, ImplicitMidpoint, VectorField, single_step
 from ..integrators.energy_stable import ConstrainedProblem, ConstrainedState, EnergyStable
 from ..integrators.mean_gradients import DiscreteGradient, GaussMean
 from ..integrators.variational_planar import (
+    LagrangianMechanics,
     PhaseState,
     PlanarVariational,
     angle_rate,
@@ -167,10 +168,10 @@ class Centres(Scheme):
     def start(self, chain: PlanarChain, phi: jax.Array, rate: jax.Array) -> ConstrainedState:
         q = planar_centres.centres(chain, phi)
         v = planar_centres.centre_velocities(chain, phi, rate)
-        return self.method.start(_problem(chain), q, v)
+        return self.method.init(_problem(chain), 0.0, (q, v), 0.0)
 
     def step(self, chain: PlanarChain, state: ConstrainedState, h: jax.Array):
-        return self.method.step(_problem(chain), state, h)
+        return self.method.step(_problem(chain), 0.0, state, h)
 
     def observe(self, chain: PlanarChain, state: ConstrainedState) -> Observation:
         problem = _problem(chain)
@@ -195,10 +196,12 @@ class Phase(Scheme):
     method: PlanarVariational
 
     def start(self, chain: PlanarChain, phi: jax.Array, rate: jax.Array) -> PhaseState:
-        return self.method.start(chain.lagrangian, phi, rate)
+        problem = LagrangianMechanics(chain.lagrangian)
+        return self.method.init(problem, 0.0, (phi, rate), 0.0)
 
     def step(self, chain: PlanarChain, state: PhaseState, h: jax.Array):
-        return self.method.step(native.kernel(chain.lagrangian), state, h)
+        problem = LagrangianMechanics(native.kernel(chain.lagrangian))
+        return self.method.step(problem, 0.0, state, h)
 
     def observe(self, chain: PlanarChain, state: PhaseState) -> Observation:
         rate = chain.rate(state.phi, state.p)
@@ -213,25 +216,22 @@ class Rates(Scheme):
     def start(self, chain: PlanarChain, phi: jax.Array, rate: jax.Array) -> Any:
         y = jnp.concatenate((phi, rate))
         zero = jnp.zeros((), phi.dtype)
-        return y, self.method.start(*_equations(chain), zero, y, zero)
+        return self.method.init(_equations(chain), zero, y, zero)
 
     def step(self, chain: PlanarChain, state: Any, h: jax.Array) -> tuple[Any, jax.Array]:
-        y, memory = state
-        t = jnp.zeros_like(h)
-        y, memory, solved = self.method.advance(*_equations(chain), t, y, h, memory)
-        return (y, memory), solved
+        return self.method.step(_equations(chain), jnp.zeros_like(h), state, h)
 
     def observe(self, chain: PlanarChain, state: Any) -> Observation:
-        phi, rate = jnp.split(state[0], 2)
+        phi, rate = jnp.split(state.y, 2)
         return Observation(phi, chain.energy(phi, rate), _attitude_error(phi))
 
 
-def _equations(chain: PlanarChain) -> tuple[Euclidean, Callable]:
+def _equations(chain: PlanarChain) -> VectorField:
     def field(t: jax.Array, y: jax.Array) -> jax.Array:
         phi, rate = jnp.split(y, 2)
         return jnp.concatenate((rate, chain.acceleration(phi, rate)))
 
-    return Euclidean(2 * chain.n_links), native.kernel(field)
+    return VectorField(Euclidean(2 * chain.n_links), native.kernel(field))
 
 
 def _attitude_error(phi: jax.Array) -> jax.Array:
@@ -334,11 +334,11 @@ def _observe(scheme: Scheme, chain: PlanarChain, rows: Any) -> Observation:
 @eqx.filter_jit
 def exact_angles(chain: PlanarChain, t: float = STATE_TIME, steps: int = 400) -> jax.Array:
     """phi (n,) in rad at the time t (s), by a Runge-Kutta method of order 8 with small steps."""
-    manifold, field = _equations(chain)
+    problem = _equations(chain)
     h = t / steps
 
     def step(y: jax.Array, _: None) -> tuple[jax.Array, None]:
-        return RKMK8().step(manifold, field, 0.0, y, h), None
+        return single_step(RKMK8(), problem.manifold, problem.field, 0.0, y, h), None
 
     start = jnp.zeros(2 * chain.n_links, chain.length.dtype)
     return jax.lax.scan(step, start, length=steps)[0][: chain.n_links]

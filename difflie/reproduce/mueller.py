@@ -46,7 +46,7 @@ from ..constraints.motion import constrained_acceleration
 from ..dynamics import body_poses, body_twists
 from ..groups import TRANSITION_MAPS, Euclidean, Product, quaternion
 from ..groups.components import Matrix, Vector
-from ..integrators import RKMK4, RKMK8
+from ..integrators import RKMK4, RKMK8, single_step
 from ..simulate import simulate
 from ..system import Body, Free, Revolute, Spherical, System, chain, tree
 from ..system.linkage import linkage
@@ -217,7 +217,7 @@ def march(
         return (*V, a)
 
     def step(_: Any, y: tuple) -> tuple:
-        return METHOD.step(manifold, field, 0.0, y, h)
+        return single_step(METHOD, manifold, field, 0.0, y, h)
 
     def row(y: tuple, _: None) -> tuple[tuple, tuple]:
         y = jax.lax.fori_loop(0, stride, step, y)

@@ -101,7 +101,7 @@ def errors(method, se3, mend=lambda state: state):
 
     @jax.jit
     def solve(h):
-        state = mend(method.start(top, jnp.zeros(()), *top.start, h))
+        state = mend(method.init(top, jnp.zeros(()), top.start, h))
         return run(method, top, state, h, 400)
 
     found = []

@@ -51,7 +51,7 @@ def test_errors_of_one_step(index, printed):
 def test_derivatives_in_both_modes(method):
     def moved(mass, spin):
         top = HeavyTop(False, mass=mass, rate=jnp.stack((0.0, spin, -4.6)))
-        states, _ = run(method, top, method.start(top, jnp.zeros(()), *top.start, 1e-3), 1e-3, 10)
+        states, _ = run(method, top, method.init(top, jnp.zeros(()), top.start, 1e-3), 1e-3, 10)
         last = jax.tree.map(lambda a: a[-1], states)
         return jnp.sum(jnp.sin(last.q)) + 1e-2 * last.v[2] + 1e-4 * jnp.sum(last.multipliers)
 

@@ -30,10 +30,10 @@ def motion(mean, chain, phi, rate, h, steps, force=0.0):
     q, v = planar_centres.centres(chain, phi), planar_centres.centre_velocities(chain, phi, rate)
 
     def step(state, _):
-        after, solved = method.step(made, state, h, force)
+        after, solved = method.step(made._replace(force=force), 0.0, state, h)
         return after, (after.q, after.v, solved)
 
-    _, (qs, vs, solved) = jax.lax.scan(step, method.start(made, q, v), length=steps)
+    _, (qs, vs, solved) = jax.lax.scan(step, method.init(made, 0.0, (q, v), h), length=steps)
     return jnp.concatenate((q[None], qs)), jnp.concatenate((v[None], vs)), jnp.all(solved)
 
 
@@ -76,8 +76,8 @@ def test_the_discrete_gradient_does_the_work_of_any_potential():
 def test_a_point_on_a_circle_turns_by_the_cayley_angle():
     """Without a force each step turns by 2 arctan(h omega / 2), whatever h."""
     made, method, h, omega = point_on_a_circle(), EnergyStable(), 0.7, 1.9
-    state = method.start(made, jnp.array((1.0, 0.0)), jnp.array((0.0, omega)))
-    step = jax.jit(lambda state: method.step(made, state, h))
+    state = method.init(made, 0.0, (jnp.array((1.0, 0.0)), jnp.array((0.0, omega))), h)
+    step = jax.jit(lambda state: method.step(made, 0.0, state, h))
     for k in range(1, 4):
         state, solved = step(state)
         angle = 2 * k * np.arctan(h * omega / 2)
@@ -182,8 +182,8 @@ def test_a_step_without_solution_is_reported_and_not_made():
         jnp.eye(2), lambda q: jnp.stack((q @ q - 1, q[0] - 2)), lambda q: jnp.zeros(())
     )
     method = EnergyStable()
-    state = method.start(made, jnp.array((1.0, 0.0)), jnp.array((0.0, 1.0)))
-    after, solved = jax.jit(lambda state: method.step(made, state, 0.1))(state)
+    state = method.init(made, 0.0, (jnp.array((1.0, 0.0)), jnp.array((0.0, 1.0))), 0.1)
+    after, solved = jax.jit(lambda state: method.step(made, 0.0, state, 0.1))(state)
     assert not solved
     np.testing.assert_array_equal(after.q, state.q)
     np.testing.assert_array_equal(after.v, state.v)

@@ -120,7 +120,7 @@ def near_a_line(index, start):
     def reached(x):
         system = Parallelogram(x[0])
         q, v = jnp.stack((start, 0.0, start)), jnp.asarray([2.0, 0.0, 2.0]) * x[1]
-        state = method.start(system, jnp.asarray(0.0), q, v, 5e-3)
+        state = method.init(system, jnp.asarray(0.0), (q, v), 5e-3)
         times = 5e-3 * jnp.arange(10)
         state, solved = jax.lax.scan(lambda s, t: method.step(system, t, s, 5e-3), state, times)
         value = jnp.sum(jnp.sin(state.q + 0.3)) + 0.1 * state.v[0]
@@ -184,7 +184,7 @@ def test_every_rho_has_second_order(rho):
 @pytest.mark.parametrize("rho", [0.3, 0.6, 0.9])
 def test_what_the_step_does_not_resolve_dies_out_as_rho_says(rho):
     method, system = dl.GeneralizedAlpha(rho=rho), Free(1e12)
-    state = method.start(system, jnp.zeros(()), jnp.ones(1), jnp.zeros(1), 1e-2)
+    state = method.init(system, jnp.zeros(()), (jnp.ones(1), jnp.zeros(1)), 1e-2)
     states, ok = run(method, system, state._replace(memory=state.acceleration), 1e-2, 200)
     size = np.abs(states.q[:, 0])
     # A double eigenvalue: n rho^n.
@@ -197,7 +197,7 @@ def test_equations_of_velocities_alone():
     off = []
     for steps in (100, 200):
         h = 1 / steps
-        state = method.start(Sleigh(), jnp.zeros(()), *start, h)
+        state = method.init(Sleigh(), jnp.zeros(()), start, h)
         states, ok = jax.jit(lambda s, h, n=steps: run(method, Sleigh(), s, h, n))(state, h)
         t = h * np.arange(1, steps + 1)
         _, A = jax.vmap(Sleigh().matrices)(states.q)
@@ -217,7 +217,7 @@ def test_equations_of_velocities_alone():
 def test_a_step_without_solution_is_reported_and_stays():
     # v' = h (1 + v'^2) has no solution for h > 1/2.
     method, system = dl.GeneralizedAlpha(rho=0.0), Free(0.0, 1.0)
-    state = method.start(system, jnp.zeros(()), jnp.zeros(1), jnp.zeros(1), 2.0)
+    state = method.init(system, jnp.zeros(()), (jnp.zeros(1), jnp.zeros(1)), 2.0)
     after, found = jax.jit(lambda s: method.step(system, jnp.zeros(()), s, 2.0))(state)
     assert not found
     for a, b in zip(jax.tree.leaves(after), jax.tree.leaves(state), strict=True):
@@ -227,7 +227,7 @@ def test_a_step_without_solution_is_reported_and_stays():
 def moved(method, mass, height, spin):
     """Where a top is after 20 steps, and what holds it there."""
     top = HeavyTop(True, mass, jnp.stack((0.0, height, 0.1)), jnp.stack((0.0, spin, -4.6)))
-    state = method.start(top, jnp.zeros(()), *top.start, 1e-3)
+    state = method.init(top, jnp.zeros(()), top.start, 1e-3)
     states, _ = run(method, top, state, 1e-3, 20)
     last = jax.tree.map(lambda a: a[-1], states)
     return jnp.sum(jnp.sin(last.q)) + 1e-2 * jnp.sum(last.v) + 1e-4 * jnp.sum(last.multipliers)
@@ -254,7 +254,7 @@ def test_single_precision():
         for name in ("INERTIA", "GRAVITY"):
             patch.setattr(heavy_top, name, getattr(heavy_top, name).astype(jnp.float32))
         h = jnp.asarray(1e-3, jnp.float32)
-        state = method.start(top, 0 * h, *top.start, h)
+        state = method.init(top, 0 * h, top.start, h)
         states, ok = run(method, top, state, h, 100)
     assert ok and all(a.dtype == jnp.float32 for a in jax.tree.leaves(states))
     exact, _, multipliers = heavy_top.reference(np.array([0.0, 0.1]), True)

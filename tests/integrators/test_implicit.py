@@ -9,7 +9,7 @@ import pytest
 
 import difflie as dl
 from difflie.groups import SE3, SO3, Euclidean, FlatProduct, Pose, Product, UnitQuaternion
-from difflie.integrators import by_name
+from difflie.integrators import VectorField, by_name, single_step
 from difflie.integrators.munthe_kaas import dexp_inv_coefficients, truncated_dexp_inv
 
 GAUSS = ("ImplicitMidpoint", "GaussLegendre4", "GaussLegendre6")
@@ -30,16 +30,16 @@ def swaying(t, y):
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def states(method, field, y, t, h, n):
     """The state after n steps from y at t, and whether all were solved."""
-    manifold = POSES
 
     def body(i, state):
-        y, memory, solved = state
-        y, memory, now = method.advance(manifold, field, t + i * h, y, h, memory)
-        return y, memory, solved & now
+        state, solved = state
+        state, now = method.step(problem, t + i * h, state, h)
+        return state, solved & now
 
-    start = y, method.start(manifold, field, t, y, h), jnp.asarray(True)
-    y, _, solved = jax.lax.fori_loop(0, n, body, start)
-    return y, solved
+    problem = VectorField(POSES, field)
+    start = method.init(problem, t, y, h), jnp.asarray(True)
+    state, solved = jax.lax.fori_loop(0, n, body, start)
+    return state.y, solved
 
 
 POSE = np.array([0.8, 0.3, -0.4, 0.2, 0.5, -0.2, 0.3])
@@ -89,7 +89,7 @@ def test_stormer_verlet_on_a_separable_system_is_explicit_and_symplectic():
             jax.debug.callback(lambda: evaluations.append(1))
             return y[1], -jnp.sin(y[0]) - 0.3 * y[0][::-1]
 
-        return jnp.concatenate(method.step(line, field, 0.0, (x[:2], x[2:]), 0.3))
+        return jnp.concatenate(single_step(method, line, field, 0.0, (x[:2], x[2:]), 0.3))
 
     x = jnp.array([0.4, -1.0, 0.7, 0.2])
     q, v = np.split(np.asarray(x), 2)

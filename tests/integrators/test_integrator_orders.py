@@ -112,7 +112,7 @@ def sprung_body_at(t_end):
 
 
 T0 = np.block([[R0, r0[:, None]], [np.zeros((1, 3)), np.ones((1, 1))]])
-FIELD_METHODS = [m for m in integrators.METHODS if isinstance(m, integrators.FieldMethod)]
+FIELD_METHODS = [m for m in integrators.METHODS if m.equations is integrators.VectorField]
 
 PROBLEMS = {
     "symmetric": SimpleNamespace(
@@ -152,7 +152,10 @@ def errors(method, name, time, steps, manifold=None):
     def run(n):
         h = time / n
         return jax.lax.fori_loop(
-            0, n, lambda i, y: method.step(manifold, p.field, i * h, y, h), p.start
+            0,
+            n,
+            lambda i, y: integrators.single_step(method, manifold, p.field, i * h, y, h),
+            p.start,
         )
 
     def distance(y):

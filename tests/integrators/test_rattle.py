@@ -7,8 +7,9 @@ import pytest
 from loops import TOP_COM, TOP_FORCE, TOP_RATE, check_derivatives, four_bar, heavy_top, spatial_loop
 
 import difflie as dl
+from difflie.constraints import Projection
 from difflie.constraints.constraint import VelocityConstraint
-from difflie.formulations import Inputs, formulation_of
+from difflie.formulations import Inputs, formulated
 from difflie.system.linkage import linkage
 
 METHOD = dl.Rattle()
@@ -96,9 +97,9 @@ def test_symplectic_to_rounding(top):
     """
     system, q, v = top
     link = linkage(system)
-    formulation = formulation_of(METHOD, system)(system, link, METHOD)
+    formulation = formulated(system, link, METHOD, Projection())
     h, n, manifold = jnp.asarray(2e-3), system.nv, system.manifold
-    _, p, rates, multipliers = formulation.start(jnp.asarray(0.0), q, v, h, Inputs())
+    start = formulation.init(jnp.asarray(0.0), q, v, h, Inputs())
 
     def to_body(x, px):
         """dexp_{-x}^-T px"""
@@ -112,8 +113,8 @@ def test_symplectic_to_rounding(top):
 
     def step(z, end):
         q0, p0 = manifold.retract(q, z[:n]), to_body(z[:n], z[n:])
-        state = (q0, v), p0, rates, multipliers
-        ((q1, _), p1, *_), solved = formulation.step(jnp.asarray(0.0), state, h, Inputs())
+        state = start._replace(y=(q0, v), memory=start.memory._replace(p=p0))
+        ((q1, _), (p1, *_)), solved = formulation.step(jnp.asarray(0.0), state, h, Inputs())
         x1 = manifold.difference(end, q1)
         # dexp^T is 2 - dexp^-T near the centre of the chart, to first order.
         return jnp.concatenate((x1, 2 * p1 - to_body(x1, p1))), (q1, solved)
@@ -127,7 +128,7 @@ def test_symplectic_to_rounding(top):
 
         return jax.vmap(along, in_axes=1, out_axes=1)(tangents), solved
 
-    z = jnp.concatenate((jnp.zeros(n), p))
+    z = jnp.concatenate((jnp.zeros(n), start.memory.p))
     _, s, rows = np.linalg.svd(jax.jit(jax.jacfwd(constraints))(z))
     assert s.min() > 1e-6
     Z = rows[len(s) :].T

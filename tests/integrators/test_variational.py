@@ -8,9 +8,10 @@ from trees import error as relative_error
 from trees import random_body, random_joint, random_states
 
 import difflie as dl
+from difflie.constraints import Projection
 from difflie.dynamics.discrete_articulated import newton_step
 from difflie.dynamics.discrete_inverse_dynamics import momenta
-from difflie.formulations import Inputs, formulation_of
+from difflie.formulations import Inputs, formulated
 from difflie.reproduce.long_run import spring_pendulum
 from difflie.system.linkage import linkage
 
@@ -118,9 +119,9 @@ def test_symplectic_to_rounding():
     """Dz^T J Dz = J in the canonical charts q = q0 exp(x), p_x = dexp_{-x}^T p."""
     system = flyer().replace(gravity=np.array([0.0, 0.0, -3.0]))
     q, v = state(system)
-    formulation = formulation_of(METHOD, system)(system, linkage(system), METHOD)
+    formulation = formulated(system, linkage(system), METHOD, Projection())
     h, n, manifold = jnp.asarray(0.05), system.nv, system.manifold
-    _, p, rates = formulation.start(jnp.zeros(()), q, v, h, Inputs())
+    start = formulation.init(jnp.zeros(()), q, v, h, Inputs())
 
     def to_body(x, px):
         """dexp_{-x}^-T px"""
@@ -128,14 +129,13 @@ def test_symplectic_to_rounding():
 
     def step(z, end):
         q0, p0 = manifold.retract(q, z[:n]), to_body(z[:n], z[n:])
-        ((q1, _), p1, _), solved = formulation.step(
-            jnp.zeros(()), ((q0, v), p0, rates), h, Inputs()
-        )
+        state = start._replace(y=(q0, v), memory=start.memory._replace(p=p0))
+        ((q1, _), (p1, _)), solved = formulation.step(jnp.zeros(()), state, h, Inputs())
         x1 = manifold.difference(end, q1)
         # dexp^T is 2 - dexp^-T near the centre of the chart, to first order.
         return jnp.concatenate((x1, 2 * p1 - to_body(x1, p1))), (q1, solved)
 
-    z = jnp.concatenate((jnp.zeros(n), p))
+    z = jnp.concatenate((jnp.zeros(n), start.memory.p))
 
     def derivative(z):
         end, _ = step(z, q)[1]

@@ -20,6 +20,7 @@ from difflie.groups import (
     so3,
 )
 from difflie.integrators import LieVariational
+from difflie.integrators.variational_lie import GroupMechanics
 
 METHOD = LieVariational()
 GROUPS = {
@@ -81,9 +82,8 @@ def run(group, h, every, state, weight=1.0):
 
     def step(_, carried):
         state, t, so_far = carried
-        state, solved = METHOD.step(
-            group, inertia(group), lambda t, q: weight * force(group, t, q), t, state, h
-        )
+        pull = GroupMechanics(group, inertia(group), lambda t, q: weight * force(group, t, q))
+        state, solved = METHOD.step(pull, t, state, h)
         return state, t + h, so_far & solved
 
     def steps(carried, _):
@@ -96,7 +96,8 @@ def run(group, h, every, state, weight=1.0):
 
 def begun(group, q=None, v=None):
     q0, v0 = start(group)
-    return METHOD.start(inertia(group), q0 if q is None else q, v0 if v is None else v)
+    y = q0 if q is None else q, v0 if v is None else v
+    return METHOD.init(GroupMechanics(group, inertia(group)), 0.0, y, 0.0)
 
 
 def momentum(group, state):
@@ -112,7 +113,7 @@ def seen(group, states):
 
 
 def energy(group, state):
-    v = METHOD.velocity(inertia(group), state)
+    v = GroupMechanics(group, inertia(group)).velocity(state.mu)
     return state.mu @ v / 2, potential(group, state.q)
 
 
@@ -173,10 +174,9 @@ def test_symplectic_to_rounding(name):
     def derivative():
         def step(z, end):
             q, mu = group.retract(q0, z[:6]), to_body(z[:6], z[6:])
-            state = METHOD.start(inertia(group), q, v)._replace(mu=mu)
-            after, solved = METHOD.step(
-                group, inertia(group), partial(force, group), 0.0, state, 0.05
-            )
+            problem = GroupMechanics(group, inertia(group), partial(force, group))
+            state = METHOD.init(problem, 0.0, (q, v), 0.05)._replace(mu=mu)
+            after, solved = METHOD.step(problem, 0.0, state, 0.05)
             x = group.difference(end, after.q)
             # dtau^T is 2 - dtau^-T near the centre of the chart, to first order.
             return jnp.concatenate((x, 2 * after.mu - to_body(x, after.mu))), (after.q, solved)
@@ -271,13 +271,13 @@ def test_a_free_rotation_in_closed_form(group):
 
     @partial(jax.jit, static_argnums=0)
     def rates(steps, moments, w0):
-        matrix, h = jnp.diag(moments), 3 / steps
+        problem, h = GroupMechanics(group, jnp.diag(moments)), 3 / steps
 
         def step(state, _):
-            state, solved = METHOD.step(group, matrix, None, 0.0, state, h)
+            state, solved = METHOD.step(problem, 0.0, state, h)
             return state, (state, solved)
 
-        first = METHOD.start(matrix, jnp.array([1.0, 0, 0, 0]), w0)
+        first = METHOD.init(problem, 0.0, (jnp.array([1.0, 0, 0, 0]), w0), h)
         _, (states, solved) = jax.lax.scan(step, first, length=steps)
         return states, jnp.concatenate((first.mu[None], states.mu)) / moments, solved
 
@@ -309,9 +309,10 @@ def test_gradients():
             return jnp.cross(COM + x[9:12], down)
 
         def step(state, _):
-            return METHOD.step(group, matrix, weigh, 0.0, state, h)
+            return METHOD.step(problem, 0.0, state, h)
 
-        first = METHOD.start(matrix, group.retract(q0, x[:3]), v0 + x[3:6])
+        problem = GroupMechanics(group, matrix, weigh)
+        first = METHOD.init(problem, 0.0, (group.retract(q0, x[:3]), v0 + x[3:6]), h)
         last, _ = jax.lax.scan(step, first, length=6)
         return weight @ jnp.concatenate((last.q, last.mu))
 
@@ -328,11 +329,11 @@ def test_single_precision_and_a_body_at_rest():
     group = GROUPS["SE3 exp"]
     q, _ = (a.astype(jnp.float32) for a in start(group))
     still, matrix = jnp.zeros(6, jnp.float32), inertia(group).astype(jnp.float32)
-    state = METHOD.start(matrix, q, still)
+    state = METHOD.init(GroupMechanics(group, matrix), 0.0, (q, still), 0.1)
 
     @jax.jit
     def step(state, still):
-        return METHOD.step(group, matrix, lambda t, q: still, 0.0, state, 0.1)
+        return METHOD.step(GroupMechanics(group, matrix, lambda t, q: still), 0.0, state, 0.1)
 
     after, solved = step(state, still)
     assert solved and after.q.dtype == after.mu.dtype == jnp.float32

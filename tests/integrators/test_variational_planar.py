@@ -10,6 +10,7 @@ from planar import ROUTES, two_links
 
 from difflie import native
 from difflie.integrators.variational_planar import (
+    LagrangianMechanics,
     PhaseState,
     PlanarVariational,
     angle_rate,
@@ -20,12 +21,16 @@ RULES = (angle_rate, chord_rate)
 PHI, RATE = jnp.array((0.4, -1.1)), jnp.array((0.7, -1.9))
 
 
+def lagrangian(chain):
+    return LagrangianMechanics(native.kernel(chain.lagrangian))
+
+
 @partial(jax.jit, static_argnums=0)
 def mapped(rule, chain, z, h):
     """(phi1, p1) of z = (phi0, p0), and whether the step was solved."""
     phi, p = jnp.split(z, 2)
     state = PhaseState(phi, p, chain.rate(phi, p))
-    after, solved = PlanarVariational(rule).step(native.kernel(chain.lagrangian), state, h)
+    after, solved = PlanarVariational(rule).step(lagrangian(chain), 0.0, state, h)
     return jnp.concatenate((after.phi, after.p)), solved
 
 
@@ -42,7 +47,8 @@ def test_a_free_rotor(rule):
     @jax.jit
     def step(p):
         state = PhaseState(jnp.zeros(1), p, p / 2)
-        return method.step(lambda phi, rate: jnp.sum(rate**2), state, h)
+        problem = LagrangianMechanics(lambda phi, rate: jnp.sum(rate**2))
+        return method.step(problem, 0.0, state, h)
 
     after, solved = step(jnp.array([p]))
     expected = h * p / 2 if rule is angle_rate else np.arcsin(h * p) / 2
@@ -90,12 +96,13 @@ def test_a_step_is_symplectic(rule):
 @partial(jax.jit, static_argnums=0)
 def reached(rule, chain, phi, rate):
     """A number of the state after some steps that depends on everything."""
-    method, lagrangian = PlanarVariational(rule), native.kernel(chain.lagrangian)
+    method, problem = PlanarVariational(rule), lagrangian(chain)
 
     def step(state, _):
-        return method.step(lagrangian, state, 0.1)
+        return method.step(problem, 0.0, state, 0.1)
 
-    last, _ = jax.lax.scan(step, method.start(chain.lagrangian, phi, rate), length=4)
+    start = method.init(LagrangianMechanics(chain.lagrangian), 0.0, (phi, rate), 0.1)
+    last, _ = jax.lax.scan(step, start, length=4)
     return jnp.sum(jnp.sin(last.phi + 0.3)) + jnp.sum(jnp.cos(last.p))
 
 

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 import difflie as dl
+from difflie.integrators import single_step
 from difflie.io.results import save_json
 from difflie.reproduce import REPRODUCTIONS, park_chung
 
@@ -87,7 +88,7 @@ def test_forward_dynamics_are_counted_as_they_are_evaluated(method):
         return y
 
     manifold = dl.groups.Euclidean(1)
-    integrator.step(manifold, field, 0.0, jnp.ones(1), 0.1)
+    single_step(integrator, manifold, field, 0.0, jnp.ones(1), 0.1)
     jax.effects_barrier()
     assert len(evaluations) == park_chung.operations_per_step(integrator)["FDyn"]
 

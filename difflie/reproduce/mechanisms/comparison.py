@@ -122,7 +122,7 @@ def march(problem: Problem, method: Method) -> March:
             state = jax.lax.fori_loop(0, every, one, state)
             return state, formulation.read(state[1])
 
-        first = formulation.start(jnp.zeros_like(h), q, v, h, inputs)
+        first = formulation.init(jnp.zeros_like(h), q, v, h, inputs)
         start = jnp.zeros((), jnp.int32), first, jnp.asarray(True)
         (_, _, fine), (qs, vs) = jax.lax.scan(save, start, length=SAVED)
         return (jnp.concatenate((q[None], qs)), jnp.concatenate((v[None], vs))), fine

@@ -1,0 +1,100 @@
+"""The methods that are known by their names.
+
+The table is one of the process, for `simulate(method="RKMK4")` and configuration files; nothing
+else about a method is global.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from typing import Any
+
+from .bdf import BDF1, BDF2
+from .commutator_free import CF2, CF3, CF4
+from .crouch_grossman import CG2, CG3, CG4
+from .embedded_munthe_kaas import BogackiShampine32, DormandPrince54, RungeKutta43
+from .energy_momentum import EnergyMomentum
+from .gauss import GaussLegendre4, GaussLegendre6, ImplicitMidpoint
+from .generalized_alpha import GeneralizedAlpha
+from .method import Method
+from .moreau import Moreau
+from .munthe_kaas import RKMK2, RKMK3, RKMK4, RKMK5, RKMK6, RKMK8
+from .rattle import Rattle
+from .semi_implicit_euler import SemiImplicitEuler
+from .stormer_verlet import StormerVerlet
+from .variational import VariationalMidpoint
+
+METHODS: tuple[Method, ...] = (
+    SemiImplicitEuler(),
+    StormerVerlet(),
+    CG2(),
+    CG3(),
+    CG4(),
+    CF2(),
+    CF3(),
+    CF4(),
+    RKMK2(),
+    RKMK3(),
+    RKMK4(),
+    RKMK5(),
+    RKMK6(),
+    RKMK8(),
+    BogackiShampine32(),
+    RungeKutta43(),
+    DormandPrince54(),
+    ImplicitMidpoint(),
+    GaussLegendre4(),
+    GaussLegendre6(),
+    EnergyMomentum(),
+    VariationalMidpoint(),
+    Moreau(),
+    GeneralizedAlpha(),
+    BDF1(),
+    BDF2(),
+    Rattle(),
+)
+
+_known: dict[str, Method] = {m.name: m for m in METHODS}
+
+
+def register(method: Any) -> Any:
+    """Makes a method known by its name, and returns it, so that it can stand above a class.
+
+    Of a class, the method with its defaults; of a method, it with its settings. Raises ValueError
+    for a name that is taken, TypeError for what is no method, or for a class without defaults.
+    """
+    found = _instance(method)
+    if found.name in _known:
+        raise ValueError(
+            f"register: the name {found.name!r} is taken by {_known[found.name]!r}; give the "
+            "method another name"
+        )
+    _known[found.name] = found
+    return method
+
+
+def _instance(method: Any) -> Method:
+    if isinstance(method, Method):
+        return method
+    if not (inspect.isclass(method) and issubclass(method, Method)):
+        raise TypeError(f"register: {method!r} is no Method; derive its class from difflie.Method")
+    try:
+        return method()
+    except TypeError as error:
+        raise TypeError(
+            f"register: {method.__name__}() is not possible ({error}); define what it misses, or "
+            "register a method with its settings"
+        ) from None
+
+
+def by_name(name: str) -> Method:
+    """The method called `name`; a ValueError that suggests the nearest if there is none."""
+    if name in _known:
+        return _known[name]
+    lower = {k.lower(): k for k in _known}
+    near = difflib.get_close_matches(name.lower(), lower, n=1)
+    hint = f"did you mean {lower[near[0]]}? " if near else ""
+    raise ValueError(
+        f"unknown method {name!r}; {hint}known: {', '.join(_known)}; difflie.register adds others"
+    )

@@ -1,0 +1,106 @@
+"""What acts on a machine over a time loop: controls and wrenches, as functions or as samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from ..forces.delays import held
+from ..forces.drives import delayed, late
+from ..forces.inputs import SampledInput, ZeroOrderHold
+from ..formulations import Inputs
+from ..system.system import System
+from ..system.validation import check_shape, checked, real_numbers
+
+Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | SampledInput | jax.Array | None
+
+
+def inputs_at(functions, rows, t0, dt) -> Inputs:
+    return Inputs(*(_at(f, row, t0, dt) for f, row in zip(functions, rows, strict=True)))
+
+
+def _at(function, row, t0, dt):
+    """An input during the step that begins at t0, as a function of (t, q, v)."""
+    if function is not None:
+        return lambda t, q, v: jnp.asarray(function(t, q, v)).astype(q.dtype)
+    if row is None:
+        return None
+    value, slope = row
+    return lambda t, q, v: value + slope * ((t - t0) / dt)
+
+
+def arriving(system: System, control: Input, steps: int, dt: jax.Array) -> Input:
+    """The control, late where drives have delays."""
+    if not isinstance(control, ZeroOrderHold) or not delayed(system):
+        return control
+    told, _ = control.rows(steps)
+    at = jnp.arange(steps + 1, dtype=told.dtype)
+    return ZeroOrderHold(late(system, told, lambda u, delay: held(at, u, delay / dt)))
+
+
+def samples(given, steps: int, saved: int, save_every: int):
+    """The rows of a sampled input, (saved, save_every, ...); None for other inputs."""
+    if not isinstance(given, SampledInput):
+        return None
+    used = saved * save_every
+    return jax.tree.map(
+        lambda a: a[:used].reshape((saved, save_every, *a.shape[1:])), given.rows(steps)
+    )
+
+
+def sampled_input(system: System, name: str, given: Input, shape: tuple[int, ...], steps: int):
+    if given is None or (callable(given) and not isinstance(given, SampledInput)):
+        return given
+    sampled = given if isinstance(given, SampledInput) else ZeroOrderHold(given)
+    needed = sampled.needed(steps)
+    values = real_numbers(system.name, name, sampled.values)
+    if values.ndim == len(shape) + 1 and values.shape[0] > needed:
+        values = values[:needed]
+    (values,) = checked(system, **{name: (values, (needed, *shape))})
+    return type(sampled)(values, sampled.every)
+
+
+def checked_functions(system: System, control: Input, wrench: Input, at: tuple) -> tuple:
+    """Those of the inputs that are functions, checked; None for the others."""
+    shapes = {"control": (system.nv,), "wrench": (len(system.body_names), 6)}
+    return tuple(
+        _function(system, name, u, shape, at) if callable(u) else None
+        for (name, shape), u in zip(shapes.items(), (control, wrench), strict=True)
+    )
+
+
+def _function(system: System, name: str, function: Callable, shape: tuple[int, ...], at: tuple):
+    """The function. Raises ValueError or TypeError where it returns something else than needed."""
+
+    def returned(t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
+        return real_numbers(system.name, f"what the function {name} returns", function(t, q, v))
+
+    found = jax.eval_shape(returned, *at).shape
+    check_shape(system.name, f"what the function {name} returns", found, shape)
+    return function
+
+
+def check_delays(system: System, control: Input) -> None:
+    """Raises ValueError where it is not known what was told before."""
+    if control is None or isinstance(control, ZeroOrderHold):
+        return
+    for drive, _ in delayed(system):
+        kind = "a FirstOrderHold" if isinstance(control, SampledInput) else "a function"
+        raise ValueError(
+            f"simulate: {drive} has a delay, and the control is {kind}; give an array or a "
+            "ZeroOrderHold, or a drive without delay"
+        )
+
+
+def checked_dt(caller: str, dt: Any, dtype: Any) -> jax.Array:
+    """The length of a step () in s. Raises ValueError or TypeError for what is none."""
+    dt = real_numbers(caller, "dt", dt)
+    check_shape(caller, "dt", dt.shape, ())
+    if not isinstance(dt, Tracer) and not 0 < float(dt) < np.inf:
+        raise ValueError(f"{caller}: dt is {dt}; it must be positive and finite (s)")
+    return dt.astype(dtype)

@@ -1,0 +1,167 @@
+"""One time step: what acts, the step of the method, what is noticed on the way."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .. import native
+from ..adjoint import Steps
+from ..constraints import Projection, Stabilisation
+from ..forces.drives import delayed
+from ..formulations import Formulation, Inputs, formulated, formulation_of
+from ..integrators import RKMK4, Method, by_name
+from ..integrators.method import chosen
+from ..result import finite
+from ..system.linkage import Linkage, linkage
+from ..system.system import System
+from ..system.validation import checked, real_numbers
+from .events import Event, come
+from .inputs import Input, checked_dt, checked_functions, inputs_at
+
+
+def time_steps(
+    system: System,
+    linkage: Linkage,
+    formulation: Formulation,
+    functions: tuple,
+    events: tuple[Event, ...],
+    dt: jax.Array,
+) -> Steps:
+    """What one time step of a loop does, and what leads back.
+
+    The state is (step, inner, watch, command).
+    """
+
+    def begun(step, rows):
+        t = step.astype(dt.dtype) * dt
+        return t, inputs_at(functions, rows, t, dt)
+
+    def one_step(state, rows):
+        step, inner, watch, command = state
+        t, acting = begun(step, rows)
+        here = t, *formulation.read(inner)
+        acting = acting.held(*here) if formulation.reads_once else acting
+        at_start = Inputs(acting.control).held(*here)
+        effort = at_start.effort(system, *here)
+        if command is not None and at_start.control is not None:
+            command = command.after(step, at_start.control(*here), watch.going(step))
+        after, solved = formulation.step(t, inner, dt, acting)
+        step = step + 1
+        q, v = formulation.read(after)
+        happened = come(events, step.astype(dt.dtype) * dt, q, v) if events else None
+        watch = watch.after(system, linkage, step, q, v, effort, solved, happened)
+        return step, chosen(watch.going(step), after, inner), watch, command
+
+    def back(state, rows):
+        step, inner, watch, command = state
+        t, acting = begun(step - 1, rows)
+        before = formulation.step(t + dt, inner, -dt, acting)[0]
+        # No step that was not made is taken back.
+        before = chosen(watch.going(step), before, inner) if events else before
+        # As at the start: what was commanded before does not matter to what comes.
+        return step - 1, before, watch, jax.tree.map(jnp.zeros_like, command)
+
+    def read(state):
+        _, inner, _, command = state
+        u = None if command is None else command.saved
+        return formulation.read(inner), formulation.record(inner), u
+
+    small = formulation.small
+    return Steps(native.kernel(one_step) if small else one_step, back, read, small)
+
+
+def chosen_method(method: Any) -> Method:
+    """The method, which may be given by its name. Raises TypeError for what is none."""
+    if isinstance(method, str):
+        return by_name(method)
+    if not isinstance(method, Method):
+        raise TypeError(f"method is {method!r}; give a Method such as RKMK4(), or its name")
+    return method
+
+
+class Stepped(NamedTuple):
+    """The end of one step: q (nq,), v (nv,), and whether it was solved and is finite ().
+
+    Where it is not, q and v are those of the start.
+    """
+
+    q: jax.Array
+    v: jax.Array
+    solved: jax.Array
+
+
+_PROJECTION = Projection()
+
+
+def step(
+    system: System,
+    q: Any,
+    v: Any,
+    dt: Any,
+    *,
+    method: Method | str = RKMK4(),
+    control: Input = None,
+    wrench: Input = None,
+    t: Any = 0.0,
+    stabilisation: Stabilisation = _PROJECTION,
+) -> Stepped:
+    """One time step dt (s) from the state q (nq,), v (nv,) at the time t (s): q, v, solved.
+
+    method and stabilisation as in `simulate`. control: the generalised force (nv,), held over the
+    step, or a function of (t, q, v); wrench (nb, 6) likewise. A method begins anew: what it keeps
+    from step to step in `simulate`, such as the length of a sub-step or the step before, is that of
+    a first step. Differentiable in everything, in both modes. Raises what `simulate` raises, but
+    for a start that breaks a constraint, and ValueError for a control of drives with a delay.
+    """
+    checked(system)
+    method = chosen_method(method)
+    formulation_of(method, system)
+    q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
+    dt, t = checked_dt("step", dt, system.dtype), real_numbers("step", "t", t).astype(system.dtype)
+    for drive, _ in delayed(system) if control is not None else ():
+        raise ValueError(
+            f"step: {drive} has a delay, and one step knows nothing of what was commanded before; "
+            "use simulate, or a drive without delay"
+        )
+    n_bodies = len(system.body_names)
+    control = _held(system, "control", control, (system.nv,))
+    wrench = _held(system, "wrench", wrench, (n_bodies, 6))
+    given = linkage(system), q, v, dt, t
+    return Stepped(*_step(system, given, control, wrench, (method, stabilisation)))
+
+
+@eqx.filter_jit
+def _step(system: System, given: tuple, control: Any, wrench: Any, how: tuple) -> tuple:
+    """Compiled once for each topology, method, and function among the inputs."""
+    method, stabilisation = how
+    _, q, v, _, t = given
+    functions = checked_functions(system, control, wrench, (t, q, v))
+    values = (None if callable(u) else u for u in (control, wrench))
+    rows = tuple(None if u is None else (u, jnp.zeros_like(u)) for u in values)
+    arrays, fixed = eqx.partition(functions, eqx.is_array)
+
+    def taken(arrays, system, given, rows):
+        linkage, q, v, dt, t = given
+        formulation = formulated(system, linkage, method, stabilisation)
+        acting = inputs_at(eqx.combine(arrays, fixed), rows, t, dt)
+        acting = acting.held(t, q, v) if formulation.reads_once else acting
+        on_manifold = system.manifold.retract(q, jnp.zeros_like(v))
+        state = formulation.init(t, on_manifold, v, dt, acting)
+        state, solved = formulation.step(t, state, dt, acting)
+        end = formulation.read(state)
+        fine = finite(*end) & solved
+        return *chosen(fine, end, (q, v)), fine
+
+    return native.mark(taken)(arrays, system, given, rows)
+
+
+def _held(system: System, name: str, given: Any, shape: tuple[int, ...]) -> Any:
+    """A function as it is; numbers checked."""
+    if given is None or callable(given):
+        return given
+    (values,) = checked(system, **{name: (given, shape)})
+    return values
