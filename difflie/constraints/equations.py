@@ -28,7 +28,6 @@ from ..dynamics.screws import Screws, generalised_columns, masks, screws, total
 from ..solvers.linear import product
 from ..spatial import Motion, Transform
 from ..system.linkage import Linkage, carriers
-from ..system.rows import row_coordinates, row_rates
 from ..system.system import System
 from ..system.topology import Topology
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint, moved_along
@@ -41,7 +40,6 @@ class Equations(eqx.Module):
     trees, for motions. coordinates (n_rows,): of the rows.
     """
 
-    system: System
     linkage: Linkage
     screws: Screws
     frames: Transform
@@ -56,14 +54,14 @@ class Equations(eqx.Module):
 
     def jacobian(self) -> Float[Array, "m nv"]:
         """A (m, nv)."""
-        t, carried = self.system.topology, _carried(self.system)
+        t, carried = self.linkage.topology, _carried(self.linkage.system)
         seen = jax.tree.map(lambda a: a[:, None], self.seen)
         columns = seen.inverse_motion(self.screws.axes)
         moves = np.concatenate((t.moved_by, np.zeros((1, t.n_rows), dtype=bool)))[carried]
         columns = jax.tree.map(lambda a: jnp.where(moves, a, 0), columns)
         bodies = jax.vmap(lambda j: generalised_columns(self.linkage, j))(columns)
-        unit = jnp.eye(self.system.nv, dtype=self.coordinates.dtype)
-        rows = jax.vmap(lambda e: row_rates(t, self.system.joints, e))(unit)
+        unit = jnp.eye(t.nv, dtype=self.coordinates.dtype)
+        rows = jax.vmap(self.linkage.rates)(unit)
         blocks, start = [], 0
         for c, given in self.given():
             if isinstance(c, FrameConstraint):
@@ -71,7 +69,7 @@ class Equations(eqx.Module):
                 start += len(given)
                 one = jnp.eye(6 * len(given), dtype=unit.dtype).reshape(-1, len(given), 6)
                 block = jax.vmap(functools.partial(_rate, c, given), out_axes=1)(one)
-                columns = here.reshape(-1, self.system.nv)
+                columns = here.reshape(-1, t.nv)
             else:
                 one = tuple(jnp.eye(len(given), dtype=unit.dtype))
                 block = jax.vmap(functools.partial(_rate, c, given), out_axes=1)(one)
@@ -88,12 +86,11 @@ class Equations(eqx.Module):
         return self._with_bias(v)[1]
 
     def _with_bias(self, v: Float[Array, " nv"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-        t = self.system.topology
-        rates = self.linkage.rows(v)
+        t = self.linkage.topology
+        rates = self.linkage.rates(v)
         moving, own = self.screws.motion(rates, jnp.zeros_like(rates))
         twists = self._of_frames(moving).to_array()
         accelerations = self._of_frames(total(masks(t).moved_by, own)).to_array()
-        rows = row_rates(t, self.system.joints, v)
         values, changes, start = [], [], 0
         for c, given in self.given():
             if isinstance(c, FrameConstraint):
@@ -104,7 +101,7 @@ class Equations(eqx.Module):
                     moved_along(f, Motion.from_array(w)) for f, w in zip(given, motion, strict=True)
                 )
             else:
-                motion = moved = _of_joints(t, c, rows)
+                motion = moved = _of_joints(t, c, rates)
                 change = jax.tree.map(jnp.zeros_like, motion)
             rate = functools.partial(_rate, c)
             value, drift = jax.jvp(rate, (given, motion), (moved, change))
@@ -114,25 +111,25 @@ class Equations(eqx.Module):
 
     def _of_frames(self, motions: Motion) -> Motion:
         """Motions of the rows (n_rows,), in the frames of their trees, as those of the frames."""
-        carried, rest = _carried(self.system), self.linkage.rest
+        carried, rest = _carried(self.linkage.system), self.linkage.rest
         chosen = jax.tree.map(lambda a, w: jnp.append(a, w)[carried], motions, rest)
         return self.seen.inverse_motion(chosen)
 
     def given(self) -> Iterator[tuple[Constraint, tuple]]:
         """Every constraint with the frames or coordinates that it is about."""
         start = 0
-        for c in self.system.constraints:
+        for c in self.linkage.system.constraints:
             if isinstance(c, CoordinateConstraint):
-                yield c, _of_joints(self.system.topology, c, self.coordinates)
+                yield c, _of_joints(self.linkage.topology, c, self.coordinates)
             elif isinstance(c, FrameConstraint):
                 stop = start + len(c.frames)
                 yield c, tuple(_entry(self.frames, k) for k in range(start, stop))
                 start = stop
 
 
-def equations(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Equations:
+def equations(linkage: Linkage, q: Float[Array, " nq"]) -> Equations:
     """The equations at the configuration q (nq,)."""
-    s = screws(linkage, q)
+    system, s = linkage.system, screws(linkage, q)
     carried = _carried(system)
     body = np.array([_body(system, f.body) for f in _frames(system)], dtype=int)
     world = world_frame(q.dtype)
@@ -143,8 +140,7 @@ def equations(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Equat
     stacked = jax.tree.map(lambda *a: jnp.stack(a), *inner) if inner else offset
     seen = rows @ offset @ stacked
     frames = Transform(seen.rotation, seen.translation + origin)
-    coordinates = row_coordinates(system.topology, system.joints, q)
-    return Equations(system, linkage, s, frames, seen, coordinates)
+    return Equations(linkage, s, frames, seen, linkage.coordinates(q))
 
 
 def holonomic(constraints: tuple[Any, ...]) -> np.ndarray:

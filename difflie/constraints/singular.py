@@ -14,18 +14,17 @@ from jaxtyping import Array, Float
 
 from ..dynamics.crba import crba
 from ..system.linkage import Linkage
-from ..system.system import System
 from .equations import equations
 from .unilateral import bilateral
 
 
-def independence(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, " n"]:
+def independence(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, " n"]:
     """Singular values (min(m, nv),) of A M^-1/2, the largest first.
 
     A (m, nv), M (nv, nv) at the configuration q (nq,). They do not depend on the choice of the
     velocities.
     """
-    A = equations(bilateral(system), linkage, q).jacobian()
+    A = equations(bilateral(linkage), q).jacobian()
     factor = jnp.linalg.cholesky(crba(linkage, q))
     scaled = jax.scipy.linalg.solve_triangular(factor, A.T, lower=True)
     return jnp.linalg.svd(scaled, compute_uv=False)
@@ -43,17 +42,17 @@ class Margin(eqx.Module):
     lost: jax.Array
 
     @staticmethod
-    def start(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Margin | None:
+    def start(linkage: Linkage, q: Float[Array, " nq"]) -> Margin | None:
         """At the configuration q (nq,); None for a system without equations."""
-        if not bilateral(system).constraints:
+        if not bilateral(linkage.system).constraints:
             return None
-        values = independence(system, linkage, q)
+        values = independence(linkage, q)
         rank = jnp.sum(values > _rounding(values))
         return Margin(rank, values[rank - 1], jnp.asarray(False))
 
-    def at(self, system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Margin:
+    def at(self, linkage: Linkage, q: Float[Array, " nq"]) -> Margin:
         """At the configuration q (nq,) one step later."""
-        values = independence(system, linkage, q)
+        values = independence(linkage, q)
         value = values[self.rank - 1]
         lost = (value <= self.value - value) | (value <= _rounding(values))
         return Margin(self.rank, value, lost)

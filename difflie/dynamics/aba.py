@@ -36,8 +36,8 @@ def aba(
     """
     t = linkage.topology
     poses = linkage.poses(q)
-    rates = linkage.rows(v)
-    efforts = linkage.rows(tau)
+    rates = linkage.rates(v)
+    efforts = linkage.rates(tau)
     screws, own = linkage.screws(q), linkage.bias(q, rates)
     external = None if wrench is None else linkage.row_forces(wrench)
 
@@ -71,7 +71,7 @@ def aba(
         force = bias + projected @ product + column * (inverse * remaining)
         return (projected.seen_from(pose), pose.force(force)), (column, inverse, remaining)
 
-    zero = jnp.zeros_like(linkage.gravity.x)
+    zero = jnp.zeros((), linkage.dtype)
     nothing = (
         ArticulatedInertia(Symmetric(*[zero] * 6), Matrix(*[zero] * 9), Symmetric(*[zero] * 6)),
         Force(Vector(*[zero] * 3), Vector(*[zero] * 3)),

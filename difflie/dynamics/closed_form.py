@@ -147,7 +147,7 @@ def closed(
 
 def _closed(linkage, q, v, frames):
     t, n = linkage.topology, linkage.topology.n_rows
-    rates = linkage.rows(v)
+    rates = linkage.rates(v)
     bias = linkage.bias(q, rates)
     poses = linkage.poses(q).inverse().to_array()
     screws = _screws(linkage, q)

@@ -57,7 +57,7 @@ def matrix(
 ) -> Float[Array, "nv nv"]:
     """The Coriolis matrix (nv, nv) at (q (nq,), v (nv,))."""
     s = screws(linkage, q)
-    rates = linkage.rows(v)
+    rates = linkage.rates(v)
     twists = s.twists(rates)
     change = s.changes(twists, rates)
     inertia, turning = s.composite((s.inertia, Turning.of_rigid(s.inertia, twists)))

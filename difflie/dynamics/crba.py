@@ -29,7 +29,7 @@ def crba(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
         composite = inertia + children
         return composite.seen_from(pose), composite @ screw.add_to(linkage.rest)
 
-    zero = jnp.zeros_like(linkage.gravity.x)
+    zero = jnp.zeros((), linkage.dtype)
     nothing = Inertia(zero, Vector(zero, zero, zero), Symmetric(*[zero] * 6))
     momenta = inward(t, compose, nothing, (poses, screws, linkage.inertia))
     lower = dense(t, projected(linkage, poses, screws, momenta))

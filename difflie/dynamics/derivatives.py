@@ -57,7 +57,7 @@ def of_forward_dynamics(
     """da/dq, da/dv and da/dtau = M^-1, each (nv, nv)."""
     s = screws(linkage, q)
     factor = jax.scipy.linalg.cho_factor(_mass(linkage, s))
-    rest = _wrenches(linkage, s, *s.motion(linkage.rows(v), linkage.rows(0 * v)), wrench)
+    rest = _wrenches(linkage, s, *s.motion(linkage.rates(v), linkage.rates(0 * v)), wrench)
     bias = linkage.generalised(s.axes.dot(s.composite(rest)))
     a = jax.scipy.linalg.cho_solve(factor, tau - bias)
     by_q, by_v = _state_derivatives(linkage, s, q, v, a, wrench)
@@ -97,13 +97,13 @@ def _state_derivatives(
     """dtau/dq and dtau/dv, each (nv, nv)."""
     if s.gradients is not None:
         return _differentiated(linkage, q, v, a, wrench)
-    twists, gains = s.motion(linkage.rows(v), linkage.rows(a))
+    twists, gains = s.motion(linkage.rates(v), linkage.rates(a))
     wrenches = _wrenches(linkage, s, twists, gains, wrench)
     after = masks(s.topology).after
-    before = total(after, s.axes * linkage.rows(v))
+    before = total(after, s.axes * linkage.rates(v))
     moved = before.cross(s.axes)
     accelerated = (total(after, gains) + linkage.free_fall).cross(s.axes) + before.cross(moved)
-    swept = moved + s.changes(twists, linkage.rows(v))
+    swept = moved + s.changes(twists, linkage.rates(v))
     inertia, turning, force = s.composite(
         (s.inertia, Turning.of_rigid(s.inertia, twists), wrenches)
     )

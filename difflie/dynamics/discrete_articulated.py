@@ -78,11 +78,11 @@ def newton_step(
         value = projected.seen_from(pose), pose.force(momentum)
         return value, (carried, column, along, inverse, remaining)
 
-    zero = jnp.zeros_like(linkage.gravity.x)
+    zero = jnp.zeros((), linkage.dtype)
     nothing = Response(*[Matrix(*[zero] * 9)] * 4), Force(Vector(*[zero] * 3), Vector(*[zero] * 3))
     identity = Adjoint(Matrix.scaled_identity(zero + 1), Matrix.scaled_identity(zero))
-    slopes = linkage.armature + linkage.rows(slope)
-    targets = linkage.rows(target) - linkage.armature * linkage.rows(w)
+    slopes = linkage.armature + linkage.rates(slope)
+    targets = linkage.rates(target) - linkage.armature * linkage.rates(w)
     data = (poses, screws, moved, begins, linkage.inertia, targets, slopes)
     reduced = inward(t, articulate, nothing, data)
 

@@ -71,7 +71,7 @@ def displacements(linkage: Linkage, poses: Transform, step: Float[Array, " nv"])
     completes = (t.motion_end == np.arange(t.n_rows)).astype(step.dtype)
     completes = None if completes.all() else completes
     start = (still, None if completes is None else still)
-    data = (poses, linkage.fixed_screws, linkage.rows(step), completes)
+    data = (poses, linkage.fixed_screws, linkage.rates(step), completes)
     found = outward(t, displace, start, data)
     return Displacements(*(linkage.along_joints(motions) for motions in found))
 
@@ -96,7 +96,7 @@ def momenta(
     adjoint = linkage.topology.manifold.adjoint
     (carried,) = jax.linear_transpose(lambda x: adjoint(w * h, x), w)(start)
     end = jnp.where(_next_to_world(linkage.topology), carried, end)
-    rotors = linkage.generalised(linkage.armature * linkage.rows(w))
+    rotors = linkage.generalised(linkage.armature * linkage.rates(w))
     return start + rotors, end + rotors
 
 
@@ -116,7 +116,7 @@ def swept(linkage: Linkage, poses: Transform, momenta: Force) -> Float[Array, " 
         momentum = momentum + children
         return pose.force(momentum), screw.dot(momentum)
 
-    zero = jnp.zeros_like(linkage.gravity.x)
+    zero = jnp.zeros((), linkage.dtype)
     nothing = Force(Vector(zero, zero, zero), Vector(zero, zero, zero))
     efforts = inward(linkage.topology, transmit, nothing, (poses, linkage.fixed_screws, momenta))
     return linkage.generalised(efforts)

@@ -15,7 +15,7 @@ def kinetic_energy(
     linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, ""]:
     """sum V . I V / 2 + sum armature v^2 / 2 in J, a scalar."""
-    twists, rates = row_twists(linkage, q, v), linkage.rows(v)
+    twists, rates = row_twists(linkage, q, v), linkage.rates(v)
     bodies = twists.dot(linkage.inertia @ twists)
     return jnp.sum(bodies + linkage.armature * rates * rates) / 2
 

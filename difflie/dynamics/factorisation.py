@@ -111,7 +111,7 @@ def factorised(linkage: Linkage, q: Float[Array, " nq"]) -> Factorisation:
         remaining = articulated.minus_outer(column, 1 / diagonal)
         return remaining.seen_from(pose), (column, diagonal)
 
-    zero = jnp.zeros_like(linkage.gravity.x)
+    zero = jnp.zeros((), linkage.dtype)
     nothing = ArticulatedInertia(
         Symmetric(*[zero] * 6), Matrix(*[zero] * 9), Symmetric(*[zero] * 6)
     )

@@ -11,13 +11,10 @@ velocity and gravity; it is symmetric, so that the same solve serves forward and
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..groups.components import Vector
 from ..system.linkage import Linkage
 from .aba import aba
 from .crba import crba
@@ -32,24 +29,21 @@ def acceleration(
     wrench: Float[Array, "nb 6"] | None = None,
 ) -> Float[Array, " nv"]:
     """The acceleration (nv,) under the generalised force tau (nv,) and body wrenches (nb, 6)."""
-    if wrench is None:
-        # A native call must read all its inputs; the bodies' own frames matter to wrenches only.
-        linkage = replace(linkage, offset=None)
-    return _acceleration(linkage, q, v, tau, wrench)
+    return _acceleration(linkage.bare(), q, v, tau, wrench)
 
 
 def mass_times(
     linkage: Linkage, q: Float[Array, " nq"], a: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
     """M(q) a (nv,), by inverse dynamics without velocity and gravity."""
-    return rnea(weightless(linkage), q, jnp.zeros_like(a), a)
+    return rnea(linkage.weightless(), q, jnp.zeros_like(a), a)
 
 
 def mass_inverse_times(
     linkage: Linkage, q: Float[Array, " nq"], x: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
     """M(q)^-1 x (nv,), by forward dynamics without velocity and gravity."""
-    return acceleration(weightless(linkage), q, jnp.zeros_like(x), x)
+    return acceleration(linkage.weightless(), q, jnp.zeros_like(x), x)
 
 
 def mass_inverse(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
@@ -68,12 +62,6 @@ def _solve(linkage, q, v, tau, wrench):
     bias = rnea(linkage, q, v, jnp.zeros_like(v), wrench)
     factor = jax.scipy.linalg.cho_factor(crba(linkage, q))
     return jax.scipy.linalg.cho_solve(factor, tau - bias)
-
-
-def weightless(linkage: Linkage) -> Linkage:
-    """The same linkage without gravity."""
-    zero = jnp.zeros_like(linkage.gravity.x)
-    return replace(linkage, gravity=Vector(zero, zero, zero))
 
 
 @jax.custom_jvp
@@ -99,7 +87,7 @@ def _acceleration_jvp(primals, tangents):
     if varied:
         _, change = jax.jvp(effort, [given[i] for i in varied], [changes[i] for i in varied])
         residual = residual - change
-    free, rest = weightless(linkage), jnp.zeros_like(v)
+    free, rest = linkage.weightless(), jnp.zeros_like(v)
     da = jax.lax.custom_linear_solve(
         lambda x: rnea(free, q, rest, x),
         residual,

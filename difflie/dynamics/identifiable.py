@@ -68,7 +68,7 @@ def sampled_regressor(linkage: Linkage) -> np.ndarray:
     """The regressors of random states, (rows, 10 nb): more rows than parameters."""
     t = linkage.topology
     count = 2 + 20 * len(t.bodies) // max(t.nv, 1)
-    dtype = linkage.gravity.x.dtype
+    dtype = linkage.dtype
     rng = np.random.default_rng(0)
     moves = rng.uniform(-np.pi, np.pi, (count, t.nv)).astype(dtype)
     q = _moved(linkage, moves)

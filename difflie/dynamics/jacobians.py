@@ -79,7 +79,7 @@ def _moving(
 ) -> tuple[Screws, Motion, Motion]:
     """The screws, their derivatives, and the twist of the body."""
     s = screws(linkage, q)
-    rates = linkage.rows(v)
+    rates = linkage.rates(v)
     twists = s.twists(rates)
     return s, s.changes(twists, rates), _of_carrier(linkage, twists, linkage.rest, body)
 

@@ -36,7 +36,7 @@ def row_twists(linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"])
         velocity = screw.times(rate).add_to(pose.inverse_motion(parent))
         return velocity, velocity
 
-    data = (linkage.poses(q), linkage.screws(q), linkage.rows(v))
+    data = (linkage.poses(q), linkage.screws(q), linkage.rates(v))
     return outward(linkage.topology, move, linkage.rest, data)
 
 

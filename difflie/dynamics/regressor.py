@@ -54,7 +54,7 @@ def effort_columns(
 ) -> Float[Array, "nv n_parameters"]:
     """The inverse-dynamics regressor (nv, 10 nb)."""
     s, t = screws(linkage, q), linkage.topology
-    twists, gains = s.motion(linkage.rows(v), linkage.rows(a))
+    twists, gains = s.motion(linkage.rates(v), linkage.rates(a))
     accelerations = total(masks(t).moved_by, gains) + linkage.free_fall
     frames = linkage.body_values(s.poses, world_frame(q.dtype)) @ _offsets(linkage)
     twist = _each(frames.inverse_motion(linkage.body_values(twists, linkage.rest)))

@@ -31,7 +31,7 @@ def rnea(
     """
     t = linkage.topology
     poses = linkage.poses(q)
-    rates, accelerations = linkage.rows(v), linkage.rows(a)
+    rates, accelerations = linkage.rates(v), linkage.rates(a)
     screws, bias = linkage.screws(q), linkage.bias(q, rates)
     external = None if wrench is None else linkage.row_forces(wrench)
 

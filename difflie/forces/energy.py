@@ -11,7 +11,6 @@ from jaxtyping import Array, Float
 
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..system.linkage import Linkage, linkage
-from ..system.rows import row_coordinates
 from ..system.system import System
 from ..system.traverse import along_tree
 from ..system.validation import checked
@@ -28,7 +27,7 @@ def energy(system: System, q: Any, v: Any) -> tuple[Float[Array, ""], Float[Arra
     stops (see `elastic_energy`). Bodies fixed to the world count in neither. q (nq,), v (nv,).
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
-    return _energy(system, linkage(system), q, v)
+    return _energy(linkage(system), q, v)
 
 
 def elastic_energy(system: System, q: Any) -> Float[Array, ""]:
@@ -37,16 +36,16 @@ def elastic_energy(system: System, q: Any) -> Float[Array, ""]:
     Contacts and stops at joints store energy as well, as far as they do not dissipate it.
     """
     (q,) = checked(system, q=(q, (system.nq,)))
-    return _elastic_energy(system, linkage(system), q)
+    return _elastic_energy(linkage(system), q)
 
 
-def spring_energy(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, ""]:
+def spring_energy(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, ""]:
     """`elastic_energy` () in J, without checks."""
-    stretch = joint_stretch(system, q)
+    system, stretch = linkage.system, joint_stretch(linkage, q)
     energy = jnp.sum(system.joints.stiffness * stretch * stretch) / 2
     at_joints = [c for c in system.couplings if isinstance(c, JointCoupling) and c.stores_energy]
     if at_joints:
-        x = row_coordinates(system.topology, system.joints, q)
+        x = linkage.coordinates(q)
         stored: list[Any] = [c.energy(system.topology, system.joints, x) for c in at_joints]
         energy += sum(stored)
     springs = storing(system.couplings)
@@ -91,6 +90,6 @@ _elastic_energy = jax.jit(spring_energy)
 
 
 @jax.jit
-def _energy(system, linkage, q, v):
-    potential = potential_energy(linkage, q) + spring_energy(system, linkage, q)
+def _energy(linkage, q, v):
+    potential = potential_energy(linkage, q) + spring_energy(linkage, q)
     return kinetic_energy(linkage, q, v), potential

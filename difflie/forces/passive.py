@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..system.linkage import Linkage, linkage
-from ..system.rows import row_coordinates, row_rates
 from ..system.system import System
 from ..system.validation import checked
 from .at_joint import JointCoupling
@@ -26,46 +25,39 @@ def passive_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
     q (nq,), v (nv,); raises as `checked` does.
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
-    return _passive(system, linkage(system), q, v)
+    return _passive(linkage(system), q, v)
 
 
 def passive(
-    system: System, linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
     """`passive_force` (nv,) without checks."""
-    force = joint_force(system, q, v)
-    if system.couplings:
-        force = force + coupling_force(linkage, system.couplings, q, v)
-    return force
+    return joint_force(linkage, q, v) + coupling_force(linkage, linkage.system.couplings, q, v)
 
 
 _passive = jax.jit(passive)
 
 
-def joint_stretch(system: System, q: Float[Array, " nq"]) -> Float[Array, " n_rows"]:
+def joint_stretch(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, " n_rows"]:
     """How far the spring of every row is from rest (n_rows,), mimic joints included."""
-    t = system.topology
-    stretch = row_coordinates(t, system.joints, q) - system.joints.rest
+    stretch = linkage.coordinates(q) - linkage.system.joints.rest
     # Spherical and free joints, whose rows have no coordinate, have no spring.
-    return jnp.where(t.row_coordinate >= 0, stretch, jnp.zeros_like(stretch))
+    return jnp.where(linkage.topology.row_coordinate >= 0, stretch, jnp.zeros_like(stretch))
 
 
 def joint_force(
-    system: System, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
     """What springs, damping, friction, stops and forces at the joints exert (nv,).
 
     Mimic joints act on the joint they follow.
     """
-    t, joints = system.topology, system.joints
-    stretch, rate = joint_stretch(system, q), row_rates(t, joints, v)
+    t, joints = linkage.topology, linkage.system.joints
+    stretch, rate = joint_stretch(linkage, q), linkage.rates(v)
     smooth = jnp.tanh(rate / joints.friction_velocity)
     force = -(joints.stiffness * stretch + joints.damping * rate + joints.friction * smooth)
-    acting = [c for c in system.couplings if isinstance(c, JointCoupling)]
+    acting = [c for c in linkage.system.couplings if isinstance(c, JointCoupling)]
     if acting:
-        x = row_coordinates(t, joints, q)
+        x = linkage.coordinates(q)
         force = force + sum(c.efforts(t, joints, x, rate) for c in acting)
-    if not t.mimic_rows.size:
-        return force
-    ratio = jnp.ones(t.n_rows, v.dtype).at[t.mimic_rows].set(joints.multiplier)
-    return jax.ops.segment_sum(ratio * force, t.row_velocity, num_segments=t.nv)
+    return linkage.generalised(force)

@@ -28,17 +28,17 @@ def stiffness_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
     springs' moment, as turns about two axes do not commute. q (nq,).
     """
     (q,) = checked(system, q=(q, (system.nq,)))
-    return _stiffness_matrix(system, linkage(system), q)
+    return _stiffness_matrix(linkage(system), q)
 
 
 @jax.jit
-def _stiffness_matrix(system, linkage, q):
-    still = jnp.zeros(system.nv, q.dtype)
-    springs = storing(system.couplings)
+def _stiffness_matrix(linkage, q):
+    still = jnp.zeros(linkage.topology.nv, q.dtype)
+    springs = storing(linkage.system.couplings)
 
     def force(step):
-        moved = system.manifold.retract(q, step)
-        at_joints = joint_force(system, moved, still)
-        return at_joints + coupling_force(linkage, springs, moved, still) if springs else at_joints
+        moved = linkage.topology.manifold.retract(q, step)
+        at_joints = joint_force(linkage, moved, still)
+        return at_joints + coupling_force(linkage, springs, moved, still)
 
     return -jax.jacfwd(force)(still)

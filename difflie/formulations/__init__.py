@@ -59,11 +59,9 @@ def formulation_of(method: Method, system: System) -> type[Formulation]:
     return kind
 
 
-def formulated(
-    system: System, linkage: Linkage, method: Method, stabilisation: Stabilisation
-) -> Formulation:
+def formulated(linkage: Linkage, method: Method, stabilisation: Stabilisation) -> Formulation:
     """A system as the problem of a method."""
-    return formulation_of(method, system).of(system, linkage, method, stabilisation)
+    return formulation_of(method, linkage.system).of(linkage, method, stabilisation)
 
 
 def _offered(method: Method) -> list[type[Formulation]]:

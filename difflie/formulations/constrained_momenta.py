@@ -40,7 +40,6 @@ class ConstrainedMomentumFormulation(MomentumFormulation):
     equations: ClassVar[type] = ConstrainedMechanics
     supports: ClassVar[frozenset[str]] = frozenset(("constraints",))
 
-    system: System
     linkage: Linkage
     method: Method = eqx.field(static=True)
 
@@ -56,7 +55,7 @@ class ConstrainedMomentumFormulation(MomentumFormulation):
                 )
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> TreeMechanics:
-        return LinkedMechanics(self.system, self.linkage, t + h / 2, inputs)
+        return LinkedMechanics(self.linkage, t + h / 2, inputs)
 
     def record(self, state: State) -> ConstrainedMotion:
         return ConstrainedMotion(state.memory.multipliers)
@@ -66,10 +65,10 @@ class LinkedMechanics(TreeMechanics, ConstrainedMechanics):
     """A tree of rigid bodies with constraints, in a step whose middle is at the time t (s)."""
 
     def residual(self, q: Float[Array, " nq"]) -> Float[Array, " p"]:
-        return equations(self.system, self.linkage, q).residual()
+        return equations(self.linkage, q).residual()
 
     def jacobian(self, q: Float[Array, " nq"]) -> Float[Array, "m nv"]:
-        return equations(self.system, self.linkage, q).jacobian()
+        return equations(self.linkage, q).jacobian()
 
     def consistent(self, q: Float[Array, " nq"], p: Float[Array, " nv"]) -> Float[Array, " nv"]:
         A = self.jacobian(q)
@@ -79,5 +78,5 @@ class LinkedMechanics(TreeMechanics, ConstrainedMechanics):
     def multipliers(
         self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> Float[Array, " m"]:
-        given = self.inputs.acting(self.system, self.linkage, jnp.asarray(t), q, v)
-        return constrained_acceleration(self.system, self.linkage, q, v, *given)[1]
+        given = self.inputs.acting(self.linkage, jnp.asarray(t), q, v)
+        return constrained_acceleration(self.linkage, q, v, *given)[1]

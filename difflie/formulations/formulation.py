@@ -32,15 +32,14 @@ class Inputs(NamedTuple):
 
     def acting(
         self,
-        system: System,
         linkage: Linkage,
         t: Scalar,
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
     ) -> tuple[Float[Array, " nv"], Float[Array, "nb 6"] | None]:
         """The generalised force (nv,), that of the system included, and the wrenches (nb, 6)."""
-        tau = passive(system, linkage, q, v)
-        effort = self.effort(system, t, q, v)
+        tau = passive(linkage, q, v)
+        effort = self.effort(linkage.system, t, q, v)
         if effort is not None:
             tau = tau + effort
         return tau, None if self.wrench is None else self.wrench(t, q, v)
@@ -73,16 +72,13 @@ class Formulation(eqx.Module):
     equations: ClassVar[type]
     supports: ClassVar[frozenset[str]] = frozenset()
 
-    system: eqx.AbstractVar[System]
     linkage: eqx.AbstractVar[Linkage]
     method: eqx.AbstractVar[Any]
 
     @classmethod
-    def of(
-        cls, system: System, linkage: Linkage, method: Any, stabilisation: Stabilisation
-    ) -> Formulation:
-        """That of a system with its linkage for a method."""
-        return cls(system, linkage, method)
+    def of(cls, linkage: Linkage, method: Any, stabilisation: Stabilisation) -> Formulation:
+        """That of a system for a method."""
+        return cls(linkage, method)
 
     @classmethod
     def check(cls, method: Any, system: System) -> None:

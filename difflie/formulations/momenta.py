@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
@@ -34,7 +33,6 @@ class MomentumFormulation(Formulation):
 
     equations: ClassVar[type] = DiscreteMechanics
 
-    system: System
     linkage: Linkage
     method: Method = eqx.field(static=True)
 
@@ -50,20 +48,19 @@ class MomentumFormulation(Formulation):
             )
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> TreeMechanics:
-        return TreeMechanics(self.system, self.linkage, t + h / 2, inputs)
+        return TreeMechanics(self.linkage, t + h / 2, inputs)
 
 
 class TreeMechanics(DiscreteMechanics):
     """A tree of rigid bodies in a step whose middle is at the time t (s)."""
 
-    system: System
     linkage: Linkage
     t: jax.Array
     inputs: Inputs
 
     @property
     def manifold(self) -> FlatProduct:
-        return self.system.manifold
+        return self.linkage.topology.manifold
 
     def momentum(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
         return mass_times(self.linkage, q, v)
@@ -74,17 +71,13 @@ class TreeMechanics(DiscreteMechanics):
     def momenta(
         self, q: Float[Array, " nq"], w: Float[Array, " nv"], h: Scalar
     ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-        return momenta(self._unplaced, q, w, h)
+        return momenta(self.linkage, q, w, h)
 
     def force(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
         still = jnp.zeros_like(w)
-        if self.inputs.wrench is None:
-            outer = rnea(self._unplaced, q, still, still)
-        else:
-            outer = rnea(self.linkage, q, still, still, self.inputs.wrench(self.t, q, w))
-        force = self._at_joints(q, w) - outer
-        couplings = self.system.couplings
-        return force + coupling_force(self.linkage, couplings, q, w) if couplings else force
+        wrench = None if self.inputs.wrench is None else self.inputs.wrench(self.t, q, w)
+        force = self._at_joints(q, w) - rnea(self.linkage, q, still, still, wrench)
+        return force + coupling_force(self.linkage, self.linkage.system.couplings, q, w)
 
     def newton_step(
         self,
@@ -98,14 +91,9 @@ class TreeMechanics(DiscreteMechanics):
         middle = self.manifold.retract(q, w * (h / 2))
         direction = jnp.full_like(q, h / 2), jnp.ones_like(w)
         slope = jax.jvp(self._at_joints, (middle, w), direction)[1] * (-h / 2)
-        return newton_step(self._unplaced, q, w, h, target, jnp.maximum(slope, 0))
+        return newton_step(self.linkage, q, w, h, target, jnp.maximum(slope, 0))
 
     def _at_joints(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        tau = joint_force(self.system, q, w)
-        effort = self.inputs.effort(self.system, self.t, q, w)
+        tau = joint_force(self.linkage, q, w)
+        effort = self.inputs.effort(self.linkage.system, self.t, q, w)
         return tau if effort is None else tau + effort
-
-    @property
-    def _unplaced(self) -> Linkage:
-        # A native call must read all its inputs; the bodies' own frames matter to wrenches only.
-        return replace(self.linkage, offset=None)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..constraints.stabilisation import Stabilisation
-from ..dynamics.forward import acceleration, weightless
+from ..dynamics.forward import acceleration
 from ..dynamics.natural_coordinates import NaturalCoordinates, natural_coordinates
 from ..dynamics.natural_equations import combined, spread
 from ..dynamics.natural_layout import check
@@ -103,23 +103,20 @@ class NaturalFormulation(Formulation):
 
     equations: ClassVar[type] = FrameMechanics
 
-    system: System
     linkage: Linkage
     natural: NaturalCoordinates
     method: Method = eqx.field(static=True)
 
     @classmethod
-    def of(
-        cls, system: System, linkage: Linkage, method: Any, stabilisation: Stabilisation
-    ) -> Formulation:
-        return cls(system, linkage, natural=natural_coordinates(linkage), method=method)
+    def of(cls, linkage: Linkage, method: Any, stabilisation: Stabilisation) -> Formulation:
+        return cls(linkage, natural=natural_coordinates(linkage), method=method)
 
     @classmethod
     def check(cls, method: Method, system: System) -> None:
         check(system.topology, f"simulate: {method.name}")
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> FrameMechanics:
-        return NaturalTree(self.system, self.linkage, self.natural, t + h / 2, inputs)
+        return NaturalTree(self.linkage, self.natural, t + h / 2, inputs)
 
     def record(self, state: State) -> NaturalMotion:
         bodies, velocities, rotors, *_ = state.memory
@@ -133,7 +130,6 @@ class NaturalTree(FrameMechanics):
     same mean rate.
     """
 
-    system: System
     linkage: Linkage
     natural: NaturalCoordinates
     t: jax.Array
@@ -155,13 +151,13 @@ class NaturalTree(FrameMechanics):
         natural, armature = self.natural, self._armature
         arms = natural.arms(step.middle, step.rates, h)
         v = natural.joint_rates(arms, step.rates)
-        q = self.system.manifold.retract(state.y[0], (h / 2) * v)
-        tau = joint_force(self.system, q, v) - armature * (2 / h) * (v - state.memory.carried)
-        effort = self.inputs.effort(self.system, self.t, q, v)
+        q = self.linkage.topology.manifold.retract(state.y[0], (h / 2) * v)
+        tau = joint_force(self.linkage, q, v) - armature * (2 / h) * (v - state.memory.carried)
+        effort = self.inputs.effort(self.linkage.system, self.t, q, v)
         if effort is not None:
             tau = tau + effort
         total = natural.weight(step.middle) + natural.joint_load(arms, tau)
-        couplings = with_mean_forces(self.system.couplings)
+        couplings = with_mean_forces(self.linkage.system.couplings)
         if couplings:
             total = total + self._couplings(couplings, step, h)
         if self.inputs.wrench is not None:
@@ -179,12 +175,12 @@ class NaturalTree(FrameMechanics):
 
     @property
     def _armature(self) -> Float[Array, " nv"]:
-        return _by_velocity(self.system, self.system.joints.armature)
+        return _by_velocity(self.linkage.system, self.linkage.system.joints.armature)
 
     def _couplings(self, couplings: list[Any], step: Step, h: Scalar) -> Float[Array, "nb 6"]:
         """The loads (nb, 6) of couplings."""
         natural, paths = self.natural, [c.path for c in couplings]
-        number = {name: b for b, name in enumerate((*self.system.body_names, None))}
+        number = {name: b for b, name in enumerate((*self.linkage.system.body_names, None))}
         body = np.array([number[name] for path in paths for name in path.bodies])
         points = natural.attached(body, jnp.concatenate([path.points for path in paths]))
         start, end = combined(points, step.start), combined(points, step.end)
@@ -212,4 +208,4 @@ class NaturalTree(FrameMechanics):
         """The velocity (nv,) with the momentum of the natural velocities."""
         momentum = self.natural.body_momentum(bodies, velocities)
         still = jnp.zeros_like(rotors)
-        return acceleration(weightless(self.linkage), q, still, self._armature * rotors, momentum)
+        return acceleration(self.linkage.weightless(), q, still, self._armature * rotors, momentum)

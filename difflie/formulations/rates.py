@@ -13,7 +13,6 @@ from ..groups import Euclidean, Product
 from ..integrators import Field, FieldMethod, VectorField
 from ..integrators.method import Scalar
 from ..system.linkage import Linkage
-from ..system.system import System
 from .formulation import Formulation, Inputs
 
 
@@ -22,18 +21,17 @@ class RateFormulation(Formulation):
 
     equations: ClassVar[type] = VectorField
 
-    system: System
     linkage: Linkage
     method: FieldMethod = eqx.field(static=True)
 
     @property
     def manifold(self) -> Product:
-        return Product((self.system.manifold, Euclidean(self.system.nv)))
+        return Product((self.linkage.topology.manifold, Euclidean(self.linkage.topology.nv)))
 
     @property
     def small(self) -> bool:
         method = self.method
-        return not method.implicit and method.stages == 1 and self.system.topology.walk == "fast"
+        return not method.implicit and method.stages == 1 and self.linkage.topology.walk == "fast"
 
     @property
     def reads_once(self) -> bool:
@@ -47,8 +45,8 @@ class RateFormulation(Formulation):
 
         def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:
             q, v = y
-            tau, wrench = inputs.acting(self.system, self.linkage, t, q, v)
+            tau, wrench = inputs.acting(self.linkage, t, q, v)
             return v, acceleration(self.linkage, q, v, tau, wrench)
 
         # The stages of a method share it, in a loop.
-        return native.kernel(field) if self.system.topology.walk == "fast" else field
+        return native.kernel(field) if self.linkage.topology.walk == "fast" else field

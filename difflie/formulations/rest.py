@@ -9,7 +9,6 @@ import jax
 
 from ..integrators.method import Method, Scalar, State
 from ..system.linkage import Linkage
-from ..system.system import System
 from .formulation import Formulation, Inputs
 
 
@@ -18,7 +17,6 @@ class RestFormulation(Formulation):
 
     supports: ClassVar[frozenset[str]] = frozenset(("constraints", "contacts", "joint friction"))
 
-    system: System
     linkage: Linkage
     method: Method = eqx.field(static=True)
 

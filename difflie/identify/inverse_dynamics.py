@@ -104,7 +104,7 @@ class InverseDynamics(Problem):
         link = linkage(system)
 
         def torque(q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
-            return rnea(link, q, v, a) - passive(system, link, q, v)
+            return rnea(link, q, v, a) - passive(link, q, v)
 
         return self.averaged(jax.vmap(torque), *meant(system, self.q, self.v, self.a))
 

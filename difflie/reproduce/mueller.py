@@ -209,7 +209,7 @@ def march(
     def field(t: jax.Array, y: tuple) -> tuple:
         T, V = poses(y), y[-1].reshape(n, 6)
         body = V if semidirect else _as_body(T, V)
-        a, _ = constrained_acceleration(system, link, T.ravel(), body.ravel(), no_force)
+        a, _ = constrained_acceleration(link, T.ravel(), body.ravel(), no_force)
         if not semidirect:
             a = a.reshape(n, 6)
             change = a[:, 3:] + jnp.cross(body[:, :3], body[:, 3:])
@@ -268,7 +268,7 @@ def violation(system: System, poses: jax.Array, twists: jax.Array) -> tuple[jax.
     link = linkage(system)
 
     def at(q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
-        here = equations(system, link, q.ravel())
+        here = equations(link, q.ravel())
         return jnp.abs(here.residual()), jnp.abs(here.rate(v.ravel()))
 
     given: tuple[Any, ...] = system.constraints

@@ -96,7 +96,7 @@ def simulate(
     events = events_of(system, until, (jnp.zeros_like(dt), q0, v0))
     error = start_error(system, q0, v0)
     state = linkage(system), q0, v0, dt
-    run = Run(system, state, control, wrench, events, (method, adjoint, stabilisation))
+    run = Run(state, control, wrench, events, (method, adjoint, stabilisation))
     return trajectory(run, error, steps, save_every, progress)
 
 

@@ -24,7 +24,6 @@ from .inputs import Input, checked_dt, checked_functions, inputs_at
 
 
 def time_steps(
-    system: System,
     linkage: Linkage,
     formulation: Formulation,
     functions: tuple,
@@ -46,14 +45,14 @@ def time_steps(
         here = t, *formulation.read(inner)
         acting = acting.held(*here) if formulation.reads_once else acting
         at_start = Inputs(acting.control).held(*here)
-        effort = at_start.effort(system, *here)
+        effort = at_start.effort(linkage.system, *here)
         if command is not None and at_start.control is not None:
             command = command.after(step, at_start.control(*here), watch.going(step))
         after, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
         q, v = formulation.read(after)
         happened = come(events, step.astype(dt.dtype) * dt, q, v) if events else None
-        watch = watch.after(system, linkage, step, q, v, effort, solved, happened)
+        watch = watch.after(linkage, step, q, v, effort, solved, happened)
         return step, chosen(watch.going(step), after, inner), watch, command
 
     def back(state, rows):
@@ -131,32 +130,32 @@ def step(
     control = _held(system, "control", control, (system.nv,))
     wrench = _held(system, "wrench", wrench, (n_bodies, 6))
     given = linkage(system), q, v, dt, t
-    return Stepped(*_step(system, given, control, wrench, (method, stabilisation)))
+    return Stepped(*_step(given, control, wrench, (method, stabilisation)))
 
 
 @eqx.filter_jit
-def _step(system: System, given: tuple, control: Any, wrench: Any, how: tuple) -> tuple:
+def _step(given: tuple, control: Any, wrench: Any, how: tuple) -> tuple:
     """Compiled once for each topology, method, and function among the inputs."""
     method, stabilisation = how
-    _, q, v, _, t = given
-    functions = checked_functions(system, control, wrench, (t, q, v))
+    linkage, q, v, _, t = given
+    functions = checked_functions(linkage.system, control, wrench, (t, q, v))
     values = (None if callable(u) else u for u in (control, wrench))
     rows = tuple(None if u is None else (u, jnp.zeros_like(u)) for u in values)
     arrays, fixed = eqx.partition(functions, eqx.is_array)
 
-    def taken(arrays, system, given, rows):
+    def taken(arrays, given, rows):
         linkage, q, v, dt, t = given
-        formulation = formulated(system, linkage, method, stabilisation)
+        formulation = formulated(linkage, method, stabilisation)
         acting = inputs_at(eqx.combine(arrays, fixed), rows, t, dt)
         acting = acting.held(t, q, v) if formulation.reads_once else acting
-        on_manifold = system.manifold.retract(q, jnp.zeros_like(v))
+        on_manifold = linkage.topology.manifold.retract(q, jnp.zeros_like(v))
         state = formulation.init(t, on_manifold, v, dt, acting)
         state, solved = formulation.step(t, state, dt, acting)
         end = formulation.read(state)
         fine = finite(*end) & solved
         return *chosen(fine, end, (q, v)), fine
 
-    return native.mark(taken)(arrays, system, given, rows)
+    return native.mark(taken)(arrays, given, rows)
 
 
 def _held(system: System, name: str, given: Any, shape: tuple[int, ...]) -> Any:

@@ -1,4 +1,4 @@
-"""The `Linkage`: a system in the form the recursive algorithms run on.
+"""The `Linkage`: a system in the form that all algorithms run on.
 
 Every degree of freedom gets a frame of its own whose z axis is the axis of the motion, so that the
 pattern of its screw is structure while its direction is a number, hidden in the placement of the
@@ -8,6 +8,7 @@ arrays over bodies and rows, once for each system, and differentiated through.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import equinox as eqx
@@ -22,9 +23,10 @@ from ..solvers.linear import product
 from ..spatial import Force, Inertia, Motion, Screw, Symmetric, Transform
 from .joints import Joint
 from .rows import take, totals
-from .system import Bodies, System
+from .system import Bodies, Joints, System
 from .topology import WORLD, Topology
 from .whole_joints import (
+    Numbers,
     Whole,
     between_rows,
     brackets,
@@ -36,33 +38,71 @@ from .whole_joints import (
 
 
 class Linkage(eqx.Module):
-    """One frame for each row; shapes are (n_rows,) unless said.
+    """A system, and what follows from its bodies and joints; shapes are (n_rows,) unless said.
 
-    placement: the frame of a row in that of the row before it (the parent's last, or the world)
-    while its coordinate is zero. pitch: of the helical rows, None where there are none. inertia: of
-    the bodies carried by a row, about its frame; zero within a joint of several rows. offset
-    (nb + 1,): each body's frame in that of the row that carries it; the last entry is the world;
-    None where no algorithm needs it. armature: inertia along the row.
-    multiplier, shift: the laws of mimic joints, 1 and 0 elsewhere, None where there are none.
-    numbers: those that joint types declare, as in `Joints`.
+    There is one frame for each row. placement: the frame of a row in that of the row before it (the
+    parent's last, or the world) while its coordinate is zero. pitch: of the helical rows, None
+    where there are none. inertia: of the bodies carried by a row, about its frame; zero within a
+    joint of several rows. offset (nb + 1,): each body's frame in that of the row that carries it;
+    the last entry is the world. multiplier, shift: the laws of mimic joints, 1 and 0 elsewhere,
+    None where there are none.
     """
 
+    system: System
     placement: Transform
     pitch: jax.Array | None
     inertia: Inertia
-    offset: Transform | None
-    armature: jax.Array
+    offset: Transform
     multiplier: jax.Array | None
     shift: jax.Array | None
-    gravity: Vector
-    numbers: dict[str, dict[str, jax.Array]]
-    topology: Topology = eqx.field(static=True)
+
+    @property
+    def topology(self) -> Topology:
+        return self.system.topology
+
+    @property
+    def constraints(self) -> tuple[eqx.Module, ...]:
+        return self.system.constraints
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.system.dtype
+
+    @property
+    def gravity(self) -> Vector:
+        """In m/s^2 and world coordinates."""
+        return Vector.from_array(self.system.gravity)
+
+    @property
+    def armature(self) -> Float[Array, " n_rows"]:
+        """Inertia along the row."""
+        return self.system.joints.armature
+
+    @property
+    def _numbers(self) -> Numbers:
+        """Those that joint types declare, as in `Joints`."""
+        return self.system.joints.numbers
+
+    def bare(self) -> Linkage:
+        """The same bodies and joints without couplings, constraints and sensors."""
+        s = self.system
+        if not (s.couplings or s.constraints or s.sensors):
+            return self
+        return replace(self, system=replace(s, couplings=(), constraints=(), sensors=()))
+
+    def with_constraints(self, constraints: tuple[eqx.Module, ...]) -> Linkage:
+        """The same with other constraints."""
+        return replace(self, system=self.system.with_constraints(constraints))
+
+    def weightless(self) -> Linkage:
+        """The same without gravity."""
+        gravity = jnp.zeros_like(self.system.gravity)
+        return replace(self, system=replace(self.system, gravity=gravity))
 
     @property
     def _axes(self) -> Screw:
         """The axis of each row; what the joint types fix of it is known at trace time."""
-        dtype = self.gravity.x.dtype
-        angular, linear = (p.astype(dtype) for p in _patterns(self.topology))
+        angular, linear = (p.astype(self.dtype) for p in _patterns(self.topology))
         if self.pitch is None:
             return Screw(angular, linear)
         return Screw(angular, jnp.asarray(linear) + self.pitch)
@@ -70,7 +110,7 @@ class Linkage(eqx.Module):
     @property
     def rest(self) -> Motion:
         """The motion of the world at rest."""
-        zero = jnp.zeros_like(self.gravity.x)
+        zero = jnp.zeros((), self.dtype)
         return Motion(Vector(zero, zero, zero), Vector(zero, zero, zero))
 
     @property
@@ -101,8 +141,16 @@ class Linkage(eqx.Module):
             inertia=jax.tree.map(lambda a: fixed(a, ~carrying, 0.0), self.inertia),
         )
 
-    def rows(self, v: Float[Array, " nv"]) -> Float[Array, " n_rows"]:
-        """Velocities or accelerations (nv,) as rates of the rows (n_rows,)."""
+    def coordinates(self, q: Float[Array, " nq"]) -> Float[Array, " n_rows"]:
+        """The coordinate of each row (n_rows,), mimic joints included; 0 where it has none."""
+        entry = self.topology.row_coordinate
+        x = take(q, np.maximum(entry, 0))
+        if self.multiplier is not None:
+            x = x * self.multiplier + jnp.asarray(self.shift)
+        return jnp.where(entry >= 0, x, jnp.zeros_like(x)) if np.any(entry < 0) else x
+
+    def rates(self, v: Float[Array, " nv"]) -> Float[Array, " n_rows"]:
+        """Velocities or accelerations (nv,) as those of the rows (n_rows,)."""
         rates = take(v, self.topology.row_velocity)
         return rates if self.multiplier is None else rates * self.multiplier
 
@@ -116,7 +164,7 @@ class Linkage(eqx.Module):
     def poses(self, q: Float[Array, " nq"]) -> Transform:
         """The frame of each row in that of the row before it, at the configuration q (nq,)."""
         t = self.topology
-        screw, x = self._axes, self._coordinates(q)
+        screw, x = self._axes, self.coordinates(q)
         x = jnp.where(t.whole_rows, jnp.zeros_like(x), x) if t.whole_rows.any() else x
         turning = screw.angular == 1
         cos, sin = jnp.cos(x), jnp.sin(x)
@@ -137,8 +185,8 @@ class Linkage(eqx.Module):
         for whole in wholes(t):
             first = whole.rows[:, 0]
             before = jax.tree.map(lambda a, i=first: take(a, i), self.placement)
-            points = whole.points(q, self._coordinates(q))
-            T = whole.evaluate(lambda joint, y: joint.transform(y), self.numbers, points)
+            points = whole.points(q, self.coordinates(q))
+            T = whole.evaluate(lambda joint, y: joint.transform(y), self._numbers, points)
             motion = Transform(Matrix.from_array(T[:, :3, :3]), Vector.from_array(T[:, :3, 3]))
             motion = before @ motion
             motion = replace(motion, rotation=motion.rotation @ _constant(whole.frames[0], q.dtype))
@@ -187,8 +235,8 @@ class Linkage(eqx.Module):
                     added.append((whole, parts))
         for whole, S in subspaces:
             v = take(rates, whole.rows.ravel()).reshape(whole.rows.shape)
-            points = whole.points(q, self._coordinates(q))
-            own = whole.evaluate(lambda joint, y, v: joint.bias(y, v), self.numbers, points, v)
+            points = whole.points(q, self.coordinates(q))
+            own = whole.evaluate(lambda joint, y, v: joint.bias(y, v), self._numbers, points, v)
             added.append((whole, own.T + between_rows(jnp.swapaxes(S, 0, 1), v)))
         if not added:
             return None
@@ -222,8 +270,8 @@ class Linkage(eqx.Module):
             return jnp.moveaxis(jax.jacfwd(subspace)(zero), 0, 2)
 
         for whole, _ in self._subspaces(q):
-            points = whole.points(q, self._coordinates(q))
-            found = whole.evaluate(gradient, self.numbers, points)
+            points = whole.points(q, self.coordinates(q))
+            found = whole.evaluate(gradient, self._numbers, points)
             total = total.at[whole.rows[:, :, None], whole.rows[:, None]].set(found)
         return Motion.from_array(total)
 
@@ -232,19 +280,10 @@ class Linkage(eqx.Module):
         found = []
         for whole in wholes(self.topology):
             if whole.columns is None:
-                points = whole.points(q, self._coordinates(q))
-                S = whole.evaluate(lambda joint, y: joint.motion_subspace(y), self.numbers, points)
+                points = whole.points(q, self.coordinates(q))
+                S = whole.evaluate(lambda joint, y: joint.motion_subspace(y), self._numbers, points)
                 found.append((whole, S))
         return found
-
-    def _coordinates(self, q: jax.Array) -> jax.Array:
-        """The coordinate of each row (n_rows,), mimic joints included; 0 where it has none."""
-        t = self.topology
-        entry = t.row_coordinate
-        x = take(q, np.maximum(entry, 0))
-        if self.multiplier is not None:
-            x = x * self.multiplier + jnp.asarray(self.shift)
-        return jnp.where(entry >= 0, x, jnp.zeros_like(x)) if np.any(entry < 0) else x
 
     def along_joints(self, motions: Motion) -> Motion:
         """The motion (n_rows,) at the row that completes each joint, seen from each of its rows."""
@@ -278,13 +317,17 @@ def carriers(t: Topology) -> np.ndarray:
     return np.where(t.last_row == WORLD, t.n_rows, t.last_row)
 
 
-@jax.jit
 def linkage(system: System) -> Linkage:
-    """Brings a system into the form the recursive algorithms run on.
+    """Brings a system into the form that all algorithms run on."""
+    return Linkage(system, *_follows(system.bodies, system.joints, system.topology))
 
-    Compiled by itself, and so only once for all of them.
+
+@functools.partial(jax.jit, static_argnums=2)
+def _follows(bodies: Bodies, joints: Joints, t: Topology) -> tuple:
+    """The fields of a linkage after the first.
+
+    Compiled by itself, and so only once for all algorithms.
     """
-    t, bodies, joints = system.topology, system.bodies, system.joints
     dtype = joints.position.dtype
     moving = np.array([bool(kinds) for kinds in t.kinds])
     placement = so3.exp_components(Vector.from_array(joints.rotation)).to_array(), joints.position
@@ -325,17 +368,13 @@ def linkage(system: System) -> Linkage:
     if t.mimic_rows.size:
         multiplier = jnp.ones(t.n_rows, dtype).at[t.mimic_rows].set(joints.multiplier)
         shift = jnp.zeros(t.n_rows, dtype).at[t.mimic_rows].set(joints.offset)
-    return Linkage(
-        placement=Transform(Matrix.from_array(rotation), Vector.from_array(translation)),
-        pitch=pitch,
-        inertia=_lumped_inertia(t, bodies, offset),
-        offset=Transform(Matrix.from_array(offset[0]), Vector.from_array(offset[1])),
-        armature=joints.armature,
-        multiplier=multiplier,
-        shift=shift,
-        gravity=Vector.from_array(system.gravity),
-        numbers=joints.numbers,
-        topology=t,
+    return (
+        Transform(Matrix.from_array(rotation), Vector.from_array(translation)),
+        pitch,
+        _lumped_inertia(t, bodies, offset),
+        Transform(Matrix.from_array(offset[0]), Vector.from_array(offset[1])),
+        multiplier,
+        shift,
     )
 
 

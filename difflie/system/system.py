@@ -151,6 +151,10 @@ class System(eqx.Module):
         topology = dataclasses.replace(self.topology, traversal=traversal)
         return dataclasses.replace(self, topology=topology)
 
+    def with_constraints(self, constraints: tuple[eqx.Module, ...]) -> System:
+        """The same system with other constraints."""
+        return dataclasses.replace(self, constraints=constraints)
+
     def replace(self, **leaves: Any) -> System:
         """A copy with some leaves replaced, by name: `system.replace(mass=..., gravity=...)`.
 

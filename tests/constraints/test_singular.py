@@ -38,7 +38,7 @@ def test_a_parallelogram_that_comes_to_lie_in_a_line(dt):
     assert angle[reached - 2] < 0 < angle[min(reached + 1, len(angle) - 1)]
     told = f"a singular configuration near t = {reached * dt:.6g} s"
     assert any(m.startswith(told) for m in run.result.messages())
-    here = independence(system, linkage(system), run.q[reached])
+    here = independence(linkage(system), run.q[reached])
     np.testing.assert_allclose(here[1], 0, atol=5 * dt)
 
 

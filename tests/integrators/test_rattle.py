@@ -97,7 +97,7 @@ def test_symplectic_to_rounding(top):
     """
     system, q, v = top
     link = linkage(system)
-    formulation = formulated(system, link, METHOD, Projection())
+    formulation = formulated(link, METHOD, Projection())
     h, n, manifold = jnp.asarray(2e-3), system.nv, system.manifold
     start = formulation.init(jnp.asarray(0.0), q, v, h, Inputs())
 

@@ -119,7 +119,7 @@ def test_symplectic_to_rounding():
     """Dz^T J Dz = J in the canonical charts q = q0 exp(x), p_x = dexp_{-x}^T p."""
     system = flyer().replace(gravity=np.array([0.0, 0.0, -3.0]))
     q, v = state(system)
-    formulation = formulated(system, linkage(system), METHOD, Projection())
+    formulation = formulated(linkage(system), METHOD, Projection())
     h, n, manifold = jnp.asarray(0.05), system.nv, system.manifold
     start = formulation.init(jnp.zeros(()), q, v, h, Inputs())
 

@@ -50,7 +50,7 @@ def compiled(problem):
     @jax.jit
     def state(system, q, v, drive):
         effort = dl.passive_force(system, q, v) + drive
-        here = equations(system, linkage(system), q)
+        here = equations(linkage(system), q)
         motion = dl.constrained_dynamics(system, q, v, effort)
         energies = jnp.stack(dl.energy(system, q, v))
         given = here.residual(), here.jacobian(), here.rate(v), *motion, energies
