@@ -17,7 +17,7 @@ from .constraints.unilateral import bilateral
 from .dynamics import momentum
 from .forces import energy
 from .quantities import Effort, Passive, along
-from .system.linkage import Linkage, linkage
+from .system.kinematic_tree import Tree
 from .system.rows import take
 from .system.system import System
 from .system.topology import Topology
@@ -44,11 +44,11 @@ class Watch(eqx.Module):
     stopped: jax.Array | None = None
 
     @staticmethod
-    def start(linkage: Linkage, q: Float[Array, " nq"], come: jax.Array | None = None) -> Watch:
+    def start(tree: Tree, q: Float[Array, " nq"], come: jax.Array | None = None) -> Watch:
         """Of a motion that starts at the configuration q (nq,), where an event may have come ()."""
         once = jnp.asarray(_NEVER, jnp.int32)
-        limit = jnp.full(linkage.topology.n_rows, _NEVER, jnp.int32)
-        margin = Margin.start(linkage, q)
+        limit = jnp.full(tree.topology.n_rows, _NEVER, jnp.int32)
+        margin = Margin.start(tree, q)
         stopped = None if come is None else jnp.where(come, 0, once)
         return Watch(once, once, once, limit, limit, limit, margin, stopped)
 
@@ -79,7 +79,7 @@ class Watch(eqx.Module):
 
     def after(
         self,
-        linkage: Linkage,
+        tree: Tree,
         step: jax.Array,
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
@@ -91,7 +91,7 @@ class Watch(eqx.Module):
 
         come: whether an event has come there ().
         """
-        t, joints, going = linkage.topology, linkage.system.joints, self.going(step)
+        t, joints, going = tree.topology, tree.system.joints, self.going(step)
 
         def first(before: jax.Array, happened: jax.Array, at: jax.Array = step) -> jax.Array:
             return jnp.minimum(before, jnp.where(happened & going, at, _NEVER))
@@ -99,9 +99,9 @@ class Watch(eqx.Module):
         q, v = jax.lax.stop_gradient((q, v))
         margin, singular = self.margin, self.singular
         if margin is not None:
-            margin = margin.at(linkage, q)
+            margin = margin.at(tree, q)
             singular = first(singular, margin.lost)
-        x, rate = linkage.coordinates(q), linkage.rates(v)
+        x, rate = tree.coordinates(q), tree.rates(v)
         seen = self.effort
         if effort is not None:
             push = take(jax.lax.stop_gradient(effort), t.row_velocity)
@@ -397,7 +397,7 @@ class Trajectory(eqx.Module):
         system = bilateral(system)
 
         def largest(q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
-            here = equations(linkage(system), q)
+            here = equations(Tree.of(system), q)
             g, rate = here.residual(), here.rate(v)
             return jnp.max(jnp.abs(g), initial=0), jnp.max(jnp.abs(rate), initial=0)
 

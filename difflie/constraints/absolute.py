@@ -18,7 +18,7 @@ from ..groups import quaternion, so3
 from ..solvers.linear import product
 from ..system import joints as types
 from ..system.builders import Body, tree
-from ..system.linkage import least_rotations
+from ..system.kinematic_tree import least_rotations
 from ..system.system import System
 from ..system.topology import WORLD
 from ..system.validation import ModelError, checked, nearest

@@ -27,7 +27,7 @@ from ..dynamics.kinematics import world_frame
 from ..dynamics.screws import Screws, generalised_columns, masks, screws, total
 from ..solvers.linear import product
 from ..spatial import Motion, Transform
-from ..system.linkage import Linkage, carriers
+from ..system.kinematic_tree import Tree, carriers
 from ..system.system import System
 from ..system.topology import Topology
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint, moved_along
@@ -40,7 +40,7 @@ class Equations(eqx.Module):
     trees, for motions. coordinates (n_rows,): of the rows.
     """
 
-    linkage: Linkage
+    tree: Tree
     screws: Screws
     frames: Transform
     seen: Transform
@@ -54,14 +54,14 @@ class Equations(eqx.Module):
 
     def jacobian(self) -> Float[Array, "m nv"]:
         """A (m, nv)."""
-        t, carried = self.linkage.topology, _carried(self.linkage.system)
+        t, carried = self.tree.topology, _carried(self.tree.system)
         seen = jax.tree.map(lambda a: a[:, None], self.seen)
         columns = seen.inverse_motion(self.screws.axes)
         moves = np.concatenate((t.moved_by, np.zeros((1, t.n_rows), dtype=bool)))[carried]
         columns = jax.tree.map(lambda a: jnp.where(moves, a, 0), columns)
-        bodies = jax.vmap(lambda j: generalised_columns(self.linkage, j))(columns)
+        bodies = jax.vmap(lambda j: generalised_columns(self.tree, j))(columns)
         unit = jnp.eye(t.nv, dtype=self.coordinates.dtype)
-        rows = jax.vmap(self.linkage.rates)(unit)
+        rows = jax.vmap(self.tree.rates)(unit)
         blocks, start = [], 0
         for c, given in self.given():
             if isinstance(c, FrameConstraint):
@@ -86,8 +86,8 @@ class Equations(eqx.Module):
         return self._with_bias(v)[1]
 
     def _with_bias(self, v: Float[Array, " nv"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-        t = self.linkage.topology
-        rates = self.linkage.rates(v)
+        t = self.tree.topology
+        rates = self.tree.rates(v)
         moving, own = self.screws.motion(rates, jnp.zeros_like(rates))
         twists = self._of_frames(moving).to_array()
         accelerations = self._of_frames(total(masks(t).moved_by, own)).to_array()
@@ -111,36 +111,36 @@ class Equations(eqx.Module):
 
     def _of_frames(self, motions: Motion) -> Motion:
         """Motions of the rows (n_rows,), in the frames of their trees, as those of the frames."""
-        carried, rest = _carried(self.linkage.system), self.linkage.rest
+        carried, rest = _carried(self.tree.system), self.tree.rest
         chosen = jax.tree.map(lambda a, w: jnp.append(a, w)[carried], motions, rest)
         return self.seen.inverse_motion(chosen)
 
     def given(self) -> Iterator[tuple[Constraint, tuple]]:
         """Every constraint with the frames or coordinates that it is about."""
         start = 0
-        for c in self.linkage.system.constraints:
+        for c in self.tree.system.constraints:
             if isinstance(c, CoordinateConstraint):
-                yield c, _of_joints(self.linkage.topology, c, self.coordinates)
+                yield c, _of_joints(self.tree.topology, c, self.coordinates)
             elif isinstance(c, FrameConstraint):
                 stop = start + len(c.frames)
                 yield c, tuple(_entry(self.frames, k) for k in range(start, stop))
                 start = stop
 
 
-def equations(linkage: Linkage, q: Float[Array, " nq"]) -> Equations:
+def equations(tree: Tree, q: Float[Array, " nq"]) -> Equations:
     """The equations at the configuration q (nq,)."""
-    system, s = linkage.system, screws(linkage, q)
+    system, s = tree.system, screws(tree, q)
     carried = _carried(system)
     body = np.array([_body(system, f.body) for f in _frames(system)], dtype=int)
     world = world_frame(q.dtype)
     rows = jax.tree.map(lambda a, w: jnp.append(a, w)[carried], s.poses, world)
     origin = jax.tree.map(lambda a: jnp.append(a, 0.0)[carried], s.origin)
-    offset = jax.tree.map(lambda a: a[body], linkage.offset)
+    offset = jax.tree.map(lambda a: a[body], tree.offset)
     inner = [f.pose for f in _frames(system)]
     stacked = jax.tree.map(lambda *a: jnp.stack(a), *inner) if inner else offset
     seen = rows @ offset @ stacked
     frames = Transform(seen.rotation, seen.translation + origin)
-    return Equations(linkage, s, frames, seen, linkage.coordinates(q))
+    return Equations(tree, s, frames, seen, tree.coordinates(q))
 
 
 def holonomic(constraints: tuple[Any, ...]) -> np.ndarray:

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 from ..groups.components import Scalar
 from ..solvers.newton import FixedPoint
 from ..solvers.root import root
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .bearing import Bearing
 from .constraint import VelocityConstraint
@@ -57,9 +57,9 @@ def with_friction(system: System) -> list[tuple[int, Bearing]]:
     ]
 
 
-def slips(linkage: Linkage) -> Linkage:
+def slips(tree: Tree) -> Tree:
     """With the slips of the joints with friction in place of the constraints."""
-    return linkage.with_constraints(tuple(Slip(c) for _, c in with_friction(linkage.system)))
+    return tree.with_constraints(tuple(Slip(c) for _, c in with_friction(tree.system)))
 
 
 def friction_forces(

@@ -21,7 +21,7 @@ from ..forces.contact_geometry import Meeting, plane_and_sphere, sphere_and_sphe
 from ..groups.components import Scalar, Vector
 from ..spatial import Motion, Transform
 from ..system.fields import number
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import ModelError
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint
@@ -139,7 +139,7 @@ class Stop(Unilateral, CoordinateConstraint):
         return [x - self.lower if self.upper is None else self.upper - x]
 
 
-Model = TypeVar("Model", System, Linkage)
+Model = TypeVar("Model", System, Tree)
 
 
 def bilateral(model: Model) -> Model:

@@ -17,7 +17,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .. import native
-from ..system.linkage import Linkage, linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked, nearest
 from . import centroidal, coriolis, derivatives, jacobians, regressor
@@ -52,7 +52,7 @@ def forward_dynamics(
     Raises ValueError and TypeError as `checked` does.
     """
     q, v, tau = _state(system, q=q, v=v, tau=tau)
-    return _forward_dynamics(_linkage(system), q, v, tau, _wrench(system, wrench))
+    return _forward_dynamics(_tree(system), q, v, tau, _wrench(system, wrench))
 
 
 def inverse_dynamics(
@@ -63,26 +63,26 @@ def inverse_dynamics(
     Shapes and wrench as in `forward_dynamics`, whose inverse this is. Recursive Newton-Euler, O(n).
     """
     q, v, a = _state(system, q=q, v=v, a=a)
-    return _inverse_dynamics(_linkage(system), q, v, a, _wrench(system, wrench))
+    return _inverse_dynamics(_tree(system), q, v, a, _wrench(system, wrench))
 
 
 def bias_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
     """The generalised force (nv,) of Coriolis, centrifugal and gravity terms: tau at a = 0."""
     q, v = _state(system, q=q, v=v)
-    return _inverse_dynamics(_linkage(system), q, v, jax.numpy.zeros_like(v), None)
+    return _inverse_dynamics(_tree(system), q, v, jax.numpy.zeros_like(v), None)
 
 
 def gravity_force(system: System, q: Any) -> Float[Array, " nv"]:
     """The generalised force (nv,) that holds the system at rest against gravity, in N m or N."""
     (q,) = _state(system, q=q)
     still = jax.numpy.zeros(system.nv, q.dtype)
-    return _inverse_dynamics(_linkage(system), q, still, still, None)
+    return _inverse_dynamics(_tree(system), q, still, still, None)
 
 
 def mass_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
     """The mass matrix M(q) (nv, nv), armature included; kinetic energy is v . M v / 2."""
     (q,) = _state(system, q=q)
-    return _mass_matrix(_linkage(system), q)
+    return _mass_matrix(_tree(system), q)
 
 
 def mass_product(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
@@ -91,7 +91,7 @@ def mass_product(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
     Gravity left out. Recursive Newton-Euler, O(n); M is not formed.
     """
     q, x = _state(system, q=q, x=x)
-    return _mass_product(_linkage(system), q, x)
+    return _mass_product(_tree(system), q, x)
 
 
 def mass_solve(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
@@ -100,13 +100,13 @@ def mass_solve(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
     Gravity left out. Articulated-body algorithm, O(n); M is not formed, save with mimic joints.
     """
     q, x = _state(system, q=q, x=x)
-    return _mass_solve(_linkage(system), q, x)
+    return _mass_solve(_tree(system), q, x)
 
 
 def inverse_mass_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
     """The inverse (nv, nv) of the mass matrix, one solve for each row; symmetric up to rounding."""
     (q,) = _state(system, q=q)
-    return _inverse_mass_matrix(_linkage(system), q)
+    return _inverse_mass_matrix(_tree(system), q)
 
 
 def mass_factorisation(system: System, q: Any) -> Factorisation:
@@ -117,19 +117,19 @@ def mass_factorisation(system: System, q: Any) -> Factorisation:
     """
     (q,) = _state(system, q=q)
     _independent(system, "mass_factorisation", "solve with mass_matrix or mass_solve instead")
-    return _mass_factorisation(_linkage(system), q)
+    return _mass_factorisation(_tree(system), q)
 
 
 def body_poses(system: System, q: Any) -> Float[Array, "nb 4 4"]:
     """The poses (nb, 4, 4) of all bodies, body to world coordinates, as in `body_names`."""
     (q,) = _state(system, q=q)
-    return _body_poses(_linkage(system), q)
+    return _body_poses(_tree(system), q)
 
 
 def body_twists(system: System, q: Any, v: Any) -> Float[Array, "nb 6"]:
     """The body-fixed twists (nb, 6) of all bodies, angular part first (rad/s, m/s)."""
     q, v = _state(system, q=q, v=v)
-    return _body_twists(_linkage(system), q, v)
+    return _body_twists(_tree(system), q, v)
 
 
 def body_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
@@ -138,7 +138,7 @@ def body_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
     body: its name or index. A `jax.vmap` over indices takes all bodies at once, here and below.
     """
     (q,) = _state(system, q=q)
-    return _body_jacobian(_linkage(system), q, _index(system, body))
+    return _body_jacobian(_tree(system), q, _index(system, body))
 
 
 def spatial_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
@@ -148,7 +148,7 @@ def spatial_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"
     world origin at the moment; "spatial" after Murray, Li and Sastry.
     """
     (q,) = _state(system, q=q)
-    return _spatial_jacobian(_linkage(system), q, _index(system, body))
+    return _spatial_jacobian(_tree(system), q, _index(system, body))
 
 
 def geometric_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
@@ -157,7 +157,7 @@ def geometric_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 n
     The angular velocity and the velocity of the body's origin, both in the world.
     """
     (q,) = _state(system, q=q)
-    return _geometric_jacobian(_linkage(system), q, _index(system, body))
+    return _geometric_jacobian(_tree(system), q, _index(system, body))
 
 
 def body_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[Array, "6 nv"]:
@@ -166,7 +166,7 @@ def body_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[Arr
     With it the derivative of the body-fixed twist is J a + J' v.
     """
     q, v = _state(system, q=q, v=v)
-    return _body_jacobian_rate(_linkage(system), q, v, _index(system, body))
+    return _body_jacobian_rate(_tree(system), q, v, _index(system, body))
 
 
 def spatial_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[Array, "6 nv"]:
@@ -175,7 +175,7 @@ def spatial_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[
     With it the body's spatial acceleration in world axes, at the world origin, is J a + J' v.
     """
     q, v = _state(system, q=q, v=v)
-    return _spatial_jacobian_rate(_linkage(system), q, v, _index(system, body))
+    return _spatial_jacobian_rate(_tree(system), q, v, _index(system, body))
 
 
 def geometric_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[Array, "6 nv"]:
@@ -185,24 +185,24 @@ def geometric_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Floa
     are J a + J' v.
     """
     q, v = _state(system, q=q, v=v)
-    return _geometric_jacobian_rate(_linkage(system), q, v, _index(system, body))
+    return _geometric_jacobian_rate(_tree(system), q, v, _index(system, body))
 
 
 def total_mass(system: System) -> Float[Array, ""]:
     """The mass of the system in kg, a scalar; bodies fixed to the world do not count."""
-    return _mass(_linkage(system))
+    return _mass(_tree(system))
 
 
 def center_of_mass(system: System, q: Any) -> Float[Array, "3"]:
     """The centre of mass (3,) in the world, in m; bodies fixed to the world do not count."""
     (q,) = _state(system, q=q)
-    return _center_of_mass(_linkage(system), q)
+    return _center_of_mass(_tree(system), q)
 
 
 def center_of_mass_jacobian(system: System, q: Any) -> Float[Array, "3 nv"]:
     """The Jacobian (3, nv) whose J v is the velocity of the centre of mass in the world (m/s)."""
     (q,) = _state(system, q=q)
-    return _center_of_mass_jacobian(_linkage(system), q)
+    return _center_of_mass_jacobian(_tree(system), q)
 
 
 def centroidal_momentum_matrix(system: System, q: Any) -> Float[Array, "6 nv"]:
@@ -212,7 +212,7 @@ def centroidal_momentum_matrix(system: System, q: Any) -> Float[Array, "6 nv"]:
     `momentum`.
     """
     (q,) = _state(system, q=q)
-    return _centroidal_momentum_matrix(_linkage(system), q)
+    return _centroidal_momentum_matrix(_tree(system), q)
 
 
 def coriolis_matrix(system: System, q: Any, v: Any) -> Float[Array, "nv nv"]:
@@ -223,7 +223,7 @@ def coriolis_matrix(system: System, q: Any, v: Any) -> Float[Array, "nv nv"]:
     Niemeyer and Slotine, and the Christoffel symbols where v is the derivative of q.
     """
     q, v = _state(system, q=q, v=v)
-    return _coriolis_matrix(_linkage(system), q, v)
+    return _coriolis_matrix(_tree(system), q, v)
 
 
 def inverse_dynamics_derivatives(
@@ -236,7 +236,7 @@ def inverse_dynamics_derivatives(
     2018), as fast as a few matrix products.
     """
     q, v, a = _state(system, q=q, v=v, a=a)
-    return _inverse_derivatives(_linkage(system), q, v, a, _wrench(system, wrench))
+    return _inverse_derivatives(_tree(system), q, v, a, _wrench(system, wrench))
 
 
 def forward_dynamics_derivatives(
@@ -247,7 +247,7 @@ def forward_dynamics_derivatives(
     Tangents and wrenches as in `inverse_dynamics_derivatives`.
     """
     q, v, tau = _state(system, q=q, v=v, tau=tau)
-    return _forward_derivatives(_linkage(system), q, v, tau, _wrench(system, wrench))
+    return _forward_derivatives(_tree(system), q, v, tau, _wrench(system, wrench))
 
 
 def inertial_parameters(system: System) -> Float[Array, "nb 10"]:
@@ -281,25 +281,25 @@ def inverse_dynamics_regressor(
     joints and not to pi; without mimic joints its part is `system.joints.armature * a`.
     """
     q, v, a = _state(system, q=q, v=v, a=a)
-    return _inverse_dynamics_regressor(_linkage(system), q, v, a)
+    return _inverse_dynamics_regressor(_tree(system), q, v, a)
 
 
 def kinetic_energy_regressor(system: System, q: Any, v: Any) -> Float[Array, " n_parameters"]:
     """The row y (10 nb,) with y . pi + armature v^2 / 2 = the kinetic energy; pi as above."""
     q, v = _state(system, q=q, v=v)
-    return _kinetic_energy_regressor(_linkage(system), q, v)
+    return _kinetic_energy_regressor(_tree(system), q, v)
 
 
 def potential_energy_regressor(system: System, q: Any) -> Float[Array, " n_parameters"]:
     """The row y (10 nb,) with y . pi = the potential energy, pi `inertial_parameters` as a row."""
     (q,) = _state(system, q=q)
-    return _potential_energy_regressor(_linkage(system), q)
+    return _potential_energy_regressor(_tree(system), q)
 
 
 def momentum_regressor(system: System, q: Any, v: Any) -> Float[Array, "6 n_parameters"]:
     """The matrix Y (6, 10 nb) with Y pi = `momentum`, pi `inertial_parameters` as a row."""
     q, v = _state(system, q=q, v=v)
-    return _momentum_regressor(_linkage(system), q, v)
+    return _momentum_regressor(_tree(system), q, v)
 
 
 def base_parameters(system: System) -> BaseParameters:
@@ -310,13 +310,13 @@ def base_parameters(system: System) -> BaseParameters:
     the regressors of random states, by which columns depend on each other to the square root of the
     rounding unit: use double precision.
     """
-    return independent_columns(sampled_regressor(_linkage(system)))
+    return independent_columns(sampled_regressor(_tree(system)))
 
 
 def momentum(system: System, q: Any, v: Any) -> Float[Array, "6"]:
     """The momentum (6,) in world coordinates: angular about the world origin, then linear."""
     q, v = _state(system, q=q, v=v)
-    return _momentum(_linkage(system), q, v)
+    return _momentum(_tree(system), q, v)
 
 
 def integrate(system: System, q: Any, dv: Any) -> Float[Array, " nq"]:
@@ -345,7 +345,7 @@ def closed_form(system: System, q: Any, v: Any, frames: Any = None) -> ClosedFor
     _independent(system, "closed_form", "build the system without mimic joints")
     if frames is not None:
         (frames,) = checked(system, frames=(frames, (system.nv, 4, 4)))
-    return _closed_form(_linkage(system), q, v, frames)
+    return _closed_form(_tree(system), q, v, frames)
 
 
 def _state(system: System, **arrays: Any) -> list[jax.Array]:
@@ -374,9 +374,9 @@ def _independent(system: System, name: str, mend: str) -> None:
         )
 
 
-def _linkage(system: System) -> Linkage:
+def _tree(system: System) -> Tree:
     """Of what nothing here depends on nothing is kept, so that nothing is compiled anew for it."""
-    return linkage(system).bare()
+    return Tree.of(system).bare()
 
 
 def _wrench(system: System, wrench: Any) -> Float[Array, "nb 6"] | None:

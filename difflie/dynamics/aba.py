@@ -17,13 +17,13 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Matrix, Vector
 from ..spatial import ArticulatedInertia, Force, Symmetric
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.traverse import along_tree, inward, outward
 
 
 @along_tree
 def aba(
-    linkage: Linkage,
+    tree: Tree,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     tau: Float[Array, " nv"],
@@ -34,12 +34,12 @@ def aba(
     wrench (nb, 6): external wrenches (moment N m, force N) on the bodies, in body frames. Only for
     systems without mimic joints, whose coordinates are independent.
     """
-    t = linkage.topology
-    poses = linkage.poses(q)
-    rates = linkage.rates(v)
-    efforts = linkage.rates(tau)
-    screws, own = linkage.screws(q), linkage.bias(q, rates)
-    external = None if wrench is None else linkage.row_forces(wrench)
+    t = tree.topology
+    poses = tree.poses(q)
+    rates = tree.rates(v)
+    efforts = tree.rates(tau)
+    screws, own = tree.screws(q), tree.bias(q, rates)
+    external = None if wrench is None else tree.row_forces(wrench)
 
     def velocity_and_bias(parent, row):
         pose, screw, rate, inertia, own, external = row
@@ -56,8 +56,8 @@ def aba(
     products, biases = outward(
         t,
         velocity_and_bias,
-        linkage.rest,
-        (poses, screws, rates, linkage.inertia, own, external),
+        tree.rest,
+        (poses, screws, rates, tree.inertia, own, external),
     )
 
     def articulate(children, row):
@@ -71,7 +71,7 @@ def aba(
         force = bias + projected @ product + column * (inverse * remaining)
         return (projected.seen_from(pose), pose.force(force)), (column, inverse, remaining)
 
-    zero = jnp.zeros((), linkage.dtype)
+    zero = jnp.zeros((), tree.dtype)
     nothing = (
         ArticulatedInertia(Symmetric(*[zero] * 6), Matrix(*[zero] * 9), Symmetric(*[zero] * 6)),
         Force(Vector(*[zero] * 3), Vector(*[zero] * 3)),
@@ -80,7 +80,7 @@ def aba(
         t,
         articulate,
         nothing,
-        (poses, screws, linkage.inertia, biases, products, efforts, linkage.armature),
+        (poses, screws, tree.inertia, biases, products, efforts, tree.armature),
     )
 
     def accelerate(parent, row):
@@ -92,7 +92,7 @@ def aba(
     accelerations = outward(
         t,
         accelerate,
-        linkage.free_fall,
+        tree.free_fall,
         (poses, screws, products, columns, inverses, remaining),
     )
-    return linkage.generalised(accelerations)
+    return tree.generalised(accelerations)

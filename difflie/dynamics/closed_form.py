@@ -29,7 +29,7 @@ from jaxtyping import Array, Float
 
 from ..groups import se3
 from ..spatial import Motion
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.topology import WORLD, Topology
 from ..system.traverse import inward, outward
 
@@ -132,7 +132,7 @@ class ClosedForm(eqx.Module):
 
 
 def closed(
-    linkage: Linkage,
+    tree: Tree,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     frames: Float[Array, "nv 4 4"] | None = None,
@@ -142,16 +142,16 @@ def closed(
     Q_i takes coordinates of link i's own frame to those of the new one.
     """
     with jax.default_matmul_precision("highest"):
-        return _closed(linkage, q, v, frames)
+        return _closed(tree, q, v, frames)
 
 
-def _closed(linkage, q, v, frames):
-    t, n = linkage.topology, linkage.topology.n_rows
-    rates = linkage.rates(v)
-    bias = linkage.bias(q, rates)
-    poses = linkage.poses(q).inverse().to_array()
-    screws = _screws(linkage, q)
-    inertias = _inertias(linkage)
+def _closed(tree, q, v, frames):
+    t, n = tree.topology, tree.topology.n_rows
+    rates = tree.rates(v)
+    bias = tree.bias(q, rates)
+    poses = tree.poses(q).inverse().to_array()
+    screws = _screws(tree, q)
+    inertias = _inertias(tree)
     K = jnp.zeros((n, 6), q.dtype) if bias is None else bias.to_array()
     if frames is None:
         frames = jnp.broadcast_to(jnp.eye(4, dtype=q.dtype), (n, 4, 4))
@@ -169,11 +169,11 @@ def _closed(linkage, q, v, frames):
     child = jnp.asarray(parent[:, None] == np.arange(n), q.dtype)
     Gamma = _blocks(child[:, :, None, None] * transforms[:, None])
     P_0 = _blocks(jnp.asarray(parent == WORLD, q.dtype)[:, None, None, None] * transforms[:, None])
-    P_t = _body_frames(linkage, Q_inverse)
-    R = jnp.diag(linkage.armature)
+    P_t = _body_frames(tree, Q_inverse)
+    R = jnp.diag(tree.armature)
     depth = int(t.depth.max(initial=0)) + 1
     G = _inverse_of_one_minus(Gamma, depth)
-    A_0 = linkage.free_fall.to_array()
+    A_0 = tree.free_fall.to_array()
 
     V = G @ S @ v
     D_S = _block_diagonal(jax.vmap(lambda s: -se3.ad(s))(screws * v[:, None]))
@@ -211,25 +211,25 @@ def _articulated(t, transforms, screws, J, R):
     return _block_diagonal(inward(t, articulate, jnp.zeros((6, 6), J.dtype), data))
 
 
-def _screws(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "n 6"]:
+def _screws(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "n 6"]:
     """(n, 6) the screws of the rows, each in its own frame."""
-    zero = jnp.zeros_like(linkage.armature)
-    return linkage.screws(q).add_to(jax.tree.map(lambda _: zero, linkage.rest)).to_array()
+    zero = jnp.zeros_like(tree.armature)
+    return tree.screws(q).add_to(jax.tree.map(lambda _: zero, tree.rest)).to_array()
 
 
-def _inertias(linkage: Linkage) -> Float[Array, "n 6 6"]:
+def _inertias(tree: Tree) -> Float[Array, "n 6 6"]:
     """(n, 6, 6) the inertias of the rows, each about its own frame."""
 
     def momentum(twist):
-        return (linkage.inertia @ Motion.from_array(twist)).to_array()
+        return (tree.inertia @ Motion.from_array(twist)).to_array()
 
-    return jnp.stack([momentum(e) for e in jnp.eye(6, dtype=linkage.armature.dtype)], axis=-1)
+    return jnp.stack([momentum(e) for e in jnp.eye(6, dtype=tree.armature.dtype)], axis=-1)
 
 
-def _body_frames(linkage: Linkage, Q_inverse: jax.Array) -> jax.Array:
+def _body_frames(tree: Tree, Q_inverse: jax.Array) -> jax.Array:
     """(6nb, 6n) from the frame of the link that carries each body to the body's; zero if none."""
-    t = linkage.topology
-    offset = jax.tree.map(lambda a: a[:-1], linkage.offset).inverse().to_array()
+    t = tree.topology
+    offset = jax.tree.map(lambda a: a[:-1], tree.offset).inverse().to_array()
     carried = jnp.asarray(t.last_row[:, None] == np.arange(t.n_rows), Q_inverse.dtype)
     world = jnp.eye(6, dtype=Q_inverse.dtype)[None]
     seen = jax.vmap(se3.Ad)(offset) @ jnp.concatenate((Q_inverse, world))[t.last_row]

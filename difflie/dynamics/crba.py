@@ -14,25 +14,25 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Inertia, Symmetric
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.traverse import inward
 from .paths import dense, projected
 
 
-def crba(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+def crba(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """The mass matrix M(q) (nv, nv), exactly symmetric; with mimic joints G^T M_rows G."""
-    t = linkage.topology
-    poses, screws = linkage.poses(q), linkage.screws(q)
+    t = tree.topology
+    poses, screws = tree.poses(q), tree.screws(q)
 
     def compose(children: Inertia, row):
         pose, screw, inertia = row
         composite = inertia + children
-        return composite.seen_from(pose), composite @ screw.add_to(linkage.rest)
+        return composite.seen_from(pose), composite @ screw.add_to(tree.rest)
 
-    zero = jnp.zeros((), linkage.dtype)
+    zero = jnp.zeros((), tree.dtype)
     nothing = Inertia(zero, Vector(zero, zero, zero), Symmetric(*[zero] * 6))
-    momenta = inward(t, compose, nothing, (poses, screws, linkage.inertia))
-    lower = dense(t, projected(linkage, poses, screws, momenta))
+    momenta = inward(t, compose, nothing, (poses, screws, tree.inertia))
+    lower = dense(t, projected(tree, poses, screws, momenta))
     below = jnp.asarray(~np.eye(t.n_rows, dtype=bool), lower.dtype)
-    rows = lower + (lower * below).T + linkage.armature[:, None] * (1 - below)
-    return jax.vmap(linkage.generalised)(jax.vmap(linkage.generalised)(rows).T)
+    rows = lower + (lower * below).T + tree.armature[:, None] * (1 - below)
+    return jax.vmap(tree.generalised)(jax.vmap(tree.generalised)(rows).T)

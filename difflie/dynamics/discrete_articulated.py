@@ -26,14 +26,14 @@ from jaxtyping import Array, Float
 from ..groups import coefficients as co
 from ..groups.components import Matrix, Vector
 from ..spatial import Adjoint, Force, Motion, Response, Transform
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.traverse import along_tree, inward, outward
 from .discrete_inverse_dynamics import displacements
 
 
 @along_tree
 def newton_step(
-    linkage: Linkage,
+    tree: Tree,
     q: Float[Array, " nq"],
     w: Float[Array, " nv"],
     h: jax.Array | float,
@@ -45,13 +45,13 @@ def newton_step(
     q (nq,), w (nv,), h (s), target and slope (nv,). Affine in the target. Only for systems without
     mimic joints.
     """
-    t = linkage.topology
-    screws, poses = linkage.fixed_screws, linkage.poses(q)
+    t = tree.topology
+    screws, poses = tree.fixed_screws, tree.poses(q)
     # 1 where the motion of a joint begins, 0 at its other rows.
     begins = (t.motion_start == np.arange(t.n_rows)).astype(q.dtype)
     begins = None if begins.all() else begins
-    moved = displacements(linkage, poses, w * h)
-    still = linkage.rest
+    moved = displacements(tree, poses, w * h)
+    still = tree.rest
 
     def articulate(children, row):
         pose, screw, moved, begins, inertia, target, slope = row
@@ -78,12 +78,12 @@ def newton_step(
         value = projected.seen_from(pose), pose.force(momentum)
         return value, (carried, column, along, inverse, remaining)
 
-    zero = jnp.zeros((), linkage.dtype)
+    zero = jnp.zeros((), tree.dtype)
     nothing = Response(*[Matrix(*[zero] * 9)] * 4), Force(Vector(*[zero] * 3), Vector(*[zero] * 3))
     identity = Adjoint(Matrix.scaled_identity(zero + 1), Matrix.scaled_identity(zero))
-    slopes = linkage.armature + linkage.rates(slope)
-    targets = linkage.rates(target) - linkage.armature * linkage.rates(w)
-    data = (poses, screws, moved, begins, linkage.inertia, targets, slopes)
+    slopes = tree.armature + tree.rates(slope)
+    targets = tree.rates(target) - tree.armature * tree.rates(w)
+    data = (poses, screws, moved, begins, tree.inertia, targets, slopes)
     reduced = inward(t, articulate, nothing, data)
 
     def correct(parent: Motion, row):
@@ -92,7 +92,7 @@ def newton_step(
         rate = inverse * (remaining - change.dot(along))
         return change + column * rate, rate
 
-    return linkage.generalised(outward(t, correct, still, reduced))
+    return tree.generalised(outward(t, correct, still, reduced))
 
 
 def _through_dexp(moved: Motion, momentum: Force, h: jax.Array | float) -> Response:

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Adjoint, Force, Motion, Transform
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.topology import WORLD, Topology
 from ..system.traverse import along_tree, inward, outward
 
@@ -46,9 +46,9 @@ class Displacements:
     total: Motion
 
 
-def displacements(linkage: Linkage, poses: Transform, step: Float[Array, " nv"]) -> Displacements:
+def displacements(tree: Tree, poses: Transform, step: Float[Array, " nv"]) -> Displacements:
     """The displacements while the coordinates move by step (nv,), from the given relative poses."""
-    still = linkage.rest
+    still = tree.rest
 
     def displace(parent, row):
         before, begun = parent
@@ -66,37 +66,37 @@ def displacements(linkage: Linkage, poses: Transform, step: Float[Array, " nv"])
 
         return (chosen(total, above), chosen(still, joint)), (above, joint, total)
 
-    t = linkage.topology
+    t = tree.topology
     # 1 where a row completes the motion of its joint, 0 where others follow.
     completes = (t.motion_end == np.arange(t.n_rows)).astype(step.dtype)
     completes = None if completes.all() else completes
     start = (still, None if completes is None else still)
-    data = (poses, linkage.fixed_screws, linkage.rates(step), completes)
+    data = (poses, tree.fixed_screws, tree.rates(step), completes)
     found = outward(t, displace, start, data)
-    return Displacements(*(linkage.along_joints(motions) for motions in found))
+    return Displacements(*(tree.along_joints(motions) for motions in found))
 
 
-def body_momenta(linkage: Linkage, moved: Motion, h: jax.Array | float) -> Force:
+def body_momenta(tree: Tree, moved: Motion, h: jax.Array | float) -> Force:
     """dexp_X^-T I X / h (n_rows,): momenta of the bodies at the start of a step of h (s)."""
-    return Adjoint.dexp_inv(moved).transposed_times(linkage.inertia @ (moved * (1 / h)))
+    return Adjoint.dexp_inv(moved).transposed_times(tree.inertia @ (moved * (1 / h)))
 
 
 @along_tree
 def momenta(
-    linkage: Linkage, q: Float[Array, " nq"], w: Float[Array, " nv"], h: jax.Array | float
+    tree: Tree, q: Float[Array, " nq"], w: Float[Array, " nv"], h: jax.Array | float
 ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
     """The momenta (nv,) at both ends of a step of h (s) from q (nq,) along w (nv,)."""
-    poses = linkage.poses(q)
-    moved = displacements(linkage, poses, w * h).total
-    bodies = body_momenta(linkage, moved, h)
-    start = swept(linkage, poses, bodies)
-    poses = linkage.poses(linkage.topology.manifold.retract(q, w * h))
-    end = swept(linkage, poses, Transform.exp(moved).inverse_force(bodies))
+    poses = tree.poses(q)
+    moved = displacements(tree, poses, w * h).total
+    bodies = body_momenta(tree, moved, h)
+    start = swept(tree, poses, bodies)
+    poses = tree.poses(tree.topology.manifold.retract(q, w * h))
+    end = swept(tree, poses, Transform.exp(moved).inverse_force(bodies))
     # Where the world is homogeneous nothing but the frame changes. The same, rounded once only.
-    adjoint = linkage.topology.manifold.adjoint
+    adjoint = tree.topology.manifold.adjoint
     (carried,) = jax.linear_transpose(lambda x: adjoint(w * h, x), w)(start)
-    end = jnp.where(_next_to_world(linkage.topology), carried, end)
-    rotors = linkage.generalised(linkage.armature * linkage.rates(w))
+    end = jnp.where(_next_to_world(tree.topology), carried, end)
+    rotors = tree.generalised(tree.armature * tree.rates(w))
     return start + rotors, end + rotors
 
 
@@ -108,7 +108,7 @@ def _next_to_world(t: Topology) -> np.ndarray:
     return near
 
 
-def swept(linkage: Linkage, poses: Transform, momenta: Force) -> Float[Array, " nv"]:
+def swept(tree: Tree, poses: Transform, momenta: Force) -> Float[Array, " nv"]:
     """The generalised momenta (nv,) of momenta of the rows' bodies."""
 
     def transmit(children: Force, row):
@@ -116,7 +116,7 @@ def swept(linkage: Linkage, poses: Transform, momenta: Force) -> Float[Array, " 
         momentum = momentum + children
         return pose.force(momentum), screw.dot(momentum)
 
-    zero = jnp.zeros((), linkage.dtype)
+    zero = jnp.zeros((), tree.dtype)
     nothing = Force(Vector(zero, zero, zero), Vector(zero, zero, zero))
-    efforts = inward(linkage.topology, transmit, nothing, (poses, linkage.fixed_screws, momenta))
-    return linkage.generalised(efforts)
+    efforts = inward(tree.topology, transmit, nothing, (poses, tree.fixed_screws, momenta))
+    return tree.generalised(efforts)

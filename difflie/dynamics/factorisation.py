@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Matrix
 from ..spatial import ArticulatedInertia, Symmetric
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.topology import Topology
 from ..system.traverse import inward, outward
 from .paths import dense, own, projected
@@ -98,10 +98,10 @@ class Factorisation(eqx.Module):
         return jnp.zeros(self.lower.shape[1:], self.lower.dtype)
 
 
-def factorised(linkage: Linkage, q: Float[Array, " nq"]) -> Factorisation:
+def factorised(tree: Tree, q: Float[Array, " nq"]) -> Factorisation:
     """The factorisation of M(q (nq,)); for systems without mimic joints."""
-    t = linkage.topology
-    poses, screws = linkage.poses(q), linkage.screws(q)
+    t = tree.topology
+    poses, screws = tree.poses(q), tree.screws(q)
 
     def articulate(children, row):
         pose, screw, inertia, armature = row
@@ -111,11 +111,11 @@ def factorised(linkage: Linkage, q: Float[Array, " nq"]) -> Factorisation:
         remaining = articulated.minus_outer(column, 1 / diagonal)
         return remaining.seen_from(pose), (column, diagonal)
 
-    zero = jnp.zeros((), linkage.dtype)
+    zero = jnp.zeros((), tree.dtype)
     nothing = ArticulatedInertia(
         Symmetric(*[zero] * 6), Matrix(*[zero] * 9), Symmetric(*[zero] * 6)
     )
-    data = (poses, screws, linkage.inertia, linkage.armature)
+    data = (poses, screws, tree.inertia, tree.armature)
     columns, diagonal = inward(t, articulate, nothing, data)
-    lower = projected(linkage, poses, screws, columns * (1 / diagonal))
+    lower = projected(tree, poses, screws, columns * (1 / diagonal))
     return Factorisation(lower * (1 - own(t, lower.dtype)), diagonal, t)

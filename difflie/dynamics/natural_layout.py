@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..groups import Pose, UnitQuaternion
-from ..system.linkage import carriers
+from ..system.kinematic_tree import carriers
 from ..system.topology import Topology
 
 

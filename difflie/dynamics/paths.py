@@ -15,22 +15,20 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Force, Motion, Screw, Transform
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.rows import take
 from ..system.topology import Topology
 from ..system.traverse import outward
 
 
-def projected(
-    linkage: Linkage, poses: Transform, screws: Screw | Motion, wrenches: Force
-) -> jax.Array:
+def projected(tree: Tree, poses: Transform, screws: Screw | Motion, wrenches: Force) -> jax.Array:
     """The table of S_j . F_i: the wrench on row i (n_rows,), seen from i, along the screw of row j.
 
     The screws are carried outward and so seen from row i: no digits are lost far from the world's
     origin.
     """
-    t = linkage.topology
-    zero = jnp.zeros(t.depth.max(initial=-1) + 1, linkage.armature.dtype)
+    t = tree.topology
+    zero = jnp.zeros(t.depth.max(initial=-1) + 1, tree.armature.dtype)
     nothing = Motion(Vector(zero, zero, zero), Vector(zero, zero, zero))
 
     def project(path: Motion, row):
@@ -38,7 +36,7 @@ def projected(
         path = screw.times(own).add_to(pose.inverse_motion(path))
         return path, path.dot(wrench)
 
-    data = (poses, screws, own(t, linkage.armature.dtype), wrenches)
+    data = (poses, screws, own(t, tree.armature.dtype), wrenches)
     return outward(t, project, nothing, data)
 
 

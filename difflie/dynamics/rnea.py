@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from jaxtyping import Array, Float
 
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.traverse import along_tree, outward
 from .statics import transmitted
 
 
 @along_tree
 def rnea(
-    linkage: Linkage,
+    tree: Tree,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     a: Float[Array, " nv"],
@@ -29,11 +29,11 @@ def rnea(
 
     wrench (nb, 6): external wrenches (moment N m, force N) on the bodies, in body frames.
     """
-    t = linkage.topology
-    poses = linkage.poses(q)
-    rates, accelerations = linkage.rates(v), linkage.rates(a)
-    screws, bias = linkage.screws(q), linkage.bias(q, rates)
-    external = None if wrench is None else linkage.row_forces(wrench)
+    t = tree.topology
+    poses = tree.poses(q)
+    rates, accelerations = tree.rates(v), tree.rates(a)
+    screws, bias = tree.screws(q), tree.bias(q, rates)
+    external = None if wrench is None else tree.row_forces(wrench)
 
     def motion_and_force(parent, row):
         velocity, acceleration = parent
@@ -52,8 +52,8 @@ def rnea(
     forces = outward(
         t,
         motion_and_force,
-        (linkage.rest, linkage.free_fall),
-        (poses, screws, rates, accelerations, linkage.inertia, bias, external),
+        (tree.rest, tree.free_fall),
+        (poses, screws, rates, accelerations, tree.inertia, bias, external),
     )
-    efforts = transmitted(linkage, poses, screws, forces)
-    return linkage.generalised(efforts + linkage.armature * accelerations)
+    efforts = transmitted(tree, poses, screws, forces)
+    return tree.generalised(efforts + tree.armature * accelerations)

@@ -25,13 +25,13 @@ from jaxtyping import Array, Float
 from ..groups.components import Vector
 from ..solvers.linear import product
 from ..spatial import Force, Inertia, Motion, Transform
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.topology import WORLD, Topology
 from .kinematics import chained
 
 
 class Screws(eqx.Module):
-    """The rows of a linkage at a configuration; shapes are (n_rows,), frames those of the trees.
+    """The rows of a tree at a configuration; shapes are (n_rows,), frames those of the trees.
 
     poses: the frames of the rows. origin: where the tree's frame stands in the world. axes: the
     screws. inertia: of the bodies that each row carries. gradients (n_rows, n_rows): how the screw
@@ -96,23 +96,23 @@ def masks(t: Topology) -> Masks:
     return Masks(moved_by, turned_by, moved_by & ~turned_by.T, t.motion_end, root)
 
 
-def screws(linkage: Linkage, q: Float[Array, " nq"]) -> Screws:
+def screws(tree: Tree, q: Float[Array, " nq"]) -> Screws:
     """The screws at the configuration q (nq,)."""
-    t = linkage.topology
-    poses, root = linkage.poses(q), masks(t).root
+    t = tree.topology
+    poses, root = tree.poses(q), masks(t).root
     first = root == np.arange(t.n_rows)
     inside = jax.tree.map(lambda a: jnp.where(first, jnp.zeros_like(a), a), poses.translation)
-    frames = chained(linkage, Transform(poses.rotation, inside))
+    frames = chained(tree, Transform(poses.rotation, inside))
     zero = jnp.zeros_like(frames.translation.x)
-    unit = linkage.screws(q).add_to(Motion(Vector(zero, zero, zero), Vector(zero, zero, zero)))
-    gradients = linkage.subspace_gradients(q)
+    unit = tree.screws(q).add_to(Motion(Vector(zero, zero, zero), Vector(zero, zero, zero)))
+    gradients = tree.subspace_gradients(q)
     if gradients is not None:
         gradients = jax.tree.map(lambda a: a[:, None], frames).motion(gradients)
     return Screws(
         poses=frames,
         origin=jax.tree.map(lambda a: a[root], poses.translation),
         axes=frames.motion(unit),
-        inertia=linkage.inertia.seen_from(frames),
+        inertia=tree.inertia.seen_from(frames),
         gradients=gradients,
         topology=t,
     )
@@ -142,14 +142,12 @@ def _table(values: Any) -> Float[Array, "n_rows n_components"]:
     return jnp.stack(jax.tree.leaves(values), axis=1)
 
 
-def generalised_columns(linkage: Linkage, columns: Motion | Force) -> Float[Array, "6 nv"]:
+def generalised_columns(tree: Tree, columns: Motion | Force) -> Float[Array, "6 nv"]:
     """Columns for the rows (n_rows,) as a matrix (6, nv) for the velocities."""
-    return jax.vmap(linkage.generalised, in_axes=1)(columns.to_array())
+    return jax.vmap(tree.generalised, in_axes=1)(columns.to_array())
 
 
-def generalised_matrix(
-    linkage: Linkage, rows: Float[Array, "n_rows n_rows"]
-) -> Float[Array, "nv nv"]:
+def generalised_matrix(tree: Tree, rows: Float[Array, "n_rows n_rows"]) -> Float[Array, "nv nv"]:
     """A matrix (n_rows, n_rows) over pairs of rows as one (nv, nv) for the velocities."""
-    columns = jax.vmap(linkage.generalised)(rows)
-    return jax.vmap(linkage.generalised, in_axes=1, out_axes=1)(columns)
+    columns = jax.vmap(tree.generalised)(rows)
+    return jax.vmap(tree.generalised, in_axes=1, out_axes=1)(columns)

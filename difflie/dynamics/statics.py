@@ -8,16 +8,16 @@ from __future__ import annotations
 from jaxtyping import Array, Float
 
 from ..spatial import Force, Motion, Screw, Transform
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.traverse import inward
 
 
 def transmitted(
-    linkage: Linkage, poses: Transform, screws: Screw | Motion, wrenches: Force
+    tree: Tree, poses: Transform, screws: Screw | Motion, wrenches: Force
 ) -> Float[Array, " n_rows"]:
     """The effort along every row (n_rows,) of wrenches on the rows (n_rows,), in their frames.
 
-    poses, screws (n_rows,): `linkage.poses` and `linkage.screws` at the configuration.
+    poses, screws (n_rows,): `tree.poses` and `tree.screws` at the configuration.
     """
 
     def transmit(children: Force, row):
@@ -25,5 +25,5 @@ def transmitted(
         force = force + children
         return pose.force(force), screw.dot(force)
 
-    no_force = Force(linkage.rest.angular, linkage.rest.linear)
-    return inward(linkage.topology, transmit, no_force, (poses, screws, wrenches))
+    no_force = Force(tree.rest.angular, tree.rest.linear)
+    return inward(tree.topology, transmit, no_force, (poses, screws, wrenches))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..system.linkage import Linkage, linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked
 from .at_joint import JointCoupling
@@ -25,39 +25,35 @@ def passive_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
     q (nq,), v (nv,); raises as `checked` does.
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
-    return _passive(linkage(system), q, v)
+    return _passive(Tree.of(system), q, v)
 
 
-def passive(
-    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> Float[Array, " nv"]:
+def passive(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """`passive_force` (nv,) without checks."""
-    return joint_force(linkage, q, v) + coupling_force(linkage, linkage.system.couplings, q, v)
+    return joint_force(tree, q, v) + coupling_force(tree, tree.system.couplings, q, v)
 
 
 _passive = jax.jit(passive)
 
 
-def joint_stretch(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, " n_rows"]:
+def joint_stretch(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n_rows"]:
     """How far the spring of every row is from rest (n_rows,), mimic joints included."""
-    stretch = linkage.coordinates(q) - linkage.system.joints.rest
+    stretch = tree.coordinates(q) - tree.system.joints.rest
     # Spherical and free joints, whose rows have no coordinate, have no spring.
-    return jnp.where(linkage.topology.row_coordinate >= 0, stretch, jnp.zeros_like(stretch))
+    return jnp.where(tree.topology.row_coordinate >= 0, stretch, jnp.zeros_like(stretch))
 
 
-def joint_force(
-    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> Float[Array, " nv"]:
+def joint_force(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """What springs, damping, friction, stops and forces at the joints exert (nv,).
 
     Mimic joints act on the joint they follow.
     """
-    t, joints = linkage.topology, linkage.system.joints
-    stretch, rate = joint_stretch(linkage, q), linkage.rates(v)
+    t, joints = tree.topology, tree.system.joints
+    stretch, rate = joint_stretch(tree, q), tree.rates(v)
     smooth = jnp.tanh(rate / joints.friction_velocity)
     force = -(joints.stiffness * stretch + joints.damping * rate + joints.friction * smooth)
-    acting = [c for c in linkage.system.couplings if isinstance(c, JointCoupling)]
+    acting = [c for c in tree.system.couplings if isinstance(c, JointCoupling)]
     if acting:
-        x = linkage.coordinates(q)
+        x = tree.coordinates(q)
         force = force + sum(c.efforts(t, joints, x, rate) for c in acting)
-    return linkage.generalised(force)
+    return tree.generalised(force)

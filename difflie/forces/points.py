@@ -15,7 +15,7 @@ from ..dynamics.statics import transmitted
 from ..groups.components import Vector
 from ..native import kernel
 from ..spatial import Force, Motion, Transform
-from ..system.linkage import Linkage, carriers
+from ..system.kinematic_tree import Tree, carriers
 from ..system.rows import take, totals
 from ..system.traverse import along_tree
 from .couplings import Coupling
@@ -23,28 +23,28 @@ from .path import Path
 
 
 def coupling_force(
-    linkage: Linkage, couplings: Sequence[Any], q: Float[Array, " nq"], v: Float[Array, " nv"]
+    tree: Tree, couplings: Sequence[Any], q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
     """The generalised force (nv,) of those couplings that act at points, in O(n).
 
     It is the sum of J^T F over their points.
     """
     acting = [c for c in couplings if isinstance(c, Coupling)]
-    return _coupling_force(linkage, acting, q, v) if acting else jnp.zeros_like(v)
+    return _coupling_force(tree, acting, q, v) if acting else jnp.zeros_like(v)
 
 
 @along_tree
 def _coupling_force(
-    linkage: Linkage, couplings: Sequence[Coupling], q: Float[Array, " nq"], v: Float[Array, " nv"]
+    tree: Tree, couplings: Sequence[Coupling], q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
     paths = [coupling.path for coupling in couplings]
-    body, row = _carried(linkage, paths)
-    poses = linkage.poses(q)
-    world = world_frame(q.dtype), linkage.rest
-    rows = _entries((chained(linkage, poses), row_twists(linkage, q, v)), world, row)
-    wrenches = kernel(_wrenches)(couplings, _offsets(linkage, body), *rows)
-    on_rows = Force.from_array(totals(wrenches, row, linkage.topology.n_rows))
-    return linkage.generalised(transmitted(linkage, poses, linkage.screws(q), on_rows))
+    body, row = _carried(tree, paths)
+    poses = tree.poses(q)
+    world = world_frame(q.dtype), tree.rest
+    rows = _entries((chained(tree, poses), row_twists(tree, q, v)), world, row)
+    wrenches = kernel(_wrenches)(couplings, _offsets(tree, body), *rows)
+    on_rows = Force.from_array(totals(wrenches, row, tree.topology.n_rows))
+    return tree.generalised(transmitted(tree, poses, tree.screws(q), on_rows))
 
 
 def _wrenches(
@@ -66,29 +66,27 @@ def _wrenches(
     return inner.force(on_points).to_array()
 
 
-def point_frames(
-    linkage: Linkage, paths: Sequence[Path], q: Float[Array, " nq"]
-) -> list[Transform]:
+def point_frames(tree: Tree, paths: Sequence[Path], q: Float[Array, " nq"]) -> list[Transform]:
     """The points of each path (n,) in the world at the configuration q (nq,).
 
     Each has the attitude of its body.
     """
-    body, row = _carried(linkage, paths)
-    rows = _entries(chained(linkage, linkage.poses(q)), world_frame(q.dtype), row)
-    return _divided(rows @ _offsets(linkage, body) @ _points(paths), paths)
+    body, row = _carried(tree, paths)
+    rows = _entries(chained(tree, tree.poses(q)), world_frame(q.dtype), row)
+    return _divided(rows @ _offsets(tree, body) @ _points(paths), paths)
 
 
-def _carried(linkage: Linkage, paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
+def _carried(tree: Tree, paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
     """The body of every point (n,), nb for the world, and the place of its row, n_rows for it."""
-    t = linkage.topology
+    t = tree.topology
     number: dict[str | None, int] = {name: b for b, name in enumerate((*t.bodies, None))}
     body = np.array([number[name] for path in paths for name in path.bodies], dtype=int)
     return body, np.append(carriers(t), t.n_rows)[body]
 
 
-def _offsets(linkage: Linkage, body: np.ndarray) -> Transform:
+def _offsets(tree: Tree, body: np.ndarray) -> Transform:
     """The frames of bodies (n,) in those of their rows."""
-    inner, world = (jax.tree.map(lambda a, w=w: a[w], linkage.offset) for w in (np.s_[:-1], -1))
+    inner, world = (jax.tree.map(lambda a, w=w: a[w], tree.offset) for w in (np.s_[:-1], -1))
     return _entries(inner, world, body)
 
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..system.linkage import linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked
 from .energy import storing
@@ -28,17 +28,17 @@ def stiffness_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
     springs' moment, as turns about two axes do not commute. q (nq,).
     """
     (q,) = checked(system, q=(q, (system.nq,)))
-    return _stiffness_matrix(linkage(system), q)
+    return _stiffness_matrix(Tree.of(system), q)
 
 
 @jax.jit
-def _stiffness_matrix(linkage, q):
-    still = jnp.zeros(linkage.topology.nv, q.dtype)
-    springs = storing(linkage.system.couplings)
+def _stiffness_matrix(tree, q):
+    still = jnp.zeros(tree.topology.nv, q.dtype)
+    springs = storing(tree.system.couplings)
 
     def force(step):
-        moved = linkage.topology.manifold.retract(q, step)
-        at_joints = joint_force(linkage, moved, still)
-        return at_joints + coupling_force(linkage, springs, moved, still)
+        moved = tree.topology.manifold.retract(q, step)
+        at_joints = joint_force(tree, moved, still)
+        return at_joints + coupling_force(tree, springs, moved, still)
 
     return -jax.jacfwd(force)(still)

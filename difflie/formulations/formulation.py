@@ -15,7 +15,7 @@ from ..constraints.stabilisation import Stabilisation
 from ..forces.drives import driven, has_drives
 from ..forces.passive import passive
 from ..integrators.method import Scalar
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 
 Input = Callable[[Any, jax.Array, jax.Array], Any] | None
@@ -32,14 +32,14 @@ class Inputs(NamedTuple):
 
     def acting(
         self,
-        linkage: Linkage,
+        tree: Tree,
         t: Scalar,
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
     ) -> tuple[Float[Array, " nv"], Float[Array, "nb 6"] | None]:
         """The generalised force (nv,), that of the system included, and the wrenches (nb, 6)."""
-        tau = passive(linkage, q, v)
-        effort = self.effort(linkage.system, t, q, v)
+        tau = passive(tree, q, v)
+        effort = self.effort(tree.system, t, q, v)
         if effort is not None:
             tau = tau + effort
         return tau, None if self.wrench is None else self.wrench(t, q, v)
@@ -72,13 +72,13 @@ class Formulation(eqx.Module):
     equations: ClassVar[type]
     supports: ClassVar[frozenset[str]] = frozenset()
 
-    linkage: eqx.AbstractVar[Linkage]
+    tree: eqx.AbstractVar[Tree]
     method: eqx.AbstractVar[Any]
 
     @classmethod
-    def of(cls, linkage: Linkage, method: Any, stabilisation: Stabilisation) -> Formulation:
+    def of(cls, tree: Tree, method: Any, stabilisation: Stabilisation) -> Formulation:
         """That of a system for a method."""
-        return cls(linkage, method)
+        return cls(tree, method)
 
     @classmethod
     def check(cls, method: Any, system: System) -> None:

@@ -18,7 +18,7 @@ from ..forces.points import coupling_force
 from ..groups import FlatProduct
 from ..integrators.method import Method, Scalar
 from ..integrators.variational import DiscreteMechanics
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.whole_joints import check_constant
 from .formulation import Formulation, Inputs
@@ -33,7 +33,7 @@ class MomentumFormulation(Formulation):
 
     equations: ClassVar[type] = DiscreteMechanics
 
-    linkage: Linkage
+    tree: Tree
     method: Method = eqx.field(static=True)
 
     @classmethod
@@ -48,36 +48,36 @@ class MomentumFormulation(Formulation):
             )
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> TreeMechanics:
-        return TreeMechanics(self.linkage, t + h / 2, inputs)
+        return TreeMechanics(self.tree, t + h / 2, inputs)
 
 
 class TreeMechanics(DiscreteMechanics):
     """A tree of rigid bodies in a step whose middle is at the time t (s)."""
 
-    linkage: Linkage
+    tree: Tree
     t: jax.Array
     inputs: Inputs
 
     @property
     def manifold(self) -> FlatProduct:
-        return self.linkage.topology.manifold
+        return self.tree.topology.manifold
 
     def momentum(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        return mass_times(self.linkage, q, v)
+        return mass_times(self.tree, q, v)
 
     def velocity(self, q: Float[Array, " nq"], p: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        return mass_inverse_times(self.linkage, q, p)
+        return mass_inverse_times(self.tree, q, p)
 
     def momenta(
         self, q: Float[Array, " nq"], w: Float[Array, " nv"], h: Scalar
     ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-        return momenta(self.linkage, q, w, h)
+        return momenta(self.tree, q, w, h)
 
     def force(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
         still = jnp.zeros_like(w)
         wrench = None if self.inputs.wrench is None else self.inputs.wrench(self.t, q, w)
-        force = self._at_joints(q, w) - rnea(self.linkage, q, still, still, wrench)
-        return force + coupling_force(self.linkage, self.linkage.system.couplings, q, w)
+        force = self._at_joints(q, w) - rnea(self.tree, q, still, still, wrench)
+        return force + coupling_force(self.tree, self.tree.system.couplings, q, w)
 
     def newton_step(
         self,
@@ -91,9 +91,9 @@ class TreeMechanics(DiscreteMechanics):
         middle = self.manifold.retract(q, w * (h / 2))
         direction = jnp.full_like(q, h / 2), jnp.ones_like(w)
         slope = jax.jvp(self._at_joints, (middle, w), direction)[1] * (-h / 2)
-        return newton_step(self.linkage, q, w, h, target, jnp.maximum(slope, 0))
+        return newton_step(self.tree, q, w, h, target, jnp.maximum(slope, 0))
 
     def _at_joints(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        tau = joint_force(self.linkage, q, w)
-        effort = self.inputs.effort(self.linkage.system, self.t, q, w)
+        tau = joint_force(self.tree, q, w)
+        effort = self.inputs.effort(self.tree.system, self.t, q, w)
         return tau if effort is None else tau + effort

@@ -23,7 +23,7 @@ from ..groups.components import Vector
 from ..integrators.energy_momentum import FrameMechanics, Step
 from ..integrators.method import Method, Scalar, State
 from ..spatial import Transform
-from ..system.linkage import Linkage, linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .formulation import Formulation, Inputs
 
@@ -60,7 +60,7 @@ class NaturalMotion(eqx.Module):
 
 @jax.jit
 def _energy(system: System, motion: NaturalMotion) -> tuple[jax.Array, jax.Array]:
-    natural = natural_coordinates(linkage(system))
+    natural = natural_coordinates(Tree.of(system))
     armature = _by_velocity(system, system.joints.armature)
     kinetic = jax.vmap(natural.kinetic_energy)(motion.velocities)
     kinetic = kinetic + jnp.sum(armature * motion.rotors**2, axis=1) / 2
@@ -70,13 +70,13 @@ def _energy(system: System, motion: NaturalMotion) -> tuple[jax.Array, jax.Array
 
 @jax.jit
 def _momentum(system: System, motion: NaturalMotion) -> jax.Array:
-    natural = natural_coordinates(linkage(system))
+    natural = natural_coordinates(Tree.of(system))
     return jax.vmap(natural.momentum)(motion.bodies, motion.velocities)
 
 
 @jax.jit
 def _constraint_error(system: System, motion: NaturalMotion) -> jax.Array:
-    natural = natural_coordinates(linkage(system))
+    natural = natural_coordinates(Tree.of(system))
 
     def error(bodies: jax.Array) -> jax.Array:
         axes = bodies[:, 1:]
@@ -103,20 +103,20 @@ class NaturalFormulation(Formulation):
 
     equations: ClassVar[type] = FrameMechanics
 
-    linkage: Linkage
+    tree: Tree
     natural: NaturalCoordinates
     method: Method = eqx.field(static=True)
 
     @classmethod
-    def of(cls, linkage: Linkage, method: Any, stabilisation: Stabilisation) -> Formulation:
-        return cls(linkage, natural=natural_coordinates(linkage), method=method)
+    def of(cls, tree: Tree, method: Any, stabilisation: Stabilisation) -> Formulation:
+        return cls(tree, natural=natural_coordinates(tree), method=method)
 
     @classmethod
     def check(cls, method: Method, system: System) -> None:
         check(system.topology, f"simulate: {method.name}")
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> FrameMechanics:
-        return NaturalTree(self.linkage, self.natural, t + h / 2, inputs)
+        return NaturalTree(self.tree, self.natural, t + h / 2, inputs)
 
     def record(self, state: State) -> NaturalMotion:
         bodies, velocities, rotors, *_ = state.memory
@@ -130,7 +130,7 @@ class NaturalTree(FrameMechanics):
     same mean rate.
     """
 
-    linkage: Linkage
+    tree: Tree
     natural: NaturalCoordinates
     t: jax.Array
     inputs: Inputs
@@ -151,13 +151,13 @@ class NaturalTree(FrameMechanics):
         natural, armature = self.natural, self._armature
         arms = natural.arms(step.middle, step.rates, h)
         v = natural.joint_rates(arms, step.rates)
-        q = self.linkage.topology.manifold.retract(state.y[0], (h / 2) * v)
-        tau = joint_force(self.linkage, q, v) - armature * (2 / h) * (v - state.memory.carried)
-        effort = self.inputs.effort(self.linkage.system, self.t, q, v)
+        q = self.tree.topology.manifold.retract(state.y[0], (h / 2) * v)
+        tau = joint_force(self.tree, q, v) - armature * (2 / h) * (v - state.memory.carried)
+        effort = self.inputs.effort(self.tree.system, self.t, q, v)
         if effort is not None:
             tau = tau + effort
         total = natural.weight(step.middle) + natural.joint_load(arms, tau)
-        couplings = with_mean_forces(self.linkage.system.couplings)
+        couplings = with_mean_forces(self.tree.system.couplings)
         if couplings:
             total = total + self._couplings(couplings, step, h)
         if self.inputs.wrench is not None:
@@ -175,12 +175,12 @@ class NaturalTree(FrameMechanics):
 
     @property
     def _armature(self) -> Float[Array, " nv"]:
-        return _by_velocity(self.linkage.system, self.linkage.system.joints.armature)
+        return _by_velocity(self.tree.system, self.tree.system.joints.armature)
 
     def _couplings(self, couplings: list[Any], step: Step, h: Scalar) -> Float[Array, "nb 6"]:
         """The loads (nb, 6) of couplings."""
         natural, paths = self.natural, [c.path for c in couplings]
-        number = {name: b for b, name in enumerate((*self.linkage.system.body_names, None))}
+        number = {name: b for b, name in enumerate((*self.tree.system.body_names, None))}
         body = np.array([number[name] for path in paths for name in path.bodies])
         points = natural.attached(body, jnp.concatenate([path.points for path in paths]))
         start, end = combined(points, step.start), combined(points, step.end)
@@ -208,4 +208,4 @@ class NaturalTree(FrameMechanics):
         """The velocity (nv,) with the momentum of the natural velocities."""
         momentum = self.natural.body_momentum(bodies, velocities)
         still = jnp.zeros_like(rotors)
-        return acceleration(self.linkage.weightless(), q, still, self._armature * rotors, momentum)
+        return acceleration(self.tree.weightless(), q, still, self._armature * rotors, momentum)

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 
 from ..integrators.method import Method, Scalar, State
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from .formulation import Formulation, Inputs
 
 
@@ -17,7 +17,7 @@ class RestFormulation(Formulation):
 
     supports: ClassVar[frozenset[str]] = frozenset(("constraints", "contacts", "joint friction"))
 
-    linkage: Linkage
+    tree: Tree
     method: Method = eqx.field(static=True)
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> None:

@@ -29,7 +29,7 @@ from ..dynamics.rnea import rnea
 from ..forces.delays import sampled
 from ..forces.drives import driven, gains, late
 from ..forces.passive import passive
-from ..system.linkage import linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .problem import Deviation, Problem, deviations, needed
 from .recordings import DataError, Recording
@@ -101,10 +101,10 @@ class InverseDynamics(Problem):
 
     def torques(self, system: System) -> Float[Array, "n nv"]:
         """What must act at the joints for the motion (n, nv), averaged where that is smoothed."""
-        link = linkage(system)
+        tree = Tree.of(system)
 
         def torque(q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
-            return rnea(link, q, v, a) - passive(link, q, v)
+            return rnea(tree, q, v, a) - passive(tree, q, v)
 
         return self.averaged(jax.vmap(torque), *meant(system, self.q, self.v, self.a))
 

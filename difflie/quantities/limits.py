@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..system.linkage import linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .quantity import Labels, Quantity
 
@@ -36,6 +36,6 @@ class LimitLeft(Quantity):
         self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
     ) -> Float[Array, " n_rows"]:
         joints, has_coordinate = system.joints, system.topology.row_coordinate >= 0
-        x = linkage(system).coordinates(q)
+        x = Tree.of(system).coordinates(q)
         left = jnp.minimum(x - joints.lower, joints.upper - x)
         return jnp.where(has_coordinate, left, jnp.inf)

@@ -14,7 +14,7 @@ from ..constraints import Projection, Stabilisation, start_error
 from ..formulations import formulation_of
 from ..integrators import RKMK4, Method
 from ..result import Trajectory
-from ..system.linkage import linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked
 from .events import Until, events_of
@@ -95,7 +95,7 @@ def simulate(
     check_delays(system, control)
     events = events_of(system, until, (jnp.zeros_like(dt), q0, v0))
     error = start_error(system, q0, v0)
-    state = linkage(system), q0, v0, dt
+    state = Tree.of(system), q0, v0, dt
     run = Run(state, control, wrench, events, (method, adjoint, stabilisation))
     return trajectory(run, error, steps, save_every, progress)
 

@@ -17,7 +17,7 @@ from ..forces.inputs import SampledInput
 from ..formulations import Formulation, formulated
 from ..integrators import Method
 from ..result import Ending, Trajectory, Watch
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from .command import Command
 from .events import End, Event, come, located, named, stopped_at
 from .inputs import Input, arriving, checked_functions, inputs_at, samples
@@ -30,7 +30,7 @@ class Run(NamedTuple):
     start: the tree, q (nq,), v (nv,) and dt () in s. how: method, adjoint, stabilisation.
     """
 
-    start: tuple[Linkage, jax.Array, jax.Array, jax.Array]
+    start: tuple[Tree, jax.Array, jax.Array, jax.Array]
     control: Input
     wrench: Input
     events: tuple[Event, ...]
@@ -47,20 +47,20 @@ def trajectory(run: Run, error, steps: int, save_every: int, progress) -> Trajec
 @eqx.filter_jit
 def _at_once(run: Run, error, steps: int, save_every: int) -> Trajectory:
     """Compiled once for each topology, method, number of steps, and function among the inputs."""
-    (link, q0, v0, dt), control, wrench, events, (method, adjoint, stabilisation) = run
+    (tree, q0, v0, dt), control, wrench, events, (method, adjoint, stabilisation) = run
     saved = steps // save_every
-    control = arriving(link.system, control, steps, dt)
+    control = arriving(tree.system, control, steps, dt)
     inputs = tuple(samples(u, steps, saved, save_every) for u in (control, wrench))
-    functions = checked_functions(link.system, control, wrench, (dt, q0, v0))
+    functions = checked_functions(tree.system, control, wrench, (dt, q0, v0))
     arrays, fixed = eqx.partition((functions, events), eqx.is_array)
 
-    def looped(arrays, link, q0, v0, dt, inputs):
+    def looped(arrays, tree, q0, v0, dt, inputs):
         functions, events = eqx.combine(arrays, fixed)
-        formulation = formulated(link, method, stabilisation)
-        loop = time_steps(link, formulation, functions, events, dt)
+        formulation = formulated(tree, method, stabilisation)
+        loop = time_steps(tree, formulation, functions, events, dt)
         state = q0, v0, dt
         given = functions, inputs, save_every
-        start, before = _start(link, formulation, events, given, state)
+        start, before = _start(tree, formulation, events, given, state)
         end, states = adjoint.loop(loop, start, inputs, (saved, save_every))
         found = adjoint.reconstruction(loop, start, end, inputs, (saved, save_every))
         q_and_v, own, u = states
@@ -68,7 +68,7 @@ def _at_once(run: Run, error, steps: int, save_every: int) -> Trajectory:
         stop = _stop(formulation, functions, events, inputs, end, dt)
         return end[2:], found, q_and_v, own, u, stop
 
-    made = native.mark(looped)(arrays, link, q0, v0, dt, inputs)
+    made = native.mark(looped)(arrays, tree, q0, v0, dt, inputs)
     ended, found, (q, v), own, u, stop = made
     q, v = jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
     return _trajectory(run, (q, v, own, u), save_every, ended, error, found, stop)
@@ -76,7 +76,7 @@ def _at_once(run: Run, error, steps: int, save_every: int) -> Trajectory:
 
 def _trajectory(run: Run, states, save_every, ended, error, found, stop) -> Trajectory:
     """ended: what was noticed on the way, and the command of the last step."""
-    link, _, _, dt = run.start
+    tree, _, _, dt = run.start
     q, v, own, u = states
     watch, command = ended
     u = None if u is None else jnp.concatenate((u, command.latest[None]))
@@ -90,23 +90,23 @@ def _trajectory(run: Run, states, save_every, ended, error, found, stop) -> Traj
         event = jnp.where(watch.came, stop.event, -1)
         ending = Ending(event, rows[0][-1], noticed, named(run.events))
     t, q, v, own, u = rows
-    return Trajectory(t, q, v, watch.result(link.system, dt, steps, error, found, ending), own, u)
+    return Trajectory(t, q, v, watch.result(tree.system, dt, steps, error, found, ending), own, u)
 
 
-def _start(link, formulation, events, given, state):
+def _start(tree, formulation, events, given, state):
     """The state of the loop at the beginning, and what is recorded of it, (1, ...)."""
     functions, inputs, save_every = given
     q0, v0, dt = state
     t0 = jnp.zeros_like(dt)
     rows = jax.tree.map(lambda a: a[0, 0], inputs)
     # What is typed with a few digits is put on the manifold, where stepping back leads.
-    on_manifold = link.topology.manifold.retract(q0, jnp.zeros_like(v0))
+    on_manifold = tree.topology.manifold.retract(q0, jnp.zeros_like(v0))
     first = formulation.init(t0, on_manifold, v0, dt, inputs_at(functions, rows, t0, dt))
     happened = come(events, t0, q0, v0) if events else None
     controlled = functions[0] is not None or inputs[0] is not None
     none = jnp.zeros_like(v0)
     command = Command(none, none, save_every) if controlled else None
-    watch = Watch.start(link, q0, happened)
+    watch = Watch.start(tree, q0, happened)
     start = jnp.zeros((), jnp.int32), first, watch, command
     return start, jax.tree.map(lambda a: a[None], formulation.record(first))
 
@@ -142,9 +142,9 @@ def _concrete(run: Run) -> bool:
 
 def _in_pieces(run: Run, error, steps: int, save_every: int, progress) -> Trajectory:
     """The same piece by piece; after an event there are no more pieces."""
-    link, q0, v0, dt = run.start
+    tree, q0, v0, dt = run.start
     saved = steps // save_every
-    control = arriving(link.system, run.control, steps, dt)
+    control = arriving(tree.system, run.control, steps, dt)
     rows = tuple(samples(u, steps, 1, saved * save_every) for u in (control, run.wrench))
     functions = (None if isinstance(u, SampledInput) else u for u in (control, run.wrench))
     run = run._replace(**dict(zip(("control", "wrench"), functions, strict=True)))
@@ -185,39 +185,39 @@ def _rows(rows, first: int, shape: tuple[int, int]):
 
 @eqx.filter_jit
 def _begun(run: Run, inputs, save_every: int):
-    (link, q0, v0, dt), control, wrench, events, (method, _, stabilisation) = run
-    functions = checked_functions(link.system, control, wrench, (dt, q0, v0))
-    formulation = formulated(link, method, stabilisation)
+    (tree, q0, v0, dt), control, wrench, events, (method, _, stabilisation) = run
+    functions = checked_functions(tree.system, control, wrench, (dt, q0, v0))
+    formulation = formulated(tree, method, stabilisation)
     given = functions, inputs, save_every
-    return _start(link, formulation, events, given, (q0, v0, dt))
+    return _start(tree, formulation, events, given, (q0, v0, dt))
 
 
 @eqx.filter_jit
 def _continued(run: Run, start, inputs, shape):
     """The state of the loop after a piece, and what is saved of it."""
-    (link, _, _, dt), control, wrench, events, (method, adjoint, stabilisation) = run
+    (tree, _, _, dt), control, wrench, events, (method, adjoint, stabilisation) = run
     arrays, fixed = eqx.partition(((control, wrench), events), eqx.is_array)
 
-    def looped(arrays, link, dt, start, inputs):
+    def looped(arrays, tree, dt, start, inputs):
         functions, events = eqx.combine(arrays, fixed)
-        formulation = formulated(link, method, stabilisation)
-        loop = time_steps(link, formulation, functions, events, dt)
+        formulation = formulated(tree, method, stabilisation)
+        loop = time_steps(tree, formulation, functions, events, dt)
         return adjoint.loop(loop, start, inputs, shape)
 
-    return native.mark(looped)(arrays, link, dt, start, inputs)
+    return native.mark(looped)(arrays, tree, dt, start, inputs)
 
 
 @eqx.filter_jit
 def _ended(run: Run, end, inputs, states, error, save_every: int) -> Trajectory:
-    (link, _, _, dt), control, wrench, events, (method, _, stabilisation) = run
+    (tree, _, _, dt), control, wrench, events, (method, _, stabilisation) = run
     arrays, fixed = eqx.partition(((control, wrench), events), eqx.is_array)
 
-    def stopped(arrays, link, dt, end, inputs):
+    def stopped(arrays, tree, dt, end, inputs):
         functions, events = eqx.combine(arrays, fixed)
-        formulation = formulated(link, method, stabilisation)
+        formulation = formulated(tree, method, stabilisation)
         return _stop(formulation, functions, events, inputs, end, dt)
 
-    stop = native.mark(stopped)(arrays, link, dt, end, inputs)
+    stop = native.mark(stopped)(arrays, tree, dt, end, inputs)
     (q, v), own, u = states
     return _trajectory(run, (q, v, own, u), save_every, end[2:], error, None, stop)
 

@@ -16,7 +16,7 @@ from ..formulations import Formulation, Inputs, formulated, formulation_of
 from ..integrators import RKMK4, Method, by_name
 from ..integrators.method import chosen
 from ..result import finite
-from ..system.linkage import Linkage, linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked, real_numbers
 from .events import Event, come
@@ -24,7 +24,7 @@ from .inputs import Input, checked_dt, checked_functions, inputs_at
 
 
 def time_steps(
-    linkage: Linkage,
+    tree: Tree,
     formulation: Formulation,
     functions: tuple,
     events: tuple[Event, ...],
@@ -45,14 +45,14 @@ def time_steps(
         here = t, *formulation.read(inner)
         acting = acting.held(*here) if formulation.reads_once else acting
         at_start = Inputs(acting.control).held(*here)
-        effort = at_start.effort(linkage.system, *here)
+        effort = at_start.effort(tree.system, *here)
         if command is not None and at_start.control is not None:
             command = command.after(step, at_start.control(*here), watch.going(step))
         after, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
         q, v = formulation.read(after)
         happened = come(events, step.astype(dt.dtype) * dt, q, v) if events else None
-        watch = watch.after(linkage, step, q, v, effort, solved, happened)
+        watch = watch.after(tree, step, q, v, effort, solved, happened)
         return step, chosen(watch.going(step), after, inner), watch, command
 
     def back(state, rows):
@@ -129,7 +129,7 @@ def step(
     n_bodies = len(system.body_names)
     control = _held(system, "control", control, (system.nv,))
     wrench = _held(system, "wrench", wrench, (n_bodies, 6))
-    given = linkage(system), q, v, dt, t
+    given = Tree.of(system), q, v, dt, t
     return Stepped(*_step(given, control, wrench, (method, stabilisation)))
 
 
@@ -137,18 +137,18 @@ def step(
 def _step(given: tuple, control: Any, wrench: Any, how: tuple) -> tuple:
     """Compiled once for each topology, method, and function among the inputs."""
     method, stabilisation = how
-    linkage, q, v, _, t = given
-    functions = checked_functions(linkage.system, control, wrench, (t, q, v))
+    tree, q, v, _, t = given
+    functions = checked_functions(tree.system, control, wrench, (t, q, v))
     values = (None if callable(u) else u for u in (control, wrench))
     rows = tuple(None if u is None else (u, jnp.zeros_like(u)) for u in values)
     arrays, fixed = eqx.partition(functions, eqx.is_array)
 
     def taken(arrays, given, rows):
-        linkage, q, v, dt, t = given
-        formulation = formulated(linkage, method, stabilisation)
+        tree, q, v, dt, t = given
+        formulation = formulated(tree, method, stabilisation)
         acting = inputs_at(eqx.combine(arrays, fixed), rows, t, dt)
         acting = acting.held(t, q, v) if formulation.reads_once else acting
-        on_manifold = linkage.topology.manifold.retract(q, jnp.zeros_like(v))
+        on_manifold = tree.topology.manifold.retract(q, jnp.zeros_like(v))
         state = formulation.init(t, on_manifold, v, dt, acting)
         state, solved = formulation.step(t, state, dt, acting)
         end = formulation.read(state)

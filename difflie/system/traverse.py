@@ -30,16 +30,16 @@ Visit = Callable[[Any, Any], tuple[Any, Any]]
 
 
 def along_tree(algorithm: Callable[..., Any]) -> Callable[..., Any]:
-    """An algorithm on a linkage, its first argument: one kernel if the tree is walked fast."""
+    """An algorithm on a tree, its first argument: one kernel if the tree is walked fast."""
 
-    def structured(linkage: Any, *args: Any) -> Any:
-        return algorithm(linkage.structured(), *args)
+    def structured(tree: Any, *args: Any) -> Any:
+        return algorithm(tree.structured(), *args)
 
     @functools.wraps(algorithm)
-    def run(linkage: Any, *args: Any) -> Any:
-        if linkage.topology.walk == "loop":
-            return algorithm(linkage, *args)
-        return kernel(structured)(linkage, *args)
+    def run(tree: Any, *args: Any) -> Any:
+        if tree.topology.walk == "loop":
+            return algorithm(tree, *args)
+        return kernel(structured)(tree, *args)
 
     return run
 

@@ -13,7 +13,7 @@ import difflie as dl
 from difflie.dynamics.natural_coordinates import natural_coordinates
 from difflie.dynamics.natural_equations import combined
 from difflie.groups import directors
-from difflie.system.linkage import linkage
+from difflie.system.kinematic_tree import Tree
 
 
 def machine() -> dl.System:
@@ -31,7 +31,7 @@ V = jnp.asarray(RNG.normal(size=MACHINE.nv))
 
 @jax.jit
 def node(system, q, v):
-    natural = natural_coordinates(linkage(system))
+    natural = natural_coordinates(Tree.of(system))
     bodies = natural.bodies(q)
     return natural, bodies, natural.velocities(bodies, q, v)
 
@@ -137,7 +137,7 @@ def test_angles_go_on_over_full_turns():
 
     @jax.jit
     def found(angle, near):
-        natural = natural_coordinates(linkage(system))
+        natural = natural_coordinates(Tree.of(system))
         return natural.coordinates(natural.bodies(jnp.stack((angle,))), jnp.stack((near,)))
 
     for angle in (3.0, 100.0, -2000.0):

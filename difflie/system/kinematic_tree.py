@@ -1,4 +1,4 @@
-"""The `Linkage`: a system in the form that all algorithms run on.
+"""The `Tree`: a system in the form that all algorithms run on.
 
 Every degree of freedom gets a frame of its own whose z axis is the axis of the motion, so that the
 pattern of its screw is structure while its direction is a number, hidden in the placement of the
@@ -37,7 +37,7 @@ from .whole_joints import (
 )
 
 
-class Linkage(eqx.Module):
+class Tree(eqx.Module):
     """A system, and what follows from its bodies and joints; shapes are (n_rows,) unless said.
 
     There is one frame for each row. placement: the frame of a row in that of the row before it (the
@@ -55,6 +55,11 @@ class Linkage(eqx.Module):
     offset: Transform
     multiplier: jax.Array | None
     shift: jax.Array | None
+
+    @staticmethod
+    def of(system: System) -> Tree:
+        """Brings a system into the form that all algorithms run on."""
+        return Tree(system, *_follows(system.bodies, system.joints, system.topology))
 
     @property
     def topology(self) -> Topology:
@@ -83,18 +88,18 @@ class Linkage(eqx.Module):
         """Those that joint types declare, as in `Joints`."""
         return self.system.joints.numbers
 
-    def bare(self) -> Linkage:
+    def bare(self) -> Tree:
         """The same bodies and joints without couplings, constraints and sensors."""
         s = self.system
         if not (s.couplings or s.constraints or s.sensors):
             return self
         return replace(self, system=replace(s, couplings=(), constraints=(), sensors=()))
 
-    def with_constraints(self, constraints: tuple[eqx.Module, ...]) -> Linkage:
+    def with_constraints(self, constraints: tuple[eqx.Module, ...]) -> Tree:
         """The same with other constraints."""
         return replace(self, system=self.system.with_constraints(constraints))
 
-    def weightless(self) -> Linkage:
+    def weightless(self) -> Tree:
         """The same without gravity."""
         gravity = jnp.zeros_like(self.system.gravity)
         return replace(self, system=replace(self.system, gravity=gravity))
@@ -118,7 +123,7 @@ class Linkage(eqx.Module):
         """The acceleration of the world that stands for gravity: -g."""
         return Motion(self.rest.angular, -self.gravity)
 
-    def structured(self) -> Linkage:
+    def structured(self) -> Tree:
         """The same numbers, those of them that the joint types fix known at trace time."""
         t = self.topology
         carrying = np.isin(np.arange(t.n_rows), carriers(t))
@@ -317,14 +322,9 @@ def carriers(t: Topology) -> np.ndarray:
     return np.where(t.last_row == WORLD, t.n_rows, t.last_row)
 
 
-def linkage(system: System) -> Linkage:
-    """Brings a system into the form that all algorithms run on."""
-    return Linkage(system, *_follows(system.bodies, system.joints, system.topology))
-
-
 @functools.partial(jax.jit, static_argnums=2)
 def _follows(bodies: Bodies, joints: Joints, t: Topology) -> tuple:
-    """The fields of a linkage after the first.
+    """The fields of a `Tree` after the first.
 
     Compiled by itself, and so only once for all algorithms.
     """
