@@ -18,7 +18,7 @@ from .dynamics import momentum
 from .forces import energy
 from .quantities import Effort, Passive, along
 from .system.kinematic_tree import Tree
-from .system.rows import take
+from .system.slices import take
 from .system.system import System
 from .system.topology import Topology
 
@@ -29,7 +29,7 @@ class Watch(eqx.Module):
     """The first step at which something happened, entry by entry; kept in the time loop.
 
     What happens after a step that failed does not count: the loop stays where it was before.
-    nonfinite, unsolved, singular (); position, velocity, effort (n_rows,): as in `Result`, 2^31 - 1
+    nonfinite, unsolved, singular (); position, velocity, effort (n_dofs,): as in `Result`, 2^31 - 1
     for never. margin: how far from singular, None without constraints. stopped (): the first step
     at the end of which an event has come, None where none is looked for.
     """
@@ -47,7 +47,7 @@ class Watch(eqx.Module):
     def start(tree: Tree, q: Float[Array, " nq"], come: jax.Array | None = None) -> Watch:
         """Of a motion that starts at the configuration q (nq,), where an event may have come ()."""
         once = jnp.asarray(_NEVER, jnp.int32)
-        limit = jnp.full(tree.topology.n_rows, _NEVER, jnp.int32)
+        limit = jnp.full(tree.topology.n_dofs, _NEVER, jnp.int32)
         margin = Margin.start(tree, q)
         stopped = None if come is None else jnp.where(come, 0, once)
         return Watch(once, once, once, limit, limit, limit, margin, stopped)
@@ -104,8 +104,8 @@ class Watch(eqx.Module):
         x, rate = tree.coordinates(q), tree.rates(v)
         seen = self.effort
         if effort is not None:
-            push = take(jax.lax.stop_gradient(effort), t.row_velocity)
-            own = np.isin(np.arange(t.n_rows), t.mimic_rows, invert=True)
+            push = take(jax.lax.stop_gradient(effort), t.dof_velocity)
+            own = np.isin(np.arange(t.n_dofs), t.mimic_dofs, invert=True)
             seen = first(seen, (jnp.abs(push) > joints.max_effort) & own, step - 1)
         return Watch(
             first(self.nonfinite, ~finite(q, v)),
@@ -271,7 +271,7 @@ class Result(eqx.Module):
                 f"a singular configuration near t = {int(self.singular_step) * dt:.6g} s: the "
                 "constraints leave more than one way to go on from there"
             )
-        names = [self.topology.joints[b] for b in self.topology.row_body]
+        names = [self.topology.joints[b] for b in self.topology.dof_body]
         for kind, limit in (
             ("position", self.position_step),
             ("velocity", self.velocity_step),

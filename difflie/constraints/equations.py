@@ -7,7 +7,7 @@
 The reaction A^T lambda is the generalised force that acts ON the system. Multipliers lambda are
 forces in N where equations are lengths, moments in N m where they are directions.
 
-With the screws of all rows in one frame (`dynamics/screws.py`) the Jacobians of all frames are one
+With the screws of all dofs in one frame (`dynamics/screws.py`) the Jacobians of all frames are one
 masked array, and A a sum of products of small matrices: no recursion but that of the poses.
 """
 
@@ -37,7 +37,7 @@ class Equations(eqx.Module):
     """The constraints of a system at a configuration.
 
     frames (k,): all frames of all constraints in the world. seen (k,): in the frames of their
-    trees, for motions. coordinates (n_rows,): of the rows.
+    trees, for motions. coordinates (n_dofs,): of the dofs.
     """
 
     tree: Tree
@@ -57,11 +57,11 @@ class Equations(eqx.Module):
         t, carried = self.tree.topology, _carried(self.tree.system)
         seen = jax.tree.map(lambda a: a[:, None], self.seen)
         columns = seen.inverse_motion(self.screws.axes)
-        moves = np.concatenate((t.moved_by, np.zeros((1, t.n_rows), dtype=bool)))[carried]
+        moves = np.concatenate((t.moved_by, np.zeros((1, t.n_dofs), dtype=bool)))[carried]
         columns = jax.tree.map(lambda a: jnp.where(moves, a, 0), columns)
         bodies = jax.vmap(lambda j: generalised_columns(self.tree, j))(columns)
         unit = jnp.eye(t.nv, dtype=self.coordinates.dtype)
-        rows = jax.vmap(self.tree.rates)(unit)
+        rates = jax.vmap(self.tree.rates)(unit)
         blocks, start = [], 0
         for c, given in self.given():
             if isinstance(c, FrameConstraint):
@@ -73,7 +73,7 @@ class Equations(eqx.Module):
             else:
                 one = tuple(jnp.eye(len(given), dtype=unit.dtype))
                 block = jax.vmap(functools.partial(_rate, c, given), out_axes=1)(one)
-                columns = jnp.stack(_of_joints(t, c, rows.T))
+                columns = jnp.stack(_of_joints(t, c, rates.T))
             blocks.append(product(block, columns))
         return jnp.concatenate([unit[:0], *blocks])
 
@@ -110,7 +110,7 @@ class Equations(eqx.Module):
         return jnp.concatenate([v[:0], *values]), jnp.concatenate([v[:0], *changes])
 
     def _of_frames(self, motions: Motion) -> Motion:
-        """Motions of the rows (n_rows,), in the frames of their trees, as those of the frames."""
+        """Motions of the dofs (n_dofs,), in the frames of their trees, as those of the frames."""
         carried, rest = _carried(self.tree.system), self.tree.rest
         chosen = jax.tree.map(lambda a, w: jnp.append(a, w)[carried], motions, rest)
         return self.seen.inverse_motion(chosen)
@@ -162,9 +162,9 @@ def _body(system: System, name: str | None) -> int:
 
 
 def _carried(system: System) -> np.ndarray:
-    """The place of the row that carries each frame (k,), n_rows for the world."""
+    """The dof that carries each frame (k,), n_dofs for the world."""
     t = system.topology
-    rows = np.append(carriers(t), t.n_rows)
+    rows = np.append(carriers(t), t.n_dofs)
     return rows[[_body(system, f.body) for f in _frames(system)]].astype(int)
 
 
@@ -179,8 +179,8 @@ def _rate(c: Constraint, given: tuple, motion: Any) -> Float[Array, " m"]:
     return _stacked(jax.jvp(lambda *x: c.residual(*x), given, motion)[1], motion[0])
 
 
-def _of_joints(t: Topology, c: Any, rows: jax.Array) -> tuple:
-    return tuple(rows[int(t.row_start[t.joints.index(name)])] for name in c.joints)
+def _of_joints(t: Topology, c: Any, values: jax.Array) -> tuple:
+    return tuple(values[int(t.dof_start[t.joints.index(name)])] for name in c.joints)
 
 
 def _entry(values: Any, k: Any) -> Any:

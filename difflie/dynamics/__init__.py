@@ -4,8 +4,8 @@ Each takes a `System` and flat arrays q (nq,), v (nv,), ... in its precision, ch
 compiles itself once for each system topology. Under `jax.vmap`, `jax.jit` and `jax.grad` they
 inline. Twists and wrenches have their angular part first and are body-fixed unless said.
 
-Units are SI, row by row those of the joint: v in rad/s or m/s, a generalised force in N m or N, and
-M in kg m^2 or kg, or kg m between a turning and a sliding row.
+Units are SI, dof by dof those of the joint: v in rad/s or m/s, a generalised force in N m or N, and
+M in kg m^2 or kg, or kg m between a turning and a sliding dof.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def mass_solve(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
 
 
 def inverse_mass_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
-    """The inverse (nv, nv) of the mass matrix, one solve for each row; symmetric up to rounding."""
+    """The inverse (nv, nv) of the mass matrix, one solve for each dof; symmetric up to rounding."""
     (q,) = _state(system, q=q)
     return _inverse_mass_matrix(_tree(system), q)
 

@@ -7,7 +7,7 @@ inward    U_i = IA_i S_i,  D_i = S_i . U_i + armature_i,  u_i = tau_i - S_i . pA
           pA_p += Ad_{X_i}^-T (pA_i + Ia_i c_i + U_i u_i / D_i)
 outward   a_i = (u_i - U_i . A'_i) / D_i,  A'_i = Ad_{X_i}^-1 A_p + c_i,  A_i = A'_i + S_i a_i
 
-with b_i the bias acceleration of the joint, at its last row.
+with b_i the bias acceleration of the joint, at its last dof.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def aba(
     rates = tree.rates(v)
     efforts = tree.rates(tau)
     screws, own = tree.screws(q), tree.bias(q, rates)
-    external = None if wrench is None else tree.row_forces(wrench)
+    external = None if wrench is None else tree.dof_forces(wrench)
 
-    def velocity_and_bias(parent, row):
-        pose, screw, rate, inertia, own, external = row
+    def velocity_and_bias(parent, dof):
+        pose, screw, rate, inertia, own, external = dof
         joint = screw.times(rate)
         velocity = joint.add_to(pose.inverse_motion(parent))
         product = joint.bracket(velocity)
@@ -60,8 +60,8 @@ def aba(
         (poses, screws, rates, tree.inertia, own, external),
     )
 
-    def articulate(children, row):
-        pose, screw, inertia, bias, product, effort, armature = row
+    def articulate(children, dof):
+        pose, screw, inertia, bias, product, effort, armature = dof
         articulated = ArticulatedInertia.of_rigid(inertia) + children[0]
         bias = bias + children[1]
         column = screw.column(articulated)
@@ -83,8 +83,8 @@ def aba(
         (poses, screws, tree.inertia, biases, products, efforts, tree.armature),
     )
 
-    def accelerate(parent, row):
-        pose, screw, product, column, inverse, remaining = row
+    def accelerate(parent, dof):
+        pose, screw, product, column, inverse, remaining = dof
         acceleration = pose.inverse_motion(parent) + product
         rate = inverse * (remaining - acceleration.dot(column))
         return screw.times(rate).add_to(acceleration), rate

@@ -2,7 +2,7 @@
 
     c = sum m_b c_b / m,      h = (angular momentum about c, linear momentum) = A_G(q) v
 
-Column j of the centroidal momentum matrix A_G is the momentum Ic_j S_j of everything beyond row j
+Column j of the centroidal momentum matrix A_G is the momentum Ic_j S_j of everything beyond dof j
 when it moves along the screw S_j at unit rate; the linear part of A_G is m dc/dq. Bodies fixed to
 the world take no part in the motion and count neither here nor in the potential energy.
 """

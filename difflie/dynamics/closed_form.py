@@ -91,11 +91,11 @@ class ClosedForm(eqx.Module):
         external = jnp.zeros_like(self.V) if wrench is None else self.P_t.T @ wrench.ravel()
 
         def links(a):  # (6n,) link by link
-            return a.reshape(t.n_rows, -1)
+            return a.reshape(t.n_dofs, -1)
 
         Ad = _transforms(self.Gamma, self.P_0, t)
-        A, D = _diagonal(self.S, t.n_rows)[:, :, 0], _diagonal(self.J, t.n_rows)
-        Jh, Omega = _diagonal(self.articulated, t.n_rows), jnp.diag(self.Omega)
+        A, D = _diagonal(self.S, t.n_dofs)[:, :, 0], _diagonal(self.J, t.n_dofs)
+        Jh, Omega = _diagonal(self.articulated, t.n_dofs), jnp.diag(self.Omega)
         K, F = links(self.K), links(external)
 
         def velocity_and_force(parent, link):  # (50)-(57)
@@ -146,7 +146,7 @@ def closed(
 
 
 def _closed(tree, q, v, frames):
-    t, n = tree.topology, tree.topology.n_rows
+    t, n = tree.topology, tree.topology.n_dofs
     rates = tree.rates(v)
     bias = tree.bias(q, rates)
     poses = tree.poses(q).inverse().to_array()
@@ -157,7 +157,7 @@ def _closed(tree, q, v, frames):
         frames = jnp.broadcast_to(jnp.eye(4, dtype=q.dtype), (n, 4, 4))
     Q, Q_inverse = jax.vmap(se3.Ad)(frames), jax.vmap(lambda f: se3.Ad(se3.inverse(f)))(frames)
 
-    parent = t.row_parent
+    parent = t.dof_parent
     above = jnp.concatenate((Q_inverse, jnp.eye(6, dtype=q.dtype)[None]))[parent]
     transforms = Q @ jax.vmap(se3.Ad)(poses) @ above
     screws = jnp.einsum("nij,nj->ni", Q, screws)
@@ -207,18 +207,18 @@ def _articulated(t, transforms, screws, J, R):
         column = Jh @ A
         return Ad.T @ (Jh - jnp.outer(column, column) / (A @ column + R)) @ Ad, Jh
 
-    data = (transforms, screws, _diagonal(J, t.n_rows), jnp.diag(R))
+    data = (transforms, screws, _diagonal(J, t.n_dofs), jnp.diag(R))
     return _block_diagonal(inward(t, articulate, jnp.zeros((6, 6), J.dtype), data))
 
 
 def _screws(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "n 6"]:
-    """(n, 6) the screws of the rows, each in its own frame."""
+    """(n, 6) the screws of the dofs, each in its own frame."""
     zero = jnp.zeros_like(tree.armature)
     return tree.screws(q).add_to(jax.tree.map(lambda _: zero, tree.rest)).to_array()
 
 
 def _inertias(tree: Tree) -> Float[Array, "n 6 6"]:
-    """(n, 6, 6) the inertias of the rows, each about its own frame."""
+    """(n, 6, 6) the inertias of the dofs, each about its own frame."""
 
     def momentum(twist):
         return (tree.inertia @ Motion.from_array(twist)).to_array()
@@ -230,17 +230,17 @@ def _body_frames(tree: Tree, Q_inverse: jax.Array) -> jax.Array:
     """(6nb, 6n) from the frame of the link that carries each body to the body's; zero if none."""
     t = tree.topology
     offset = jax.tree.map(lambda a: a[:-1], tree.offset).inverse().to_array()
-    carried = jnp.asarray(t.last_row[:, None] == np.arange(t.n_rows), Q_inverse.dtype)
+    carried = jnp.asarray(t.last_dof[:, None] == np.arange(t.n_dofs), Q_inverse.dtype)
     world = jnp.eye(6, dtype=Q_inverse.dtype)[None]
-    seen = jax.vmap(se3.Ad)(offset) @ jnp.concatenate((Q_inverse, world))[t.last_row]
+    seen = jax.vmap(se3.Ad)(offset) @ jnp.concatenate((Q_inverse, world))[t.last_dof]
     return _blocks(carried[:, :, None, None] * seen[:, None])
 
 
 def _transforms(Gamma: jax.Array, P_0: jax.Array, t: Topology) -> Float[Array, "n 6 6"]:
     """(n, 6, 6) Ad_{f_i}^-1 of all links, from the matrices that hold them."""
-    n = t.n_rows
+    n = t.n_dofs
     rows = jnp.concatenate((Gamma, P_0), axis=1).reshape(n, 6, n + 1, 6)
-    return rows[np.arange(n), :, t.row_parent]
+    return rows[np.arange(n), :, t.dof_parent]
 
 
 def _inverse_of_one_minus(N: Float[Array, "m m"], length: int) -> Float[Array, "m m"]:

@@ -59,9 +59,9 @@ def matrix(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[
     twists = s.twists(rates)
     change = s.changes(twists, rates)
     inertia, turning = s.composite((s.inertia, Turning.of_rigid(s.inertia, twists)))
-    rows = pairs(
+    matrix = pairs(
         s,
         near=((inertia @ s.axes, turning.transposed_times(s.axes)), (change, s.axes.angular)),
         far=inertia @ change + turning @ s.axes,
     )
-    return generalised_matrix(tree, rows)
+    return generalised_matrix(tree, matrix)

@@ -1,8 +1,8 @@
 """Composite-rigid-body algorithm: the mass matrix (Walker, Orin 1982; Featherstone 2008, ch. 6).
 
 inward    IC_i = I_i + sum over children of Ad_{X_c}^-T IC_c Ad_{X_c}^-1
-          U_i = IC_i S_i: the momentum of all that row i moves, at its unit rate
-outward   M_ij = S_j . U_i for the rows j that move row i, and M_ji = M_ij;   M_ii += armature_i
+          U_i = IC_i S_i: the momentum of all that dof i moves, at its unit rate
+outward   M_ij = S_j . U_i for the dofs j that move dof i, and M_ji = M_ij;   M_ii += armature_i
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def crba(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     t = tree.topology
     poses, screws = tree.poses(q), tree.screws(q)
 
-    def compose(children: Inertia, row):
-        pose, screw, inertia = row
+    def compose(children: Inertia, dof):
+        pose, screw, inertia = dof
         composite = inertia + children
         return composite.seen_from(pose), composite @ screw.add_to(tree.rest)
 
@@ -33,6 +33,6 @@ def crba(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     nothing = Inertia(zero, Vector(zero, zero, zero), Symmetric(*[zero] * 6))
     momenta = inward(t, compose, nothing, (poses, screws, tree.inertia))
     lower = dense(t, projected(tree, poses, screws, momenta))
-    below = jnp.asarray(~np.eye(t.n_rows, dtype=bool), lower.dtype)
-    rows = lower + (lower * below).T + tree.armature[:, None] * (1 - below)
-    return jax.vmap(tree.generalised)(jax.vmap(tree.generalised)(rows).T)
+    below = jnp.asarray(~np.eye(t.n_dofs, dtype=bool), lower.dtype)
+    matrix = lower + (lower * below).T + tree.armature[:, None] * (1 - below)
+    return jax.vmap(tree.generalised)(jax.vmap(tree.generalised)(matrix).T)

@@ -1,13 +1,13 @@
 """Derivatives of inverse and forward dynamics (Carpentier, Mansard 2018; Singh, Russell, Wensing
 2022).
 
-A change of the configuration along row k carries everything beyond along S_k. On top of what is
+A change of the configuration along dof k carries everything beyond along S_k. On top of what is
 merely carried, bodies gain the velocity dS_k and the acceleration ddS_k - V x dS_k, with
 
     dS_k = V_p x S_k,      ddS_k = A_p x S_k + V_p x dS_k,      A_world = (0, -g)
 
 and V_p, A_p the motion of what joint k hangs on. With Ic, Bc the sums of the inertias and of B (see
-`coriolis`) of everything beyond a row, F that of the wrenches and S' = dS/dt, if row k carries j,
+`coriolis`) of everything beyond a dof, F that of the wrenches and S' = dS/dt, if dof k carries j,
 
     dtau_j/dq_k = S_j . (Ic_j ddS_k + 2 Bc_j dS_k)
     dtau_j/dv_k = S_j . (Ic_j (dS_k + S_k') + 2 Bc_j S_k)
@@ -68,22 +68,22 @@ def of_forward_dynamics(
 
 
 def _mass(tree: Tree, s: Screws) -> Float[Array, "nv nv"]:
-    """The mass matrix (nv, nv): S_j . Ic_j S_k for row j not before k.
+    """The mass matrix (nv, nv): S_j . Ic_j S_k for dof j not before k.
 
     As `crba`, but from the screws that are there already, without two more walks along the tree.
     """
     momentum = s.composite(s.inertia) @ s.axes
-    rows = pairs(s, near=(momentum, s.axes), far=momentum)
-    return generalised_matrix(tree, rows + jnp.diag(tree.armature))
+    matrix = pairs(s, near=(momentum, s.axes), far=momentum)
+    return generalised_matrix(tree, matrix + jnp.diag(tree.armature))
 
 
 def _wrenches(
     tree: Tree, s: Screws, twists: Motion, gains: Motion, wrench: Float[Array, "nb 6"] | None
 ) -> Force:
-    """What accelerates the bodies carried by each row, less the external wrenches on them."""
+    """What accelerates the bodies carried by each dof, less the external wrenches on them."""
     accelerations = total(masks(s.topology).moved_by, gains) + tree.free_fall
     needed = s.inertia @ accelerations + twists.cross_force(s.inertia @ twists)
-    return needed if wrench is None else needed - s.poses.force(tree.row_forces(wrench))
+    return needed if wrench is None else needed - s.poses.force(tree.dof_forces(wrench))
 
 
 def _state_derivatives(

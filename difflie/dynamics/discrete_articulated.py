@@ -47,14 +47,14 @@ def newton_step(
     """
     t = tree.topology
     screws, poses = tree.fixed_screws, tree.poses(q)
-    # 1 where the motion of a joint begins, 0 at its other rows.
-    begins = (t.motion_start == np.arange(t.n_rows)).astype(q.dtype)
+    # 1 where the motion of a joint begins, 0 at its other dofs.
+    begins = (t.motion_start == np.arange(t.n_dofs)).astype(q.dtype)
     begins = None if begins.all() else begins
     moved = displacements(tree, poses, w * h)
     still = tree.rest
 
-    def articulate(children, row):
-        pose, screw, moved, begins, inertia, target, slope = row
+    def articulate(children, dof):
+        pose, screw, moved, begins, inertia, target, slope = dof
         momentum = inertia @ (moved.total * (1 / h))
         backward = Adjoint.dexp_inv(moved.total)
         gradient = backward.transposed_times(Response.of_rigid(inertia))
@@ -66,7 +66,7 @@ def newton_step(
         column = backward @ Transform.exp(moved.above).motion(column)
         carried = backward @ Adjoint.dexp(moved.above)
         if begins is not None:
-            # Of the rows of a whole joint, which share one displacement, the first carries it over.
+            # Of the dofs of a whole joint, which share one displacement, the first carries it over.
             carried = jax.tree.map(lambda a, b: jnp.where(begins == 1, a, b), carried, identity)
         carried = carried @ Adjoint.of_inverse(pose)
 
@@ -86,8 +86,8 @@ def newton_step(
     data = (poses, screws, moved, begins, tree.inertia, targets, slopes)
     reduced = inward(t, articulate, nothing, data)
 
-    def correct(parent: Motion, row):
-        carried, column, along, inverse, remaining = row
+    def correct(parent: Motion, dof):
+        carried, column, along, inverse, remaining = dof
         change = carried @ parent
         rate = inverse * (remaining - change.dot(along))
         return change + column * rate, rate

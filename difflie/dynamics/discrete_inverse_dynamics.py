@@ -10,8 +10,8 @@ outward   X_i = log(exp(Ad_{f_i}^-1 X_p) exp(h S_i w_i)),      X_world = 0
 inward    F_i = m_i + sum over children of Ad_{f_c}^-T F_c,     p_i = S_i . F_i         (start)
           F_i = Ad_{exp X_i}^T m_i + sum over children of Ad_{f'_c}^-T F_c, p_i' = S_i . F_i (end)
 
-X_i is the displacement of the frame of row i, seen from itself, f_i and f'_i its pose in the frame
-of the row before it at q and q'. The rows of a joint that moves as a whole share one displacement,
+X_i is the displacement of the frame of dof i, seen from itself, f_i and f'_i its pose in the frame
+of the dof before it at q and q'. The dofs of a joint that moves as a whole share one displacement,
 along h S w: its subspace must be constant. The
 rotors of the joints have the momenta armature_i w_i; as in `rnea` they do not turn with the joint.
 """
@@ -35,10 +35,10 @@ from ..system.traverse import along_tree, inward, outward
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Displacements:
-    """How the frames of the rows are displaced in a step (n_rows,), each seen from its own row.
+    """How the frames of the dofs are displaced in a step (n_dofs,), each seen from its own dof.
 
     above: of the frame before the joint. joint: along the joint. total: both, one after the other.
-    For the rows of a joint that moves as a whole all are those of the joint.
+    For the dofs of a joint that moves as a whole all are those of the joint.
     """
 
     above: Motion
@@ -50,9 +50,9 @@ def displacements(tree: Tree, poses: Transform, step: Float[Array, " nv"]) -> Di
     """The displacements while the coordinates move by step (nv,), from the given relative poses."""
     still = tree.rest
 
-    def displace(parent, row):
+    def displace(parent, dof):
         before, begun = parent
-        pose, screw, step, completes = row
+        pose, screw, step, completes = dof
         above = pose.inverse_motion(before)
         joint = screw.times(step).add_to(still if begun is None else pose.inverse_motion(begun))
         total = above.then(joint)
@@ -67,8 +67,8 @@ def displacements(tree: Tree, poses: Transform, step: Float[Array, " nv"]) -> Di
         return (chosen(total, above), chosen(still, joint)), (above, joint, total)
 
     t = tree.topology
-    # 1 where a row completes the motion of its joint, 0 where others follow.
-    completes = (t.motion_end == np.arange(t.n_rows)).astype(step.dtype)
+    # 1 where a dof completes the motion of its joint, 0 where others follow.
+    completes = (t.motion_end == np.arange(t.n_dofs)).astype(step.dtype)
     completes = None if completes.all() else completes
     start = (still, None if completes is None else still)
     data = (poses, tree.fixed_screws, tree.rates(step), completes)
@@ -77,7 +77,7 @@ def displacements(tree: Tree, poses: Transform, step: Float[Array, " nv"]) -> Di
 
 
 def body_momenta(tree: Tree, moved: Motion, h: jax.Array | float) -> Force:
-    """dexp_X^-T I X / h (n_rows,): momenta of the bodies at the start of a step of h (s)."""
+    """dexp_X^-T I X / h (n_dofs,): momenta of the bodies at the start of a step of h (s)."""
     return Adjoint.dexp_inv(moved).transposed_times(tree.inertia @ (moved * (1 / h)))
 
 
@@ -101,18 +101,18 @@ def momenta(
 
 
 def _next_to_world(t: Topology) -> np.ndarray:
-    """(nv,) whether a row's joint, or the first part of it, begins at the world."""
+    """(nv,) whether a dof's joint, or the first part of it, begins at the world."""
     near = np.zeros(t.nv, dtype=bool)
-    at_world = t.row_parent[t.motion_start] == WORLD
-    near[t.row_velocity[at_world]] = True
+    at_world = t.dof_parent[t.motion_start] == WORLD
+    near[t.dof_velocity[at_world]] = True
     return near
 
 
 def swept(tree: Tree, poses: Transform, momenta: Force) -> Float[Array, " nv"]:
-    """The generalised momenta (nv,) of momenta of the rows' bodies."""
+    """The generalised momenta (nv,) of momenta of the dofs' bodies."""
 
-    def transmit(children: Force, row):
-        pose, screw, momentum = row
+    def transmit(children: Force, dof):
+        pose, screw, momentum = dof
         momentum = momentum + children
         return pose.force(momentum), screw.dot(momentum)
 

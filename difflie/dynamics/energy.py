@@ -8,26 +8,26 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..system.kinematic_tree import Tree
-from .kinematics import row_twists, row_world_poses
+from .kinematics import dof_poses, dof_twists
 
 
 def kinetic_energy(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, ""]:
     """sum V . I V / 2 + sum armature v^2 / 2 in J, a scalar."""
-    twists, rates = row_twists(tree, q, v), tree.rates(v)
+    twists, rates = dof_twists(tree, q, v), tree.rates(v)
     bodies = twists.dot(tree.inertia @ twists)
     return jnp.sum(bodies + tree.armature * rates * rates) / 2
 
 
 def potential_energy(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, ""]:
     """-sum m g . c in J, a scalar, c in the world; bodies fixed to the world are left out."""
-    poses = row_world_poses(tree, q)
+    poses = dof_poses(tree, q)
     moment = poses.rotation @ tree.inertia.first + poses.translation * tree.inertia.mass
     return -jnp.sum(tree.gravity.dot(moment))
 
 
 def total_momentum(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, "6"]:
     """(6,) sum Ad_T^-T I V: angular momentum about the world origin (N m s), linear (N s)."""
-    momentum = row_world_poses(tree, q).force(tree.inertia @ row_twists(tree, q, v))
+    momentum = dof_poses(tree, q).force(tree.inertia @ dof_twists(tree, q, v))
 
     def total(part: Vector) -> jax.Array:
         return jnp.sum(part.to_array(), axis=0)

@@ -1,13 +1,13 @@
 """The factorisation M = L^T D L of the mass matrix along the tree.
 
-L is unit lower triangular with L_ij = 0 unless row j moves row i, D is diagonal: the elimination
+L is unit lower triangular with L_ij = 0 unless dof j moves dof i, D is diagonal: the elimination
 from the tips to the root makes no entry that M does not have (Featherstone 2005). The articulated
 bodies give both without M (Rodriguez 1987; Ploen, Park 1999, Proposition 1, where L^T is
 I + S^T G^T Pi and D is Omega):
 
 inward    U_i = IA_i S_i,  D_i = S_i . U_i + armature_i
           IA_p += Ad_{X_i}^-T (IA_i - U_i U_i^T / D_i) Ad_{X_i}^-1
-outward   L_ij = S_j . U_i / D_i for the rows j that move row i
+outward   L_ij = S_j . U_i / D_i for the dofs j that move dof i
 """
 
 from __future__ import annotations
@@ -58,34 +58,34 @@ class Factorisation(eqx.Module):
         """log det M, a scalar."""
         return jnp.sum(jnp.log(self.diagonal))
 
-    # Each pass carries, by depth, what concerns the rows on the path to the world.
+    # Each pass carries, by depth, what concerns the dofs on the path to the world.
 
     def _solve(self, y: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        def visit(path, row):
-            lower, own, y = row
+        def visit(path, dof):
+            lower, own, y = dof
             x = y - jnp.sum(lower * path)
             return path * (1 - own) + own * x, x
 
         return outward(self.topology, visit, self._nothing, self._rows(y))
 
     def _multiply(self, x: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        def visit(path, row):
-            lower, own, x = row
+        def visit(path, dof):
+            lower, own, x = dof
             return path * (1 - own) + own * x, x + jnp.sum(lower * path)
 
         return outward(self.topology, visit, self._nothing, self._rows(x))
 
     def _transposed_solve(self, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        def visit(children, row):
-            lower, own, b = row
+        def visit(children, dof):
+            lower, own, b = dof
             y = b - jnp.sum(own * children)
             return children + lower * y, y
 
         return inward(self.topology, visit, self._nothing, self._rows(b))
 
     def _transposed_multiply(self, y: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        def visit(children, row):
-            lower, own, y = row
+        def visit(children, dof):
+            lower, own, y = dof
             return children + lower * y, y + jnp.sum(own * children)
 
         return inward(self.topology, visit, self._nothing, self._rows(y))
@@ -103,8 +103,8 @@ def factorised(tree: Tree, q: Float[Array, " nq"]) -> Factorisation:
     t = tree.topology
     poses, screws = tree.poses(q), tree.screws(q)
 
-    def articulate(children, row):
-        pose, screw, inertia, armature = row
+    def articulate(children, dof):
+        pose, screw, inertia, armature = dof
         articulated = ArticulatedInertia.of_rigid(inertia) + children
         column = screw.column(articulated)
         diagonal = screw.dot(column) + armature

@@ -45,7 +45,7 @@ def mass_inverse_times(
 
 
 def mass_inverse(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
-    """M(q)^-1 (nv, nv), one unit force for each row; symmetric up to rounding.
+    """M(q)^-1 (nv, nv), one unit force for each dof; symmetric up to rounding.
 
     The articulated inertias do not depend on the force and are computed once for all.
     """

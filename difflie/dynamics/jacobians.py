@@ -1,6 +1,6 @@
 """Jacobians of the bodies and their derivatives with respect to time.
 
-Column j of a Jacobian is the screw S_j of row j, for the rows between the world and the body (Park
+Column j of a Jacobian is the screw S_j of dof j, for the dofs between the world and the body (Park
 1994; Murray, Li, Sastry 1994, section 3.4). With V the twist of the body, r its origin and T its
 pose, seen from a frame at rest,
 
@@ -89,9 +89,9 @@ def _pose(tree: Tree, s: Screws, body: Index) -> Transform:
 
 
 def _of_carrier(tree: Tree, values, world, body: Index):
-    """The value of the row that carries the body, `world` for a body fixed to it."""
-    row = jnp.asarray(carriers(tree.topology))[body]
-    return jax.tree.map(lambda a, w: jnp.append(a, w)[row], values, world)
+    """The value of the dof that carries the body, `world` for a body fixed to it."""
+    dof = jnp.asarray(carriers(tree.topology))[body]
+    return jax.tree.map(lambda a, w: jnp.append(a, w)[dof], values, world)
 
 
 def _moved(m: Motion, point: Vector) -> Motion:

@@ -13,13 +13,13 @@ from ..system.kinematic_tree import Tree
 from ..system.traverse import outward
 
 
-def row_world_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
-    """The frame of every row in the world (n_rows,)."""
+def dof_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
+    """The frame of every dof in the world (n_dofs,)."""
     return chained(tree, tree.poses(q))
 
 
 def chained(tree: Tree, poses: Transform) -> Transform:
-    """The products of relative poses (n_rows,) from the world to every row."""
+    """The products of relative poses (n_dofs,) from the world to every dof."""
 
     def place(parent: Transform, pose: Transform):
         here = parent @ pose
@@ -28,11 +28,11 @@ def chained(tree: Tree, poses: Transform) -> Transform:
     return outward(tree.topology, place, world_frame(poses.translation.x.dtype), poses)
 
 
-def row_twists(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Motion:
-    """The twist of every row's frame (n_rows,), seen from itself."""
+def dof_twists(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Motion:
+    """The twist of every dof's frame (n_dofs,), seen from itself."""
 
-    def move(parent: Motion, row):
-        pose, screw, rate = row
+    def move(parent: Motion, dof):
+        pose, screw, rate = dof
         velocity = screw.times(rate).add_to(pose.inverse_motion(parent))
         return velocity, velocity
 
@@ -43,13 +43,13 @@ def row_twists(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Mo
 def body_world_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
     """The frame of every body in the world (nb,)."""
     offset = jax.tree.map(lambda a: a[:-1], tree.offset)
-    return tree.body_values(row_world_poses(tree, q), world_frame(q.dtype)) @ offset
+    return tree.body_values(dof_poses(tree, q), world_frame(q.dtype)) @ offset
 
 
 def body_twist_components(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Motion:
     """The body-fixed twist of every body (nb,)."""
     offset = jax.tree.map(lambda a: a[:-1], tree.offset)
-    return offset.inverse_motion(tree.body_values(row_twists(tree, q, v), tree.rest))
+    return offset.inverse_motion(tree.body_values(dof_twists(tree, q, v), tree.rest))
 
 
 def world_frame(dtype: np.dtype) -> Transform:

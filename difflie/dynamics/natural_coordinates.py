@@ -7,7 +7,7 @@ quadratic (Garcia de Jalon and Bayo 1994, chapter 4; Betsch and Steinmann 2001).
 more body that does not move, (0, e1, e2, e3).
 
 Every joint with a degree of freedom carries one body, in the order of the bodies; bodies on fixed
-joints are lumped into their carrier. A body's frame is that of the last row of its joint: its third
+joints are lumped into their carrier. A body's frame is that of the last dof of its joint: its third
 director is the axis of the joint's last turn.
 """
 
@@ -27,7 +27,7 @@ from ..groups.components import Matrix, Vector
 from ..solvers.linear import product
 from ..spatial import Force
 from ..system.kinematic_tree import Tree
-from .kinematics import row_twists, row_world_poses
+from .kinematics import dof_poses, dof_twists
 from .natural_equations import (
     Equations,
     JointRows,
@@ -43,8 +43,8 @@ from .natural_layout import BALL, FREE, Layout, check, layout
 class Arms(NamedTuple):
     """How the joints move during one step.
 
-    turns (n, 3): for each turning row the vector whose scalar product with the difference of the
-    two bodies' spins is the row's rate. middle (nb, 4, 3): the mean coordinates of the step.
+    turns (n, 3): for each turning dof the vector whose scalar product with the difference of the
+    two bodies' spins is the dof's rate. middle (nb, 4, 3): the mean coordinates of the step.
     """
 
     turns: jax.Array
@@ -57,7 +57,7 @@ class NaturalCoordinates(eqx.Module):
     mass (nb, 4, 4): the pseudo-inertias [[m, m c], [m c, E]], E the second moment of the mass about
     the origin, so that kinetic energy is sum P_kl Q'_k . Q'_l / 2 over all bodies.
     constraints: the equations of the joints; that the directors are orthonormal is not among them.
-    slides: the coordinates of the prismatic rows.
+    slides: the coordinates of the prismatic dofs.
     anchor (nb, 3), frame (nb, 3, 3): where each joint sits in its parent, and the axes there from
     which its turns are counted. second (nb, 3, 3): the axes of a universal joint's second turn in
     those of its first; the identity for other joints.
@@ -77,7 +77,7 @@ class NaturalCoordinates(eqx.Module):
 
     def bodies(self, q: Float[Array, " nq"]) -> Float[Array, "nb 4 3"]:
         """The coordinates (nb, 4, 3) at the configuration q (nq,)."""
-        poses = _at(row_world_poses(self.tree, q), self.layout.last)
+        poses = _at(dof_poses(self.tree, q), self.layout.last)
         axes = poses.rotation.transpose().to_array()
         return jnp.concatenate((poses.translation.to_array()[:, None], axes), axis=1)
 
@@ -85,7 +85,7 @@ class NaturalCoordinates(eqx.Module):
         self, bodies: Float[Array, "nb 4 3"], q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> Float[Array, "nb 4 3"]:
         """The rates (nb, 4, 3) of the coordinates at q (nq,), v (nv,)."""
-        twists = _at(row_twists(self.tree, q, v), self.layout.last)
+        twists = _at(dof_twists(self.tree, q, v), self.layout.last)
         parts = twists.angular.to_array(), twists.linear.to_array()
         rates = [_apply(bodies[:, 1:], part) for part in parts]
         return directors.motion(bodies, jnp.concatenate(rates, axis=1))
@@ -138,7 +138,7 @@ class NaturalCoordinates(eqx.Module):
 
         With g = h w / 2 the angle by which a joint turns about its mean axis a, of bodies with the
         Cayley rates g_A and g_B = g_A + s a, is 2 arctan(s / (1 + g_A . g_B)): the composition of
-        rotations in Rodrigues' parameters. The arm makes this angle over h the rate of the row,
+        rotations in Rodrigues' parameters. The arm makes this angle over h the rate of the dof,
         exactly, and so the work of a torque the torque times the angle. A universal joint turns
         about the one axis between its parent and its cross, and about the other between the cross
         and its body.
@@ -216,7 +216,7 @@ class NaturalCoordinates(eqx.Module):
         self, middle: Float[Array, "nb 4 3"], wrench: Float[Array, "n_bodies 6"]
     ) -> Float[Array, "nb 6"]:
         """The loads (nb, 6) of wrenches (nb of the system, 6) on the bodies, in body frames."""
-        rows = _at(self.tree.row_forces(wrench), self.layout.last)
+        rows = _at(self.tree.dof_forces(wrench), self.layout.last)
         parts = rows.moment.to_array(), rows.force.to_array()
         return jnp.concatenate([_apply(middle[:, 1:], part) for part in parts], axis=1)
 
@@ -271,7 +271,7 @@ def natural_coordinates(tree: Tree) -> NaturalCoordinates:
     check(t)
     where = layout(t)
     rotation = tree.placement.rotation.to_array()
-    first = t.row_start[where.moving]
+    first = t.dof_start[where.moving]
     frame = rotation[first]
     anchor = tree.placement.translation.to_array()[first]
     second = jnp.broadcast_to(jnp.eye(3, dtype=frame.dtype), frame.shape)
@@ -280,7 +280,7 @@ def natural_coordinates(tree: Tree) -> NaturalCoordinates:
         j = np.array([i for i, b in enumerate(where.moving) if t.kinds[b] == kinds])
         if kinds == FREE:
             continue
-        # The frames of the joint's rows in its parent while its coordinates are zero.
+        # The frames of the joint's dofs in its parent while its coordinates are zero.
         steps = [rotation[first[j] + i] for i in range(len(kinds))]
         frames = list(itertools.accumulate(steps, product))
         along = [f[:, :, 2] for f in frames[: kinds.count("prismatic")]]

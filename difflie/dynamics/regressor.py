@@ -80,7 +80,7 @@ def potential_columns(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n_pa
     """The potential-energy regressor (10 nb,)."""
     pose, unit = _each(body_world_poses(tree, q)), _unit(q.dtype)
     moment = pose.rotation @ unit.first + pose.translation * unit.mass
-    moving = carriers(tree.topology)[:, None] < tree.topology.n_rows
+    moving = carriers(tree.topology)[:, None] < tree.topology.n_dofs
     return (-tree.gravity.dot(moment) * moving).ravel()
 
 

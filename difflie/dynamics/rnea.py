@@ -5,7 +5,7 @@ A_i = Ad_{X_i}^-1 A_p + S_i a_i + ad(V_i) S_i v_i + b_i,      A_world = (0, -g)
 F_i = I_i A_i - ad(V_i)^T I_i V_i - F_ext + sum over children of Ad_{X_c}^-T F_c
 tau_i = S_i . F_i + armature_i a_i
 
-with b_i the bias acceleration of the joint, at its last row.
+with b_i the bias acceleration of the joint, at its last dof.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def rnea(
     poses = tree.poses(q)
     rates, accelerations = tree.rates(v), tree.rates(a)
     screws, bias = tree.screws(q), tree.bias(q, rates)
-    external = None if wrench is None else tree.row_forces(wrench)
+    external = None if wrench is None else tree.dof_forces(wrench)
 
-    def motion_and_force(parent, row):
+    def motion_and_force(parent, dof):
         velocity, acceleration = parent
-        pose, screw, rate, accelerated, inertia, bias, external = row
+        pose, screw, rate, accelerated, inertia, bias, external = dof
         joint = screw.times(rate)
         velocity = joint.add_to(pose.inverse_motion(velocity))
         acceleration = screw.times(accelerated).add_to(pose.inverse_motion(acceleration))

@@ -14,14 +14,14 @@ from ..system.traverse import inward
 
 def transmitted(
     tree: Tree, poses: Transform, screws: Screw | Motion, wrenches: Force
-) -> Float[Array, " n_rows"]:
-    """The effort along every row (n_rows,) of wrenches on the rows (n_rows,), in their frames.
+) -> Float[Array, " n_dofs"]:
+    """The effort along every dof (n_dofs,) of wrenches on the dofs (n_dofs,), in their frames.
 
-    poses, screws (n_rows,): `tree.poses` and `tree.screws` at the configuration.
+    poses, screws (n_dofs,): `tree.poses` and `tree.screws` at the configuration.
     """
 
-    def transmit(children: Force, row):
-        pose, screw, force = row
+    def transmit(children: Force, dof):
+        pose, screw, force = dof
         force = force + children
         return pose.force(force), screw.dot(force)
 

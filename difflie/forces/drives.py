@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..system.fields import number
-from ..system.rows import replaced
+from ..system.slices import replaced
 from ..system.system import System
 from .at_joint import AtJoint
 

@@ -18,7 +18,7 @@ from .points import coupling_force
 def passive_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
     """The generalised force (nv,) of springs, dampers, friction and couplings, in N m or N.
 
-    Row by row -stiffness (q - rest) - damping v - friction tanh(v / friction_velocity): Coulomb
+    Dof by dof -stiffness (q - rest) - damping v - friction tanh(v / friction_velocity): Coulomb
     friction, smoothed over the velocity `friction_velocity`, so that it has a derivative at rest.
     To it come the forces of the system's couplings (see `attach`), as the sum of J^T F over their
     points, and of the stops, friction and forces at its joints.
@@ -36,11 +36,11 @@ def passive(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float
 _passive = jax.jit(passive)
 
 
-def joint_stretch(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n_rows"]:
-    """How far the spring of every row is from rest (n_rows,), mimic joints included."""
+def joint_stretch(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n_dofs"]:
+    """How far the spring of every dof is from rest (n_dofs,), mimic joints included."""
     stretch = tree.coordinates(q) - tree.system.joints.rest
-    # Spherical and free joints, whose rows have no coordinate, have no spring.
-    return jnp.where(tree.topology.row_coordinate >= 0, stretch, jnp.zeros_like(stretch))
+    # Spherical and free joints, whose dofs have no coordinate, have no spring.
+    return jnp.where(tree.topology.dof_coordinate >= 0, stretch, jnp.zeros_like(stretch))
 
 
 def joint_force(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:

@@ -24,7 +24,7 @@ def stiffness_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
     `inverse_dynamics_derivatives`). Column k is the derivative along `integrate(system, q, s e_k)`
     at s = 0. The symmetric part of K is the Hessian of `elastic_energy` along `integrate`, and K
     itself is symmetric where all coordinates are plain numbers and where the springs balance. In
-    the rows of a spherical or free joint it is not otherwise: K - K^T is then the bracket of the
+    the dofs of a spherical or free joint it is not otherwise: K - K^T is then the bracket of the
     springs' moment, as turns about two axes do not commute. q (nq,).
     """
     (q,) = checked(system, q=(q, (system.nq,)))

@@ -87,9 +87,9 @@ def _constraint_error(system: System, motion: NaturalMotion) -> jax.Array:
     return jax.vmap(error)(motion.bodies)
 
 
-def _by_velocity(system: System, rows: Float[Array, " n_rows"]) -> Float[Array, " n_rows"]:
-    """Numbers of the rows (n_rows,), none of them a mimic joint's, in the order of v (nv,)."""
-    return rows[np.argsort(system.topology.row_velocity)]
+def _by_velocity(system: System, dofs: Float[Array, " n_dofs"]) -> Float[Array, " n_dofs"]:
+    """Numbers of the dofs (n_dofs,), none of them a mimic joint's, in the order of v (nv,)."""
+    return dofs[np.argsort(system.topology.dof_velocity)]
 
 
 class NaturalFormulation(Formulation):

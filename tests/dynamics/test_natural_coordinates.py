@@ -40,7 +40,7 @@ def node(system, q, v):
 def measured(system, q, v, near):
     """What the coordinates say of a state: energies and momenta, errors, and the way back."""
     natural, bodies, velocities = node(system, q, v)
-    armature = system.joints.armature[np.argsort(system.topology.row_velocity)]
+    armature = system.joints.armature[np.argsort(system.topology.dof_velocity)]
     free = system.replace(gravity=jnp.zeros(3))
     momentum = natural.body_momentum(bodies, velocities)
     return {
@@ -115,9 +115,9 @@ def test_joints_over_a_long_step():
     np.testing.assert_allclose(middle, mean, atol=1e-13)
     np.testing.assert_allclose(reached, end, atol=1e-13)
     t = MACHINE.topology
-    plain = np.array([space.plain for space in t.manifolds])[t.row_body]
-    difference = (there - Q)[t.row_coordinate[plain]]
-    np.testing.assert_allclose(h * v[t.row_velocity[plain]], difference, atol=1e-12)
+    plain = np.array([space.plain for space in t.manifolds])[t.dof_body]
+    difference = (there - Q)[t.dof_coordinate[plain]]
+    np.testing.assert_allclose(h * v[t.dof_velocity[plain]], difference, atol=1e-12)
     np.testing.assert_allclose(jnp.sum(load * rates), tau @ v, atol=1e-11)
     # Joints between bodies act on both, so that no force or moment is left; those on the world not.
     on_world = {b for b, p in enumerate(natural.layout.parent) if p == len(bodies)}

@@ -27,7 +27,7 @@ def machine(kinds, parents, seed=3, **leaves):
     ]
     system = dl.tree(bodies)
     t = system.topology
-    grouped = np.array([not t.manifolds[b].plain for b in t.row_body])
+    grouped = np.array([not t.manifolds[b].plain for b in t.dof_body])
     armature = jnp.where(grouped, 0.0, system.joints.armature)
     return system.replace(armature=armature, **leaves)
 
