@@ -111,7 +111,7 @@ class Equations(eqx.Module):
 
     def _of_frames(self, motions: Motion) -> Motion:
         """Motions of the dofs (n_dofs,), in the frames of their trees, as those of the frames."""
-        carried, rest = _carried(self.tree.system), self.tree.rest
+        carried, rest = _carried(self.tree.system), self.tree.zero_twist
         chosen = jax.tree.map(lambda a, w: jnp.append(a, w)[carried], motions, rest)
         return self.seen.inverse_motion(chosen)
 

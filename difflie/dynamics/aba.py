@@ -1,11 +1,11 @@
 """Articulated-body algorithm: forward dynamics in O(n) (Featherstone 1983; Reuss 2002 (38)-(43)).
 
-outward   V_i = Ad_{X_i}^-1 V_p + S_i v_i,      c_i = ad(V_i) S_i v_i + b_i
+forward   V_i = Ad_{X_i}^-1 V_p + S_i v_i,      c_i = ad(V_i) S_i v_i + b_i
           p_i = -ad(V_i)^T I_i V_i - F_ext
-inward    U_i = IA_i S_i,  D_i = S_i . U_i + armature_i,  u_i = tau_i - S_i . pA_i
+backward  U_i = IA_i S_i,  D_i = S_i . U_i + armature_i,  u_i = tau_i - S_i . pA_i
           IA_p += Ad_{X_i}^-T (IA_i - U_i U_i^T / D_i) Ad_{X_i}^-1
           pA_p += Ad_{X_i}^-T (pA_i + Ia_i c_i + U_i u_i / D_i)
-outward   a_i = (u_i - U_i . A'_i) / D_i,  A'_i = Ad_{X_i}^-1 A_p + c_i,  A_i = A'_i + S_i a_i
+forward   a_i = (u_i - U_i . A'_i) / D_i,  A'_i = Ad_{X_i}^-1 A_p + c_i,  A_i = A'_i + S_i a_i
 
 with b_i the bias acceleration of the joint, at its last dof.
 """
@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from ..groups.components import Matrix, Vector
 from ..spatial import ArticulatedInertia, Force, Symmetric
 from ..system.kinematic_tree import Tree
-from ..system.traverse import along_tree, inward, outward
+from ..system.traverse import along_tree, backward_pass, forward_pass
 
 
 @along_tree
@@ -53,10 +53,10 @@ def aba(
             bias = bias - external
         return velocity, (product, bias)
 
-    products, biases = outward(
+    products, biases = forward_pass(
         t,
         velocity_and_bias,
-        tree.rest,
+        tree.zero_twist,
         (poses, screws, rates, tree.inertia, own, external),
     )
 
@@ -76,7 +76,7 @@ def aba(
         ArticulatedInertia(Symmetric(*[zero] * 6), Matrix(*[zero] * 9), Symmetric(*[zero] * 6)),
         Force(Vector(*[zero] * 3), Vector(*[zero] * 3)),
     )
-    columns, inverses, remaining = inward(
+    columns, inverses, remaining = backward_pass(
         t,
         articulate,
         nothing,
@@ -89,10 +89,10 @@ def aba(
         rate = inverse * (remaining - acceleration.dot(column))
         return screw.times(rate).add_to(acceleration), rate
 
-    accelerations = outward(
+    accelerations = forward_pass(
         t,
         accelerate,
-        tree.free_fall,
+        tree.base_acceleration,
         (poses, screws, products, columns, inverses, remaining),
     )
     return tree.generalised(accelerations)

@@ -31,7 +31,7 @@ from ..groups import se3
 from ..spatial import Motion
 from ..system.kinematic_tree import Tree
 from ..system.topology import WORLD, Topology
-from ..system.traverse import inward, outward
+from ..system.traverse import backward_pass, forward_pass
 
 
 class ClosedForm(eqx.Module):
@@ -106,21 +106,21 @@ class ClosedForm(eqx.Module):
             return (V, alpha), D @ alpha - se3.ad(V).T @ D @ V - F
 
         start = jnp.zeros_like(self.A_0), self.A_0
-        forces = outward(t, velocity_and_force, start, (Ad, A, D, self.v, K, F))
+        forces = forward_pass(t, velocity_and_force, start, (Ad, A, D, self.v, K, F))
 
         def effort(children, link):  # (58)-(61)
             Ad, A, force, tau = link
             P = children + force
             return Ad.T @ P, tau - A @ P
 
-        remaining = inward(t, effort, jnp.zeros_like(self.A_0), (Ad, A, forces, tau))
+        remaining = backward_pass(t, effort, jnp.zeros_like(self.A_0), (Ad, A, forces, tau))
 
         def eliminate(z, link):  # (62)-(65); Y and Pi act on the way to the parent
             Ad, A, Jh, Omega, tau = link
             c = (tau - A @ z) / Omega
             return Ad.T @ (z + Jh @ A * c), c
 
-        c = inward(t, eliminate, jnp.zeros_like(self.A_0), (Ad, A, Jh, Omega, remaining))
+        c = backward_pass(t, eliminate, jnp.zeros_like(self.A_0), (Ad, A, Jh, Omega, remaining))
 
         def accelerate(parent, link):  # (66)-(68)
             Ad, A, Jh, Omega, c = link
@@ -128,7 +128,7 @@ class ClosedForm(eqx.Module):
             a = c - A @ Jh @ seen / Omega
             return seen + A * a, a
 
-        return outward(t, accelerate, jnp.zeros_like(self.A_0), (Ad, A, Jh, Omega, c))
+        return forward_pass(t, accelerate, jnp.zeros_like(self.A_0), (Ad, A, Jh, Omega, c))
 
 
 def closed(
@@ -173,7 +173,7 @@ def _closed(tree, q, v, frames):
     R = jnp.diag(tree.armature)
     depth = int(t.depth.max(initial=0)) + 1
     G = _inverse_of_one_minus(Gamma, depth)
-    A_0 = tree.free_fall.to_array()
+    A_0 = tree.base_acceleration.to_array()
 
     V = G @ S @ v
     D_S = _block_diagonal(jax.vmap(lambda s: -se3.ad(s))(screws * v[:, None]))
@@ -208,13 +208,13 @@ def _articulated(t, transforms, screws, J, R):
         return Ad.T @ (Jh - jnp.outer(column, column) / (A @ column + R)) @ Ad, Jh
 
     data = (transforms, screws, _diagonal(J, t.n_dofs), jnp.diag(R))
-    return _block_diagonal(inward(t, articulate, jnp.zeros((6, 6), J.dtype), data))
+    return _block_diagonal(backward_pass(t, articulate, jnp.zeros((6, 6), J.dtype), data))
 
 
 def _screws(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "n 6"]:
     """(n, 6) the screws of the dofs, each in its own frame."""
     zero = jnp.zeros_like(tree.armature)
-    return tree.screws(q).add_to(jax.tree.map(lambda _: zero, tree.rest)).to_array()
+    return tree.screws(q).add_to(jax.tree.map(lambda _: zero, tree.zero_twist)).to_array()
 
 
 def _inertias(tree: Tree) -> Float[Array, "n 6 6"]:

@@ -81,7 +81,7 @@ def _wrenches(
     tree: Tree, s: Screws, twists: Motion, gains: Motion, wrench: Float[Array, "nb 6"] | None
 ) -> Force:
     """What accelerates the bodies carried by each dof, less the external wrenches on them."""
-    accelerations = total(masks(s.topology).moved_by, gains) + tree.free_fall
+    accelerations = total(masks(s.topology).moved_by, gains) + tree.base_acceleration
     needed = s.inertia @ accelerations + twists.cross_force(s.inertia @ twists)
     return needed if wrench is None else needed - s.poses.force(tree.dof_forces(wrench))
 
@@ -102,7 +102,7 @@ def _state_derivatives(
     after = masks(s.topology).after
     before = total(after, s.axes * tree.rates(v))
     moved = before.cross(s.axes)
-    accelerated = (total(after, gains) + tree.free_fall).cross(s.axes) + before.cross(moved)
+    accelerated = (total(after, gains) + tree.base_acceleration).cross(s.axes) + before.cross(moved)
     swept = moved + s.changes(twists, tree.rates(v))
     inertia, turning, force = s.composite(
         (s.inertia, Turning.of_rigid(s.inertia, twists), wrenches)

@@ -10,10 +10,10 @@ dm_i = K_i dV_i
 so that the Newton step is found as accelerations are by the articulated-body algorithm, to which
 all this reduces for h = 0. The matrices are no longer symmetric:
 
-inward    D_i = S_i . KA_i b_i + slope_i,  u_i = target_i - S_i . mA_i
+backward  D_i = S_i . KA_i b_i + slope_i,  u_i = target_i - S_i . mA_i
           KA_p += Ad_{f_i}^-T (KA_i - KA_i b_i S_i^T KA_i / D_i) A_i,       KA_i begins with K_i
           mA_p += Ad_{f_i}^-T (mA_i + KA_i b_i u_i / D_i),                  mA_i with m_i
-outward   dw_i = (u_i - S_i . KA_i A_i dV_p) / D_i
+forward   dw_i = (u_i - S_i . KA_i A_i dV_p) / D_i
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..groups import coefficients as co
 from ..groups.components import Matrix, Vector
 from ..spatial import Adjoint, Force, Motion, Response, Transform
 from ..system.kinematic_tree import Tree
-from ..system.traverse import along_tree, inward, outward
+from ..system.traverse import along_tree, backward_pass, forward_pass
 from .discrete_inverse_dynamics import displacements
 
 
@@ -51,7 +51,7 @@ def newton_step(
     begins = (t.motion_start == np.arange(t.n_dofs)).astype(q.dtype)
     begins = None if begins.all() else begins
     moved = displacements(tree, poses, w * h)
-    still = tree.rest
+    still = tree.zero_twist
 
     def articulate(children, dof):
         pose, screw, moved, begins, inertia, target, slope = dof
@@ -84,7 +84,7 @@ def newton_step(
     slopes = tree.armature + tree.rates(slope)
     targets = tree.rates(target) - tree.armature * tree.rates(w)
     data = (poses, screws, moved, begins, tree.inertia, targets, slopes)
-    reduced = inward(t, articulate, nothing, data)
+    reduced = backward_pass(t, articulate, nothing, data)
 
     def correct(parent: Motion, dof):
         carried, column, along, inverse, remaining = dof
@@ -92,7 +92,7 @@ def newton_step(
         rate = inverse * (remaining - change.dot(along))
         return change + column * rate, rate
 
-    return tree.generalised(outward(t, correct, still, reduced))
+    return tree.generalised(forward_pass(t, correct, still, reduced))
 
 
 def _through_dexp(moved: Motion, momentum: Force, h: jax.Array | float) -> Response:

@@ -5,9 +5,9 @@ energy T of these motions and L_d(q, q') = h T, the momenta are -D1 L_d at the s
 the end, the discrete Legendre transforms (Marsden and West 2001, 1.5). The recursion is that of
 Lee, Liu, Park and Srinivasa 2018 and Fan, Schultz and Murphey 2018, here for joints of every type:
 
-outward   X_i = log(exp(Ad_{f_i}^-1 X_p) exp(h S_i w_i)),      X_world = 0
+forward   X_i = log(exp(Ad_{f_i}^-1 X_p) exp(h S_i w_i)),      X_world = 0
           m_i = dexp_{X_i}^-T I_i X_i / h
-inward    F_i = m_i + sum over children of Ad_{f_c}^-T F_c,     p_i = S_i . F_i         (start)
+backward  F_i = m_i + sum over children of Ad_{f_c}^-T F_c,     p_i = S_i . F_i         (start)
           F_i = Ad_{exp X_i}^T m_i + sum over children of Ad_{f'_c}^-T F_c, p_i' = S_i . F_i (end)
 
 X_i is the displacement of the frame of dof i, seen from itself, f_i and f'_i its pose in the frame
@@ -29,7 +29,7 @@ from ..groups.components import Vector
 from ..spatial import Adjoint, Force, Motion, Transform
 from ..system.kinematic_tree import Tree
 from ..system.topology import WORLD, Topology
-from ..system.traverse import along_tree, inward, outward
+from ..system.traverse import along_tree, backward_pass, forward_pass
 
 
 @jax.tree_util.register_dataclass
@@ -48,7 +48,7 @@ class Displacements:
 
 def displacements(tree: Tree, poses: Transform, step: Float[Array, " nv"]) -> Displacements:
     """The displacements while the coordinates move by step (nv,), from the given relative poses."""
-    still = tree.rest
+    still = tree.zero_twist
 
     def displace(parent, dof):
         before, begun = parent
@@ -72,7 +72,7 @@ def displacements(tree: Tree, poses: Transform, step: Float[Array, " nv"]) -> Di
     completes = None if completes.all() else completes
     start = (still, None if completes is None else still)
     data = (poses, tree.fixed_screws, tree.rates(step), completes)
-    found = outward(t, displace, start, data)
+    found = forward_pass(t, displace, start, data)
     return Displacements(*(tree.along_joints(motions) for motions in found))
 
 
@@ -118,5 +118,5 @@ def swept(tree: Tree, poses: Transform, momenta: Force) -> Float[Array, " nv"]:
 
     zero = jnp.zeros((), tree.dtype)
     nothing = Force(Vector(zero, zero, zero), Vector(zero, zero, zero))
-    efforts = inward(tree.topology, transmit, nothing, (poses, tree.fixed_screws, momenta))
+    efforts = backward_pass(tree.topology, transmit, nothing, (poses, tree.fixed_screws, momenta))
     return tree.generalised(efforts)

@@ -5,9 +5,9 @@ from the tips to the root makes no entry that M does not have (Featherstone 2005
 bodies give both without M (Rodriguez 1987; Ploen, Park 1999, Proposition 1, where L^T is
 I + S^T G^T Pi and D is Omega):
 
-inward    U_i = IA_i S_i,  D_i = S_i . U_i + armature_i
+backward  U_i = IA_i S_i,  D_i = S_i . U_i + armature_i
           IA_p += Ad_{X_i}^-T (IA_i - U_i U_i^T / D_i) Ad_{X_i}^-1
-outward   L_ij = S_j . U_i / D_i for the dofs j that move dof i
+forward   L_ij = S_j . U_i / D_i for the dofs j that move dof i
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..groups.components import Matrix
 from ..spatial import ArticulatedInertia, Symmetric
 from ..system.kinematic_tree import Tree
 from ..system.topology import Topology
-from ..system.traverse import inward, outward
+from ..system.traverse import backward_pass, forward_pass
 from .paths import dense, own, projected
 
 
@@ -66,14 +66,14 @@ class Factorisation(eqx.Module):
             x = y - jnp.sum(lower * path)
             return path * (1 - own) + own * x, x
 
-        return outward(self.topology, visit, self._nothing, self._rows(y))
+        return forward_pass(self.topology, visit, self._nothing, self._rows(y))
 
     def _multiply(self, x: Float[Array, " nv"]) -> Float[Array, " nv"]:
         def visit(path, dof):
             lower, own, x = dof
             return path * (1 - own) + own * x, x + jnp.sum(lower * path)
 
-        return outward(self.topology, visit, self._nothing, self._rows(x))
+        return forward_pass(self.topology, visit, self._nothing, self._rows(x))
 
     def _transposed_solve(self, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
         def visit(children, dof):
@@ -81,14 +81,14 @@ class Factorisation(eqx.Module):
             y = b - jnp.sum(own * children)
             return children + lower * y, y
 
-        return inward(self.topology, visit, self._nothing, self._rows(b))
+        return backward_pass(self.topology, visit, self._nothing, self._rows(b))
 
     def _transposed_multiply(self, y: Float[Array, " nv"]) -> Float[Array, " nv"]:
         def visit(children, dof):
             lower, own, y = dof
             return children + lower * y, y + jnp.sum(own * children)
 
-        return inward(self.topology, visit, self._nothing, self._rows(y))
+        return backward_pass(self.topology, visit, self._nothing, self._rows(y))
 
     def _rows(self, x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         return self.lower, own(self.topology, self.lower.dtype), x
@@ -116,6 +116,6 @@ def factorised(tree: Tree, q: Float[Array, " nq"]) -> Factorisation:
         Symmetric(*[zero] * 6), Matrix(*[zero] * 9), Symmetric(*[zero] * 6)
     )
     data = (poses, screws, tree.inertia, tree.armature)
-    columns, diagonal = inward(t, articulate, nothing, data)
+    columns, diagonal = backward_pass(t, articulate, nothing, data)
     lower = projected(tree, poses, screws, columns * (1 / diagonal))
     return Factorisation(lower * (1 - own(t, lower.dtype)), diagonal, t)

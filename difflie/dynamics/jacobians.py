@@ -79,7 +79,7 @@ def _moving(
     s = screws(tree, q)
     rates = tree.rates(v)
     twists = s.twists(rates)
-    return s, s.changes(twists, rates), _of_carrier(tree, twists, tree.rest, body)
+    return s, s.changes(twists, rates), _of_carrier(tree, twists, tree.zero_twist, body)
 
 
 def _pose(tree: Tree, s: Screws, body: Index) -> Transform:

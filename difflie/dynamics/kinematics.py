@@ -1,4 +1,4 @@
-"""Positions and velocities of all bodies, by one outward pass each."""
+"""Positions and velocities of all bodies, by one forward pass each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from ..groups.components import Matrix, Vector
 from ..spatial import Motion, Transform
 from ..system.kinematic_tree import Tree
-from ..system.traverse import outward
+from ..system.traverse import forward_pass
 
 
 def dof_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
@@ -25,7 +25,7 @@ def chained(tree: Tree, poses: Transform) -> Transform:
         here = parent @ pose
         return here, here
 
-    return outward(tree.topology, place, world_frame(poses.translation.x.dtype), poses)
+    return forward_pass(tree.topology, place, world_frame(poses.translation.x.dtype), poses)
 
 
 def dof_twists(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Motion:
@@ -37,7 +37,7 @@ def dof_twists(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Mo
         return velocity, velocity
 
     data = (tree.poses(q), tree.screws(q), tree.rates(v))
-    return outward(tree.topology, move, tree.rest, data)
+    return forward_pass(tree.topology, move, tree.zero_twist, data)
 
 
 def body_world_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
@@ -49,7 +49,7 @@ def body_world_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
 def body_twist_components(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Motion:
     """The body-fixed twist of every body (nb,)."""
     offset = jax.tree.map(lambda a: a[:-1], tree.offset)
-    return offset.inverse_motion(tree.body_values(dof_twists(tree, q, v), tree.rest))
+    return offset.inverse_motion(tree.body_values(dof_twists(tree, q, v), tree.zero_twist))
 
 
 def world_frame(dtype: np.dtype) -> Transform:

@@ -18,13 +18,13 @@ from ..spatial import Force, Motion, Screw, Transform
 from ..system.kinematic_tree import Tree
 from ..system.slices import take
 from ..system.topology import Topology
-from ..system.traverse import outward
+from ..system.traverse import forward_pass
 
 
 def projected(tree: Tree, poses: Transform, screws: Screw | Motion, wrenches: Force) -> jax.Array:
     """The table of S_j . F_i: the wrench on dof i (n_dofs,), seen from i, along the screw of dof j.
 
-    The screws are carried outward and so seen from dof i: no digits are lost far from the world's
+    The screws are carried forward and so seen from dof i: no digits are lost far from the world's
     origin.
     """
     t = tree.topology
@@ -37,7 +37,7 @@ def projected(tree: Tree, poses: Transform, screws: Screw | Motion, wrenches: Fo
         return path, path.dot(wrench)
 
     data = (poses, screws, own(t, tree.armature.dtype), wrenches)
-    return outward(t, project, nothing, data)
+    return forward_pass(t, project, nothing, data)
 
 
 def own(t: Topology, dtype: np.dtype) -> jax.Array:

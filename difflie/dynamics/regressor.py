@@ -55,10 +55,10 @@ def effort_columns(
     """The inverse-dynamics regressor (nv, 10 nb)."""
     s, t = screws(tree, q), tree.topology
     twists, gains = s.motion(tree.rates(v), tree.rates(a))
-    accelerations = total(masks(t).moved_by, gains) + tree.free_fall
+    accelerations = total(masks(t).moved_by, gains) + tree.base_acceleration
     frames = tree.body_values(s.poses, world_frame(q.dtype)) @ _offsets(tree)
-    twist = _each(frames.inverse_motion(tree.body_values(twists, tree.rest)))
-    acceleration = _each(frames.inverse_motion(tree.body_values(accelerations, tree.rest)))
+    twist = _each(frames.inverse_motion(tree.body_values(twists, tree.zero_twist)))
+    acceleration = _each(frames.inverse_motion(tree.body_values(accelerations, tree.zero_twist)))
     wrench = _momenta(acceleration) + twist.cross_force(_momenta(twist))
 
     # The wrench of a parameter works on the screws between the world and its body.

@@ -13,7 +13,7 @@ from __future__ import annotations
 from jaxtyping import Array, Float
 
 from ..system.kinematic_tree import Tree
-from ..system.traverse import along_tree, outward
+from ..system.traverse import along_tree, forward_pass
 from .statics import transmitted
 
 
@@ -49,10 +49,10 @@ def rnea(
             force = force - external
         return (velocity, acceleration), force
 
-    forces = outward(
+    forces = forward_pass(
         t,
         motion_and_force,
-        (tree.rest, tree.free_fall),
+        (tree.zero_twist, tree.base_acceleration),
         (poses, screws, rates, accelerations, tree.inertia, bias, external),
     )
     efforts = transmitted(tree, poses, screws, forces)

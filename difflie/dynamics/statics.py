@@ -1,4 +1,4 @@
-"""From wrenches on the bodies to efforts at the joints, by one inward pass: J^T F in O(n).
+"""From wrenches on the bodies to efforts at the joints, by one backward pass: J^T F in O(n).
 
 F_i = F_ext_i + sum over children of Ad_{X_c}^-T F_c,      tau_i = S_i . F_i
 """
@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from ..spatial import Force, Motion, Screw, Transform
 from ..system.kinematic_tree import Tree
-from ..system.traverse import inward
+from ..system.traverse import backward_pass
 
 
 def transmitted(
@@ -25,5 +25,5 @@ def transmitted(
         force = force + children
         return pose.force(force), screw.dot(force)
 
-    no_force = Force(tree.rest.angular, tree.rest.linear)
-    return inward(tree.topology, transmit, no_force, (poses, screws, wrenches))
+    no_force = Force(tree.zero_twist.angular, tree.zero_twist.linear)
+    return backward_pass(tree.topology, transmit, no_force, (poses, screws, wrenches))

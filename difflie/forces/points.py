@@ -40,7 +40,7 @@ def _coupling_force(
     paths = [coupling.path for coupling in couplings]
     body, dof = _carried(tree, paths)
     poses = tree.poses(q)
-    world = world_frame(q.dtype), tree.rest
+    world = world_frame(q.dtype), tree.zero_twist
     dofs = _entries((chained(tree, poses), dof_twists(tree, q, v)), world, dof)
     wrenches = kernel(_wrenches)(couplings, _offsets(tree, body), *dofs)
     on_dofs = Force.from_array(totals(wrenches, dof, tree.topology.n_dofs))

@@ -113,15 +113,15 @@ class Tree(eqx.Module):
         return Screw(angular, jnp.asarray(linear) + self.pitch)
 
     @property
-    def rest(self) -> Motion:
+    def zero_twist(self) -> Motion:
         """The motion of the world at rest."""
         zero = jnp.zeros((), self.dtype)
         return Motion(Vector(zero, zero, zero), Vector(zero, zero, zero))
 
     @property
-    def free_fall(self) -> Motion:
+    def base_acceleration(self) -> Motion:
         """The acceleration of the world that stands for gravity: -g."""
-        return Motion(self.rest.angular, -self.gravity)
+        return Motion(self.zero_twist.angular, -self.gravity)
 
     def structured(self) -> Tree:
         """The same numbers, those of them that the joint types fix known at trace time."""

@@ -44,7 +44,7 @@ def along_tree(algorithm: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def outward(topology: Topology, visit: Visit, start: Any, data: Any) -> Any:
+def forward_pass(topology: Topology, visit: Visit, start: Any, data: Any) -> Any:
     """Visits every dof after its parent: visit(value of the parent, data) -> (value, output).
 
     `start` is the value of the world. Returns the outputs, stacked over the dofs (n_dofs, ...).
@@ -62,7 +62,7 @@ def outward(topology: Topology, visit: Visit, start: Any, data: Any) -> Any:
     return unpacked(_along_table(topology, body, value, dofs, reverse=False))
 
 
-def inward(topology: Topology, visit: Visit, zero: Any, data: Any) -> Any:
+def backward_pass(topology: Topology, visit: Visit, zero: Any, data: Any) -> Any:
     """Visits every dof after its children: visit(sum over them, data) -> (value, output).
 
     `zero` is the sum over no children. Returns the outputs, stacked over the dofs (n_dofs, ...).
