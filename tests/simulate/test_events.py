@@ -110,8 +110,12 @@ def test_what_acts_in_the_last_step_is_its_own_sample():
         z, v, t = z + h * v + h**2 * a / 2, v + h * a, t + h
         if h < 0.05:
             break
-    state, _ = landing(jnp.array([1.3, 0.7]), control=force)
+    state, result = landing(jnp.array([1.3, 0.7]), control=force)
     np.testing.assert_allclose(state, (t, 0, v), atol=1e-13)
+    # The trajectory tells of the commands of the steps that were made, and of no others.
+    run = dl.simulate(BALL, [1.3], [0.7], dt=0.05, steps=20, control=force, until=ground)
+    made = np.minimum(np.arange(21), result.ending.step - 1)
+    np.testing.assert_array_equal(run.u, force[made])
 
 
 @pytest.mark.parametrize("method", ["BDF2", "VariationalMidpoint", "DormandPrince54"])
