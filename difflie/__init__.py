@@ -69,10 +69,13 @@ from .dynamics import spatial_jacobian as spatial_jacobian
 from .dynamics import spatial_jacobian_rate as spatial_jacobian_rate
 from .dynamics import total_mass as total_mass
 from .dynamics import with_inertial_parameters as with_inertial_parameters
+from .forces import Actuator as Actuator
+from .forces import Axis as Axis
 from .forces import Bushing as Bushing
 from .forces import Conservative as Conservative
 from .forces import Contact as Contact
 from .forces import Coupling as Coupling
+from .forces import CurrentMotor as CurrentMotor
 from .forces import Damper as Damper
 from .forces import Drive as Drive
 from .forces import Elastic as Elastic
@@ -86,6 +89,7 @@ from .forces import Path as Path
 from .forces import PlaneContact as PlaneContact
 from .forces import PointCoupling as PointCoupling
 from .forces import PointForce as PointForce
+from .forces import PositionServo as PositionServo
 from .forces import SmoothTensionDamper as SmoothTensionDamper
 from .forces import SmoothTensionSpring as SmoothTensionSpring
 from .forces import SphereContact as SphereContact
@@ -94,7 +98,10 @@ from .forces import SpringDamper as SpringDamper
 from .forces import Stribeck as Stribeck
 from .forces import TensionDamper as TensionDamper
 from .forces import TensionSpring as TensionSpring
+from .forces import Thruster as Thruster
 from .forces import TorsionalSpring as TorsionalSpring
+from .forces import VelocityServo as VelocityServo
+from .forces import VoltageMotor as VoltageMotor
 from .forces import ZeroOrderHold as ZeroOrderHold
 from .forces import as_path as as_path
 from .forces import attach as attach

@@ -115,7 +115,7 @@ def identify(
         validate: more files to judge by, which are not used for the fit.
         parameters: a JSON file with numbers by name, which are judged; nothing is fitted.
         resume: a JSON file of an earlier run, such as one that was interrupted, to begin with.
-        out: a folder for figures, pictures, a report (HTML) and the machine (URDF, without drives).
+        out: a folder for figures, pictures, a report (HTML) and the machine (URDF, no actuators).
         json: a file for the figures; the standard errors of what fit.undetermined names are null.
     """
     from .study import study

@@ -333,9 +333,10 @@ class Trajectory(eqx.Module):
 
     t (m + 1,) in s, q (m + 1, nq), v (m + 1, nv); result says how the simulation ended. states:
     what the method moves at these times where that is more than q and v, such as `NaturalMotion` or
-    `DescriptorMotion`; None for other methods. u (m + 1, nv) in N m or N: what the control commands
-    in the step that begins at each of these times, as of its beginning, delayed where drives have
-    delays, and at the end what it commanded in the last step; None without control.
+    `DescriptorMotion`; None for other methods. u (m + 1, nu): what the control commands to the
+    actuators, in their units, in the step that begins at each of these times, as of its beginning,
+    and at the end what it commanded in the last step; None without control. memories: those of the
+    actuators at the start of the same steps; None without.
     """
 
     t: Float[Array, " saved"]
@@ -343,7 +344,8 @@ class Trajectory(eqx.Module):
     v: Float[Array, "saved nv"]
     result: Result
     states: Any = None
-    u: Float[Array, "saved nv"] | None = None
+    u: Float[Array, "saved nu"] | None = None
+    memories: Any = None
 
     def at(self, t: Any) -> tuple[Float[Array, "*times nq"], Float[Array, "*times nv"]]:
         """The configuration (..., nq) and velocity (..., nv) at times t (...), in s, in between.
@@ -373,9 +375,9 @@ class Trajectory(eqx.Module):
         return jax.vmap(lambda q, v: momentum(system, q, v))(self.q, self.v)
 
     def effort(self, system: System) -> Float[Array, "saved nv"]:
-        """The generalised force (m + 1, nv) in N m or N of the control, behind the drives.
+        """The generalised force (m + 1, nv) in N m or N that the actuators apply to the joints.
 
-        It is what drives deliver of `u`, and `u` itself without drives; see `Effort`.
+        It is what they make of `u`, and `u` itself without actuators; see `Effort`.
         """
         return along(Effort(), system, self)
 

@@ -187,6 +187,15 @@ def _initial(config: Config, system: System) -> tuple[Any, Any]:
 
 def _control(config: Config, system: System):
     table, nv = config.control, system.nv
+    unfit = ("effort", "stiffness", "damping", "target") if system.actuators else ("command",)
+    for name in unfit:
+        if getattr(table, name) is not None:
+            fix = "actuators; give control.command" if system.actuators else "no actuators"
+            raise ConfigError(f"{config.path}: control.{name}: {system.name} has {fix}")
+    if system.actuators:
+        command = _list(config, "control.command", table.command, system.nu, np.zeros(system.nu))
+        held = jnp.asarray(command, system.dtype)
+        return lambda t, q, v: held
     zero = np.zeros(nv)
     values = {
         name: jnp.asarray(

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .forces.at_joint import AtJoint
-from .forces.drives import prompt
 from .identify import (
     Cauchy,
     DataError,
@@ -135,10 +134,10 @@ def study(
         judgements = [*judged["fit"], *judged["validate"]]
         names = [name for name, _ in result.topology.velocity_labels]
         identification.report(out, figures, found, judgements, names)
-        # URDF has no words for drives and sensors; the figures have their numbers. What else it
+        # URDF has no words for actuators and sensors; the figures have their numbers. What else it
         # cannot say `save` refuses, when all the rest is written.
         others = tuple(c for c in result.couplings if not isinstance(c, AtJoint))
-        bare = dataclasses.replace(result, couplings=others, sensors=())
+        bare = dataclasses.replace(result, couplings=others, actuators=(), sensors=())
         save(bare, out / f"{file_name(system.name)}.urdf")
     return figures
 
@@ -245,7 +244,7 @@ def _loaded(config: Study) -> System:
 
 
 def _equipped(config: Study, system: System) -> System:
-    """With the drives, other forces and encoders of the file."""
+    """With the actuators, other forces and encoders of the file."""
     system = coupled(system, config.couplings, config.path)
     for i, table in enumerate(config.encoder):
         encoder = instance(Encoder, table, config.path, f"encoder[{i}]")
@@ -308,7 +307,8 @@ def _problems(config: Study, system: System, recordings: Sequence[Recording]) ->
     table = config.fit
     problems: list[Problem] = []
     if table.error in ("torque", "both"):
-        problems.append(InverseDynamics.of(system, recordings, table.torque))
+        loose = np.inf if table.unactuated is None else table.unactuated
+        problems.append(InverseDynamics.of(system, recordings, table.torque, loose))
     if table.error in ("motion", "both"):
         window = None
         if table.window is not None:
@@ -391,12 +391,12 @@ def _judged(config: Study, system: System, trial: _Trial) -> dict[str, Any]:
         torque = _rms(off)
         colour = [_colour(column) for column in off.T]
     if trial.motion is not None:
-        # Late once, as each window may be told of what was before it.
-        motion = dataclasses.replace(trial.motion, tau=trial.motion.arriving(system))
-        observe, bare, own = config.validation.observe, prompt(system), motion.own
+        # Of what was before each window, which their beginnings by themselves do not know.
+        motion = dataclasses.replace(trial.motion, memories=trial.motion.remembered(system))
+        observe, own = config.validation.observe, motion.own
         if observe is not None:
-            own = jnp.asarray(fit(Parameters(bare, []), motion.beginnings(observe)).own[0])
-        predicted, off = (np.asarray(x) for x in _predicted(motion, bare, own))
+            own = jnp.asarray(fit(Parameters(system, []), motion.beginnings(observe)).own[0])
+        predicted, off = (np.asarray(x) for x in _predicted(motion, system, own))
         gap = jnp.isnan(motion.q).any(axis=-1, keepdims=True)
         error = np.where(np.asarray(gap), np.nan, off)
         position = _rms(error[:, observe or 1 :].reshape(-1, system.nv))

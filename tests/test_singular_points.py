@@ -44,7 +44,7 @@ def machine() -> dl.System:
 
 
 def coupled() -> dl.System:
-    """With every force there is: springs slack and taut, a plane pressed, drives."""
+    """With every force there is: springs slack and taut, a plane pressed, actuators."""
     rope = [(None, (0.0, 0.3, 2.5)), ("hull", (0.1, 0.2, 0.3)), ("hand", (0.1, 0.2, 0.3))]
     plane = [(None, (0.0, 0.0, 3.0)), ("hand", (0.1, 0.2, 0.3)), ("hull", (0.1, 0.0, 0.3))]
     numbers = {"dissipation": 0.1, "friction": 0.4, "slip_velocity": 0.5}
@@ -64,8 +64,11 @@ def coupled() -> dl.System:
         dl.PlaneContact(plane, 5.0, (0.0, 0.0, 2.0), exponent=1.5, smoothing=0.2, **numbers),
         dl.SphereContact(rope[::2], 5.0, (2.0, 4.0), **numbers),
         dl.JointStop(5.0, smoothing=0.4, dissipation=0.1),
-        dl.Drive("arm", torque_scale=1.1, load_friction=0.1, slip_velocity=0.5),
         dl.Stribeck("arm", 0.1, 0.7),
+        dl.Drive("arm", torque_scale=1.1, load_friction=0.1, slip_velocity=0.5),
+        dl.VoltageMotor("arm", torque_constant=0.1, resistance=2.0, gear_ratio=7.0, name="servo"),
+        dl.PositionServo("arm", kp=3.0, kd=0.4, max_torque=50.0, name="hold"),
+        dl.Thruster(axis=dl.Axis("hand", (0.1, 0.0, 0.2), (1.0, 2.0, 3.0))),
     )
 
 
@@ -190,8 +193,7 @@ TABLE = {
         COUPLED,
         {
             "passive_force": lambda s, q, v, x: dl.passive_force(s, q, v),
-            "Drive.effort": lambda s, q, v, x: s.couplings[-2].effort(x[3] + 3, v[3]),
-            "Motor.effort": lambda s, q, v, x: dl.Motor(*x[:4] + 2).effort(x, v),
+            "Effort": lambda s, q, v, x: measured(dq.Effort())(s, q, v, x[: s.nu] + 3),
         },
     ),
     "quantities": (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -31,10 +31,11 @@ class Steps(NamedTuple):
 class Adjoint(eqx.Module):
     """A way to run a loop of steps so that it can be differentiated."""
 
-    def check(self, method: Method, symmetric: bool) -> None:
-        """Raises ValueError for a method that this way does not differentiate.
+    def check(self, method: Method, symmetric: bool, remembering: Sequence[Any] = ()) -> None:
+        """Raises ValueError for a method or machine that this way does not differentiate.
 
-        symmetric: whether the method is symmetric in time for the system at hand.
+        symmetric: whether the method is symmetric in time for the system at hand; remembering: the
+        actuators of this that have a memory.
         """
 
     @abc.abstractmethod

@@ -8,6 +8,7 @@ and its transposed derivative applied to the cotangents. Sanz-Serna 2016, SIAM R
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -45,13 +46,19 @@ class Reversible(Adjoint):
         if self.tolerance is not None and not self.tolerance > 0:
             raise ValueError(f"Reversible: the tolerance is {self.tolerance}; it must be positive")
 
-    def check(self, method: Method, symmetric: bool) -> None:
+    def check(self, method: Method, symmetric: bool, remembering: Sequence[Any] = ()) -> None:
         if not symmetric:
             known = ", ".join(m.name for m in METHODS if m.time_symmetric)
             raise ValueError(
                 f"simulate: adjoint=Reversible() steps back, and {method.name} is not symmetric in "
                 f"time for this system; use RecursiveCheckpoint(), or a method that is: {known} "
                 "(on systems with constraints Rattle alone)"
+            )
+
+        for actuator in remembering:
+            raise ValueError(
+                f"simulate: adjoint=Reversible() steps back, and what {actuator} remembers is not "
+                "found again; use RecursiveCheckpoint()"
             )
 
     def loop(self, steps: Steps, start: Any, inputs: Any, shape: tuple[int, int]) -> Any:

@@ -58,15 +58,16 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
     translation, then a ball joint, with position and attitude by themselves, the velocity of its
     origin in world axes (m/s), and its body-fixed angular velocity. Every joint becomes the
     constraint of its type between the frames of parent and child, in the order of the joints; a
-    free joint becomes nothing. Bodies without inertia on fixed joints stay fixed. Couplings and
-    constraints between frames are carried over. A mimic joint becomes a `Gear`, or where the angle
-    it follows may leave half a turn either way and would have to be counted, a `Transmission`.
-    `absolute_state` takes states along. Derivatives go through to the leaves of the system.
+    free joint becomes nothing. Bodies without inertia on fixed joints stay fixed. Couplings,
+    actuators along axes, and constraints between frames are carried over. A mimic joint becomes a
+    `Gear`, or where the angle it follows may leave half a turn either way and would have to be
+    counted, a `Transmission`. `absolute_state` takes states along. Derivatives go through to the
+    leaves of the system.
 
     without: of "armature", "damping", "friction", "stiffness" and "limits", what of the joints to
     leave out. Raises `ModelError` for joints that have more than is left out, naming them, for
     bodies without inertia on other joints, for constraints between joint coordinates, and for
-    drives, stops, friction and encoders, which stand at joints; for traced leaves the masses are
+    actuators, stops, friction and encoders, which stand at joints; for traced leaves the masses are
     not numbers then.
 
     The other way round, a machine of free bodies is built from the start as
@@ -95,6 +96,12 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
                 f"{system.name}: {c} stands at a joint, which the absolute machine has not; take "
                 "it off"
             )
+    for actuator in system.actuators:
+        if actuator.axis is None:
+            raise ModelError(
+                f"{system.name}: {actuator} stands at a joint, which the absolute machine has not; "
+                "take it off"
+            )
     free = _free(system)
     made = _joints(system)
     kept = [c for b, c in enumerate(made) if c is not None and free[b]]
@@ -122,7 +129,8 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
     result = result.replace(gravity=system.gravity, **leaves)
     result = constrain(result, *kept, *_mimicked(system, made))
     constraints = (*result.constraints, *system.constraints)
-    return replace(result, couplings=system.couplings, constraints=constraints)
+    carried = {"couplings": system.couplings, "actuators": system.actuators}
+    return replace(result, constraints=constraints, **carried)
 
 
 def absolute_state(

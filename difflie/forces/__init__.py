@@ -1,5 +1,15 @@
 """Forces besides inertia and gravity, and the energy in them."""
 
+from .actuators import Actuator as Actuator
+from .actuators import Axis as Axis
+from .actuators import CurrentMotor as CurrentMotor
+from .actuators import Drive as Drive
+from .actuators import Memory as Memory
+from .actuators import Motor as Motor
+from .actuators import PositionServo as PositionServo
+from .actuators import Thruster as Thruster
+from .actuators import VelocityServo as VelocityServo
+from .actuators import VoltageMotor as VoltageMotor
 from .at_joint import JointCoupling as JointCoupling
 from .at_joint import JointForce as JointForce
 from .attach import attach as attach
@@ -20,13 +30,11 @@ from .couplings import Spring as Spring
 from .couplings import SpringDamper as SpringDamper
 from .couplings import TensionDamper as TensionDamper
 from .couplings import TensionSpring as TensionSpring
-from .drives import Drive as Drive
 from .energy import elastic_energy as elastic_energy
 from .energy import energy as energy
 from .inputs import FirstOrderHold as FirstOrderHold
 from .inputs import SampledInput as SampledInput
 from .inputs import ZeroOrderHold as ZeroOrderHold
-from .motor import Motor as Motor
 from .passive import passive_force as passive_force
 from .path import Path as Path
 from .path import as_path as as_path

@@ -9,36 +9,42 @@ import jax.numpy as jnp
 
 from ..system.system import System
 from ..system.validation import ModelError, shown
+from .actuators import Actuator
 from .at_joint import JointCoupling
 from .couplings import Coupling
-from .drives import Drive
 
 
-def attach(system: System, *couplings: Coupling | JointCoupling | Drive) -> System:
-    """The system with couplings behind those it has.
+def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> System:
+    """The system with couplings and actuators behind those it has.
 
-    They are springs, forces, bushings, contacts, stops, friction and drives, or of a class of one's
-    own: a `Coupling` acts at points of bodies, a `JointForce` at a joint, a `JointCoupling` along
-    the coordinates of all joints.
+    They are springs, forces, bushings, contacts, stops, friction, drives and motors, or of a class
+    of one's own: a `Coupling` acts at points of bodies, a `JointForce` at a joint, a
+    `JointCoupling` along the coordinates of all joints, an `Actuator` as it is commanded.
 
     Their numbers take on the system's precision and are leaves like all others:
     `system.couplings[0].stiffness` is a scalar in N/m, `system.couplings[0].path.points` (n, 3) in
-    m. To take them off again: `dataclasses.replace(system, couplings=())`. Raises `ModelError` for
-    what a class says of its numbers, path and law (`faults`), and why it does not go with the
-    system (`misfits`): an unknown body or joint (with the nearest known one), a stop at a joint
-    without limits, a second drive or force of one class at a joint.
+    m, `system.actuators[0].kp` a scalar. With one actuator or more the control has a number for
+    each, in the order of `system.actuator_names`, and nothing else. To take them off again:
+    `dataclasses.replace(system, couplings=(), actuators=())`. Raises `ModelError` for what a class
+    says of its numbers, path and law (`faults`), and why it does not go with the system
+    (`misfits`): an unknown body or joint (with the nearest known one), a stop at a joint without
+    limits, a second force of one class at a joint, a name of an actuator that is taken.
     """
-    dtype = system.dtype
     for coupling in couplings:
-        where = f"{system.name}: coupling {len(system.couplings)}, {coupling}"
-        if not isinstance(coupling, Coupling | JointCoupling | Drive):
+        if not isinstance(coupling, Coupling | JointCoupling | Actuator):
             raise ModelError(
                 f"{system.name}: {shown(coupling)} cannot be attached; give springs, "
-                "dampers, forces, contacts, stops, drives or friction, or derive the class from "
-                "dl.Coupling or dl.JointForce"
+                "dampers, forces, contacts, stops, actuators or friction, or derive the class from "
+                "dl.Coupling, dl.JointForce or dl.Actuator"
             )
-        for fault in coupling.misfits(system, system.couplings) or coupling.faults():
-            raise ModelError(f"{where}: {fault}")
-        added = jax.tree.map(lambda a: jnp.asarray(a, dtype), coupling)
-        system = replace(system, couplings=(*system.couplings, added))
+        system = _attached(system, coupling)
     return system
+
+
+def _attached(system: System, coupling: Coupling | JointCoupling | Actuator) -> System:
+    group = "actuators" if isinstance(coupling, Actuator) else "couplings"
+    there = getattr(system, group)
+    for fault in coupling.misfits(system, there) or coupling.faults():
+        raise ModelError(f"{system.name}: {group[:-1]} {len(there)}, {coupling}: {fault}")
+    added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), coupling)
+    return replace(system, **{group: (*there, added)})

@@ -76,6 +76,24 @@ def point_frames(tree: Tree, paths: Sequence[Path], q: Float[Array, " nq"]) -> l
     return _divided(dofs @ _offsets(tree, body) @ _points(paths), paths)
 
 
+@along_tree
+def rates_along(
+    tree: Tree,
+    paths: Sequence[Path],
+    directions: Float[Array, "n 3"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+) -> Float[Array, " n"]:
+    """The velocities (n,) in m/s of the points of the paths along directions fixed on their bodies.
+
+    directions (n, 3): of length one, each in the frame of its body.
+    """
+    body, dof = _carried(tree, paths)
+    twists = _entries(dof_twists(tree, q, v), tree.zero_twist, dof)
+    seen = (_offsets(tree, body) @ _points(paths)).inverse_motion(twists)
+    return jnp.sum(directions * seen.linear.to_array(), axis=1)
+
+
 def _carried(tree: Tree, paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
     """The body of every point (n,), nb for the world, and the place of its dof, n_dofs for it."""
     t = tree.topology

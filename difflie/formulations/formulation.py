@@ -9,10 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..constraints.stabilisation import Stabilisation
-from ..forces.drives import driven, has_drives
+from ..forces.actuators.acting import Memories, generalised, torques
 from ..forces.passive import passive
 from ..integrators.method import Scalar
 from ..system.kinematic_tree import Tree
@@ -24,11 +25,13 @@ Input = Callable[[Any, jax.Array, jax.Array], Any] | None
 class Inputs(NamedTuple):
     """What acts besides gravity and the system's own springs, damping and friction.
 
-    control(t, q, v) (nv,) and wrench(t, q, v) (nb, 6), in body frames; None where nothing does.
+    control(t, q, v) (nu,) and wrench(t, q, v) (nb, 6), in body frames; None where nothing does.
+    memories: those of the actuators at the start of the time step; None where none has any.
     """
 
     control: Input = None
     wrench: Input = None
+    memories: Memories | None = None
 
     def acting(
         self,
@@ -39,23 +42,69 @@ class Inputs(NamedTuple):
     ) -> tuple[Float[Array, " nv"], Float[Array, "nb 6"] | None]:
         """The generalised force (nv,), that of the system included, and the wrenches (nb, 6)."""
         tau = passive(tree, q, v)
-        effort = self.effort(tree.system, t, q, v)
+        effort = self.effort(tree, t, q, v)
         if effort is not None:
             tau = tau + effort
         return tau, None if self.wrench is None else self.wrench(t, q, v)
 
     def held(self, t: jax.Array, q: jax.Array, v: jax.Array) -> Inputs:
         """What they are at one moment, evaluated once, whenever it is asked for."""
-        return Inputs(*(None if f is None else _constant(f(t, q, v)) for f in self))
+        control, wrench = (
+            None if f is None else _constant(f(t, q, v)) for f in (self.control, self.wrench)
+        )
+        return Inputs(control, wrench, self.memories)
+
+    def remembering(
+        self,
+        system: System,
+        memories: Memories | None,
+        t: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+    ) -> Inputs:
+        """For a time step that begins here with these memories.
+
+        What is commanded to actuators with a memory is held over it.
+        """
+        if memories is None:
+            return self
+        start, holds = self.command(system, t, q, v), np.array([m is not None for m in memories])
+
+        def control(t: Scalar, q: jax.Array, v: jax.Array) -> jax.Array:
+            return jnp.where(holds, start, self.command(system, t, q, v))
+
+        control = _constant(start) if holds.all() else control
+        return Inputs(control, self.wrench, memories)
+
+    def command(
+        self, system: System, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> Float[Array, " nu"]:
+        """What is commanded (nu,), zero without control."""
+        return jnp.zeros(system.nu, v.dtype) if self.control is None else self.control(t, q, v)
+
+    def torques(
+        self,
+        tree: Tree,
+        t: Scalar,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+    ) -> Float[Array, " nu"] | None:
+        """What the actuators give (nu,) in N m or N; None where there is nothing to act."""
+        if self.control is None and not tree.system.actuators:
+            return None
+        command = self.command(tree.system, t, q, v)
+        return torques(tree, command, q, v, self.memories)
 
     def effort(
-        self, system: System, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
+        self,
+        tree: Tree,
+        t: Scalar,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
     ) -> Float[Array, " nv"] | None:
-        """What arrives of the control (nv,) at the joints behind the system's drives."""
-        if self.control is None and not has_drives(system):
-            return None
-        told = jnp.zeros_like(v) if self.control is None else self.control(t, q, v)
-        return driven(system, told, v)
+        """The generalised force (nv,) of what the actuators give; None likewise."""
+        given = self.torques(tree, t, q, v)
+        return None if given is None else generalised(tree, given, q, v)
 
 
 def _constant(value: jax.Array) -> Input:

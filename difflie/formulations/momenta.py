@@ -13,6 +13,7 @@ from ..dynamics.discrete_articulated import newton_step
 from ..dynamics.discrete_inverse_dynamics import momenta
 from ..dynamics.forward import mass_inverse_times, mass_times
 from ..dynamics.rnea import rnea
+from ..forces.actuators.acting import axis_force_of, joint_force_of
 from ..forces.passive import joint_force
 from ..forces.points import coupling_force
 from ..groups import FlatProduct
@@ -77,7 +78,10 @@ class TreeMechanics(DiscreteMechanics):
         still = jnp.zeros_like(w)
         wrench = None if self.inputs.wrench is None else self.inputs.wrench(self.t, q, w)
         force = self._at_joints(q, w) - rnea(self.tree, q, still, still, wrench)
-        return force + coupling_force(self.tree, self.tree.system.couplings, q, w)
+        force = force + coupling_force(self.tree, self.tree.system.couplings, q, w)
+        given = self.inputs.torques(self.tree, self.t, q, w)
+        along = None if given is None else axis_force_of(self.tree, given, q, w)
+        return force if along is None else force + along
 
     def newton_step(
         self,
@@ -95,5 +99,5 @@ class TreeMechanics(DiscreteMechanics):
 
     def _at_joints(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
         tau = joint_force(self.tree, q, w)
-        effort = self.inputs.effort(self.tree.system, self.t, q, w)
-        return tau if effort is None else tau + effort
+        given = self.inputs.torques(self.tree, self.t, q, w)
+        return tau if given is None else tau + joint_force_of(self.tree.system, given)

@@ -153,7 +153,7 @@ class NaturalTree(FrameMechanics):
         v = natural.joint_rates(arms, step.rates)
         q = self.tree.topology.manifold.retract(state.y[0], (h / 2) * v)
         tau = joint_force(self.tree, q, v) - armature * (2 / h) * (v - state.memory.carried)
-        effort = self.inputs.effort(self.tree.system, self.t, q, v)
+        effort = self.inputs.effort(self.tree, self.t, q, v)
         if effort is not None:
             tau = tau + effort
         total = natural.weight(step.middle) + natural.joint_load(arms, tau)

@@ -28,6 +28,7 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
+from ..forces.actuators.acting import dof_commands
 from ..solvers.linear import product
 from ..system.system import System
 from .inverse_dynamics import InverseDynamics
@@ -238,13 +239,13 @@ class _Design(eqx.Module):
             q=q + self.limits.center,
             v=v,
             a=a,
-            tau=jnp.zeros_like(v),
+            tau=jnp.zeros((len(v), system.nu), v.dtype),
             there=jnp.ones(v.shape, bool),
             deviation=self.deviation,
             kernel=None,
         )
         efforts = silent.torques(system)
-        problem = dataclasses.replace(silent, tau=efforts)
+        problem = silent.commanded(system, efforts)
 
         def residual(x: jax.Array) -> jax.Array:
             torques = problem.residual(parameters.machine(x), problem.own)
@@ -334,6 +335,11 @@ def _check(system: System, duration: float, harmonics: int, samples: int, steps:
     if system.sensors:
         raise ValueError(
             f"{system.name} has encoders; design its motion without them, in joint coordinates"
+        )
+    if system.actuators and not all(len(at) == 1 for at in dof_commands(system)):
+        raise ValueError(
+            f"{system.name}: motions are designed for machines with one actuator at each joint; "
+            "give it these, or none"
         )
     if system.constraints:
         raise ValueError(f"{system.name} has closed loops, whose joints do not move freely")

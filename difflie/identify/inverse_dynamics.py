@@ -1,12 +1,13 @@
 """The torque error: what a machine would need for the measured motion, less what was measured.
 
-    r = (M(q) a + bias(q, v) - passive(q, v) - effort(tau, v)) / (gain deviation)
+    r = (M(q) a + bias(q, v) - passive(q, v) - effort(tau, q, v)) / (gain deviation)
 
-The effort is what arrives of a measured torque behind a drive (see `Drive`), or the torque itself,
-and the gain its derivative by that: residuals are those of what was measured, as otherwise a small
-gain would explain all with small inertias. q, v and a are those behind the encoders. Linear in the
-inertial parameters and in friction; needs accelerations, and takes their noise for the torque's.
-The place to start from. Atkeson, An, Hollerbach 1986.
+The effort is what the actuators of the system make of what was measured as their commands (see
+`Actuator`), or without actuators the measured torque itself, and the gain its derivative by that:
+residuals are those of what was measured, as otherwise a small gain would explain all with small
+inertias. Where a saturated actuator does not depend on its command nothing is told. q, v and a are
+those behind the encoders. Linear in the inertial parameters and in friction; needs accelerations,
+and takes their noise for the torque's. The place to start from. Atkeson, An, Hollerbach 1986.
 
 Smoothing averages accelerations over its window, and friction does not become what it is at the
 average of velocities. So behind smoothing all other torques are averaged like the accelerations,
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,9 +28,17 @@ from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
 from ..dynamics.rnea import rnea
-from ..forces.delays import sampled
-from ..forces.drives import driven, gains, late
+from ..forces.actuators.acting import (
+    dof_commands,
+    first_memories,
+    generalised,
+    next_memories,
+    remember,
+    timed,
+    torques,
+)
 from ..forces.passive import passive
+from ..integrators.method import chosen
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .problem import Deviation, Problem, deviations, needed
@@ -37,8 +47,9 @@ from .sensors import meant
 
 
 class InverseDynamics(Problem):
-    """Samples q (n, nq), v, a, tau, deviation (n, nv) of any number of recordings.
+    """Samples q (n, nq), v, a (n, nv), tau (n, nu) of any number of recordings.
 
+    deviation (n, nv): of what was measured at each degree of freedom.
     t (n,) in s, increasing, of one recording after the other; first (n,): the first row of its own.
     there (n, nv): whether it was measured; in gaps tau is linear between neighbours, for those rows
     that feel it later. kernel (k,): the weights of the averages that smoothed accelerations are,
@@ -57,26 +68,36 @@ class InverseDynamics(Problem):
 
     @staticmethod
     def of(
-        system: System, recordings: Sequence[Recording], deviation: Deviation = 1.0
+        system: System,
+        recordings: Sequence[Recording],
+        deviation: Deviation = 1.0,
+        unactuated: Deviation = np.inf,
     ) -> InverseDynamics:
-        """The problem of recordings with q, v, a and tau; deviation of the torques, N m or N.
+        """The problem of recordings with q, v, a and tau.
+
+        deviation: of tau, in the units of the commands, N m or N without actuators. unactuated: of
+        the generalised force where no actuator stands, in N m or N, one number or nv; an infinite
+        one leaves these degrees of freedom out.
 
         Rows in which q, v or a has a gap are gaps, and so are those at the ends of smoothed
         recordings, whose averages would reach beyond them. Raises DataError for what is missing,
-        for recordings that are smoothed unlike each other or too short for it, and for systems with
-        constraints, whose reactions are not measured.
+        for recordings that are smoothed unlike each other or too short for it, for systems with
+        constraints, whose reactions are not measured, and for several actuators at one degree of
+        freedom.
         """
         if system.constraints:
             raise DataError(
                 f"{system.name}: torques alone do not tell the reactions in closed loops; fit "
                 "motions (Shooting)"
             )
-        widths = {"q": system.nq, "v": system.nv, "a": system.nv, "tau": system.nv}
+        commands = _commands(system)
+        widths = {"q": system.nq, "v": system.nv, "a": system.nv, "tau": system.nu}
         kernel = _kernel(recordings)
         parts = [needed(_as_measured(recording), widths) for recording in recordings]
         q, v, a, tau = (np.concatenate([p[k] for p in parts]) for k in widths)
         lost = np.isnan(np.concatenate((q, v, a), axis=1)).any(axis=1, keepdims=True)
-        there = ~(lost | np.isnan(tau))
+        gaps = np.column_stack((np.isnan(tau), np.zeros(len(tau), bool)))[:, commands]
+        there = ~(lost | gaps)
         times = [recording.t for recording in recordings]
         tau = np.concatenate([_filled(t, p["tau"]) for t, p in zip(times, parts, strict=True)])
         t, first = _one_after_the_other(times)
@@ -87,11 +108,19 @@ class InverseDynamics(Problem):
         )
         off = np.concatenate(
             [
-                np.tile(deviations("tau", deviation, system.nv, r.weight), (len(r.t), 1))
+                np.tile(
+                    np.where(
+                        commands < 0,
+                        deviations("unactuated", unactuated, system.nv, r.weight),
+                        np.append(deviations("tau", deviation, system.nu, r.weight), 1)[commands],
+                    ),
+                    (len(r.t), 1),
+                )
                 for r in recordings
             ]
         )
         there &= np.isfinite(off)
+        off = np.where(np.isfinite(off), off, 1)
         if kernel is not None:
             there &= _inside(recordings, len(kernel) // 2 + 1)[:, None]
             kernel = jnp.asarray(kernel, system.dtype)
@@ -109,9 +138,29 @@ class InverseDynamics(Problem):
         return self.averaged(jax.vmap(torque), *meant(system, self.q, self.v, self.a))
 
     def efforts(self, system: System) -> Float[Array, "n nv"]:
-        """What arrives there of the measured torques (n, nv), averaged likewise."""
-        told, v = self._told(system)
-        return self._mean(jax.vmap(lambda tau, v: driven(system, tau, v))(told, v))
+        """What the actuators make there of what was measured (n, nv), averaged likewise."""
+        tree = Tree.of(system)
+
+        def effort(torques: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
+            return generalised(tree, torques, q, v)
+
+        state = meant(system, self.q, self.v)
+        return self._mean(jax.vmap(effort)(self._given(system)[0], *state))
+
+    def commanded(self, system: System, efforts: Float[Array, "n nv"]) -> InverseDynamics:
+        """The problem with commands for which the actuators give these efforts.
+
+        Of a machine with one actuator at each joint; by two steps of Newton's method, which are one
+        more than laws that are linear in the command need. Those with a memory are told efforts.
+        """
+        place = np.argsort(_commands(system))
+        wanted = efforts[:, place]
+        told = dataclasses.replace(self, tau=wanted)
+        for _ in range(0 if remember(system) else 2):
+            given, gain = told._given(system)
+            step = jnp.where(gain != 0, wanted - given, 0) / jnp.where(gain != 0, gain, 1)
+            told = dataclasses.replace(told, tau=told.tau + step)
+        return told
 
     def averaged(
         self, of: Callable[..., jax.Array], q: jax.Array, v: jax.Array, a: jax.Array
@@ -126,12 +175,14 @@ class InverseDynamics(Problem):
         return self._mean(found) + of(q, v, 2 * a - self._mean(a)) - found
 
     def in_deviations(self, system: System, torques: Float[Array, "n nv"]) -> Float[Array, "n nv"]:
-        """Torques at the joints (n, nv) in standard deviations of those that were measured.
+        """Torques at the joints (n, nv) in standard deviations of what was measured.
 
-        Before a drive; zero at gaps.
+        Zero at gaps.
         """
-        gain = jax.vmap(lambda tau, v: gains(system, tau, v))(*self._told(system))
-        return jnp.where(self.there, torques, 0) / (gain * self.deviation)
+        _, gain = self._given(system)
+        gain = jnp.column_stack((gain, jnp.ones_like(self.t)))[:, _commands(system)]
+        told = self.there & (gain != 0)
+        return jnp.where(told, torques, 0) / (jnp.where(told, gain, 1) * self.deviation)
 
     def residual(self, system: System, own: Float[Array, "*m"]) -> Float[Array, " k"]:
         return self.in_deviations(system, self.torques(system) - self.efforts(system)).ravel()
@@ -140,10 +191,38 @@ class InverseDynamics(Problem):
     def measured(self) -> Bool[Array, " k"]:
         return self.there.ravel()
 
-    def _told(self, system: System) -> tuple[jax.Array, jax.Array]:
-        """The measured torques (n, nv), late where drives have delays, and the velocities."""
-        told = late(system, self.tau, lambda u, delay: sampled(self.t, u, delay, self.first))
-        return told, meant(system, self.q, self.v)[1]
+    def _given(self, system: System) -> tuple[Float[Array, "n nu"], Float[Array, "n nu"]]:
+        """What each actuator gives, and its derivative by a shift of all that it was told."""
+        state = meant(system, self.q, self.v)
+
+        def given(tau: jax.Array) -> jax.Array:
+            if remember(system):
+                return self._remembered(system, tau, *state)
+            tree = Tree.of(system)
+            return jax.vmap(lambda *row: torques(tree, *row))(tau, *state)
+
+        return jax.jvp(given, (self.tau,), (jnp.ones_like(self.tau),))
+
+    def _remembered(
+        self, system: System, tau: jax.Array, q: jax.Array, v: jax.Array
+    ) -> Float[Array, "n nu"]:
+        """What actuators with a memory give (n, nu), from row to row of each recording."""
+        tree, row = Tree.of(system), jnp.arange(len(self.t))
+        step = jnp.diff(self.t)
+        # After the last row of a recording comes a step like that before it.
+        last = jnp.append(self.first[1:] != self.first[:-1], True)
+        before, after = jnp.append(step[:1], step), jnp.append(step, step[-1:])
+        h = jnp.where(last, before, after)
+
+        def turn(memories: Any, row: tuple) -> tuple[Any, jax.Array]:
+            begins, h, *here = row
+            start = first_memories(tree, *here, h)
+            memories = chosen(begins, start, timed(memories, h))
+            given = torques(tree, *here, memories)
+            return next_memories(tree, *here, memories), given
+
+        start = first_memories(tree, tau[0], q[0], v[0], h[0])
+        return jax.lax.scan(turn, start, (self.first == row, h, tau, q, v))[1]
 
     def _mean(self, x: jax.Array) -> jax.Array:
         """The averages over neighbours of x (n, ...)."""
@@ -153,6 +232,19 @@ class InverseDynamics(Problem):
         columns = x.reshape(len(x), -1)
         means = jax.vmap(lambda column: jnp.convolve(column, kernel, mode="same"), 1, 1)(columns)
         return means.reshape(x.shape)
+
+
+def _commands(system: System) -> NDArray:
+    """The command (nv,) that acts at each degree of freedom, -1 where there is none."""
+    found = dof_commands(system)
+    for (name, _), several in zip(system.topology.velocity_labels, found, strict=True):
+        if len(several) > 1:
+            named = " and ".join(str(system.actuators[i]) for i in several)
+            raise DataError(
+                f"{system.name}: at {name!r} there are {named}, whose torques are not told apart; "
+                "fit motions (Shooting)"
+            )
+    return np.array([several[0] if several else -1 for several in found], dtype=int)
 
 
 def _as_measured(recording: Recording) -> Recording:

@@ -140,7 +140,7 @@ def linear(
 ) -> Linear:
     """The base parameters that explain the torques best, in closed form; use double precision.
 
-    system: the geometry, gravity, drives and springs, all taken as known; of its other numbers
+    system: the geometry, gravity, actuators and springs, all taken as known; of its other numbers
     only those of the joints that are not in `joints` count. known_deviations: as in `fit`.
     Base parameters (rank,) are in kg, kg m and kg m^2, or sums of such.
 

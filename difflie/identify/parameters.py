@@ -219,7 +219,7 @@ class Parameters(eqx.Module):
         """The free numbers x (n,) of a system with the same bodies and joints: `machine` inverted.
 
         Of tied values the first counts. Raises ValueError for a value that no x has, for another
-        machine, and for one without a spring, drive or whatever else has numbers among them.
+        machine, and for one without a spring, actuator or whatever else has numbers among them.
         """
         ours, theirs = self.system.topology, system.topology
         if (ours.bodies, ours.joints, ours.types) != (theirs.bodies, theirs.joints, theirs.types):

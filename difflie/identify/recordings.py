@@ -39,9 +39,10 @@ class Smoothing:
 class Recording:
     """A measured motion of one machine.
 
-    t (n,) in s, increasing, in steps of any length. q (n, nq), v, a, tau (n, nv): configuration,
-    velocity, acceleration and the effort of the drives (N m or N), None where not measured. NaN is
-    a gap: an entry that was not measured. weight: as how many of it a fit counts it. smoothing:
+    t (n,) in s, increasing, in steps of any length. q (n, nq), v, a (n, nv), tau (n, nu):
+    configuration, velocity, acceleration, and the commands of the actuators in their units, without
+    any the effort in N m or N; None where not measured. NaN is a gap: an entry that was not
+    measured. weight: as how many of it a fit counts it. smoothing:
     what `smoothed` did, None where nothing was smoothed.
     """
 

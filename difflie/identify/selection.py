@@ -1,10 +1,11 @@
 """The numbers of a system by their paths.
 
 The path of a number is "owner/leaf": the name of a body and a leaf of `system.bodies`, the name of
-a joint and one of `system.joints` or of what stands at it (`Drive`, `Stribeck`, `Encoder`), or
-"gravity". Other couplings and constraints have no names and are counted: "couplings/0/stiffness",
-"constraints/1/first/position". A joint with several degrees of freedom has one number for each,
-"ball/damping[2]". "body/inertial" is its mass, its centre of mass and its inertia together.
+a joint and one of `system.joints` or of what stands at it (`Stribeck`, `Encoder`), the name of an
+actuator and one of its numbers, or "gravity". Other couplings and constraints have no names and
+are counted: "couplings/0/stiffness", "constraints/1/first/position". A joint with several degrees
+of freedom has one number for each, "ball/damping[2]". "body/inertial" is its mass, its centre of
+mass and its inertia together.
 Patterns are those of the shell, such as "arm*/damping"; only a pattern that ends in "/inertial"
 selects that, and only one that ends in "/com_z" that number of "body/com".
 """
@@ -22,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..forces.actuators import Actuator
 from ..forces.at_joint import AtJoint
 from ..system.fields import PLAIN, Number, declared
 from ..system.system import Bodies, Joints, System
@@ -32,7 +34,7 @@ Places = tuple[tuple[Place, tuple[int, ...]], ...]
 INERTIAL: Place = ("bodies", "inertial")
 # Single numbers of the centre of mass.
 _COM: dict[Place, int] = {("bodies", f"com_{axis}"): k for k, axis in enumerate("xyz")}
-_GROUPS = "couplings", "constraints", "sensors"
+_GROUPS = "couplings", "constraints", "sensors", "actuators"
 _BODY = tuple(f.name for f in fields(Bodies))
 
 
@@ -101,8 +103,11 @@ def entries(system: System) -> list[Entry]:
         for keys, _ in jax.tree_util.tree_leaves_with_path(getattr(system, group)):
             place = tuple(k.name if hasattr(k, "name") else k.idx for k in keys)
             of = getattr(system, group)[place[0]]
-            counted = "/".join(map(str, (group, *place[:-1])))
-            owner = of.joint if isinstance(of, AtJoint) else counted
+            owner = "/".join(map(str, (group, *place[:-1])))
+            if isinstance(of, AtJoint):
+                owner = of.joint
+            elif isinstance(of, Actuator):
+                owner = of.label
             found.append(Entry((group, *place), None, owner, str(place[-1])))
     return found
 

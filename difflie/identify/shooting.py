@@ -2,14 +2,16 @@
 
 Windows of one step are the one-step error, one window for a recording is the full rollout; windows
 in between, with states at their starts that are found too, are multiple shooting (Bock 1981). The
-grid lands on every measurement, and measured torques are held from one to the next; behind a drive
-with a delay the mean of what is held then acts in each step.
+grid lands on every measurement, and measured torques, the commands of actuators, are held from one
+to the next, as are the memories of these. A window begins with what they remember of the rows
+before it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,10 +20,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
-from ..forces.delays import held
-from ..forces.drives import delayed, late, prompt
+from ..forces.actuators.acting import first_memories, next_memories, recalled, remember, timed
 from ..integrators import RKMK4, Method
+from ..integrators.method import chosen
 from ..simulate import simulate
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .problem import Deviation, Problem, deviations, in_deviations, needed
 from .recordings import DataError, Recording
@@ -31,11 +34,12 @@ from .sensors import meant, seen
 class Shooting(Problem):
     """Windows (w,) of s steps.
 
-    dt (w, s) in s; q (w, s + 1, nq), v (w, s + 1, nv), tau (w, s, nv); deviation (w, 2 nv) of
+    dt (w, s) in s; q (w, s + 1, nq), v (w, s + 1, nv), tau (w, s, nu); deviation (w, 2 nv) of
     the configuration's coordinates (rad or m) and the velocity's. follows (w,): whether the window
     begins where the one before ends. substeps: of the method between two measurements. free:
     whether the states at the starts are unknowns, which then join up as well as the measurements:
-    velocities only where their deviation is finite.
+    velocities only where their deviation is finite. memories (w, ...): of the actuators at the
+    starts; None to find them in the rows before.
     """
 
     dt: jax.Array
@@ -47,6 +51,7 @@ class Shooting(Problem):
     free: bool = eqx.field(static=True, default=False)
     substeps: int = eqx.field(static=True, default=1)
     method: Method = eqx.field(static=True, default=RKMK4())
+    memories: Any = None
 
     @staticmethod
     def of(
@@ -63,13 +68,13 @@ class Shooting(Problem):
         """The problem of recordings with q, v and tau, cut into windows of `window` steps.
 
         None, or more than there are: a window for each recording. Where v was not measured windows
-        start at the differences of q, a guess for `free` to mend; where tau was not, no drives act.
+        start at the differences of q, a guess for `free` to mend; without tau commands are 0.
         position, velocity: standard deviations, rad or m, and the same over s; an infinite one
         leaves the velocities out. Where the last window of a recording is shorter its rest is a
         gap. Raises DataError for what is missing, and for gaps in torques and at the starts of
         windows.
         """
-        widths = {"q": system.nq, "v": system.nv, "tau": system.nv}
+        widths = {"q": system.nq, "v": system.nv, "tau": system.nu}
         if window is not None and window < 1:
             raise DataError(f"a window has {window} steps; give it one or more")
         longest = max(len(r.t) for r in recordings) - 1
@@ -102,7 +107,7 @@ class Shooting(Problem):
 
     @property
     def own(self) -> jax.Array:
-        w, nv = len(self.dt), self.tau.shape[-1]
+        w, nv = len(self.dt), self.v.shape[-1]
         return jnp.zeros(w * 2 * nv if self.free else 0, self.q.dtype)
 
     def motions(
@@ -118,13 +123,15 @@ class Shooting(Problem):
             shift, push = jnp.split(change, 2, axis=1)
             q0, v0 = jax.vmap(system.manifold.retract)(q0, shift), v0 + push
         q0, v0 = meant(system, q0, v0)
-        tau, undelayed = self.arriving(system), prompt(system)
+        tree, memories = Tree.of(system), self.remembered(system)
 
-        def step(state: tuple, row: tuple) -> tuple[tuple, tuple]:
-            dt, tau = row
+        def step(start: tuple, row: tuple) -> tuple[tuple, tuple]:
+            (state, memories), (dt, tau) = start, row
+            if memories is not None:
+                memories = timed(memories, dt)
             held = jnp.broadcast_to(tau, (self.substeps, *tau.shape))
             run = simulate(
-                *(undelayed, *state),
+                *(recalled(system, memories), *state),
                 dt=dt / self.substeps,
                 steps=self.substeps,
                 control=held,
@@ -132,27 +139,47 @@ class Shooting(Problem):
                 save_every=self.substeps,
             )
             # A motion that fails is like no measurement.
+            if memories is not None:
+                memories = next_memories(tree, tau, *state, memories)
             state = tuple(jnp.where(run.result.ok, x[-1], jnp.nan) for x in (run.q, run.v))
-            return state, state
+            return (state, memories), state
 
-        def motion(q0, v0, dt, tau):
-            _, (q, v) = jax.lax.scan(step, (q0, v0), (dt, tau))
+        def motion(q0, v0, dt, tau, memories):
+            _, (q, v) = jax.lax.scan(step, ((q0, v0), memories), (dt, tau))
             return jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
 
-        return seen(system, *jax.vmap(motion)(q0, v0, self.dt, tau))
+        return seen(system, *jax.vmap(motion)(q0, v0, self.dt, self.tau, memories))
 
-    def arriving(self, system: System) -> Float[Array, "w steps nv"]:
-        """The torques (w, s, nv) of the steps, late where drives have delays."""
-        if not delayed(system):
-            return self.tau
-        # The windows of one recording follow each other without gap, filled up at its end only.
-        told = self.tau.reshape(-1, self.tau.shape[-1])
-        t = jnp.concatenate((jnp.zeros_like(self.dt[0, :1]), jnp.cumsum(self.dt)))
-        row = jnp.arange(len(self.dt)) * self.dt.shape[1]
-        own = jax.lax.cummax(jnp.where(self.follows, 0, row))
-        first = jnp.repeat(own, self.dt.shape[1])
-        told = late(system, told, lambda u, delay: held(t, u, delay, first))
-        return told.reshape(self.tau.shape)
+    def remembered(self, system: System) -> Any:
+        """The memories of the actuators at the starts of the windows (w, ...); None without.
+
+        Along the measured states, from the first row of each recording on.
+        """
+        if self.memories is not None or not remember(system):
+            return self.memories
+        tree = Tree.of(system)
+        q, v = meant(
+            system,
+            jnp.where(jnp.isnan(self.q), system.neutral(), self.q)[:, :-1],
+            jnp.where(jnp.isnan(self.v), 0, self.v)[:, :-1],
+        )
+
+        def turn(memories: Any, row: tuple) -> tuple[Any, None]:
+            dt, *here = row
+            return next_memories(tree, *here, timed(memories, dt)), None
+
+        def window(memories: Any, given: tuple) -> tuple[Any, Any]:
+            follows, rows = given
+            memories = chosen(follows, memories, start(rows))
+            return jax.lax.scan(turn, memories, rows)[0], memories
+
+        def start(rows: tuple) -> Any:
+            dt, *here = (x[0] for x in rows)
+            return first_memories(tree, *here, dt)
+
+        rows = self.dt, self.tau, q, v
+        begin = start(tuple(x[0] for x in rows))
+        return jax.lax.scan(window, begin, (self.follows, rows))[1]
 
     def departure(
         self, system: System, q: Float[Array, "w edges nq"]
@@ -223,7 +250,7 @@ def _completed(system: System, recording: Recording, velocity: Deviation) -> Rec
         v = np.asarray(steps) / np.diff(recording.t)[:, None]
         recording = dataclasses.replace(recording, v=np.concatenate((v, v[-1:])))
     if recording.tau is None:
-        tau = np.zeros((len(recording.t), system.nv))
+        tau = np.zeros((len(recording.t), system.nu))
         recording = dataclasses.replace(recording, tau=tau)
     return recording
 

@@ -12,6 +12,11 @@
     [initial.joints]                  damping = [...]
     elbow = 0.3                       target = [...]
 
+    [[position_servo]]                # one such table for each actuator: [[drive]], [[motor]] ...
+    joint = "elbow"                   # their control is
+    kp = 300.0                        # [control]
+    max_torque = 40.0                 # command = [0.5]        # one number each, held
+
     [[spring]]                        # one such table for each force, named after its class;
     path = [                          # difflie/io/couplings.py says how, also for one's own
       {body = "upper arm", point = [0.1, 0.0, 0.0]},
@@ -133,9 +138,11 @@ class SimulationTable:
 class ControlTable:
     """[control]: tau = effort + stiffness (target - q) - damping v, one entry for each velocity.
 
-    The spring towards the target acts on joints whose coordinates are plain numbers.
+    The spring towards the target acts on joints whose coordinates are plain numbers. command: what
+    a system with actuators has in place of these, one entry for each, in their units.
     """
 
+    command: list[float] | None = None
     effort: list[float] | None = None
     stiffness: list[float] | None = None
     damping: list[float] | None = None
@@ -177,7 +184,7 @@ def read_config(path: str | os.PathLike[str]) -> Config:
     except ModelError as error:
         raise ConfigError(str(error)) from None
     couplings = couplings_of(tables, path)
-    parts = instances(path, tables, known, {}, others=("constraint", OWN, *TABLES))
+    parts = instances(path, tables, known, {}, others=("constraint", *OWN, *TABLES))
     config = Config(path=path, constraint=loops, couplings=couplings, **parts)
     _check(config)
     return config

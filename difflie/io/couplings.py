@@ -8,7 +8,11 @@
     axis = [0.0, 0.0, 1.0]
     stiffness = 20.0                  # in SI units, as the field declares
 
-    [[coupling]]                      # of a class of one's own
+    [[thruster]]                      # difflie.Thruster, along an axis of a body
+    axis = {body = "hull", position = [0.0, 0.0, -0.3], direction = [0.0, 0.0, 1.0]}
+    max_thrust = 20.0
+
+    [[coupling]]                      # of a class of one's own; [[actuator]] likewise
     type = "drag:Drag"                # class Drag of drag.py beside this file, or of any module
     path = [{body = "hull", point = [0.0, 0.0, 0.0]}]
     area = 0.3
@@ -28,13 +32,13 @@ from types import ModuleType
 from typing import Any
 
 from .. import forces
-from ..forces import Coupling, Drive, JointCoupling
+from ..forces import Actuator, Coupling, JointCoupling
 from ..system.system import System
 from ..system.validation import ModelError, nearest, shown
 from .tables import ConfigError, fields_of, instance, rows_of
 
-Force = Coupling | JointCoupling | Drive
-_BASES = Coupling, JointCoupling, Drive
+Force = Coupling | JointCoupling | Actuator
+_BASES = Coupling, JointCoupling, Actuator
 
 
 def _concrete(cls: Any) -> bool:
@@ -49,7 +53,7 @@ TABLES: dict[str, tuple[type, ...]] = {
     "tension_spring": (forces.TensionSpring, forces.SmoothTensionSpring),
     "tension_damper": (forces.TensionDamper, forces.SmoothTensionDamper),
 }
-OWN = "coupling"
+OWN = "coupling", "actuator"
 
 
 def couplings_of(tables: dict[str, Any], path: Path) -> dict[str, Force]:
@@ -59,10 +63,10 @@ def couplings_of(tables: dict[str, Any], path: Path) -> dict[str, Force]:
     not what the field declares, and a type that is no class of a force.
     """
     found: dict[str, Force] = {}
-    for name in [name for name in tables if name in TABLES or name == OWN]:
+    for name in [name for name in tables if name in TABLES or name in OWN]:
         for i, row in enumerate(rows_of(tables.pop(name), name, path)):
             where = f"{name}[{i}]"
-            if name == OWN:
+            if name in OWN:
                 cls, row = _named(row, path, where)
             else:
                 cls = _meant(TABLES[name], row, path, where)
@@ -159,7 +163,7 @@ def _class_of(module: ModuleType, name: str, where: str) -> type:
         raise ConfigError(f"{where}: the module {module.__name__} has no class {shown(name)}{hint}")
     if not issubclass(cls, _BASES):
         raise ConfigError(
-            f"{where}: {name} is no force; derive it from dl.Coupling or dl.JointForce"
+            f"{where}: {name} is no force; derive it from dl.Coupling, dl.JointForce or dl.Actuator"
         )
     lacking = sorted(getattr(cls, "__abstractmethods__", ()))
     if lacking:

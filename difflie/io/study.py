@@ -33,7 +33,8 @@
     joint = "hinge2"
     position_bias = 0.02                  # rad
 
-[[drive]] has the numbers of difflie.Drive; without `delay` there is none to be found. Other forces
+[[drive]] has the numbers of difflie.Drive; without `delay` there is none to be found. Where there
+are actuators columns.tau are their commands, in their order and units. Other actuators and forces
 have tables as in difflie/io/couplings.py. Files without a header or times, and bodies that fly
 until they hit something:
 
@@ -49,7 +50,7 @@ until they hit something:
 
 Files of runs are relative to the folder given with --data, or to that of the configuration. The
 first row of a window is where its motion starts, or the first `observe` rows find the state there
-and the others are predicted; measured torques are held. Without columns.tau no drives act; without
+and the others are predicted; measured torques are held. Without columns.tau they are 0; without
 columns.v motions start at differences of q, for fit.states and validation.observe to mend.
 """
 
@@ -133,11 +134,13 @@ class ParameterTable:
 class FitTable:
     """[fit]: the error, its standard deviations, and when to stop.
 
-    leave_out: whether each run in turn is judged by a fit to the others.
+    leave_out: whether each run in turn is judged by a fit to the others. unactuated: the deviation
+    of the torques (N m or N) where no actuator stands; without it these are left out.
     """
 
     error: str = "torque"
     torque: float | list[float] = 1.0
+    unactuated: float | list[float] | None = None
     position: float | list[float] = 1.0
     velocity: float | list[float] | None = None
     window: float | None = None
@@ -167,8 +170,8 @@ class ValidationTable:
 class Study:
     """A whole file; path is where it was read.
 
-    couplings: its drives and other forces, by the names of their tables, "drive[0]". encoder: the
-    tables [[encoder]], of `difflie.identify.Encoder`.
+    couplings: its actuators and other forces, by the names of their tables, "drive[0]". encoder:
+    the tables [[encoder]], of `difflie.identify.Encoder`.
     """
 
     path: Path
@@ -202,7 +205,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     }
     couplings = couplings_of(tables, path)
     encoder = rows_of(tables.pop("encoder", []), "encoder", path)
-    others = "encoder", OWN, *TABLES
+    others = "encoder", *OWN, *TABLES
     parts = instances(path, tables, single, repeated, others=others)
     study = Study(path=path, couplings=couplings, encoder=encoder, **parts)
     _check(study)
@@ -268,7 +271,7 @@ def _check(study: Study) -> None:
     for key, value in positive.items():
         if value is not None and not 0 < value < float("inf"):
             refuse(key, value, "positive and finite")
-    for name in ("torque", "position", "velocity"):
+    for name in ("torque", "unactuated", "position", "velocity"):
         given = getattr(study.fit, name)
         each = given if isinstance(given, list) else [1.0 if given is None else given]
         if not each or not all(x > 0 for x in each):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..forces.actuators.axis import as_axis
 from ..forces.path import as_path
 from ..system.fields import Number
 from ..system.validation import LARGEST, InputError, nearest, shown
@@ -186,6 +187,8 @@ def _kind(f: dataclasses.Field) -> Any:
         return _NUMBERS.get(rank, _NUMBERS[None])
     if about is as_path:
         return _KINDS["list[dict[str, Any]]"]
+    if about is as_axis:
+        return _AXIS
     return _KINDS.get(_annotation(f))
 
 
@@ -211,6 +214,15 @@ def _is_path(value: Any) -> bool:
     )
 
 
+def _is_axis(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and {"body"} <= value.keys() <= {"body", "position", "direction"}
+        and isinstance(value["body"], str)
+        and all(_is_list(x) and len(x) == 3 for key, x in value.items() if key != "body")
+    )
+
+
 def _is_nested(value: Any) -> bool:
     return isinstance(value, list) and all(_is_number(x) or _is_nested(x) for x in value)
 
@@ -222,6 +234,10 @@ _NUMBERS: dict[int | None, tuple[str, Callable[[Any], bool]]] = {
     2: ("a list of lists of numbers", lambda v: isinstance(v, list) and all(map(_is_list, v))),
     None: ("a number, or numbers in lists", lambda v: _is_number(v) or _is_nested(v)),
 }
+_AXIS = (
+    'an axis {body = "NAME", position = [x, y, z], direction = [x, y, z]} of a body',
+    _is_axis,
+)
 # What is counted: iterations, rows.
 _COUNT = (
     f"a whole number below {2**31}",

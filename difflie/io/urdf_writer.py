@@ -63,13 +63,19 @@ def write_urdf(
     one. Joints of types beyond URDF (helical, universal, translation, spherical) other programs may
     refuse. The base and gravity are written too: `load` without these options restores them. Raises
     `ModelError` for numbers no machine has, a planar or translation joint with other axes than its
-    own, couplings, constraints, sensors, and a batch of systems.
+    own, couplings, actuators, constraints, sensors, and a batch of systems.
     """
     if system.couplings:
         named = ", ".join(map(str, system.couplings))
         raise ModelError(
             f"{system.name}: URDF has no words for its couplings: {named}; save "
             "dataclasses.replace(system, couplings=()) and attach them to what load returns"
+        )
+    if system.actuators:
+        named = ", ".join(map(str, system.actuators))
+        raise ModelError(
+            f"{system.name}: URDF has no words for its actuators: {named}; save "
+            "dataclasses.replace(system, actuators=()) and attach them to what load returns"
         )
     if system.constraints:
         named = ", ".join(map(str, system.constraints))

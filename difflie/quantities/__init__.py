@@ -1,6 +1,6 @@
 """What to measure of a motion: functions f(system, q, v, u, t) of a moment, with names and units.
 
-q (nq,), v (nv,) and t () in s; u (nv,) is what the control commands in N m or N, None without. A
+q (nq,), v (nv,) and t () in s; u (nu,) is what the control commands, None without. A
 cost of a control, a residual of a sensor, a reduction of a sweep and a curve of a plot are uses of
 one. All are differentiable in forward and reverse mode, and in the precision of q.
 """

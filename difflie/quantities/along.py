@@ -11,13 +11,17 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from ..forces.actuators.acting import recalled
 from ..system.system import System
 from ..system.validation import checked, real_numbers
 from .quantity import Labels, Quantity, as_quantity
 
 
 class Motion(Protocol):
-    """States at times, such as a `Trajectory`: t (...,), q (..., nq), v and u (..., nv)."""
+    """States at times, such as a `Trajectory`: t (...,), q (..., nq), v (..., nv), u (..., nu).
+
+    One with actuators that remember has their memories as well.
+    """
 
     @property
     def t(self) -> jax.Array: ...
@@ -65,7 +69,12 @@ def along(quantity: Any, system: System, run: Motion) -> Float[Array, "..."]:
             f"{system.name}: the run has {sizes[0]} coordinates and {sizes[1]} velocities, the "
             f"system {system.nq} and {system.nv}; give the system that was simulated"
         )
-    return _along(measured, system, run.t, run.q, run.v, run.u)
+    if run.u is not None and run.u.shape[-1] != system.nu:
+        raise ValueError(
+            f"{system.name}: the run has {run.u.shape[-1]} commands, the system {system.nu}; give "
+            "the system that was simulated"
+        )
+    return _along(measured, system, run.t, run.q, run.v, run.u, getattr(run, "memories", None))
 
 
 def curve(quantity: Any, system: System, run: Motion) -> Curve:
@@ -91,10 +100,11 @@ def _labels(quantity: Quantity, system: System, size: int) -> Labels:
 
 
 @eqx.filter_jit
-def _along(quantity, system, t, q, v, u):
-    def at(t, q, v, u):
+def _along(quantity, system, t, q, v, u, memories):
+    def at(t, q, v, u, memories):
         said = f"what the quantity {quantity.name} returns"
-        value = real_numbers(system.name, said, quantity(system, q, v, u, t))
+        here = recalled(system, memories)
+        value = real_numbers(system.name, said, quantity(here, q, v, u, t))
         names = quantity.labels(system)
         if names and value.size != len(names):
             raise ValueError(
@@ -105,4 +115,4 @@ def _along(quantity, system, t, q, v, u):
 
     for _ in range(t.ndim):
         at = jax.vmap(at)
-    return at(t, q, v, u)
+    return at(t, q, v, u, memories)

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..forces import passive_force
-from ..forces.drives import driven
+from ..forces.actuators.acting import delivered
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .quantity import Labels, Quantity
 
@@ -17,10 +18,10 @@ _UNITS = {"rad/s": "N m", "m/s": "N"}
 
 
 class Effort(Quantity):
-    """The generalised force (nv,) of the control that arrives at the joints, in N m or N.
+    """The generalised force (nv,) that the actuators apply to the joints, in N m or N.
 
-    It is what the drives of the system make of the command u, and u where there are none; without
-    control the command is zero.
+    It is what they make of the command u, and u where there are none; without control the command
+    is zero. What remembers has its memory of each moment along a run; raises ValueError elsewhere.
     """
 
     @property
@@ -33,12 +34,19 @@ class Effort(Quantity):
     def __call__(
         self,
         system: System,
-        q: Any,
+        q: Float[Array, " nq"],
         v: Float[Array, " nv"],
-        u: Float[Array, " nv"] | None,
+        u: Float[Array, " nu"] | None,
         t: Any,
     ) -> Float[Array, " nv"]:
-        return driven(system, jnp.zeros_like(v) if u is None else u, v)
+        for actuator in system.actuators:
+            if actuator.remembers:
+                raise ValueError(
+                    f"{system.name}: what {actuator} applies depends on what it remembers; measure "
+                    "it along a run of this system"
+                )
+        command = jnp.zeros(system.nu, v.dtype) if u is None else u
+        return delivered(Tree.of(system), command, q, v)
 
 
 class Passive(Quantity):

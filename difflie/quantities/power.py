@@ -29,7 +29,7 @@ class Power(Quantity):
         system: System,
         q: Any,
         v: Float[Array, " nv"],
-        u: Float[Array, " nv"] | None,
+        u: Float[Array, " nu"] | None,
         t: Any,
     ) -> Float[Array, " nv"]:
         return Effort()(system, q, v, u, t) * v

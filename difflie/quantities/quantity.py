@@ -20,7 +20,7 @@ Labels = tuple[tuple[str, str], ...]
 class Quantity(eqx.Module):
     """A function of a moment, f(system, q, v, u, t), an array of real numbers of any one shape.
 
-    q (nq,), v (nv,), u (nv,) or None, t () in s.
+    q (nq,), v (nv,), u (nu,) or None, t () in s.
     """
 
     @property
@@ -38,7 +38,7 @@ class Quantity(eqx.Module):
         system: System,
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
-        u: Float[Array, " nv"] | None,
+        u: Float[Array, " nu"] | None,
         t: Float[Array, ""],
     ) -> Float[Array, "..."]:
         """Its value at a moment."""

@@ -18,7 +18,7 @@ from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked
 from .events import Until, events_of
-from .inputs import Input, check_delays, checked_dt, sampled_input
+from .inputs import Input, checked_dt, sampled_input
 from .loop import Run, trajectory
 from .step import Stepped as Stepped
 from .step import chosen_method
@@ -47,10 +47,11 @@ def simulate(
 
     Main arguments:
       method: an integrator such as `RKMK4()`, or its name (see `register`).
-      control: the generalised force (nv,) in N m or N of the drives; springs, damping and
-        friction are added to it. A function of (t, q, v), a `ZeroOrderHold` or `FirstOrderHold`,
-        an array (steps, nv) of values held over each step, or None. Where a drive has a delay it
-        must be held.
+      control: what is commanded (nu,) to the actuators of the system, in their order and units,
+        or without actuators the generalised force (nv,) in N m or N; springs, damping and friction
+        are added to it. A function of (t, q, v), a `ZeroOrderHold` or `FirstOrderHold`, an array
+        (steps, nu) of values held over each step, or None for zero. The command of an actuator with
+        a memory, such as a delay, is held over each step in any case.
       wrench: external wrenches (nb, 6) on the bodies, in body frames; given as `control` is.
 
     Other arguments:
@@ -70,15 +71,16 @@ def simulate(
     Differentiable with respect to every leaf of the system, the state, dt and the inputs, in
     forward and reverse mode as the adjoint allows. Raises ValueError or TypeError for a wrong shape
     or precision, a concrete NaN, dt <= 0, an unknown method (with the nearest name) or one that the
-    adjoint does not differentiate, a control that no delay suits, a concrete start that breaks a
-    constraint, which it names, or at which an event has come. What happens on the way (a state that
-    is not finite, a step that is not solved, a singular configuration, a limit that is left), and a
-    traced start that breaks a constraint, stands in `Trajectory.result`; a motion stays where it
-    was before the first step that fails.
+    adjoint does not differentiate, an actuator with a memory where it steps back, a concrete start
+    that breaks a constraint, which it names, or at which an event has come. What happens on the way
+    (a state that is not finite, a step that is not solved, a singular configuration, a limit that
+    is left), and a traced start that breaks a constraint, stands in `Trajectory.result`; a motion
+    stays where it was before the first step that fails.
     """
     checked(system)
     method = chosen_method(method)
-    adjoint.check(method, formulation_of(method, system).time_symmetric(method))
+    remembering = [actuator for actuator in system.actuators if actuator.remembers]
+    adjoint.check(method, formulation_of(method, system).time_symmetric(method), remembering)
     q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
     steps, save_every = _count("steps", steps), _count("save_every", save_every)
     if save_every > steps:
@@ -86,13 +88,12 @@ def simulate(
             f"simulate: save_every is {save_every} and there are {steps} steps, so that no step is "
             "saved; save every one of them, or take more"
         )
-    width = 1 + system.nq + system.nv + (0 if control is None else system.nv)
+    width = 1 + system.nq + system.nv + (0 if control is None else system.nu)
     _check_memory(system, steps // save_every, width)
     dt = checked_dt("simulate", dt, system.dtype)
     n_bodies = len(system.body_names)
-    control = sampled_input(system, "control", control, (system.nv,), steps)
+    control = sampled_input(system, "control", control, (system.nu,), steps)
     wrench = sampled_input(system, "wrench", wrench, (n_bodies, 6), steps)
-    check_delays(system, control)
     events = events_of(system, until, (jnp.zeros_like(dt), q0, v0))
     error = start_error(system, q0, v0)
     state = Tree.of(system), q0, v0, dt

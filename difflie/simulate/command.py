@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+
+from ..integrators.method import chosen
 
 
 class Command(eqx.Module):
-    """The commands (nv,) in N m or N of the steps that the trajectory tells of.
+    """The commands of the steps that the trajectory tells of, with the memories of the actuators.
 
-    latest: in the last step, as of its beginning. saved: in the last step that began at a time that
-    is saved, which one in `every` does.
+    latest: (u, memories) in the last step, as of its beginning, u (nu,) in the units of the
+    actuators; each None where there is none. saved: in the last step that began at a time that is
+    saved, which one in `every` does.
     """
 
-    latest: Float[Array, " nv"]
-    saved: Float[Array, " nv"]
+    latest: tuple[Any, Any]
+    saved: tuple[Any, Any]
     every: int = eqx.field(static=True)
 
-    def after(self, step: jax.Array, command: Float[Array, " nv"], going: jax.Array) -> Command:
-        """With the command of the step of this number (), if it was made ()."""
+    def after(self, step: jax.Array, latest: tuple[Any, Any], going: jax.Array) -> Command:
+        """With what was commanded in the step of this number (), if it was made ()."""
         # No remainder: native code knows none.
         begins = jax.lax.div(step, jnp.int32(self.every)) * self.every == step
         saves = going if self.every == 1 else going & begins
-        latest = jnp.where(going, command, self.latest)
-        return Command(latest, jnp.where(saves, command, self.saved), self.every)
+        saved = chosen(saves, latest, self.saved)
+        return Command(chosen(going, latest, self.latest), saved, self.every)

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
+from ..forces.actuators.acting import Memories, timed
 from ..formulations import Formulation, Inputs
 from ..result import Watch
 from ..solvers.bisection import Bisection
@@ -97,15 +98,15 @@ def located(
     formulation: Formulation,
     events: tuple[Event, ...],
     inputs: Callable[[jax.Array], Inputs],
-    end: tuple[jax.Array, Any, Watch, Command | None],
+    end: tuple[jax.Array, Any, Watch, Memories | None, Command | None],
     dt: jax.Array,
 ) -> End:
     """Where a loop of steps dt (s) with the state `end` has stopped.
 
     inputs(k): what acts in step k.
     """
-    steps, inner, watch, command = end
-    u = None if command is None else command.latest
+    steps, inner, watch, memories, command = end
+    told = (None, None) if command is None else command.latest
     stopped = watch.stopped
     assert stopped is not None
     k = jnp.where(watch.came, jnp.maximum(stopped - 1, 0), steps)
@@ -113,7 +114,8 @@ def located(
 
     def reached(h: jax.Array) -> tuple[Any, Any]:
         q, v = formulation.read(inner)
-        acting = inputs(k)
+        kept = None if memories is None else timed(memories, h)
+        acting = inputs(k).remembering(formulation.tree.system, kept, t0, q, v)
         acting = acting.held(t0, q, v) if formulation.reads_once else acting
         # What a method remembers belongs to steps of another length.
         state = formulation.init(t0, q, v, h, acting)
@@ -128,12 +130,12 @@ def located(
         state, solved = reached(h)
         y = formulation.read(state)
         which = least(events, t0 + h, *y)[1]
-        return End(which, t0 + h, (*y, formulation.record(state), u), found & solved)
+        return End(which, t0 + h, (*y, formulation.record(state), told), found & solved)
 
     def whole(_: None) -> End:
         y = formulation.read(inner)
         which = jnp.where(stopped == 0, least(events, t0, *y)[1], -1)
-        return End(which, t0, (*y, formulation.record(inner), u), jnp.asarray(True))
+        return End(which, t0, (*y, formulation.record(inner), told), jnp.asarray(True))
 
     return jax.lax.cond(watch.came & (stopped > 0), shorter, whole, None)
 

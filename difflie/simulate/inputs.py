@@ -10,8 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ..forces.delays import held
-from ..forces.drives import delayed, late
 from ..forces.inputs import SampledInput, ZeroOrderHold
 from ..formulations import Inputs
 from ..system.system import System
@@ -32,15 +30,6 @@ def _at(function, row, t0, dt):
         return None
     value, slope = row
     return lambda t, q, v: value + slope * ((t - t0) / dt)
-
-
-def arriving(system: System, control: Input, steps: int, dt: jax.Array) -> Input:
-    """The control, late where drives have delays."""
-    if not isinstance(control, ZeroOrderHold) or not delayed(system):
-        return control
-    told, _ = control.rows(steps)
-    at = jnp.arange(steps + 1, dtype=told.dtype)
-    return ZeroOrderHold(late(system, told, lambda u, delay: held(at, u, delay / dt)))
 
 
 def samples(given, steps: int, saved: int, save_every: int):
@@ -67,7 +56,7 @@ def sampled_input(system: System, name: str, given: Input, shape: tuple[int, ...
 
 def checked_functions(system: System, control: Input, wrench: Input, at: tuple) -> tuple:
     """Those of the inputs that are functions, checked; None for the others."""
-    shapes = {"control": (system.nv,), "wrench": (len(system.body_names), 6)}
+    shapes = {"control": (system.nu,), "wrench": (len(system.body_names), 6)}
     return tuple(
         _function(system, name, u, shape, at) if callable(u) else None
         for (name, shape), u in zip(shapes.items(), (control, wrench), strict=True)
@@ -83,18 +72,6 @@ def _function(system: System, name: str, function: Callable, shape: tuple[int, .
     found = jax.eval_shape(returned, *at).shape
     check_shape(system.name, f"what the function {name} returns", found, shape)
     return function
-
-
-def check_delays(system: System, control: Input) -> None:
-    """Raises ValueError where it is not known what was told before."""
-    if control is None or isinstance(control, ZeroOrderHold):
-        return
-    for drive, _ in delayed(system):
-        kind = "a FirstOrderHold" if isinstance(control, SampledInput) else "a function"
-        raise ValueError(
-            f"simulate: {drive} has a delay, and the control is {kind}; give an array or a "
-            "ZeroOrderHold, or a drive without delay"
-        )
 
 
 def checked_dt(caller: str, dt: Any, dtype: Any) -> jax.Array:

@@ -20,8 +20,8 @@ from ..result import Ending, Trajectory, Watch
 from ..system.kinematic_tree import Tree
 from .command import Command
 from .events import End, Event, come, located, named, stopped_at
-from .inputs import Input, arriving, checked_functions, inputs_at, samples
-from .step import time_steps
+from .inputs import Input, checked_functions, inputs_at, samples
+from .step import memories_at_start, time_steps
 
 
 class Run(NamedTuple):
@@ -49,7 +49,6 @@ def _at_once(run: Run, error, steps: int, save_every: int) -> Trajectory:
     """Compiled once for each topology, method, number of steps, and function among the inputs."""
     (tree, q0, v0, dt), control, wrench, events, (method, adjoint, stabilisation) = run
     saved = steps // save_every
-    control = arriving(tree.system, control, steps, dt)
     inputs = tuple(samples(u, steps, saved, save_every) for u in (control, wrench))
     functions = checked_functions(tree.system, control, wrench, (dt, q0, v0))
     arrays, fixed = eqx.partition((functions, events), eqx.is_array)
@@ -63,25 +62,26 @@ def _at_once(run: Run, error, steps: int, save_every: int) -> Trajectory:
         start, before = _start(tree, formulation, events, given, state)
         end, states = adjoint.loop(loop, start, inputs, (saved, save_every))
         found = adjoint.reconstruction(loop, start, end, inputs, (saved, save_every))
-        q_and_v, own, u = states
+        q_and_v, own, told = states
         own = jax.tree.map(lambda a, b: jnp.concatenate((a, b)), before, own)
         stop = _stop(formulation, functions, events, inputs, end, dt)
-        return end[2:], found, q_and_v, own, u, stop
+        return end[2:], found, q_and_v, own, told, stop
 
     made = native.mark(looped)(arrays, tree, q0, v0, dt, inputs)
-    ended, found, (q, v), own, u, stop = made
+    ended, found, (q, v), own, told, stop = made
     q, v = jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
-    return _trajectory(run, (q, v, own, u), save_every, ended, error, found, stop)
+    return _trajectory(run, (q, v, own, told), save_every, ended, error, found, stop)
 
 
 def _trajectory(run: Run, states, save_every, ended, error, found, stop) -> Trajectory:
-    """ended: what was noticed on the way, and the command of the last step."""
+    """ended: what was noticed on the way, memories, and what was commanded in the last step."""
     tree, _, _, dt = run.start
-    q, v, own, u = states
-    watch, command = ended
-    u = None if u is None else jnp.concatenate((u, command.latest[None]))
+    q, v, own, told = states
+    watch, _, command = ended
+    if command is not None:
+        told = jax.tree.map(lambda a, b: jnp.concatenate((a, b[None])), told, command.latest)
     steps = (len(q) - 1) * save_every
-    rows = jnp.arange(len(q), dtype=dt.dtype) * save_every * dt, q, v, own, u
+    rows = jnp.arange(len(q), dtype=dt.dtype) * save_every * dt, q, v, own, told
     ending = None
     if stop is not None and (noticed := watch.stopped) is not None:
         # Where the last, shorter step is not solved, the motion stays where it began.
@@ -89,8 +89,9 @@ def _trajectory(run: Run, states, save_every, ended, error, found, stop) -> Traj
         rows = stopped_at(stop, watch, rows, save_every)
         event = jnp.where(watch.came, stop.event, -1)
         ending = Ending(event, rows[0][-1], noticed, named(run.events))
-    t, q, v, own, u = rows
-    return Trajectory(t, q, v, watch.result(tree.system, dt, steps, error, found, ending), own, u)
+    t, q, v, own, (u, memories) = rows
+    result = watch.result(tree.system, dt, steps, error, found, ending)
+    return Trajectory(t, q, v, result, own, u, memories)
 
 
 def _start(tree, formulation, events, given, state):
@@ -101,13 +102,16 @@ def _start(tree, formulation, events, given, state):
     rows = jax.tree.map(lambda a: a[0, 0], inputs)
     # What is typed with a few digits is put on the manifold, where stepping back leads.
     on_manifold = tree.topology.manifold.retract(q0, jnp.zeros_like(v0))
-    first = formulation.init(t0, on_manifold, v0, dt, inputs_at(functions, rows, t0, dt))
+    acting = inputs_at(functions, rows, t0, dt)
+    memories = memories_at_start(tree, acting, t0, on_manifold, v0, dt)
+    acting = acting.remembering(tree.system, memories, t0, on_manifold, v0)
+    first = formulation.init(t0, on_manifold, v0, dt, acting)
     happened = come(events, t0, q0, v0) if events else None
     controlled = functions[0] is not None or inputs[0] is not None
-    none = jnp.zeros_like(v0)
-    command = Command(none, none, save_every) if controlled else None
+    none = jnp.zeros(tree.system.nu, v0.dtype) if controlled else None, memories
+    command = Command(none, none, save_every) if controlled or memories is not None else None
     watch = Watch.start(tree, q0, happened)
-    start = jnp.zeros((), jnp.int32), first, watch, command
+    start = jnp.zeros((), jnp.int32), first, watch, memories, command
     return start, jax.tree.map(lambda a: a[None], formulation.record(first))
 
 
@@ -142,11 +146,11 @@ def _concrete(run: Run) -> bool:
 
 def _in_pieces(run: Run, error, steps: int, save_every: int, progress) -> Trajectory:
     """The same piece by piece; after an event there are no more pieces."""
-    tree, q0, v0, dt = run.start
+    _, q0, v0, _ = run.start
     saved = steps // save_every
-    control = arriving(tree.system, run.control, steps, dt)
-    rows = tuple(samples(u, steps, 1, saved * save_every) for u in (control, run.wrench))
-    functions = (None if isinstance(u, SampledInput) else u for u in (control, run.wrench))
+    inputs = run.control, run.wrench
+    rows = tuple(samples(u, steps, 1, saved * save_every) for u in inputs)
+    functions = (None if isinstance(u, SampledInput) else u for u in inputs)
     run = run._replace(**dict(zip(("control", "wrench"), functions, strict=True)))
     state, before = _begun(run, _rows(rows, 0, (1, 1)), save_every)
     kept, done, waiting = [], 0, None
@@ -164,10 +168,10 @@ def _in_pieces(run: Run, error, steps: int, save_every: int, progress) -> Trajec
         if run.events and bool(state[2].came):
             break
     first = (q0[None], v0[None]), before
-    moved, u = [states[:2] for states in kept], [states[2] for states in kept]
+    moved, told = [states[:2] for states in kept], [states[2] for states in kept]
     states = jax.tree.map(lambda *a: _filled(jnp.concatenate(a), saved + 1), first, *moved)
-    u = jax.tree.map(lambda *a: _filled(jnp.concatenate(a), saved), *u)
-    states = *states, u
+    told = jax.tree.map(lambda *a: _filled(jnp.concatenate(a), saved), *told)
+    states = *states, told
     return _ended(run, state, rows, states, error, save_every)
 
 
@@ -218,8 +222,8 @@ def _ended(run: Run, end, inputs, states, error, save_every: int) -> Trajectory:
         return _stop(formulation, functions, events, inputs, end, dt)
 
     stop = native.mark(stopped)(arrays, tree, dt, end, inputs)
-    (q, v), own, u = states
-    return _trajectory(run, (q, v, own, u), save_every, end[2:], error, None, stop)
+    (q, v), own, told = states
+    return _trajectory(run, (q, v, own, told), save_every, end[2:], error, None, stop)
 
 
 def _pieces(saved: int, every: int) -> Iterator[tuple[int, int]]:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from .. import native
 from ..adjoint import Steps
 from ..constraints import Projection, Stabilisation
-from ..forces.drives import delayed
+from ..forces.actuators.acting import Memories, first_memories, next_memories, remember
 from ..formulations import Formulation, Inputs, formulated, formulation_of
 from ..integrators import RKMK4, Method, by_name
 from ..integrators.method import chosen
@@ -32,7 +32,7 @@ def time_steps(
 ) -> Steps:
     """What one time step of a loop does, and what leads back.
 
-    The state is (step, inner, watch, command).
+    The state is (step, inner, watch, memories of the actuators, command).
     """
 
     def begun(step, rows):
@@ -40,37 +40,58 @@ def time_steps(
         return t, inputs_at(functions, rows, t, dt)
 
     def one_step(state, rows):
-        step, inner, watch, command = state
+        step, inner, watch, memories, command = state
         t, acting = begun(step, rows)
         here = t, *formulation.read(inner)
+        acting = acting.remembering(tree.system, memories, *here)
         acting = acting.held(*here) if formulation.reads_once else acting
-        at_start = Inputs(acting.control).held(*here)
-        effort = at_start.effort(tree.system, *here)
-        if command is not None and at_start.control is not None:
-            command = command.after(step, at_start.control(*here), watch.going(step))
+        at_start = acting._replace(wrench=None).held(*here)
+        effort = at_start.effort(tree, *here)
+        if command is not None:
+            u = None if command.latest[0] is None else at_start.command(tree.system, *here)
+            command = command.after(step, (u, memories), watch.going(step))
         after, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
         q, v = formulation.read(after)
         happened = come(events, step.astype(dt.dtype) * dt, q, v) if events else None
         watch = watch.after(tree, step, q, v, effort, solved, happened)
-        return step, chosen(watch.going(step), after, inner), watch, command
+        going = watch.going(step)
+        if memories is not None:
+            given = at_start.command(tree.system, *here), *here[1:]
+            memories = chosen(going, next_memories(tree, *given, memories), memories)
+        return step, chosen(going, after, inner), watch, memories, command
 
     def back(state, rows):
-        step, inner, watch, command = state
+        # No machine with a memory is taken back.
+        step, inner, watch, _, command = state
         t, acting = begun(step - 1, rows)
         before = formulation.step(t + dt, inner, -dt, acting)[0]
         # No step that was not made is taken back.
         before = chosen(watch.going(step), before, inner) if events else before
         # As at the start: what was commanded before does not matter to what comes.
-        return step - 1, before, watch, jax.tree.map(jnp.zeros_like, command)
+        return step - 1, before, watch, None, jax.tree.map(jnp.zeros_like, command)
 
     def read(state):
-        _, inner, _, command = state
-        u = None if command is None else command.saved
-        return formulation.read(inner), formulation.record(inner), u
+        _, inner, *_, command = state
+        told = (None, None) if command is None else command.saved
+        return formulation.read(inner), formulation.record(inner), told
 
     small = formulation.small
     return Steps(native.kernel(one_step) if small else one_step, back, read, small)
+
+
+def memories_at_start(
+    tree: Tree,
+    inputs: Inputs,
+    t: jax.Array,
+    q: jax.Array,
+    v: jax.Array,
+    dt: jax.Array,
+) -> Memories | None:
+    """The memories of the actuators before the first step; None where none has any."""
+    if not remember(tree.system):
+        return None
+    return first_memories(tree, inputs.command(tree.system, t, q, v), q, v, dt)
 
 
 def chosen_method(method: Any) -> Method:
@@ -110,24 +131,19 @@ def step(
 ) -> Stepped:
     """One time step dt (s) from the state q (nq,), v (nv,) at the time t (s): q, v, solved.
 
-    method and stabilisation as in `simulate`. control: the generalised force (nv,), held over the
-    step, or a function of (t, q, v); wrench (nb, 6) likewise. A method begins anew: what it keeps
-    from step to step in `simulate`, such as the length of a sub-step or the step before, is that of
-    a first step. Differentiable in everything, in both modes. Raises what `simulate` raises, but
-    for a start that breaks a constraint, and ValueError for a control of drives with a delay.
+    method and stabilisation as in `simulate`. control: the command (nu,), held over the step, or a
+    function of (t, q, v); wrench (nb, 6) likewise. A method begins anew: what it keeps from step to
+    step in `simulate`, such as the length of a sub-step or the step before, is that of a first
+    step, and so are the memories of actuators. Differentiable in everything, in both modes. Raises
+    what `simulate` raises, but for a start that breaks a constraint.
     """
     checked(system)
     method = chosen_method(method)
     formulation_of(method, system)
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     dt, t = checked_dt("step", dt, system.dtype), real_numbers("step", "t", t).astype(system.dtype)
-    for drive, _ in delayed(system) if control is not None else ():
-        raise ValueError(
-            f"step: {drive} has a delay, and one step knows nothing of what was commanded before; "
-            "use simulate, or a drive without delay"
-        )
     n_bodies = len(system.body_names)
-    control = _held(system, "control", control, (system.nv,))
+    control = _held(system, "control", control, (system.nu,))
     wrench = _held(system, "wrench", wrench, (n_bodies, 6))
     given = Tree.of(system), q, v, dt, t
     return Stepped(*_step(given, control, wrench, (method, stabilisation)))
@@ -147,6 +163,8 @@ def _step(given: tuple, control: Any, wrench: Any, how: tuple) -> tuple:
         tree, q, v, dt, t = given
         formulation = formulated(tree, method, stabilisation)
         acting = inputs_at(eqx.combine(arrays, fixed), rows, t, dt)
+        memories = memories_at_start(tree, acting, t, q, v, dt)
+        acting = acting.remembering(tree.system, memories, t, q, v)
         acting = acting.held(t, q, v) if formulation.reads_once else acting
         on_manifold = tree.topology.manifold.retract(q, jnp.zeros_like(v))
         state = formulation.init(t, on_manifold, v, dt, acting)

@@ -89,11 +89,11 @@ class Tree(eqx.Module):
         return self.system.joints.numbers
 
     def bare(self) -> Tree:
-        """The same bodies and joints without couplings, constraints and sensors."""
-        s = self.system
-        if not (s.couplings or s.constraints or s.sensors):
+        """The same bodies and joints by themselves, with nothing attached to them."""
+        nothing = {"couplings": (), "constraints": (), "actuators": (), "sensors": ()}
+        if not any(getattr(self.system, name) for name in nothing):
             return self
-        return replace(self, system=replace(s, couplings=(), constraints=(), sensors=()))
+        return replace(self, system=replace(self.system, **nothing))
 
     def with_constraints(self, constraints: tuple[eqx.Module, ...]) -> Tree:
         """The same with other constraints."""

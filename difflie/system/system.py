@@ -83,8 +83,8 @@ class System(eqx.Module):
     """A tree of rigid bodies on joints. Every array is a differentiable, batchable leaf.
 
     gravity (3,) in m/s^2 and world coordinates. couplings: springs, dampers and the like between
-    bodies, as `difflie.attach` puts them there; constraints: closed loops and the like, as
-    `difflie.constrain` does; sensors: how its motion is read, as
+    bodies, and actuators, as `difflie.attach` puts them there; constraints: closed loops and the
+    like, as `difflie.constrain` does; sensors: how its motion is read, as
     `difflie.identify.with_encoders` does; no motion depends on them. Build a system with
     `difflie.load`, `difflie.chain` or `difflie.tree`.
     """
@@ -96,6 +96,7 @@ class System(eqx.Module):
     couplings: tuple[eqx.Module, ...] = ()
     constraints: tuple[eqx.Module, ...] = ()
     sensors: tuple[eqx.Module, ...] = ()
+    actuators: tuple[Any, ...] = ()
 
     @property
     def name(self) -> str:
@@ -110,6 +111,16 @@ class System(eqx.Module):
     def nv(self) -> int:
         """The number of velocities: the length of v, a and tau."""
         return self.topology.nv
+
+    @property
+    def nu(self) -> int:
+        """The length of a control: one number for each actuator, or without any that of v."""
+        return len(self.actuators) or self.nv
+
+    @property
+    def actuator_names(self) -> tuple[str, ...]:
+        """The actuators, in the order of a control; none where that is the generalised force."""
+        return tuple(a.label for a in self.actuators)
 
     @property
     def body_names(self) -> tuple[str, ...]:

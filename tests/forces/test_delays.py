@@ -9,7 +9,7 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
-from difflie.forces.delays import held, sampled
+from difflie.forces.actuators.delay_line import DelayLine
 
 DT, DELAY = 0.02, 0.033
 
@@ -40,42 +40,52 @@ UNEVEN = np.cumsum(np.random.default_rng(2).uniform(0.1, 2.0, 13))
 TOLD = np.random.default_rng(3).normal(size=12)
 
 
+@jax.jit
+def arriving(t, told, delay):
+    """What comes out of a line of 12 steps."""
+
+    def turn(line, row):
+        command, h = row
+        return line.after(command, h), line.arriving(command, delay, h)
+
+    start = DelayLine.filled(told[0], 12)
+    return jax.lax.scan(turn, start, (told, jnp.diff(t)))[1]
+
+
 @pytest.mark.parametrize("delay", [0.0, 0.05, 1.3, 7.0, 100.0])
 def test_means_of_what_is_held(delay):
-    first = np.repeat([0, 5], (5, 7))
-    for own in (0, first):
-        found = held(jnp.asarray(UNEVEN), jnp.asarray(TOLD), jnp.asarray(delay), own)
-        np.testing.assert_allclose(found, means(UNEVEN, TOLD, delay, own), atol=1e-13)
+    """On uneven steps, and as samples arrive that are linear in between on even ones."""
+    found = arriving(UNEVEN, TOLD, delay)
+    np.testing.assert_allclose(found, means(UNEVEN, TOLD, delay), atol=1e-13)
     if delay == 0:
-        np.testing.assert_array_equal(found, TOLD)
+        np.testing.assert_allclose(found, TOLD, atol=1e-15)
+    t = 0.5 * np.arange(13)
+    expected = np.interp(t[:-1] - delay, t[:-1], TOLD)
+    np.testing.assert_allclose(arriving(t, TOLD, delay), expected, atol=1e-13)
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.05, 1.3, 7.0, 100.0])
-def test_values_in_between(delay):
-    t, first = UNEVEN[:-1], np.repeat([0, 5], (5, 7))
-    found = sampled(jnp.asarray(t), jnp.asarray(TOLD), jnp.asarray(delay), jnp.asarray(first))
-    for part in (slice(0, 5), slice(5, 12)):
-        expected = np.interp(t[part] - delay, t[part], TOLD[part])
-        np.testing.assert_allclose(found[part], expected, atol=1e-13)
-    if delay == 0:
-        np.testing.assert_array_equal(found, TOLD)
+def test_a_line_that_is_too_short_is_no_number():
+    line = DelayLine.filled(jnp.asarray(1.0), 2)
+    for _ in range(2):
+        line = line.after(jnp.asarray(2.0), jnp.asarray(0.5))
+    given = jnp.asarray(3.0), jnp.asarray(1.0), jnp.asarray(0.5)
+    assert line.arriving(*given) == 2.0
+    line = line.after(given[0], given[2])
+    assert np.isnan(line.arriving(given[0], jnp.asarray(1.1), given[2]))
 
 
-@pytest.mark.parametrize("rule", [held, sampled])
-def test_derivatives_by_the_delay(rule):
-    """In both modes against differences, one-sided where there is none: at zero."""
-    t = UNEVEN if rule is held else UNEVEN[:-1]
-    first = np.zeros(12, int)
+def test_derivatives_by_the_delay():
+    """In both modes against differences, one-sided where there is none: at zero and at kinks."""
 
     def late(delay):
-        return rule(jnp.asarray(t), jnp.asarray(TOLD), delay, first)
+        return arriving(jnp.asarray(UNEVEN), jnp.asarray(TOLD), delay)
 
-    for delay in (0.0, 0.31):
+    for delay in (0.0, 0.31, 0.5):
         ahead, back = (f(late)(jnp.asarray(delay)) for f in (jax.jacfwd, jax.jacrev))
         np.testing.assert_allclose(ahead, back, rtol=1e-12, atol=1e-14)
         off = (late(jnp.asarray(delay + 1e-6)) - late(jnp.asarray(delay))) / 1e-6
-        np.testing.assert_allclose(ahead, off, rtol=1e-7, atol=1e-8)
-    half = rule(jnp.asarray(t, jnp.float32), jnp.asarray(TOLD, jnp.float32), jnp.float32(0.3), 0)
+        np.testing.assert_allclose(ahead, off, rtol=1e-6, atol=1e-7)
+    half = arriving(jnp.asarray(UNEVEN, jnp.float32), jnp.asarray(TOLD, jnp.float32), 0.3)
     assert half.dtype == jnp.float32
     np.testing.assert_allclose(half, late(jnp.asarray(0.3)), atol=1e-5)
 
@@ -162,9 +172,7 @@ def test_what_has_no_delay_is_named():
         pendulum(delay=-0.1)
     with pytest.raises(dl.ModelError, match="delay has shape"):
         pendulum(delay=[0.1, 0.2])
-    values = dl.FirstOrderHold(jnp.zeros((6, 1)))
-    for control, said in ((lambda t, q, v: q, "a function"), (values, "a FirstOrderHold")):
-        with pytest.raises(ValueError, match=f"Drive .'hinge'. has a delay, .* control is {said}"):
-            dl.simulate(LATE, [0.6], [0.0], steps=5, control=control)
+    with pytest.raises(dl.ModelError, match="most_steps is 0; it must be a whole number"):
+        pendulum(delay=0.1, most_steps=0)
     with pytest.raises(ValueError, match="no parameter matches 'hinge/delay'"):
         di.Parameters(pendulum(torque_scale=0.9), ["hinge/delay"])

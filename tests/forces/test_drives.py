@@ -8,7 +8,8 @@ from methods import three_methods
 
 import difflie as dl
 from difflie import identify as di
-from difflie.forces.drives import driven
+from difflie.forces.actuators.acting import delivered
+from difflie.system.kinematic_tree import Tree
 
 
 def chain():
@@ -23,7 +24,8 @@ def chain():
 
 NUMBERS = {"torque_scale": 0.9, "torque_bias": 0.1, "load_friction": 0.3, "slip_velocity": 0.05}
 JOINT = chain().joint_names[1]
-DRIVEN = dl.attach(chain(), dl.Drive(JOINT, **NUMBERS))
+OTHER = chain().joint_names[0]
+DRIVEN = dl.attach(chain(), dl.Drive(OTHER), dl.Drive(JOINT, **NUMBERS))
 
 
 def arriving(told, v):
@@ -32,10 +34,11 @@ def arriving(told, v):
 
 
 def test_the_effort_at_its_joint_only():
-    told, v = jnp.asarray([2.0, -1.0]), jnp.asarray([0.3, 0.02])
-    np.testing.assert_allclose(driven(DRIVEN, told, v), (2.0, arriving(-1.0, 0.02)), rtol=1e-15)
-    half = jax.tree.map(lambda a: a.astype(jnp.float32), (DRIVEN, told, v))
-    assert driven(*half).dtype == jnp.float32
+    q, told, v = jnp.zeros(2), jnp.asarray([2.0, -1.0]), jnp.asarray([0.3, 0.02])
+    found = delivered(Tree.of(DRIVEN), told, q, v)
+    np.testing.assert_allclose(found, (2.0, arriving(-1.0, 0.02)), rtol=1e-15)
+    given = Tree.of(DRIVEN), told, q, v
+    assert delivered(*jax.tree.map(lambda a: a.astype(jnp.float32), given)).dtype == jnp.float32
 
 
 def test_limits_are_those_of_what_arrives():
@@ -44,7 +47,8 @@ def test_limits_are_those_of_what_arrives():
     for scale, seen in ((2.0, True), (0.5, False)):
         drive = dl.Drive(JOINT, torque_scale=scale)
         control = jnp.broadcast_to(jnp.asarray([0.9, 0.9 if seen else 1.1]), (3, 2))
-        run = dl.simulate(dl.attach(limited, drive), [0.1, 0], [0, 0], steps=3, control=control)
+        driven = dl.attach(limited, dl.Drive(OTHER), drive)
+        run = dl.simulate(driven, [0.1, 0], [0, 0], steps=3, control=control)
         assert bool(run.result.within_limits) != seen
 
 
@@ -53,7 +57,7 @@ def test_limits_are_those_of_what_arrives():
 def test_derivatives_at_rest_and_without_load(told, v):
     def effort(scale, told, v):
         drive = dl.Drive(JOINT, **{**NUMBERS, "torque_scale": scale})
-        return drive.effort(told, v)
+        return drive.torque(told, v, v, None)[0]
 
     at = tuple(jnp.asarray(x) for x in (0.9, told, v))
     ahead, back = (f(effort, argnums=(0, 1, 2))(*at) for f in (jax.jacfwd, jax.grad))
@@ -94,7 +98,8 @@ def test_its_numbers_are_found_again():
     tau = np.where(needed[:, 1] > 0, needed[:, 1] / (1 - s), needed[:, 1] / (1 + s))
     told = np.stack((needed[:, 0], (tau - 0.1) / 0.9), 1)
     data = di.Recording("sines", t[:, 0], q, v, a, told)
-    rough = dl.attach(chain(), dl.Drive(JOINT, load_friction=0.05, slip_velocity=0.05))
+    rough = dl.Drive(JOINT, load_friction=0.05, slip_velocity=0.05)
+    rough = dl.attach(chain(), dl.Drive(OTHER), rough)
     leaves = "torque_scale", "torque_bias", "load_friction"
     free = di.Parameters(rough, [f"{JOINT}/{leaf}" for leaf in leaves])
     found = di.fit(free, di.InverseDynamics.of(rough, [data]))
@@ -118,7 +123,7 @@ def test_what_is_no_drive_is_named(joint, numbers, said):
 
 
 def test_one_drive_a_joint():
-    with pytest.raises(dl.ModelError, match="has one already"):
+    with pytest.raises(dl.ModelError, match="there already; give this one a name of its own"):
         dl.attach(DRIVEN, dl.Drive(JOINT))
     ball = dl.chain([dl.Body(name="ball", joint=dl.Spherical(), mass=1.0, inertia=np.eye(3))])
     with pytest.raises(dl.ModelError, match="several degrees of freedom"):

@@ -17,7 +17,7 @@ COUNT = 60
 
 
 def machine():
-    """A mimic joint, a spring, a ball, a drive and a body fixed to the world; no two alike."""
+    """A mimic joint, a spring, a ball, drives and a body fixed to the world; no two alike."""
     rng = np.random.default_rng(5)
     rub = {"damping": 0.4, "friction": 0.3, "armature": 0.1, "friction_velocity": 0.5}
     hinge = dl.Revolute(name="hinge", axis=(0.0, 1.0, 0.2), **rub)
@@ -32,7 +32,9 @@ def machine():
         random_body(rng, "hand", dl.Spherical(name="wrist", **rub), "lower"),
     ]
     system = dl.tree(bodies).with_traversal("loop")
-    return dl.attach(system, dl.Drive("slide", torque_scale=1.2, torque_bias=0.3))
+    drives = [dl.Drive(name) for name in ("hinge", *(f"wrist[{i}]" for i in range(3)))]
+    drives.insert(1, dl.Drive("slide", torque_scale=1.2, torque_bias=0.3))
+    return dl.attach(system, *drives)
 
 
 TRUE = machine()

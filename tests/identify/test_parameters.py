@@ -462,7 +462,7 @@ def test_values_that_do_not_fit_the_start(path, transform, change, words):
 
 
 def test_machines_without_what_has_the_numbers():
-    bare = dataclasses.replace(SYSTEM, couplings=())
+    bare = dataclasses.replace(SYSTEM, couplings=(), actuators=())
     contact = dl.SphereContact([("link1", (0, 0, 0)), (None, (0, 0, 0))], 1e3, (0.1, 0.2))
     others = dl.JointStop(1e3, joints=("joint1",)), contact, dl.Drive("joint1")
     limited = bare.replace(lower=jnp.full_like(SYSTEM.joints.lower, -1.0))

@@ -13,7 +13,7 @@ DT = 2e-3
 
 
 def chain(**numbers):
-    """Two links with damping, and a drive at the second joint where it has numbers."""
+    """Two links with damping, and drives where the second has numbers."""
     inertia = np.diag((0.02, 0.02, 0.002))
     y = {"mass": 1.0, "com": (0, 0, -0.2), "inertia": inertia}
     joints = [
@@ -25,7 +25,8 @@ def chain(**numbers):
             dl.Body(name="lower", joint=joints[1], position=(0, 0, -0.4), **y),
         ]
     )
-    return dl.attach(bare, dl.Drive("knee", **numbers)) if numbers else bare
+    drives = dl.Drive("hip"), dl.Drive("knee", **numbers)
+    return dl.attach(bare, *drives) if numbers else bare
 
 
 BARE = chain()
@@ -67,9 +68,13 @@ def test_other_inputs():
     here = pulled(run.t[:, None], run.q, run.v)
     np.testing.assert_array_equal(run.u[:-1], here[:-1])
     np.testing.assert_allclose(run.u[-1], here[-1], atol=0.1)
-    late = ran(COMMANDS, chain(delay=2 * DT))
-    np.testing.assert_allclose(late.u[2:10, 1], COMMANDS[:8, 1], atol=1e-12)
-    np.testing.assert_array_equal(late.u[:10, 0], COMMANDS[:, 0])
+    slow = chain(delay=2 * DT)
+    late = ran(COMMANDS, slow)
+    effort = late.effort(slow)
+    np.testing.assert_array_equal(late.u[:10], COMMANDS)
+    np.testing.assert_allclose(effort[2:10, 1], COMMANDS[:8, 1], atol=1e-12)
+    np.testing.assert_allclose(effort[:2, 1], COMMANDS[0, 1], atol=1e-12)
+    np.testing.assert_array_equal(effort[:10, 0], COMMANDS[:, 0])
     free = ran(None, DRIVEN)
     assert free.u is None
     v = np.asarray(free.v[:, 1])

@@ -1,0 +1,196 @@
+"""What all actuators of a system do together: torques, their generalised force, their memories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ...system.kinematic_tree import Tree
+from ...system.slices import take, totals
+from ...system.system import System
+from ..couplings import FollowerForce
+from ..points import coupling_force, rates_along
+from .actuator import Actuator, Memory
+
+Memories = tuple[Memory | None, ...]
+
+
+def torques(
+    tree: Tree,
+    command: Float[Array, " nu"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    memories: Memories | None = None,
+) -> Float[Array, " nu"]:
+    """What each actuator gives (nu,), in N m or N, for its command; the command without actuators.
+
+    memories: of the actuators; None where they have none, or have been bound to theirs by
+    `recalled`.
+    """
+    if not tree.system.actuators:
+        return command
+    return jnp.stack([torque for torque, _ in _laws(tree, command, q, v, memories)])
+
+
+def generalised(
+    tree: Tree,
+    torques: Float[Array, " nu"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+) -> Float[Array, " nv"]:
+    """The generalised force (nv,) of what the actuators give (nu,), the sum of J^T F."""
+    at_joints = joint_force_of(tree.system, torques)
+    along_axes = axis_force_of(tree, torques, q, v)
+    return at_joints if along_axes is None else at_joints + along_axes
+
+
+def joint_force_of(system: System, torques: Float[Array, " nu"]) -> Float[Array, " nv"]:
+    """The generalised force (nv,) of those at joints."""
+    if not system.actuators:
+        return torques
+    which = np.array([i for i, a in enumerate(system.actuators) if a.axis is None], dtype=int)
+    dofs = np.array([system.actuators[i].dof(system.topology) for i in which], dtype=int)
+    if not which.size:
+        return jnp.zeros(system.nv, torques.dtype)
+    return totals(take(torques, which), dofs, system.nv)
+
+
+def axis_force_of(
+    tree: Tree,
+    torques: Float[Array, " nu"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+) -> Float[Array, " nv"] | None:
+    """The generalised force (nv,) of those along axes; None where there are none."""
+    forces = [
+        FollowerForce(a.axis.path, torques[i] * a.axis.unit)
+        for i, a in enumerate(tree.system.actuators)
+        if a.axis is not None
+    ]
+    return coupling_force(tree, forces, q, v) if forces else None
+
+
+def dof_commands(system: System) -> list[list[int]]:
+    """Which commands act at each degree of freedom (nv,), by actuators at joints."""
+    if not system.actuators:
+        return [[i] for i in range(system.nv)]
+    placed = enumerate(system.actuators)
+    at = [(i, a.dof(system.topology)) for i, a in placed if a.axis is None]
+    return [[i for i, dof in at if dof == k] for k in range(system.nv)]
+
+
+def delivered(
+    tree: Tree,
+    command: Float[Array, " nu"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+) -> Float[Array, " nv"]:
+    """The generalised force (nv,) that arrives of a command (nu,); see `torques`."""
+    return generalised(tree, torques(tree, command, q, v), q, v)
+
+
+def remember(system: System) -> bool:
+    """Whether an actuator of the system has a memory."""
+    return any(a.remembers for a in system.actuators)
+
+
+def first_memories(
+    tree: Tree,
+    command: Float[Array, " nu"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    dt: Float[Array, ""],
+) -> Memories:
+    """The memories before the first step of dt s, which has this command (nu,) and state."""
+    x, rate = _motion(tree, q, v)
+    actuators = tree.system.actuators
+    kept = [a.init(command[i], x[i], rate[i]) for i, a in enumerate(actuators)]
+    kept = jax.tree.map(lambda a: jnp.asarray(a, q.dtype), kept)
+    return tuple(None if k is None else Memory(k, dt) for k in kept)
+
+
+def next_memories(
+    tree: Tree,
+    command: Float[Array, " nu"],
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    memories: Memories,
+) -> Memories:
+    """The memories at the end of a step, from those, command (nu,) and state at its start."""
+    after = [memory for _, memory in _laws(tree, command, q, v, memories)]
+    return jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), tuple(after), memories)
+
+
+def timed(memories: Memories, dt: Float[Array, ""]) -> Memories:
+    """The memories before a step of another length dt in s."""
+    return tuple(None if m is None else m._replace(dt=dt) for m in memories)
+
+
+def recalled(system: System, memories: Memories | None) -> System:
+    """The system with actuators that have no memory: in a step, each as it is with its own."""
+    if memories is None:
+        return system
+    pairs = zip(system.actuators, memories, strict=True)
+    return replace(system, actuators=tuple(a if m is None else Recalled.of(a, m) for a, m in pairs))
+
+
+class Recalled(Actuator):
+    """An actuator with what it remembers at one moment."""
+
+    actuator: Actuator
+    memory: Memory
+
+    @staticmethod
+    def of(actuator: Actuator, memory: Memory) -> Recalled:
+        place = {"joint": actuator.joint, "axis": actuator.axis, "name": actuator.label}
+        return Recalled(actuator, memory, **place)
+
+    def torque(
+        self,
+        command: Float[Array, ""],
+        q: Float[Array, ""],
+        v: Float[Array, ""],
+        memory: Memory | None,
+    ) -> tuple[Float[Array, ""], Memory | None]:
+        return self.actuator.torque(command, q, v, self.memory)[0], memory
+
+
+def _laws(
+    tree: Tree,
+    command: jax.Array,
+    q: jax.Array,
+    v: jax.Array,
+    memories: Memories | None,
+) -> list[tuple[jax.Array, Memory | None]]:
+    x, rate = _motion(tree, q, v)
+    actuators = tree.system.actuators
+    memories = len(actuators) * (None,) if memories is None else memories
+    found = []
+    for i, (actuator, memory) in enumerate(zip(actuators, memories, strict=True)):
+        torque, after = actuator.torque(command[i], x[i], rate[i], memory)
+        found.append((jnp.asarray(torque, q.dtype), after))
+    return found
+
+
+def _motion(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
+    """The coordinate () and the rate () of each actuator."""
+    t, zero, actuators = tree.topology, jnp.zeros((), q.dtype), tree.system.actuators
+    axes = [a.axis for a in actuators if a.axis is not None]
+    along = iter(())
+    if axes:
+        units = jnp.stack([axis.unit for axis in axes])
+        along = iter(rates_along(tree, [axis.path for axis in axes], units, q, v))
+    x, rate = [], []
+    for actuator in actuators:
+        if actuator.axis is not None:
+            x.append(zero)
+            rate.append(next(along))
+            continue
+        place = actuator.coordinate(t)
+        x.append(q[place] if place >= 0 else zero)
+        rate.append(v[actuator.dof(t)])
+    return x, rate

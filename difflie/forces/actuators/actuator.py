@@ -1,0 +1,193 @@
+"""What an actuator is: from a command and a motion to a torque, and what it remembers.
+
+One law serves simulation, control and identification. The command has a unit of the actuator's own:
+a torque, a current, a position. What acts is a torque in N m or a force in N, at one degree of
+freedom of a joint, or along an axis of a body.
+
+An actuator with a memory is a machine in discrete time: its command and its memory are held over
+each time step, at the start of which the memory goes on once. Without memory an actuator is a
+function of the state like any force, at every stage of a method.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ...system.fields import number_faults
+from ...system.system import Bodies, Joints, System
+from ...system.topology import Topology
+from ...system.validation import nearest, shown
+from .axis import Axis, as_axis
+
+
+class Memory(NamedTuple):
+    """What an actuator remembers at the start of a time step.
+
+    kept: its own, a pytree of arrays. dt (): the length of the step in s, which is not its to
+    change.
+    """
+
+    kept: Any
+    dt: Float[Array, ""]
+
+
+class Actuator(eqx.Module):
+    """A law for one torque or force, and where it acts: at a joint, or along an axis.
+
+    joint: the name of a joint with one degree of freedom, or one of those of a joint with several,
+    such as "ball[1]". axis: in its place an `Axis`, along which a force then acts. name: what it is
+    called in `system.actuator_names` and in paths, "name/gain"; without it the joint's or body's
+    name. Its numbers are fields whose converter is `number`.
+
+    class Spindle(dl.Actuator):
+        gain: jax.Array = eqx.field(converter=dl.number(unit="N m/V", positive=True))
+
+        def torque(self, command, q, v, memory):
+            return self.gain * command * jnp.abs(command), memory
+
+    system = dl.attach(system, Spindle(0.2, joint="elbow"))
+    """
+
+    joint: str | None = eqx.field(static=True, default=None, kw_only=True)
+    axis: Axis | None = eqx.field(converter=as_axis, default=None, kw_only=True)
+    name: str | None = eqx.field(static=True, default=None, kw_only=True)
+
+    @abc.abstractmethod
+    def torque(
+        self,
+        command: Float[Array, ""],
+        q: Float[Array, ""],
+        v: Float[Array, ""],
+        memory: Memory | None,
+    ) -> tuple[Float[Array, ""], Memory | None]:
+        """The torque () in N m, or the force () in N, and the memory after the step.
+
+        command (), in the actuator's unit. q () in rad or m and v () in rad/s or m/s: the
+        coordinate of its joint, 0 where this is no plain number, and its rate; along an axis 0 and
+        the velocity of the axis' point in its direction. memory: that at the start of the step,
+        None where it has none; what is kept of it may change, `memory._replace(kept=...)`.
+        """
+
+    def init(self, command: Float[Array, ""], q: Float[Array, ""], v: Float[Array, ""]) -> Any:
+        """What it keeps before the first step, a pytree of arrays; None where it has no memory.
+
+        At the first command (), and q (), v () as in `torque`.
+        """
+        return None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it has a memory."""
+        own = type(self).init is not Actuator.init
+        return own and jax.eval_shape(self.init, *3 * [_scalar()]) is not None
+
+    @property
+    def label(self) -> str:
+        """Its name, which without one is that of its joint or body."""
+        if self.name is not None:
+            return self.name
+        return str(self.joint if self.axis is None else self.axis.body)
+
+    def faults(self) -> list[str]:
+        """What is wrong with its numbers or its law, each with the fix; a subclass may add."""
+        found = number_faults(self)
+        if self.axis is not None:
+            found += [f"its axis: {fault}" for fault in number_faults(self.axis)]
+        return found or self._wrong_law()
+
+    def misfits(self, system: System, there: Sequence[Actuator]) -> list[str]:
+        """Why it cannot be put on a system beside those there; nothing if it can."""
+        if (self.joint is None) == (self.axis is None):
+            both = "neither a joint nor an axis" if self.joint is None else "a joint and an axis"
+            return [f"it has {both}; give one of them"]
+        found = self._wrong_place(system)
+        if not found and self.label in (other.label for other in there):
+            found = [
+                f"an actuator named {shown(self.label)} is there already; give this one a name of "
+                "its own, name=..."
+            ]
+        return found or self._taken_paths(system)
+
+    def dof(self, t: Topology) -> int:
+        """The index in v of the degree of freedom it acts at; that it has a joint is known."""
+        return [name for name, _ in t.velocity_labels].index(str(self.joint))
+
+    def coordinate(self, t: Topology) -> int:
+        """The index in q of its coordinate; -1 where that is no plain number."""
+        own = np.flatnonzero(np.isin(np.arange(t.n_dofs), t.mimic_dofs, invert=True))
+        (dof,) = own[t.dof_velocity[own] == self.dof(t)]
+        return int(t.dof_coordinate[dof])
+
+    def _wrong_place(self, system: System) -> list[str]:
+        t = system.topology
+        if self.axis is not None:
+            body = self.axis.body
+            if body in t.bodies:
+                return []
+            what = "on the world, which does not move" if body is None else f"on {shown(body)}"
+            near = nearest(str(body), t.bodies)
+            return [f"its axis is {what}; give the name of a body{near}"]
+        names = [name for name, _ in t.velocity_labels]
+        if self.joint in names:
+            return []
+        several = [name for name in names if name.startswith(f"{self.joint}[")]
+        if several:
+            named = f"name one of them, such as {several[0]!r}"
+            return [f"the joint has several degrees of freedom; {named}"]
+        near = nearest(str(self.joint), names)
+        return [f"no joint that moves by itself is named {shown(self.joint)}{near}"]
+
+    def _taken_paths(self, system: System) -> list[str]:
+        """Numbers whose paths are those of numbers of a joint or body."""
+        taken = set()
+        if self.label in system.topology.joints:
+            taken |= Joints.__dataclass_fields__.keys()
+        if self.label in system.body_names:
+            taken |= Bodies.__dataclass_fields__.keys()
+        leaves = jax.tree_util.tree_leaves_with_path(self)
+        own = sorted({str(getattr(path[-1], "name", "")) for path, _ in leaves} & taken)
+        return [
+            f"its number {name} has the path {self.label}/{name} of another; give the actuator a "
+            "name of its own, name=..., or its number another"
+            for name in own[:1]
+        ]
+
+    def _wrong_law(self) -> list[str]:
+        at = _scalar()
+        kept = jax.eval_shape(self.init, at, at, at)
+        memory = None if kept is None else Memory(kept, at)
+        found = jax.eval_shape(lambda *given: self.torque(*given), at, at, at, memory)
+        if not isinstance(found, tuple) or len(found) != 2:
+            return [f"its law returns {shown(found)}; let torque return the torque and the memory"]
+        torque, after = found
+        if getattr(torque, "shape", None) != ():
+            return [f"its torque is {shown(torque)}; let torque return one number, of shape ()"]
+        if not _alike(memory, after):
+            return [
+                f"its memory {shown(memory)} becomes {shown(after)}; let init and torque return "
+                "what is alike"
+            ]
+        return []
+
+    def __str__(self) -> str:
+        where = repr(self.joint) if self.axis is None else f"along an axis of {self.axis}"
+        named = "" if self.name is None else f"{self.name!r}, "
+        return f"{type(self).__name__} ({named}{where})"
+
+
+def _scalar() -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct((), jnp.result_type(float))
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Whether two pytrees have the same parts, of the same shapes."""
+    shapes = [jax.tree.map(jnp.shape, x) for x in (a, b)]
+    return jax.tree.structure(a) == jax.tree.structure(b) and shapes[0] == shapes[1]

@@ -1,0 +1,55 @@
+"""Axes fixed on bodies, along which actuators push."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ...system.fields import number
+from ...system.validation import ModelError, shown
+from ..path import Path
+
+
+class Axis(eqx.Module):
+    """An axis of a frame that is fixed on a body.
+
+    body: its name, or None for the world; position (3,) in m, a point of the axis, and direction
+    (3,), of any length, both in the body's frame. The point matters to where a force acts.
+    """
+
+    body: str | None = eqx.field(static=True)
+    position: jax.Array = eqx.field(converter=number(unit="m", shape=(3,)), default=(0.0, 0.0, 0.0))
+    direction: jax.Array = eqx.field(
+        converter=number(shape=(3,), kind="direction"), default=(0.0, 0.0, 1.0)
+    )
+
+    @property
+    def unit(self) -> Float[Array, "3"]:
+        """The direction (3,) with length one, in the body's frame."""
+        return self.direction / jnp.sqrt(jnp.sum(self.direction * self.direction))
+
+    @property
+    def path(self) -> Path:
+        """The point, as a path of one."""
+        return Path(self.position[None], (self.body,))
+
+    def __str__(self) -> str:
+        return "the world" if self.body is None else repr(self.body)
+
+
+def as_axis(given: Any) -> Axis | None:
+    """An axis from its table {body, position, direction}, or the axis or None that is given."""
+    if given is None or isinstance(given, Axis):
+        return given
+    known = Axis.__dataclass_fields__.keys()
+    if not isinstance(given, Mapping) or not {"body"} <= given.keys() <= known:
+        raise ModelError(
+            f"the axis is {shown(given)}; give a difflie.Axis, or a table with the keys "
+            f"{', '.join(known)}"
+        )
+    return Axis(**given)

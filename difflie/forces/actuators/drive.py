@@ -1,0 +1,75 @@
+"""Drives with gears: what a joint gets of the torque that is commanded or measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ...system.fields import number
+from .actuator import Actuator, Memory
+from .delay_line import DelayLine
+
+# What is remembered goes from step to step as a whole.
+_LONGEST = 10_000
+
+
+class Drive(Actuator):
+    """A drive with a gear, commanded by its torque in N m or force in N.
+
+        tau = torque_scale u + torque_bias,    torque = tau - load_friction |tau| tanh(v / v0)
+
+    u is what a simulation is given as its control, or a recording as its torque, and torque_scale,
+    without unit, the error of the torque constant. load_friction, without unit, is one less the
+    gear's efficiency: friction that grows with the load. Of what a motor drives less is delivered,
+    and of what drives a motor more is held. v0 = slip_velocity in rad/s or m/s. All are scalars. A
+    torque sensor that reads scale tau + bias is one as well, with torque_scale = 1 / scale and
+    torque_bias = -bias / scale.
+
+    delay in s, a scalar: u arrives that much later, and its first value is there from before; None
+    for no delay, which is no leaf. In each step of a simulation, or between two rows of a
+    recording, the mean of what is held acts, exactly, so that all is piecewise linear in the delay.
+    It may be as long as most_steps of them; a motion with a longer one is not finite.
+    """
+
+    joint: str | None = eqx.field(static=True, default=None)
+    torque_scale: jax.Array = eqx.field(converter=number(), default=1.0, kw_only=True)
+    torque_bias: jax.Array = eqx.field(converter=number(unit="N m or N"), default=0.0, kw_only=True)
+    load_friction: jax.Array = eqx.field(
+        converter=number(nonnegative=True), default=0.0, kw_only=True
+    )
+    slip_velocity: jax.Array = eqx.field(
+        converter=number(unit="rad/s or m/s", positive=True), default=0.05, kw_only=True
+    )
+    delay: jax.Array | None = eqx.field(
+        converter=number(unit="s", nonnegative=True, optional=True), default=None, kw_only=True
+    )
+    most_steps: int = eqx.field(static=True, default=32, kw_only=True)
+
+    def faults(self) -> list[str]:
+        steps = self.most_steps
+        if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= _LONGEST:
+            return [f"most_steps is {steps!r}; it must be a whole number from 1 to {_LONGEST}"]
+        return super().faults()
+
+    def init(self, command: Float[Array, ""], q: Float[Array, ""], v: Float[Array, ""]) -> Any:
+        return None if self.delay is None else DelayLine.filled(command, self.most_steps)
+
+    def torque(
+        self,
+        command: Float[Array, ""],
+        q: Float[Array, ""],
+        v: Float[Array, ""],
+        memory: Memory | None,
+    ) -> tuple[Float[Array, ""], Memory | None]:
+        arriving = command
+        if self.delay is not None and memory is not None:
+            line: DelayLine = memory.kept
+            arriving = line.arriving(command, self.delay, memory.dt)
+            memory = memory._replace(kept=line.after(command, memory.dt))
+        tau = self.torque_scale * arriving + self.torque_bias
+        lost = self.load_friction * jnp.abs(tau) * jnp.tanh(v / self.slip_velocity)
+        return tau - lost, memory

@@ -1,0 +1,59 @@
+"""Motors that are commanded by their torque, and give no more than they have."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ...system.fields import number
+from .actuator import Actuator, Memory
+from .saturation import between
+
+
+class Motor(Actuator):
+    """A motor with its controller, commanded by its torque in N m or force in N, within its limits.
+
+        |torque| <= max_torque,    torque <= s (1 - v / v_0),    torque >= -s (1 + v / v_0)
+
+    max_torque in N m or N; s = stall_torque likewise, that at rest of the line of torque against
+    speed, which ends at v_0 = no_load_speed in rad/s or m/s; both or neither of them are given. All
+    are scalars. Beyond v_0 a motor can brake but not drive. At a limit the torque does not depend
+    on the command.
+    """
+
+    joint: str | None = eqx.field(static=True, default=None)
+    max_torque: jax.Array = eqx.field(
+        converter=number(unit="N m or N", positive=True), kw_only=True
+    )
+    stall_torque: jax.Array | None = eqx.field(
+        converter=number(unit="N m or N", positive=True, optional=True), default=None, kw_only=True
+    )
+    no_load_speed: jax.Array | None = eqx.field(
+        converter=number(unit="rad/s or m/s", positive=True, optional=True),
+        default=None,
+        kw_only=True,
+    )
+
+    def faults(self) -> list[str]:
+        if (self.stall_torque is None) != (self.no_load_speed is None):
+            missing = "stall_torque" if self.stall_torque is None else "no_load_speed"
+            return [f"{missing} is missing; the line of torque against speed has two ends"]
+        return super().faults()
+
+    def torque(
+        self,
+        command: Float[Array, ""],
+        q: Float[Array, ""],
+        v: Float[Array, ""],
+        memory: Memory | None,
+    ) -> tuple[Float[Array, ""], Memory | None]:
+        return between(command, -self._most(-v), self._most(v)), memory
+
+    def _most(self, v: Float[Array, ""]) -> Float[Array, ""]:
+        """The largest torque () in the direction in which it moves with v ()."""
+        if self.stall_torque is None or self.no_load_speed is None:
+            return self.max_torque
+        left = self.stall_torque * (1 - v / self.no_load_speed)
+        return between(left, jnp.zeros_like(left), self.max_torque)

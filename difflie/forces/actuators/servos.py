@@ -1,0 +1,73 @@
+"""Servos: motors with a controller of their own, towards a position or a velocity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float
+
+from ...system.fields import number
+from ...system.system import System
+from .actuator import Actuator, Memory
+from .saturation import within
+
+
+class PositionServo(Actuator):
+    """A motor that is commanded by the position u in rad or m of its joint: kp (u - q) - kd v.
+
+    kp in N m/rad or N/m, kd in N m s/rad or N s/m, and max_torque in N m or N, to which the torque
+    is limited, None for no limit; all are scalars. Of a joint whose coordinate is a plain number.
+    """
+
+    joint: str | None = eqx.field(static=True, default=None)
+    kp: jax.Array = eqx.field(
+        converter=number(unit="N m/rad or N/m", nonnegative=True), kw_only=True
+    )
+    kd: jax.Array = eqx.field(
+        converter=number(unit="N m s/rad or N s/m", nonnegative=True), default=0.0, kw_only=True
+    )
+    max_torque: jax.Array | None = eqx.field(
+        converter=number(unit="N m or N", positive=True, optional=True), default=None, kw_only=True
+    )
+
+    def misfits(self, system: System, there: Sequence[Actuator]) -> list[str]:
+        found = super().misfits(system, there)
+        if found or (self.joint is not None and self.coordinate(system.topology) >= 0):
+            return found
+        return ["there is no coordinate that is a plain number; take a VelocityServo"]
+
+    def torque(
+        self,
+        command: Float[Array, ""],
+        q: Float[Array, ""],
+        v: Float[Array, ""],
+        memory: Memory | None,
+    ) -> tuple[Float[Array, ""], Memory | None]:
+        return within(self.kp * (command - q) - self.kd * v, self.max_torque), memory
+
+
+class VelocityServo(Actuator):
+    """A motor that is commanded by the velocity u in rad/s or m/s of its joint: kd (u - v).
+
+    kd in N m s/rad or N s/m and max_torque in N m or N, to which the torque is limited, None for no
+    limit; both are scalars.
+    """
+
+    joint: str | None = eqx.field(static=True, default=None)
+    kd: jax.Array = eqx.field(
+        converter=number(unit="N m s/rad or N s/m", nonnegative=True), kw_only=True
+    )
+    max_torque: jax.Array | None = eqx.field(
+        converter=number(unit="N m or N", positive=True, optional=True), default=None, kw_only=True
+    )
+
+    def torque(
+        self,
+        command: Float[Array, ""],
+        q: Float[Array, ""],
+        v: Float[Array, ""],
+        memory: Memory | None,
+    ) -> tuple[Float[Array, ""], Memory | None]:
+        return within(self.kd * (command - v), self.max_torque), memory

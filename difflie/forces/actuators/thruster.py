@@ -1,0 +1,55 @@
+"""Thrusters: they push, do not pull, and take their time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ...system.fields import number
+from .actuator import Actuator, Memory
+from .saturation import between
+
+
+class Thruster(Actuator):
+    """A thruster, propeller or muscle, commanded by its force in N, from 0 to max_thrust.
+
+    lag T in s: the thrust f follows the command u as T df/dt = min(max(u, 0), max_thrust) - f does,
+    from rest, u being held over each time step; the mean of f over the step acts, so that impulses
+    are exact. None for no lag, which is no leaf. max_thrust in N, None for no limit; both are
+    scalars.
+
+        dl.Thruster(axis=dl.Axis("hull", (0, 0, -0.3), (0, 0, 1)), max_thrust=20.0, lag=0.05)
+    """
+
+    joint: str | None = eqx.field(static=True, default=None)
+    max_thrust: jax.Array | None = eqx.field(
+        converter=number(unit="N", positive=True, optional=True), default=None, kw_only=True
+    )
+    lag: jax.Array | None = eqx.field(
+        converter=number(unit="s", positive=True, optional=True, fix="or leave it out for no lag"),
+        default=None,
+        kw_only=True,
+    )
+
+    def init(self, command: Float[Array, ""], q: Float[Array, ""], v: Float[Array, ""]) -> Any:
+        return None if self.lag is None else jnp.zeros_like(command)
+
+    def torque(
+        self,
+        command: Float[Array, ""],
+        q: Float[Array, ""],
+        v: Float[Array, ""],
+        memory: Memory | None,
+    ) -> tuple[Float[Array, ""], Memory | None]:
+        target = between(command, 0.0, jnp.inf if self.max_thrust is None else self.max_thrust)
+        if self.lag is None or memory is None:
+            return target, memory
+        x = memory.dt / self.lag
+        decayed = -jnp.expm1(-x)
+        missing = memory.kept - target
+        thrust = target + missing * (1 - decayed)
+        return target + missing * (decayed / x), memory._replace(kept=thrust)
