@@ -71,7 +71,7 @@ class Tree(eqx.Module):
 
     @property
     def dtype(self) -> np.dtype:
-        return self.system.dtype
+        return self.system.gravity.dtype
 
     @property
     def gravity(self) -> Vector:
