@@ -88,13 +88,6 @@ class Tree(eqx.Module):
         """Those that joint types declare, as in `Joints`."""
         return self.system.joints.numbers
 
-    def bare(self) -> Tree:
-        """The same bodies and joints without couplings, constraints and sensors."""
-        s = self.system
-        if not (s.couplings or s.constraints or s.sensors):
-            return self
-        return replace(self, system=replace(s, couplings=(), constraints=(), sensors=()))
-
     def with_constraints(self, constraints: tuple[eqx.Module, ...]) -> Tree:
         """The same with other constraints."""
         return replace(self, system=self.system.with_constraints(constraints))
