@@ -10,6 +10,7 @@ M in kg m^2 or kg, or kg m between a turning and a sliding dof.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -375,8 +376,10 @@ def _independent(system: System, name: str, mend: str) -> None:
 
 
 def _tree(system: System) -> Tree:
-    """Of what nothing here depends on nothing is kept, so that nothing is compiled anew for it."""
-    return Tree.of(system).bare()
+    """Of bodies and joints alone, so that nothing is compiled anew for what is attached to them."""
+    if system.couplings or system.constraints or system.actuators or system.sensors:
+        system = replace(system, couplings=(), constraints=(), actuators=(), sensors=())
+    return Tree.of(system)
 
 
 def _wrench(system: System, wrench: Any) -> Float[Array, "nb 6"] | None:

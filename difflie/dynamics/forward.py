@@ -29,7 +29,7 @@ def acceleration(
     wrench: Float[Array, "nb 6"] | None = None,
 ) -> Float[Array, " nv"]:
     """The acceleration (nv,) under the generalised force tau (nv,) and body wrenches (nb, 6)."""
-    return _acceleration(tree.bare(), q, v, tau, wrench)
+    return _acceleration(_read(tree, wrench is not None), q, v, tau, wrench)
 
 
 def mass_times(tree: Tree, q: Float[Array, " nq"], a: Float[Array, " nv"]) -> Float[Array, " nv"]:
@@ -60,6 +60,20 @@ def _solve(tree, q, v, tau, wrench):
     bias = rnea(tree, q, v, jnp.zeros_like(v), wrench)
     factor = jax.scipy.linalg.cho_factor(crba(tree, q))
     return jax.scipy.linalg.cho_solve(factor, tau - bias)
+
+
+def _read(tree: Tree, wrench: bool) -> Tree:
+    """The tree with those leaves only that are read here, with a wrench or without; None elsewhere.
+
+    What a function with a derivative of its own is given it keeps, read or not, and so does every
+    native call it is in.
+    """
+    joints = tree.system.joints
+    read = tree.placement, tree.pitch, tree.inertia, tree.multiplier, tree.shift
+    read = *read, tree.system.gravity, joints.armature, joints.numbers
+    read = (*read, tree.offset) if wrench else read
+    kept = {id(a) for a in jax.tree.leaves(read)}
+    return jax.tree.map(lambda a: a if id(a) in kept else None, tree)
 
 
 @jax.custom_jvp

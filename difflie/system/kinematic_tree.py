@@ -71,7 +71,7 @@ class Tree(eqx.Module):
 
     @property
     def dtype(self) -> np.dtype:
-        return self.system.dtype
+        return self.system.gravity.dtype
 
     @property
     def gravity(self) -> Vector:
@@ -87,13 +87,6 @@ class Tree(eqx.Module):
     def _numbers(self) -> Numbers:
         """Those that joint types declare, as in `Joints`."""
         return self.system.joints.numbers
-
-    def bare(self) -> Tree:
-        """The same bodies and joints by themselves, with nothing attached to them."""
-        nothing = {"couplings": (), "constraints": (), "actuators": (), "sensors": ()}
-        if not any(getattr(self.system, name) for name in nothing):
-            return self
-        return replace(self, system=replace(self.system, **nothing))
 
     def with_constraints(self, constraints: tuple[eqx.Module, ...]) -> Tree:
         """The same with other constraints."""
