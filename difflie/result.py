@@ -335,8 +335,9 @@ class Trajectory(eqx.Module):
     what the method moves at these times where that is more than q and v, such as `NaturalMotion` or
     `DescriptorMotion`; None for other methods. u (m + 1, nu): what the control commands to the
     actuators, in their units, in the step that begins at each of these times, as of its beginning,
-    and at the end what it commanded in the last step; None without control. memories: those of the
-    actuators at the start of the same steps; None without.
+    and at the end what it commanded in the last step; None without control. torques (m + 1, nu) in
+    N m or N: what the actuators give at the start of the same steps; None where none remembers
+    anything, and they are functions of state and command.
     """
 
     t: Float[Array, " saved"]
@@ -345,7 +346,7 @@ class Trajectory(eqx.Module):
     result: Result
     states: Any = None
     u: Float[Array, "saved nu"] | None = None
-    memories: Any = None
+    torques: Float[Array, "saved nu"] | None = None
 
     def at(self, t: Any) -> tuple[Float[Array, "*times nq"], Float[Array, "*times nv"]]:
         """The configuration (..., nq) and velocity (..., nv) at times t (...), in s, in between.

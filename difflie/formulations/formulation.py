@@ -70,10 +70,10 @@ class Inputs(NamedTuple):
             return self
         start, holds = self.command(system, t, q, v), np.array([m is not None for m in memories])
 
-        def control(t: Scalar, q: jax.Array, v: jax.Array) -> jax.Array:
+        def partly(t: Scalar, q: jax.Array, v: jax.Array) -> jax.Array:
             return jnp.where(holds, start, self.command(system, t, q, v))
 
-        control = _constant(start) if holds.all() else control
+        control = _constant(start) if holds.all() else partly
         return Inputs(control, self.wrench, memories)
 
     def command(

@@ -215,11 +215,11 @@ class InverseDynamics(Problem):
         h = jnp.where(last, before, after)
 
         def turn(memories: Any, row: tuple) -> tuple[Any, jax.Array]:
-            begins, h, *here = row
-            start = first_memories(tree, *here, h)
+            begins, h, tau, q, v = row
+            start = first_memories(tree, tau, q, v, h)
             memories = chosen(begins, start, timed(memories, h))
-            given = torques(tree, *here, memories)
-            return next_memories(tree, *here, memories), given
+            given = torques(tree, tau, q, v, memories)
+            return next_memories(tree, tau, q, v, memories), given
 
         start = first_memories(tree, tau[0], q[0], v[0], h[0])
         return jax.lax.scan(turn, start, (self.first == row, h, tau, q, v))[1]

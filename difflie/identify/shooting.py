@@ -140,7 +140,8 @@ class Shooting(Problem):
             )
             # A motion that fails is like no measurement.
             if memories is not None:
-                memories = next_memories(tree, tau, *state, memories)
+                q, v = state
+                memories = next_memories(tree, tau, q, v, memories)
             state = tuple(jnp.where(run.result.ok, x[-1], jnp.nan) for x in (run.q, run.v))
             return (state, memories), state
 
@@ -165,8 +166,8 @@ class Shooting(Problem):
         )
 
         def turn(memories: Any, row: tuple) -> tuple[Any, None]:
-            dt, *here = row
-            return next_memories(tree, *here, timed(memories, dt)), None
+            dt, tau, q, v = row
+            return next_memories(tree, tau, q, v, timed(memories, dt)), None
 
         def window(memories: Any, given: tuple) -> tuple[Any, Any]:
             follows, rows = given
@@ -174,8 +175,8 @@ class Shooting(Problem):
             return jax.lax.scan(turn, memories, rows)[0], memories
 
         def start(rows: tuple) -> Any:
-            dt, *here = (x[0] for x in rows)
-            return first_memories(tree, *here, dt)
+            dt, tau, q, v = (x[0] for x in rows)
+            return first_memories(tree, tau, q, v, dt)
 
         rows = self.dt, self.tau, q, v
         begin = start(tuple(x[0] for x in rows))

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from ..forces.actuators.acting import recalled
+from ..forces.actuators.acting import applied
 from ..system.system import System
 from ..system.validation import checked, real_numbers
 from .quantity import Labels, Quantity, as_quantity
@@ -20,7 +20,7 @@ from .quantity import Labels, Quantity, as_quantity
 class Motion(Protocol):
     """States at times, such as a `Trajectory`: t (...,), q (..., nq), v (..., nv), u (..., nu).
 
-    One with actuators that remember has their memories as well.
+    One with actuators that remember has their torques (..., nu) as well.
     """
 
     @property
@@ -74,7 +74,7 @@ def along(quantity: Any, system: System, run: Motion) -> Float[Array, "..."]:
             f"{system.name}: the run has {run.u.shape[-1]} commands, the system {system.nu}; give "
             "the system that was simulated"
         )
-    return _along(measured, system, run.t, run.q, run.v, run.u, getattr(run, "memories", None))
+    return _along(measured, system, run.t, run.q, run.v, run.u, getattr(run, "torques", None))
 
 
 def curve(quantity: Any, system: System, run: Motion) -> Curve:
@@ -100,10 +100,10 @@ def _labels(quantity: Quantity, system: System, size: int) -> Labels:
 
 
 @eqx.filter_jit
-def _along(quantity, system, t, q, v, u, memories):
-    def at(t, q, v, u, memories):
+def _along(quantity, system, t, q, v, u, torques):
+    def at(t, q, v, u, torques):
         said = f"what the quantity {quantity.name} returns"
-        here = recalled(system, memories)
+        here = applied(system, torques)
         value = real_numbers(system.name, said, quantity(here, q, v, u, t))
         names = quantity.labels(system)
         if names and value.size != len(names):
@@ -115,4 +115,4 @@ def _along(quantity, system, t, q, v, u, memories):
 
     for _ in range(t.ndim):
         at = jax.vmap(at)
-    return at(t, q, v, u, memories)
+    return at(t, q, v, u, torques)

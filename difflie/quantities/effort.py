@@ -21,7 +21,7 @@ class Effort(Quantity):
     """The generalised force (nv,) that the actuators apply to the joints, in N m or N.
 
     It is what they make of the command u, and u where there are none; without control the command
-    is zero. What remembers has its memory of each moment along a run; raises ValueError elsewhere.
+    is zero. What remembers is known along a run; raises ValueError elsewhere.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""What the control commands, kept in the time loop for the trajectory."""
+"""What is commanded and given, kept in the time loop for the trajectory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..integrators.method import chosen
 
 
 class Command(eqx.Module):
-    """The commands of the steps that the trajectory tells of, with the memories of the actuators.
+    """The commands u (nu,) of the steps that the trajectory tells of, and the torques (nu,).
 
-    latest: (u, memories) in the last step, as of its beginning, u (nu,) in the units of the
-    actuators; each None where there is none. saved: in the last step that began at a time that is
-    saved, which one in `every` does.
+    latest: both in the last step, as of its beginning; None for commands without control, and for
+    torques where no actuator remembers anything. saved: in the last step that began at a time that
+    is saved, which one in `every` does.
     """
 
     latest: tuple[Any, Any]

@@ -19,7 +19,9 @@ Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | SampledInput | jax.Ar
 
 
 def inputs_at(functions, rows, t0, dt) -> Inputs:
-    return Inputs(*(_at(f, row, t0, dt) for f, row in zip(functions, rows, strict=True)))
+    pairs = zip(functions, rows, strict=True)
+    control, wrench = (_at(f, row, t0, dt) for f, row in pairs)
+    return Inputs(control, wrench)
 
 
 def _at(function, row, t0, dt):

@@ -89,9 +89,9 @@ def _trajectory(run: Run, states, save_every, ended, error, found, stop) -> Traj
         rows = stopped_at(stop, watch, rows, save_every)
         event = jnp.where(watch.came, stop.event, -1)
         ending = Ending(event, rows[0][-1], noticed, named(run.events))
-    t, q, v, own, (u, memories) = rows
+    t, q, v, own, (u, torques) = rows
     result = watch.result(tree.system, dt, steps, error, found, ending)
-    return Trajectory(t, q, v, result, own, u, memories)
+    return Trajectory(t, q, v, result, own, u, torques)
 
 
 def _start(tree, formulation, events, given, state):
@@ -108,7 +108,8 @@ def _start(tree, formulation, events, given, state):
     first = formulation.init(t0, on_manifold, v0, dt, acting)
     happened = come(events, t0, q0, v0) if events else None
     controlled = functions[0] is not None or inputs[0] is not None
-    none = jnp.zeros(tree.system.nu, v0.dtype) if controlled else None, memories
+    zero = jnp.zeros(tree.system.nu, v0.dtype)
+    none = zero if controlled else None, None if memories is None else zero
     command = Command(none, none, save_every) if controlled or memories is not None else None
     watch = Watch.start(tree, q0, happened)
     start = jnp.zeros((), jnp.int32), first, watch, memories, command

@@ -11,7 +11,13 @@ import jax.numpy as jnp
 from .. import native
 from ..adjoint import Steps
 from ..constraints import Projection, Stabilisation
-from ..forces.actuators.acting import Memories, first_memories, next_memories, remember
+from ..forces.actuators.acting import (
+    Memories,
+    first_memories,
+    generalised,
+    next_memories,
+    remember,
+)
 from ..formulations import Formulation, Inputs, formulated, formulation_of
 from ..integrators import RKMK4, Method, by_name
 from ..integrators.method import chosen
@@ -46,10 +52,12 @@ def time_steps(
         acting = acting.remembering(tree.system, memories, *here)
         acting = acting.held(*here) if formulation.reads_once else acting
         at_start = acting._replace(wrench=None).held(*here)
-        effort = at_start.effort(tree, *here)
+        given = at_start.torques(tree, *here)
+        effort = None if given is None else generalised(tree, given, *here[1:])
         if command is not None:
             u = None if command.latest[0] is None else at_start.command(tree.system, *here)
-            command = command.after(step, (u, memories), watch.going(step))
+            told = u, None if memories is None else given
+            command = command.after(step, told, watch.going(step))
         after, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
         q, v = formulation.read(after)
@@ -57,8 +65,8 @@ def time_steps(
         watch = watch.after(tree, step, q, v, effort, solved, happened)
         going = watch.going(step)
         if memories is not None:
-            given = at_start.command(tree.system, *here), *here[1:]
-            memories = chosen(going, next_memories(tree, *given, memories), memories)
+            row = at_start.command(tree.system, *here), *here[1:]
+            memories = chosen(going, next_memories(tree, *row, memories), memories)
         return step, chosen(going, after, inner), watch, memories, command
 
     def back(state, rows):
@@ -134,14 +142,20 @@ def step(
     method and stabilisation as in `simulate`. control: the command (nu,), held over the step, or a
     function of (t, q, v); wrench (nb, 6) likewise. A method begins anew: what it keeps from step to
     step in `simulate`, such as the length of a sub-step or the step before, is that of a first
-    step, and so are the memories of actuators. Differentiable in everything, in both modes. Raises
-    what `simulate` raises, but for a start that breaks a constraint.
+    step. Differentiable in everything, in both modes. Raises what `simulate` raises, but for a
+    start that breaks a constraint, and ValueError for actuators with a memory.
     """
     checked(system)
     method = chosen_method(method)
     formulation_of(method, system)
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     dt, t = checked_dt("step", dt, system.dtype), real_numbers("step", "t", t).astype(system.dtype)
+    for actuator in system.actuators:
+        if actuator.remembers:
+            raise ValueError(
+                f"step: {actuator} has a memory, and one step knows nothing of what was commanded "
+                "before; use simulate, or an actuator without delay and lag"
+            )
     n_bodies = len(system.body_names)
     control = _held(system, "control", control, (system.nu,))
     wrench = _held(system, "wrench", wrench, (n_bodies, 6))
@@ -163,8 +177,6 @@ def _step(given: tuple, control: Any, wrench: Any, how: tuple) -> tuple:
         tree, q, v, dt, t = given
         formulation = formulated(tree, method, stabilisation)
         acting = inputs_at(eqx.combine(arrays, fixed), rows, t, dt)
-        memories = memories_at_start(tree, acting, t, q, v, dt)
-        acting = acting.remembering(tree.system, memories, t, q, v)
         acting = acting.held(t, q, v) if formulation.reads_once else acting
         on_manifold = tree.topology.manifold.retract(q, jnp.zeros_like(v))
         state = formulation.init(t, on_manifold, v, dt, acting)

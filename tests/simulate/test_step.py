@@ -67,5 +67,5 @@ def test_bad_input_is_one_clear_error():
     with pytest.raises(ValueError, match=r"control"):
         dl.step(PENDULUM, [0.0], [0.0], 0.1, control=[1.0, 2.0])
     late = dl.attach(PENDULUM, dl.Drive(PENDULUM.joint_names[0], delay=0.1))
-    with pytest.raises(ValueError, match=r"step: .* has a delay"):
+    with pytest.raises(ValueError, match=r"step: .* has a memory"):
         dl.step(late, [0.0], [0.0], 0.1, control=[1.0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -154,9 +155,37 @@ class Recalled(Actuator):
         command: Float[Array, ""],
         q: Float[Array, ""],
         v: Float[Array, ""],
-        memory: Memory | None,
-    ) -> tuple[Float[Array, ""], Memory | None]:
+        memory: Any,
+    ) -> tuple[Float[Array, ""], Any]:
         return self.actuator.torque(command, q, v, self.memory)[0], memory
+
+
+def applied(system: System, torques: Float[Array, " nu"] | None) -> System:
+    """The system in which what has a memory gives what it gave at one moment (nu,)."""
+    if torques is None:
+        return system
+    pairs = enumerate(system.actuators)
+    given = (Applied.of(a, torques[i]) if a.remembers else a for i, a in pairs)
+    return replace(system, actuators=tuple(given))
+
+
+class Applied(Actuator):
+    """An actuator that gives what another one gave at one moment."""
+
+    given: jax.Array
+
+    @staticmethod
+    def of(actuator: Actuator, given: Float[Array, ""]) -> Applied:
+        return Applied(given, joint=actuator.joint, axis=actuator.axis, name=actuator.label)
+
+    def torque(
+        self,
+        command: Float[Array, ""],
+        q: Float[Array, ""],
+        v: Float[Array, ""],
+        memory: Any,
+    ) -> tuple[Float[Array, ""], Any]:
+        return self.given, memory
 
 
 def _laws(

@@ -66,14 +66,14 @@ class Actuator(eqx.Module):
         command: Float[Array, ""],
         q: Float[Array, ""],
         v: Float[Array, ""],
-        memory: Memory | None,
-    ) -> tuple[Float[Array, ""], Memory | None]:
+        memory: Any,
+    ) -> tuple[Float[Array, ""], Any]:
         """The torque () in N m, or the force () in N, and the memory after the step.
 
         command (), in the actuator's unit. q () in rad or m and v () in rad/s or m/s: the
         coordinate of its joint, 0 where this is no plain number, and its rate; along an axis 0 and
-        the velocity of the axis' point in its direction. memory: that at the start of the step,
-        None where it has none; what is kept of it may change, `memory._replace(kept=...)`.
+        the velocity of the axis' point in its direction. memory: a `Memory`, that at the start of
+        the step; None where it has none. What is kept may change, `memory._replace(kept=...)`.
         """
 
     def init(self, command: Float[Array, ""], q: Float[Array, ""], v: Float[Array, ""]) -> Any:
@@ -161,7 +161,7 @@ class Actuator(eqx.Module):
         ]
 
     def _wrong_law(self) -> list[str]:
-        at = _scalar()
+        at: Any = _scalar()
         kept = jax.eval_shape(self.init, at, at, at)
         memory = None if kept is None else Memory(kept, at)
         found = jax.eval_shape(lambda *given: self.torque(*given), at, at, at, memory)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
 from ...system.fields import number
-from .actuator import Actuator, Memory
+from .actuator import Actuator
 from .saturation import within
 
 
@@ -32,7 +34,7 @@ class CurrentMotor(Actuator):
         command: Float[Array, ""],
         q: Float[Array, ""],
         v: Float[Array, ""],
-        memory: Memory | None,
-    ) -> tuple[Float[Array, ""], Memory | None]:
+        memory: Any,
+    ) -> tuple[Float[Array, ""], Any]:
         current = within(command, self.max_current)
         return self.gear_ratio * self.torque_constant * current, memory

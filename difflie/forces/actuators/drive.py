@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...system.fields import number
-from .actuator import Actuator, Memory
+from .actuator import Actuator
 from .delay_line import DelayLine
 
 # What is remembered goes from step to step as a whole.
@@ -63,8 +63,8 @@ class Drive(Actuator):
         command: Float[Array, ""],
         q: Float[Array, ""],
         v: Float[Array, ""],
-        memory: Memory | None,
-    ) -> tuple[Float[Array, ""], Memory | None]:
+        memory: Any,
+    ) -> tuple[Float[Array, ""], Any]:
         arriving = command
         if self.delay is not None and memory is not None:
             line: DelayLine = memory.kept

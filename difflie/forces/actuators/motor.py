@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...system.fields import number
-from .actuator import Actuator, Memory
+from .actuator import Actuator
 from .saturation import between
 
 
@@ -47,8 +49,8 @@ class Motor(Actuator):
         command: Float[Array, ""],
         q: Float[Array, ""],
         v: Float[Array, ""],
-        memory: Memory | None,
-    ) -> tuple[Float[Array, ""], Memory | None]:
+        memory: Any,
+    ) -> tuple[Float[Array, ""], Any]:
         return between(command, -self._most(-v), self._most(v)), memory
 
     def _most(self, v: Float[Array, ""]) -> Float[Array, ""]:

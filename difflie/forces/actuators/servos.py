@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,7 +11,7 @@ from jaxtyping import Array, Float
 
 from ...system.fields import number
 from ...system.system import System
-from .actuator import Actuator, Memory
+from .actuator import Actuator
 from .saturation import within
 
 
@@ -43,8 +44,8 @@ class PositionServo(Actuator):
         command: Float[Array, ""],
         q: Float[Array, ""],
         v: Float[Array, ""],
-        memory: Memory | None,
-    ) -> tuple[Float[Array, ""], Memory | None]:
+        memory: Any,
+    ) -> tuple[Float[Array, ""], Any]:
         return within(self.kp * (command - q) - self.kd * v, self.max_torque), memory
 
 
@@ -68,6 +69,6 @@ class VelocityServo(Actuator):
         command: Float[Array, ""],
         q: Float[Array, ""],
         v: Float[Array, ""],
-        memory: Memory | None,
-    ) -> tuple[Float[Array, ""], Memory | None]:
+        memory: Any,
+    ) -> tuple[Float[Array, ""], Any]:
         return within(self.kd * (command - v), self.max_torque), memory

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...system.fields import number
-from .actuator import Actuator, Memory
+from .actuator import Actuator
 from .saturation import between
 
 
@@ -43,8 +43,8 @@ class Thruster(Actuator):
         command: Float[Array, ""],
         q: Float[Array, ""],
         v: Float[Array, ""],
-        memory: Memory | None,
-    ) -> tuple[Float[Array, ""], Memory | None]:
+        memory: Any,
+    ) -> tuple[Float[Array, ""], Any]:
         target = between(command, 0.0, jnp.inf if self.max_thrust is None else self.max_thrust)
         if self.lag is None or memory is None:
             return target, memory

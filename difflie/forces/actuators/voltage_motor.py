@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
 from ...system.fields import number
-from .actuator import Actuator, Memory
+from .actuator import Actuator
 from .saturation import within
 
 
@@ -51,8 +53,8 @@ class VoltageMotor(Actuator):
         command: Float[Array, ""],
         q: Float[Array, ""],
         v: Float[Array, ""],
-        memory: Memory | None,
-    ) -> tuple[Float[Array, ""], Memory | None]:
+        memory: Any,
+    ) -> tuple[Float[Array, ""], Any]:
         return self.gear_ratio * self.torque_constant * self.current(command, v), memory
 
     @property
