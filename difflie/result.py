@@ -17,8 +17,8 @@ from .constraints.unilateral import bilateral
 from .dynamics import momentum
 from .forces import energy
 from .quantities import Effort, Passive, along
-from .system.linkage import Linkage, linkage
-from .system.rows import row_coordinates, row_rates, take
+from .system.kinematic_tree import Tree
+from .system.slices import take
 from .system.system import System
 from .system.topology import Topology
 
@@ -29,7 +29,7 @@ class Watch(eqx.Module):
     """The first step at which something happened, entry by entry; kept in the time loop.
 
     What happens after a step that failed does not count: the loop stays where it was before.
-    nonfinite, unsolved, singular (); position, velocity, effort (n_rows,): as in `Result`, 2^31 - 1
+    nonfinite, unsolved, singular (); position, velocity, effort (n_dofs,): as in `Result`, 2^31 - 1
     for never. margin: how far from singular, None without constraints. stopped (): the first step
     at the end of which an event has come, None where none is looked for.
     """
@@ -44,13 +44,11 @@ class Watch(eqx.Module):
     stopped: jax.Array | None = None
 
     @staticmethod
-    def start(
-        system: System, linkage: Linkage, q: Float[Array, " nq"], come: jax.Array | None = None
-    ) -> Watch:
+    def start(tree: Tree, q: Float[Array, " nq"], come: jax.Array | None = None) -> Watch:
         """Of a motion that starts at the configuration q (nq,), where an event may have come ()."""
         once = jnp.asarray(_NEVER, jnp.int32)
-        limit = jnp.full(system.topology.n_rows, _NEVER, jnp.int32)
-        margin = Margin.start(system, linkage, q)
+        limit = jnp.full(tree.topology.n_dofs, _NEVER, jnp.int32)
+        margin = Margin.start(tree, q)
         stopped = None if come is None else jnp.where(come, 0, once)
         return Watch(once, once, once, limit, limit, limit, margin, stopped)
 
@@ -81,8 +79,7 @@ class Watch(eqx.Module):
 
     def after(
         self,
-        system: System,
-        linkage: Linkage,
+        tree: Tree,
         step: jax.Array,
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
@@ -94,7 +91,7 @@ class Watch(eqx.Module):
 
         come: whether an event has come there ().
         """
-        t, joints, going = system.topology, system.joints, self.going(step)
+        t, joints, going = tree.topology, tree.system.joints, self.going(step)
 
         def first(before: jax.Array, happened: jax.Array, at: jax.Array = step) -> jax.Array:
             return jnp.minimum(before, jnp.where(happened & going, at, _NEVER))
@@ -102,13 +99,13 @@ class Watch(eqx.Module):
         q, v = jax.lax.stop_gradient((q, v))
         margin, singular = self.margin, self.singular
         if margin is not None:
-            margin = margin.at(system, linkage, q)
+            margin = margin.at(tree, q)
             singular = first(singular, margin.lost)
-        x, rate = row_coordinates(t, joints, q), row_rates(t, joints, v)
+        x, rate = tree.coordinates(q), tree.rates(v)
         seen = self.effort
         if effort is not None:
-            push = take(jax.lax.stop_gradient(effort), t.row_velocity)
-            own = np.isin(np.arange(t.n_rows), t.mimic_rows, invert=True)
+            push = take(jax.lax.stop_gradient(effort), t.dof_velocity)
+            own = np.isin(np.arange(t.n_dofs), t.mimic_dofs, invert=True)
             seen = first(seen, (jnp.abs(push) > joints.max_effort) & own, step - 1)
         return Watch(
             first(self.nonfinite, ~finite(q, v)),
@@ -274,7 +271,7 @@ class Result(eqx.Module):
                 f"a singular configuration near t = {int(self.singular_step) * dt:.6g} s: the "
                 "constraints leave more than one way to go on from there"
             )
-        names = [self.topology.joints[b] for b in self.topology.row_body]
+        names = [self.topology.joints[b] for b in self.topology.dof_body]
         for kind, limit in (
             ("position", self.position_step),
             ("velocity", self.velocity_step),
@@ -403,7 +400,7 @@ class Trajectory(eqx.Module):
         system = bilateral(system)
 
         def largest(q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
-            here = equations(system, linkage(system), q)
+            here = equations(Tree.of(system), q)
             g, rate = here.residual(), here.rate(v)
             return jnp.max(jnp.abs(g), initial=0), jnp.max(jnp.abs(rate), initial=0)
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..solvers.linear import product
-from ..system.linkage import linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked
 from .absolute import absolute as absolute
@@ -94,37 +94,37 @@ def constrained_dynamics(
     q, v, tau = checked(system, **sizes)
     if wrench is not None:
         (wrench,) = checked(system, wrench=(wrench, (len(system.body_names), 6)))
-    return _constrained_dynamics(bilateral(system), linkage(system), q, v, tau, wrench)
+    return _constrained_dynamics(Tree.of(bilateral(system)), q, v, tau, wrench)
 
 
 def constraint_residual(system: System, q: Any) -> Float[Array, " p"]:
     """g(q) (p,) at q (nq,): p equations of positions, in m or without unit."""
     (q,) = checked(system, q=(q, (system.nq,)))
-    return _residual(bilateral(system), linkage(system), q)
+    return _residual(Tree.of(bilateral(system)), q)
 
 
 def constraint_jacobian(system: System, q: Any) -> Float[Array, "m nv"]:
     """A(q) (m, nv) of all m equations at q (nq,): A v is zero where they hold."""
     (q,) = checked(system, q=(q, (system.nq,)))
-    return _jacobian(bilateral(system), linkage(system), q)
+    return _jacobian(Tree.of(bilateral(system)), q)
 
 
 def constraint_bias(system: System, q: Any, v: Any) -> Float[Array, " m"]:
     """c = (dA/dt) v (m,) at q (nq,), v (nv,)."""
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
-    return _bias(bilateral(system), linkage(system), q, v)
+    return _bias(Tree.of(bilateral(system)), q, v)
 
 
 @jax.jit
-def _constrained_dynamics(system, linkage, q, v, tau, wrench):
-    a, multipliers = constrained_acceleration(system, linkage, q, v, tau, wrench)
-    here = equations(system, linkage, q)
+def _constrained_dynamics(tree, q, v, tau, wrench):
+    a, multipliers = constrained_acceleration(tree, q, v, tau, wrench)
+    here = equations(tree, q)
     A = here.jacobian()
     left = product(A, a) + here.bias(v)
     both = while_kept(jnp.concatenate((a, multipliers)), left, jnp.max(jnp.abs(A), initial=0))
-    return both[: system.nv], both[system.nv :]
+    return both[: len(v)], both[len(v) :]
 
 
-_residual = jax.jit(lambda system, linkage, q: equations(system, linkage, q).residual())
-_jacobian = jax.jit(lambda system, linkage, q: equations(system, linkage, q).jacobian())
-_bias = jax.jit(lambda system, linkage, q, v: equations(system, linkage, q).bias(v))
+_residual = jax.jit(lambda tree, q: equations(tree, q).residual())
+_jacobian = jax.jit(lambda tree, q: equations(tree, q).jacobian())
+_bias = jax.jit(lambda tree, q, v: equations(tree, q).bias(v))

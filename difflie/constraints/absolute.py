@@ -18,7 +18,7 @@ from ..groups import quaternion, so3
 from ..solvers.linear import product
 from ..system import joints as types
 from ..system.builders import Body, tree
-from ..system.linkage import least_rotations
+from ..system.kinematic_tree import least_rotations
 from ..system.system import System
 from ..system.topology import WORLD
 from ..system.validation import ModelError, checked, nearest
@@ -185,7 +185,7 @@ def _lost(system: System, without: Sequence[str]) -> jax.Array | bool:
                 lost = lost | jnp.any(values != nothing)
                 continue
             for row in np.flatnonzero(np.asarray(values) != nothing):
-                found.setdefault(extra, {})[t.joints[t.row_body[row]]] = None
+                found.setdefault(extra, {})[t.joints[t.dof_body[row]]] = None
     if found:
         what = "; ".join(f"{extra} of {', '.join(map(repr, on))}" for extra, on in found.items())
         raise ModelError(
@@ -238,7 +238,7 @@ def _joints(system: System) -> list[Constraint | None]:
     aligned = least_rotations(joints.axis).to_array()
     made: list[Constraint | None] = []
     for b, kind in enumerate(map(type, t.types)):
-        rows = aligned[int(t.row_start[b]) : int(t.row_start[b + 1])]
+        rows = aligned[int(t.dof_start[b]) : int(t.dof_start[b + 1])]
         parent = None if t.parents[b] == WORLD else t.bodies[t.parents[b]]
         made.append(_joint(system, b, kind, (parent, turns[b]), rows))
     return made
@@ -264,14 +264,14 @@ def _joint(
     if kind is types.Free:
         return None
     if kind is types.Universal:
-        axes = joints.axis[int(system.topology.row_start[b]) :][:2]
+        axes = joints.axis[int(system.topology.dof_start[b]) :][:2]
         a, c = (x / jnp.sqrt(jnp.sum(x * x)) for x in axes)
         sine, cosine = jnp.cross(a, c), jnp.sum(a * c)
         angle = jnp.arctan2(jnp.sqrt(jnp.sum(sine * sine)), cosine)
         return pairs.Universal(*frames(rows[0] @ _TO_X, rows[1] @ _TO_Y), angle=angle)
     if kind is types.Helical:
         both = frames(rows[0], rows[0])
-        pitch = joints.pitch[int(system.topology.row_start[b])]
+        pitch = joints.pitch[int(system.topology.dof_start[b])]
         still = not isinstance(pitch, Tracer) and not pitch
         return pairs.Revolute(*both) if still else Helical(*both, pitch=pitch)
     if kind not in _PAIRS:
@@ -308,6 +308,6 @@ def _counted(system: System, source: int, first: Any, second: Any, ratio: jax.Ar
     turning = isinstance(first, pairs.Revolute)
     if turning and not isinstance(ratio, Tracer) and float(ratio).is_integer():
         return True
-    row = int(system.topology.row_start[source])
+    row = int(system.topology.dof_start[source])
     limits = system.joints.lower[row], system.joints.upper[row]
     return all(not isinstance(x, Tracer) and abs(float(x)) < np.pi for x in limits)

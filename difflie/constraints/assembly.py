@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from ..dynamics.crba import crba
 from ..solvers.linear import minimum_norm, product
-from ..system.linkage import Linkage, linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import QUATERNION_TOLERANCE, ModelError, checked
 from .constraint import FrameConstraint
@@ -45,7 +45,7 @@ def assemble(
     system = bilateral(system)
     if not system.constraints:
         return q, v
-    q1, v1, g, found, wrong = _assembled(system, linkage(system), q, v)
+    q1, v1, g, found, wrong = _assembled(Tree.of(system), q, v)
     if isinstance(found, Tracer):
         return q1, v1
     if not found:
@@ -71,24 +71,24 @@ def start_error(system: System, q: Float[Array, " nq"], v: Float[Array, " nv"]) 
     degree of freedom; a concrete one that is allowed has the error 0.
     """
     if any(isinstance(a, Tracer) for a in jax.tree.leaves((system, q, v))):
-        return _start_error(system, linkage(system), q, v)
+        return _start_error(Tree.of(system), q, v)
     _check_apart(unilateral(system), q)
     _check_kept(bilateral(system), q, v)
     return jnp.zeros((), q.dtype)
 
 
 @jax.jit
-def _start_error(system: System, linkage: Linkage, q: jax.Array, v: jax.Array) -> jax.Array:
-    system, linkage, q, v = jax.lax.stop_gradient((system, linkage, q, v))
-    errors = [system.manifold.defect(q) / QUATERNION_TOLERANCE]
-    kept, apart = bilateral(system), unilateral(system)
+def _start_error(tree: Tree, q: jax.Array, v: jax.Array) -> jax.Array:
+    tree, q, v = jax.lax.stop_gradient((tree, q, v))
+    errors = [tree.topology.manifold.defect(q) / QUATERNION_TOLERANCE]
+    kept, apart = bilateral(tree), unilateral(tree)
     if kept.constraints:
-        here = equations(kept, linkage, q)
+        here = equations(kept, q)
         broken = jnp.concatenate((here.residual(), here.rate(v)))
         largest = jnp.max(jnp.abs(v), initial=0)
         errors.append(jnp.max(jnp.abs(broken)) / (_tolerance(q) * (1 + largest)))
     if apart.constraints:
-        gaps = equations(apart, linkage, q).residual()
+        gaps = equations(apart, q).residual()
         errors.append(-jnp.min(gaps) / _overlap(q))
     return jnp.max(jnp.stack(errors))
 
@@ -110,7 +110,7 @@ def _check_kept(system: System, q: jax.Array, v: jax.Array) -> None:
     """Raises `ModelError` for a state q (nq,), v (nv,) that breaks the constraints."""
     if not system.constraints:
         return
-    g, rate, A = (np.asarray(a) for a in _state(system, linkage(system), q, v))
+    g, rate, A = (np.asarray(a) for a in _state(Tree.of(system), q, v))
     names = labels(system.constraints)
     positions = [n for n, h in zip(names, holonomic(system.constraints), strict=True) if h]
     for values, kind, of in ((g, "position", positions), (rate, "velocity", names)):
@@ -131,7 +131,7 @@ def _check_apart(system: System, q: Float[Array, " nq"]) -> None:
     """Raises `ModelError` for a contact or a stop that is overlapped at q (nq,)."""
     if not system.constraints:
         return
-    gaps = _gaps(system, linkage(system), q)
+    gaps = _gaps(Tree.of(system), q)
     for gap, contact in zip(np.asarray(gaps), system.constraints, strict=True):
         if gap < -_overlap(q):
             raise ModelError(
@@ -148,7 +148,7 @@ def redundant_equations(system: System, q: Any) -> list[str]:
     """
     system = bilateral(system)
     (q,) = checked(system, q=(q, (system.nq,)))
-    A = np.asarray(_state(system, linkage(system), q, jnp.zeros_like(q, shape=system.nv))[2])
+    A = np.asarray(_state(Tree.of(system), q, jnp.zeros_like(q, shape=system.nv))[2])
     names, kept, basis = labels(system.constraints), [], np.zeros((0, system.nv))
     for k, row in enumerate(A):
         # Twice is enough (Kahan).
@@ -181,27 +181,25 @@ def breaking_leaves(system: System, q: Any) -> System:
     """
     system = bilateral(system)
     (q,) = checked(system, q=(q, (system.nq,)))
-    A = np.asarray(_state(system, linkage(system), q, jnp.zeros_like(q, shape=system.nv))[2])
+    A = np.asarray(_state(Tree.of(system), q, jnp.zeros_like(q, shape=system.nv))[2])
     A = A[holonomic(system.constraints)]
     left, sizes, _ = np.linalg.svd(A)
     rank = int(np.sum(sizes > 1e-8 * max(sizes, default=0.0)))
-    _, pullback = jax.vjp(lambda s: equations(s, linkage(s), q).residual(), system)
+    _, pullback = jax.vjp(lambda s: equations(Tree.of(s), q).residual(), system)
     directions = jnp.asarray(left[:, rank:].T, system.dtype)
     changes = jax.vmap(pullback)(directions)[0]
     return jax.tree.map(lambda a: np.any(np.abs(a) > 1e-8, axis=0), changes)
 
 
 @jax.jit
-def _assembled(
-    system: System, linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> tuple:
-    near = jax.lax.stop_gradient(_approached(*jax.lax.stop_gradient((system, linkage, q))))
-    q1, found = consistent_position(system, linkage, near)
-    here = equations(system, linkage, q1)
+def _assembled(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> tuple:
+    near = jax.lax.stop_gradient(_approached(*jax.lax.stop_gradient((tree, q))))
+    q1, found = consistent_position(tree, near)
+    here = equations(tree, q1)
     left = here.residual()
     eps = float(jnp.finfo(q.dtype).eps)
     found = found & (jnp.max(jnp.abs(left), initial=0) < 1e4 * eps)
-    v1 = consistent_velocity(system, linkage, q1, v)
+    v1 = consistent_velocity(tree, q1, v)
     wrong = []
     for c, frames in here.given():
         told = c.misassembled(*frames) if isinstance(c, FrameConstraint) else None
@@ -210,21 +208,22 @@ def _assembled(
     return q1, v1, left, found, wrong
 
 
-def _approached(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, " nq"]:
+def _approached(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " nq"]:
     """A configuration (nq,) that nearly keeps the constraints."""
-    rows = np.flatnonzero(holonomic(system.constraints))
+    rows = np.flatnonzero(holonomic(tree.system.constraints))
     eps = float(jnp.finfo(q.dtype).eps)
 
     def nearer(state: tuple) -> tuple:
         q, _, count = state
-        here = equations(system, linkage, q)
+        here = equations(tree, q)
         A, g = here.jacobian()[rows], here.residual()
-        Y = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(crba(linkage, q)), A.T)
+        Y = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(crba(tree, q)), A.T)
         gram = product(A, Y)
         step = product(Y, minimum_norm(gram)(g))
         largest = jnp.max(jnp.abs(step), initial=0)
         step = step * jnp.minimum(1, 0.5 / jnp.maximum(largest, eps))
-        return system.manifold.retract(q, -step), jnp.max(jnp.abs(g), initial=0), count + 1
+        nearer = tree.topology.manifold.retract(q, -step)
+        return nearer, jnp.max(jnp.abs(g), initial=0), count + 1
 
     def unfinished(state: tuple) -> jax.Array:
         _, error, count = state
@@ -235,16 +234,14 @@ def _approached(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Flo
 
 
 @jax.jit
-def _state(
-    system: System, linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> tuple:
-    here = equations(system, linkage, q)
+def _state(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> tuple:
+    here = equations(tree, q)
     return here.residual(), here.rate(v), here.jacobian()
 
 
 @jax.jit
-def _gaps(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, " n"]:
-    return equations(system, linkage, q).residual()
+def _gaps(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n"]:
+    return equations(tree, q).residual()
 
 
 def _largest(system: System, g: np.ndarray) -> str:

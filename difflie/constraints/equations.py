@@ -7,7 +7,7 @@
 The reaction A^T lambda is the generalised force that acts ON the system. Multipliers lambda are
 forces in N where equations are lengths, moments in N m where they are directions.
 
-With the screws of all rows in one frame (`dynamics/screws.py`) the Jacobians of all frames are one
+With the screws of all dofs in one frame (`dynamics/screws.py`) the Jacobians of all frames are one
 masked array, and A a sum of products of small matrices: no recursion but that of the poses.
 """
 
@@ -27,8 +27,7 @@ from ..dynamics.kinematics import world_frame
 from ..dynamics.screws import Screws, generalised_columns, masks, screws, total
 from ..solvers.linear import product
 from ..spatial import Motion, Transform
-from ..system.linkage import Linkage, carriers
-from ..system.rows import row_coordinates, row_rates
+from ..system.kinematic_tree import Tree, carriers
 from ..system.system import System
 from ..system.topology import Topology
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint, moved_along
@@ -38,11 +37,10 @@ class Equations(eqx.Module):
     """The constraints of a system at a configuration.
 
     frames (k,): all frames of all constraints in the world. seen (k,): in the frames of their
-    trees, for motions. coordinates (n_rows,): of the rows.
+    trees, for motions. coordinates (n_dofs,): of the dofs.
     """
 
-    system: System
-    linkage: Linkage
+    tree: Tree
     screws: Screws
     frames: Transform
     seen: Transform
@@ -56,14 +54,14 @@ class Equations(eqx.Module):
 
     def jacobian(self) -> Float[Array, "m nv"]:
         """A (m, nv)."""
-        t, carried = self.system.topology, _carried(self.system)
+        t, carried = self.tree.topology, _carried(self.tree.system)
         seen = jax.tree.map(lambda a: a[:, None], self.seen)
         columns = seen.inverse_motion(self.screws.axes)
-        moves = np.concatenate((t.moved_by, np.zeros((1, t.n_rows), dtype=bool)))[carried]
+        moves = np.concatenate((t.moved_by, np.zeros((1, t.n_dofs), dtype=bool)))[carried]
         columns = jax.tree.map(lambda a: jnp.where(moves, a, 0), columns)
-        bodies = jax.vmap(lambda j: generalised_columns(self.linkage, j))(columns)
-        unit = jnp.eye(self.system.nv, dtype=self.coordinates.dtype)
-        rows = jax.vmap(lambda e: row_rates(t, self.system.joints, e))(unit)
+        bodies = jax.vmap(lambda j: generalised_columns(self.tree, j))(columns)
+        unit = jnp.eye(t.nv, dtype=self.coordinates.dtype)
+        rates = jax.vmap(self.tree.rates)(unit)
         blocks, start = [], 0
         for c, given in self.given():
             if isinstance(c, FrameConstraint):
@@ -71,11 +69,11 @@ class Equations(eqx.Module):
                 start += len(given)
                 one = jnp.eye(6 * len(given), dtype=unit.dtype).reshape(-1, len(given), 6)
                 block = jax.vmap(functools.partial(_rate, c, given), out_axes=1)(one)
-                columns = here.reshape(-1, self.system.nv)
+                columns = here.reshape(-1, t.nv)
             else:
                 one = tuple(jnp.eye(len(given), dtype=unit.dtype))
                 block = jax.vmap(functools.partial(_rate, c, given), out_axes=1)(one)
-                columns = jnp.stack(_of_joints(t, c, rows.T))
+                columns = jnp.stack(_of_joints(t, c, rates.T))
             blocks.append(product(block, columns))
         return jnp.concatenate([unit[:0], *blocks])
 
@@ -88,12 +86,11 @@ class Equations(eqx.Module):
         return self._with_bias(v)[1]
 
     def _with_bias(self, v: Float[Array, " nv"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-        t = self.system.topology
-        rates = self.linkage.rows(v)
+        t = self.tree.topology
+        rates = self.tree.rates(v)
         moving, own = self.screws.motion(rates, jnp.zeros_like(rates))
         twists = self._of_frames(moving).to_array()
         accelerations = self._of_frames(total(masks(t).moved_by, own)).to_array()
-        rows = row_rates(t, self.system.joints, v)
         values, changes, start = [], [], 0
         for c, given in self.given():
             if isinstance(c, FrameConstraint):
@@ -104,7 +101,7 @@ class Equations(eqx.Module):
                     moved_along(f, Motion.from_array(w)) for f, w in zip(given, motion, strict=True)
                 )
             else:
-                motion = moved = _of_joints(t, c, rows)
+                motion = moved = _of_joints(t, c, rates)
                 change = jax.tree.map(jnp.zeros_like, motion)
             rate = functools.partial(_rate, c)
             value, drift = jax.jvp(rate, (given, motion), (moved, change))
@@ -113,38 +110,37 @@ class Equations(eqx.Module):
         return jnp.concatenate([v[:0], *values]), jnp.concatenate([v[:0], *changes])
 
     def _of_frames(self, motions: Motion) -> Motion:
-        """Motions of the rows (n_rows,), in the frames of their trees, as those of the frames."""
-        carried, rest = _carried(self.system), self.linkage.rest
+        """Motions of the dofs (n_dofs,), in the frames of their trees, as those of the frames."""
+        carried, rest = _carried(self.tree.system), self.tree.zero_twist
         chosen = jax.tree.map(lambda a, w: jnp.append(a, w)[carried], motions, rest)
         return self.seen.inverse_motion(chosen)
 
     def given(self) -> Iterator[tuple[Constraint, tuple]]:
         """Every constraint with the frames or coordinates that it is about."""
         start = 0
-        for c in self.system.constraints:
+        for c in self.tree.system.constraints:
             if isinstance(c, CoordinateConstraint):
-                yield c, _of_joints(self.system.topology, c, self.coordinates)
+                yield c, _of_joints(self.tree.topology, c, self.coordinates)
             elif isinstance(c, FrameConstraint):
                 stop = start + len(c.frames)
                 yield c, tuple(_entry(self.frames, k) for k in range(start, stop))
                 start = stop
 
 
-def equations(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Equations:
+def equations(tree: Tree, q: Float[Array, " nq"]) -> Equations:
     """The equations at the configuration q (nq,)."""
-    s = screws(linkage, q)
+    system, s = tree.system, screws(tree, q)
     carried = _carried(system)
     body = np.array([_body(system, f.body) for f in _frames(system)], dtype=int)
     world = world_frame(q.dtype)
     rows = jax.tree.map(lambda a, w: jnp.append(a, w)[carried], s.poses, world)
     origin = jax.tree.map(lambda a: jnp.append(a, 0.0)[carried], s.origin)
-    offset = jax.tree.map(lambda a: a[body], linkage.offset)
+    offset = jax.tree.map(lambda a: a[body], tree.offset)
     inner = [f.pose for f in _frames(system)]
     stacked = jax.tree.map(lambda *a: jnp.stack(a), *inner) if inner else offset
     seen = rows @ offset @ stacked
     frames = Transform(seen.rotation, seen.translation + origin)
-    coordinates = row_coordinates(system.topology, system.joints, q)
-    return Equations(system, linkage, s, frames, seen, coordinates)
+    return Equations(tree, s, frames, seen, tree.coordinates(q))
 
 
 def holonomic(constraints: tuple[Any, ...]) -> np.ndarray:
@@ -166,9 +162,9 @@ def _body(system: System, name: str | None) -> int:
 
 
 def _carried(system: System) -> np.ndarray:
-    """The place of the row that carries each frame (k,), n_rows for the world."""
+    """The dof that carries each frame (k,), n_dofs for the world."""
     t = system.topology
-    rows = np.append(carriers(t), t.n_rows)
+    rows = np.append(carriers(t), t.n_dofs)
     return rows[[_body(system, f.body) for f in _frames(system)]].astype(int)
 
 
@@ -183,8 +179,8 @@ def _rate(c: Constraint, given: tuple, motion: Any) -> Float[Array, " m"]:
     return _stacked(jax.jvp(lambda *x: c.residual(*x), given, motion)[1], motion[0])
 
 
-def _of_joints(t: Topology, c: Any, rows: jax.Array) -> tuple:
-    return tuple(rows[int(t.row_start[t.joints.index(name)])] for name in c.joints)
+def _of_joints(t: Topology, c: Any, values: jax.Array) -> tuple:
+    return tuple(values[int(t.dof_start[t.joints.index(name)])] for name in c.joints)
 
 
 def _entry(values: Any, k: Any) -> Any:

@@ -12,7 +12,6 @@ determined, and the smallest are taken.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -23,6 +22,7 @@ from jaxtyping import Array, Float
 from ..groups.components import Scalar
 from ..solvers.newton import FixedPoint
 from ..solvers.root import root
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .bearing import Bearing
 from .constraint import VelocityConstraint
@@ -57,9 +57,9 @@ def with_friction(system: System) -> list[tuple[int, Bearing]]:
     ]
 
 
-def slips(system: System) -> System:
-    """The system with the slips of its joints with friction in place of its constraints."""
-    return replace(system, constraints=tuple(Slip(c) for _, c in with_friction(system)))
+def slips(tree: Tree) -> Tree:
+    """With the slips of the joints with friction in place of the constraints."""
+    return tree.with_constraints(tuple(Slip(c) for _, c in with_friction(tree.system)))
 
 
 def friction_forces(

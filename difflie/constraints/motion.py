@@ -23,8 +23,7 @@ from jaxtyping import Array, Float
 from ..dynamics.crba import crba
 from ..dynamics.rnea import rnea
 from ..solvers.linear import minimum_norm, product
-from ..system.linkage import Linkage
-from ..system.system import System
+from ..system.kinematic_tree import Tree
 from .equations import Equations, equations
 from .friction import friction_forces, slips, with_friction
 
@@ -114,8 +113,7 @@ class IndependentVelocities(Balance):
 
 
 def constrained_acceleration(
-    system: System,
-    linkage: Linkage,
+    tree: Tree,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     tau: Float[Array, " nv"],
@@ -127,26 +125,26 @@ def constrained_acceleration(
 
     drift of the equations, (m,): what A a + c is to be; None for zero. form: how they are solved.
     """
-    here = equations(system, linkage, q)
-    effort = tau - rnea(linkage, q, v, jnp.zeros_like(v), wrench)
+    here = equations(tree, q)
+    effort = tau - rnea(tree, q, v, jnp.zeros_like(v), wrench)
     c, wanted = here.bias(v), drift(here)
     required = -c if wanted is None else wanted - c
-    equilibrium = form(crba(linkage, q), here.jacobian())
+    equilibrium = form(crba(tree, q), here.jacobian())
     a, nu = equilibrium.solve(effort, required)
-    if not with_friction(system):
+    if not with_friction(tree.system):
         return a, -nu
-    S = equations(slips(system), linkage, q).jacobian()
+    S = equations(slips(tree), q).jacobian()
     still = jnp.zeros_like(required)
     push, unit = jax.vmap(lambda s: equilibrium.solve(s, still))(S)
-    f = friction_forces(system, product(S, v), -nu, -unit)
+    f = friction_forces(tree.system, product(S, v), -nu, -unit)
     return a + product(f, push), -nu - product(f, unit)
 
 
 def consistent_velocity(
-    system: System, linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
     """The velocity (nv,) nearest to v in the metric of M that keeps the constraints."""
-    here = equations(system, linkage, q)
-    M, A = crba(linkage, q), here.jacobian()
+    here = equations(tree, q)
+    M, A = crba(tree, q), here.jacobian()
     change, _ = Balance(M, A).solve(jnp.zeros_like(v), here.rate(v))
     return v - change

@@ -20,24 +20,23 @@ from ..dynamics.crba import crba
 from ..solvers.corrections import Corrections
 from ..solvers.linear import minimum_norm, product
 from ..solvers.root import root
-from ..system.linkage import Linkage
-from ..system.system import System
+from ..system.kinematic_tree import Tree
 from .consistency import while_kept
 from .equations import equations, holonomic
 
 
 def consistent_position(
-    system: System, linkage: Linkage, q: Float[Array, " nq"]
+    tree: Tree, q: Float[Array, " nq"]
 ) -> tuple[Float[Array, " nq"], Bool[Array, ""]]:
     """The configuration (nq,) near q (nq,) that keeps the constraints, and whether it was found ().
 
     q itself where it was not.
     """
-    rows = np.flatnonzero(holonomic(system.constraints))
+    rows = np.flatnonzero(holonomic(tree.system.constraints))
     if not rows.size:
         return q, jnp.asarray(True)
-    A = equations(system, linkage, q).jacobian()[rows]
-    Y = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(crba(linkage, q)), A.T)
+    A = equations(tree, q).jacobian()[rows]
+    Y = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(crba(tree, q)), A.T)
     gram = product(A, Y)
     # The unknowns are of the size of g.
     scale = jax.lax.stop_gradient(jnp.trace(gram) / len(rows))
@@ -45,10 +44,10 @@ def consistent_position(
     Y, gram = Y / scale, gram / scale
 
     def reached(x: jax.Array) -> jax.Array:
-        return system.manifold.retract(q, -product(Y, x))
+        return tree.topology.manifold.retract(q, -product(Y, x))
 
     def residual(x: jax.Array) -> jax.Array:
-        return equations(system, linkage, reached(x)).residual()
+        return equations(tree, reached(x)).residual()
 
     inverse = minimum_norm(gram)
 
@@ -58,5 +57,5 @@ def consistent_position(
     zero = jnp.zeros(len(rows), q.dtype)
     x, found = root(residual, zero, Corrections(correction))
     near = reached(jnp.where(found, x, zero))
-    left = equations(system, linkage, near).residual()
+    left = equations(tree, near).residual()
     return while_kept(near, left, jnp.max(jnp.abs(A))), found

@@ -13,20 +13,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..dynamics.crba import crba
-from ..system.linkage import Linkage
-from ..system.system import System
+from ..system.kinematic_tree import Tree
 from .equations import equations
 from .unilateral import bilateral
 
 
-def independence(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, " n"]:
+def independence(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n"]:
     """Singular values (min(m, nv),) of A M^-1/2, the largest first.
 
     A (m, nv), M (nv, nv) at the configuration q (nq,). They do not depend on the choice of the
     velocities.
     """
-    A = equations(bilateral(system), linkage, q).jacobian()
-    factor = jnp.linalg.cholesky(crba(linkage, q))
+    A = equations(bilateral(tree), q).jacobian()
+    factor = jnp.linalg.cholesky(crba(tree, q))
     scaled = jax.scipy.linalg.solve_triangular(factor, A.T, lower=True)
     return jnp.linalg.svd(scaled, compute_uv=False)
 
@@ -43,17 +42,17 @@ class Margin(eqx.Module):
     lost: jax.Array
 
     @staticmethod
-    def start(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Margin | None:
+    def start(tree: Tree, q: Float[Array, " nq"]) -> Margin | None:
         """At the configuration q (nq,); None for a system without equations."""
-        if not bilateral(system).constraints:
+        if not bilateral(tree.system).constraints:
             return None
-        values = independence(system, linkage, q)
+        values = independence(tree, q)
         rank = jnp.sum(values > _rounding(values))
         return Margin(rank, values[rank - 1], jnp.asarray(False))
 
-    def at(self, system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Margin:
+    def at(self, tree: Tree, q: Float[Array, " nq"]) -> Margin:
         """At the configuration q (nq,) one step later."""
-        values = independence(system, linkage, q)
+        values = independence(tree, q)
         value = values[self.rank - 1]
         lost = (value <= self.value - value) | (value <= _rounding(values))
         return Margin(self.rank, value, lost)

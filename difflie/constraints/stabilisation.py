@@ -15,8 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..system.linkage import Linkage
-from ..system.system import System
+from ..system.kinematic_tree import Tree
 from .equations import Equations, holonomic
 from .motion import Balance, IndependentVelocities, consistent_velocity
 from .position import consistent_position
@@ -35,7 +34,7 @@ class Stabilisation(eqx.Module):
 
     @abc.abstractmethod
     def after(
-        self, system: System, linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
+        self, tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""] | bool]:
         """The configuration and velocity after a step, and whether they were found ()."""
 
@@ -49,9 +48,9 @@ class Projection(Stabilisation):
     def drift(self, equations: Equations, v: Float[Array, " nv"], h: jax.Array | float) -> None:
         return None
 
-    def after(self, system, linkage, q, v):
-        q, found = consistent_position(system, linkage, q)
-        return q, consistent_velocity(system, linkage, q, v), found
+    def after(self, tree, q, v):
+        q, found = consistent_position(tree, q)
+        return q, consistent_velocity(tree, q, v), found
 
 
 class NullSpace(Projection):
@@ -82,11 +81,11 @@ class Baumgarte(Stabilisation):
     ) -> Float[Array, " m"]:
         a = self.gain / h
         rate = equations.rate(v)
-        rows = np.flatnonzero(holonomic(equations.system.constraints))
+        rows = np.flatnonzero(holonomic(equations.tree.system.constraints))
         position = jnp.zeros_like(rate).at[rows].set(equations.residual())
         return -2 * a * rate - a * a * position
 
-    def after(self, system, linkage, q, v):
+    def after(self, tree, q, v):
         return q, v, True
 
 
@@ -96,5 +95,5 @@ class Unstabilised(Stabilisation):
     def drift(self, equations: Equations, v: Float[Array, " nv"], h: jax.Array | float) -> None:
         return None
 
-    def after(self, system, linkage, q, v):
+    def after(self, tree, q, v):
         return q, v, True

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import replace
+from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -20,6 +21,7 @@ from ..forces.contact_geometry import Meeting, plane_and_sphere, sphere_and_sphe
 from ..groups.components import Scalar, Vector
 from ..spatial import Motion, Transform
 from ..system.fields import number
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import ModelError
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint
@@ -137,16 +139,19 @@ class Stop(Unilateral, CoordinateConstraint):
         return [x - self.lower if self.upper is None else self.upper - x]
 
 
-def bilateral(system: System) -> System:
-    """The system without its contacts and stops."""
-    kept = tuple(c for c in system.constraints if not isinstance(c, Unilateral))
-    return replace(system, constraints=kept)
+Model = TypeVar("Model", System, Tree)
 
 
-def unilateral(system: System) -> System:
-    """The system with its contacts and stops only."""
-    kept = tuple(c for c in system.constraints if isinstance(c, Unilateral))
-    return replace(system, constraints=kept)
+def bilateral(model: Model) -> Model:
+    """The same without contacts and stops."""
+    kept = tuple(c for c in model.constraints if not isinstance(c, Unilateral))
+    return model.with_constraints(kept)
+
+
+def unilateral(model: Model) -> Model:
+    """The same with its contacts and stops as its only constraints."""
+    kept = tuple(c for c in model.constraints if isinstance(c, Unilateral))
+    return model.with_constraints(kept)
 
 
 def across(n: Vector) -> tuple[Vector, Vector]:

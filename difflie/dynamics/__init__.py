@@ -4,12 +4,13 @@ Each takes a `System` and flat arrays q (nq,), v (nv,), ... in its precision, ch
 compiles itself once for each system topology. Under `jax.vmap`, `jax.jit` and `jax.grad` they
 inline. Twists and wrenches have their angular part first and are body-fixed unless said.
 
-Units are SI, row by row those of the joint: v in rad/s or m/s, a generalised force in N m or N, and
-M in kg m^2 or kg, or kg m between a turning and a sliding row.
+Units are SI, dof by dof those of the joint: v in rad/s or m/s, a generalised force in N m or N, and
+M in kg m^2 or kg, or kg m between a turning and a sliding dof.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -17,7 +18,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .. import native
-from ..system.linkage import linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked, nearest
 from . import centroidal, coriolis, derivatives, jacobians, regressor
@@ -52,7 +53,7 @@ def forward_dynamics(
     Raises ValueError and TypeError as `checked` does.
     """
     q, v, tau = _state(system, q=q, v=v, tau=tau)
-    return _forward_dynamics(linkage(system), q, v, tau, _wrench(system, wrench))
+    return _forward_dynamics(_tree(system), q, v, tau, _wrench(system, wrench))
 
 
 def inverse_dynamics(
@@ -63,26 +64,26 @@ def inverse_dynamics(
     Shapes and wrench as in `forward_dynamics`, whose inverse this is. Recursive Newton-Euler, O(n).
     """
     q, v, a = _state(system, q=q, v=v, a=a)
-    return _inverse_dynamics(linkage(system), q, v, a, _wrench(system, wrench))
+    return _inverse_dynamics(_tree(system), q, v, a, _wrench(system, wrench))
 
 
 def bias_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
     """The generalised force (nv,) of Coriolis, centrifugal and gravity terms: tau at a = 0."""
     q, v = _state(system, q=q, v=v)
-    return _inverse_dynamics(linkage(system), q, v, jax.numpy.zeros_like(v), None)
+    return _inverse_dynamics(_tree(system), q, v, jax.numpy.zeros_like(v), None)
 
 
 def gravity_force(system: System, q: Any) -> Float[Array, " nv"]:
     """The generalised force (nv,) that holds the system at rest against gravity, in N m or N."""
     (q,) = _state(system, q=q)
     still = jax.numpy.zeros(system.nv, q.dtype)
-    return _inverse_dynamics(linkage(system), q, still, still, None)
+    return _inverse_dynamics(_tree(system), q, still, still, None)
 
 
 def mass_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
     """The mass matrix M(q) (nv, nv), armature included; kinetic energy is v . M v / 2."""
     (q,) = _state(system, q=q)
-    return _mass_matrix(linkage(system), q)
+    return _mass_matrix(_tree(system), q)
 
 
 def mass_product(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
@@ -91,7 +92,7 @@ def mass_product(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
     Gravity left out. Recursive Newton-Euler, O(n); M is not formed.
     """
     q, x = _state(system, q=q, x=x)
-    return _mass_product(linkage(system), q, x)
+    return _mass_product(_tree(system), q, x)
 
 
 def mass_solve(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
@@ -100,13 +101,13 @@ def mass_solve(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
     Gravity left out. Articulated-body algorithm, O(n); M is not formed, save with mimic joints.
     """
     q, x = _state(system, q=q, x=x)
-    return _mass_solve(linkage(system), q, x)
+    return _mass_solve(_tree(system), q, x)
 
 
 def inverse_mass_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
-    """The inverse (nv, nv) of the mass matrix, one solve for each row; symmetric up to rounding."""
+    """The inverse (nv, nv) of the mass matrix, one solve for each dof; symmetric up to rounding."""
     (q,) = _state(system, q=q)
-    return _inverse_mass_matrix(linkage(system), q)
+    return _inverse_mass_matrix(_tree(system), q)
 
 
 def mass_factorisation(system: System, q: Any) -> Factorisation:
@@ -117,19 +118,19 @@ def mass_factorisation(system: System, q: Any) -> Factorisation:
     """
     (q,) = _state(system, q=q)
     _independent(system, "mass_factorisation", "solve with mass_matrix or mass_solve instead")
-    return _mass_factorisation(linkage(system), q)
+    return _mass_factorisation(_tree(system), q)
 
 
 def body_poses(system: System, q: Any) -> Float[Array, "nb 4 4"]:
     """The poses (nb, 4, 4) of all bodies, body to world coordinates, as in `body_names`."""
     (q,) = _state(system, q=q)
-    return _body_poses(linkage(system), q)
+    return _body_poses(_tree(system), q)
 
 
 def body_twists(system: System, q: Any, v: Any) -> Float[Array, "nb 6"]:
     """The body-fixed twists (nb, 6) of all bodies, angular part first (rad/s, m/s)."""
     q, v = _state(system, q=q, v=v)
-    return _body_twists(linkage(system), q, v)
+    return _body_twists(_tree(system), q, v)
 
 
 def body_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
@@ -138,7 +139,7 @@ def body_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
     body: its name or index. A `jax.vmap` over indices takes all bodies at once, here and below.
     """
     (q,) = _state(system, q=q)
-    return _body_jacobian(linkage(system), q, _index(system, body))
+    return _body_jacobian(_tree(system), q, _index(system, body))
 
 
 def spatial_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
@@ -148,7 +149,7 @@ def spatial_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"
     world origin at the moment; "spatial" after Murray, Li and Sastry.
     """
     (q,) = _state(system, q=q)
-    return _spatial_jacobian(linkage(system), q, _index(system, body))
+    return _spatial_jacobian(_tree(system), q, _index(system, body))
 
 
 def geometric_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
@@ -157,7 +158,7 @@ def geometric_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 n
     The angular velocity and the velocity of the body's origin, both in the world.
     """
     (q,) = _state(system, q=q)
-    return _geometric_jacobian(linkage(system), q, _index(system, body))
+    return _geometric_jacobian(_tree(system), q, _index(system, body))
 
 
 def body_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[Array, "6 nv"]:
@@ -166,7 +167,7 @@ def body_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[Arr
     With it the derivative of the body-fixed twist is J a + J' v.
     """
     q, v = _state(system, q=q, v=v)
-    return _body_jacobian_rate(linkage(system), q, v, _index(system, body))
+    return _body_jacobian_rate(_tree(system), q, v, _index(system, body))
 
 
 def spatial_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[Array, "6 nv"]:
@@ -175,7 +176,7 @@ def spatial_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[
     With it the body's spatial acceleration in world axes, at the world origin, is J a + J' v.
     """
     q, v = _state(system, q=q, v=v)
-    return _spatial_jacobian_rate(linkage(system), q, v, _index(system, body))
+    return _spatial_jacobian_rate(_tree(system), q, v, _index(system, body))
 
 
 def geometric_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[Array, "6 nv"]:
@@ -185,24 +186,24 @@ def geometric_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Floa
     are J a + J' v.
     """
     q, v = _state(system, q=q, v=v)
-    return _geometric_jacobian_rate(linkage(system), q, v, _index(system, body))
+    return _geometric_jacobian_rate(_tree(system), q, v, _index(system, body))
 
 
 def total_mass(system: System) -> Float[Array, ""]:
     """The mass of the system in kg, a scalar; bodies fixed to the world do not count."""
-    return _mass(linkage(system))
+    return _mass(_tree(system))
 
 
 def center_of_mass(system: System, q: Any) -> Float[Array, "3"]:
     """The centre of mass (3,) in the world, in m; bodies fixed to the world do not count."""
     (q,) = _state(system, q=q)
-    return _center_of_mass(linkage(system), q)
+    return _center_of_mass(_tree(system), q)
 
 
 def center_of_mass_jacobian(system: System, q: Any) -> Float[Array, "3 nv"]:
     """The Jacobian (3, nv) whose J v is the velocity of the centre of mass in the world (m/s)."""
     (q,) = _state(system, q=q)
-    return _center_of_mass_jacobian(linkage(system), q)
+    return _center_of_mass_jacobian(_tree(system), q)
 
 
 def centroidal_momentum_matrix(system: System, q: Any) -> Float[Array, "6 nv"]:
@@ -212,7 +213,7 @@ def centroidal_momentum_matrix(system: System, q: Any) -> Float[Array, "6 nv"]:
     `momentum`.
     """
     (q,) = _state(system, q=q)
-    return _centroidal_momentum_matrix(linkage(system), q)
+    return _centroidal_momentum_matrix(_tree(system), q)
 
 
 def coriolis_matrix(system: System, q: Any, v: Any) -> Float[Array, "nv nv"]:
@@ -223,7 +224,7 @@ def coriolis_matrix(system: System, q: Any, v: Any) -> Float[Array, "nv nv"]:
     Niemeyer and Slotine, and the Christoffel symbols where v is the derivative of q.
     """
     q, v = _state(system, q=q, v=v)
-    return _coriolis_matrix(linkage(system), q, v)
+    return _coriolis_matrix(_tree(system), q, v)
 
 
 def inverse_dynamics_derivatives(
@@ -236,7 +237,7 @@ def inverse_dynamics_derivatives(
     2018), as fast as a few matrix products.
     """
     q, v, a = _state(system, q=q, v=v, a=a)
-    return _inverse_derivatives(linkage(system), q, v, a, _wrench(system, wrench))
+    return _inverse_derivatives(_tree(system), q, v, a, _wrench(system, wrench))
 
 
 def forward_dynamics_derivatives(
@@ -247,7 +248,7 @@ def forward_dynamics_derivatives(
     Tangents and wrenches as in `inverse_dynamics_derivatives`.
     """
     q, v, tau = _state(system, q=q, v=v, tau=tau)
-    return _forward_derivatives(linkage(system), q, v, tau, _wrench(system, wrench))
+    return _forward_derivatives(_tree(system), q, v, tau, _wrench(system, wrench))
 
 
 def inertial_parameters(system: System) -> Float[Array, "nb 10"]:
@@ -281,25 +282,25 @@ def inverse_dynamics_regressor(
     joints and not to pi; without mimic joints its part is `system.joints.armature * a`.
     """
     q, v, a = _state(system, q=q, v=v, a=a)
-    return _inverse_dynamics_regressor(linkage(system), q, v, a)
+    return _inverse_dynamics_regressor(_tree(system), q, v, a)
 
 
 def kinetic_energy_regressor(system: System, q: Any, v: Any) -> Float[Array, " n_parameters"]:
     """The row y (10 nb,) with y . pi + armature v^2 / 2 = the kinetic energy; pi as above."""
     q, v = _state(system, q=q, v=v)
-    return _kinetic_energy_regressor(linkage(system), q, v)
+    return _kinetic_energy_regressor(_tree(system), q, v)
 
 
 def potential_energy_regressor(system: System, q: Any) -> Float[Array, " n_parameters"]:
     """The row y (10 nb,) with y . pi = the potential energy, pi `inertial_parameters` as a row."""
     (q,) = _state(system, q=q)
-    return _potential_energy_regressor(linkage(system), q)
+    return _potential_energy_regressor(_tree(system), q)
 
 
 def momentum_regressor(system: System, q: Any, v: Any) -> Float[Array, "6 n_parameters"]:
     """The matrix Y (6, 10 nb) with Y pi = `momentum`, pi `inertial_parameters` as a row."""
     q, v = _state(system, q=q, v=v)
-    return _momentum_regressor(linkage(system), q, v)
+    return _momentum_regressor(_tree(system), q, v)
 
 
 def base_parameters(system: System) -> BaseParameters:
@@ -310,13 +311,13 @@ def base_parameters(system: System) -> BaseParameters:
     the regressors of random states, by which columns depend on each other to the square root of the
     rounding unit: use double precision.
     """
-    return independent_columns(sampled_regressor(linkage(system)))
+    return independent_columns(sampled_regressor(_tree(system)))
 
 
 def momentum(system: System, q: Any, v: Any) -> Float[Array, "6"]:
     """The momentum (6,) in world coordinates: angular about the world origin, then linear."""
     q, v = _state(system, q=q, v=v)
-    return _momentum(linkage(system), q, v)
+    return _momentum(_tree(system), q, v)
 
 
 def integrate(system: System, q: Any, dv: Any) -> Float[Array, " nq"]:
@@ -345,7 +346,7 @@ def closed_form(system: System, q: Any, v: Any, frames: Any = None) -> ClosedFor
     _independent(system, "closed_form", "build the system without mimic joints")
     if frames is not None:
         (frames,) = checked(system, frames=(frames, (system.nv, 4, 4)))
-    return _closed_form(linkage(system), q, v, frames)
+    return _closed_form(_tree(system), q, v, frames)
 
 
 def _state(system: System, **arrays: Any) -> list[jax.Array]:
@@ -372,6 +373,13 @@ def _independent(system: System, name: str, mend: str) -> None:
             f"{system.name}: {name} needs independent coordinates, but the joint {mimics[0]!r} "
             f"mimics another; {mend}"
         )
+
+
+def _tree(system: System) -> Tree:
+    """Of bodies and joints alone, so that nothing is compiled anew for what is attached to them."""
+    if system.couplings or system.constraints or system.actuators or system.sensors:
+        system = replace(system, couplings=(), constraints=(), actuators=(), sensors=())
+    return Tree.of(system)
 
 
 def _wrench(system: System, wrench: Any) -> Float[Array, "nb 6"] | None:

@@ -1,13 +1,13 @@
 """Articulated-body algorithm: forward dynamics in O(n) (Featherstone 1983; Reuss 2002 (38)-(43)).
 
-outward   V_i = Ad_{X_i}^-1 V_p + S_i v_i,      c_i = ad(V_i) S_i v_i + b_i
+forward   V_i = Ad_{X_i}^-1 V_p + S_i v_i,      c_i = ad(V_i) S_i v_i + b_i
           p_i = -ad(V_i)^T I_i V_i - F_ext
-inward    U_i = IA_i S_i,  D_i = S_i . U_i + armature_i,  u_i = tau_i - S_i . pA_i
+backward  U_i = IA_i S_i,  D_i = S_i . U_i + armature_i,  u_i = tau_i - S_i . pA_i
           IA_p += Ad_{X_i}^-T (IA_i - U_i U_i^T / D_i) Ad_{X_i}^-1
           pA_p += Ad_{X_i}^-T (pA_i + Ia_i c_i + U_i u_i / D_i)
-outward   a_i = (u_i - U_i . A'_i) / D_i,  A'_i = Ad_{X_i}^-1 A_p + c_i,  A_i = A'_i + S_i a_i
+forward   a_i = (u_i - U_i . A'_i) / D_i,  A'_i = Ad_{X_i}^-1 A_p + c_i,  A_i = A'_i + S_i a_i
 
-with b_i the bias acceleration of the joint, at its last row.
+with b_i the bias acceleration of the joint, at its last dof.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Matrix, Vector
 from ..spatial import ArticulatedInertia, Force, Symmetric
-from ..system.linkage import Linkage
-from ..system.traverse import along_tree, inward, outward
+from ..system.kinematic_tree import Tree
+from ..system.traverse import along_tree, backward_pass, forward_pass
 
 
 @along_tree
 def aba(
-    linkage: Linkage,
+    tree: Tree,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     tau: Float[Array, " nv"],
@@ -34,15 +34,15 @@ def aba(
     wrench (nb, 6): external wrenches (moment N m, force N) on the bodies, in body frames. Only for
     systems without mimic joints, whose coordinates are independent.
     """
-    t = linkage.topology
-    poses = linkage.poses(q)
-    rates = linkage.rows(v)
-    efforts = linkage.rows(tau)
-    screws, own = linkage.screws(q), linkage.bias(q, rates)
-    external = None if wrench is None else linkage.row_forces(wrench)
+    t = tree.topology
+    poses = tree.poses(q)
+    rates = tree.rates(v)
+    efforts = tree.rates(tau)
+    screws, own = tree.screws(q), tree.bias(q, rates)
+    external = None if wrench is None else tree.dof_forces(wrench)
 
-    def velocity_and_bias(parent, row):
-        pose, screw, rate, inertia, own, external = row
+    def velocity_and_bias(parent, dof):
+        pose, screw, rate, inertia, own, external = dof
         joint = screw.times(rate)
         velocity = joint.add_to(pose.inverse_motion(parent))
         product = joint.bracket(velocity)
@@ -53,15 +53,15 @@ def aba(
             bias = bias - external
         return velocity, (product, bias)
 
-    products, biases = outward(
+    products, biases = forward_pass(
         t,
         velocity_and_bias,
-        linkage.rest,
-        (poses, screws, rates, linkage.inertia, own, external),
+        tree.zero_twist,
+        (poses, screws, rates, tree.inertia, own, external),
     )
 
-    def articulate(children, row):
-        pose, screw, inertia, bias, product, effort, armature = row
+    def articulate(children, dof):
+        pose, screw, inertia, bias, product, effort, armature = dof
         articulated = ArticulatedInertia.of_rigid(inertia) + children[0]
         bias = bias + children[1]
         column = screw.column(articulated)
@@ -71,28 +71,28 @@ def aba(
         force = bias + projected @ product + column * (inverse * remaining)
         return (projected.seen_from(pose), pose.force(force)), (column, inverse, remaining)
 
-    zero = jnp.zeros_like(linkage.gravity.x)
+    zero = jnp.zeros((), tree.dtype)
     nothing = (
         ArticulatedInertia(Symmetric(*[zero] * 6), Matrix(*[zero] * 9), Symmetric(*[zero] * 6)),
         Force(Vector(*[zero] * 3), Vector(*[zero] * 3)),
     )
-    columns, inverses, remaining = inward(
+    columns, inverses, remaining = backward_pass(
         t,
         articulate,
         nothing,
-        (poses, screws, linkage.inertia, biases, products, efforts, linkage.armature),
+        (poses, screws, tree.inertia, biases, products, efforts, tree.armature),
     )
 
-    def accelerate(parent, row):
-        pose, screw, product, column, inverse, remaining = row
+    def accelerate(parent, dof):
+        pose, screw, product, column, inverse, remaining = dof
         acceleration = pose.inverse_motion(parent) + product
         rate = inverse * (remaining - acceleration.dot(column))
         return screw.times(rate).add_to(acceleration), rate
 
-    accelerations = outward(
+    accelerations = forward_pass(
         t,
         accelerate,
-        linkage.free_fall,
+        tree.base_acceleration,
         (poses, screws, products, columns, inverses, remaining),
     )
-    return linkage.generalised(accelerations)
+    return tree.generalised(accelerations)

@@ -2,7 +2,7 @@
 
     c = sum m_b c_b / m,      h = (angular momentum about c, linear momentum) = A_G(q) v
 
-Column j of the centroidal momentum matrix A_G is the momentum Ic_j S_j of everything beyond row j
+Column j of the centroidal momentum matrix A_G is the momentum Ic_j S_j of everything beyond dof j
 when it moves along the screw S_j at unit rate; the linear part of A_G is m dc/dq. Bodies fixed to
 the world take no part in the motion and count neither here nor in the potential energy.
 """
@@ -15,35 +15,35 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Force
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from .screws import Screws, generalised_columns, screws
 
 
-def mass(linkage: Linkage) -> Float[Array, ""]:
+def mass(tree: Tree) -> Float[Array, ""]:
     """The mass of all bodies that move, in kg, a scalar."""
-    return jnp.sum(linkage.inertia.mass)
+    return jnp.sum(tree.inertia.mass)
 
 
-def center_of_mass(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "3"]:
+def center_of_mass(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "3"]:
     """The centre of mass (3,) in the world, in m."""
-    s = screws(linkage, q)
+    s = screws(tree, q)
     return (_center(s) + _first(s.origin)).to_array()
 
 
-def center_columns(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "3 nv"]:
+def center_columns(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "3 nv"]:
     """The Jacobian (3, nv) of the centre of mass, world axes."""
-    s = screws(linkage, q)
+    s = screws(tree, q)
     momentum = s.composite(s.inertia) @ s.axes
-    return generalised_columns(linkage, momentum)[3:] / mass(linkage)
+    return generalised_columns(tree, momentum)[3:] / mass(tree)
 
 
-def momentum_columns(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "6 nv"]:
+def momentum_columns(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "6 nv"]:
     """The centroidal momentum matrix (6, nv), angular part first, in world axes."""
-    s = screws(linkage, q)
+    s = screws(tree, q)
     momentum = s.composite(s.inertia) @ s.axes
     arm = s.origin - _first(s.origin) - _center(s)
     about = Force(momentum.moment + arm.cross(momentum.force), momentum.force)
-    return generalised_columns(linkage, about)
+    return generalised_columns(tree, about)
 
 
 def _center(s: Screws) -> Vector:

@@ -29,9 +29,9 @@ from jaxtyping import Array, Float
 
 from ..groups import se3
 from ..spatial import Motion
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.topology import WORLD, Topology
-from ..system.traverse import inward, outward
+from ..system.traverse import backward_pass, forward_pass
 
 
 class ClosedForm(eqx.Module):
@@ -90,13 +90,13 @@ class ClosedForm(eqx.Module):
         t = self.topology
         external = jnp.zeros_like(self.V) if wrench is None else self.P_t.T @ wrench.ravel()
 
-        def links(a):  # (6n,) or (n,) in the order in which the tree is walked
-            return a.reshape(t.n_rows, -1)[t.order]
+        def links(a):  # (6n,) link by link
+            return a.reshape(t.n_dofs, -1)
 
-        Ad = _transforms(self.Gamma, self.P_0, t)[t.order]
-        A, D = _diagonal(self.S, t.n_rows)[t.order, :, 0], _diagonal(self.J, t.n_rows)[t.order]
-        Jh, Omega = _diagonal(self.articulated, t.n_rows)[t.order], jnp.diag(self.Omega)[t.order]
-        rate, K, F, tau = self.v[t.order], links(self.K), links(external), tau[t.order]
+        Ad = _transforms(self.Gamma, self.P_0, t)
+        A, D = _diagonal(self.S, t.n_dofs)[:, :, 0], _diagonal(self.J, t.n_dofs)
+        Jh, Omega = _diagonal(self.articulated, t.n_dofs), jnp.diag(self.Omega)
+        K, F = links(self.K), links(external)
 
         def velocity_and_force(parent, link):  # (50)-(57)
             V, alpha = parent
@@ -106,21 +106,21 @@ class ClosedForm(eqx.Module):
             return (V, alpha), D @ alpha - se3.ad(V).T @ D @ V - F
 
         start = jnp.zeros_like(self.A_0), self.A_0
-        forces = outward(t, velocity_and_force, start, (Ad, A, D, rate, K, F))
+        forces = forward_pass(t, velocity_and_force, start, (Ad, A, D, self.v, K, F))
 
         def effort(children, link):  # (58)-(61)
             Ad, A, force, tau = link
             P = children + force
             return Ad.T @ P, tau - A @ P
 
-        remaining = inward(t, effort, jnp.zeros_like(self.A_0), (Ad, A, forces, tau))
+        remaining = backward_pass(t, effort, jnp.zeros_like(self.A_0), (Ad, A, forces, tau))
 
         def eliminate(z, link):  # (62)-(65); Y and Pi act on the way to the parent
             Ad, A, Jh, Omega, tau = link
             c = (tau - A @ z) / Omega
             return Ad.T @ (z + Jh @ A * c), c
 
-        c = inward(t, eliminate, jnp.zeros_like(self.A_0), (Ad, A, Jh, Omega, remaining))
+        c = backward_pass(t, eliminate, jnp.zeros_like(self.A_0), (Ad, A, Jh, Omega, remaining))
 
         def accelerate(parent, link):  # (66)-(68)
             Ad, A, Jh, Omega, c = link
@@ -128,11 +128,11 @@ class ClosedForm(eqx.Module):
             a = c - A @ Jh @ seen / Omega
             return seen + A * a, a
 
-        return outward(t, accelerate, jnp.zeros_like(self.A_0), (Ad, A, Jh, Omega, c))[t.place]
+        return forward_pass(t, accelerate, jnp.zeros_like(self.A_0), (Ad, A, Jh, Omega, c))
 
 
 def closed(
-    linkage: Linkage,
+    tree: Tree,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     frames: Float[Array, "nv 4 4"] | None = None,
@@ -142,23 +142,22 @@ def closed(
     Q_i takes coordinates of link i's own frame to those of the new one.
     """
     with jax.default_matmul_precision("highest"):
-        return _closed(linkage, q, v, frames)
+        return _closed(tree, q, v, frames)
 
 
-def _closed(linkage, q, v, frames):
-    t, n = linkage.topology, linkage.topology.n_rows
-    rates = linkage.rows(v)
-    bias = linkage.bias(q, rates)
-    # Everything in the order of v, in which parents come before their children as well.
-    poses = linkage.poses(q).inverse().to_array()[t.place]
-    screws = _screws(linkage, q)[t.place]
-    inertias = _inertias(linkage)[t.place]
-    K = jnp.zeros((n, 6), q.dtype) if bias is None else bias.to_array()[t.place]
+def _closed(tree, q, v, frames):
+    t, n = tree.topology, tree.topology.n_dofs
+    rates = tree.rates(v)
+    bias = tree.bias(q, rates)
+    poses = tree.poses(q).inverse().to_array()
+    screws = _screws(tree, q)
+    inertias = _inertias(tree)
+    K = jnp.zeros((n, 6), q.dtype) if bias is None else bias.to_array()
     if frames is None:
         frames = jnp.broadcast_to(jnp.eye(4, dtype=q.dtype), (n, 4, 4))
     Q, Q_inverse = jax.vmap(se3.Ad)(frames), jax.vmap(lambda f: se3.Ad(se3.inverse(f)))(frames)
 
-    parent = t.row_parent
+    parent = t.dof_parent
     above = jnp.concatenate((Q_inverse, jnp.eye(6, dtype=q.dtype)[None]))[parent]
     transforms = Q @ jax.vmap(se3.Ad)(poses) @ above
     screws = jnp.einsum("nij,nj->ni", Q, screws)
@@ -170,11 +169,11 @@ def _closed(linkage, q, v, frames):
     child = jnp.asarray(parent[:, None] == np.arange(n), q.dtype)
     Gamma = _blocks(child[:, :, None, None] * transforms[:, None])
     P_0 = _blocks(jnp.asarray(parent == WORLD, q.dtype)[:, None, None, None] * transforms[:, None])
-    P_t = _body_frames(linkage, Q_inverse)
-    R = jnp.diag(linkage.armature[t.place])
+    P_t = _body_frames(tree, Q_inverse)
+    R = jnp.diag(tree.armature)
     depth = int(t.depth.max(initial=0)) + 1
     G = _inverse_of_one_minus(Gamma, depth)
-    A_0 = linkage.free_fall.to_array()
+    A_0 = tree.base_acceleration.to_array()
 
     V = G @ S @ v
     D_S = _block_diagonal(jax.vmap(lambda s: -se3.ad(s))(screws * v[:, None]))
@@ -208,41 +207,40 @@ def _articulated(t, transforms, screws, J, R):
         column = Jh @ A
         return Ad.T @ (Jh - jnp.outer(column, column) / (A @ column + R)) @ Ad, Jh
 
-    data = (transforms, screws, _diagonal(J, t.n_rows), jnp.diag(R))
-    data = jax.tree.map(lambda a: a[t.order], data)
-    return _block_diagonal(inward(t, articulate, jnp.zeros((6, 6), J.dtype), data)[t.place])
+    data = (transforms, screws, _diagonal(J, t.n_dofs), jnp.diag(R))
+    return _block_diagonal(backward_pass(t, articulate, jnp.zeros((6, 6), J.dtype), data))
 
 
-def _screws(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "n 6"]:
-    """(n, 6) the screws of the rows, each in its own frame."""
-    zero = jnp.zeros_like(linkage.armature)
-    return linkage.screws(q).add_to(jax.tree.map(lambda _: zero, linkage.rest)).to_array()
+def _screws(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "n 6"]:
+    """(n, 6) the screws of the dofs, each in its own frame."""
+    zero = jnp.zeros_like(tree.armature)
+    return tree.screws(q).add_to(jax.tree.map(lambda _: zero, tree.zero_twist)).to_array()
 
 
-def _inertias(linkage: Linkage) -> Float[Array, "n 6 6"]:
-    """(n, 6, 6) the inertias of the rows, each about its own frame."""
+def _inertias(tree: Tree) -> Float[Array, "n 6 6"]:
+    """(n, 6, 6) the inertias of the dofs, each about its own frame."""
 
     def momentum(twist):
-        return (linkage.inertia @ Motion.from_array(twist)).to_array()
+        return (tree.inertia @ Motion.from_array(twist)).to_array()
 
-    return jnp.stack([momentum(e) for e in jnp.eye(6, dtype=linkage.armature.dtype)], axis=-1)
+    return jnp.stack([momentum(e) for e in jnp.eye(6, dtype=tree.armature.dtype)], axis=-1)
 
 
-def _body_frames(linkage: Linkage, Q_inverse: jax.Array) -> jax.Array:
+def _body_frames(tree: Tree, Q_inverse: jax.Array) -> jax.Array:
     """(6nb, 6n) from the frame of the link that carries each body to the body's; zero if none."""
-    t = linkage.topology
-    offset = jax.tree.map(lambda a: a[:-1], linkage.offset).inverse().to_array()
-    carried = jnp.asarray(t.last_row[:, None] == np.arange(t.n_rows), Q_inverse.dtype)
+    t = tree.topology
+    offset = jax.tree.map(lambda a: a[:-1], tree.offset).inverse().to_array()
+    carried = jnp.asarray(t.last_dof[:, None] == np.arange(t.n_dofs), Q_inverse.dtype)
     world = jnp.eye(6, dtype=Q_inverse.dtype)[None]
-    seen = jax.vmap(se3.Ad)(offset) @ jnp.concatenate((Q_inverse, world))[t.last_row]
+    seen = jax.vmap(se3.Ad)(offset) @ jnp.concatenate((Q_inverse, world))[t.last_dof]
     return _blocks(carried[:, :, None, None] * seen[:, None])
 
 
 def _transforms(Gamma: jax.Array, P_0: jax.Array, t: Topology) -> Float[Array, "n 6 6"]:
     """(n, 6, 6) Ad_{f_i}^-1 of all links, from the matrices that hold them."""
-    n = t.n_rows
+    n = t.n_dofs
     rows = jnp.concatenate((Gamma, P_0), axis=1).reshape(n, 6, n + 1, 6)
-    return rows[np.arange(n), :, t.row_parent]
+    return rows[np.arange(n), :, t.dof_parent]
 
 
 def _inverse_of_one_minus(N: Float[Array, "m m"], length: int) -> Float[Array, "m m"]:

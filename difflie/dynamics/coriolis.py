@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Matrix, Vector
 from ..spatial import Force, Inertia, Motion
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from .screws import generalised_matrix, pairs, screws
 
 
@@ -52,18 +52,16 @@ class Turning:
         return self.spread.transposed_times(x.angular) + self.momentum.cross(x.linear)
 
 
-def matrix(
-    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> Float[Array, "nv nv"]:
+def matrix(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, "nv nv"]:
     """The Coriolis matrix (nv, nv) at (q (nq,), v (nv,))."""
-    s = screws(linkage, q)
-    rates = linkage.rows(v)
+    s = screws(tree, q)
+    rates = tree.rates(v)
     twists = s.twists(rates)
     change = s.changes(twists, rates)
     inertia, turning = s.composite((s.inertia, Turning.of_rigid(s.inertia, twists)))
-    rows = pairs(
+    matrix = pairs(
         s,
         near=((inertia @ s.axes, turning.transposed_times(s.axes)), (change, s.axes.angular)),
         far=inertia @ change + turning @ s.axes,
     )
-    return generalised_matrix(linkage, rows)
+    return generalised_matrix(tree, matrix)

@@ -1,8 +1,8 @@
 """Composite-rigid-body algorithm: the mass matrix (Walker, Orin 1982; Featherstone 2008, ch. 6).
 
-inward    IC_i = I_i + sum over children of Ad_{X_c}^-T IC_c Ad_{X_c}^-1
-          U_i = IC_i S_i: the momentum of all that row i moves, at its unit rate
-outward   M_ij = S_j . U_i for the rows j that move row i, and M_ji = M_ij;   M_ii += armature_i
+backward  IC_i = I_i + sum over children of Ad_{X_c}^-T IC_c Ad_{X_c}^-1
+          U_i = IC_i S_i: the momentum of all that dof i moves, at its unit rate
+forward   M_ij = S_j . U_i for the dofs j that move dof i, and M_ji = M_ij;   M_ii += armature_i
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Inertia, Symmetric
-from ..system.linkage import Linkage
-from ..system.traverse import inward
+from ..system.kinematic_tree import Tree
+from ..system.traverse import backward_pass
 from .paths import dense, projected
 
 
-def crba(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+def crba(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """The mass matrix M(q) (nv, nv), exactly symmetric; with mimic joints G^T M_rows G."""
-    t = linkage.topology
-    poses, screws = linkage.poses(q), linkage.screws(q)
+    t = tree.topology
+    poses, screws = tree.poses(q), tree.screws(q)
 
-    def compose(children: Inertia, row):
-        pose, screw, inertia = row
+    def compose(children: Inertia, dof):
+        pose, screw, inertia = dof
         composite = inertia + children
-        return composite.seen_from(pose), composite @ screw.add_to(linkage.rest)
+        return composite.seen_from(pose), composite @ screw.add_to(tree.zero_twist)
 
-    zero = jnp.zeros_like(linkage.gravity.x)
+    zero = jnp.zeros((), tree.dtype)
     nothing = Inertia(zero, Vector(zero, zero, zero), Symmetric(*[zero] * 6))
-    momenta = inward(t, compose, nothing, (poses, screws, linkage.inertia))
-    lower = dense(t, projected(linkage, poses, screws, momenta))
-    below = jnp.asarray(~np.eye(t.n_rows, dtype=bool), lower.dtype)
-    rows = lower + (lower * below).T + linkage.armature[:, None] * (1 - below)
-    return jax.vmap(linkage.generalised)(jax.vmap(linkage.generalised)(rows).T)
+    momenta = backward_pass(t, compose, nothing, (poses, screws, tree.inertia))
+    lower = dense(t, projected(tree, poses, screws, momenta))
+    below = jnp.asarray(~np.eye(t.n_dofs, dtype=bool), lower.dtype)
+    matrix = lower + (lower * below).T + tree.armature[:, None] * (1 - below)
+    return jax.vmap(tree.generalised)(jax.vmap(tree.generalised)(matrix).T)

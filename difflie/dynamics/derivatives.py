@@ -1,13 +1,13 @@
 """Derivatives of inverse and forward dynamics (Carpentier, Mansard 2018; Singh, Russell, Wensing
 2022).
 
-A change of the configuration along row k carries everything beyond along S_k. On top of what is
+A change of the configuration along dof k carries everything beyond along S_k. On top of what is
 merely carried, bodies gain the velocity dS_k and the acceleration ddS_k - V x dS_k, with
 
     dS_k = V_p x S_k,      ddS_k = A_p x S_k + V_p x dS_k,      A_world = (0, -g)
 
 and V_p, A_p the motion of what joint k hangs on. With Ic, Bc the sums of the inertias and of B (see
-`coriolis`) of everything beyond a row, F that of the wrenches and S' = dS/dt, if row k carries j,
+`coriolis`) of everything beyond a dof, F that of the wrenches and S' = dS/dt, if dof k carries j,
 
     dtau_j/dq_k = S_j . (Ic_j ddS_k + 2 Bc_j dS_k)
     dtau_j/dv_k = S_j . (Ic_j (dS_k + S_k') + 2 Bc_j S_k)
@@ -26,7 +26,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..spatial import Force, Motion
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from .coriolis import Turning
 from .rnea import rnea
 from .screws import Screws, generalised_matrix, masks, pairs, screws, total
@@ -35,59 +35,59 @@ Triple = tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv
 
 
 def of_inverse_dynamics(
-    linkage: Linkage,
+    tree: Tree,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     a: Float[Array, " nv"],
     wrench: Float[Array, "nb 6"] | None,
 ) -> Triple:
     """dtau/dq, dtau/dv and dtau/da = M, each (nv, nv)."""
-    s = screws(linkage, q)
-    by_q, by_v = _state_derivatives(linkage, s, q, v, a, wrench)
-    return by_q, by_v, _mass(linkage, s)
+    s = screws(tree, q)
+    by_q, by_v = _state_derivatives(tree, s, q, v, a, wrench)
+    return by_q, by_v, _mass(tree, s)
 
 
 def of_forward_dynamics(
-    linkage: Linkage,
+    tree: Tree,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     tau: Float[Array, " nv"],
     wrench: Float[Array, "nb 6"] | None,
 ) -> Triple:
     """da/dq, da/dv and da/dtau = M^-1, each (nv, nv)."""
-    s = screws(linkage, q)
-    factor = jax.scipy.linalg.cho_factor(_mass(linkage, s))
-    rest = _wrenches(linkage, s, *s.motion(linkage.rows(v), linkage.rows(0 * v)), wrench)
-    bias = linkage.generalised(s.axes.dot(s.composite(rest)))
+    s = screws(tree, q)
+    factor = jax.scipy.linalg.cho_factor(_mass(tree, s))
+    rest = _wrenches(tree, s, *s.motion(tree.rates(v), tree.rates(0 * v)), wrench)
+    bias = tree.generalised(s.axes.dot(s.composite(rest)))
     a = jax.scipy.linalg.cho_solve(factor, tau - bias)
-    by_q, by_v = _state_derivatives(linkage, s, q, v, a, wrench)
+    by_q, by_v = _state_derivatives(tree, s, q, v, a, wrench)
     unit = jnp.eye(v.shape[0], dtype=v.dtype)
     solved = jax.scipy.linalg.cho_solve(factor, jnp.concatenate((-by_q, -by_v, unit), axis=1))
     by_q, by_v, by_tau = jnp.split(solved, 3, axis=1)
     return by_q, by_v, by_tau
 
 
-def _mass(linkage: Linkage, s: Screws) -> Float[Array, "nv nv"]:
-    """The mass matrix (nv, nv): S_j . Ic_j S_k for row j not before k.
+def _mass(tree: Tree, s: Screws) -> Float[Array, "nv nv"]:
+    """The mass matrix (nv, nv): S_j . Ic_j S_k for dof j not before k.
 
     As `crba`, but from the screws that are there already, without two more walks along the tree.
     """
     momentum = s.composite(s.inertia) @ s.axes
-    rows = pairs(s, near=(momentum, s.axes), far=momentum)
-    return generalised_matrix(linkage, rows + jnp.diag(linkage.armature))
+    matrix = pairs(s, near=(momentum, s.axes), far=momentum)
+    return generalised_matrix(tree, matrix + jnp.diag(tree.armature))
 
 
 def _wrenches(
-    linkage: Linkage, s: Screws, twists: Motion, gains: Motion, wrench: Float[Array, "nb 6"] | None
+    tree: Tree, s: Screws, twists: Motion, gains: Motion, wrench: Float[Array, "nb 6"] | None
 ) -> Force:
-    """What accelerates the bodies carried by each row, less the external wrenches on them."""
-    accelerations = total(masks(s.topology).moved_by, gains) + linkage.free_fall
+    """What accelerates the bodies carried by each dof, less the external wrenches on them."""
+    accelerations = total(masks(s.topology).moved_by, gains) + tree.base_acceleration
     needed = s.inertia @ accelerations + twists.cross_force(s.inertia @ twists)
-    return needed if wrench is None else needed - s.poses.force(linkage.row_forces(wrench))
+    return needed if wrench is None else needed - s.poses.force(tree.dof_forces(wrench))
 
 
 def _state_derivatives(
-    linkage: Linkage,
+    tree: Tree,
     s: Screws,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
@@ -96,14 +96,14 @@ def _state_derivatives(
 ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
     """dtau/dq and dtau/dv, each (nv, nv)."""
     if s.gradients is not None:
-        return _differentiated(linkage, q, v, a, wrench)
-    twists, gains = s.motion(linkage.rows(v), linkage.rows(a))
-    wrenches = _wrenches(linkage, s, twists, gains, wrench)
+        return _differentiated(tree, q, v, a, wrench)
+    twists, gains = s.motion(tree.rates(v), tree.rates(a))
+    wrenches = _wrenches(tree, s, twists, gains, wrench)
     after = masks(s.topology).after
-    before = total(after, s.axes * linkage.rows(v))
+    before = total(after, s.axes * tree.rates(v))
     moved = before.cross(s.axes)
-    accelerated = (total(after, gains) + linkage.free_fall).cross(s.axes) + before.cross(moved)
-    swept = moved + s.changes(twists, linkage.rows(v))
+    accelerated = (total(after, gains) + tree.base_acceleration).cross(s.axes) + before.cross(moved)
+    swept = moved + s.changes(twists, tree.rates(v))
     inertia, turning, force = s.composite(
         (s.inertia, Turning.of_rigid(s.inertia, twists), wrenches)
     )
@@ -118,11 +118,11 @@ def _state_derivatives(
         near=(seen, (swept, s.axes.angular)),
         far=inertia @ swept + (turning @ s.axes) * 2,
     )
-    return generalised_matrix(linkage, by_q), generalised_matrix(linkage, by_v)
+    return generalised_matrix(tree, by_q), generalised_matrix(tree, by_v)
 
 
 def _differentiated(
-    linkage: Linkage,
+    tree: Tree,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     a: Float[Array, " nv"],
@@ -131,7 +131,7 @@ def _differentiated(
     """The same by forward mode, along the motions of every degree of freedom."""
 
     def effort(xi: jax.Array, v: jax.Array) -> jax.Array:
-        return rnea(linkage, linkage.topology.manifold.retract(q, xi), v, a, wrench)
+        return rnea(tree, tree.topology.manifold.retract(q, xi), v, a, wrench)
 
     by_q, by_v = jax.jacfwd(effort, (0, 1))(jnp.zeros_like(v), v)
     return by_q, by_v

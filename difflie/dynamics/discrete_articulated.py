@@ -10,10 +10,10 @@ dm_i = K_i dV_i
 so that the Newton step is found as accelerations are by the articulated-body algorithm, to which
 all this reduces for h = 0. The matrices are no longer symmetric:
 
-inward    D_i = S_i . KA_i b_i + slope_i,  u_i = target_i - S_i . mA_i
+backward  D_i = S_i . KA_i b_i + slope_i,  u_i = target_i - S_i . mA_i
           KA_p += Ad_{f_i}^-T (KA_i - KA_i b_i S_i^T KA_i / D_i) A_i,       KA_i begins with K_i
           mA_p += Ad_{f_i}^-T (mA_i + KA_i b_i u_i / D_i),                  mA_i with m_i
-outward   dw_i = (u_i - S_i . KA_i A_i dV_p) / D_i
+forward   dw_i = (u_i - S_i . KA_i A_i dV_p) / D_i
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from jaxtyping import Array, Float
 from ..groups import coefficients as co
 from ..groups.components import Matrix, Vector
 from ..spatial import Adjoint, Force, Motion, Response, Transform
-from ..system.linkage import Linkage
-from ..system.traverse import along_tree, inward, outward
+from ..system.kinematic_tree import Tree
+from ..system.traverse import along_tree, backward_pass, forward_pass
 from .discrete_inverse_dynamics import displacements
 
 
 @along_tree
 def newton_step(
-    linkage: Linkage,
+    tree: Tree,
     q: Float[Array, " nq"],
     w: Float[Array, " nv"],
     h: jax.Array | float,
@@ -45,16 +45,16 @@ def newton_step(
     q (nq,), w (nv,), h (s), target and slope (nv,). Affine in the target. Only for systems without
     mimic joints.
     """
-    t = linkage.topology
-    screws, poses = linkage.fixed_screws, linkage.poses(q)
-    # 1 where the motion of a joint begins, 0 at its other rows.
-    begins = (t.motion_start == np.arange(t.n_rows)).astype(q.dtype)
+    t = tree.topology
+    screws, poses = tree.fixed_screws, tree.poses(q)
+    # 1 where the motion of a joint begins, 0 at its other dofs.
+    begins = (t.motion_start == np.arange(t.n_dofs)).astype(q.dtype)
     begins = None if begins.all() else begins
-    moved = displacements(linkage, poses, w * h)
-    still = linkage.rest
+    moved = displacements(tree, poses, w * h)
+    still = tree.zero_twist
 
-    def articulate(children, row):
-        pose, screw, moved, begins, inertia, target, slope = row
+    def articulate(children, dof):
+        pose, screw, moved, begins, inertia, target, slope = dof
         momentum = inertia @ (moved.total * (1 / h))
         backward = Adjoint.dexp_inv(moved.total)
         gradient = backward.transposed_times(Response.of_rigid(inertia))
@@ -66,7 +66,7 @@ def newton_step(
         column = backward @ Transform.exp(moved.above).motion(column)
         carried = backward @ Adjoint.dexp(moved.above)
         if begins is not None:
-            # Of the rows of a whole joint, which share one displacement, the first carries it over.
+            # Of the dofs of a whole joint, which share one displacement, the first carries it over.
             carried = jax.tree.map(lambda a, b: jnp.where(begins == 1, a, b), carried, identity)
         carried = carried @ Adjoint.of_inverse(pose)
 
@@ -78,21 +78,21 @@ def newton_step(
         value = projected.seen_from(pose), pose.force(momentum)
         return value, (carried, column, along, inverse, remaining)
 
-    zero = jnp.zeros_like(linkage.gravity.x)
+    zero = jnp.zeros((), tree.dtype)
     nothing = Response(*[Matrix(*[zero] * 9)] * 4), Force(Vector(*[zero] * 3), Vector(*[zero] * 3))
     identity = Adjoint(Matrix.scaled_identity(zero + 1), Matrix.scaled_identity(zero))
-    slopes = linkage.armature + linkage.rows(slope)
-    targets = linkage.rows(target) - linkage.armature * linkage.rows(w)
-    data = (poses, screws, moved, begins, linkage.inertia, targets, slopes)
-    reduced = inward(t, articulate, nothing, data)
+    slopes = tree.armature + tree.rates(slope)
+    targets = tree.rates(target) - tree.armature * tree.rates(w)
+    data = (poses, screws, moved, begins, tree.inertia, targets, slopes)
+    reduced = backward_pass(t, articulate, nothing, data)
 
-    def correct(parent: Motion, row):
-        carried, column, along, inverse, remaining = row
+    def correct(parent: Motion, dof):
+        carried, column, along, inverse, remaining = dof
         change = carried @ parent
         rate = inverse * (remaining - change.dot(along))
         return change + column * rate, rate
 
-    return linkage.generalised(outward(t, correct, still, reduced))
+    return tree.generalised(forward_pass(t, correct, still, reduced))
 
 
 def _through_dexp(moved: Motion, momentum: Force, h: jax.Array | float) -> Response:

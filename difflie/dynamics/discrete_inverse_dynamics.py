@@ -5,13 +5,13 @@ energy T of these motions and L_d(q, q') = h T, the momenta are -D1 L_d at the s
 the end, the discrete Legendre transforms (Marsden and West 2001, 1.5). The recursion is that of
 Lee, Liu, Park and Srinivasa 2018 and Fan, Schultz and Murphey 2018, here for joints of every type:
 
-outward   X_i = log(exp(Ad_{f_i}^-1 X_p) exp(h S_i w_i)),      X_world = 0
+forward   X_i = log(exp(Ad_{f_i}^-1 X_p) exp(h S_i w_i)),      X_world = 0
           m_i = dexp_{X_i}^-T I_i X_i / h
-inward    F_i = m_i + sum over children of Ad_{f_c}^-T F_c,     p_i = S_i . F_i         (start)
+backward  F_i = m_i + sum over children of Ad_{f_c}^-T F_c,     p_i = S_i . F_i         (start)
           F_i = Ad_{exp X_i}^T m_i + sum over children of Ad_{f'_c}^-T F_c, p_i' = S_i . F_i (end)
 
-X_i is the displacement of the frame of row i, seen from itself, f_i and f'_i its pose in the frame
-of the row before it at q and q'. The rows of a joint that moves as a whole share one displacement,
+X_i is the displacement of the frame of dof i, seen from itself, f_i and f'_i its pose in the frame
+of the dof before it at q and q'. The dofs of a joint that moves as a whole share one displacement,
 along h S w: its subspace must be constant. The
 rotors of the joints have the momenta armature_i w_i; as in `rnea` they do not turn with the joint.
 """
@@ -27,18 +27,18 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Adjoint, Force, Motion, Transform
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.topology import WORLD, Topology
-from ..system.traverse import along_tree, inward, outward
+from ..system.traverse import along_tree, backward_pass, forward_pass
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Displacements:
-    """How the frames of the rows are displaced in a step (n_rows,), each seen from its own row.
+    """How the frames of the dofs are displaced in a step (n_dofs,), each seen from its own dof.
 
     above: of the frame before the joint. joint: along the joint. total: both, one after the other.
-    For the rows of a joint that moves as a whole all are those of the joint.
+    For the dofs of a joint that moves as a whole all are those of the joint.
     """
 
     above: Motion
@@ -46,13 +46,13 @@ class Displacements:
     total: Motion
 
 
-def displacements(linkage: Linkage, poses: Transform, step: Float[Array, " nv"]) -> Displacements:
+def displacements(tree: Tree, poses: Transform, step: Float[Array, " nv"]) -> Displacements:
     """The displacements while the coordinates move by step (nv,), from the given relative poses."""
-    still = linkage.rest
+    still = tree.zero_twist
 
-    def displace(parent, row):
+    def displace(parent, dof):
         before, begun = parent
-        pose, screw, step, completes = row
+        pose, screw, step, completes = dof
         above = pose.inverse_motion(before)
         joint = screw.times(step).add_to(still if begun is None else pose.inverse_motion(begun))
         total = above.then(joint)
@@ -66,57 +66,57 @@ def displacements(linkage: Linkage, poses: Transform, step: Float[Array, " nv"])
 
         return (chosen(total, above), chosen(still, joint)), (above, joint, total)
 
-    t = linkage.topology
-    # 1 where a row completes the motion of its joint, 0 where others follow.
-    completes = (t.motion_end == np.arange(t.n_rows)).astype(step.dtype)
+    t = tree.topology
+    # 1 where a dof completes the motion of its joint, 0 where others follow.
+    completes = (t.motion_end == np.arange(t.n_dofs)).astype(step.dtype)
     completes = None if completes.all() else completes
     start = (still, None if completes is None else still)
-    data = (poses, linkage.fixed_screws, linkage.rows(step), completes)
-    found = outward(t, displace, start, data)
-    return Displacements(*(linkage.along_joints(motions) for motions in found))
+    data = (poses, tree.fixed_screws, tree.rates(step), completes)
+    found = forward_pass(t, displace, start, data)
+    return Displacements(*(tree.along_joints(motions) for motions in found))
 
 
-def body_momenta(linkage: Linkage, moved: Motion, h: jax.Array | float) -> Force:
-    """dexp_X^-T I X / h (n_rows,): momenta of the bodies at the start of a step of h (s)."""
-    return Adjoint.dexp_inv(moved).transposed_times(linkage.inertia @ (moved * (1 / h)))
+def body_momenta(tree: Tree, moved: Motion, h: jax.Array | float) -> Force:
+    """dexp_X^-T I X / h (n_dofs,): momenta of the bodies at the start of a step of h (s)."""
+    return Adjoint.dexp_inv(moved).transposed_times(tree.inertia @ (moved * (1 / h)))
 
 
 @along_tree
 def momenta(
-    linkage: Linkage, q: Float[Array, " nq"], w: Float[Array, " nv"], h: jax.Array | float
+    tree: Tree, q: Float[Array, " nq"], w: Float[Array, " nv"], h: jax.Array | float
 ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
     """The momenta (nv,) at both ends of a step of h (s) from q (nq,) along w (nv,)."""
-    poses = linkage.poses(q)
-    moved = displacements(linkage, poses, w * h).total
-    bodies = body_momenta(linkage, moved, h)
-    start = swept(linkage, poses, bodies)
-    poses = linkage.poses(linkage.topology.manifold.retract(q, w * h))
-    end = swept(linkage, poses, Transform.exp(moved).inverse_force(bodies))
+    poses = tree.poses(q)
+    moved = displacements(tree, poses, w * h).total
+    bodies = body_momenta(tree, moved, h)
+    start = swept(tree, poses, bodies)
+    poses = tree.poses(tree.topology.manifold.retract(q, w * h))
+    end = swept(tree, poses, Transform.exp(moved).inverse_force(bodies))
     # Where the world is homogeneous nothing but the frame changes. The same, rounded once only.
-    adjoint = linkage.topology.manifold.adjoint
+    adjoint = tree.topology.manifold.adjoint
     (carried,) = jax.linear_transpose(lambda x: adjoint(w * h, x), w)(start)
-    end = jnp.where(_next_to_world(linkage.topology), carried, end)
-    rotors = linkage.generalised(linkage.armature * linkage.rows(w))
+    end = jnp.where(_next_to_world(tree.topology), carried, end)
+    rotors = tree.generalised(tree.armature * tree.rates(w))
     return start + rotors, end + rotors
 
 
 def _next_to_world(t: Topology) -> np.ndarray:
-    """(nv,) whether a row's joint, or the first part of it, begins at the world."""
+    """(nv,) whether a dof's joint, or the first part of it, begins at the world."""
     near = np.zeros(t.nv, dtype=bool)
-    at_world = t.parent_place[t.motion_start] == WORLD
-    near[t.row_velocity[t.order][at_world]] = True
+    at_world = t.dof_parent[t.motion_start] == WORLD
+    near[t.dof_velocity[at_world]] = True
     return near
 
 
-def swept(linkage: Linkage, poses: Transform, momenta: Force) -> Float[Array, " nv"]:
-    """The generalised momenta (nv,) of momenta of the rows' bodies."""
+def swept(tree: Tree, poses: Transform, momenta: Force) -> Float[Array, " nv"]:
+    """The generalised momenta (nv,) of momenta of the dofs' bodies."""
 
-    def transmit(children: Force, row):
-        pose, screw, momentum = row
+    def transmit(children: Force, dof):
+        pose, screw, momentum = dof
         momentum = momentum + children
         return pose.force(momentum), screw.dot(momentum)
 
-    zero = jnp.zeros_like(linkage.gravity.x)
+    zero = jnp.zeros((), tree.dtype)
     nothing = Force(Vector(zero, zero, zero), Vector(zero, zero, zero))
-    efforts = inward(linkage.topology, transmit, nothing, (poses, linkage.fixed_screws, momenta))
-    return linkage.generalised(efforts)
+    efforts = backward_pass(tree.topology, transmit, nothing, (poses, tree.fixed_screws, momenta))
+    return tree.generalised(efforts)

@@ -7,31 +7,27 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..groups.components import Vector
-from ..system.linkage import Linkage
-from .kinematics import row_twists, row_world_poses
+from ..system.kinematic_tree import Tree
+from .kinematics import dof_poses, dof_twists
 
 
-def kinetic_energy(
-    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> Float[Array, ""]:
+def kinetic_energy(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, ""]:
     """sum V . I V / 2 + sum armature v^2 / 2 in J, a scalar."""
-    twists, rates = row_twists(linkage, q, v), linkage.rows(v)
-    bodies = twists.dot(linkage.inertia @ twists)
-    return jnp.sum(bodies + linkage.armature * rates * rates) / 2
+    twists, rates = dof_twists(tree, q, v), tree.rates(v)
+    bodies = twists.dot(tree.inertia @ twists)
+    return jnp.sum(bodies + tree.armature * rates * rates) / 2
 
 
-def potential_energy(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, ""]:
+def potential_energy(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, ""]:
     """-sum m g . c in J, a scalar, c in the world; bodies fixed to the world are left out."""
-    poses = row_world_poses(linkage, q)
-    moment = poses.rotation @ linkage.inertia.first + poses.translation * linkage.inertia.mass
-    return -jnp.sum(linkage.gravity.dot(moment))
+    poses = dof_poses(tree, q)
+    moment = poses.rotation @ tree.inertia.first + poses.translation * tree.inertia.mass
+    return -jnp.sum(tree.gravity.dot(moment))
 
 
-def total_momentum(
-    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> Float[Array, "6"]:
+def total_momentum(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, "6"]:
     """(6,) sum Ad_T^-T I V: angular momentum about the world origin (N m s), linear (N s)."""
-    momentum = row_world_poses(linkage, q).force(linkage.inertia @ row_twists(linkage, q, v))
+    momentum = dof_poses(tree, q).force(tree.inertia @ dof_twists(tree, q, v))
 
     def total(part: Vector) -> jax.Array:
         return jnp.sum(part.to_array(), axis=0)

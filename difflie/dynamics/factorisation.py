@@ -1,13 +1,13 @@
 """The factorisation M = L^T D L of the mass matrix along the tree.
 
-L is unit lower triangular with L_ij = 0 unless row j moves row i, D is diagonal: the elimination
+L is unit lower triangular with L_ij = 0 unless dof j moves dof i, D is diagonal: the elimination
 from the tips to the root makes no entry that M does not have (Featherstone 2005). The articulated
 bodies give both without M (Rodriguez 1987; Ploen, Park 1999, Proposition 1, where L^T is
 I + S^T G^T Pi and D is Omega):
 
-inward    U_i = IA_i S_i,  D_i = S_i . U_i + armature_i
+backward  U_i = IA_i S_i,  D_i = S_i . U_i + armature_i
           IA_p += Ad_{X_i}^-T (IA_i - U_i U_i^T / D_i) Ad_{X_i}^-1
-outward   L_ij = S_j . U_i / D_i for the rows j that move row i
+forward   L_ij = S_j . U_i / D_i for the dofs j that move dof i
 """
 
 from __future__ import annotations
@@ -20,19 +20,18 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Matrix
 from ..spatial import ArticulatedInertia, Symmetric
-from ..system.linkage import Linkage
-from ..system.rows import take
+from ..system.kinematic_tree import Tree
 from ..system.topology import Topology
-from ..system.traverse import inward, outward
+from ..system.traverse import backward_pass, forward_pass
 from .paths import dense, own, projected
 
 
 class Factorisation(eqx.Module):
     """M = L^T D L; vectors are (nv,), in the order of v.
 
-    lower (nv, depth): the rows of L without their ones, in the order of visits, each along its path
-    from the world. diagonal (nv,): D in the same order, the inertia that each degree of freedom
-    feels with all that it carries left free; positive.
+    lower (nv, depth): the rows of L without their ones, each along its path from the world.
+    diagonal (nv,): D, the inertia that each degree of freedom feels with all that it carries left
+    free; positive.
     """
 
     lower: jax.Array
@@ -41,55 +40,55 @@ class Factorisation(eqx.Module):
 
     def solve(self, b: ArrayLike) -> Float[Array, " nv"]:
         """M^-1 b (nv,) of b (nv,), in as many operations as L has entries."""
-        y = self._transposed_solve(take(jnp.asarray(b), self.topology.order)) / self.diagonal
-        return take(self._solve(y), self.topology.place)
+        y = self._transposed_solve(jnp.asarray(b)) / self.diagonal
+        return self._solve(y)
 
     def multiply(self, x: ArrayLike) -> Float[Array, " nv"]:
         """M x (nv,) of x (nv,), in as many operations as L has entries."""
-        y = self._multiply(take(jnp.asarray(x), self.topology.order)) * self.diagonal
-        return take(self._transposed_multiply(y), self.topology.place)
+        y = self._multiply(jnp.asarray(x)) * self.diagonal
+        return self._transposed_multiply(y)
 
     def matrices(self) -> tuple[Float[Array, "nv nv"], Float[Array, " nv"]]:
         """L (nv, nv) and D (nv,), in the order of v, in which L is lower triangular too."""
         t = self.topology
         lower = dense(t, self.lower + own(t, self.lower.dtype))
-        return take(take(lower, t.place).T, t.place).T, take(self.diagonal, t.place)
+        return lower, self.diagonal
 
     def log_determinant(self) -> Float[Array, ""]:
         """log det M, a scalar."""
         return jnp.sum(jnp.log(self.diagonal))
 
-    # Each pass carries, by depth, what concerns the rows on the path to the world.
+    # Each pass carries, by depth, what concerns the dofs on the path to the world.
 
     def _solve(self, y: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        def visit(path, row):
-            lower, own, y = row
+        def visit(path, dof):
+            lower, own, y = dof
             x = y - jnp.sum(lower * path)
             return path * (1 - own) + own * x, x
 
-        return outward(self.topology, visit, self._nothing, self._rows(y))
+        return forward_pass(self.topology, visit, self._nothing, self._rows(y))
 
     def _multiply(self, x: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        def visit(path, row):
-            lower, own, x = row
+        def visit(path, dof):
+            lower, own, x = dof
             return path * (1 - own) + own * x, x + jnp.sum(lower * path)
 
-        return outward(self.topology, visit, self._nothing, self._rows(x))
+        return forward_pass(self.topology, visit, self._nothing, self._rows(x))
 
     def _transposed_solve(self, b: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        def visit(children, row):
-            lower, own, b = row
+        def visit(children, dof):
+            lower, own, b = dof
             y = b - jnp.sum(own * children)
             return children + lower * y, y
 
-        return inward(self.topology, visit, self._nothing, self._rows(b))
+        return backward_pass(self.topology, visit, self._nothing, self._rows(b))
 
     def _transposed_multiply(self, y: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        def visit(children, row):
-            lower, own, y = row
+        def visit(children, dof):
+            lower, own, y = dof
             return children + lower * y, y + jnp.sum(own * children)
 
-        return inward(self.topology, visit, self._nothing, self._rows(y))
+        return backward_pass(self.topology, visit, self._nothing, self._rows(y))
 
     def _rows(self, x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         return self.lower, own(self.topology, self.lower.dtype), x
@@ -99,24 +98,24 @@ class Factorisation(eqx.Module):
         return jnp.zeros(self.lower.shape[1:], self.lower.dtype)
 
 
-def factorised(linkage: Linkage, q: Float[Array, " nq"]) -> Factorisation:
+def factorised(tree: Tree, q: Float[Array, " nq"]) -> Factorisation:
     """The factorisation of M(q (nq,)); for systems without mimic joints."""
-    t = linkage.topology
-    poses, screws = linkage.poses(q), linkage.screws(q)
+    t = tree.topology
+    poses, screws = tree.poses(q), tree.screws(q)
 
-    def articulate(children, row):
-        pose, screw, inertia, armature = row
+    def articulate(children, dof):
+        pose, screw, inertia, armature = dof
         articulated = ArticulatedInertia.of_rigid(inertia) + children
         column = screw.column(articulated)
         diagonal = screw.dot(column) + armature
         remaining = articulated.minus_outer(column, 1 / diagonal)
         return remaining.seen_from(pose), (column, diagonal)
 
-    zero = jnp.zeros_like(linkage.gravity.x)
+    zero = jnp.zeros((), tree.dtype)
     nothing = ArticulatedInertia(
         Symmetric(*[zero] * 6), Matrix(*[zero] * 9), Symmetric(*[zero] * 6)
     )
-    data = (poses, screws, linkage.inertia, linkage.armature)
-    columns, diagonal = inward(t, articulate, nothing, data)
-    lower = projected(linkage, poses, screws, columns * (1 / diagonal))
+    data = (poses, screws, tree.inertia, tree.armature)
+    columns, diagonal = backward_pass(t, articulate, nothing, data)
+    lower = projected(tree, poses, screws, columns * (1 / diagonal))
     return Factorisation(lower * (1 - own(t, lower.dtype)), diagonal, t)

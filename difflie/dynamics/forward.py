@@ -11,80 +11,80 @@ velocity and gravity; it is symmetric, so that the same solve serves forward and
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..groups.components import Vector
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from .aba import aba
 from .crba import crba
 from .rnea import rnea
 
 
 def acceleration(
-    linkage: Linkage,
+    tree: Tree,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     tau: Float[Array, " nv"],
     wrench: Float[Array, "nb 6"] | None = None,
 ) -> Float[Array, " nv"]:
     """The acceleration (nv,) under the generalised force tau (nv,) and body wrenches (nb, 6)."""
-    if wrench is None:
-        # A native call must read all its inputs; the bodies' own frames matter to wrenches only.
-        linkage = replace(linkage, offset=None)
-    return _acceleration(linkage, q, v, tau, wrench)
+    return _acceleration(_read(tree, wrench is not None), q, v, tau, wrench)
 
 
-def mass_times(
-    linkage: Linkage, q: Float[Array, " nq"], a: Float[Array, " nv"]
-) -> Float[Array, " nv"]:
+def mass_times(tree: Tree, q: Float[Array, " nq"], a: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """M(q) a (nv,), by inverse dynamics without velocity and gravity."""
-    return rnea(weightless(linkage), q, jnp.zeros_like(a), a)
+    return rnea(tree.weightless(), q, jnp.zeros_like(a), a)
 
 
 def mass_inverse_times(
-    linkage: Linkage, q: Float[Array, " nq"], x: Float[Array, " nv"]
+    tree: Tree, q: Float[Array, " nq"], x: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
     """M(q)^-1 x (nv,), by forward dynamics without velocity and gravity."""
-    return acceleration(weightless(linkage), q, jnp.zeros_like(x), x)
+    return acceleration(tree.weightless(), q, jnp.zeros_like(x), x)
 
 
-def mass_inverse(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
-    """M(q)^-1 (nv, nv), one unit force for each row; symmetric up to rounding.
+def mass_inverse(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
+    """M(q)^-1 (nv, nv), one unit force for each dof; symmetric up to rounding.
 
     The articulated inertias do not depend on the force and are computed once for all.
     """
-    unit = jnp.eye(linkage.topology.nv, dtype=q.dtype)
-    return jax.vmap(lambda e: mass_inverse_times(linkage, q, e))(unit)
+    unit = jnp.eye(tree.topology.nv, dtype=q.dtype)
+    return jax.vmap(lambda e: mass_inverse_times(tree, q, e))(unit)
 
 
-def _solve(linkage, q, v, tau, wrench):
-    if linkage.multiplier is None:
-        return aba(linkage, q, v, tau, wrench)
+def _solve(tree, q, v, tau, wrench):
+    if tree.multiplier is None:
+        return aba(tree, q, v, tau, wrench)
     # A mimic joint ties branches together, so that M no longer factors along the tree.
-    bias = rnea(linkage, q, v, jnp.zeros_like(v), wrench)
-    factor = jax.scipy.linalg.cho_factor(crba(linkage, q))
+    bias = rnea(tree, q, v, jnp.zeros_like(v), wrench)
+    factor = jax.scipy.linalg.cho_factor(crba(tree, q))
     return jax.scipy.linalg.cho_solve(factor, tau - bias)
 
 
-def weightless(linkage: Linkage) -> Linkage:
-    """The same linkage without gravity."""
-    zero = jnp.zeros_like(linkage.gravity.x)
-    return replace(linkage, gravity=Vector(zero, zero, zero))
+def _read(tree: Tree, wrench: bool) -> Tree:
+    """The tree with those leaves only that are read here, with a wrench or without; None elsewhere.
+
+    What a function with a derivative of its own is given it keeps, read or not, and so does every
+    native call it is in.
+    """
+    joints = tree.system.joints
+    read = tree.placement, tree.pitch, tree.inertia, tree.multiplier, tree.shift
+    read = *read, tree.system.gravity, joints.armature, joints.numbers
+    read = (*read, tree.offset) if wrench else read
+    kept = {id(a) for a in jax.tree.leaves(read)}
+    return jax.tree.map(lambda a: a if id(a) in kept else None, tree)
 
 
 @jax.custom_jvp
-def _acceleration(linkage, q, v, tau, wrench):
-    return _solve(linkage, q, v, tau, wrench)
+def _acceleration(tree, q, v, tau, wrench):
+    return _solve(tree, q, v, tau, wrench)
 
 
 def _acceleration_jvp(primals, tangents):
-    linkage, q, v, _, wrench = primals
+    tree, q, v, _, wrench = primals
     a = _acceleration(*primals)
-    given, structure = jax.tree.flatten((linkage, q, v, wrench))
+    given, structure = jax.tree.flatten((tree, q, v, wrench))
     changes = jax.tree.leaves((tangents[0], tangents[1], tangents[2], tangents[4]), is_leaf=_zero)
     varied = [i for i, change in enumerate(changes) if not _zero(change)]
 
@@ -92,14 +92,14 @@ def _acceleration_jvp(primals, tangents):
         leaves = list(given)
         for i, value in zip(varied, values, strict=True):
             leaves[i] = value
-        linkage, q, v, wrench = jax.tree.unflatten(structure, leaves)
-        return rnea(linkage, q, v, a, wrench)
+        tree, q, v, wrench = jax.tree.unflatten(structure, leaves)
+        return rnea(tree, q, v, a, wrench)
 
     residual = jnp.zeros_like(a) if _zero(tangents[3]) else tangents[3]
     if varied:
         _, change = jax.jvp(effort, [given[i] for i in varied], [changes[i] for i in varied])
         residual = residual - change
-    free, rest = weightless(linkage), jnp.zeros_like(v)
+    free, rest = tree.weightless(), jnp.zeros_like(v)
     da = jax.lax.custom_linear_solve(
         lambda x: rnea(free, q, rest, x),
         residual,

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from .regressor import effort_columns
 
 
@@ -64,25 +64,25 @@ def independent_columns(w: np.ndarray) -> BaseParameters:
     return BaseParameters(combined, columns)
 
 
-def sampled_regressor(linkage: Linkage) -> np.ndarray:
+def sampled_regressor(tree: Tree) -> np.ndarray:
     """The regressors of random states, (rows, 10 nb): more rows than parameters."""
-    t = linkage.topology
+    t = tree.topology
     count = 2 + 20 * len(t.bodies) // max(t.nv, 1)
-    dtype = linkage.gravity.x.dtype
+    dtype = tree.dtype
     rng = np.random.default_rng(0)
     moves = rng.uniform(-np.pi, np.pi, (count, t.nv)).astype(dtype)
-    q = _moved(linkage, moves)
+    q = _moved(tree, moves)
     v, a = rng.normal(size=(2, count, t.nv)).astype(dtype)
-    return np.asarray(_regressors(linkage, q, v, a)).reshape(-1, 10 * len(t.bodies))
+    return np.asarray(_regressors(tree, q, v, a)).reshape(-1, 10 * len(t.bodies))
 
 
 @jax.jit
-def _regressors(linkage, q, v, a):
-    return jax.vmap(lambda *state: effort_columns(linkage, *state))(q, v, a)
+def _regressors(tree, q, v, a):
+    return jax.vmap(lambda *state: effort_columns(tree, *state))(q, v, a)
 
 
 @jax.jit
-def _moved(linkage, moves):
+def _moved(tree, moves):
     """The configurations (count, nq) at moves (count, nv) from the neutral one."""
-    space = linkage.topology.manifold
+    space = tree.topology.manifold
     return jax.vmap(lambda xi: space.retract(jnp.asarray(space.identity(), xi.dtype), xi))(moves)

@@ -1,6 +1,6 @@
 """Jacobians of the bodies and their derivatives with respect to time.
 
-Column j of a Jacobian is the screw S_j of row j, for the rows between the world and the body (Park
+Column j of a Jacobian is the screw S_j of dof j, for the dofs between the world and the body (Park
 1994; Murray, Li, Sastry 1994, section 3.4). With V the twist of the body, r its origin and T its
 pose, seen from a frame at rest,
 
@@ -19,81 +19,79 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Motion, Transform
-from ..system.linkage import Linkage, carriers
+from ..system.kinematic_tree import Tree, carriers
 from .kinematics import world_frame
 from .screws import Screws, generalised_columns, screws
 
 Index = jax.Array | int
 
 
-def body_columns(linkage: Linkage, q: Float[Array, " nq"], body: Index) -> Float[Array, "6 nv"]:
+def body_columns(tree: Tree, q: Float[Array, " nq"], body: Index) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) of the body-fixed twist."""
-    s = screws(linkage, q)
-    return _columns(linkage, body, _pose(linkage, s, body).inverse_motion(s.axes))
+    s = screws(tree, q)
+    return _columns(tree, body, _pose(tree, s, body).inverse_motion(s.axes))
 
 
-def spatial_columns(linkage: Linkage, q: Float[Array, " nq"], body: Index) -> Float[Array, "6 nv"]:
+def spatial_columns(tree: Tree, q: Float[Array, " nq"], body: Index) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) of the twist in world axes, at the world origin."""
-    s = screws(linkage, q)
-    return _columns(linkage, body, _moved(s.axes, -s.origin))
+    s = screws(tree, q)
+    return _columns(tree, body, _moved(s.axes, -s.origin))
 
 
-def geometric_columns(
-    linkage: Linkage, q: Float[Array, " nq"], body: Index
-) -> Float[Array, "6 nv"]:
+def geometric_columns(tree: Tree, q: Float[Array, " nq"], body: Index) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) of the twist in world axes, at the body's origin."""
-    s = screws(linkage, q)
-    return _columns(linkage, body, _moved(s.axes, _pose(linkage, s, body).translation))
+    s = screws(tree, q)
+    return _columns(tree, body, _moved(s.axes, _pose(tree, s, body).translation))
 
 
 def body_column_rates(
-    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
 ) -> Float[Array, "6 nv"]:
     """The derivative (6, nv) of `body_columns` along the velocity v (nv,)."""
-    s, change, twist = _moving(linkage, q, v, body)
+    s, change, twist = _moving(tree, q, v, body)
     relative = change + twist.cross(s.axes) * -1
-    return _columns(linkage, body, _pose(linkage, s, body).inverse_motion(relative))
+    return _columns(tree, body, _pose(tree, s, body).inverse_motion(relative))
 
 
 def spatial_column_rates(
-    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
 ) -> Float[Array, "6 nv"]:
     """The derivative (6, nv) of `spatial_columns` along the velocity v (nv,)."""
-    s, change, _ = _moving(linkage, q, v, body)
-    return _columns(linkage, body, _moved(change, -s.origin))
+    s, change, _ = _moving(tree, q, v, body)
+    return _columns(tree, body, _moved(change, -s.origin))
 
 
 def geometric_column_rates(
-    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
 ) -> Float[Array, "6 nv"]:
     """The derivative (6, nv) of `geometric_columns` along the velocity v (nv,)."""
-    s, change, twist = _moving(linkage, q, v, body)
-    point = _pose(linkage, s, body).translation
+    s, change, twist = _moving(tree, q, v, body)
+    point = _pose(tree, s, body).translation
     moved = _moved(change, point)
     swept = s.axes.angular.cross(_moved(twist, point).linear)
-    return _columns(linkage, body, Motion(moved.angular, moved.linear + swept))
+    return _columns(tree, body, Motion(moved.angular, moved.linear + swept))
 
 
 def _moving(
-    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index
 ) -> tuple[Screws, Motion, Motion]:
     """The screws, their derivatives, and the twist of the body."""
-    s = screws(linkage, q)
-    rates = linkage.rows(v)
+    s = screws(tree, q)
+    rates = tree.rates(v)
     twists = s.twists(rates)
-    return s, s.changes(twists, rates), _of_carrier(linkage, twists, linkage.rest, body)
+    return s, s.changes(twists, rates), _of_carrier(tree, twists, tree.zero_twist, body)
 
 
-def _pose(linkage: Linkage, s: Screws, body: Index) -> Transform:
+def _pose(tree: Tree, s: Screws, body: Index) -> Transform:
     """The frame of the body in that of its tree."""
-    carrier = _of_carrier(linkage, s.poses, world_frame(s.origin.x.dtype), body)
-    return carrier @ jax.tree.map(lambda a: a[body], linkage.offset)
+    carrier = _of_carrier(tree, s.poses, world_frame(s.origin.x.dtype), body)
+    return carrier @ jax.tree.map(lambda a: a[body], tree.offset)
 
 
-def _of_carrier(linkage: Linkage, values, world, body: Index):
-    """The value of the row that carries the body, `world` for a body fixed to it."""
-    row = jnp.asarray(carriers(linkage.topology))[body]
-    return jax.tree.map(lambda a, w: jnp.append(a, w)[row], values, world)
+def _of_carrier(tree: Tree, values, world, body: Index):
+    """The value of the dof that carries the body, `world` for a body fixed to it."""
+    dof = jnp.asarray(carriers(tree.topology))[body]
+    return jax.tree.map(lambda a, w: jnp.append(a, w)[dof], values, world)
 
 
 def _moved(m: Motion, point: Vector) -> Motion:
@@ -101,7 +99,7 @@ def _moved(m: Motion, point: Vector) -> Motion:
     return Motion(m.angular, m.linear + m.angular.cross(point))
 
 
-def _columns(linkage: Linkage, body: Index, columns: Motion) -> Float[Array, "6 nv"]:
-    supporting = jnp.asarray(linkage.topology.supports)[body]
+def _columns(tree: Tree, body: Index, columns: Motion) -> Float[Array, "6 nv"]:
+    supporting = jnp.asarray(tree.topology.supports)[body]
     kept = jax.tree.map(lambda a: jnp.where(supporting, a, jnp.zeros_like(a)), columns)
-    return generalised_columns(linkage, kept)
+    return generalised_columns(tree, kept)

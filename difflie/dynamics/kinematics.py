@@ -1,4 +1,4 @@
-"""Positions and velocities of all bodies, by one outward pass each."""
+"""Positions and velocities of all bodies, by one forward pass each."""
 
 from __future__ import annotations
 
@@ -9,49 +9,47 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Matrix, Vector
 from ..spatial import Motion, Transform
-from ..system.linkage import Linkage
-from ..system.traverse import outward
+from ..system.kinematic_tree import Tree
+from ..system.traverse import forward_pass
 
 
-def row_world_poses(linkage: Linkage, q: Float[Array, " nq"]) -> Transform:
-    """The frame of every row in the world (n_rows,)."""
-    return chained(linkage, linkage.poses(q))
+def dof_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
+    """The frame of every dof in the world (n_dofs,)."""
+    return chained(tree, tree.poses(q))
 
 
-def chained(linkage: Linkage, poses: Transform) -> Transform:
-    """The products of relative poses (n_rows,) from the world to every row."""
+def chained(tree: Tree, poses: Transform) -> Transform:
+    """The products of relative poses (n_dofs,) from the world to every dof."""
 
     def place(parent: Transform, pose: Transform):
         here = parent @ pose
         return here, here
 
-    return outward(linkage.topology, place, world_frame(poses.translation.x.dtype), poses)
+    return forward_pass(tree.topology, place, world_frame(poses.translation.x.dtype), poses)
 
 
-def row_twists(linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Motion:
-    """The twist of every row's frame (n_rows,), seen from itself."""
+def dof_twists(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Motion:
+    """The twist of every dof's frame (n_dofs,), seen from itself."""
 
-    def move(parent: Motion, row):
-        pose, screw, rate = row
+    def move(parent: Motion, dof):
+        pose, screw, rate = dof
         velocity = screw.times(rate).add_to(pose.inverse_motion(parent))
         return velocity, velocity
 
-    data = (linkage.poses(q), linkage.screws(q), linkage.rows(v))
-    return outward(linkage.topology, move, linkage.rest, data)
+    data = (tree.poses(q), tree.screws(q), tree.rates(v))
+    return forward_pass(tree.topology, move, tree.zero_twist, data)
 
 
-def body_world_poses(linkage: Linkage, q: Float[Array, " nq"]) -> Transform:
+def body_world_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
     """The frame of every body in the world (nb,)."""
-    offset = jax.tree.map(lambda a: a[:-1], linkage.offset)
-    return linkage.body_values(row_world_poses(linkage, q), world_frame(q.dtype)) @ offset
+    offset = jax.tree.map(lambda a: a[:-1], tree.offset)
+    return tree.body_values(dof_poses(tree, q), world_frame(q.dtype)) @ offset
 
 
-def body_twist_components(
-    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> Motion:
+def body_twist_components(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Motion:
     """The body-fixed twist of every body (nb,)."""
-    offset = jax.tree.map(lambda a: a[:-1], linkage.offset)
-    return offset.inverse_motion(linkage.body_values(row_twists(linkage, q, v), linkage.rest))
+    offset = jax.tree.map(lambda a: a[:-1], tree.offset)
+    return offset.inverse_motion(tree.body_values(dof_twists(tree, q, v), tree.zero_twist))
 
 
 def world_frame(dtype: np.dtype) -> Transform:

@@ -7,7 +7,7 @@ quadratic (Garcia de Jalon and Bayo 1994, chapter 4; Betsch and Steinmann 2001).
 more body that does not move, (0, e1, e2, e3).
 
 Every joint with a degree of freedom carries one body, in the order of the bodies; bodies on fixed
-joints are lumped into their carrier. A body's frame is that of the last row of its joint: its third
+joints are lumped into their carrier. A body's frame is that of the last dof of its joint: its third
 director is the axis of the joint's last turn.
 """
 
@@ -26,8 +26,8 @@ from ..groups import directors, quaternion
 from ..groups.components import Matrix, Vector
 from ..solvers.linear import product
 from ..spatial import Force
-from ..system.linkage import Linkage
-from .kinematics import row_twists, row_world_poses
+from ..system.kinematic_tree import Tree
+from .kinematics import dof_poses, dof_twists
 from .natural_equations import (
     Equations,
     JointRows,
@@ -43,8 +43,8 @@ from .natural_layout import BALL, FREE, Layout, check, layout
 class Arms(NamedTuple):
     """How the joints move during one step.
 
-    turns (n, 3): for each turning row the vector whose scalar product with the difference of the
-    two bodies' spins is the row's rate. middle (nb, 4, 3): the mean coordinates of the step.
+    turns (n, 3): for each turning dof the vector whose scalar product with the difference of the
+    two bodies' spins is the dof's rate. middle (nb, 4, 3): the mean coordinates of the step.
     """
 
     turns: jax.Array
@@ -57,7 +57,7 @@ class NaturalCoordinates(eqx.Module):
     mass (nb, 4, 4): the pseudo-inertias [[m, m c], [m c, E]], E the second moment of the mass about
     the origin, so that kinetic energy is sum P_kl Q'_k . Q'_l / 2 over all bodies.
     constraints: the equations of the joints; that the directors are orthonormal is not among them.
-    slides: the coordinates of the prismatic rows.
+    slides: the coordinates of the prismatic dofs.
     anchor (nb, 3), frame (nb, 3, 3): where each joint sits in its parent, and the axes there from
     which its turns are counted. second (nb, 3, 3): the axes of a universal joint's second turn in
     those of its first; the identity for other joints.
@@ -69,15 +69,15 @@ class NaturalCoordinates(eqx.Module):
     anchor: jax.Array
     frame: jax.Array
     second: jax.Array
-    linkage: Linkage
+    tree: Tree
 
     @property
     def layout(self) -> Layout:
-        return layout(self.linkage.topology)
+        return layout(self.tree.topology)
 
     def bodies(self, q: Float[Array, " nq"]) -> Float[Array, "nb 4 3"]:
         """The coordinates (nb, 4, 3) at the configuration q (nq,)."""
-        poses = _at(row_world_poses(self.linkage, q), self.layout.last)
+        poses = _at(dof_poses(self.tree, q), self.layout.last)
         axes = poses.rotation.transpose().to_array()
         return jnp.concatenate((poses.translation.to_array()[:, None], axes), axis=1)
 
@@ -85,7 +85,7 @@ class NaturalCoordinates(eqx.Module):
         self, bodies: Float[Array, "nb 4 3"], q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> Float[Array, "nb 4 3"]:
         """The rates (nb, 4, 3) of the coordinates at q (nq,), v (nv,)."""
-        twists = _at(row_twists(self.linkage, q, v), self.layout.last)
+        twists = _at(dof_twists(self.tree, q, v), self.layout.last)
         parts = twists.angular.to_array(), twists.linear.to_array()
         rates = [_apply(bodies[:, 1:], part) for part in parts]
         return directors.motion(bodies, jnp.concatenate(rates, axis=1))
@@ -138,7 +138,7 @@ class NaturalCoordinates(eqx.Module):
 
         With g = h w / 2 the angle by which a joint turns about its mean axis a, of bodies with the
         Cayley rates g_A and g_B = g_A + s a, is 2 arctan(s / (1 + g_A . g_B)): the composition of
-        rotations in Rodrigues' parameters. The arm makes this angle over h the rate of the row,
+        rotations in Rodrigues' parameters. The arm makes this angle over h the rate of the dof,
         exactly, and so the work of a torque the torque times the angle. A universal joint turns
         about the one axis between its parent and its cross, and about the other between the cross
         and its body.
@@ -209,14 +209,14 @@ class NaturalCoordinates(eqx.Module):
 
     def weight(self, middle: Float[Array, "nb 4 3"]) -> Float[Array, "nb 6"]:
         """The loads (nb, 6) of gravity."""
-        g = self.linkage.gravity.to_array()
+        g = self.tree.gravity.to_array()
         return directors.load(middle, self.mass[:, 0, :, None] * g)
 
     def body_load(
         self, middle: Float[Array, "nb 4 3"], wrench: Float[Array, "n_bodies 6"]
     ) -> Float[Array, "nb 6"]:
         """The loads (nb, 6) of wrenches (nb of the system, 6) on the bodies, in body frames."""
-        rows = _at(self.linkage.row_forces(wrench), self.layout.last)
+        rows = _at(self.tree.dof_forces(wrench), self.layout.last)
         parts = rows.moment.to_array(), rows.force.to_array()
         return jnp.concatenate([_apply(middle[:, 1:], part) for part in parts], axis=1)
 
@@ -230,9 +230,9 @@ class NaturalCoordinates(eqx.Module):
         where = self.layout
         load = directors.load(bodies, product(self.mass, velocities))
         parts = [product(bodies[:, 1:], load[:, i : i + 3, None])[..., 0] for i in (0, 3)]
-        frames = _at(self.linkage.offset, where.moving)
+        frames = _at(self.tree.offset, where.moving)
         wrench = frames.inverse_force(Force.from_array(jnp.concatenate(parts, axis=1)))
-        return _sum_at(where.moving, wrench.to_array(), len(self.linkage.topology.bodies))
+        return _sum_at(where.moving, wrench.to_array(), len(self.tree.topology.bodies))
 
     def attached(
         self, body: np.ndarray, points: Float[Array, "n 3"]
@@ -241,14 +241,14 @@ class NaturalCoordinates(eqx.Module):
 
         body (n,): their indices in `body_names`, the number of these for the world.
         """
-        place = _at(self.linkage.offset, body)
+        place = _at(self.tree.offset, body)
         inner = place.rotation @ Vector.from_array(points) + place.translation
         return fixed(self.layout.carrier[body], inner.to_array(), len(self.layout.parent), 1)
 
     def attitudes(self, bodies: Float[Array, "nb 4 3"], body: np.ndarray) -> Matrix:
         """The attitudes (n,) of bodies of the system, as above, with their directors as columns."""
         axes = _with_world(bodies)[self.layout.carrier[body], 1:]
-        return Matrix.from_array(axes).transpose() @ _at(self.linkage.offset, body).rotation
+        return Matrix.from_array(axes).transpose() @ _at(self.tree.offset, body).rotation
 
     def kinetic_energy(self, velocities: Float[Array, "nb 4 3"]) -> Float[Array, ""]:
         """sum P_kl Q'_k . Q'_l / 2 (), in J, at the rates (nb, 4, 3) of the coordinates."""
@@ -262,26 +262,26 @@ class NaturalCoordinates(eqx.Module):
         return jnp.concatenate((jnp.sum(jnp.cross(bodies, p), (0, 1)), jnp.sum(p[:, 0], 0)))
 
 
-def natural_coordinates(linkage: Linkage) -> NaturalCoordinates:
+def natural_coordinates(tree: Tree) -> NaturalCoordinates:
     """A system in natural coordinates.
 
     Differentiable with respect to every number of the system. Raises ValueError as `check` does.
     """
-    t = linkage.topology
+    t = tree.topology
     check(t)
     where = layout(t)
-    rotation = linkage.placement.rotation.to_array()
-    first = t.row_start[where.moving]
-    frame = rotation[t.place[first]]
-    anchor = linkage.placement.translation.to_array()[t.place[first]]
+    rotation = tree.placement.rotation.to_array()
+    first = t.dof_start[where.moving]
+    frame = rotation[first]
+    anchor = tree.placement.translation.to_array()[first]
     second = jnp.broadcast_to(jnp.eye(3, dtype=frame.dtype), frame.shape)
     constraints, slides = Equations(), Equations()
     for kinds in sorted({t.kinds[b] for b in where.moving}):
         j = np.array([i for i, b in enumerate(where.moving) if t.kinds[b] == kinds])
         if kinds == FREE:
             continue
-        # The frames of the joint's rows in its parent while its coordinates are zero.
-        steps = [rotation[t.place[first[j] + i]] for i in range(len(kinds))]
+        # The frames of the joint's dofs in its parent while its coordinates are zero.
+        steps = [rotation[first[j] + i] for i in range(len(kinds))]
         frames = list(itertools.accumulate(steps, product))
         along = [f[:, :, 2] for f in frames[: kinds.count("prismatic")]]
         turns = kinds.count("revolute")
@@ -293,7 +293,7 @@ def natural_coordinates(linkage: Linkage) -> NaturalCoordinates:
         position(constraints, slides, joint, along, frames[0])
         orientation(constraints, joint, turns, frame[j], second[j])
 
-    inertia = _at(linkage.inertia, where.last)
+    inertia = _at(tree.inertia, where.last)
     origin = inertia.second.matrix().to_array()
     trace = jnp.trace(origin, axis1=1, axis2=2)[:, None, None]
     moment = trace / 2 * jnp.eye(3, dtype=origin.dtype) - origin
@@ -307,7 +307,7 @@ def natural_coordinates(linkage: Linkage) -> NaturalCoordinates:
         anchor=anchor,
         frame=frame,
         second=second,
-        linkage=linkage,
+        tree=tree,
     )
 
 

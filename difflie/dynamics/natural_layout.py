@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..groups import Pose, UnitQuaternion
-from ..system.linkage import carriers
+from ..system.kinematic_tree import carriers
 from ..system.topology import Topology
 
 
@@ -16,14 +16,13 @@ class Layout(NamedTuple):
     """Where everything is: indices, fixed by the topology.
 
     By body with a joint of its own, in their order ("number" below), nb for the world: moving, the
-    index in the system; last, the place of its last row in the order of visits; parent, the number
-    of the body it hangs on. carrier: the number of the body that carries each body of the system,
-    the world's last. single, double: the numbers of joints with one and with two turns;
-    grouped, free: of those that are spherical or free, and free.
-    turning: the number of each turning row, in the order single, first of double, second of double,
-    grouped. velocities: the entry in v of these, of the translations of the free joints and of the
-    slides. angles, attitudes (n, 4): entries in q. The orders put what is computed in this order
-    into v and q.
+    index in the system; last, its last dof; parent, the number of the body it hangs on. carrier:
+    the number of the body that carries each body of the system, the world's last. single, double:
+    the numbers of joints with one and with two turns; grouped, free: of those that are spherical or
+    free, and free. turning: the number of each turning dof, in the order single, first of double,
+    second of double, grouped. velocities: the entry in v of these, of the translations of the free
+    joints and of the slides. angles, attitudes (n, 4): entries in q. The orders put what is
+    computed in this order into v and q.
     """
 
     moving: np.ndarray
@@ -77,7 +76,7 @@ def check(t: Topology, method: str = "") -> None:
                 f"{where} do not describe the joint {joint!r}: {mend}; use "
                 "another method, or another joint"
             )
-    if not t.n_rows:
+    if not t.n_dofs:
         raise ValueError(f"{t.name}: natural coordinates need a body that moves")
 
 
@@ -85,8 +84,8 @@ def check(t: Topology, method: str = "") -> None:
 def layout(t: Topology) -> Layout:
     """The indices of a topology."""
     moving = np.array([b for b, kinds in enumerate(t.kinds) if kinds])
-    last = t.place[t.row_start[moving + 1] - 1]
-    number = np.full(t.n_rows + 1, len(moving))
+    last = t.dof_start[moving + 1] - 1
+    number = np.full(t.n_dofs + 1, len(moving))
     number[last] = np.arange(len(moving))
     carrier = np.append(number[carriers(t)], len(moving))
     kinds = [t.kinds[b] if t.types[b].in_series else () for b in moving]
@@ -101,7 +100,7 @@ def layout(t: Topology) -> Layout:
         return (start[:, None] + skip + np.arange(size)).ravel()
 
     def of_rows(start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The entries of turning and of sliding rows that are no group's."""
+        """The entries of turning and of sliding dofs that are no group's."""
         turning = (start[single] + slides[single], start[double], start[double] + 1)
         sliding = [start[j] + np.arange(slides[j]) for j in range(len(moving))]
         return np.concatenate(turning), np.concatenate(sliding).astype(int)

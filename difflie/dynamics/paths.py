@@ -1,8 +1,8 @@
-"""Tables over the paths from the rows to the world.
+"""Tables over the paths from the dofs to the world.
 
-An n x n matrix whose entry (i, j) vanishes unless row j moves row i has as many numbers in row i as
-there are rows between it and the world: it is kept as a table (n_rows, longest path), whose column
-e belongs to the row at depth e of the path. This is the sparsity that the branches of a tree leave
+An n x n matrix whose entry (i, j) vanishes unless dof j moves dof i has as many numbers in row i as
+there are dofs between it and the world: it is kept as a table (n_dofs, longest path), whose column
+e belongs to the dof at depth e of the path. This is the sparsity that the branches of a tree leave
 in its mass matrix (Featherstone 2005); the table of an unbranched chain is the matrix itself.
 """
 
@@ -15,38 +15,36 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Force, Motion, Screw, Transform
-from ..system.linkage import Linkage
-from ..system.rows import take
+from ..system.kinematic_tree import Tree
+from ..system.slices import take
 from ..system.topology import Topology
-from ..system.traverse import outward
+from ..system.traverse import forward_pass
 
 
-def projected(
-    linkage: Linkage, poses: Transform, screws: Screw | Motion, wrenches: Force
-) -> jax.Array:
-    """The table of S_j . F_i: the wrench on row i (n_rows,), seen from i, along the screw of row j.
+def projected(tree: Tree, poses: Transform, screws: Screw | Motion, wrenches: Force) -> jax.Array:
+    """The table of S_j . F_i: the wrench on dof i (n_dofs,), seen from i, along the screw of dof j.
 
-    The screws are carried outward and so seen from row i: no digits are lost far from the world's
+    The screws are carried forward and so seen from dof i: no digits are lost far from the world's
     origin.
     """
-    t = linkage.topology
-    zero = jnp.zeros(t.depth.max(initial=-1) + 1, linkage.armature.dtype)
+    t = tree.topology
+    zero = jnp.zeros(t.depth.max(initial=-1) + 1, tree.armature.dtype)
     nothing = Motion(Vector(zero, zero, zero), Vector(zero, zero, zero))
 
-    def project(path: Motion, row):
-        pose, screw, own, wrench = row
+    def project(path: Motion, dof):
+        pose, screw, own, wrench = dof
         path = screw.times(own).add_to(pose.inverse_motion(path))
         return path, path.dot(wrench)
 
-    data = (poses, screws, own(t, linkage.armature.dtype), wrenches)
-    return outward(t, project, nothing, data)
+    data = (poses, screws, own(t, tree.armature.dtype), wrenches)
+    return forward_pass(t, project, nothing, data)
 
 
 def own(t: Topology, dtype: np.dtype) -> jax.Array:
-    """The table of the identity matrix: one at each row's own depth."""
+    """The table of the identity matrix: one at each dof's own depth."""
     return jnp.asarray(t.depth[:, None] == np.arange(t.depth.max(initial=-1) + 1), dtype)
 
 
-def dense(t: Topology, table: jax.Array) -> Float[Array, "n_rows n_rows"]:
-    """The lower triangular matrix (n_rows, n_rows) of a table, in the order of visits."""
+def dense(t: Topology, table: jax.Array) -> Float[Array, "n_dofs n_dofs"]:
+    """The lower triangular matrix (n_dofs, n_dofs) of a table."""
     return take(table.T, t.depth).T * jnp.asarray(t.moved_by, table.dtype)

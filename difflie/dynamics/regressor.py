@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from ..groups.components import Vector
 from ..solvers.linear import product
 from ..spatial import Force, Inertia, Motion, Symmetric
-from ..system.linkage import Linkage, carriers
+from ..system.kinematic_tree import Tree, carriers
 from ..system.system import Bodies
 from .kinematics import body_twist_components, body_world_poses, world_frame
 from .screws import masks, screws, total
@@ -50,46 +50,46 @@ def properties(
 
 
 def effort_columns(
-    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
 ) -> Float[Array, "nv n_parameters"]:
     """The inverse-dynamics regressor (nv, 10 nb)."""
-    s, t = screws(linkage, q), linkage.topology
-    twists, gains = s.motion(linkage.rows(v), linkage.rows(a))
-    accelerations = total(masks(t).moved_by, gains) + linkage.free_fall
-    frames = linkage.body_values(s.poses, world_frame(q.dtype)) @ _offsets(linkage)
-    twist = _each(frames.inverse_motion(linkage.body_values(twists, linkage.rest)))
-    acceleration = _each(frames.inverse_motion(linkage.body_values(accelerations, linkage.rest)))
+    s, t = screws(tree, q), tree.topology
+    twists, gains = s.motion(tree.rates(v), tree.rates(a))
+    accelerations = total(masks(t).moved_by, gains) + tree.base_acceleration
+    frames = tree.body_values(s.poses, world_frame(q.dtype)) @ _offsets(tree)
+    twist = _each(frames.inverse_motion(tree.body_values(twists, tree.zero_twist)))
+    acceleration = _each(frames.inverse_motion(tree.body_values(accelerations, tree.zero_twist)))
     wrench = _momenta(acceleration) + twist.cross_force(_momenta(twist))
 
     # The wrench of a parameter works on the screws between the world and its body.
     seen = jnp.stack(jax.tree.leaves(_each(frames).force(wrench)), axis=-1)
     axes = jnp.stack(jax.tree.leaves(s.axes), axis=-1)
     efforts = product(axes, seen.reshape(-1, 6).T) * np.repeat(t.supports.T, 10, axis=1)
-    return jax.vmap(linkage.generalised, in_axes=1, out_axes=1)(efforts)
+    return jax.vmap(tree.generalised, in_axes=1, out_axes=1)(efforts)
 
 
 def kinetic_columns(
-    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, " n_parameters"]:
     """The kinetic-energy regressor (10 nb,)."""
-    twist = _each(body_twist_components(linkage, q, v))
+    twist = _each(body_twist_components(tree, q, v))
     return twist.dot(_momenta(twist)).ravel() / 2
 
 
-def potential_columns(linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, " n_parameters"]:
+def potential_columns(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n_parameters"]:
     """The potential-energy regressor (10 nb,)."""
-    pose, unit = _each(body_world_poses(linkage, q)), _unit(q.dtype)
+    pose, unit = _each(body_world_poses(tree, q)), _unit(q.dtype)
     moment = pose.rotation @ unit.first + pose.translation * unit.mass
-    moving = carriers(linkage.topology)[:, None] < linkage.topology.n_rows
-    return (-linkage.gravity.dot(moment) * moving).ravel()
+    moving = carriers(tree.topology)[:, None] < tree.topology.n_dofs
+    return (-tree.gravity.dot(moment) * moving).ravel()
 
 
 def momentum_columns(
-    linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, "6 n_parameters"]:
     """The momentum regressor (6, 10 nb), about the world origin."""
-    twist = _each(body_twist_components(linkage, q, v))
-    momentum = _each(body_world_poses(linkage, q)).force(_momenta(twist))
+    twist = _each(body_twist_components(tree, q, v))
+    momentum = _each(body_world_poses(tree, q)).force(_momenta(twist))
     return jnp.stack([c.ravel() for c in jax.tree.leaves(momentum)])
 
 
@@ -109,5 +109,5 @@ def _each(values: Any) -> Any:
     return jax.tree.map(lambda a: a[:, None], values)
 
 
-def _offsets(linkage: Linkage) -> Any:
-    return jax.tree.map(lambda a: a[:-1], linkage.offset)
+def _offsets(tree: Tree) -> Any:
+    return jax.tree.map(lambda a: a[:-1], tree.offset)

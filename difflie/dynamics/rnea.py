@@ -5,21 +5,21 @@ A_i = Ad_{X_i}^-1 A_p + S_i a_i + ad(V_i) S_i v_i + b_i,      A_world = (0, -g)
 F_i = I_i A_i - ad(V_i)^T I_i V_i - F_ext + sum over children of Ad_{X_c}^-T F_c
 tau_i = S_i . F_i + armature_i a_i
 
-with b_i the bias acceleration of the joint, at its last row.
+with b_i the bias acceleration of the joint, at its last dof.
 """
 
 from __future__ import annotations
 
 from jaxtyping import Array, Float
 
-from ..system.linkage import Linkage
-from ..system.traverse import along_tree, outward
+from ..system.kinematic_tree import Tree
+from ..system.traverse import along_tree, forward_pass
 from .statics import transmitted
 
 
 @along_tree
 def rnea(
-    linkage: Linkage,
+    tree: Tree,
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     a: Float[Array, " nv"],
@@ -29,15 +29,15 @@ def rnea(
 
     wrench (nb, 6): external wrenches (moment N m, force N) on the bodies, in body frames.
     """
-    t = linkage.topology
-    poses = linkage.poses(q)
-    rates, accelerations = linkage.rows(v), linkage.rows(a)
-    screws, bias = linkage.screws(q), linkage.bias(q, rates)
-    external = None if wrench is None else linkage.row_forces(wrench)
+    t = tree.topology
+    poses = tree.poses(q)
+    rates, accelerations = tree.rates(v), tree.rates(a)
+    screws, bias = tree.screws(q), tree.bias(q, rates)
+    external = None if wrench is None else tree.dof_forces(wrench)
 
-    def motion_and_force(parent, row):
+    def motion_and_force(parent, dof):
         velocity, acceleration = parent
-        pose, screw, rate, accelerated, inertia, bias, external = row
+        pose, screw, rate, accelerated, inertia, bias, external = dof
         joint = screw.times(rate)
         velocity = joint.add_to(pose.inverse_motion(velocity))
         acceleration = screw.times(accelerated).add_to(pose.inverse_motion(acceleration))
@@ -49,11 +49,11 @@ def rnea(
             force = force - external
         return (velocity, acceleration), force
 
-    forces = outward(
+    forces = forward_pass(
         t,
         motion_and_force,
-        (linkage.rest, linkage.free_fall),
-        (poses, screws, rates, accelerations, linkage.inertia, bias, external),
+        (tree.zero_twist, tree.base_acceleration),
+        (poses, screws, rates, accelerations, tree.inertia, bias, external),
     )
-    efforts = transmitted(linkage, poses, screws, forces)
-    return linkage.generalised(efforts + linkage.armature * accelerations)
+    efforts = transmitted(tree, poses, screws, forces)
+    return tree.generalised(efforts + tree.armature * accelerations)

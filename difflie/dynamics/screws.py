@@ -1,14 +1,14 @@
-"""The screws of all rows in one frame, and sums along the tree as products with masks.
+"""The screws of all dofs in one frame, and sums along the tree as products with masks.
 
 Every tree of a system gets a frame that rests in the world with the world's axes, and stands where
-the tree's first row is at the moment, so that nothing is lost far from the world origin. In it
+the tree's first dof is at the moment, so that nothing is lost far from the world origin. In it
 
-    V_i = sum_j A_ij S_j v_j,      dS_j/dt = V_c(j) x S_j,      A_ij = 1 if row j moves row i
+    V_i = sum_j A_ij S_j v_j,      dS_j/dt = V_c(j) x S_j,      A_ij = 1 if dof j moves dof i
 
-with c(j) the row that carries the screw j: j itself, but in a joint that moves as a whole, whose
-screws move with the body, the last row of the joint. To dS_j/dt comes what the subspace of such a
+with c(j) the dof that carries the screw j: j itself, but in a joint that moves as a whole, whose
+screws move with the body, the last dof of the joint. To dS_j/dt comes what the subspace of such a
 joint changes by itself. There is no recursion but the one over the poses: matrices over
-all pairs of rows are a few dense products, which compile and run fast.
+all pairs of dofs are a few dense products, which compile and run fast.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from jaxtyping import Array, Float
 from ..groups.components import Vector
 from ..solvers.linear import product
 from ..spatial import Force, Inertia, Motion, Transform
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.topology import WORLD, Topology
 from .kinematics import chained
 
 
 class Screws(eqx.Module):
-    """The rows of a linkage at a configuration; shapes are (n_rows,), frames those of the trees.
+    """The dofs of a tree at a configuration; shapes are (n_dofs,), frames those of the trees.
 
-    poses: the frames of the rows. origin: where the tree's frame stands in the world. axes: the
-    screws. inertia: of the bodies that each row carries. gradients (n_rows, n_rows): how the screw
-    of row i changes in the body as row j moves; None where none does.
+    poses: the frames of the dofs. origin: where the tree's frame stands in the world. axes: the
+    screws. inertia: of the bodies that each dof carries. gradients (n_dofs, n_dofs): how the screw
+    of dof i changes in the body as dof j moves; None where none does.
     """
 
     poses: Transform
@@ -45,12 +45,12 @@ class Screws(eqx.Module):
     gradients: Motion | None
     topology: Topology = eqx.field(static=True)
 
-    def twists(self, rates: Float[Array, " n_rows"]) -> Motion:
-        """The twist of every row for the rates of the rows (n_rows,)."""
+    def twists(self, rates: Float[Array, " n_dofs"]) -> Motion:
+        """The twist of every dof for the rates of the dofs (n_dofs,)."""
         return total(masks(self.topology).moved_by, self.axes * rates)
 
-    def changes(self, twists: Motion, rates: Float[Array, " n_rows"]) -> Motion:
-        """The derivatives of the screws with respect to time, for twists and rates (n_rows,)."""
+    def changes(self, twists: Motion, rates: Float[Array, " n_dofs"]) -> Motion:
+        """The derivatives of the screws with respect to time, for twists and rates (n_dofs,)."""
         carrier = masks(self.topology).carrier
         carried = jax.tree.map(lambda a: a[carrier], twists).cross(self.axes)
         if self.gradients is None:
@@ -58,23 +58,23 @@ class Screws(eqx.Module):
         return carried + jax.tree.map(lambda a: jnp.sum(a * rates, axis=1), self.gradients)
 
     def motion(
-        self, rates: Float[Array, " n_rows"], accelerations: Float[Array, " n_rows"]
+        self, rates: Float[Array, " n_dofs"], accelerations: Float[Array, " n_dofs"]
     ) -> tuple[Motion, Motion]:
-        """The twist of every row, and what its joint adds to the spatial acceleration."""
+        """The twist of every dof, and what its joint adds to the spatial acceleration."""
         twists = self.twists(rates)
         return twists, self.axes * accelerations + self.changes(twists, rates) * rates
 
     def composite(self, values: Any) -> Any:
-        """The sums over each row and all rows beyond it, of any components (n_rows,)."""
+        """The sums over each dof and all dofs beyond it, of any components (n_dofs,)."""
         return total(masks(self.topology).moved_by.T, values)
 
 
 class Masks(NamedTuple):
-    """Which row has to do with which, as booleans (n_rows, n_rows), in the order of visits.
+    """Which dof has to do with which, as booleans (n_dofs, n_dofs).
 
-    moved_by[i, j]: row j moves row i. turned_by[j, k]: row k moves the screw of row j.
-    after[k, j]: the joint of row j comes before that of row k on the way from the world. carrier
-    (n_rows,): the row that carries the screw; root (n_rows,): the first row of the tree.
+    moved_by[i, j]: dof j moves dof i. turned_by[j, k]: dof k moves the screw of dof j.
+    after[k, j]: the joint of dof j comes before that of dof k on the way from the world. carrier
+    (n_dofs,): the dof that carries the screw; root (n_dofs,): the first dof of the tree.
     """
 
     moved_by: np.ndarray
@@ -88,47 +88,47 @@ class Masks(NamedTuple):
 def masks(t: Topology) -> Masks:
     """The masks of a topology, made once."""
     moved_by = t.moved_by
-    root = np.arange(t.n_rows)
-    for i, above in enumerate(t.parent_place):
+    root = np.arange(t.n_dofs)
+    for i, above in enumerate(t.dof_parent):
         if above != WORLD:
             root[i] = root[above]
     turned_by = moved_by[t.motion_end]
     return Masks(moved_by, turned_by, moved_by & ~turned_by.T, t.motion_end, root)
 
 
-def screws(linkage: Linkage, q: Float[Array, " nq"]) -> Screws:
+def screws(tree: Tree, q: Float[Array, " nq"]) -> Screws:
     """The screws at the configuration q (nq,)."""
-    t = linkage.topology
-    poses, root = linkage.poses(q), masks(t).root
-    first = root == np.arange(t.n_rows)
+    t = tree.topology
+    poses, root = tree.poses(q), masks(t).root
+    first = root == np.arange(t.n_dofs)
     inside = jax.tree.map(lambda a: jnp.where(first, jnp.zeros_like(a), a), poses.translation)
-    frames = chained(linkage, Transform(poses.rotation, inside))
+    frames = chained(tree, Transform(poses.rotation, inside))
     zero = jnp.zeros_like(frames.translation.x)
-    unit = linkage.screws(q).add_to(Motion(Vector(zero, zero, zero), Vector(zero, zero, zero)))
-    gradients = linkage.subspace_gradients(q)
+    unit = tree.screws(q).add_to(Motion(Vector(zero, zero, zero), Vector(zero, zero, zero)))
+    gradients = tree.subspace_gradients(q)
     if gradients is not None:
         gradients = jax.tree.map(lambda a: a[:, None], frames).motion(gradients)
     return Screws(
         poses=frames,
         origin=jax.tree.map(lambda a: a[root], poses.translation),
         axes=frames.motion(unit),
-        inertia=linkage.inertia.seen_from(frames),
+        inertia=tree.inertia.seen_from(frames),
         gradients=gradients,
         topology=t,
     )
 
 
 def total(mask: np.ndarray, values: Any) -> Any:
-    """The product of a mask with every component (n_rows,) of a pytree."""
+    """The product of a mask with every component (n_dofs,) of a pytree."""
     leaves, structure = jax.tree.flatten(values)
     return jax.tree.unflatten(structure, list(product(mask, jnp.stack(leaves, axis=1)).T))
 
 
-def pairs(s: Screws, near: tuple[Any, Any], far: Any) -> Float[Array, "n_rows n_rows"]:
-    """The matrix (n_rows, n_rows) of the products of two rows, taken at the outer one of both.
+def pairs(s: Screws, near: tuple[Any, Any], far: Any) -> Float[Array, "n_dofs n_dofs"]:
+    """The matrix (n_dofs, n_dofs) of the products of two dofs, taken at the outer one of both.
 
-    Entry (j, k) is near[0]_j . near[1]_k where row k moves the screw j, S_j . far_k (a Force) where
-    row j comes before, and zero where neither moves the other.
+    Entry (j, k) is near[0]_j . near[1]_k where dof k moves the screw j, S_j . far_k (a Force) where
+    dof j comes before, and zero where neither moves the other.
     """
     m = masks(s.topology)
     left, right = (_table(x) for x in near)
@@ -137,19 +137,17 @@ def pairs(s: Screws, near: tuple[Any, Any], far: Any) -> Float[Array, "n_rows n_
     return inner + outer
 
 
-def _table(values: Any) -> Float[Array, "n_rows n_components"]:
-    """The components (n_rows,) of a pytree side by side."""
+def _table(values: Any) -> Float[Array, "n_dofs n_components"]:
+    """The components (n_dofs,) of a pytree side by side."""
     return jnp.stack(jax.tree.leaves(values), axis=1)
 
 
-def generalised_columns(linkage: Linkage, columns: Motion | Force) -> Float[Array, "6 nv"]:
-    """Columns for the rows (n_rows,) as a matrix (6, nv) for the velocities."""
-    return jax.vmap(linkage.generalised, in_axes=1)(columns.to_array())
+def generalised_columns(tree: Tree, columns: Motion | Force) -> Float[Array, "6 nv"]:
+    """Columns for the dofs (n_dofs,) as a matrix (6, nv) for the velocities."""
+    return jax.vmap(tree.generalised, in_axes=1)(columns.to_array())
 
 
-def generalised_matrix(
-    linkage: Linkage, rows: Float[Array, "n_rows n_rows"]
-) -> Float[Array, "nv nv"]:
-    """A matrix (n_rows, n_rows) over pairs of rows as one (nv, nv) for the velocities."""
-    columns = jax.vmap(linkage.generalised)(rows)
-    return jax.vmap(linkage.generalised, in_axes=1, out_axes=1)(columns)
+def generalised_matrix(tree: Tree, matrix: Float[Array, "n_dofs n_dofs"]) -> Float[Array, "nv nv"]:
+    """A matrix (n_dofs, n_dofs) over pairs of dofs as one (nv, nv) for the velocities."""
+    columns = jax.vmap(tree.generalised)(matrix)
+    return jax.vmap(tree.generalised, in_axes=1, out_axes=1)(columns)

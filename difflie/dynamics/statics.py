@@ -1,4 +1,4 @@
-"""From wrenches on the bodies to efforts at the joints, by one inward pass: J^T F in O(n).
+"""From wrenches on the bodies to efforts at the joints, by one backward pass: J^T F in O(n).
 
 F_i = F_ext_i + sum over children of Ad_{X_c}^-T F_c,      tau_i = S_i . F_i
 """
@@ -8,22 +8,22 @@ from __future__ import annotations
 from jaxtyping import Array, Float
 
 from ..spatial import Force, Motion, Screw, Transform
-from ..system.linkage import Linkage
-from ..system.traverse import inward
+from ..system.kinematic_tree import Tree
+from ..system.traverse import backward_pass
 
 
 def transmitted(
-    linkage: Linkage, poses: Transform, screws: Screw | Motion, wrenches: Force
-) -> Float[Array, " n_rows"]:
-    """The effort along every row (n_rows,) of wrenches on the rows (n_rows,), in their frames.
+    tree: Tree, poses: Transform, screws: Screw | Motion, wrenches: Force
+) -> Float[Array, " n_dofs"]:
+    """The effort along every dof (n_dofs,) of wrenches on the dofs (n_dofs,), in their frames.
 
-    poses, screws (n_rows,): `linkage.poses` and `linkage.screws` at the configuration.
+    poses, screws (n_dofs,): `tree.poses` and `tree.screws` at the configuration.
     """
 
-    def transmit(children: Force, row):
-        pose, screw, force = row
+    def transmit(children: Force, dof):
+        pose, screw, force = dof
         force = force + children
         return pose.force(force), screw.dot(force)
 
-    no_force = Force(linkage.rest.angular, linkage.rest.linear)
-    return inward(linkage.topology, transmit, no_force, (poses, screws, wrenches))
+    no_force = Force(tree.zero_twist.angular, tree.zero_twist.linear)
+    return backward_pass(tree.topology, transmit, no_force, (poses, screws, wrenches))

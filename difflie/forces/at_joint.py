@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..system.fields import number_faults
-from ..system.rows import replaced
+from ..system.slices import replaced
 from ..system.system import Joints, System
 from ..system.topology import Topology
 from ..system.validation import nearest, shown
@@ -38,9 +38,9 @@ class AtJoint(eqx.Module):
             return ["the joint has one already; change its numbers"]
         return []
 
-    def row(self, t: Topology) -> int:
-        """The row of its joint."""
-        return int(t.row_start[t.joints.index(self.joint)])
+    def dof(self, t: Topology) -> int:
+        """The dof of its joint."""
+        return int(t.dof_start[t.joints.index(self.joint)])
 
     def needs_coordinate(self, system: System) -> list[str]:
         """Why a coordinate of its joint cannot be read; nothing if it can."""
@@ -50,11 +50,11 @@ class AtJoint(eqx.Module):
 
     def coordinate(self, t: Topology) -> int:
         """The index of its joint's coordinate in q."""
-        return int(t.row_coordinate[self.row(t)])
+        return int(t.dof_coordinate[self.dof(t)])
 
     def velocity(self, t: Topology) -> int:
         """The index of its joint's velocity in v."""
-        return int(t.row_velocity[self.row(t)])
+        return int(t.dof_velocity[self.dof(t)])
 
     def __str__(self) -> str:
         return f"{type(self).__name__} ({self.joint!r})"
@@ -77,14 +77,14 @@ class JointCoupling(eqx.Module):
 
     @abc.abstractmethod
     def efforts(
-        self, t: Topology, joints: Joints, x: Float[Array, " n_rows"], rate: Float[Array, " n_rows"]
-    ) -> Float[Array, " n_rows"]:
-        """The efforts (n_rows,) in N m or N at coordinates and rates of the rows (n_rows,)."""
+        self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], rate: Float[Array, " n_dofs"]
+    ) -> Float[Array, " n_dofs"]:
+        """The efforts (n_dofs,) in N m or N at coordinates and rates of the dofs (n_dofs,)."""
 
     def energy(
-        self, t: Topology, joints: Joints, x: Float[Array, " n_rows"]
+        self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"]
     ) -> Float[Array, ""] | None:
-        """The energy () in J at coordinates of the rows (n_rows,); None where it stores none."""
+        """The energy () in J at coordinates of the dofs (n_dofs,); None where it stores none."""
         return None
 
     @property
@@ -132,16 +132,16 @@ class JointForce(AtJoint, JointCoupling):
         ]
 
     def efforts(
-        self, t: Topology, joints: Joints, x: Float[Array, " n_rows"], rate: Float[Array, " n_rows"]
-    ) -> Float[Array, " n_rows"]:
-        k = self.row(t)
+        self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], rate: Float[Array, " n_dofs"]
+    ) -> Float[Array, " n_dofs"]:
+        k = self.dof(t)
         effort = jnp.asarray(self.effort(x[k], rate[k])).astype(rate.dtype)
         return replaced(jnp.zeros_like(rate), k, effort)
 
     def energy(
-        self, t: Topology, joints: Joints, x: Float[Array, " n_rows"]
+        self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"]
     ) -> Float[Array, ""] | None:
-        return self.potential(x[self.row(t)])
+        return self.potential(x[self.dof(t)])
 
     @property
     def stores_energy(self) -> bool:

@@ -10,8 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..dynamics.energy import kinetic_energy, potential_energy
-from ..system.linkage import Linkage, linkage
-from ..system.rows import row_coordinates
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.traverse import along_tree
 from ..system.validation import checked
@@ -28,7 +27,7 @@ def energy(system: System, q: Any, v: Any) -> tuple[Float[Array, ""], Float[Arra
     stops (see `elastic_energy`). Bodies fixed to the world count in neither. q (nq,), v (nv,).
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
-    return _energy(system, linkage(system), q, v)
+    return _energy(Tree.of(system), q, v)
 
 
 def elastic_energy(system: System, q: Any) -> Float[Array, ""]:
@@ -37,20 +36,20 @@ def elastic_energy(system: System, q: Any) -> Float[Array, ""]:
     Contacts and stops at joints store energy as well, as far as they do not dissipate it.
     """
     (q,) = checked(system, q=(q, (system.nq,)))
-    return _elastic_energy(system, linkage(system), q)
+    return _elastic_energy(Tree.of(system), q)
 
 
-def spring_energy(system: System, linkage: Linkage, q: Float[Array, " nq"]) -> Float[Array, ""]:
+def spring_energy(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, ""]:
     """`elastic_energy` () in J, without checks."""
-    stretch = joint_stretch(system, q)
+    system, stretch = tree.system, joint_stretch(tree, q)
     energy = jnp.sum(system.joints.stiffness * stretch * stretch) / 2
     at_joints = [c for c in system.couplings if isinstance(c, JointCoupling) and c.stores_energy]
     if at_joints:
-        x = row_coordinates(system.topology, system.joints, q)
+        x = tree.coordinates(q)
         stored: list[Any] = [c.energy(system.topology, system.joints, x) for c in at_joints]
         energy += jnp.asarray(sum(stored), energy.dtype)
     springs = storing(system.couplings)
-    return energy + coupling_energy(linkage, springs, q) if springs else energy
+    return energy + coupling_energy(tree, springs, q) if springs else energy
 
 
 def storing(couplings: Sequence[Any]) -> list[Coupling]:
@@ -79,10 +78,10 @@ def with_mean_forces(couplings: Sequence[Any]) -> list[PointCoupling]:
 
 @along_tree
 def coupling_energy(
-    linkage: Linkage, springs: Sequence[Coupling], q: Float[Array, " nq"]
+    tree: Tree, springs: Sequence[Coupling], q: Float[Array, " nq"]
 ) -> Float[Array, ""]:
     """The energy () in J of springs and contacts between bodies."""
-    frames = point_frames(linkage, [spring.path for spring in springs], q)
+    frames = point_frames(tree, [spring.path for spring in springs], q)
     energies: list[Any] = [s.energy(at) for s, at in zip(springs, frames, strict=True)]
     return sum(energies, jnp.zeros((), q.dtype)).astype(q.dtype)
 
@@ -91,6 +90,6 @@ _elastic_energy = jax.jit(spring_energy)
 
 
 @jax.jit
-def _energy(system, linkage, q, v):
-    potential = potential_energy(linkage, q) + spring_energy(system, linkage, q)
-    return kinetic_energy(linkage, q, v), potential
+def _energy(tree, q, v):
+    potential = potential_energy(tree, q) + spring_energy(tree, q)
+    return kinetic_energy(tree, q, v), potential

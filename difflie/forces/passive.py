@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..system.linkage import Linkage, linkage
-from ..system.rows import row_coordinates, row_rates
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked
 from .at_joint import JointCoupling
@@ -19,53 +18,42 @@ from .points import coupling_force
 def passive_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
     """The generalised force (nv,) of springs, dampers, friction and couplings, in N m or N.
 
-    Row by row -stiffness (q - rest) - damping v - friction tanh(v / friction_velocity): Coulomb
+    Dof by dof -stiffness (q - rest) - damping v - friction tanh(v / friction_velocity): Coulomb
     friction, smoothed over the velocity `friction_velocity`, so that it has a derivative at rest.
     To it come the forces of the system's couplings (see `attach`), as the sum of J^T F over their
     points, and of the stops, friction and forces at its joints.
     q (nq,), v (nv,); raises as `checked` does.
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
-    return _passive(system, linkage(system), q, v)
+    return _passive(Tree.of(system), q, v)
 
 
-def passive(
-    system: System, linkage: Linkage, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> Float[Array, " nv"]:
+def passive(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """`passive_force` (nv,) without checks."""
-    force = joint_force(system, q, v)
-    if system.couplings:
-        force = force + coupling_force(linkage, system.couplings, q, v)
-    return force
+    return joint_force(tree, q, v) + coupling_force(tree, tree.system.couplings, q, v)
 
 
 _passive = jax.jit(passive)
 
 
-def joint_stretch(system: System, q: Float[Array, " nq"]) -> Float[Array, " n_rows"]:
-    """How far the spring of every row is from rest (n_rows,), mimic joints included."""
-    t = system.topology
-    stretch = row_coordinates(t, system.joints, q) - system.joints.rest
-    # Spherical and free joints, whose rows have no coordinate, have no spring.
-    return jnp.where(t.row_coordinate >= 0, stretch, jnp.zeros_like(stretch))
+def joint_stretch(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n_dofs"]:
+    """How far the spring of every dof is from rest (n_dofs,), mimic joints included."""
+    stretch = tree.coordinates(q) - tree.system.joints.rest
+    # Spherical and free joints, whose dofs have no coordinate, have no spring.
+    return jnp.where(tree.topology.dof_coordinate >= 0, stretch, jnp.zeros_like(stretch))
 
 
-def joint_force(
-    system: System, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> Float[Array, " nv"]:
+def joint_force(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """What springs, damping, friction, stops and forces at the joints exert (nv,).
 
     Mimic joints act on the joint they follow.
     """
-    t, joints = system.topology, system.joints
-    stretch, rate = joint_stretch(system, q), row_rates(t, joints, v)
+    t, joints = tree.topology, tree.system.joints
+    stretch, rate = joint_stretch(tree, q), tree.rates(v)
     smooth = jnp.tanh(rate / joints.friction_velocity)
     force = -(joints.stiffness * stretch + joints.damping * rate + joints.friction * smooth)
-    acting = [c for c in system.couplings if isinstance(c, JointCoupling)]
+    acting = [c for c in tree.system.couplings if isinstance(c, JointCoupling)]
     if acting:
-        x = row_coordinates(t, joints, q)
+        x = tree.coordinates(q)
         force = force + sum(c.efforts(t, joints, x, rate) for c in acting)
-    if not t.mimic_rows.size:
-        return force
-    ratio = jnp.ones(t.n_rows, v.dtype).at[t.mimic_rows].set(joints.multiplier)
-    return jax.ops.segment_sum(ratio * force, t.row_velocity, num_segments=t.nv)
+    return tree.generalised(force)

@@ -10,53 +10,53 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..dynamics.kinematics import chained, row_twists, world_frame
+from ..dynamics.kinematics import chained, dof_twists, world_frame
 from ..dynamics.statics import transmitted
 from ..groups.components import Vector
 from ..native import kernel
 from ..spatial import Force, Motion, Transform
-from ..system.linkage import Linkage, carriers
-from ..system.rows import take, totals
+from ..system.kinematic_tree import Tree, carriers
+from ..system.slices import take, totals
 from ..system.traverse import along_tree
 from .couplings import Coupling
 from .path import Path
 
 
 def coupling_force(
-    linkage: Linkage, couplings: Sequence[Any], q: Float[Array, " nq"], v: Float[Array, " nv"]
+    tree: Tree, couplings: Sequence[Any], q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
     """The generalised force (nv,) of those couplings that act at points, in O(n).
 
     It is the sum of J^T F over their points.
     """
     acting = [c for c in couplings if isinstance(c, Coupling)]
-    return _coupling_force(linkage, acting, q, v) if acting else jnp.zeros_like(v)
+    return _coupling_force(tree, acting, q, v) if acting else jnp.zeros_like(v)
 
 
 @along_tree
 def _coupling_force(
-    linkage: Linkage, couplings: Sequence[Coupling], q: Float[Array, " nq"], v: Float[Array, " nv"]
+    tree: Tree, couplings: Sequence[Coupling], q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
     paths = [coupling.path for coupling in couplings]
-    body, row = _carried(linkage, paths)
-    poses = linkage.poses(q)
-    world = world_frame(q.dtype), linkage.rest
-    rows = _entries((chained(linkage, poses), row_twists(linkage, q, v)), world, row)
-    wrenches = kernel(_wrenches)(couplings, _offsets(linkage, body), *rows)
-    on_rows = Force.from_array(totals(wrenches, row, linkage.topology.n_rows))
-    return linkage.generalised(transmitted(linkage, poses, linkage.screws(q), on_rows))
+    body, dof = _carried(tree, paths)
+    poses = tree.poses(q)
+    world = world_frame(q.dtype), tree.zero_twist
+    dofs = _entries((chained(tree, poses), dof_twists(tree, q, v)), world, dof)
+    wrenches = kernel(_wrenches)(couplings, _offsets(tree, body), *dofs)
+    on_dofs = Force.from_array(totals(wrenches, dof, tree.topology.n_dofs))
+    return tree.generalised(transmitted(tree, poses, tree.screws(q), on_dofs))
 
 
 def _wrenches(
-    couplings: Sequence[Coupling], offsets: Transform, rows: Transform, twists: Motion
+    couplings: Sequence[Coupling], offsets: Transform, dofs: Transform, twists: Motion
 ) -> Float[Array, "n 6"]:
-    """The wrenches (n, 6) at the points on the rows that carry them, in the rows' frames.
+    """The wrenches (n, 6) at the points on the dofs that carry them, in the dofs' frames.
 
-    offsets (n,): of the points' bodies in the rows; rows, twists (n,): of these in the world.
+    offsets (n,): of the points' bodies in the dofs; dofs, twists (n,): of these in the world.
     """
     paths = [coupling.path for coupling in couplings]
     inner = offsets @ _points(paths)
-    frames = rows @ inner
+    frames = dofs @ inner
     seen = inner.inverse_motion(twists)
     turn = frames.rotation
     motion = _divided((frames, Motion(turn @ seen.angular, turn @ seen.linear)), paths)
@@ -66,21 +66,19 @@ def _wrenches(
     return inner.force(on_points).to_array()
 
 
-def point_frames(
-    linkage: Linkage, paths: Sequence[Path], q: Float[Array, " nq"]
-) -> list[Transform]:
+def point_frames(tree: Tree, paths: Sequence[Path], q: Float[Array, " nq"]) -> list[Transform]:
     """The points of each path (n,) in the world at the configuration q (nq,).
 
     Each has the attitude of its body.
     """
-    body, row = _carried(linkage, paths)
-    rows = _entries(chained(linkage, linkage.poses(q)), world_frame(q.dtype), row)
-    return _divided(rows @ _offsets(linkage, body) @ _points(paths), paths)
+    body, dof = _carried(tree, paths)
+    dofs = _entries(chained(tree, tree.poses(q)), world_frame(q.dtype), dof)
+    return _divided(dofs @ _offsets(tree, body) @ _points(paths), paths)
 
 
 @along_tree
 def rates_along(
-    linkage: Linkage,
+    tree: Tree,
     paths: Sequence[Path],
     directions: Float[Array, "n 3"],
     q: Float[Array, " nq"],
@@ -90,23 +88,23 @@ def rates_along(
 
     directions (n, 3): of length one, each in the frame of its body.
     """
-    body, row = _carried(linkage, paths)
-    twists = _entries(row_twists(linkage, q, v), linkage.rest, row)
-    seen = (_offsets(linkage, body) @ _points(paths)).inverse_motion(twists)
+    body, dof = _carried(tree, paths)
+    twists = _entries(dof_twists(tree, q, v), tree.zero_twist, dof)
+    seen = (_offsets(tree, body) @ _points(paths)).inverse_motion(twists)
     return jnp.sum(directions * seen.linear.to_array(), axis=1)
 
 
-def _carried(linkage: Linkage, paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
-    """The body of every point (n,), nb for the world, and the place of its row, n_rows for it."""
-    t = linkage.topology
+def _carried(tree: Tree, paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
+    """The body of every point (n,), nb for the world, and the place of its dof, n_dofs for it."""
+    t = tree.topology
     number: dict[str | None, int] = {name: b for b, name in enumerate((*t.bodies, None))}
     body = np.array([number[name] for path in paths for name in path.bodies], dtype=int)
-    return body, np.append(carriers(t), t.n_rows)[body]
+    return body, np.append(carriers(t), t.n_dofs)[body]
 
 
-def _offsets(linkage: Linkage, body: np.ndarray) -> Transform:
-    """The frames of bodies (n,) in those of their rows."""
-    inner, world = (jax.tree.map(lambda a, w=w: a[w], linkage.offset) for w in (np.s_[:-1], -1))
+def _offsets(tree: Tree, body: np.ndarray) -> Transform:
+    """The frames of bodies (n,) in those of their dofs."""
+    inner, world = (jax.tree.map(lambda a, w=w: a[w], tree.offset) for w in (np.s_[:-1], -1))
     return _entries(inner, world, body)
 
 
@@ -117,7 +115,7 @@ def _points(paths: Sequence[Path]) -> Transform:
 
 
 def _entries(values: Any, world: Any, index: np.ndarray) -> Any:
-    """Some entries of all components (n_rows,), behind which stands that of the world."""
+    """Some entries of all components (n_dofs,), behind which stands that of the world."""
     leaves, structure = jax.tree.flatten(values)
     table = jnp.stack(leaves, axis=1)
     last = jnp.stack([jnp.asarray(w, table.dtype) for w in jax.tree.leaves(world)])

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..system.linkage import linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked
 from .energy import storing
@@ -24,21 +24,21 @@ def stiffness_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
     `inverse_dynamics_derivatives`). Column k is the derivative along `integrate(system, q, s e_k)`
     at s = 0. The symmetric part of K is the Hessian of `elastic_energy` along `integrate`, and K
     itself is symmetric where all coordinates are plain numbers and where the springs balance. In
-    the rows of a spherical or free joint it is not otherwise: K - K^T is then the bracket of the
+    the dofs of a spherical or free joint it is not otherwise: K - K^T is then the bracket of the
     springs' moment, as turns about two axes do not commute. q (nq,).
     """
     (q,) = checked(system, q=(q, (system.nq,)))
-    return _stiffness_matrix(system, linkage(system), q)
+    return _stiffness_matrix(Tree.of(system), q)
 
 
 @jax.jit
-def _stiffness_matrix(system, linkage, q):
-    still = jnp.zeros(system.nv, q.dtype)
-    springs = storing(system.couplings)
+def _stiffness_matrix(tree, q):
+    still = jnp.zeros(tree.topology.nv, q.dtype)
+    springs = storing(tree.system.couplings)
 
     def force(step):
-        moved = system.manifold.retract(q, step)
-        at_joints = joint_force(system, moved, still)
-        return at_joints + coupling_force(linkage, springs, moved, still) if springs else at_joints
+        moved = tree.topology.manifold.retract(q, step)
+        at_joints = joint_force(tree, moved, still)
+        return at_joints + coupling_force(tree, springs, moved, still)
 
     return -jax.jacfwd(force)(still)

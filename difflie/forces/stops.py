@@ -55,8 +55,8 @@ class JointStop(Compliance, JointCoupling):
         limits = system.joints.lower, system.joints.upper
         if any(isinstance(a, Tracer) for a in limits):
             return []
-        limited = np.isfinite(limits).any(axis=0) & (t.row_coordinate >= 0)
-        stopped = {t.joints[b] for b in t.row_body[limited]}
+        limited = np.isfinite(limits).any(axis=0) & (t.dof_coordinate >= 0)
+        stopped = {t.joints[b] for b in t.dof_body[limited]}
         if self.joints is None and not stopped:
             return ["no joint has a limit; give one a lower or an upper limit"]
         return [
@@ -66,28 +66,28 @@ class JointStop(Compliance, JointCoupling):
             if name not in stopped
         ]
 
-    def rows(self, t: Topology) -> np.ndarray:
-        """Which rows (n_rows,) it acts on; those of spherical and free joints have no limits."""
-        named = [self.joints is None or t.joints[b] in self.joints for b in t.row_body]
-        return np.array(named, dtype=bool) & (t.row_coordinate >= 0)
+    def dofs(self, t: Topology) -> np.ndarray:
+        """Which dofs (n_dofs,) it acts on; those of spherical and free joints have no limits."""
+        named = [self.joints is None or t.joints[b] in self.joints for b in t.dof_body]
+        return np.array(named, dtype=bool) & (t.dof_coordinate >= 0)
 
     def efforts(
-        self, t: Topology, joints: Joints, x: Float[Array, " n_rows"], rate: Float[Array, " n_rows"]
-    ) -> Float[Array, " n_rows"]:
+        self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], rate: Float[Array, " n_dofs"]
+    ) -> Float[Array, " n_dofs"]:
         (below, opens_below), (above, opens_above) = self._gaps(t, joints, x)
         push = jnp.where(opens_below, self.pressure(below, rate), 0)
         return push - jnp.where(opens_above, self.pressure(above, -rate), 0)
 
-    def energy(self, t: Topology, joints: Joints, x: Float[Array, " n_rows"]) -> Float[Array, ""]:
+    def energy(self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"]) -> Float[Array, ""]:
         (below, opens_below), (above, opens_above) = self._gaps(t, joints, x)
         stored = jnp.where(opens_below, self.potential(below), 0)
         return jnp.sum(stored + jnp.where(opens_above, self.potential(above), 0))
 
-    def _gaps(self, t: Topology, joints: Joints, x: Float[Array, " n_rows"]):
-        """To the lower and the upper limit (n_rows,), and whether there is one."""
-        rows = self.rows(t)
+    def _gaps(self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"]):
+        """To the lower and the upper limit (n_dofs,), and whether there is one."""
+        dofs = self.dofs(t)
         for gap in (x - joints.lower, joints.upper - x):
-            exists = rows & jnp.isfinite(gap)
+            exists = dofs & jnp.isfinite(gap)
             yield jnp.where(exists, gap, 1), exists
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..system.fields import number
-from ..system.rows import replaced
+from ..system.slices import replaced
 from ..system.system import Joints
 from ..system.topology import Topology
 from .at_joint import AtJoint, JointCoupling
@@ -31,9 +31,9 @@ class Stribeck(AtJoint, JointCoupling):
     stribeck_velocity: jax.Array = eqx.field(converter=number(unit="rad/s or m/s", positive=True))
 
     def efforts(
-        self, t: Topology, joints: Joints, x: Float[Array, " n_rows"], rate: Float[Array, " n_rows"]
-    ) -> Float[Array, " n_rows"]:
-        k = self.row(t)
+        self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], rate: Float[Array, " n_dofs"]
+    ) -> Float[Array, " n_dofs"]:
+        k = self.dof(t)
         v = rate[k]
         fading = jnp.exp(-((v / self.stribeck_velocity) ** 2))
         effort = -self.breakaway * fading * jnp.tanh(v / joints.friction_velocity[k])

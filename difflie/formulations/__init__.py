@@ -8,7 +8,7 @@ from ..constraints.friction import with_friction
 from ..constraints.stabilisation import Stabilisation
 from ..constraints.unilateral import unilateral
 from ..integrators import Method
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .constrained_momenta import ConstrainedMomentumFormulation as ConstrainedMomentumFormulation
 from .constrained_momenta import ConstrainedMotion as ConstrainedMotion
@@ -59,11 +59,9 @@ def formulation_of(method: Method, system: System) -> type[Formulation]:
     return kind
 
 
-def formulated(
-    system: System, linkage: Linkage, method: Method, stabilisation: Stabilisation
-) -> Formulation:
+def formulated(tree: Tree, method: Method, stabilisation: Stabilisation) -> Formulation:
     """A system as the problem of a method."""
-    return formulation_of(method, system).of(system, linkage, method, stabilisation)
+    return formulation_of(method, tree.system).of(tree, method, stabilisation)
 
 
 def _offered(method: Method) -> list[type[Formulation]]:

@@ -14,7 +14,7 @@ from ..constraints.motion import Balance, constrained_acceleration
 from ..dynamics.crba import crba
 from ..integrators.method import Method, Scalar, State
 from ..integrators.rattle import ConstrainedMechanics
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .formulation import Inputs
 from .momenta import MomentumFormulation, TreeMechanics
@@ -40,8 +40,7 @@ class ConstrainedMomentumFormulation(MomentumFormulation):
     equations: ClassVar[type] = ConstrainedMechanics
     supports: ClassVar[frozenset[str]] = frozenset(("constraints",))
 
-    system: System
-    linkage: Linkage
+    tree: Tree
     method: Method = eqx.field(static=True)
 
     @classmethod
@@ -56,7 +55,7 @@ class ConstrainedMomentumFormulation(MomentumFormulation):
                 )
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> TreeMechanics:
-        return LinkedMechanics(self.system, self.linkage, t + h / 2, inputs)
+        return LinkedMechanics(self.tree, t + h / 2, inputs)
 
     def record(self, state: State) -> ConstrainedMotion:
         return ConstrainedMotion(state.memory.multipliers)
@@ -66,18 +65,18 @@ class LinkedMechanics(TreeMechanics, ConstrainedMechanics):
     """A tree of rigid bodies with constraints, in a step whose middle is at the time t (s)."""
 
     def residual(self, q: Float[Array, " nq"]) -> Float[Array, " p"]:
-        return equations(self.system, self.linkage, q).residual()
+        return equations(self.tree, q).residual()
 
     def jacobian(self, q: Float[Array, " nq"]) -> Float[Array, "m nv"]:
-        return equations(self.system, self.linkage, q).jacobian()
+        return equations(self.tree, q).jacobian()
 
     def consistent(self, q: Float[Array, " nq"], p: Float[Array, " nv"]) -> Float[Array, " nv"]:
         A = self.jacobian(q)
-        _, mu = Balance(crba(self.linkage, q), A).solve(p, 0 * A[:, 0])
+        _, mu = Balance(crba(self.tree, q), A).solve(p, 0 * A[:, 0])
         return p - A.T @ mu
 
     def multipliers(
         self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> Float[Array, " m"]:
-        given = self.inputs.acting(self.system, self.linkage, jnp.asarray(t), q, v)
-        return constrained_acceleration(self.system, self.linkage, q, v, *given)[1]
+        given = self.inputs.acting(self.tree, jnp.asarray(t), q, v)
+        return constrained_acceleration(self.tree, q, v, *given)[1]

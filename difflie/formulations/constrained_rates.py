@@ -11,8 +11,7 @@ from ..constraints.motion import constrained_acceleration
 from ..constraints.stabilisation import Projection, Stabilisation
 from ..integrators import Field, FieldMethod
 from ..integrators.method import Scalar
-from ..system.linkage import Linkage
-from ..system.system import System
+from ..system.kinematic_tree import Tree
 from .formulation import Formulation, Inputs
 from .rates import RateFormulation
 
@@ -22,16 +21,13 @@ class ConstrainedRateFormulation(RateFormulation):
 
     supports: ClassVar[frozenset[str]] = frozenset(("constraints", "joint friction"))
 
-    system: System
-    linkage: Linkage
+    tree: Tree
     method: FieldMethod = eqx.field(static=True)
     stabilisation: Stabilisation = eqx.field(default=Projection(), static=True)
 
     @classmethod
-    def of(
-        cls, system: System, linkage: Linkage, method: Any, stabilisation: Stabilisation
-    ) -> Formulation:
-        return cls(system, linkage, method, stabilisation)
+    def of(cls, tree: Tree, method: Any, stabilisation: Stabilisation) -> Formulation:
+        return cls(tree, method, stabilisation)
 
     @staticmethod
     def time_symmetric(method: FieldMethod) -> bool:
@@ -44,15 +40,15 @@ class ConstrainedRateFormulation(RateFormulation):
 
     def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         state, solved = super().step(t, state, h, inputs)
-        q, v, found = self.stabilisation.after(self.system, self.linkage, *state.y)
+        q, v, found = self.stabilisation.after(self.tree, *state.y)
         return eqx.tree_at(lambda s: s.y, state, (q, v)), solved & found
 
     def field(self, inputs: Inputs, h: Scalar) -> Field:
         def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:
             q, v = y
             a, _ = constrained_acceleration(
-                *(self.system, self.linkage, q, v),
-                *inputs.acting(self.system, self.linkage, t, q, v),
+                *(self.tree, q, v),
+                *inputs.acting(self.tree, t, q, v),
                 drift=lambda equations: self.stabilisation.drift(equations, v, h),
                 form=self.stabilisation.balance,
             )

@@ -18,8 +18,7 @@ from ..groups import FlatProduct
 from ..integrators.descriptor import DescriptorMethod, DescriptorState, DescriptorSystem
 from ..integrators.method import Scalar
 from ..solvers.linear import minimum_norm, product
-from ..system.linkage import Linkage
-from ..system.system import System
+from ..system.kinematic_tree import Tree
 from .formulation import Formulation, Inputs
 
 
@@ -41,18 +40,15 @@ class DescriptorFormulation(Formulation):
     equations: ClassVar[type] = DescriptorSystem
     supports: ClassVar[frozenset[str]] = frozenset(("constraints",))
 
-    system: System
-    linkage: Linkage
+    tree: Tree
     method: DescriptorMethod = eqx.field(static=True)
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> DescriptorSystem:
-        return ConstrainedTree(self.system, self.linkage, inputs)
+        return ConstrainedTree(self.tree, inputs)
 
     def record(self, state: DescriptorState) -> DescriptorMotion:
         # Those of the step are the smallest for the equations at its beginning.
-        M, A = jax.lax.stop_gradient(
-            ConstrainedTree(self.system, self.linkage, Inputs()).matrices(state.q)
-        )
+        M, A = jax.lax.stop_gradient(ConstrainedTree(self.tree, Inputs()).matrices(state.q))
         gram = product(A, jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(M), A.T))
         smallest = minimum_norm(gram)(product(gram, state.multipliers))
         return DescriptorMotion(state.acceleration, smallest)
@@ -61,37 +57,36 @@ class DescriptorFormulation(Formulation):
 class ConstrainedTree(DescriptorSystem):
     """A system with its constraints and what acts on it."""
 
-    system: System
-    linkage: Linkage
+    tree: Tree
     inputs: Inputs
 
     @property
     def manifold(self) -> FlatProduct:
-        return self.system.manifold
+        return self.tree.topology.manifold
 
     @property
     def holonomic(self) -> np.ndarray:
-        return holonomic(self.system.constraints)
+        return holonomic(self.tree.system.constraints)
 
     def equations(self, t, q, v, a):
-        tau, wrench = self.inputs.acting(self.system, self.linkage, t, q, v)
-        effort = rnea(self.linkage, q, v, a, wrench) - tau
-        if not self.system.constraints:
+        tau, wrench = self.inputs.acting(self.tree, t, q, v)
+        effort = rnea(self.tree, q, v, a, wrench) - tau
+        if not self.tree.system.constraints:
             return effort, v[:0], jnp.zeros((0, len(v)), v.dtype)
-        here = equations(self.system, self.linkage, q)
+        here = equations(self.tree, q)
         return effort, here.residual(), here.jacobian()
 
     def matrices(self, q):
-        M = crba(self.linkage, q)
-        if not self.system.constraints:
+        M = crba(self.tree, q)
+        if not self.tree.system.constraints:
             return M, jnp.zeros((0, len(M)), M.dtype)
-        return M, equations(self.system, self.linkage, q).jacobian()
+        return M, equations(self.tree, q).jacobian()
 
     def acceleration(self, t, q, v):
-        given = self.linkage, q, v, *self.inputs.acting(self.system, self.linkage, t, q, v)
-        if not self.system.constraints:
+        given = self.tree, q, v, *self.inputs.acting(self.tree, t, q, v)
+        if not self.tree.system.constraints:
             return acceleration(*given), v[:0]
-        return constrained_acceleration(self.system, *given)
+        return constrained_acceleration(*given)
 
     def normal(self, q, rate):
         M, A = self.matrices(q)

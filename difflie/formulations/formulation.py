@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..constraints.stabilisation import Stabilisation
-from ..forces.actuators.acting import Memories, generalised, recalled, torques
+from ..forces.actuators.acting import Memories, generalised, torques
 from ..forces.passive import passive
 from ..integrators.method import Scalar
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import shown
 
@@ -36,15 +36,14 @@ class Inputs(NamedTuple):
 
     def acting(
         self,
-        system: System,
-        linkage: Linkage,
+        tree: Tree,
         t: Scalar,
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
     ) -> tuple[Float[Array, " nv"], Float[Array, "nb 6"] | None]:
         """The generalised force (nv,), that of the system included, and the wrenches (nb, 6)."""
-        tau = passive(system, linkage, q, v)
-        effort = self.effort(system, linkage, t, q, v)
+        tau = passive(tree, q, v)
+        effort = self.effort(tree, t, q, v)
         if effort is not None:
             tau = tau + effort
         return tau, None if self.wrench is None else self.wrench(t, q, v)
@@ -86,29 +85,27 @@ class Inputs(NamedTuple):
 
     def torques(
         self,
-        system: System,
-        linkage: Linkage,
+        tree: Tree,
         t: Scalar,
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
     ) -> Float[Array, " nu"] | None:
         """What the actuators give (nu,) in N m or N; None where there is nothing to act."""
-        if self.control is None and not system.actuators:
+        if self.control is None and not tree.system.actuators:
             return None
-        command = self.command(system, t, q, v)
-        return torques(recalled(system, self.memories), linkage, command, q, v)
+        command = self.command(tree.system, t, q, v)
+        return torques(tree, command, q, v, self.memories)
 
     def effort(
         self,
-        system: System,
-        linkage: Linkage,
+        tree: Tree,
         t: Scalar,
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
     ) -> Float[Array, " nv"] | None:
         """The generalised force (nv,) of what the actuators give; None likewise."""
-        given = self.torques(system, linkage, t, q, v)
-        return None if given is None else generalised(system, linkage, given, q, v)
+        given = self.torques(tree, t, q, v)
+        return None if given is None else generalised(tree, given, q, v)
 
 
 def _constant(value: jax.Array) -> Input:
@@ -125,16 +122,13 @@ class Formulation(eqx.Module):
     equations: ClassVar[type]
     supports: ClassVar[frozenset[str]] = frozenset()
 
-    system: eqx.AbstractVar[System]
-    linkage: eqx.AbstractVar[Linkage]
+    tree: eqx.AbstractVar[Tree]
     method: eqx.AbstractVar[Any]
 
     @classmethod
-    def of(
-        cls, system: System, linkage: Linkage, method: Any, stabilisation: Stabilisation
-    ) -> Formulation:
-        """That of a system with its linkage for a method."""
-        return cls(system, linkage, method)
+    def of(cls, tree: Tree, method: Any, stabilisation: Stabilisation) -> Formulation:
+        """That of a system for a method."""
+        return cls(tree, method)
 
     @classmethod
     def check(cls, method: Any, system: System) -> None:

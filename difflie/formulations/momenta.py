@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
@@ -20,7 +19,7 @@ from ..forces.points import coupling_force
 from ..groups import FlatProduct
 from ..integrators.method import Method, Scalar
 from ..integrators.variational import DiscreteMechanics
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.whole_joints import check_constant
 from .formulation import Formulation, Inputs
@@ -35,8 +34,7 @@ class MomentumFormulation(Formulation):
 
     equations: ClassVar[type] = DiscreteMechanics
 
-    system: System
-    linkage: Linkage
+    tree: Tree
     method: Method = eqx.field(static=True)
 
     @classmethod
@@ -51,44 +49,38 @@ class MomentumFormulation(Formulation):
             )
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> TreeMechanics:
-        return TreeMechanics(self.system, self.linkage, t + h / 2, inputs)
+        return TreeMechanics(self.tree, t + h / 2, inputs)
 
 
 class TreeMechanics(DiscreteMechanics):
     """A tree of rigid bodies in a step whose middle is at the time t (s)."""
 
-    system: System
-    linkage: Linkage
+    tree: Tree
     t: jax.Array
     inputs: Inputs
 
     @property
     def manifold(self) -> FlatProduct:
-        return self.system.manifold
+        return self.tree.topology.manifold
 
     def momentum(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        return mass_times(self.linkage, q, v)
+        return mass_times(self.tree, q, v)
 
     def velocity(self, q: Float[Array, " nq"], p: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        return mass_inverse_times(self.linkage, q, p)
+        return mass_inverse_times(self.tree, q, p)
 
     def momenta(
         self, q: Float[Array, " nq"], w: Float[Array, " nv"], h: Scalar
     ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
-        return momenta(self._unplaced, q, w, h)
+        return momenta(self.tree, q, w, h)
 
     def force(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
         still = jnp.zeros_like(w)
-        if self.inputs.wrench is None:
-            outer = rnea(self._unplaced, q, still, still)
-        else:
-            outer = rnea(self.linkage, q, still, still, self.inputs.wrench(self.t, q, w))
-        force = self._at_joints(q, w) - outer
-        couplings = self.system.couplings
-        if couplings:
-            force = force + coupling_force(self.linkage, couplings, q, w)
-        given = self.inputs.torques(self.system, self.linkage, self.t, q, w)
-        along = None if given is None else axis_force_of(self.system, self.linkage, given, q, w)
+        wrench = None if self.inputs.wrench is None else self.inputs.wrench(self.t, q, w)
+        force = self._at_joints(q, w) - rnea(self.tree, q, still, still, wrench)
+        force = force + coupling_force(self.tree, self.tree.system.couplings, q, w)
+        given = self.inputs.torques(self.tree, self.t, q, w)
+        along = None if given is None else axis_force_of(self.tree, given, q, w)
         return force if along is None else force + along
 
     def newton_step(
@@ -103,14 +95,9 @@ class TreeMechanics(DiscreteMechanics):
         middle = self.manifold.retract(q, w * (h / 2))
         direction = jnp.full_like(q, h / 2), jnp.ones_like(w)
         slope = jax.jvp(self._at_joints, (middle, w), direction)[1] * (-h / 2)
-        return newton_step(self._unplaced, q, w, h, target, jnp.maximum(slope, 0))
+        return newton_step(self.tree, q, w, h, target, jnp.maximum(slope, 0))
 
     def _at_joints(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        tau = joint_force(self.system, q, w)
-        given = self.inputs.torques(self.system, self.linkage, self.t, q, w)
-        return tau if given is None else tau + joint_force_of(self.system, given)
-
-    @property
-    def _unplaced(self) -> Linkage:
-        # A native call must read all its inputs; the bodies' own frames matter to wrenches only.
-        return replace(self.linkage, offset=None)
+        tau = joint_force(self.tree, q, w)
+        given = self.inputs.torques(self.tree, self.t, q, w)
+        return tau if given is None else tau + joint_force_of(self.tree.system, given)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..constraints.stabilisation import Stabilisation
-from ..dynamics.forward import acceleration, weightless
+from ..dynamics.forward import acceleration
 from ..dynamics.natural_coordinates import NaturalCoordinates, natural_coordinates
 from ..dynamics.natural_equations import combined, spread
 from ..dynamics.natural_layout import check
@@ -23,7 +23,7 @@ from ..groups.components import Vector
 from ..integrators.energy_momentum import FrameMechanics, Step
 from ..integrators.method import Method, Scalar, State
 from ..spatial import Transform
-from ..system.linkage import Linkage, linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .formulation import Formulation, Inputs
 
@@ -60,7 +60,7 @@ class NaturalMotion(eqx.Module):
 
 @jax.jit
 def _energy(system: System, motion: NaturalMotion) -> tuple[jax.Array, jax.Array]:
-    natural = natural_coordinates(linkage(system))
+    natural = natural_coordinates(Tree.of(system))
     armature = _by_velocity(system, system.joints.armature)
     kinetic = jax.vmap(natural.kinetic_energy)(motion.velocities)
     kinetic = kinetic + jnp.sum(armature * motion.rotors**2, axis=1) / 2
@@ -70,13 +70,13 @@ def _energy(system: System, motion: NaturalMotion) -> tuple[jax.Array, jax.Array
 
 @jax.jit
 def _momentum(system: System, motion: NaturalMotion) -> jax.Array:
-    natural = natural_coordinates(linkage(system))
+    natural = natural_coordinates(Tree.of(system))
     return jax.vmap(natural.momentum)(motion.bodies, motion.velocities)
 
 
 @jax.jit
 def _constraint_error(system: System, motion: NaturalMotion) -> jax.Array:
-    natural = natural_coordinates(linkage(system))
+    natural = natural_coordinates(Tree.of(system))
 
     def error(bodies: jax.Array) -> jax.Array:
         axes = bodies[:, 1:]
@@ -87,9 +87,9 @@ def _constraint_error(system: System, motion: NaturalMotion) -> jax.Array:
     return jax.vmap(error)(motion.bodies)
 
 
-def _by_velocity(system: System, rows: Float[Array, " n_rows"]) -> Float[Array, " n_rows"]:
-    """Numbers of the rows (n_rows,), none of them a mimic joint's, in the order of v (nv,)."""
-    return rows[np.argsort(system.topology.row_velocity)]
+def _by_velocity(system: System, dofs: Float[Array, " n_dofs"]) -> Float[Array, " n_dofs"]:
+    """Numbers of the dofs (n_dofs,), none of them a mimic joint's, in the order of v (nv,)."""
+    return dofs[np.argsort(system.topology.dof_velocity)]
 
 
 class NaturalFormulation(Formulation):
@@ -103,23 +103,20 @@ class NaturalFormulation(Formulation):
 
     equations: ClassVar[type] = FrameMechanics
 
-    system: System
-    linkage: Linkage
+    tree: Tree
     natural: NaturalCoordinates
     method: Method = eqx.field(static=True)
 
     @classmethod
-    def of(
-        cls, system: System, linkage: Linkage, method: Any, stabilisation: Stabilisation
-    ) -> Formulation:
-        return cls(system, linkage, natural=natural_coordinates(linkage), method=method)
+    def of(cls, tree: Tree, method: Any, stabilisation: Stabilisation) -> Formulation:
+        return cls(tree, natural=natural_coordinates(tree), method=method)
 
     @classmethod
     def check(cls, method: Method, system: System) -> None:
         check(system.topology, f"simulate: {method.name}")
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> FrameMechanics:
-        return NaturalTree(self.system, self.linkage, self.natural, t + h / 2, inputs)
+        return NaturalTree(self.tree, self.natural, t + h / 2, inputs)
 
     def record(self, state: State) -> NaturalMotion:
         bodies, velocities, rotors, *_ = state.memory
@@ -133,8 +130,7 @@ class NaturalTree(FrameMechanics):
     same mean rate.
     """
 
-    system: System
-    linkage: Linkage
+    tree: Tree
     natural: NaturalCoordinates
     t: jax.Array
     inputs: Inputs
@@ -155,13 +151,13 @@ class NaturalTree(FrameMechanics):
         natural, armature = self.natural, self._armature
         arms = natural.arms(step.middle, step.rates, h)
         v = natural.joint_rates(arms, step.rates)
-        q = self.system.manifold.retract(state.y[0], (h / 2) * v)
-        tau = joint_force(self.system, q, v) - armature * (2 / h) * (v - state.memory.carried)
-        effort = self.inputs.effort(self.system, self.linkage, self.t, q, v)
+        q = self.tree.topology.manifold.retract(state.y[0], (h / 2) * v)
+        tau = joint_force(self.tree, q, v) - armature * (2 / h) * (v - state.memory.carried)
+        effort = self.inputs.effort(self.tree, self.t, q, v)
         if effort is not None:
             tau = tau + effort
         total = natural.weight(step.middle) + natural.joint_load(arms, tau)
-        couplings = with_mean_forces(self.system.couplings)
+        couplings = with_mean_forces(self.tree.system.couplings)
         if couplings:
             total = total + self._couplings(couplings, step, h)
         if self.inputs.wrench is not None:
@@ -179,12 +175,12 @@ class NaturalTree(FrameMechanics):
 
     @property
     def _armature(self) -> Float[Array, " nv"]:
-        return _by_velocity(self.system, self.system.joints.armature)
+        return _by_velocity(self.tree.system, self.tree.system.joints.armature)
 
     def _couplings(self, couplings: list[Any], step: Step, h: Scalar) -> Float[Array, "nb 6"]:
         """The loads (nb, 6) of couplings."""
         natural, paths = self.natural, [c.path for c in couplings]
-        number = {name: b for b, name in enumerate((*self.system.body_names, None))}
+        number = {name: b for b, name in enumerate((*self.tree.system.body_names, None))}
         body = np.array([number[name] for path in paths for name in path.bodies])
         points = natural.attached(body, jnp.concatenate([path.points for path in paths]))
         start, end = combined(points, step.start), combined(points, step.end)
@@ -212,4 +208,4 @@ class NaturalTree(FrameMechanics):
         """The velocity (nv,) with the momentum of the natural velocities."""
         momentum = self.natural.body_momentum(bodies, velocities)
         still = jnp.zeros_like(rotors)
-        return acceleration(weightless(self.linkage), q, still, self._armature * rotors, momentum)
+        return acceleration(self.tree.weightless(), q, still, self._armature * rotors, momentum)

@@ -17,8 +17,7 @@ from ..dynamics.forward import acceleration
 from ..groups import FlatProduct
 from ..integrators.method import Method, Scalar, State
 from ..integrators.moreau import Closed, NonsmoothMechanics
-from ..system.linkage import Linkage
-from ..system.system import System
+from ..system.kinematic_tree import Tree
 from .formulation import Formulation, Inputs
 
 
@@ -39,54 +38,52 @@ class NonsmoothFormulation(Formulation):
     equations: ClassVar[type] = NonsmoothMechanics
     supports: ClassVar[frozenset[str]] = frozenset(("constraints", "contacts"))
 
-    system: System
-    linkage: Linkage
+    tree: Tree
     method: Method = eqx.field(static=True)
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> NonsmoothMechanics:
-        return Machine(self.system, self.linkage, t + h / 2, inputs)
+        return Machine(self.tree, t + h / 2, inputs)
 
     def record(self, state: State) -> ContactMotion:
         p = state.memory
-        k = 3 * len(unilateral(self.system).constraints)
+        k = 3 * len(unilateral(self.tree).constraints)
         return ContactMotion(p[: len(p) - k], p[len(p) - k :].reshape(-1, 3))
 
 
 class Machine(NonsmoothMechanics):
     """A system in a step whose middle is at the time t (s)."""
 
-    system: System
-    linkage: Linkage
+    tree: Tree
     t: jax.Array
     inputs: Inputs
 
     @property
     def manifold(self) -> FlatProduct:
-        return self.system.manifold
+        return self.tree.topology.manifold
 
     @property
     def size(self) -> int:
-        b = len(labels(bilateral(self.system).constraints))
-        k = len(unilateral(self.system).constraints)
+        b = len(labels(bilateral(self.tree).constraints))
+        k = len(unilateral(self.tree).constraints)
         return b + 3 * k
 
     def acceleration(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        given = self.inputs.acting(self.system, self.linkage, self.t, q, v)
-        return acceleration(self.linkage, q, v, *given)
+        given = self.inputs.acting(self.tree, self.t, q, v)
+        return acceleration(self.tree, q, v, *given)
 
     def constraints(self, q: Float[Array, " nq"]) -> Closed:
-        always = equations(bilateral(self.system), self.linkage, q).jacobian()
-        contacts = unilateral(self.system)
-        here = equations(contacts, self.linkage, q)
+        always = equations(bilateral(self.tree), q).jacobian()
+        contacts = unilateral(self.tree)
+        here = equations(contacts, q)
         rows, start = here.jacobian(), 0
         blocks = []
         kinds: tuple[Any, ...] = contacts.constraints
         for c in kinds:
             block = rows[start : start + c.size]
             start += c.size
-            blocks.append(jnp.zeros((3, self.system.nv), q.dtype).at[: c.size].set(block))
+            blocks.append(jnp.zeros((3, self.tree.topology.nv), q.dtype).at[: c.size].set(block))
         A = jnp.concatenate([always, *blocks])
-        factor = jax.scipy.linalg.cho_factor(crba(self.linkage, q))
+        factor = jax.scipy.linalg.cho_factor(crba(self.tree, q))
 
         def numbers(name: str) -> jax.Array:
             found = [getattr(c, name) for c in contacts.constraints]
@@ -101,4 +98,4 @@ class Machine(NonsmoothMechanics):
         )
 
     def position(self, q: Float[Array, " nq"]) -> tuple[Float[Array, " nq"], Bool[Array, ""]]:
-        return consistent_position(bilateral(self.system), self.linkage, q)
+        return consistent_position(bilateral(self.tree), q)

@@ -12,7 +12,7 @@ from ..dynamics.forward import acceleration
 from ..groups import Euclidean, Product
 from ..integrators import Field, FieldMethod, VectorField
 from ..integrators.method import Scalar
-from ..system.linkage import Linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .formulation import Formulation, Inputs
 
@@ -22,8 +22,7 @@ class RateFormulation(Formulation):
 
     equations: ClassVar[type] = VectorField
 
-    system: System
-    linkage: Linkage
+    tree: Tree
     method: FieldMethod = eqx.field(static=True)
 
     @classmethod
@@ -36,12 +35,12 @@ class RateFormulation(Formulation):
 
     @property
     def manifold(self) -> Product:
-        return Product((self.system.manifold, Euclidean(self.system.nv)))
+        return Product((self.tree.topology.manifold, Euclidean(self.tree.topology.nv)))
 
     @property
     def small(self) -> bool:
         method = self.method
-        return not method.implicit and method.stages == 1 and self.system.topology.walk == "fast"
+        return not method.implicit and method.stages == 1 and self.tree.topology.walk == "fast"
 
     @property
     def reads_once(self) -> bool:
@@ -55,8 +54,8 @@ class RateFormulation(Formulation):
 
         def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:
             q, v = y
-            tau, wrench = inputs.acting(self.system, self.linkage, t, q, v)
-            return v, acceleration(self.linkage, q, v, tau, wrench)
+            tau, wrench = inputs.acting(self.tree, t, q, v)
+            return v, acceleration(self.tree, q, v, tau, wrench)
 
         # The stages of a method share it, in a loop.
-        return native.kernel(field) if self.system.topology.walk == "fast" else field
+        return native.kernel(field) if self.tree.topology.walk == "fast" else field

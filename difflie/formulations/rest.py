@@ -8,8 +8,7 @@ import equinox as eqx
 import jax
 
 from ..integrators.method import Method, Scalar, State
-from ..system.linkage import Linkage
-from ..system.system import System
+from ..system.kinematic_tree import Tree
 from .formulation import Formulation, Inputs
 
 
@@ -18,8 +17,7 @@ class RestFormulation(Formulation):
 
     supports: ClassVar[frozenset[str]] = frozenset(("constraints", "contacts", "joint friction"))
 
-    system: System
-    linkage: Linkage
+    tree: Tree
     method: Method = eqx.field(static=True)
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> None:

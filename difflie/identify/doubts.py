@@ -33,14 +33,14 @@ def doubts(system: System, recording: Recording) -> list[str]:
     rates = () if v is None or v.shape != q.shape else (jnp.asarray(v),)
     q, *rates = (np.asarray(x) for x in meant(system, jnp.asarray(q), *rates))
     lower, upper = np.asarray(system.joints.lower), np.asarray(system.joints.upper)
-    for row, b in enumerate(t.row_body):
-        if row in t.mimic_rows:
+    for row, b in enumerate(t.dof_body):
+        if row in t.mimic_dofs:
             continue
-        k, joint = int(t.row_velocity[row]), t.joints[b]
+        k, joint = int(t.dof_velocity[row]), t.joints[b]
         column = q[:, k][~np.isnan(q[:, k])]
         outside = (column < lower[row]) | (column > upper[row])
         limited = np.isfinite((lower[row], upper[row])).any()
-        angle = UNITS[t.kinds[b][row - int(t.row_start[b])]] == "rad"
+        angle = UNITS[t.kinds[b][row - int(t.dof_start[b])]] == "rad"
         unit = "degrees (scale.q = 0.0174533)" if angle else "mm (scale.q = 0.001)"
         if limited and len(column) and outside.mean() > _OUTSIDE:
             found.append(

@@ -160,9 +160,9 @@ class _Limits(eqx.Module):
     @staticmethod
     def of(system: System, position: Any, velocity: Any, acceleration: Any, effort: Any) -> _Limits:
         t, joints = system.topology, system.joints
-        rows = np.setdiff1d(np.arange(t.n_rows), t.mimic_rows)
-        rows = rows[np.argsort(t.row_velocity[rows])]
-        names = [t.joints[t.row_body[row]] for row in rows]
+        rows = np.setdiff1d(np.arange(t.n_dofs), t.mimic_dofs)
+        rows = rows[np.argsort(t.dof_velocity[rows])]
+        names = [t.joints[t.dof_body[row]] for row in rows]
 
         def given(name: str, value: Any, default: Any) -> NDArray:
             array = np.asarray(default)[rows] if value is None else np.asarray(value, float)
@@ -188,7 +188,7 @@ class _Limits(eqx.Module):
                 "both, or none"
             )
         speed = given("velocity", velocity, joints.max_velocity)
-        hasty = given("acceleration", acceleration, np.full(t.n_rows, np.inf))
+        hasty = given("acceleration", acceleration, np.full(t.n_dofs, np.inf))
         strong = given("effort", effort, joints.max_effort)
         for name, values in (("velocity", speed), ("acceleration", hasty), ("effort", strong)):
             if not (values > 0).all():

@@ -33,14 +33,13 @@ from ..forces.actuators.acting import (
     first_memories,
     generalised,
     next_memories,
-    recalled,
     remember,
     timed,
     torques,
 )
 from ..forces.passive import passive
 from ..integrators.method import chosen
-from ..system.linkage import linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .problem import Deviation, Problem, deviations, needed
 from .recordings import DataError, Recording
@@ -131,19 +130,19 @@ class InverseDynamics(Problem):
 
     def torques(self, system: System) -> Float[Array, "n nv"]:
         """What must act at the joints for the motion (n, nv), averaged where that is smoothed."""
-        link = linkage(system)
+        tree = Tree.of(system)
 
         def torque(q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
-            return rnea(link, q, v, a) - passive(system, link, q, v)
+            return rnea(tree, q, v, a) - passive(tree, q, v)
 
         return self.averaged(jax.vmap(torque), *meant(system, self.q, self.v, self.a))
 
     def efforts(self, system: System) -> Float[Array, "n nv"]:
         """What the actuators make there of what was measured (n, nv), averaged likewise."""
-        link = linkage(system)
+        tree = Tree.of(system)
 
         def effort(torques: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
-            return generalised(system, link, torques, q, v)
+            return generalised(tree, torques, q, v)
 
         state = meant(system, self.q, self.v)
         return self._mean(jax.vmap(effort)(self._given(system)[0], *state))
@@ -199,8 +198,8 @@ class InverseDynamics(Problem):
         def given(tau: jax.Array) -> jax.Array:
             if remember(system):
                 return self._remembered(system, tau, *state)
-            link = linkage(system)
-            return jax.vmap(lambda *row: torques(system, link, *row))(tau, *state)
+            tree = Tree.of(system)
+            return jax.vmap(lambda *row: torques(tree, *row))(tau, *state)
 
         return jax.jvp(given, (self.tau,), (jnp.ones_like(self.tau),))
 
@@ -208,7 +207,7 @@ class InverseDynamics(Problem):
         self, system: System, tau: jax.Array, q: jax.Array, v: jax.Array
     ) -> Float[Array, "n nu"]:
         """What actuators with a memory give (n, nu), from row to row of each recording."""
-        link, row = linkage(system), jnp.arange(len(self.t))
+        tree, row = Tree.of(system), jnp.arange(len(self.t))
         step = jnp.diff(self.t)
         # After the last row of a recording comes a step like that before it.
         last = jnp.append(self.first[1:] != self.first[:-1], True)
@@ -217,12 +216,12 @@ class InverseDynamics(Problem):
 
         def turn(memories: Any, row: tuple) -> tuple[Any, jax.Array]:
             begins, h, tau, q, v = row
-            start = first_memories(system, link, tau, q, v, h)
+            start = first_memories(tree, tau, q, v, h)
             memories = chosen(begins, start, timed(memories, h))
-            given = torques(recalled(system, memories), link, tau, q, v)
-            return next_memories(system, link, tau, q, v, memories), given
+            given = torques(tree, tau, q, v, memories)
+            return next_memories(tree, tau, q, v, memories), given
 
-        start = first_memories(system, link, tau[0], q[0], v[0], h[0])
+        start = first_memories(tree, tau[0], q[0], v[0], h[0])
         return jax.lax.scan(turn, start, (self.first == row, h, tau, q, v))[1]
 
     def _mean(self, x: jax.Array) -> jax.Array:

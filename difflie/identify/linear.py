@@ -33,7 +33,7 @@ from ..dynamics.regressor import effort_columns
 from ..dynamics.regressor import parameters as inertial_parameters
 from ..parameters import Parameters, entries
 from ..solvers.linear import product
-from ..system.linkage import linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import nearest
 from .estimate import Information, information
@@ -209,9 +209,9 @@ def _rows(
     problem: InverseDynamics, system: System, joints: tuple[str, ...]
 ) -> tuple[Float[Array, "n nv p"], Float[Array, "n nv"]]:
     """W (n, nv, p) and y (n, nv) in standard deviations, zero at gaps."""
-    link = linkage(system)
+    tree = Tree.of(system)
     state = meant(system, problem.q, problem.v, problem.a)
-    columns = jax.vmap(lambda *state: effort_columns(link, *state))
+    columns = jax.vmap(lambda *state: effort_columns(tree, *state))
     inertial = problem.averaged(columns, *state)
     nothing = {
         name: jnp.zeros_like(getattr(system.bodies, name)) for name in ("mass", "com", "inertia")

@@ -24,7 +24,7 @@ from ..forces.actuators.acting import first_memories, next_memories, recalled, r
 from ..integrators import RKMK4, Method
 from ..integrators.method import chosen
 from ..simulate import simulate
-from ..system.linkage import linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .problem import Deviation, Problem, deviations, in_deviations, needed
 from .recordings import DataError, Recording
@@ -123,7 +123,7 @@ class Shooting(Problem):
             shift, push = jnp.split(change, 2, axis=1)
             q0, v0 = jax.vmap(system.manifold.retract)(q0, shift), v0 + push
         q0, v0 = meant(system, q0, v0)
-        link, memories = linkage(system), self.remembered(system)
+        tree, memories = Tree.of(system), self.remembered(system)
 
         def step(start: tuple, row: tuple) -> tuple[tuple, tuple]:
             (state, memories), (dt, tau) = start, row
@@ -141,7 +141,7 @@ class Shooting(Problem):
             # A motion that fails is like no measurement.
             if memories is not None:
                 q, v = state
-                memories = next_memories(system, link, tau, q, v, memories)
+                memories = next_memories(tree, tau, q, v, memories)
             state = tuple(jnp.where(run.result.ok, x[-1], jnp.nan) for x in (run.q, run.v))
             return (state, memories), state
 
@@ -158,7 +158,7 @@ class Shooting(Problem):
         """
         if self.memories is not None or not remember(system):
             return self.memories
-        link = linkage(system)
+        tree = Tree.of(system)
         q, v = meant(
             system,
             jnp.where(jnp.isnan(self.q), system.neutral(), self.q)[:, :-1],
@@ -167,7 +167,7 @@ class Shooting(Problem):
 
         def turn(memories: Any, row: tuple) -> tuple[Any, None]:
             dt, tau, q, v = row
-            return next_memories(system, link, tau, q, v, timed(memories, dt)), None
+            return next_memories(tree, tau, q, v, timed(memories, dt)), None
 
         def window(memories: Any, given: tuple) -> tuple[Any, Any]:
             follows, rows = given
@@ -176,7 +176,7 @@ class Shooting(Problem):
 
         def start(rows: tuple) -> Any:
             dt, tau, q, v = (x[0] for x in rows)
-            return first_memories(system, link, tau, q, v, dt)
+            return first_memories(tree, tau, q, v, dt)
 
         rows = self.dt, self.tau, q, v
         begin = start(tuple(x[0] for x in rows))

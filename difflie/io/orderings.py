@@ -293,7 +293,7 @@ def _entries(
             )
         ratio, offset = jnp.ones((), system.dtype), jnp.asarray(ref, system.dtype)
         if source is not None:
-            law = int(np.searchsorted(t.mimic_rows, t.row_start[b]))
+            law = int(np.searchsorted(t.mimic_dofs, t.dof_start[b]))
             ratio = system.joints.multiplier[law]
             offset = system.joints.offset[law] + offset
         entries.append(_Entry(ours, theirs, convention, source is not None, ratio, offset))

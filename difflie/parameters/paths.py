@@ -89,8 +89,8 @@ def entries(system: System) -> list[Entry]:
             place = ("joints", "numbers", joint.type_name(), leaf)
             found.append(Entry(place, int(t.place_in_type[b]), t.joints[b], leaf))
     for leaf in ("multiplier", "offset"):
-        for i, row in enumerate(t.mimic_rows):
-            found.append(Entry(("joints", leaf), i, t.joints[t.row_body[row]], leaf))
+        for i, row in enumerate(t.mimic_dofs):
+            found.append(Entry(("joints", leaf), i, t.joints[t.dof_body[row]], leaf))
     found.append(Entry(("gravity",), None, "", "gravity"))
     for group in GROUPS:
         for keys, _ in jax.tree_util.tree_leaves_with_path(getattr(system, group)):
@@ -109,8 +109,8 @@ def _rows(system: System, leaf: str) -> list[Entry]:
     """The entries of a leaf with one value for each degree of freedom, where it is of use."""
     t = system.topology
     found = []
-    for row, b in enumerate(t.row_body):
-        i, count = row - int(t.row_start[b]), len(t.kinds[b])
+    for row, b in enumerate(t.dof_body):
+        i, count = row - int(t.dof_start[b]), len(t.kinds[b])
         if leaf == "axis" and not t.types[b].in_series:
             continue
         if leaf in ("stiffness", "rest") and not t.manifolds[b].plain:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from ..forces import passive_force
 from ..forces.actuators.acting import delivered
-from ..system.linkage import linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .quantity import Labels, Quantity
 
@@ -46,7 +46,7 @@ class Effort(Quantity):
                     "it along a run of this system"
                 )
         command = jnp.zeros(system.nu, v.dtype) if u is None else u
-        return delivered(system, linkage(system), command, q, v)
+        return delivered(Tree.of(system), command, q, v)
 
 
 class Passive(Quantity):

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from ..constraints.frame import Frame
 from ..dynamics.kinematics import body_world_poses
 from ..spatial import Transform
-from ..system.linkage import linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import ModelError, nearest, shown
 
@@ -36,7 +36,7 @@ def placed(system: System, q: Float[Array, " nq"], *frames: Frame) -> list[Trans
                 f"{system.name}: a frame to measure is on {shown(frame.body)}, and no body has "
                 f"this name{near}"
             )
-    poses = body_world_poses(linkage(system), q)
+    poses = body_world_poses(Tree.of(system), q)
 
     def place(frame: Frame) -> Transform:
         inner = jax.tree.map(lambda a: a.astype(q.dtype), frame).pose

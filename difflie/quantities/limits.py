@@ -7,13 +7,13 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..system.rows import row_coordinates
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .quantity import Labels, Quantity
 
 
 class LimitLeft(Quantity):
-    """How far each degree of freedom is from its nearer position limit (n_rows,), in rad or m.
+    """How far each degree of freedom is from its nearer position limit (n_dofs,), in rad or m.
 
     Negative beyond it; infinite without limits, and where a joint has no plain coordinate. Joints
     that mimic others are among them. In the middle between both limits the derivative is zero, the
@@ -34,8 +34,8 @@ class LimitLeft(Quantity):
 
     def __call__(
         self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
-    ) -> Float[Array, " n_rows"]:
-        joints, has_coordinate = system.joints, system.topology.row_coordinate >= 0
-        x = row_coordinates(system.topology, joints, q)
+    ) -> Float[Array, " n_dofs"]:
+        joints, has_coordinate = system.joints, system.topology.dof_coordinate >= 0
+        x = Tree.of(system).coordinates(q)
         left = jnp.minimum(x - joints.lower, joints.upper - x)
         return jnp.where(has_coordinate, left, jnp.inf)

@@ -49,7 +49,7 @@ from ..groups.components import Matrix, Vector
 from ..integrators import RKMK4, RKMK8, single_step
 from ..simulate import simulate
 from ..system import Body, Free, Revolute, Spherical, System, chain, tree
-from ..system.linkage import linkage
+from ..system.kinematic_tree import Tree
 from ..view.plots import figure, label, save
 
 METHOD = RKMK4()
@@ -198,7 +198,7 @@ def march(
 
     start: poses (nb, 7) and body twists (nb, 6). h and stride are traced.
     """
-    link, n = linkage(system), len(start[0])
+    model, n = Tree.of(system), len(start[0])
     manifold = Product((*(TRANSITION_MAPS[name],) * n, Euclidean(6 * n)))
     semidirect = LOCAL[name[1]][1] == "SE(3)"
     no_force = jnp.zeros(6 * n, start[0].dtype)
@@ -209,7 +209,7 @@ def march(
     def field(t: jax.Array, y: tuple) -> tuple:
         T, V = poses(y), y[-1].reshape(n, 6)
         body = V if semidirect else _as_body(T, V)
-        a, _ = constrained_acceleration(system, link, T.ravel(), body.ravel(), no_force)
+        a, _ = constrained_acceleration(model, T.ravel(), body.ravel(), no_force)
         if not semidirect:
             a = a.reshape(n, 6)
             change = a[:, 3:] + jnp.cross(body[:, :3], body[:, 3:])
@@ -265,10 +265,10 @@ def violation(system: System, poses: jax.Array, twists: jax.Array) -> tuple[jax.
 
     In m and m/s, rad and rad/s. poses (m, nb, 7), body twists (m, nb, 6).
     """
-    link = linkage(system)
+    model = Tree.of(system)
 
     def at(q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
-        here = equations(system, link, q.ravel())
+        here = equations(model, q.ravel())
         return jnp.abs(here.residual()), jnp.abs(here.rate(v.ravel()))
 
     given: tuple[Any, ...] = system.constraints

@@ -14,7 +14,7 @@ from ..constraints import Projection, Stabilisation, start_error
 from ..formulations import formulation_of
 from ..integrators import RKMK4, Method
 from ..result import Trajectory
-from ..system.linkage import linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked
 from .events import Until, events_of
@@ -98,8 +98,8 @@ def simulate(
     wrench = sampled_input(system, "wrench", wrench, (n_bodies, 6), steps)
     events = events_of(system, until, (jnp.zeros_like(dt), q0, v0))
     error = start_error(system, q0, v0)
-    state = linkage(system), q0, v0, dt
-    run = Run(system, state, control, wrench, events, (method, adjoint, stabilisation))
+    state = Tree.of(system), q0, v0, dt
+    run = Run(state, control, wrench, events, (method, adjoint, stabilisation))
     return trajectory(run, error, steps, save_every, progress)
 
 

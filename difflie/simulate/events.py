@@ -115,7 +115,7 @@ def located(
     def reached(h: jax.Array) -> tuple[Any, Any]:
         q, v = formulation.read(inner)
         kept = None if memories is None else timed(memories, h)
-        acting = inputs(k).remembering(formulation.system, kept, t0, q, v)
+        acting = inputs(k).remembering(formulation.tree.system, kept, t0, q, v)
         acting = acting.held(t0, q, v) if formulation.reads_once else acting
         # What a method remembers belongs to steps of another length.
         state = formulation.init(t0, q, v, h, acting)

@@ -17,8 +17,7 @@ from ..forces.inputs import SampledInput
 from ..formulations import Formulation, formulated
 from ..integrators import Method
 from ..result import Ending, Trajectory, Watch
-from ..system.linkage import Linkage
-from ..system.system import System
+from ..system.kinematic_tree import Tree
 from .command import Command
 from .events import End, Event, come, located, named, stopped_at
 from .inputs import Input, checked_functions, inputs_at, samples
@@ -31,8 +30,7 @@ class Run(NamedTuple):
     start: the tree, q (nq,), v (nv,) and dt () in s. how: method, adjoint, stabilisation.
     """
 
-    system: System
-    start: tuple[Linkage, jax.Array, jax.Array, jax.Array]
+    start: tuple[Tree, jax.Array, jax.Array, jax.Array]
     control: Input
     wrench: Input
     events: tuple[Event, ...]
@@ -49,19 +47,19 @@ def trajectory(run: Run, error, steps: int, save_every: int, progress) -> Trajec
 @eqx.filter_jit
 def _at_once(run: Run, error, steps: int, save_every: int) -> Trajectory:
     """Compiled once for each topology, method, number of steps, and function among the inputs."""
-    system, (link, q0, v0, dt), control, wrench, events, (method, adjoint, stabilisation) = run
+    (tree, q0, v0, dt), control, wrench, events, (method, adjoint, stabilisation) = run
     saved = steps // save_every
     inputs = tuple(samples(u, steps, saved, save_every) for u in (control, wrench))
-    functions = checked_functions(system, control, wrench, (dt, q0, v0))
+    functions = checked_functions(tree.system, control, wrench, (dt, q0, v0))
     arrays, fixed = eqx.partition((functions, events), eqx.is_array)
 
-    def looped(arrays, system, link, q0, v0, dt, inputs):
+    def looped(arrays, tree, q0, v0, dt, inputs):
         functions, events = eqx.combine(arrays, fixed)
-        formulation = formulated(system, link, method, stabilisation)
-        loop = time_steps(system, link, formulation, functions, events, dt)
+        formulation = formulated(tree, method, stabilisation)
+        loop = time_steps(tree, formulation, functions, events, dt)
         state = q0, v0, dt
         given = functions, inputs, save_every
-        start, before = _start(system, link, formulation, events, given, state)
+        start, before = _start(tree, formulation, events, given, state)
         end, states = adjoint.loop(loop, start, inputs, (saved, save_every))
         found = adjoint.reconstruction(loop, start, end, inputs, (saved, save_every))
         q_and_v, own, told = states
@@ -69,7 +67,7 @@ def _at_once(run: Run, error, steps: int, save_every: int) -> Trajectory:
         stop = _stop(formulation, functions, events, inputs, end, dt)
         return end[2:], found, q_and_v, own, told, stop
 
-    made = native.mark(looped)(arrays, system, link, q0, v0, dt, inputs)
+    made = native.mark(looped)(arrays, tree, q0, v0, dt, inputs)
     ended, found, (q, v), own, told, stop = made
     q, v = jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
     return _trajectory(run, (q, v, own, told), save_every, ended, error, found, stop)
@@ -77,7 +75,7 @@ def _at_once(run: Run, error, steps: int, save_every: int) -> Trajectory:
 
 def _trajectory(run: Run, states, save_every, ended, error, found, stop) -> Trajectory:
     """ended: what was noticed on the way, memories, and what was commanded in the last step."""
-    system, (*_, dt) = run.system, run.start
+    tree, _, _, dt = run.start
     q, v, own, told = states
     watch, _, command = ended
     if command is not None:
@@ -92,28 +90,28 @@ def _trajectory(run: Run, states, save_every, ended, error, found, stop) -> Traj
         event = jnp.where(watch.came, stop.event, -1)
         ending = Ending(event, rows[0][-1], noticed, named(run.events))
     t, q, v, own, (u, torques) = rows
-    result = watch.result(system, dt, steps, error, found, ending)
+    result = watch.result(tree.system, dt, steps, error, found, ending)
     return Trajectory(t, q, v, result, own, u, torques)
 
 
-def _start(system, link, formulation, events, given, state):
+def _start(tree, formulation, events, given, state):
     """The state of the loop at the beginning, and what is recorded of it, (1, ...)."""
     functions, inputs, save_every = given
     q0, v0, dt = state
     t0 = jnp.zeros_like(dt)
     rows = jax.tree.map(lambda a: a[0, 0], inputs)
     # What is typed with a few digits is put on the manifold, where stepping back leads.
-    on_manifold = system.manifold.retract(q0, jnp.zeros_like(v0))
+    on_manifold = tree.topology.manifold.retract(q0, jnp.zeros_like(v0))
     acting = inputs_at(functions, rows, t0, dt)
-    memories = memories_at_start(system, link, acting, t0, on_manifold, v0, dt)
-    acting = acting.remembering(system, memories, t0, on_manifold, v0)
+    memories = memories_at_start(tree, acting, t0, on_manifold, v0, dt)
+    acting = acting.remembering(tree.system, memories, t0, on_manifold, v0)
     first = formulation.init(t0, on_manifold, v0, dt, acting)
     happened = come(events, t0, q0, v0) if events else None
     controlled = functions[0] is not None or inputs[0] is not None
-    zero = jnp.zeros(system.nu, v0.dtype)
+    zero = jnp.zeros(tree.system.nu, v0.dtype)
     none = zero if controlled else None, None if memories is None else zero
     command = Command(none, none, save_every) if controlled or memories is not None else None
-    watch = Watch.start(system, link, q0, happened)
+    watch = Watch.start(tree, q0, happened)
     start = jnp.zeros((), jnp.int32), first, watch, memories, command
     return start, jax.tree.map(lambda a: a[None], formulation.record(first))
 
@@ -138,7 +136,7 @@ _PIECE = 20_000
 
 def _concrete(run: Run) -> bool:
     """Whether nothing that a run depends on is traced, what its functions close over included."""
-    given = jax.tree.leaves((run.system, run.start, run.control, run.wrench))
+    given = jax.tree.leaves((run.start, run.control, run.wrench))
     _, q0, v0, dt = run.start
     for u in (run.control, run.wrench, *run.events):
         if callable(u):
@@ -194,39 +192,39 @@ def _rows(rows, first: int, shape: tuple[int, int]):
 
 @eqx.filter_jit
 def _begun(run: Run, inputs, save_every: int):
-    system, (link, q0, v0, dt), control, wrench, events, (method, _, stabilisation) = run
-    functions = checked_functions(system, control, wrench, (dt, q0, v0))
-    formulation = formulated(system, link, method, stabilisation)
+    (tree, q0, v0, dt), control, wrench, events, (method, _, stabilisation) = run
+    functions = checked_functions(tree.system, control, wrench, (dt, q0, v0))
+    formulation = formulated(tree, method, stabilisation)
     given = functions, inputs, save_every
-    return _start(system, link, formulation, events, given, (q0, v0, dt))
+    return _start(tree, formulation, events, given, (q0, v0, dt))
 
 
 @eqx.filter_jit
 def _continued(run: Run, start, inputs, shape):
     """The state of the loop after a piece, and what is saved of it."""
-    system, (link, _, _, dt), control, wrench, events, (method, adjoint, stabilisation) = run
+    (tree, _, _, dt), control, wrench, events, (method, adjoint, stabilisation) = run
     arrays, fixed = eqx.partition(((control, wrench), events), eqx.is_array)
 
-    def looped(arrays, system, link, dt, start, inputs):
+    def looped(arrays, tree, dt, start, inputs):
         functions, events = eqx.combine(arrays, fixed)
-        formulation = formulated(system, link, method, stabilisation)
-        loop = time_steps(system, link, formulation, functions, events, dt)
+        formulation = formulated(tree, method, stabilisation)
+        loop = time_steps(tree, formulation, functions, events, dt)
         return adjoint.loop(loop, start, inputs, shape)
 
-    return native.mark(looped)(arrays, system, link, dt, start, inputs)
+    return native.mark(looped)(arrays, tree, dt, start, inputs)
 
 
 @eqx.filter_jit
 def _ended(run: Run, end, inputs, states, error, save_every: int) -> Trajectory:
-    system, (link, _, _, dt), control, wrench, events, (method, _, stabilisation) = run
+    (tree, _, _, dt), control, wrench, events, (method, _, stabilisation) = run
     arrays, fixed = eqx.partition(((control, wrench), events), eqx.is_array)
 
-    def stopped(arrays, system, link, dt, end, inputs):
+    def stopped(arrays, tree, dt, end, inputs):
         functions, events = eqx.combine(arrays, fixed)
-        formulation = formulated(system, link, method, stabilisation)
+        formulation = formulated(tree, method, stabilisation)
         return _stop(formulation, functions, events, inputs, end, dt)
 
-    stop = native.mark(stopped)(arrays, system, link, dt, end, inputs)
+    stop = native.mark(stopped)(arrays, tree, dt, end, inputs)
     (q, v), own, told = states
     return _trajectory(run, (q, v, own, told), save_every, end[2:], error, None, stop)
 

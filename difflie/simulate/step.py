@@ -22,7 +22,7 @@ from ..formulations import Formulation, Inputs, formulated, formulation_of
 from ..integrators import RKMK4, Method, by_name
 from ..integrators.method import chosen
 from ..result import finite
-from ..system.linkage import Linkage, linkage
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked, real_numbers
 from .events import Event, come
@@ -30,8 +30,7 @@ from .inputs import Input, checked_dt, checked_functions, inputs_at
 
 
 def time_steps(
-    system: System,
-    linkage: Linkage,
+    tree: Tree,
     formulation: Formulation,
     functions: tuple,
     events: tuple[Event, ...],
@@ -50,24 +49,24 @@ def time_steps(
         step, inner, watch, memories, command = state
         t, acting = begun(step, rows)
         here = t, *formulation.read(inner)
-        acting = acting.remembering(system, memories, *here)
+        acting = acting.remembering(tree.system, memories, *here)
         acting = acting.held(*here) if formulation.reads_once else acting
         at_start = acting._replace(wrench=None).held(*here)
-        given = at_start.torques(system, linkage, *here)
-        effort = None if given is None else generalised(system, linkage, given, *here[1:])
+        given = at_start.torques(tree, *here)
+        effort = None if given is None else generalised(tree, given, *here[1:])
         if command is not None:
-            u = None if command.latest[0] is None else at_start.command(system, *here)
+            u = None if command.latest[0] is None else at_start.command(tree.system, *here)
             told = u, None if memories is None else given
             command = command.after(step, told, watch.going(step))
         after, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
         q, v = formulation.read(after)
         happened = come(events, step.astype(dt.dtype) * dt, q, v) if events else None
-        watch = watch.after(system, linkage, step, q, v, effort, solved, happened)
+        watch = watch.after(tree, step, q, v, effort, solved, happened)
         going = watch.going(step)
         if memories is not None:
-            row = at_start.command(system, *here), *here[1:]
-            memories = chosen(going, next_memories(system, linkage, *row, memories), memories)
+            row = at_start.command(tree.system, *here), *here[1:]
+            memories = chosen(going, next_memories(tree, *row, memories), memories)
         return step, chosen(going, after, inner), watch, memories, command
 
     def back(state, rows):
@@ -90,8 +89,7 @@ def time_steps(
 
 
 def memories_at_start(
-    system: System,
-    linkage: Linkage,
+    tree: Tree,
     inputs: Inputs,
     t: jax.Array,
     q: jax.Array,
@@ -99,9 +97,9 @@ def memories_at_start(
     dt: jax.Array,
 ) -> Memories | None:
     """The memories of the actuators before the first step; None where none has any."""
-    if not remember(system):
+    if not remember(tree.system):
         return None
-    return first_memories(system, linkage, inputs.command(system, t, q, v), q, v, dt)
+    return first_memories(tree, inputs.command(tree.system, t, q, v), q, v, dt)
 
 
 def chosen_method(method: Any) -> Method:
@@ -161,33 +159,33 @@ def step(
     n_bodies = len(system.body_names)
     control = _held(system, "control", control, (system.nu,))
     wrench = _held(system, "wrench", wrench, (n_bodies, 6))
-    given = linkage(system), q, v, dt, t
-    return Stepped(*_step(system, given, control, wrench, (method, stabilisation)))
+    given = Tree.of(system), q, v, dt, t
+    return Stepped(*_step(given, control, wrench, (method, stabilisation)))
 
 
 @eqx.filter_jit
-def _step(system: System, given: tuple, control: Any, wrench: Any, how: tuple) -> tuple:
+def _step(given: tuple, control: Any, wrench: Any, how: tuple) -> tuple:
     """Compiled once for each topology, method, and function among the inputs."""
     method, stabilisation = how
-    _, q, v, _, t = given
-    functions = checked_functions(system, control, wrench, (t, q, v))
+    tree, q, v, _, t = given
+    functions = checked_functions(tree.system, control, wrench, (t, q, v))
     values = (None if callable(u) else u for u in (control, wrench))
     rows = tuple(None if u is None else (u, jnp.zeros_like(u)) for u in values)
     arrays, fixed = eqx.partition(functions, eqx.is_array)
 
-    def taken(arrays, system, given, rows):
-        linkage, q, v, dt, t = given
-        formulation = formulated(system, linkage, method, stabilisation)
+    def taken(arrays, given, rows):
+        tree, q, v, dt, t = given
+        formulation = formulated(tree, method, stabilisation)
         acting = inputs_at(eqx.combine(arrays, fixed), rows, t, dt)
         acting = acting.held(t, q, v) if formulation.reads_once else acting
-        on_manifold = system.manifold.retract(q, jnp.zeros_like(v))
+        on_manifold = tree.topology.manifold.retract(q, jnp.zeros_like(v))
         state = formulation.init(t, on_manifold, v, dt, acting)
         state, solved = formulation.step(t, state, dt, acting)
         end = formulation.read(state)
         fine = finite(*end) & solved
         return *chosen(fine, end, (q, v)), fine
 
-    return native.mark(taken)(arrays, system, given, rows)
+    return native.mark(taken)(arrays, given, rows)
 
 
 def _held(system: System, name: str, given: Any, shape: tuple[int, ...]) -> Any:

@@ -136,8 +136,8 @@ def bodies_of(system: System) -> list[Body]:
     }
     bodies = []
     for b, name in enumerate(t.bodies):
-        rows = slice(t.row_start[b], t.row_start[b + 1])
-        law, source = int(np.searchsorted(t.mimic_rows, t.row_start[b])), t.mimics[b]
+        rows = slice(t.dof_start[b], t.dof_start[b + 1])
+        law, source = int(np.searchsorted(t.mimic_dofs, t.dof_start[b])), t.mimics[b]
         options: dict[str, Any] = {"name": t.joints[b]}
         if t.kinds[b]:
             options |= {n: tuple(joints[n][rows].tolist()) for n in ROW_FIELDS}

@@ -31,18 +31,18 @@ class Bodies(eqx.Module):
 
 
 class Joints(eqx.Module):
-    """The numbers of the joints; one joint for each body, one row for each degree of freedom.
+    """The numbers of the joints; one joint for each body, one entry of a leaf for each dof.
 
     position (nb, 3) in m and rotation (nb, 3), a rotation vector in rad: the joint frame in the
     parent body's frame; it is the body frame while the coordinate is zero.
-    axis (rows, 3), of a length from 1e-9 to 1e9: the directions of the degrees of freedom in the
-    joint frame; only the rows of joints in series are used. pitch (rows,) in m/rad: helical rows
+    axis (dofs, 3), of a length from 1e-9 to 1e9: the directions of the degrees of freedom in the
+    joint frame; only the dofs of joints in series are used. pitch (dofs,) in m/rad: helical dofs
     only.
-    armature, damping, friction (rows,): inertia, viscous and Coulomb friction at the joint.
-    friction_velocity (rows,): the velocity over which Coulomb friction rises smoothly.
-    stiffness, rest (rows,): a linear spring and the coordinate at which it is at rest; rows whose
+    armature, damping, friction (dofs,): inertia, viscous and Coulomb friction at the joint.
+    friction_velocity (dofs,): the velocity over which Coulomb friction rises smoothly.
+    stiffness, rest (dofs,): a linear spring and the coordinate at which it is at rest; dofs whose
     coordinates are no plain numbers have none.
-    lower, upper, max_velocity, max_effort (rows,): limits, infinite where there are none.
+    lower, upper, max_velocity, max_effort (dofs,): limits, infinite where there are none.
     multiplier, offset (n_mimic,): the laws of the mimic joints.
     numbers: what joint types declare beyond these, by the type's name in small letters and the
     field, (n, ...) stacked over the joints of the type: numbers["wheel"]["radius"].
@@ -153,7 +153,7 @@ class System(eqx.Module):
         """The same system, its tree walked in another way; results agree to rounding.
 
         "loop" compiles in the same few seconds for every machine. "fast" writes the algorithms out
-        row by row: the fastest code, for time to compile that grows with the number of degrees of
+        dof by dof: the fastest code, for time to compile that grows with the number of degrees of
         freedom. "auto", the default, takes "fast" for machines with few of them and "loop" for the
         others. Raises ValueError for another name.
         """
@@ -161,6 +161,10 @@ class System(eqx.Module):
             raise ValueError(f"traversal is {traversal!r}; it must be 'auto', 'loop' or 'fast'")
         topology = dataclasses.replace(self.topology, traversal=traversal)
         return dataclasses.replace(self, topology=topology)
+
+    def with_constraints(self, constraints: tuple[eqx.Module, ...]) -> System:
+        """The same system with other constraints."""
+        return dataclasses.replace(self, constraints=constraints)
 
     def replace(self, **leaves: Any) -> System:
         """A copy with some leaves replaced, by name: `system.replace(mass=..., gravity=...)`.

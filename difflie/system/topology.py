@@ -12,8 +12,8 @@ from .joints import UNITS, Joint
 
 WORLD = -1
 
-# Up to as many rows, among them the 18 of a quadruped, the fast traversal compiles in about twice
-# the time of the other, and runs in half of it or less; of 36 rows it takes seven times as long.
+# Up to as many dofs, among them the 18 of a quadruped, the fast traversal compiles in about twice
+# the time of the other, and runs in half of it or less; of 36 dofs it takes seven times as long.
 _SMALL = 20
 
 
@@ -23,8 +23,8 @@ class Topology:
 
     Body b hangs on body parents[b] (-1: the world) by joint b, of type types[b], a joint without
     numbers, whose degrees of freedom are of the kinds kinds[b]. Parents come before their children.
-    mimics[b] is None or the joint whose coordinate joint b follows. A "row" is one degree of
-    freedom, mimic joints included; rows are numbered in the order of the bodies. traversal: see
+    mimics[b] is None or the joint whose coordinate joint b follows. A "dof" is one degree of
+    freedom, mimic joints included; dofs are numbered in the order of the bodies. traversal: see
     `System.with_traversal`. unread: what else its file has, for those who write it again;
     topologies are equal whatever it says.
     """
@@ -58,13 +58,13 @@ class Topology:
         return np.array(places)
 
     @cached_property
-    def row_start(self) -> np.ndarray:
-        """(nb + 1,) the first row of each joint."""
+    def dof_start(self) -> np.ndarray:
+        """(nb + 1,) the first dof of each joint."""
         return np.cumsum([0] + [len(k) for k in self.kinds])
 
     @property
-    def n_rows(self) -> int:
-        return int(self.row_start[-1])
+    def n_dofs(self) -> int:
+        return int(self.dof_start[-1])
 
     @cached_property
     def coordinate_start(self) -> np.ndarray:
@@ -92,13 +92,13 @@ class Topology:
         return int(self.velocity_start[-1])
 
     @cached_property
-    def row_body(self) -> np.ndarray:
-        """(n_rows,) the body each row moves."""
-        return np.repeat(np.arange(len(self.bodies)), np.diff(self.row_start))
+    def dof_body(self) -> np.ndarray:
+        """(n_dofs,) the body each dof moves."""
+        return np.repeat(np.arange(len(self.bodies)), np.diff(self.dof_start))
 
     @cached_property
-    def row_velocity(self) -> np.ndarray:
-        """(n_rows,) the entry of v each row moves with; for a mimic joint its source's."""
+    def dof_velocity(self) -> np.ndarray:
+        """(n_dofs,) the entry of v each dof moves with; for a mimic joint its source's."""
         entries = []
         for b, kinds in enumerate(self.kinds):
             source = self.mimics[b] if self.mimics[b] is not None else b
@@ -106,8 +106,8 @@ class Topology:
         return np.array(entries, dtype=int)
 
     @cached_property
-    def row_coordinate(self) -> np.ndarray:
-        """(n_rows,) the entry of q each row is read from; -1 where coordinates are no numbers."""
+    def dof_coordinate(self) -> np.ndarray:
+        """(n_dofs,) the entry of q each dof is read from; -1 where coordinates are no numbers."""
         entries = []
         for b, kinds in enumerate(self.kinds):
             source = self.mimics[b] if self.mimics[b] is not None else b
@@ -117,10 +117,10 @@ class Topology:
         return np.array(entries, dtype=int)
 
     @cached_property
-    def mimic_rows(self) -> np.ndarray:
-        """(n_mimic,) the rows of mimic joints."""
+    def mimic_dofs(self) -> np.ndarray:
+        """(n_mimic,) the dofs of mimic joints."""
         return np.array(
-            [self.row_start[b] for b, m in enumerate(self.mimics) if m is not None], dtype=int
+            [self.dof_start[b] for b, m in enumerate(self.mimics) if m is not None], dtype=int
         )
 
     @cached_property
@@ -163,112 +163,79 @@ class Topology:
         """The bodies whose joints have entries in q, in their order."""
         return tuple(b for b, k in enumerate(self.kinds) if k and self.mimics[b] is None)
 
-    # How the tree is walked: rows are visited generation by generation (the rows at one distance
-    # from the world), those with one parent next to each other.
-
     @cached_property
-    def last_row(self) -> np.ndarray:
-        """(nb,) the row that carries each body: its joint's last, or its parent's; -1 the world."""
+    def last_dof(self) -> np.ndarray:
+        """(nb,) the dof that carries each body: its joint's last, or its parent's; -1 the world."""
         carrier = np.full(len(self.bodies), WORLD)
         for b, parent in enumerate(self.parents):
             if self.kinds[b]:
-                carrier[b] = self.row_start[b + 1] - 1
+                carrier[b] = self.dof_start[b + 1] - 1
             elif parent != WORLD:
                 carrier[b] = carrier[parent]
         return carrier
 
     @cached_property
-    def row_parent(self) -> np.ndarray:
-        """(n_rows,) the row before each, its parent in the order of the bodies; -1 the world."""
-        parent = np.arange(self.n_rows) - 1
-        for b, start in enumerate(self.row_start[:-1]):
+    def dof_parent(self) -> np.ndarray:
+        """(n_dofs,) the dof before each, of a smaller number; -1 the world."""
+        parent = np.arange(self.n_dofs) - 1
+        for b, start in enumerate(self.dof_start[:-1]):
             if self.kinds[b]:
                 above = self.parents[b]
-                parent[start] = WORLD if above == WORLD else self.last_row[above]
+                parent[start] = WORLD if above == WORLD else self.last_dof[above]
         return parent
 
     @cached_property
-    def _generations(self) -> list[list[int]]:
-        """The rows at each distance from the world, in the order of their parents."""
-        children: dict[int, list[int]] = {}
-        for row, parent in enumerate(self.row_parent):
-            children.setdefault(int(parent), []).append(row)
-        generations, here = [], children.get(WORLD, [])
-        while here:
-            generations.append(here)
-            here = [row for parent in here for row in children.get(parent, [])]
-        return generations
-
-    @cached_property
-    def order(self) -> np.ndarray:
-        """(n_rows,) the rows, generation by generation."""
-        return np.array([row for rows in self._generations for row in rows], dtype=int)
-
-    @cached_property
-    def place(self) -> np.ndarray:
-        """(n_rows,) where each row stands in `order`."""
-        place = np.empty(self.n_rows, dtype=int)
-        place[self.order] = np.arange(self.n_rows)
-        return place
-
-    @cached_property
-    def parent_place(self) -> np.ndarray:
-        """(n_rows,) in that order: the place of the row before each; -1 the world."""
-        above = self.row_parent[self.order]
-        return np.where(above == WORLD, WORLD, self.place[above])
-
-    @cached_property
     def depth(self) -> np.ndarray:
-        """(n_rows,) in the order of visits: the number of rows between each row and the world."""
-        depth = np.zeros(self.n_rows, dtype=int)
-        for i, above in enumerate(self.parent_place):
+        """(n_dofs,) the number of dofs between each dof and the world."""
+        depth = np.zeros(self.n_dofs, dtype=int)
+        for i, above in enumerate(self.dof_parent):
             depth[i] = 0 if above == WORLD else depth[above] + 1
         return depth
 
     @cached_property
     def moved_by(self) -> np.ndarray:
-        """(n_rows, n_rows) in the order of visits: whether row j moves row i; itself included."""
-        moved = np.eye(self.n_rows, dtype=bool)
-        for i, above in enumerate(self.parent_place):
+        """(n_dofs, n_dofs) whether dof j moves dof i; itself included."""
+        moved = np.eye(self.n_dofs, dtype=bool)
+        for i, above in enumerate(self.dof_parent):
             if above != WORLD:
                 moved[i] |= moved[above]
         return moved
 
     @cached_property
     def supports(self) -> np.ndarray:
-        """(nb, n_rows) rows in the order of visits: whether row j moves body b."""
-        world = np.zeros((1, self.n_rows), dtype=bool)
-        return np.concatenate((self.moved_by, world))[np.append(self.place, WORLD)[self.last_row]]
+        """(nb, n_dofs) whether dof j moves body b."""
+        world = np.zeros((1, self.n_dofs), dtype=bool)
+        return np.concatenate((self.moved_by, world))[self.last_dof]
 
     @cached_property
-    def whole_rows(self) -> np.ndarray:
-        """(n_rows,) in the order of visits: whether the row's joint moves as a whole.
+    def whole_dofs(self) -> np.ndarray:
+        """(n_dofs,) whether the dof's joint moves as a whole.
 
-        The rows of a joint in series move one after the other instead.
+        The dofs of a joint in series move one after the other instead.
         """
         series = np.array([joint.in_series for joint in self.types], dtype=bool)
-        return ~series[self.row_body[self.order]]
+        return ~series[self.dof_body]
 
     @cached_property
     def motion_start(self) -> np.ndarray:
-        """(n_rows,) the place of the first row of the motion that each row is part of."""
-        first = self.row_start[self.row_body[self.order]]
-        return np.where(self.whole_rows, self.place[first], np.arange(self.n_rows))
+        """(n_dofs,) the first dof of the motion that each dof is part of."""
+        first = self.dof_start[self.dof_body]
+        return np.where(self.whole_dofs, first, np.arange(self.n_dofs))
 
     @cached_property
     def motion_end(self) -> np.ndarray:
-        """(n_rows,) the place of the last row of it: where the motion is complete."""
-        last = self.row_start[self.row_body[self.order] + 1] - 1
-        return np.where(self.whole_rows, self.place[last], np.arange(self.n_rows))
+        """(n_dofs,) the last dof of it: where the motion is complete."""
+        last = self.dof_start[self.dof_body + 1] - 1
+        return np.where(self.whole_dofs, last, np.arange(self.n_dofs))
 
     @property
     def unbranched(self) -> bool:
-        """Whether the rows form one chain."""
-        return bool(np.all(self.parent_place == np.arange(self.n_rows) - 1))
+        """Whether the dofs form one chain."""
+        return bool(np.all(self.dof_parent == np.arange(self.n_dofs) - 1))
 
     @property
     def walk(self) -> str:
         """How the tree is walked, "loop" or "fast"; see `System.with_traversal`."""
         if self.traversal == "auto":
-            return "fast" if self.n_rows <= _SMALL else "loop"
+            return "fast" if self.n_dofs <= _SMALL else "loop"
         return self.traversal

@@ -1,16 +1,16 @@
 """How a tree is walked; the only place that knows.
 
-The rows of a system (its degrees of freedom) are visited generation by generation, in one loop
-(`jax.lax.scan`). A chain hands its values from row to row; in a branched tree they are kept in a
-table and looked up by the row's parent. There are two ways to compile the loop. Each visit can be a
-kernel of its own: that takes the same time for every machine. Or a whole algorithm, a function
-under `along_tree`, is one kernel, in which the loops are written out row by row and everything
-that the structure fixes is computed beforehand: that gives the fastest code, and takes time to
-compile for every row. `Topology.walk` says which.
+The dofs of a system (its degrees of freedom) are visited by number, parents before children or the
+other way round, in one loop (`jax.lax.scan`). A chain hands its values from dof to dof; in a
+branched tree they are kept in a table and looked up by the dof's parent. There are two ways to
+compile the loop. Each visit can be a kernel of its own: that takes the same time for every machine.
+Or a whole algorithm, a function under `along_tree`, is one kernel, in which the loops are written
+out dof by dof and everything that the structure fixes is computed beforehand: that gives the
+fastest code, and takes time to compile for every dof. `Topology.walk` says which.
 
-Data are pytrees whose leaves have one leading axis over the rows in the order of
-`Topology.order`. A leaf that is a NumPy array is known at trace time; where it is the same for all
-rows the visited function gets it as a Python number, so that its zeros and ones cost nothing.
+Data are pytrees whose leaves have one leading axis over the dofs. A leaf that is a NumPy array is
+known at trace time; where it is the same for all dofs the visited function gets it as a Python
+number, so that its zeros and ones cost nothing.
 """
 
 from __future__ import annotations
@@ -30,62 +30,62 @@ Visit = Callable[[Any, Any], tuple[Any, Any]]
 
 
 def along_tree(algorithm: Callable[..., Any]) -> Callable[..., Any]:
-    """An algorithm on a linkage, its first argument: one kernel if the tree is walked fast."""
+    """An algorithm on a tree, its first argument: one kernel if the tree is walked fast."""
 
-    def structured(linkage: Any, *args: Any) -> Any:
-        return algorithm(linkage.structured(), *args)
+    def structured(tree: Any, *args: Any) -> Any:
+        return algorithm(tree.structured(), *args)
 
     @functools.wraps(algorithm)
-    def run(linkage: Any, *args: Any) -> Any:
-        if linkage.topology.walk == "loop":
-            return algorithm(linkage, *args)
-        return kernel(structured)(linkage, *args)
+    def run(tree: Any, *args: Any) -> Any:
+        if tree.topology.walk == "loop":
+            return algorithm(tree, *args)
+        return kernel(structured)(tree, *args)
 
     return run
 
 
-def outward(topology: Topology, visit: Visit, start: Any, data: Any) -> Any:
-    """Visits every row after its parent: visit(value of the parent, data) -> (value, output).
+def forward_pass(topology: Topology, visit: Visit, start: Any, data: Any) -> Any:
+    """Visits every dof after its parent: visit(value of the parent, data) -> (value, output).
 
-    `start` is the value of the world. Returns the outputs, stacked over the rows (n_rows, ...).
+    `start` is the value of the world. Returns the outputs, stacked over the dofs (n_dofs, ...).
     """
-    value, rows, step, unpacked = _prepared(visit, start, data)
+    value, dofs, step, unpacked = _prepared(visit, start, data)
     if topology.unbranched:
-        outputs = jax.lax.scan(step, value, rows, length=topology.n_rows)[1]
+        outputs = jax.lax.scan(step, value, dofs, length=topology.n_dofs)[1]
         return unpacked(outputs)
 
     def body(table: Any, x: Any) -> tuple[Any, Any]:
-        (here, parent), row = x
-        value, output = step(_read(table, parent), row)
+        (here, parent), dof = x
+        value, output = step(_read(table, parent), dof)
         return _put(table, value, here), output
 
-    return unpacked(_along_table(topology, body, value, rows, reverse=False))
+    return unpacked(_along_table(topology, body, value, dofs, reverse=False))
 
 
-def inward(topology: Topology, visit: Visit, zero: Any, data: Any) -> Any:
-    """Visits every row after its children: visit(sum over them, data) -> (value, output).
+def backward_pass(topology: Topology, visit: Visit, zero: Any, data: Any) -> Any:
+    """Visits every dof after its children: visit(sum over them, data) -> (value, output).
 
-    `zero` is the sum over no children. Returns the outputs, stacked over the rows (n_rows, ...).
+    `zero` is the sum over no children. Returns the outputs, stacked over the dofs (n_dofs, ...).
     """
-    value, rows, step, unpacked = _prepared(visit, zero, data)
+    value, dofs, step, unpacked = _prepared(visit, zero, data)
     if topology.unbranched:
-        outputs = jax.lax.scan(step, value, rows, length=topology.n_rows, reverse=True)[1]
+        outputs = jax.lax.scan(step, value, dofs, length=topology.n_dofs, reverse=True)[1]
         return unpacked(outputs)
 
     def body(sums: Any, x: Any) -> tuple[Any, Any]:
-        (here, parent), row = x
-        value, output = step(_read(sums, here), row)
+        (here, parent), dof = x
+        value, output = step(_read(sums, here), dof)
         above = jax.tree.map(jnp.add, _read(sums, parent), value)
         return _put(sums, above, parent), output
 
-    return unpacked(_along_table(topology, body, value, rows, reverse=True))
+    return unpacked(_along_table(topology, body, value, dofs, reverse=True))
 
 
 def _prepared(visit: Visit, value: Any, data: Any) -> tuple[Any, Any, Visit, Callable]:
-    """The value to begin with, the rows to loop over, one step, and what to do with its outputs.
+    """The value to begin with, the dofs to loop over, one step, and what to do with its outputs.
 
-    Where all is made of scalars, values, rows and outputs are packed into one array each, which a
-    loop hands on faster than many, and the step is a kernel. The rows of a very long tree stay
+    Where all is made of scalars, values, dofs and outputs are packed into one array each, which a
+    loop hands on faster than many, and the step is a kernel. The dofs of a very long tree stay
     apart, since no native call may contain an operation on all of them.
     """
     leaves, structure = jax.tree.flatten(data)
@@ -93,31 +93,31 @@ def _prepared(visit: Visit, value: Any, data: Any) -> tuple[Any, Any, Visit, Cal
         float(x[0]) if isinstance(x, np.ndarray) and x.size and np.all(x == x[0]) else None
         for x in leaves
     ]
-    rows = [jnp.asarray(x) for x, constant in zip(leaves, known, strict=True) if constant is None]
+    dofs = [jnp.asarray(x) for x, constant in zip(leaves, known, strict=True) if constant is None]
 
-    def row(entries: Iterable[Any]) -> Any:
+    def dof(entries: Iterable[Any]) -> Any:
         rest = iter(entries)
         return jax.tree.unflatten(structure, [next(rest) if c is None else c for c in known])
 
     start, value_structure = jax.tree.flatten(value)
     start = [jnp.asarray(x) for x in start]
-    scalars = all(x.ndim == 0 for x in start) and all(x.ndim == 1 for x in rows)
-    if not (scalars and rows and start and len({x.dtype for x in (*start, *rows)}) == 1):
-        return value, rows, lambda value, x: visit(value, row(x)), lambda outputs: outputs
+    scalars = all(x.ndim == 0 for x in start) and all(x.ndim == 1 for x in dofs)
+    if not (scalars and dofs and start and len({x.dtype for x in (*start, *dofs)}) == 1):
+        return value, dofs, lambda value, x: visit(value, dof(x)), lambda outputs: outputs
 
     outputs_structure = None
 
     def step(value: jax.Array, x: jax.Array | list[jax.Array]) -> tuple[jax.Array, jax.Array]:
         nonlocal outputs_structure
         before = jax.tree.unflatten(value_structure, _entries(value))
-        after, output = visit(before, row(x if isinstance(x, list) else _entries(x)))
+        after, output = visit(before, dof(x if isinstance(x, list) else _entries(x)))
         output, outputs_structure = jax.tree.flatten(output)
         return jnp.stack(jax.tree.leaves(after)), jnp.stack(output)
 
     def unpacked(outputs: jax.Array) -> Any:
         return jax.tree.unflatten(outputs_structure, _entries(outputs, 1))
 
-    packed = rows if len(rows) * len(rows[0]) > LARGEST else jnp.stack(rows, axis=1)
+    packed = dofs if len(dofs) * len(dofs[0]) > LARGEST else jnp.stack(dofs, axis=1)
     return jnp.stack(start), packed, kernel(step), unpacked
 
 
@@ -126,13 +126,13 @@ def _entries(a: jax.Array, axis: int = 0) -> list[jax.Array]:
     return [jax.lax.index_in_dim(a, i, axis, keepdims=False) for i in range(a.shape[axis])]
 
 
-def _along_table(topology: Topology, body: Callable, value: Any, rows: Any, reverse: bool) -> Any:
+def _along_table(topology: Topology, body: Callable, value: Any, dofs: Any, reverse: bool) -> Any:
     """The outputs of a loop with a table of values, in which the world stands last."""
-    n = topology.n_rows
-    parent = np.where(topology.parent_place == WORLD, n, topology.parent_place)
+    n = topology.n_dofs
+    parent = np.where(topology.dof_parent == WORLD, n, topology.dof_parent)
     places = jnp.arange(n), jnp.asarray(parent)
     table = jax.tree.map(lambda a: jnp.broadcast_to(a, (n + 1, *jnp.shape(a))), value)
-    return jax.lax.scan(body, table, (places, rows), reverse=reverse)[1]
+    return jax.lax.scan(body, table, (places, dofs), reverse=reverse)[1]
 
 
 def _read(table: Any, index: jax.Array) -> Any:

@@ -1,9 +1,9 @@
 """The joints that move as a whole, evaluated for all joints of a type at once.
 
 A joint in series is one screw after the other, each with a frame that its own coordinate turns. Any
-other joint has one transform T(q), and its rows share the body's frame: the first row's pose is
-placement T(q), those of the following rows do not move. Row i then has column i of the motion
-subspace as its screw. Where the type says that this is constant, the frame of the row is turned so
+other joint has one transform T(q), and its dofs share the body's frame: the first dof's pose is
+placement T(q), those of the following dofs do not move. Row i then has column i of the motion
+subspace as its screw. Where the type says that this is constant, the frame of the dof is turned so
 that its z axis is the axis of the screw.
 """
 
@@ -18,22 +18,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from .joints import Joint
-from .rows import take
+from .slices import take
 from .topology import Topology
 
 Numbers = Mapping[str, Mapping[str, jax.Array]]
 
 
 class Whole(NamedTuple):
-    """The n joints of one type, with k rows each.
+    """The n joints of one type, with k dofs each.
 
-    rows (n, k): their places in the order of visits. coordinates: where theirs are in q, (n, nq)
-    of one joint. number (n,): by which their own numbers go. frames (k, 3, 3): of the rows in the
+    dofs (n, k): their numbers. coordinates: where theirs are in q, (n, nq)
+    of one joint. number (n,): by which their own numbers go. frames (k, 3, 3): of the dofs in the
     body frame. columns (6, k): of the subspace where it is constant, else None.
     """
 
     joint: Joint
-    rows: np.ndarray
+    dofs: np.ndarray
     coordinates: np.ndarray
     number: np.ndarray
     frames: np.ndarray
@@ -52,8 +52,8 @@ class Whole(NamedTuple):
         return jax.vmap(of_one)(mine, *args).astype(args[0].dtype)
 
     def points(self, q: jax.Array, x: jax.Array) -> jax.Array:
-        """The coordinates (n, nq) of every joint, from q or from those of the rows x (n_rows,)."""
-        index = self.rows if self.joint.manifold.plain else self.coordinates
+        """The coordinates (n, nq) of every joint, from q or from those of the dofs x (n_dofs,)."""
+        index = self.dofs if self.joint.manifold.plain else self.coordinates
         return take(x if self.joint.manifold.plain else q, index.ravel()).reshape(index.shape)
 
 
@@ -72,7 +72,7 @@ def wholes(t: Topology) -> tuple[Whole, ...]:
         found.append(
             Whole(
                 joint=joint,
-                rows=t.place[t.row_start[at][:, None] + np.arange(len(dofs))],
+                dofs=t.dof_start[at][:, None] + np.arange(len(dofs)),
                 coordinates=t.coordinate_start[at][:, None] + np.arange(joint.manifold.point_size),
                 number=t.place_in_type[at],
                 frames=np.stack(frames),
@@ -83,11 +83,11 @@ def wholes(t: Topology) -> tuple[Whole, ...]:
 
 
 @lru_cache
-def row_frames(t: Topology) -> np.ndarray:
-    """(n_rows, 3, 3) by visits: the frame of each row in its body's; the identity in a series."""
-    frames = np.broadcast_to(np.eye(3), (t.n_rows, 3, 3)).copy()
+def dof_frames(t: Topology) -> np.ndarray:
+    """(n_dofs, 3, 3) the frame of each dof in its body's; the identity in a series."""
+    frames = np.broadcast_to(np.eye(3), (t.n_dofs, 3, 3)).copy()
     for whole in wholes(t):
-        frames[whole.rows] = whole.frames
+        frames[whole.dofs] = whole.frames
     return frames
 
 
@@ -132,7 +132,7 @@ def brackets(columns: np.ndarray) -> list[tuple[int, int, int, float]]:
     return found
 
 
-def between_rows(S: jax.Array, rates: jax.Array) -> jax.Array:
+def between_dofs(S: jax.Array, rates: jax.Array) -> jax.Array:
     """The sum over i < j of ad(S_j v_j) S_i v_i (6, n), of subspaces (6, n, k), rates (n, k)."""
     before, total = jnp.zeros_like(S[..., 0]), jnp.zeros_like(S[..., 0])
     for j in range(rates.shape[1]):

@@ -8,7 +8,7 @@ from loops import bar
 
 import difflie as dl
 from difflie.constraints.singular import independence
-from difflie.system.linkage import linkage
+from difflie.system.kinematic_tree import Tree
 
 
 def parallelogram(rod=1.0):
@@ -38,7 +38,7 @@ def test_a_parallelogram_that_comes_to_lie_in_a_line(dt):
     assert angle[reached - 2] < 0 < angle[min(reached + 1, len(angle) - 1)]
     told = f"a singular configuration near t = {reached * dt:.6g} s"
     assert any(m.startswith(told) for m in run.result.messages())
-    here = independence(system, linkage(system), run.q[reached])
+    here = independence(Tree.of(system), run.q[reached])
     np.testing.assert_allclose(here[1], 0, atol=5 * dt)
 
 

@@ -13,7 +13,7 @@ import difflie as dl
 from difflie.dynamics.natural_coordinates import natural_coordinates
 from difflie.dynamics.natural_equations import combined
 from difflie.groups import directors
-from difflie.system.linkage import linkage
+from difflie.system.kinematic_tree import Tree
 
 
 def machine() -> dl.System:
@@ -31,7 +31,7 @@ V = jnp.asarray(RNG.normal(size=MACHINE.nv))
 
 @jax.jit
 def node(system, q, v):
-    natural = natural_coordinates(linkage(system))
+    natural = natural_coordinates(Tree.of(system))
     bodies = natural.bodies(q)
     return natural, bodies, natural.velocities(bodies, q, v)
 
@@ -40,7 +40,7 @@ def node(system, q, v):
 def measured(system, q, v, near):
     """What the coordinates say of a state: energies and momenta, errors, and the way back."""
     natural, bodies, velocities = node(system, q, v)
-    armature = system.joints.armature[np.argsort(system.topology.row_velocity)]
+    armature = system.joints.armature[np.argsort(system.topology.dof_velocity)]
     free = system.replace(gravity=jnp.zeros(3))
     momentum = natural.body_momentum(bodies, velocities)
     return {
@@ -115,9 +115,9 @@ def test_joints_over_a_long_step():
     np.testing.assert_allclose(middle, mean, atol=1e-13)
     np.testing.assert_allclose(reached, end, atol=1e-13)
     t = MACHINE.topology
-    plain = np.array([space.plain for space in t.manifolds])[t.row_body]
-    difference = (there - Q)[t.row_coordinate[plain]]
-    np.testing.assert_allclose(h * v[t.row_velocity[plain]], difference, atol=1e-12)
+    plain = np.array([space.plain for space in t.manifolds])[t.dof_body]
+    difference = (there - Q)[t.dof_coordinate[plain]]
+    np.testing.assert_allclose(h * v[t.dof_velocity[plain]], difference, atol=1e-12)
     np.testing.assert_allclose(jnp.sum(load * rates), tau @ v, atol=1e-11)
     # Joints between bodies act on both, so that no force or moment is left; those on the world not.
     on_world = {b for b, p in enumerate(natural.layout.parent) if p == len(bodies)}
@@ -137,7 +137,7 @@ def test_angles_go_on_over_full_turns():
 
     @jax.jit
     def found(angle, near):
-        natural = natural_coordinates(linkage(system))
+        natural = natural_coordinates(Tree.of(system))
         return natural.coordinates(natural.bodies(jnp.stack((angle,))), jnp.stack((near,)))
 
     for angle in (3.0, 100.0, -2000.0):

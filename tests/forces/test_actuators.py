@@ -15,7 +15,7 @@ from difflie.forces.actuators.acting import delivered
 from difflie.io.config import ConfigError, read_config
 from difflie.io.couplings import coupled
 from difflie.run import run as run_configured
-from difflie.system.linkage import linkage
+from difflie.system.kinematic_tree import Tree
 
 RNG = np.random.default_rng(7)
 U, Q, V = RNG.normal(size=(3, 200)) * np.array(((30.0,), (2.0,), (20.0,)))
@@ -113,7 +113,7 @@ def test_along_an_axis_it_is_the_jacobian():
     unit = np.array(DIRECTION) / np.linalg.norm(DIRECTION)
     row = np.concatenate((np.cross(POINT, unit), unit)) @ J
     given = (jnp.asarray(x) for x in ((0.8, 0.25), q, v))
-    found = delivered(system, linkage(system), *given)
+    found = delivered(Tree.of(system), *given)
     expected = row * 3 * (0.8 - row @ v) + 0.25 * np.eye(4)[1]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
 
@@ -397,7 +397,7 @@ def test_numbers_are_found_in_torques_and_motions():
     run = dl.simulate(true, [0.1, 0.2], [0.0, 0.0], dt=0.01, steps=199, control=control)
 
     def acceleration(q, v, u):
-        effort = delivered(true, linkage(true), u, q, v) + dl.passive_force(true, q, v)
+        effort = delivered(Tree.of(true), u, q, v) + dl.passive_force(true, q, v)
         return dl.forward_dynamics(true, q, v, effort)
 
     a = jax.vmap(acceleration)(run.q, run.v, run.u)

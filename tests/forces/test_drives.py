@@ -9,7 +9,7 @@ from methods import three_methods
 import difflie as dl
 from difflie import identify as di
 from difflie.forces.actuators.acting import delivered
-from difflie.system.linkage import linkage
+from difflie.system.kinematic_tree import Tree
 
 
 def chain():
@@ -35,9 +35,9 @@ def arriving(told, v):
 
 def test_the_effort_at_its_joint_only():
     q, told, v = jnp.zeros(2), jnp.asarray([2.0, -1.0]), jnp.asarray([0.3, 0.02])
-    found = delivered(DRIVEN, linkage(DRIVEN), told, q, v)
+    found = delivered(Tree.of(DRIVEN), told, q, v)
     np.testing.assert_allclose(found, (2.0, arriving(-1.0, 0.02)), rtol=1e-15)
-    given = DRIVEN, linkage(DRIVEN), told, q, v
+    given = Tree.of(DRIVEN), told, q, v
     assert delivered(*jax.tree.map(lambda a: a.astype(jnp.float32), given)).dtype == jnp.float32
 
 

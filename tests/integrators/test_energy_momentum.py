@@ -11,7 +11,7 @@ from trees import random_body, random_joint
 import difflie as dl
 from difflie.dynamics.natural_coordinates import natural_coordinates
 from difflie.integrators import by_name
-from difflie.system.linkage import linkage
+from difflie.system.kinematic_tree import Tree
 
 METHOD = dl.EnergyMomentum()
 
@@ -92,7 +92,7 @@ def test_the_chain_over_fifty_seconds():
 @pytest.mark.slow
 def test_it_is_the_full_scheme_reduced():
     """Against the equations in all 12 coordinates a body, with the multipliers of rigidity."""
-    natural = natural_coordinates(linkage(CHAIN))
+    natural = natural_coordinates(Tree.of(CHAIN))
     nb, h, steps = 5, 1e-2, 5
     mass = jax.scipy.linalg.block_diag(*natural.mass)
     paths = [(c.path, c.stiffness, c.rest_length) for c in CHAIN.couplings]

@@ -10,7 +10,7 @@ import difflie as dl
 from difflie.constraints import Projection
 from difflie.constraints.constraint import VelocityConstraint
 from difflie.formulations import Inputs, formulated
-from difflie.system.linkage import linkage
+from difflie.system.kinematic_tree import Tree
 
 METHOD = dl.Rattle()
 CHUNK = 100
@@ -96,8 +96,8 @@ def test_symplectic_to_rounding(top):
     q = q0 exp(x), p_x = dexp_{-x}^T p.
     """
     system, q, v = top
-    link = linkage(system)
-    formulation = formulated(system, link, METHOD, Projection())
+    tree = Tree.of(system)
+    formulation = formulated(tree, METHOD, Projection())
     h, n, manifold = jnp.asarray(2e-3), system.nv, system.manifold
     start = formulation.init(jnp.asarray(0.0), q, v, h, Inputs())
 

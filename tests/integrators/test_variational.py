@@ -13,7 +13,7 @@ from difflie.dynamics.discrete_articulated import newton_step
 from difflie.dynamics.discrete_inverse_dynamics import momenta
 from difflie.formulations import Inputs, formulated
 from difflie.reproduce.long_run import spring_pendulum
-from difflie.system.linkage import linkage
+from difflie.system.kinematic_tree import Tree
 
 METHOD = dl.VariationalMidpoint()
 
@@ -27,7 +27,7 @@ def machine(kinds, parents, seed=3, **leaves):
     ]
     system = dl.tree(bodies)
     t = system.topology
-    grouped = np.array([not t.manifolds[b].plain for b in t.row_body])
+    grouped = np.array([not t.manifolds[b].plain for b in t.dof_body])
     armature = jnp.where(grouped, 0.0, system.joints.armature)
     return system.replace(armature=armature, **leaves)
 
@@ -70,7 +70,7 @@ def test_momenta_are_the_derivatives_of_the_discrete_lagrangian():
     """And the articulated sweep solves with the dense matrix."""
     kinds = ("Free", "Revolute", "Prismatic", "Spherical", "Universal", "Helical", "Free", "Planar")
     system = machine(kinds, (None, 0, 0, 1, 3, 2, 4, None))
-    link, h = linkage(system), 0.05
+    tree, h = Tree.of(system), 0.05
     q0, w = state(system, 1.0)
     q1 = dl.integrate(system, q0, h * w)
     still, slope = jnp.zeros(system.nv), jnp.linspace(0, 1, system.nv)
@@ -80,13 +80,13 @@ def test_momenta_are_the_derivatives_of_the_discrete_lagrangian():
         return kinetic_action(system, move(q0, d0), move(q1, d1), h)
 
     start, end = jax.jit(jax.grad(action, (0, 1)))(still, still)
-    found = jax.jit(lambda w: momenta(link, q0, w, h))
+    found = jax.jit(lambda w: momenta(tree, q0, w, h))
     p0, p1 = found(w)
     assert relative_error(p0[None], -np.asarray(start)[None]) < 1e-13
     assert relative_error(p1[None], np.asarray(end)[None]) < 1e-13
     dense = jax.jit(jax.jacfwd(lambda w: found(w)[0]))(w) + jnp.diag(slope)
     change = np.random.default_rng(1).normal(size=system.nv)
-    solved = jax.jit(newton_step)(link, q0, w, h, p0 + change, slope)
+    solved = jax.jit(newton_step)(tree, q0, w, h, p0 + change, slope)
     assert relative_error(solved[None], np.linalg.solve(dense, change)[None]) < 1e-12
 
 
@@ -119,7 +119,7 @@ def test_symplectic_to_rounding():
     """Dz^T J Dz = J in the canonical charts q = q0 exp(x), p_x = dexp_{-x}^T p."""
     system = flyer().replace(gravity=np.array([0.0, 0.0, -3.0]))
     q, v = state(system)
-    formulation = formulated(system, linkage(system), METHOD, Projection())
+    formulation = formulated(Tree.of(system), METHOD, Projection())
     h, n, manifold = jnp.asarray(0.05), system.nv, system.manifold
     start = formulation.init(jnp.zeros(()), q, v, h, Inputs())
 

@@ -93,13 +93,13 @@ def test_random_trees(tmp_path, seed):
     """Every joint type, every number changed."""
     bodies = zoo() if seed == 0 else random_tree(seed)
     system, rng = dl.tree(bodies, name='a <"&"> b'), np.random.default_rng(seed)
-    rows = system.topology.n_rows
+    rows = system.topology.n_dofs
     changed = {
         name: rng.uniform(0.1, 2, rows)
         for name in ("damping", "friction", "friction_velocity", "rest", "upper", "max_velocity")
     }
     group = np.repeat(
-        [not space.plain for space in system.topology.manifolds], np.diff(system.topology.row_start)
+        [not space.plain for space in system.topology.manifolds], np.diff(system.topology.dof_start)
     )
     system = system.replace(
         **changed,

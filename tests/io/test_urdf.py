@@ -655,7 +655,7 @@ def same_machine(pin, model, system):
     assert set(system.body_names) == links and len(system.body_names) == len(links)
     moving = [b for b, kinds in enumerate(t.kinds) if kinds]
     assert sorted(t.joints[b] for b in moving) == sorted(model.names[1:])
-    assert t.n_rows == model.nv
+    assert t.n_dofs == model.nv
     assert system.nv == model.nv - sum(m is not None for m in t.mimics)
 
     data = model.createData()
@@ -684,7 +684,7 @@ def same_machine(pin, model, system):
 
     for b in moving:
         j = model.getJointId(t.joints[b])
-        row, v, at = t.row_start[b], model.joints[j].idx_v, model.joints[j].idx_q
+        row, v, at = t.dof_start[b], model.joints[j].idx_v, model.joints[j].idx_q
         column = pin.getJointJacobian(model, data, j, world)[:, v]
         half = column[:3] if t.kinds[b] == ("prismatic",) else column[3:]
         np.testing.assert_allclose(places[b].rotation @ joints.axis[row], half, atol=1e-9)

@@ -26,7 +26,7 @@ from difflie.reproduce.mechanisms.governor import governor
 from difflie.reproduce.mechanisms.heavy_top import heavy_top
 from difflie.reproduce.mechanisms.slider_crank import slider_crank
 from difflie.reproduce.mechanisms.squeezer import COORDINATES, squeezer
-from difflie.system.linkage import linkage
+from difflie.system.kinematic_tree import Tree
 
 PROBLEMS = [pytest.param(p, id=p.__name__) for p in comparison.PROBLEMS]
 
@@ -50,7 +50,7 @@ def compiled(problem):
     @jax.jit
     def state(system, q, v, drive):
         effort = dl.passive_force(system, q, v) + drive
-        here = equations(system, linkage(system), q)
+        here = equations(Tree.of(system), q)
         motion = dl.constrained_dynamics(system, q, v, effort)
         energies = jnp.stack(dl.energy(system, q, v))
         given = here.residual(), here.jacobian(), here.rate(v), *motion, energies

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...system.linkage import Linkage
-from ...system.rows import take, totals
+from ...system.kinematic_tree import Tree
+from ...system.slices import take, totals
 from ...system.system import System
 from ..couplings import FollowerForce
 from ..points import coupling_force, rates_along
@@ -21,31 +21,31 @@ Memories = tuple[Memory | None, ...]
 
 
 def torques(
-    system: System,
-    linkage: Linkage,
+    tree: Tree,
     command: Float[Array, " nu"],
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
+    memories: Memories | None = None,
 ) -> Float[Array, " nu"]:
     """What each actuator gives (nu,), in N m or N, for its command; the command without actuators.
 
-    Of a system whose actuators have no memory, or have been bound to theirs by `recalled`.
+    memories: of the actuators; None where they have none, or have been bound to theirs by
+    `recalled`.
     """
-    if not system.actuators:
+    if not tree.system.actuators:
         return command
-    return jnp.stack([torque for torque, _ in _laws(system, linkage, command, q, v, None)])
+    return jnp.stack([torque for torque, _ in _laws(tree, command, q, v, memories)])
 
 
 def generalised(
-    system: System,
-    linkage: Linkage,
+    tree: Tree,
     torques: Float[Array, " nu"],
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
 ) -> Float[Array, " nv"]:
     """The generalised force (nv,) of what the actuators give (nu,), the sum of J^T F."""
-    at_joints = joint_force_of(system, torques)
-    along_axes = axis_force_of(system, linkage, torques, q, v)
+    at_joints = joint_force_of(tree.system, torques)
+    along_axes = axis_force_of(tree, torques, q, v)
     return at_joints if along_axes is None else at_joints + along_axes
 
 
@@ -61,8 +61,7 @@ def joint_force_of(system: System, torques: Float[Array, " nu"]) -> Float[Array,
 
 
 def axis_force_of(
-    system: System,
-    linkage: Linkage,
+    tree: Tree,
     torques: Float[Array, " nu"],
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
@@ -70,10 +69,10 @@ def axis_force_of(
     """The generalised force (nv,) of those along axes; None where there are none."""
     forces = [
         FollowerForce(a.axis.path, torques[i] * a.axis.unit)
-        for i, a in enumerate(system.actuators)
+        for i, a in enumerate(tree.system.actuators)
         if a.axis is not None
     ]
-    return coupling_force(linkage, forces, q, v) if forces else None
+    return coupling_force(tree, forces, q, v) if forces else None
 
 
 def dof_commands(system: System) -> list[list[int]]:
@@ -86,14 +85,13 @@ def dof_commands(system: System) -> list[list[int]]:
 
 
 def delivered(
-    system: System,
-    linkage: Linkage,
+    tree: Tree,
     command: Float[Array, " nu"],
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
 ) -> Float[Array, " nv"]:
     """The generalised force (nv,) that arrives of a command (nu,); see `torques`."""
-    return generalised(system, linkage, torques(system, linkage, command, q, v), q, v)
+    return generalised(tree, torques(tree, command, q, v), q, v)
 
 
 def remember(system: System) -> bool:
@@ -102,30 +100,29 @@ def remember(system: System) -> bool:
 
 
 def first_memories(
-    system: System,
-    linkage: Linkage,
+    tree: Tree,
     command: Float[Array, " nu"],
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     dt: Float[Array, ""],
 ) -> Memories:
     """The memories before the first step of dt s, which has this command (nu,) and state."""
-    x, rate = _motion(system, linkage, q, v)
-    kept = [a.init(command[i], x[i], rate[i]) for i, a in enumerate(system.actuators)]
+    x, rate = _motion(tree, q, v)
+    actuators = tree.system.actuators
+    kept = [a.init(command[i], x[i], rate[i]) for i, a in enumerate(actuators)]
     kept = jax.tree.map(lambda a: jnp.asarray(a, q.dtype), kept)
     return tuple(None if k is None else Memory(k, dt) for k in kept)
 
 
 def next_memories(
-    system: System,
-    linkage: Linkage,
+    tree: Tree,
     command: Float[Array, " nu"],
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     memories: Memories,
 ) -> Memories:
     """The memories at the end of a step, from those, command (nu,) and state at its start."""
-    after = [memory for _, memory in _laws(system, linkage, command, q, v, memories)]
+    after = [memory for _, memory in _laws(tree, command, q, v, memories)]
     return jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), tuple(after), memories)
 
 
@@ -192,34 +189,32 @@ class Applied(Actuator):
 
 
 def _laws(
-    system: System,
-    linkage: Linkage,
+    tree: Tree,
     command: jax.Array,
     q: jax.Array,
     v: jax.Array,
     memories: Memories | None,
 ) -> list[tuple[jax.Array, Memory | None]]:
-    x, rate = _motion(system, linkage, q, v)
-    memories = len(system.actuators) * (None,) if memories is None else memories
+    x, rate = _motion(tree, q, v)
+    actuators = tree.system.actuators
+    memories = len(actuators) * (None,) if memories is None else memories
     found = []
-    for i, (actuator, memory) in enumerate(zip(system.actuators, memories, strict=True)):
+    for i, (actuator, memory) in enumerate(zip(actuators, memories, strict=True)):
         torque, after = actuator.torque(command[i], x[i], rate[i], memory)
         found.append((jnp.asarray(torque, q.dtype), after))
     return found
 
 
-def _motion(
-    system: System, linkage: Linkage, q: jax.Array, v: jax.Array
-) -> tuple[list[jax.Array], list[jax.Array]]:
+def _motion(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
     """The coordinate () and the rate () of each actuator."""
-    t, zero = system.topology, jnp.zeros((), q.dtype)
-    axes = [a.axis for a in system.actuators if a.axis is not None]
+    t, zero, actuators = tree.topology, jnp.zeros((), q.dtype), tree.system.actuators
+    axes = [a.axis for a in actuators if a.axis is not None]
     along = iter(())
     if axes:
         units = jnp.stack([axis.unit for axis in axes])
-        along = iter(rates_along(linkage, [axis.path for axis in axes], units, q, v))
+        along = iter(rates_along(tree, [axis.path for axis in axes], units, q, v))
     x, rate = [], []
-    for actuator in system.actuators:
+    for actuator in actuators:
         if actuator.axis is not None:
             x.append(zero)
             rate.append(next(along))

@@ -122,9 +122,9 @@ class Actuator(eqx.Module):
 
     def coordinate(self, t: Topology) -> int:
         """The index in q of its coordinate; -1 where that is no plain number."""
-        rows = np.flatnonzero(np.isin(np.arange(t.n_rows), t.mimic_rows, invert=True))
-        (row,) = rows[t.row_velocity[rows] == self.dof(t)]
-        return int(t.row_coordinate[row])
+        own = np.flatnonzero(np.isin(np.arange(t.n_dofs), t.mimic_dofs, invert=True))
+        (dof,) = own[t.dof_velocity[own] == self.dof(t)]
+        return int(t.dof_coordinate[dof])
 
     def _wrong_place(self, system: System) -> list[str]:
         t = system.topology

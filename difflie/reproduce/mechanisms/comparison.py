@@ -25,7 +25,7 @@ from ...formulations import Inputs, formulated, formulation_of
 from ...integrators import METHODS, EmbeddedMuntheKaas, Method
 from ...io.results import machine
 from ...system import System
-from ...system.linkage import linkage
+from ...system.kinematic_tree import Tree
 from ...view.plots import figure, label, save
 from . import (
     babyboot,
@@ -109,8 +109,8 @@ def march(problem: Problem, method: Method) -> March:
     """Compiles; ValueError for a method that does not apply to the problem."""
     formulation_of(method, problem.system)
 
-    def run(system, linkage, q, v, h, every, drive):
-        formulation = formulated(system, linkage, method, Projection())
+    def run(tree, q, v, h, every, drive):
+        formulation = formulated(tree, method, Projection())
         inputs = Inputs(None if drive is None else lambda t, q, v: drive)
 
         def one(_: Any, state: tuple) -> tuple:
@@ -133,7 +133,7 @@ def march(problem: Problem, method: Method) -> March:
 
 def _arguments(p: Problem, h: float, every: int) -> tuple:
     h_and_every = jnp.asarray(h, p.system.dtype), jnp.asarray(every, jnp.int32)
-    return p.system, linkage(p.system), p.q, p.v, *h_and_every, p.drive
+    return Tree.of(p.system), p.q, p.v, *h_and_every, p.drive
 
 
 def applicable(problem: Problem) -> list[Method]:
@@ -194,7 +194,7 @@ def _kept(
             total = total - drive @ (here - q[0])
         if not system.constraints:
             return zero, zero, total
-        kept = equations(system, linkage(system), here)
+        kept = equations(Tree.of(system), here)
         g, broken = (jnp.max(jnp.abs(x), initial=0) for x in (kept.residual(), kept.rate(rate)))
         return g, broken, total
 

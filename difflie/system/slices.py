@@ -1,4 +1,4 @@
-"""The numbers of the rows of a system, taken from q and v; mimic joints included."""
+"""Entries of arrays taken and put together by slices, which may be part of a native call."""
 
 from __future__ import annotations
 
@@ -6,29 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-
-from .system import Joints
-from .topology import Topology
-
-
-def row_coordinates(t: Topology, joints: Joints, q: Float[Array, " nq"]) -> Float[Array, " n_rows"]:
-    """The coordinate of every row (n_rows,), in row order; 0 for the rows of group joints."""
-    x = take(q, np.maximum(t.row_coordinate, 0))
-    x = jnp.where(t.row_coordinate >= 0, x, jnp.zeros_like(x))
-    return x if not t.mimic_rows.size else _mimicked(t, x, joints.multiplier, joints.offset)
-
-
-def row_rates(t: Topology, joints: Joints, v: Float[Array, " nv"]) -> Float[Array, " n_rows"]:
-    """The rate of every row (n_rows,), in row order."""
-    rate = take(v, t.row_velocity)
-    return rate if not t.mimic_rows.size else _mimicked(t, rate, joints.multiplier, 0.0)
-
-
-def _mimicked(
-    t: Topology, a: Float[Array, " n_rows"], multiplier, offset
-) -> Float[Array, " n_rows"]:
-    rows = t.mimic_rows
-    return a.at[rows].set(a[rows] * multiplier + offset)
 
 
 def take(a: Float[Array, " n_a *rest"], index: np.ndarray) -> Float[Array, " k *rest"]:

@@ -1,13 +1,14 @@
-"""The `Linkage`: a system in the form the recursive algorithms run on.
+"""The `Tree`: a system in the form that all algorithms run on.
 
 Every degree of freedom gets a frame of its own whose z axis is the axis of the motion, so that the
 pattern of its screw is structure while its direction is a number, hidden in the placement of the
 frame. Bodies on fixed joints are lumped into the body that carries them. All this is done with
-arrays over bodies and rows, once for each system, and differentiated through.
+arrays over bodies and dofs, once for each system, and differentiated through.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import equinox as eqx
@@ -21,71 +22,108 @@ from ..groups.components import Matrix, Vector
 from ..solvers.linear import product
 from ..spatial import Force, Inertia, Motion, Screw, Symmetric, Transform
 from .joints import Joint
-from .rows import take, totals
-from .system import Bodies, System
-from .topology import Topology
+from .slices import take, totals
+from .system import Bodies, Joints, System
+from .topology import WORLD, Topology
 from .whole_joints import (
+    Numbers,
     Whole,
-    between_rows,
+    between_dofs,
     brackets,
     check_constant,
-    row_frames,
+    dof_frames,
     varying,
     wholes,
 )
 
 
-class Linkage(eqx.Module):
-    """One frame for each row, in the order of visits; shapes are (n_rows,) unless said.
+class Tree(eqx.Module):
+    """A system, and what follows from its bodies and joints; shapes are (n_dofs,) unless said.
 
-    placement: the frame of a row in that of the row before it (the parent's last, or the world)
-    while its coordinate is zero. pitch: of the helical rows, None where there are none. inertia: of
-    the bodies carried by a row, about its frame; zero within a joint of several rows. offset
-    (nb + 1,): each body's frame in that of the row that carries it; the last entry is the world;
-    None where no algorithm needs it. armature: inertia along the row.
-    multiplier, shift: the laws of mimic joints, 1 and 0 elsewhere, None where there are none.
-    numbers: those that joint types declare, as in `Joints`.
+    There is one frame for each dof. placement: the frame of a dof in that of the dof before it (the
+    parent's last, or the world) while its coordinate is zero. pitch: of the helical dofs, None
+    where there are none. inertia: of the bodies carried by a dof, about its frame; zero within a
+    joint of several dofs. offset (nb + 1,): each body's frame in that of the dof that carries it;
+    the last entry is the world. multiplier, shift: the laws of mimic joints, 1 and 0 elsewhere,
+    None where there are none.
     """
 
+    system: System
     placement: Transform
     pitch: jax.Array | None
     inertia: Inertia
-    offset: Transform | None
-    armature: jax.Array
+    offset: Transform
     multiplier: jax.Array | None
     shift: jax.Array | None
-    gravity: Vector
-    numbers: dict[str, dict[str, jax.Array]]
-    topology: Topology = eqx.field(static=True)
+
+    @staticmethod
+    def of(system: System) -> Tree:
+        """Brings a system into the form that all algorithms run on."""
+        return Tree(system, *_follows(system.bodies, system.joints, system.topology))
+
+    @property
+    def topology(self) -> Topology:
+        return self.system.topology
+
+    @property
+    def constraints(self) -> tuple[eqx.Module, ...]:
+        return self.system.constraints
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.system.gravity.dtype
+
+    @property
+    def gravity(self) -> Vector:
+        """In m/s^2 and world coordinates."""
+        return Vector.from_array(self.system.gravity)
+
+    @property
+    def armature(self) -> Float[Array, " n_dofs"]:
+        """Inertia along the dof."""
+        return self.system.joints.armature
+
+    @property
+    def _numbers(self) -> Numbers:
+        """Those that joint types declare, as in `Joints`."""
+        return self.system.joints.numbers
+
+    def with_constraints(self, constraints: tuple[eqx.Module, ...]) -> Tree:
+        """The same with other constraints."""
+        return replace(self, system=self.system.with_constraints(constraints))
+
+    def weightless(self) -> Tree:
+        """The same without gravity."""
+        gravity = jnp.zeros_like(self.system.gravity)
+        return replace(self, system=replace(self.system, gravity=gravity))
 
     @property
     def _axes(self) -> Screw:
-        """The axis of each row; what the joint types fix of it is known at trace time."""
-        dtype = self.gravity.x.dtype
-        angular, linear = (p.astype(dtype) for p in _patterns(self.topology))
+        """The axis of each dof; what the joint types fix of it is known at trace time."""
+        angular, linear = (p.astype(self.dtype) for p in _patterns(self.topology))
         if self.pitch is None:
             return Screw(angular, linear)
         return Screw(angular, jnp.asarray(linear) + self.pitch)
 
     @property
-    def rest(self) -> Motion:
+    def zero_twist(self) -> Motion:
         """The motion of the world at rest."""
-        zero = jnp.zeros_like(self.gravity.x)
+        zero = jnp.zeros((), self.dtype)
         return Motion(Vector(zero, zero, zero), Vector(zero, zero, zero))
 
     @property
-    def free_fall(self) -> Motion:
+    def base_acceleration(self) -> Motion:
         """The acceleration of the world that stands for gravity: -g."""
-        return Motion(self.rest.angular, -self.gravity)
+        return Motion(self.zero_twist.angular, -self.gravity)
 
-    def structured(self) -> Linkage:
+    def structured(self) -> Tree:
         """The same numbers, those of them that the joint types fix known at trace time."""
         t = self.topology
-        carrying = np.isin(np.arange(t.n_rows), carriers(t))
-        later = t.motion_start != np.arange(t.n_rows)
-        inside = (np.arange(t.n_rows) != t.row_start[t.row_body])[t.order]
-        frames = row_frames(t)
-        turn = np.swapaxes(frames[np.maximum(t.parent_place, 0)], 1, 2) @ frames
+        carrying = np.isin(np.arange(t.n_dofs), carriers(t))
+        later = t.motion_start != np.arange(t.n_dofs)
+        inside = np.arange(t.n_dofs) != t.dof_start[t.dof_body]
+        frames = dof_frames(t)
+        turn = np.swapaxes(frames[np.maximum(t.dof_parent, 0)], 1, 2) @ frames
         turn = [turn[:, i, j] for i in range(3) for j in range(3)]
 
         def fixed(a: jax.Array, where: np.ndarray, value: np.ndarray | float) -> jax.Array:
@@ -101,24 +139,31 @@ class Linkage(eqx.Module):
             inertia=jax.tree.map(lambda a: fixed(a, ~carrying, 0.0), self.inertia),
         )
 
-    def rows(self, v: Float[Array, " nv"]) -> Float[Array, " n_rows"]:
-        """Velocities or accelerations (nv,) as rates of the rows (n_rows,)."""
-        rates = take(v, self.topology.row_velocity[self.topology.order])
+    def coordinates(self, q: Float[Array, " nq"]) -> Float[Array, " n_dofs"]:
+        """The coordinate of each dof (n_dofs,), mimic joints included; 0 where it has none."""
+        entry = self.topology.dof_coordinate
+        x = take(q, np.maximum(entry, 0))
+        if self.multiplier is not None:
+            x = x * self.multiplier + jnp.asarray(self.shift)
+        return jnp.where(entry >= 0, x, jnp.zeros_like(x)) if np.any(entry < 0) else x
+
+    def rates(self, v: Float[Array, " nv"]) -> Float[Array, " n_dofs"]:
+        """Velocities or accelerations (nv,) as those of the dofs (n_dofs,)."""
+        rates = take(v, self.topology.dof_velocity)
         return rates if self.multiplier is None else rates * self.multiplier
 
-    def generalised(self, efforts: Float[Array, " n_rows"]) -> Float[Array, " nv"]:
-        """Efforts of the rows (n_rows,) as a generalised force (nv,)."""
+    def generalised(self, efforts: Float[Array, " n_dofs"]) -> Float[Array, " nv"]:
+        """Efforts of the dofs (n_dofs,) as a generalised force (nv,)."""
         t = self.topology
         if self.multiplier is None:
-            return take(efforts, t.place)
-        efforts = take(efforts * self.multiplier, t.place)
-        return jax.ops.segment_sum(efforts, t.row_velocity, num_segments=t.nv)
+            return efforts
+        return jax.ops.segment_sum(efforts * self.multiplier, t.dof_velocity, num_segments=t.nv)
 
     def poses(self, q: Float[Array, " nq"]) -> Transform:
-        """The frame of each row in that of the row before it, at the configuration q (nq,)."""
+        """The frame of each dof in that of the dof before it, at the configuration q (nq,)."""
         t = self.topology
-        screw, x = self._axes, self._coordinates(q)
-        x = jnp.where(t.whole_rows, jnp.zeros_like(x), x) if t.whole_rows.any() else x
+        screw, x = self._axes, self.coordinates(q)
+        x = jnp.where(t.whole_dofs, jnp.zeros_like(x), x) if t.whole_dofs.any() else x
         turning = screw.angular == 1
         cos, sin = jnp.cos(x), jnp.sin(x)
         if not turning.all():
@@ -136,10 +181,10 @@ class Linkage(eqx.Module):
             d = x * jnp.asarray(screw.linear, x.dtype)
             poses = Transform(rotation, p + Vector(r.xz, r.yz, r.zz) * d)
         for whole in wholes(t):
-            first = whole.rows[:, 0]
+            first = whole.dofs[:, 0]
             before = jax.tree.map(lambda a, i=first: take(a, i), self.placement)
-            points = whole.points(q, self._coordinates(q))
-            T = whole.evaluate(lambda joint, y: joint.transform(y), self.numbers, points)
+            points = whole.points(q, self.coordinates(q))
+            T = whole.evaluate(lambda joint, y: joint.transform(y), self._numbers, points)
             motion = Transform(Matrix.from_array(T[:, :3, :3]), Vector.from_array(T[:, :3, 3]))
             motion = before @ motion
             motion = replace(motion, rotation=motion.rotation @ _constant(whole.frames[0], q.dtype))
@@ -147,7 +192,7 @@ class Linkage(eqx.Module):
         return poses
 
     def screws(self, q: Float[Array, " nq"]) -> Screw | Motion:
-        """The unit twist of each row in its own frame, at the configuration q (nq,).
+        """The unit twist of each dof in its own frame, at the configuration q (nq,).
 
         Screws about z where all joints have constant subspaces, or else motions.
         """
@@ -158,7 +203,7 @@ class Linkage(eqx.Module):
         columns = screw.add_to(Motion(Vector(zero, zero, zero), Vector(zero, zero, zero)))
         for whole, S in self._subspaces(q):
             values = Motion.from_array(jnp.swapaxes(S, 1, 2).reshape(-1, 6))
-            at = whole.rows.ravel()
+            at = whole.dofs.ravel()
             columns = jax.tree.map(lambda a, new, i=at: _put(a, i, new), columns, values)
         return columns
 
@@ -168,17 +213,17 @@ class Linkage(eqx.Module):
         check_constant(self.topology, "a discrete motion")
         return self._axes
 
-    def bias(self, q: Float[Array, " nq"], rates: Float[Array, " n_rows"]) -> Motion | None:
-        """The bias acceleration of the joints (n_rows,), in the frames of their last rows.
+    def bias(self, q: Float[Array, " nq"], rates: Float[Array, " n_dofs"]) -> Motion | None:
+        """The bias acceleration of the joints (n_dofs,), in the frames of their last dofs.
 
         The velocity-product term of a joint is ad(V) S v + (dS/dt) v, with V the twist of the body;
-        summing ad(V_k) S_k v_k row by row lacks (dS/dt) v and the sum over i < j of
+        summing ad(V_k) S_k v_k dof by dof lacks (dS/dt) v and the sum over i < j of
         ad(S_j v_j) S_i v_i. None where there is nothing to add.
         """
         t, subspaces = self.topology, self._subspaces(q)
         added = []
         for whole in wholes(t):
-            v = take(rates, whole.rows.ravel()).reshape(whole.rows.shape)
+            v = take(rates, whole.dofs.ravel()).reshape(whole.dofs.shape)
             if whole.columns is not None:
                 parts = [jnp.zeros_like(v[:, 0])] * 6
                 terms = brackets(whole.columns)
@@ -187,10 +232,10 @@ class Linkage(eqx.Module):
                 if terms:
                     added.append((whole, parts))
         for whole, S in subspaces:
-            v = take(rates, whole.rows.ravel()).reshape(whole.rows.shape)
-            points = whole.points(q, self._coordinates(q))
-            own = whole.evaluate(lambda joint, y, v: joint.bias(y, v), self.numbers, points, v)
-            added.append((whole, own.T + between_rows(jnp.swapaxes(S, 0, 1), v)))
+            v = take(rates, whole.dofs.ravel()).reshape(whole.dofs.shape)
+            points = whole.points(q, self.coordinates(q))
+            own = whole.evaluate(lambda joint, y, v: joint.bias(y, v), self._numbers, points, v)
+            added.append((whole, own.T + between_dofs(jnp.swapaxes(S, 0, 1), v)))
         if not added:
             return None
         zero = jnp.zeros_like(rates)
@@ -200,18 +245,18 @@ class Linkage(eqx.Module):
             if not np.array_equal(whole.frames[-1], np.eye(3)):
                 turn = _constant(whole.frames[-1], rates.dtype)
                 angular, linear = turn.transposed_times(angular), turn.transposed_times(linear)
-            here, at = Motion(angular, linear), whole.rows[:, -1]
+            here, at = Motion(angular, linear), whole.dofs[:, -1]
             total = jax.tree.map(lambda a, new, i=at: _put(a, i, new), total, here)
         return total
 
     def subspace_gradients(self, q: Float[Array, " nq"]) -> Motion | None:
-        """The derivative of the screw of row i as row j moves (n_rows, n_rows), in i's frame.
+        """The derivative of the screw of dof i as dof j moves (n_dofs, n_dofs), in i's frame.
 
         None where all subspaces are constant.
         """
         if not varying(self.topology):
             return None
-        n = self.topology.n_rows
+        n = self.topology.n_dofs
         total = jnp.zeros((n, n, 6), q.dtype)
 
         def gradient(joint: Joint, y: jax.Array) -> jax.Array:
@@ -223,9 +268,9 @@ class Linkage(eqx.Module):
             return jnp.moveaxis(jax.jacfwd(subspace)(zero), 0, 2)
 
         for whole, _ in self._subspaces(q):
-            points = whole.points(q, self._coordinates(q))
-            found = whole.evaluate(gradient, self.numbers, points)
-            total = total.at[whole.rows[:, :, None], whole.rows[:, None]].set(found)
+            points = whole.points(q, self.coordinates(q))
+            found = whole.evaluate(gradient, self._numbers, points)
+            total = total.at[whole.dofs[:, :, None], whole.dofs[:, None]].set(found)
         return Motion.from_array(total)
 
     def _subspaces(self, q: jax.Array) -> list[tuple[Whole, jax.Array]]:
@@ -233,26 +278,17 @@ class Linkage(eqx.Module):
         found = []
         for whole in wholes(self.topology):
             if whole.columns is None:
-                points = whole.points(q, self._coordinates(q))
-                S = whole.evaluate(lambda joint, y: joint.motion_subspace(y), self.numbers, points)
+                points = whole.points(q, self.coordinates(q))
+                S = whole.evaluate(lambda joint, y: joint.motion_subspace(y), self._numbers, points)
                 found.append((whole, S))
         return found
 
-    def _coordinates(self, q: jax.Array) -> jax.Array:
-        """The coordinate of each row (n_rows,), mimic joints included; 0 where it has none."""
-        t = self.topology
-        entry = t.row_coordinate[t.order]
-        x = take(q, np.maximum(entry, 0))
-        if self.multiplier is not None:
-            x = x * self.multiplier + jnp.asarray(self.shift)
-        return jnp.where(entry >= 0, x, jnp.zeros_like(x)) if np.any(entry < 0) else x
-
     def along_joints(self, motions: Motion) -> Motion:
-        """The motion (n_rows,) at the row that completes each joint, seen from each of its rows."""
+        """The motion (n_dofs,) at the dof that completes each joint, seen from each of its dofs."""
         t = self.topology
-        if not t.whole_rows.any():
+        if not t.whole_dofs.any():
             return motions
-        end, frames = t.motion_end, row_frames(t)
+        end, frames = t.motion_end, dof_frames(t)
         complete = jax.tree.map(lambda a: take(a, end), motions)
         turn = np.swapaxes(frames, 1, 2) @ frames[end]
         seen = Matrix(
@@ -260,14 +296,14 @@ class Linkage(eqx.Module):
         )
         return Motion(seen @ complete.angular, seen @ complete.linear)
 
-    def row_forces(self, wrench: Float[Array, "nb 6"]) -> Force:
-        """Wrenches on the bodies (nb, 6), in body frames, as wrenches on the rows (n_rows,)."""
+    def dof_forces(self, wrench: Float[Array, "nb 6"]) -> Force:
+        """Wrenches on the bodies (nb, 6), in body frames, as wrenches on the dofs (n_dofs,)."""
         t = self.topology
         offset = jax.tree.map(lambda a: a[:-1], self.offset)
         return _lump(offset.force(Force.from_array(wrench)), t)
 
     def body_values(self, values: Transform | Motion, world: Transform | Motion):
-        """The value of the row that carries each body (nb,), `world` for bodies fixed to it."""
+        """The value of the dof that carries each body (nb,), `world` for bodies fixed to it."""
         carrier = carriers(self.topology)
         return jax.tree.map(
             lambda a, w: jnp.concatenate((a, jnp.asarray(w, a.dtype)[None]))[carrier], values, world
@@ -275,17 +311,16 @@ class Linkage(eqx.Module):
 
 
 def carriers(t: Topology) -> np.ndarray:
-    """(nb,) the place of the row that carries each body; n_rows for the world."""
-    return np.array([t.n_rows if r < 0 else t.place[r] for r in t.last_row], dtype=int)
+    """(nb,) the dof that carries each body; n_dofs for the world."""
+    return np.where(t.last_dof == WORLD, t.n_dofs, t.last_dof)
 
 
-@jax.jit
-def linkage(system: System) -> Linkage:
-    """Brings a system into the form the recursive algorithms run on.
+@functools.partial(jax.jit, static_argnums=2)
+def _follows(bodies: Bodies, joints: Joints, t: Topology) -> tuple:
+    """The fields of a `Tree` after the first.
 
-    Compiled by itself, and so only once for all of them.
+    Compiled by itself, and so only once for all algorithms.
     """
-    t, bodies, joints = system.topology, system.bodies, system.joints
     dtype = joints.position.dtype
     moving = np.array([bool(kinds) for kinds in t.kinds])
     placement = so3.exp_components(Vector.from_array(joints.rotation)).to_array(), joints.position
@@ -293,9 +328,9 @@ def linkage(system: System) -> Linkage:
 
     # Each body's frame in the frame of its carrier, one level of fixed joints after the other.
     n_bodies = len(t.bodies)
-    last = np.maximum(t.row_start[1:] - 1, 0)
+    last = np.maximum(t.dof_start[1:] - 1, 0)
     identity = jnp.broadcast_to(jnp.eye(3, dtype=dtype), (n_bodies, 3, 3))
-    turned = identity if not t.n_rows else jnp.swapaxes(align[last], -1, -2)
+    turned = identity if not t.n_dofs else jnp.swapaxes(align[last], -1, -2)
     turned = jnp.where(moving[:, None, None], turned, identity)
     offset = jnp.concatenate((turned, identity[:1])), jnp.zeros((n_bodies + 1, 3), dtype)
     parents = np.array(t.parents)
@@ -307,42 +342,37 @@ def linkage(system: System) -> Linkage:
             jnp.where(chosen, jnp.concatenate((below[1], offset[1][:1])), offset[1]),
         )
 
-    # Each row's frame in that of the row before it. The first row of a joint that moves as a whole
+    # Each dof's frame in that of the dof before it. The first dof of a joint that moves as a whole
     # keeps the joint frame: its transform comes in between.
-    body = t.row_body
-    first = np.isin(np.arange(t.n_rows), t.row_start[:-1][moving])
-    whole = t.whole_rows[t.place]
+    body = t.dof_body
+    first = np.isin(np.arange(t.n_dofs), t.dof_start[:-1][moving])
+    whole = t.whole_dofs
     above = parents[body]
     start = _compose((offset[0][above], offset[1][above]), (placement[0][body], placement[1][body]))
-    inner = product(jnp.swapaxes(align[np.maximum(np.arange(t.n_rows) - 1, 0)], -1, -2), align)
+    inner = product(jnp.swapaxes(align[np.maximum(np.arange(t.n_dofs) - 1, 0)], -1, -2), align)
     outer = jnp.where(whole[:, None, None], start[0], product(start[0], align))
-    rotation = jnp.where(first[:, None, None], outer, inner)[t.order]
-    translation = jnp.where(first[:, None], start[1], jnp.zeros_like(start[1]))[t.order]
+    rotation = jnp.where(first[:, None, None], outer, inner)
+    translation = jnp.where(first[:, None], start[1], jnp.zeros_like(start[1]))
 
     pitch = multiplier = shift = None
     helical = np.array([k == "helical" for kinds in t.kinds for k in kinds], dtype=bool) & ~whole
     if helical.any():
-        pitch = jnp.where(helical, joints.pitch, jnp.zeros_like(joints.pitch))[t.order]
-    if t.mimic_rows.size:
-        rows = t.place[t.mimic_rows]
-        multiplier = jnp.ones(t.n_rows, dtype).at[rows].set(joints.multiplier)
-        shift = jnp.zeros(t.n_rows, dtype).at[rows].set(joints.offset)
-    return Linkage(
-        placement=Transform(Matrix.from_array(rotation), Vector.from_array(translation)),
-        pitch=pitch,
-        inertia=_lumped_inertia(t, bodies, offset),
-        offset=Transform(Matrix.from_array(offset[0]), Vector.from_array(offset[1])),
-        armature=joints.armature[t.order],
-        multiplier=multiplier,
-        shift=shift,
-        gravity=Vector.from_array(system.gravity),
-        numbers=joints.numbers,
-        topology=t,
+        pitch = jnp.where(helical, joints.pitch, jnp.zeros_like(joints.pitch))
+    if t.mimic_dofs.size:
+        multiplier = jnp.ones(t.n_dofs, dtype).at[t.mimic_dofs].set(joints.multiplier)
+        shift = jnp.zeros(t.n_dofs, dtype).at[t.mimic_dofs].set(joints.offset)
+    return (
+        Transform(Matrix.from_array(rotation), Vector.from_array(translation)),
+        pitch,
+        _lumped_inertia(t, bodies, offset),
+        Transform(Matrix.from_array(offset[0]), Vector.from_array(offset[1])),
+        multiplier,
+        shift,
     )
 
 
 def _lumped_inertia(t: Topology, bodies: Bodies, offset: tuple[jax.Array, jax.Array]) -> Inertia:
-    """The inertias of the bodies each row carries, about its frame (Steiner's theorem)."""
+    """The inertias of the bodies each dof carries, about its frame (Steiner's theorem)."""
     rotation, position = offset[0][:-1], offset[1][:-1]
     mass = bodies.mass[:, None]
     com = product(rotation, bodies.com[..., None])[..., 0] + position
@@ -352,7 +382,7 @@ def _lumped_inertia(t: Topology, bodies: Bodies, offset: tuple[jax.Array, jax.Ar
     steiner = square * jnp.eye(3, dtype=com.dtype) - com[:, :, None] * com[:, None, :]
     second = (central + mass[..., None] * steiner).reshape(-1, 9)
     each = jnp.concatenate((mass, mass * com, second), axis=1)
-    carried = jnp.zeros((t.n_rows + 1, 13), each.dtype).at[carriers(t)].add(each)[:-1]
+    carried = jnp.zeros((t.n_dofs + 1, 13), each.dtype).at[carriers(t)].add(each)[:-1]
     return Inertia(
         carried[:, 0],
         Vector.from_array(carried[:, 1:4]),
@@ -369,10 +399,10 @@ def _compose(
 
 def _patterns(t: Topology) -> tuple[np.ndarray, np.ndarray]:
     """The angular and linear components of the screws, as far as the joint types fix them."""
-    kinds = np.array([k for kinds in t.kinds for k in kinds])[t.order]
+    kinds = np.array([k for kinds in t.kinds for k in kinds])
     angular, linear = (kinds != "prismatic").astype(float), (kinds == "prismatic").astype(float)
     for whole in wholes(t):
-        linear[whole.rows] += [dof.pitch for dof in whole.joint.dofs()]
+        linear[whole.dofs] += [dof.pitch for dof in whole.joint.dofs()]
     return angular, linear
 
 
@@ -384,9 +414,9 @@ def _put(a: jax.Array, places: np.ndarray, values: jax.Array) -> jax.Array:
 
 
 def _lump(values, t: Topology):
-    """The sums over the bodies that each row carries; bodies fixed to the world are left out."""
+    """The sums over the bodies that each dof carries; bodies fixed to the world are left out."""
     carrier = carriers(t)
-    return jax.tree.map(lambda a: jnp.zeros(t.n_rows + 1, a.dtype).at[carrier].add(a)[:-1], values)
+    return jax.tree.map(lambda a: jnp.zeros(t.n_dofs + 1, a.dtype).at[carrier].add(a)[:-1], values)
 
 
 def _fixed_levels(t: Topology) -> list[np.ndarray]:
@@ -403,17 +433,17 @@ def _constant(m: np.ndarray, dtype) -> Matrix:
 
 
 def _alignments(t: Topology, axis: jax.Array) -> Matrix:
-    """The rotation (n_rows,) of the frame of each row, in the order of the bodies.
+    """The rotation (n_dofs,) of the frame of each dof.
 
-    In a series it takes z to the row's axis. Which rotation is used changes the frame in which a
+    In a series it takes z to the dof's axis. Which rotation is used changes the frame in which a
     body is computed, never a result.
     """
-    whole = t.whole_rows[t.place]
+    whole = t.whole_dofs
     safe = jnp.where(whole[:, None], jnp.asarray([0.0, 0.0, 1.0], axis.dtype), axis)
     least = least_rotations(safe)
     if not whole.any():
         return least
-    frames = row_frames(t)[t.place].astype(axis.dtype)
+    frames = dof_frames(t).astype(axis.dtype)
     fixed = Matrix(*(frames[:, i, j] for i in range(3) for j in range(3)))
     return jax.tree.map(lambda e, a: jnp.where(whole, e, a), fixed, least)
 
