@@ -91,14 +91,14 @@ from .forces import PlaneContact as PlaneContact
 from .forces import PointCoupling as PointCoupling
 from .forces import PointForce as PointForce
 from .forces import PositionServo as PositionServo
+from .forces import Rope as Rope
+from .forces import SmoothRope as SmoothRope
 from .forces import SmoothTensionDamper as SmoothTensionDamper
-from .forces import SmoothTensionSpring as SmoothTensionSpring
 from .forces import SphereContact as SphereContact
 from .forces import Spring as Spring
 from .forces import SpringDamper as SpringDamper
 from .forces import Stribeck as Stribeck
 from .forces import TensionDamper as TensionDamper
-from .forces import TensionSpring as TensionSpring
 from .forces import Thruster as Thruster
 from .forces import TorsionalSpring as TorsionalSpring
 from .forces import VelocityServo as VelocityServo

@@ -132,7 +132,7 @@ def identify(
         _console.print(f"{results['fit']['message']}, cost {results['fit']['cost']:.6g}")
         for row in results["fit"]["unidentifiable"]:
             _console.print(f"not identifiable from this data: {', '.join(row)}", soft_wrap=True)
-    table = Table("parameter", "start", "value", "standard error", "by blocks")
+    table = Table("parameter", "start", "value", "standard error", "block-robust")
     keys = "start", "value", "std_error", "std_error_blockwise"
     for name, p in results["parameters"].items():
         table.add_row(name, *(_short(p[key]) for key in keys))
@@ -247,7 +247,7 @@ def _steps_told(name: str, update: Callable[[str], None]) -> Callable[[int, int]
     """What tells of the steps done: a line every few seconds where the output is no terminal."""
     last = time.monotonic()
 
-    def told(done: int, steps: int) -> None:
+    def report(done: int, steps: int) -> None:
         nonlocal last
         text = f"{name}: step {done} of {steps}"
         if _console.is_terminal:
@@ -256,7 +256,7 @@ def _steps_told(name: str, update: Callable[[str], None]) -> Callable[[int, int]
             last = time.monotonic()
             _console.print(text, highlight=False, soft_wrap=True)
 
-    return told
+    return report
 
 
 def _short(value: float | None) -> str:

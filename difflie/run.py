@@ -31,7 +31,7 @@ _FORCES = "effort", "passive"
 def run(
     config: Config, out: Path | None, progress: Callable[[int, int], None] | None = None
 ) -> dict[str, Any]:
-    """Simulates, writes `trajectory.npz`, the same as CSV and `motion.png`, returns the figures.
+    """Simulates, writes `trajectory.npz`, the same as CSV and `motion.png`, returns the results.
 
     The files have the state, the efforts of the control and of the system by itself, and the
     energy; in the archive `NAME_labels` (n, 2) are the name and the unit of each column of NAME.
@@ -69,8 +69,8 @@ def run(
     if out is not None:
         _write(out, system, trajectory, curves)
     total = curves["energy"].values[:, -1]
-    figures = _figures(config, system, trajectory, total)
-    return figures | _kept(system, guess, trajectory) if system.constraints else figures
+    results = _results(config, system, trajectory, total)
+    return results | _kept(system, guess, trajectory) if system.constraints else results
 
 
 def _write(out: Path, system: System, trajectory: Trajectory, curves: dict[str, Curve]) -> None:
@@ -94,7 +94,7 @@ def _write(out: Path, system: System, trajectory: Trajectory, curves: dict[str, 
     save(curve_figure(drawn), out / "motion.png")
 
 
-def _figures(config: Config, system: System, trajectory: Trajectory, total: np.ndarray) -> dict:
+def _results(config: Config, system: System, trajectory: Trajectory, total: np.ndarray) -> dict:
     """total (m + 1,): the energy in J."""
     momentum = np.asarray(trajectory.momentum(system))
     return {

@@ -286,7 +286,7 @@ class Inertia:
             m.linear * self.mass - self.first.cross(m.angular),
         )
 
-    def seen_from(self, t: Transform) -> Inertia:
+    def change_frame(self, t: Transform) -> Inertia:
         """The same body about the outer frame of t."""
         h = t.rotation @ self.first
         p = t.translation
@@ -336,7 +336,7 @@ class ArticulatedInertia:
             self.mass - Symmetric.of_outer(f.force, s),
         )
 
-    def seen_from(self, t: Transform) -> ArticulatedInertia:
+    def change_frame(self, t: Transform) -> ArticulatedInertia:
         """Ad_t^-T self Ad_t^-1: the same inertia for motions of the outer frame of t."""
         r, p = t.rotation, t.translation
         mass = self.mass.rotated(r)
@@ -358,7 +358,7 @@ class ArticulatedInertia:
 
 @_pytree
 @dataclass(frozen=True, slots=True)
-class Adjoint:
+class MotionTransform:
     """A 6x6 matrix [[A, 0], [C, A]] that maps a Motion to a Motion.
 
     Ad, ad, dexp, its inverse and all their products are of this kind: they are matrices A + e C of
@@ -369,48 +369,48 @@ class Adjoint:
     corner: Matrix
 
     @staticmethod
-    def of_inverse(t: Transform) -> Adjoint:
+    def of_inverse(t: Transform) -> MotionTransform:
         """Ad_t^-1."""
         r = t.rotation.transpose()
-        return Adjoint(r, -(r @ Matrix.skew(t.translation)))
+        return MotionTransform(r, -(r @ Matrix.skew(t.translation)))
 
     @staticmethod
-    def dexp(m: Motion) -> Adjoint:
+    def dexp(m: Motion) -> MotionTransform:
         """The right-trivialised differential of the exponential map."""
         corner = se3.dexp_corner_components(m.angular, m.linear)
-        return Adjoint(so3.dexp_components(m.angular), corner)
+        return MotionTransform(so3.dexp_components(m.angular), corner)
 
     @staticmethod
-    def dexp_inv(m: Motion) -> Adjoint:
+    def dexp_inv(m: Motion) -> MotionTransform:
         """The inverse of `dexp`."""
         corner = se3.dexp_inv_corner_components(m.angular, m.linear)
-        return Adjoint(so3.dexp_inv_components(m.angular), corner)
+        return MotionTransform(so3.dexp_inv_components(m.angular), corner)
 
     def __matmul__(self, o: Any) -> Any:
-        """The product with a Motion or an Adjoint."""
+        """The product with a Motion or an MotionTransform."""
         if isinstance(o, Motion):
             return Motion(
                 self.diagonal @ o.angular, self.corner @ o.angular + self.diagonal @ o.linear
             )
-        return Adjoint(
+        return MotionTransform(
             self.diagonal @ o.diagonal, self.corner @ o.diagonal + self.diagonal @ o.corner
         )
 
     def transposed_times(self, o: Any) -> Any:
-        """The product of the transpose with a Force or a Response."""
+        """The product of the transpose with a Force or a MotionToForce."""
         if isinstance(o, Force):
             moment = self.diagonal.transposed_times(o.moment)
             moment = moment + self.corner.transposed_times(o.force)
             return Force(moment, self.diagonal.transposed_times(o.force))
         a, c = self.diagonal.transpose(), self.corner.transpose()
-        return Response(
+        return MotionToForce(
             *(a @ o.second + c @ o.lower, a @ o.upper + c @ o.mass), *(a @ o.lower, a @ o.mass)
         )
 
 
 @_pytree
 @dataclass(frozen=True, slots=True)
-class Response:
+class MotionToForce:
     """Any 6x6 matrix [[A, H], [L, M]] that maps a Motion to a Force."""
 
     second: Matrix
@@ -419,24 +419,24 @@ class Response:
     mass: Matrix
 
     @staticmethod
-    def of_rigid(i: Inertia) -> Response:
+    def of_rigid(i: Inertia) -> MotionToForce:
         first = Matrix.skew(i.first)
-        return Response(i.second.matrix(), first, -first, Matrix.scaled_identity(i.mass))
+        return MotionToForce(i.second.matrix(), first, -first, Matrix.scaled_identity(i.mass))
 
-    def __add__(self, o: Response) -> Response:
-        return Response(
+    def __add__(self, o: MotionToForce) -> MotionToForce:
+        return MotionToForce(
             *(self.second + o.second, self.upper + o.upper),
             *(self.lower + o.lower, self.mass + o.mass),
         )
 
     def __matmul__(self, o: Any) -> Any:
-        """The product with a Motion or an Adjoint."""
+        """The product with a Motion or an MotionTransform."""
         if isinstance(o, Motion):
             return Force(
                 self.second @ o.angular + self.upper @ o.linear,
                 self.lower @ o.angular + self.mass @ o.linear,
             )
-        return Response(
+        return MotionToForce(
             *(self.second @ o.diagonal + self.upper @ o.corner, self.upper @ o.diagonal),
             *(self.lower @ o.diagonal + self.mass @ o.corner, self.mass @ o.diagonal),
         )
@@ -449,18 +449,18 @@ class Response:
             self.upper.transposed_times(a) + self.mass.transposed_times(v),
         )
 
-    def minus_outer(self, f: Force, g: Force) -> Response:
+    def minus_outer(self, f: Force, g: Force) -> MotionToForce:
         """self - f g^T."""
-        return Response(
+        return MotionToForce(
             *(self.second - f.moment.outer(g.moment), self.upper - f.moment.outer(g.force)),
             *(self.lower - f.force.outer(g.moment), self.mass - f.force.outer(g.force)),
         )
 
-    def seen_from(self, t: Transform) -> Response:
+    def change_frame(self, t: Transform) -> MotionToForce:
         """Ad_t^-T self: the forces seen from the outer frame of t."""
         r, skew = t.rotation, Matrix.skew(t.translation)
         lower, mass = r @ self.lower, r @ self.mass
-        return Response(
+        return MotionToForce(
             *(r @ self.second + skew @ lower, r @ self.upper + skew @ mass), *(lower, mass)
         )
 

@@ -29,8 +29,8 @@ from .identify import (
     Recording,
     Shooting,
     Squares,
-    doubts,
     fit,
+    log_warnings,
     read_recording,
     whiteness,
     with_encoders,
@@ -93,7 +93,9 @@ def study(
     runs["validate"] += [
         _recording(config, system, Path(), RunTable(str(path))) for path in validate
     ]
-    for said in [said for use in runs.values() for run in use for said in doubts(system, run)]:
+    for said in [
+        said for use in runs.values() for run in use for said in log_warnings(system, run)
+    ]:
         warn(said)
     # What cannot be judged is said before the fit.
     trials = {use: [_trial(config, system, run) for run in runs[use]] for use in runs}
@@ -385,7 +387,7 @@ def _judged(config: Study, system: System, trial: _Trial) -> dict[str, Any]:
     """Errors of torques, and of motions in windows with the measured torques, joint by joint.
 
     torque_autocorrelation is the largest of the first twenty, over what white noise would have:
-    where it is far above 1 the standard errors by blocks are the ones to believe.
+    where it is far above 1 the block-robust standard errors are the ones to believe.
     """
     labels = [name for name, _ in system.topology.velocity_labels]
     torque = colour = position = [None] * len(labels)

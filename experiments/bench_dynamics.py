@@ -296,7 +296,7 @@ def time_difflie(name: str, traversal: str, batches: list[int]) -> Iterator[Row]
 
 def time_on_gpu(name: str, batches: list[int]) -> Iterator[Row]:
     """Final states of large batches. Ends the program if one is not finite, or f32 is not f64."""
-    double = difflie_model(name).with_traversal("fast")
+    double = difflie_model(name).with_traversal("unrolled")
 
     def rollouts(steps: int) -> Callable:
         def final(system: dl.System, q: Any, v: Any) -> Any:
@@ -353,11 +353,11 @@ def main(options: Options) -> None:
         sources = [
             time_mujoco(name, options.batches),
             time_pinocchio(name),
-            time_difflie(name, "loop", options.batches),
+            time_difflie(name, "scanned", options.batches),
             time_mjx(name, options.batches),
         ]
         if name in ROBOTS or name == "chain10":
-            sources.insert(3, time_difflie(name, "fast", options.batches))
+            sources.insert(3, time_difflie(name, "unrolled", options.batches))
         if jax.default_backend() == "gpu" and name in ROBOTS:
             sources.append(time_on_gpu(name, options.gpu_batches))
         for source in sources:

@@ -111,7 +111,7 @@ def figures(turn: blocks.Turn, steps: int) -> dict[str, Any]:
 
 
 def main(options: Options) -> None:
-    system = dl.load(options.system).with_traversal("fast").astype(jnp.float32)
+    system = dl.load(options.system).with_traversal("unrolled").astype(jnp.float32)
     q, v = jnp.zeros((256, system.nq), jnp.float32), jnp.zeros((256, system.nv), jnp.float32)
     begin = time.perf_counter()
     traced = jax.jit(rollouts(options.steps)).trace(system, q, v)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import difflie as dl
-from difflie.constraints import Revolute, Spherical
+from difflie.constraints import RevoluteConstraint, SphericalConstraint
 
 # The heavy top of the Lie group integrators' literature after 0.2 s (made with RKMK4 and steps that
 # no longer matter, in three formulations): centre of mass, body rate and force at the pivot.
@@ -23,8 +23,8 @@ def heavy_top():
         com=(0.0, 0.0, 0.0),
         inertia=np.diag((0.234375, 0.46875, 0.234375)),
     )
-    system = dl.tree([body]).with_traversal("loop")
-    pivot = Spherical(dl.Frame(), dl.Frame("top", (0.0, -1.0, 0.0)))
+    system = dl.tree([body]).with_traversal("scanned")
+    pivot = SphericalConstraint(dl.Frame(), dl.Frame("top", (0.0, -1.0, 0.0)))
     q = jnp.array((1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0))
     v = jnp.array((0.0, 150.0, -4.61538, 4.61538, 0.0, 0.0))
     return dl.constrain(system, pivot), q, v
@@ -44,7 +44,7 @@ def bar(name, length, parent, position, **fields):
     )
 
 
-def four_bar(closure=Revolute):
+def four_bar(closure=RevoluteConstraint):
     """A crank, a coupler and a rocker in the xz plane: three joints and one that closes the loop.
 
     Of the equations of a closing revolute joint three say what others say, of a ball joint one.
@@ -55,8 +55,8 @@ def four_bar(closure=Revolute):
         bar("coupler", 1.0, "crank", (0.4, 0.0, 0.0), **hinge),
         bar("rocker", 0.8, "coupler", (1.0, 0.0, 0.0), **hinge),
     ]
-    axis = {"axis": (0.0, 1.0, 0.0)} if closure is Revolute else {}
-    system = dl.tree(bodies).with_traversal("loop")
+    axis = {"axis": (0.0, 1.0, 0.0)} if closure is RevoluteConstraint else {}
+    system = dl.tree(bodies).with_traversal("scanned")
     ground = dl.Frame(None, (1.1, 0.0, 0.0), **axis)
     system = dl.constrain(system, closure(ground, dl.Frame("rocker", (0.8, 0.0, 0.0), **axis)))
     q, v = dl.assemble(system, np.array((-1.0, 0.6, 1.5)), np.array((3.0, 0.0, 0.0)))
@@ -70,9 +70,9 @@ def spatial_loop():
         bar("coupler", 1.0, "crank", (0.4, 0.0, 0.0), joint=dl.Spherical()),
         bar("rocker", 0.8, None, (1.1, 0.2, 0.0), joint=dl.Revolute(axis=(0.3, 1.0, -0.2))),
     ]
-    system = dl.tree(bodies).with_traversal("loop")
+    system = dl.tree(bodies).with_traversal("scanned")
     ends = dl.Frame("coupler", (1.0, 0.0, 0.0)), dl.Frame("rocker", (0.8, 0.0, 0.0))
-    system = dl.constrain(system, Spherical(*ends))
+    system = dl.constrain(system, SphericalConstraint(*ends))
     guess = np.array((-1.0, 1.0, 0.1, 0.2, 0.0, -1.6))
     guess[1:5] /= np.linalg.norm(guess[1:5])
     q, v = dl.assemble(system, guess, np.array((3.0, 0.5, 0.2, -0.4, 0.0)))

@@ -40,7 +40,7 @@ def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
         "[initial]\nv = [0.05, 0.2, -0.1, 0.0, 0.0, 0.0, 0.3, 0.25]\n"
         "[initial.joints]\nleft_hinge = -1.2\n"
         "[simulation]\ndt = 0.02\nsteps = 100\nsave_every = 10\n"
-        "[[tension_spring]]\nstiffness = 0.5\nrest_length = 0.2\nsmoothing = 0.1\n"
+        "[[rope]]\nstiffness = 0.5\nrest_length = 0.2\nsmoothing = 0.1\n"
         'path = [{body = "left_panel", point = [0.1, 0.2, 0]}, {body = "hub", point = [0, 0, 1]}]\n'
         "[[tension_damper]]\ndamping = 3.0\nrest_length = 50.0\n"
         'path = [{body = "left_panel", point = [0.1, 0.2, 0]}, {body = "hub", point = [0, 0, 1]}]\n'
@@ -109,7 +109,7 @@ FOUR_BAR = f'<robot name="r"><link name="base"/>{LINKS}{JOINTS}</robot>'
 CLOSED = (
     '[system]\nfile = "r.urdf"\n[simulation]\nsteps = 20\nmethod = "RKMK2"\n'
     "[initial.joints]\na = -1.2\nb = 1.4\nc = -1.6\n"
-    '[[constraint]]\ntype = "Spherical"\nfirst = {body = "b", position = [1, 0, 0]}\n'
+    '[[constraint]]\ntype = "SphericalConstraint"\nfirst = {body = "b", position = [1, 0, 0]}\n'
     'second = {body = "c", position = [1.0, 0, 0]}\n'
 )
 
@@ -189,7 +189,7 @@ def test_the_machines_with_loops_run_as_shipped(tmp_path, name):
         ),
         (
             CLOSED.replace('"b", p', '"d", p'),
-            "a.toml: constraint[0]: r: constraint 0, Spherical ('d' - 'c'): no body is named 'd'",
+            "constraint[0]: r: constraint 0, SphericalConstraint ('d' - 'c'): no body is named 'd'",
         ),
         (
             CLOSED.replace("[1.0, 0, 0]", "[9.0, 0, 0]"),

@@ -33,14 +33,14 @@ def machine() -> dl.System:
         return dl.Body(name=name, joint=joint, **numbers, **more)
 
     hinge = {"axis": AXIS, "damping": 0.1, "friction": 0.2, "friction_velocity": 0.4}
-    arm = dl.Revolute(**hinge, lower=-1.0, upper=2.0, stiffness=1.5, rest=0.2)
+    arm = dl.Revolute(**hinge, lower=-1.0, upper=2.0, stiffness=1.5, spring_reference=0.2)
     hand = dl.Revolute(**hinge, armature=0.1)
     bodies = [
         body("hull", dl.Spherical()),
         body("arm", arm, position=(0.4, 0.0, 0.0)),
         body("hand", hand, position=(0.4, 0.0, 0.0)),
     ]
-    return dl.chain(bodies).with_traversal("loop")
+    return dl.chain(bodies).with_traversal("scanned")
 
 
 def coupled() -> dl.System:
@@ -51,10 +51,10 @@ def coupled() -> dl.System:
     return dl.attach(
         MACHINE,
         dl.Spring(rope, 20.0, 0.4),
-        dl.TensionSpring(rope, 20.0, 0.4),
-        dl.TensionSpring(rope, 20.0, 50.0),
-        dl.SmoothTensionSpring(rope, 20.0, 3.0, 2.5),
-        dl.SmoothTensionSpring(rope, 20.0, 50.0, 0.1),
+        dl.Rope(rope, 20.0, 0.4),
+        dl.Rope(rope, 20.0, 50.0),
+        dl.SmoothRope(rope, 20.0, 3.0, 2.5),
+        dl.SmoothRope(rope, 20.0, 50.0, 0.1),
         dl.Damper(rope, 0.5),
         dl.SpringDamper(rope, 20.0, 0.4, 0.5),
         dl.TensionDamper(rope, 0.5, 50.0),
@@ -86,7 +86,10 @@ def jointed() -> dl.System:
     moving = dl.Frame("hand", (0.2, 0.0, 0.0), axis=AXIS)
     ratio = constraints.Proportional(("hand", "arm"), (1.0, 0.5))
     return dl.constrain(
-        MACHINE, constraints.Fixed(given, moving), constraints.Distance(given, moving, 1.2), ratio
+        MACHINE,
+        constraints.FixedConstraint(given, moving),
+        constraints.Distance(given, moving, 1.2),
+        ratio,
     )
 
 
@@ -417,7 +420,7 @@ TOP_BODY = dl.Body(
     com=(0.1, -0.05, 0.2),
     inertia=np.diag((0.3, 0.4, 0.5)),
 )
-TOP = dl.chain([TOP_BODY]).with_traversal("loop")
+TOP = dl.chain([TOP_BODY]).with_traversal("scanned")
 
 
 def swayed(method):

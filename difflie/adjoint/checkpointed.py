@@ -103,8 +103,8 @@ def _unfolded(outputs: Any, lengths: tuple[int, ...], count: int) -> Any:
 def branching(saved: int, every: int, states: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The lengths of the loops over rows and over the steps of a row that keep so few states.
 
-    With as few levels as can be, without idle turns if possible, and then with the fewest states.
-    Raises ValueError, with the fewest that do, where so few states are not enough.
+    With as few levels as can be, without needless turns if possible, and then with the fewest
+    states. Raises ValueError, with the fewest that do, where so few states are not enough.
     """
     fewest = math.inf
     for levels in range(saved.bit_length() + every.bit_length() + 1):

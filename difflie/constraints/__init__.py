@@ -47,15 +47,15 @@ from .equations import equations
 from .frame import Frame as Frame
 from .gears import Gear as Gear
 from .gears import Transmission as Transmission
-from .helical import Helical as Helical
-from .joints import Cylindrical as Cylindrical
-from .joints import Fixed as Fixed
-from .joints import Planar as Planar
-from .joints import Prismatic as Prismatic
-from .joints import Revolute as Revolute
-from .joints import Spherical as Spherical
-from .joints import Translation as Translation
-from .joints import Universal as Universal
+from .helical import HelicalConstraint as HelicalConstraint
+from .joints import CylindricalConstraint as CylindricalConstraint
+from .joints import FixedConstraint as FixedConstraint
+from .joints import PlanarConstraint as PlanarConstraint
+from .joints import PrismaticConstraint as PrismaticConstraint
+from .joints import RevoluteConstraint as RevoluteConstraint
+from .joints import SphericalConstraint as SphericalConstraint
+from .joints import TranslationConstraint as TranslationConstraint
+from .joints import UniversalConstraint as UniversalConstraint
 from .motion import constrained_acceleration
 from .point_on_curve import PointOnCurve as PointOnCurve
 from .proportional import Proportional as Proportional
@@ -66,11 +66,11 @@ from .stabilisation import NullSpace as NullSpace
 from .stabilisation import Projection as Projection
 from .stabilisation import Stabilisation as Stabilisation
 from .stabilisation import Unstabilised as Unstabilised
-from .unilateral import Contact as Contact
+from .unilateral import HardContact as HardContact
+from .unilateral import HardStop as HardStop
 from .unilateral import PointOnPlane as PointOnPlane
 from .unilateral import SphereOnPlane as SphereOnPlane
 from .unilateral import SphereOnSphere as SphereOnSphere
-from .unilateral import Stop as Stop
 from .unilateral import Unilateral as Unilateral
 from .unilateral import bilateral
 

@@ -27,7 +27,7 @@ from .constrain import constrain
 from .constraint import Constraint, CoordinateConstraint
 from .frame import Frame
 from .gears import Gear, Transmission
-from .helical import Helical
+from .helical import HelicalConstraint
 
 GROUPS = ("SE3", "SO3xR3")
 # What joints have that an absolute machine has no place for, and where that is nothing.
@@ -40,10 +40,16 @@ _EXTRAS = {
 }
 # The constraint like a joint, and the row of its axis.
 _PAIRS: dict[type[types.Joint], tuple[Callable[..., Constraint], int | None]] = {
-    **{types.Fixed: (pairs.Fixed, None), types.Revolute: (pairs.Revolute, 0)},
-    **{types.Continuous: (pairs.Revolute, 0), types.Prismatic: (pairs.Prismatic, 0)},
-    **{types.Planar: (pairs.Planar, 2), types.Spherical: (pairs.Spherical, None)},
-    types.Translation: (pairs.Translation, None),
+    **{types.Fixed: (pairs.FixedConstraint, None), types.Revolute: (pairs.RevoluteConstraint, 0)},
+    **{
+        types.Continuous: (pairs.RevoluteConstraint, 0),
+        types.Prismatic: (pairs.PrismaticConstraint, 0),
+    },
+    **{
+        types.Planar: (pairs.PlanarConstraint, 2),
+        types.Spherical: (pairs.SphericalConstraint, None),
+    },
+    types.Translation: (pairs.TranslationConstraint, None),
 }
 # From z to x and from z to y.
 _TO_X = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
@@ -77,8 +83,8 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
         hinge, pin = dl.Frame(axis=(0, 1, 0)), dl.Frame("crank", axis=(0, 1, 0))
         machine = dl.constrain(
             dl.tree([crank, rod]),
-            dl.constraints.Revolute(hinge, pin),
-            dl.constraints.Spherical(dl.Frame("crank", (1, 0, 0)), dl.Frame("rod")),
+            dl.constraints.RevoluteConstraint(hinge, pin),
+            dl.constraints.SphericalConstraint(dl.Frame("crank", (1, 0, 0)), dl.Frame("rod")),
         )
     """
     if group not in GROUPS:
@@ -268,12 +274,12 @@ def _joint(
         a, c = (x / jnp.sqrt(jnp.sum(x * x)) for x in axes)
         sine, cosine = jnp.cross(a, c), jnp.sum(a * c)
         angle = jnp.arctan2(jnp.sqrt(jnp.sum(sine * sine)), cosine)
-        return pairs.Universal(*frames(rows[0] @ _TO_X, rows[1] @ _TO_Y), angle=angle)
+        return pairs.UniversalConstraint(*frames(rows[0] @ _TO_X, rows[1] @ _TO_Y), angle=angle)
     if kind is types.Helical:
         both = frames(rows[0], rows[0])
         pitch = joints.pitch[int(system.topology.dof_start[b])]
         still = not isinstance(pitch, Tracer) and not pitch
-        return pairs.Revolute(*both) if still else Helical(*both, pitch=pitch)
+        return pairs.RevoluteConstraint(*both) if still else HelicalConstraint(*both, pitch=pitch)
     if kind not in _PAIRS:
         raise ModelError(
             f"{system.name}: there is no constraint like the {kind.type_name()} joint "
@@ -303,9 +309,9 @@ def _mimicked(system: System, made: list[Any]) -> list[Constraint]:
 
 def _counted(system: System, source: int, first: Any, second: Any, ratio: jax.Array) -> bool:
     """Whether poses tell the coordinate that is followed, as far as the law needs it."""
-    if not isinstance(second, pairs.Revolute):
+    if not isinstance(second, pairs.RevoluteConstraint):
         return True
-    turning = isinstance(first, pairs.Revolute)
+    turning = isinstance(first, pairs.RevoluteConstraint)
     if turning and not isinstance(ratio, Tracer) and float(ratio).is_integer():
         return True
     row = int(system.topology.dof_start[source])

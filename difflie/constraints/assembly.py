@@ -96,7 +96,7 @@ def _start_error(tree: Tree, q: jax.Array, v: jax.Array) -> jax.Array:
 def _tolerance(q: jax.Array) -> float:
     """How far a start may break constraints.
 
-    What projection mends in the first step, and what a motion without it may have gathered.
+    What projection corrects in the first step, and what a motion without it may have gathered.
     """
     return float(jnp.finfo(q.dtype).eps) ** 0.375
 
@@ -202,8 +202,8 @@ def _assembled(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> tu
     v1 = consistent_velocity(tree, q1, v)
     wrong = []
     for c, frames in here.given():
-        told = c.misassembled(*frames) if isinstance(c, FrameConstraint) else None
-        wrong.append(jnp.asarray(False) if told is None else told)
+        wrong_assembly = c.misassembled(*frames) if isinstance(c, FrameConstraint) else None
+        wrong.append(jnp.asarray(False) if wrong_assembly is None else wrong_assembly)
     q1, v1 = (jnp.where(found, a, jnp.nan) for a in (q1, v1))
     return q1, v1, left, found, wrong
 

@@ -19,7 +19,9 @@ class Distance(JointConstraint):
     """
 
     length: jax.Array = eqx.field(
-        converter=number(unit="m", positive=True, fix="for coinciding points take Spherical")
+        converter=number(
+            unit="m", positive=True, fix="for coinciding points take SphericalConstraint"
+        )
     )
 
     @property

@@ -57,7 +57,7 @@ class Equations(eqx.Module):
         t, carried = self.tree.topology, _carried(self.tree.system)
         seen = jax.tree.map(lambda a: a[:, None], self.seen)
         columns = seen.inverse_motion(self.screws.axes)
-        moves = np.concatenate((t.moved_by, np.zeros((1, t.n_dofs), dtype=bool)))[carried]
+        moves = np.concatenate((t.ancestor_mask, np.zeros((1, t.n_dofs), dtype=bool)))[carried]
         columns = jax.tree.map(lambda a: jnp.where(moves, a, 0), columns)
         bodies = jax.vmap(lambda j: generalised_columns(self.tree, j))(columns)
         unit = jnp.eye(t.nv, dtype=self.coordinates.dtype)
@@ -90,7 +90,7 @@ class Equations(eqx.Module):
         rates = self.tree.rates(v)
         moving, own = self.screws.motion(rates, jnp.zeros_like(rates))
         twists = self._of_frames(moving).to_array()
-        accelerations = self._of_frames(total(masks(t).moved_by, own)).to_array()
+        accelerations = self._of_frames(total(masks(t).ancestor_mask, own)).to_array()
         values, changes, start = [], [], 0
         for c, given in self.given():
             if isinstance(c, FrameConstraint):

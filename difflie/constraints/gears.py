@@ -13,18 +13,19 @@ from ..spatial import Motion, Transform
 from ..system.fields import number
 from .constraint import FrameConstraint, moved_along
 from .frame import Frame
-from .helical import Helical
-from .joints import Prismatic, Revolute
+from .helical import HelicalConstraint
+from .joints import PrismaticConstraint, RevoluteConstraint
 
-Geared = Revolute | Prismatic | Helical
+Geared = RevoluteConstraint | PrismaticConstraint | HelicalConstraint
 
 
 class Gearing(FrameConstraint):
     """Two joints whose coordinates move together.
 
-    first, second: joints as constraints (Revolute, Prismatic or Helical), in most machines those
-    that hold the wheels on the carrier. Their frames are leaves of their own here. ratio (), in rad
-    or m of the first coordinate for one of the second, a leaf. `faults` names other joints.
+    first, second: a RevoluteConstraint, PrismaticConstraint or HelicalConstraint each, in most
+    machines those that hold the wheels on the carrier. Their frames are leaves of their own here.
+    ratio (), in rad or m of the first coordinate for one of the second, a leaf. `faults` names
+    other joints.
     """
 
     first: Geared
@@ -41,8 +42,8 @@ class Gearing(FrameConstraint):
 
     def faults(self) -> list[str]:
         wrong = [
-            f"{type(joint).__name__} is none of the joints with one coordinate; give it a Revolute,"
-            " Prismatic or Helical"
+            f"{type(joint).__name__} has not one coordinate; give it a RevoluteConstraint, "
+            "PrismaticConstraint or HelicalConstraint"
             for joint in (self.first, self.second)
             if not isinstance(joint, Geared)
         ]
@@ -57,9 +58,9 @@ class Gearing(FrameConstraint):
 class Gear(Gearing):
     """x_1 + ratio x_2 = offset for the coordinates of two joints: 1 equation of positions.
 
-    An angle x_1 of a Revolute is known but for full turns, and so the equation is kept modulo
-    2 pi / teeth, as wheels mesh with any of their teeth. It holds over any number of turns where
-    x_2 is a travel, as of a rack, or the angle of a screw, or where teeth * ratio is a whole
+    An angle x_1 of a RevoluteConstraint is known but for full turns, and so the equation is kept
+    modulo 2 pi / teeth, as wheels mesh with any of their teeth. It holds over any number of turns
+    where x_2 is a travel, as of a rack, or the angle of a screw, or where teeth * ratio is a whole
     number: wheels with n_1 and n_2 teeth have ratio n_2 / n_1 if they touch from outside, its
     opposite from inside, and teeth n_1. For other ratios an angle x_2 must stay within half a turn
     of zero, or `Transmission` serves. ratio in units of x_1 / x_2 and offset are scalars; both
@@ -75,7 +76,7 @@ class Gear(Gearing):
 
     def residual(self, *frames: Transform) -> list[Scalar]:
         error = self.coordinates(*frames) - self.offset
-        if isinstance(self.first, Revolute):
+        if isinstance(self.first, RevoluteConstraint):
             pitch = 2 * jnp.pi / self.teeth
             error = error - pitch * jnp.round(jax.lax.stop_gradient(error) / pitch)
         return [error]

@@ -16,7 +16,7 @@ from .constraint import JointConstraint
 from .joints import along, axial_turn, parallel, reversed_axes
 
 
-class Helical(JointConstraint):
+class HelicalConstraint(JointConstraint):
     """Rotation about the common z axis by x, which moves the second frame by pitch x: 5 equations.
 
     pitch p in m/rad, a scalar, not zero. With the travel d along the axis the last equation is
@@ -50,4 +50,7 @@ class Helical(JointConstraint):
     def faults(self) -> list[str]:
         known = not isinstance(self.pitch, Tracer)
         zero = known and not np.any(self.pitch)
-        return [*super().faults(), *(["its pitch is zero; take Revolute"] if zero else [])]
+        return [
+            *super().faults(),
+            *(["its pitch is zero; take RevoluteConstraint"] if zero else []),
+        ]

@@ -33,7 +33,7 @@ _POINT = ("x of the point", "y of the point", "z of the point")
 _LOCK = ("rotation about x", "rotation about y", "rotation about z")
 
 
-class Fixed(JointConstraint):
+class FixedConstraint(JointConstraint):
     """Both frames coincide: 6 equations."""
 
     @property
@@ -47,7 +47,7 @@ class Fixed(JointConstraint):
         return turned_over(a, b)
 
 
-class Revolute(Bearing):
+class RevoluteConstraint(Bearing):
     """Rotation about the common z axis: 5 equations."""
 
     @property
@@ -71,7 +71,7 @@ class Revolute(Bearing):
         return reversed_axes(a, b)
 
 
-class Prismatic(Bearing):
+class PrismaticConstraint(Bearing):
     """Translation along the common z axis: 5 equations."""
 
     @property
@@ -98,7 +98,7 @@ class Prismatic(Bearing):
         return turned_over(a, b)
 
 
-class Translation(JointConstraint):
+class TranslationConstraint(JointConstraint):
     """Translation in all directions, both attitudes the same: 3 equations."""
 
     @property
@@ -112,7 +112,7 @@ class Translation(JointConstraint):
         return turned_over(a, b)
 
 
-class Cylindrical(JointConstraint):
+class CylindricalConstraint(JointConstraint):
     """Rotation about and translation along the common z axis: 4 equations."""
 
     @property
@@ -127,7 +127,7 @@ class Cylindrical(JointConstraint):
         return reversed_axes(a, b)
 
 
-class Spherical(JointConstraint):
+class SphericalConstraint(JointConstraint):
     """Rotation about the common origin, a ball joint: 3 equations."""
 
     @property
@@ -138,7 +138,7 @@ class Spherical(JointConstraint):
         return point(a, b)
 
 
-class Universal(JointConstraint):
+class UniversalConstraint(JointConstraint):
     """Rotation about the x axis of the first frame and the y axis of the second: 4 equations.
 
     angle between both axes in rad, a scalar: a right angle if not given.
@@ -154,7 +154,7 @@ class Universal(JointConstraint):
         return [*point(a, b), ortho(a, b, 0, 1) - jnp.cos(self.angle)]
 
 
-class Planar(JointConstraint):
+class PlanarConstraint(JointConstraint):
     """Motion in the plane normal to the first frame's z axis: 3 equations."""
 
     @property

@@ -47,12 +47,12 @@ class RollingDisk(VelocityConstraint):
         return 1
 
     def residual(self, plane: Transform, disk: Transform) -> list[Scalar]:
-        here = seen_from(plane, disk)
+        here = relative_pose(plane, disk)
         r = here.rotation
         return [here.translation.z - self.radius * jnp.sqrt(r.xz * r.xz + r.yz * r.yz)]
 
     def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
-        here = seen_from(*frames)
+        here = relative_pose(*frames)
         r, twist = here.rotation, relative_twist(here, *twists)
         n = Vector(r.xz, r.yz, r.zz)
         s = jnp.sqrt(n.x * n.x + n.y * n.y)
@@ -81,10 +81,10 @@ class KnifeEdge(VelocityConstraint):
         return ("velocity across the blade",)
 
     def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
-        return [relative_twist(seen_from(*frames), *twists).linear.y]
+        return [relative_twist(relative_pose(*frames), *twists).linear.y]
 
 
-def seen_from(first: Transform, second: Transform) -> Transform:
+def relative_pose(first: Transform, second: Transform) -> Transform:
     """The second frame in the first."""
     r, d = first.rotation, second.translation - first.translation
     return Transform(r.transpose() @ second.rotation, r.transposed_times(d))

@@ -40,7 +40,7 @@ class Unilateral(Constraint):
     restitution: jax.Array = eqx.field(default=0.0, converter=number(least=0, most=1), kw_only=True)
 
 
-class Contact(Unilateral, FrameConstraint):
+class HardContact(Unilateral, FrameConstraint):
     """A contact between the surfaces of two bodies, with Coulomb friction.
 
     first, second: frames on the bodies. One gap in m; three rates in m/s, of the gap and of the
@@ -73,14 +73,14 @@ class Contact(Unilateral, FrameConstraint):
         return [n.dot(slip), x.dot(slip), y.dot(slip)]
 
 
-class PointOnPlane(Contact):
+class PointOnPlane(HardContact):
     """The origin of the first frame above the x-y plane of the second."""
 
     def meeting(self, a: Transform, b: Transform) -> Meeting:
         return plane_and_sphere(b.translation, _z(b), a.translation, 0.0)
 
 
-class SphereOnPlane(Contact):
+class SphereOnPlane(HardContact):
     """A sphere about the origin of the first frame above the x-y plane of the second.
 
     radius () in m, a leaf.
@@ -92,7 +92,7 @@ class SphereOnPlane(Contact):
         return plane_and_sphere(b.translation, _z(b), a.translation, self.radius)
 
 
-class SphereOnSphere(Contact):
+class SphereOnSphere(HardContact):
     """Spheres about the origins of both frames, outside each other.
 
     radius () of the first and other_radius () of the second in m, leaves.
@@ -108,7 +108,7 @@ class SphereOnSphere(Contact):
         return replace(found, normal=Vector(n.x, n.y, jnp.where(nowhere, 1, n.z)))
 
 
-class Stop(Unilateral, CoordinateConstraint):
+class HardStop(Unilateral, CoordinateConstraint):
     """A stop of a joint with one degree of freedom.
 
     joint: its name. lower or upper (): the coordinate in rad or m below or above which it does not

@@ -364,14 +364,14 @@ def _index(system: System, body: Index) -> int | jax.Array:
     return body if isinstance(body, Tracer) else range(len(names))[body]
 
 
-def _independent(system: System, name: str, mend: str) -> None:
+def _independent(system: System, name: str, fix: str) -> None:
     mimics = [
         system.topology.joints[b] for b, m in enumerate(system.topology.mimics) if m is not None
     ]
     if mimics:
         raise ValueError(
             f"{system.name}: {name} needs independent coordinates, but the joint {mimics[0]!r} "
-            f"mimics another; {mend}"
+            f"mimics another; {fix}"
         )
 
 

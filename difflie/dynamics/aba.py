@@ -69,7 +69,7 @@ def aba(
         remaining = effort - screw.dot(bias)
         projected = articulated.minus_outer(column, inverse)
         force = bias + projected @ product + column * (inverse * remaining)
-        return (projected.seen_from(pose), pose.force(force)), (column, inverse, remaining)
+        return (projected.change_frame(pose), pose.force(force)), (column, inverse, remaining)
 
     zero = jnp.zeros((), tree.dtype)
     nothing = (

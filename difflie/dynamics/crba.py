@@ -27,7 +27,7 @@ def crba(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     def compose(children: Inertia, dof):
         pose, screw, inertia = dof
         composite = inertia + children
-        return composite.seen_from(pose), composite @ screw.add_to(tree.zero_twist)
+        return composite.change_frame(pose), composite @ screw.add_to(tree.zero_twist)
 
     zero = jnp.zeros((), tree.dtype)
     nothing = Inertia(zero, Vector(zero, zero, zero), Symmetric(*[zero] * 6))

@@ -81,7 +81,7 @@ def _wrenches(
     tree: Tree, s: Screws, twists: Motion, gains: Motion, wrench: Float[Array, "nb 6"] | None
 ) -> Force:
     """What accelerates the bodies carried by each dof, less the external wrenches on them."""
-    accelerations = total(masks(s.topology).moved_by, gains) + tree.base_acceleration
+    accelerations = total(masks(s.topology).ancestor_mask, gains) + tree.base_acceleration
     needed = s.inertia @ accelerations + twists.cross_force(s.inertia @ twists)
     return needed if wrench is None else needed - s.poses.force(tree.dof_forces(wrench))
 

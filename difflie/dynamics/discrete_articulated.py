@@ -25,7 +25,7 @@ from jaxtyping import Array, Float
 
 from ..groups import coefficients as co
 from ..groups.components import Matrix, Vector
-from ..spatial import Adjoint, Force, Motion, Response, Transform
+from ..spatial import Force, Motion, MotionToForce, MotionTransform, Transform
 from ..system.kinematic_tree import Tree
 from ..system.traverse import along_tree, backward_pass, forward_pass
 from .discrete_inverse_dynamics import displacements
@@ -48,42 +48,45 @@ def newton_step(
     t = tree.topology
     screws, poses = tree.fixed_screws, tree.poses(q)
     # 1 where the motion of a joint begins, 0 at its other dofs.
-    begins = (t.motion_start == np.arange(t.n_dofs)).astype(q.dtype)
-    begins = None if begins.all() else begins
+    is_first = (t.motion_start == np.arange(t.n_dofs)).astype(q.dtype)
+    is_first = None if is_first.all() else is_first
     moved = displacements(tree, poses, w * h)
     still = tree.zero_twist
 
     def articulate(children, dof):
-        pose, screw, moved, begins, inertia, target, slope = dof
+        pose, screw, moved, is_first, inertia, target, slope = dof
         momentum = inertia @ (moved.total * (1 / h))
-        backward = Adjoint.dexp_inv(moved.total)
-        gradient = backward.transposed_times(Response.of_rigid(inertia))
+        backward = MotionTransform.dexp_inv(moved.total)
+        gradient = backward.transposed_times(MotionToForce.of_rigid(inertia))
         gradient = gradient + _through_dexp(moved.total, momentum, h) + children[0]
         momentum = backward.transposed_times(momentum) + children[1]
 
         unit = screw.add_to(still)
-        column = unit if begins is None else Adjoint.dexp(moved.joint) @ unit
+        column = unit if is_first is None else MotionTransform.dexp(moved.joint) @ unit
         column = backward @ Transform.exp(moved.above).motion(column)
-        carried = backward @ Adjoint.dexp(moved.above)
-        if begins is not None:
+        carried = backward @ MotionTransform.dexp(moved.above)
+        if is_first is not None:
             # Of the dofs of a whole joint, which share one displacement, the first carries it over.
-            carried = jax.tree.map(lambda a, b: jnp.where(begins == 1, a, b), carried, identity)
-        carried = carried @ Adjoint.of_inverse(pose)
+            carried = jax.tree.map(lambda a, b: jnp.where(is_first == 1, a, b), carried, identity)
+        carried = carried @ MotionTransform.of_inverse(pose)
 
         response, along = gradient @ column, gradient.transposed_times(unit)
         inverse = 1 / (screw.dot(response) + slope)
         remaining = target - screw.dot(momentum)
         projected = gradient.minus_outer(response * inverse, along) @ carried
         momentum = momentum + response * (inverse * remaining)
-        value = projected.seen_from(pose), pose.force(momentum)
+        value = projected.change_frame(pose), pose.force(momentum)
         return value, (carried, column, along, inverse, remaining)
 
     zero = jnp.zeros((), tree.dtype)
-    nothing = Response(*[Matrix(*[zero] * 9)] * 4), Force(Vector(*[zero] * 3), Vector(*[zero] * 3))
-    identity = Adjoint(Matrix.scaled_identity(zero + 1), Matrix.scaled_identity(zero))
+    nothing = (
+        MotionToForce(*[Matrix(*[zero] * 9)] * 4),
+        Force(Vector(*[zero] * 3), Vector(*[zero] * 3)),
+    )
+    identity = MotionTransform(Matrix.scaled_identity(zero + 1), Matrix.scaled_identity(zero))
     slopes = tree.armature + tree.rates(slope)
     targets = tree.rates(target) - tree.armature * tree.rates(w)
-    data = (poses, screws, moved, begins, tree.inertia, targets, slopes)
+    data = (poses, screws, moved, is_first, tree.inertia, targets, slopes)
     reduced = backward_pass(t, articulate, nothing, data)
 
     def correct(parent: Motion, dof):
@@ -95,7 +98,7 @@ def newton_step(
     return tree.generalised(forward_pass(t, correct, still, reduced))
 
 
-def _through_dexp(moved: Motion, momentum: Force, h: jax.Array | float) -> Response:
+def _through_dexp(moved: Motion, momentum: Force, h: jax.Array | float) -> MotionToForce:
     """The derivative of dexp_{h V}^-T P with respect to V at fixed P.
 
     That of the map of SO(3), in dual numbers w = angular + e linear and f = force + e moment.
@@ -108,4 +111,4 @@ def _through_dexp(moved: Motion, momentum: Force, h: jax.Array | float) -> Respo
 
     point, direction = (moved.angular, momentum.force), (moved.linear, momentum.moment)
     real, dual = jax.jvp(gradient, point, direction)
-    return Response(dual * h, real * h, real * h, Matrix.scaled_identity(0 * h))
+    return MotionToForce(dual * h, real * h, real * h, Matrix.scaled_identity(0 * h))

@@ -25,11 +25,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..groups.components import Vector
-from ..spatial import Adjoint, Force, Motion, Transform
+from ..spatial import Force, Motion, MotionTransform, Transform
 from ..system.kinematic_tree import Tree
 from ..system.topology import WORLD, Topology
-from ..system.traverse import along_tree, backward_pass, forward_pass
+from ..system.traverse import along_tree, forward_pass
+from .statics import backpropagated
 
 
 @jax.tree_util.register_dataclass
@@ -52,33 +52,31 @@ def displacements(tree: Tree, poses: Transform, step: Float[Array, " nv"]) -> Di
 
     def displace(parent, dof):
         before, begun = parent
-        pose, screw, step, completes = dof
+        pose, screw, step, is_last = dof
         above = pose.inverse_motion(before)
         joint = screw.times(step).add_to(still if begun is None else pose.inverse_motion(begun))
         total = above.then(joint)
-        if completes is None:
+        if is_last is None:
             return (total, None), (above, joint, total)
 
         def chosen(if_complete: Motion, otherwise: Motion) -> Motion:
-            return jax.tree.map(
-                lambda a, b: jnp.where(completes == 1, a, b), if_complete, otherwise
-            )
+            return jax.tree.map(lambda a, b: jnp.where(is_last == 1, a, b), if_complete, otherwise)
 
         return (chosen(total, above), chosen(still, joint)), (above, joint, total)
 
     t = tree.topology
-    # 1 where a dof completes the motion of its joint, 0 where others follow.
-    completes = (t.motion_end == np.arange(t.n_dofs)).astype(step.dtype)
-    completes = None if completes.all() else completes
-    start = (still, None if completes is None else still)
-    data = (poses, tree.fixed_screws, tree.rates(step), completes)
+    # 1 where a dof is_last the motion of its joint, 0 where others follow.
+    is_last = (t.motion_end == np.arange(t.n_dofs)).astype(step.dtype)
+    is_last = None if is_last.all() else is_last
+    start = (still, None if is_last is None else still)
+    data = (poses, tree.fixed_screws, tree.rates(step), is_last)
     found = forward_pass(t, displace, start, data)
     return Displacements(*(tree.along_joints(motions) for motions in found))
 
 
 def body_momenta(tree: Tree, moved: Motion, h: jax.Array | float) -> Force:
     """dexp_X^-T I X / h (n_dofs,): momenta of the bodies at the start of a step of h (s)."""
-    return Adjoint.dexp_inv(moved).transposed_times(tree.inertia @ (moved * (1 / h)))
+    return MotionTransform.dexp_inv(moved).transposed_times(tree.inertia @ (moved * (1 / h)))
 
 
 @along_tree
@@ -89,9 +87,9 @@ def momenta(
     poses = tree.poses(q)
     moved = displacements(tree, poses, w * h).total
     bodies = body_momenta(tree, moved, h)
-    start = swept(tree, poses, bodies)
+    start = _generalised(tree, poses, bodies)
     poses = tree.poses(tree.topology.manifold.retract(q, w * h))
-    end = swept(tree, poses, Transform.exp(moved).inverse_force(bodies))
+    end = _generalised(tree, poses, Transform.exp(moved).inverse_force(bodies))
     # Where the world is homogeneous nothing but the frame changes. The same, rounded once only.
     adjoint = tree.topology.manifold.adjoint
     (carried,) = jax.linear_transpose(lambda x: adjoint(w * h, x), w)(start)
@@ -108,15 +106,6 @@ def _next_to_world(t: Topology) -> np.ndarray:
     return near
 
 
-def swept(tree: Tree, poses: Transform, momenta: Force) -> Float[Array, " nv"]:
+def _generalised(tree: Tree, poses: Transform, momenta: Force) -> Float[Array, " nv"]:
     """The generalised momenta (nv,) of momenta of the dofs' bodies."""
-
-    def transmit(children: Force, dof):
-        pose, screw, momentum = dof
-        momentum = momentum + children
-        return pose.force(momentum), screw.dot(momentum)
-
-    zero = jnp.zeros((), tree.dtype)
-    nothing = Force(Vector(zero, zero, zero), Vector(zero, zero, zero))
-    efforts = backward_pass(tree.topology, transmit, nothing, (poses, tree.fixed_screws, momenta))
-    return tree.generalised(efforts)
+    return tree.generalised(backpropagated(tree, poses, tree.fixed_screws, momenta))

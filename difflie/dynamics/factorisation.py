@@ -109,7 +109,7 @@ def factorised(tree: Tree, q: Float[Array, " nq"]) -> Factorisation:
         column = screw.column(articulated)
         diagonal = screw.dot(column) + armature
         remaining = articulated.minus_outer(column, 1 / diagonal)
-        return remaining.seen_from(pose), (column, diagonal)
+        return remaining.change_frame(pose), (column, diagonal)
 
     zero = jnp.zeros((), tree.dtype)
     nothing = ArticulatedInertia(

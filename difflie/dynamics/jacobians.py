@@ -100,6 +100,6 @@ def _moved(m: Motion, point: Vector) -> Motion:
 
 
 def _columns(tree: Tree, body: Index, columns: Motion) -> Float[Array, "6 nv"]:
-    supporting = jnp.asarray(tree.topology.supports)[body]
+    supporting = jnp.asarray(tree.topology.support_mask)[body]
     kept = jax.tree.map(lambda a: jnp.where(supporting, a, jnp.zeros_like(a)), columns)
     return generalised_columns(tree, kept)

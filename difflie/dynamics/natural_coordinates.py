@@ -7,7 +7,7 @@ quadratic (Garcia de Jalon and Bayo 1994, chapter 4; Betsch and Steinmann 2001).
 more body that does not move, (0, e1, e2, e3).
 
 Every joint with a degree of freedom carries one body, in the order of the bodies; bodies on fixed
-joints are lumped into their carrier. A body's frame is that of the last dof of its joint: its third
+joints are merged into their carrier. A body's frame is that of the last dof of its joint: its third
 director is the axis of the joint's last turn.
 """
 
@@ -225,7 +225,7 @@ class NaturalCoordinates(eqx.Module):
     ) -> Float[Array, "n_bodies 6"]:
         """The momenta (nb of the system, 6) of the bodies, as wrenches in body frames.
 
-        The lumped bodies' are with their carriers, and zero for themselves.
+        The merged bodies' are with their carriers, and zero for themselves.
         """
         where = self.layout
         load = directors.load(bodies, product(self.mass, velocities))

@@ -54,7 +54,7 @@ _SERIES = {
 
 
 def check(t: Topology, method: str = "") -> None:
-    """Raises ValueError for a joint that natural coordinates do not describe, with a mend.
+    """Raises ValueError for a joint that natural coordinates do not describe, with a fix.
 
     method: that needs them, for the message.
     """
@@ -62,18 +62,18 @@ def check(t: Topology, method: str = "") -> None:
     where = where or f"{t.name}: natural coordinates"
     parts = zip(t.joints, t.kinds, t.mimics, t.types, t.manifolds, strict=True)
     for joint, kinds, mimic, motion, space in parts:
-        mend, series = None, motion.in_series
+        fix, series = None, motion.in_series
         if mimic is not None:
-            mend = "it mimics another joint, which is no equation between scalar products"
+            fix = "it mimics another joint, which is no equation between scalar products"
         elif "helical" in kinds:
-            mend = "the angle of a helical joint is no polynomial of the directors"
+            fix = "the angle of a helical joint is no polynomial of the directors"
         elif not series and (kinds, space) not in ((BALL, UnitQuaternion()), (FREE, Pose())):
-            mend = f"there is no equation for a {motion.type_name()} joint"
+            fix = f"there is no equation for a {motion.type_name()} joint"
         elif kinds and series and kinds not in _SERIES:
-            mend = f"its degrees of freedom are {', '.join(kinds)}, for which there is no equation"
-        if mend is not None:
+            fix = f"its degrees of freedom are {', '.join(kinds)}, for which there is no equation"
+        if fix is not None:
             raise ValueError(
-                f"{where} do not describe the joint {joint!r}: {mend}; use "
+                f"{where} do not describe the joint {joint!r}: {fix}; use "
                 "another method, or another joint"
             )
     if not t.n_dofs:

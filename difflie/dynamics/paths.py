@@ -47,4 +47,4 @@ def own(t: Topology, dtype: np.dtype) -> jax.Array:
 
 def dense(t: Topology, table: jax.Array) -> Float[Array, "n_dofs n_dofs"]:
     """The lower triangular matrix (n_dofs, n_dofs) of a table."""
-    return take(table.T, t.depth).T * jnp.asarray(t.moved_by, table.dtype)
+    return take(table.T, t.depth).T * jnp.asarray(t.ancestor_mask, table.dtype)

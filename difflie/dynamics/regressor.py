@@ -55,7 +55,7 @@ def effort_columns(
     """The inverse-dynamics regressor (nv, 10 nb)."""
     s, t = screws(tree, q), tree.topology
     twists, gains = s.motion(tree.rates(v), tree.rates(a))
-    accelerations = total(masks(t).moved_by, gains) + tree.base_acceleration
+    accelerations = total(masks(t).ancestor_mask, gains) + tree.base_acceleration
     frames = tree.body_values(s.poses, world_frame(q.dtype)) @ _offsets(tree)
     twist = _each(frames.inverse_motion(tree.body_values(twists, tree.zero_twist)))
     acceleration = _each(frames.inverse_motion(tree.body_values(accelerations, tree.zero_twist)))
@@ -64,7 +64,7 @@ def effort_columns(
     # The wrench of a parameter works on the screws between the world and its body.
     seen = jnp.stack(jax.tree.leaves(_each(frames).force(wrench)), axis=-1)
     axes = jnp.stack(jax.tree.leaves(s.axes), axis=-1)
-    efforts = product(axes, seen.reshape(-1, 6).T) * np.repeat(t.supports.T, 10, axis=1)
+    efforts = product(axes, seen.reshape(-1, 6).T) * np.repeat(t.support_mask.T, 10, axis=1)
     return jax.vmap(tree.generalised, in_axes=1, out_axes=1)(efforts)
 
 

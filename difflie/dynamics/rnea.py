@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from ..system.kinematic_tree import Tree
 from ..system.traverse import along_tree, forward_pass
-from .statics import transmitted
+from .statics import backpropagated
 
 
 @along_tree
@@ -55,5 +55,5 @@ def rnea(
         (tree.zero_twist, tree.base_acceleration),
         (poses, screws, rates, accelerations, tree.inertia, bias, external),
     )
-    efforts = transmitted(tree, poses, screws, forces)
+    efforts = backpropagated(tree, poses, screws, forces)
     return tree.generalised(efforts + tree.armature * accelerations)

@@ -47,7 +47,7 @@ class Screws(eqx.Module):
 
     def twists(self, rates: Float[Array, " n_dofs"]) -> Motion:
         """The twist of every dof for the rates of the dofs (n_dofs,)."""
-        return total(masks(self.topology).moved_by, self.axes * rates)
+        return total(masks(self.topology).ancestor_mask, self.axes * rates)
 
     def changes(self, twists: Motion, rates: Float[Array, " n_dofs"]) -> Motion:
         """The derivatives of the screws with respect to time, for twists and rates (n_dofs,)."""
@@ -66,18 +66,18 @@ class Screws(eqx.Module):
 
     def composite(self, values: Any) -> Any:
         """The sums over each dof and all dofs beyond it, of any components (n_dofs,)."""
-        return total(masks(self.topology).moved_by.T, values)
+        return total(masks(self.topology).ancestor_mask.T, values)
 
 
 class Masks(NamedTuple):
     """Which dof has to do with which, as booleans (n_dofs, n_dofs).
 
-    moved_by[i, j]: dof j moves dof i. turned_by[j, k]: dof k moves the screw of dof j.
+    ancestor_mask[i, j]: dof j moves dof i. turned_by[j, k]: dof k moves the screw of dof j.
     after[k, j]: the joint of dof j comes before that of dof k on the way from the world. carrier
     (n_dofs,): the dof that carries the screw; root (n_dofs,): the first dof of the tree.
     """
 
-    moved_by: np.ndarray
+    ancestor_mask: np.ndarray
     turned_by: np.ndarray
     after: np.ndarray
     carrier: np.ndarray
@@ -87,13 +87,13 @@ class Masks(NamedTuple):
 @lru_cache
 def masks(t: Topology) -> Masks:
     """The masks of a topology, made once."""
-    moved_by = t.moved_by
+    ancestor_mask = t.ancestor_mask
     root = np.arange(t.n_dofs)
     for i, above in enumerate(t.dof_parent):
         if above != WORLD:
             root[i] = root[above]
-    turned_by = moved_by[t.motion_end]
-    return Masks(moved_by, turned_by, moved_by & ~turned_by.T, t.motion_end, root)
+    turned_by = ancestor_mask[t.motion_end]
+    return Masks(ancestor_mask, turned_by, ancestor_mask & ~turned_by.T, t.motion_end, root)
 
 
 def screws(tree: Tree, q: Float[Array, " nq"]) -> Screws:
@@ -112,7 +112,7 @@ def screws(tree: Tree, q: Float[Array, " nq"]) -> Screws:
         poses=frames,
         origin=jax.tree.map(lambda a: a[root], poses.translation),
         axes=frames.motion(unit),
-        inertia=tree.inertia.seen_from(frames),
+        inertia=tree.inertia.change_frame(frames),
         gradients=gradients,
         topology=t,
     )

@@ -12,7 +12,7 @@ from ..system.kinematic_tree import Tree
 from ..system.traverse import backward_pass
 
 
-def transmitted(
+def backpropagated(
     tree: Tree, poses: Transform, screws: Screw | Motion, wrenches: Force
 ) -> Float[Array, " n_dofs"]:
     """The effort along every dof (n_dofs,) of wrenches on the dofs (n_dofs,), in their frames.

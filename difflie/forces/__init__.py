@@ -24,12 +24,12 @@ from .couplings import Elastic as Elastic
 from .couplings import FollowerForce as FollowerForce
 from .couplings import PointCoupling as PointCoupling
 from .couplings import PointForce as PointForce
+from .couplings import Rope as Rope
+from .couplings import SmoothRope as SmoothRope
 from .couplings import SmoothTensionDamper as SmoothTensionDamper
-from .couplings import SmoothTensionSpring as SmoothTensionSpring
 from .couplings import Spring as Spring
 from .couplings import SpringDamper as SpringDamper
 from .couplings import TensionDamper as TensionDamper
-from .couplings import TensionSpring as TensionSpring
 from .energy import elastic_energy as elastic_energy
 from .energy import energy as energy
 from .inputs import FirstOrderHold as FirstOrderHold

@@ -241,7 +241,7 @@ class Spring(Elastic):
         return self.stiffness * (length - self.rest_length)
 
 
-class TensionSpring(Elastic):
+class Rope(Elastic):
     """An elastic rope, slack below its rest length: energy k max(y - y_r, 0)^2 / 2.
 
     Arguments as of `Spring`. Where it becomes taut the tension has a kink, and the derivative of
@@ -264,7 +264,7 @@ class TensionSpring(Elastic):
         return jnp.where(stretch < 0, jnp.zeros_like(stretch), stretch)
 
 
-class SmoothTensionSpring(Elastic):
+class SmoothRope(Elastic):
     """An elastic rope that becomes taut gradually, within `smoothing` d of its rest length.
 
     Arguments as of `Spring`; smoothing d in m, a scalar. The tension is 0 below y_r - d and k (y -
@@ -275,9 +275,7 @@ class SmoothTensionSpring(Elastic):
     path: Path = eqx.field(converter=as_path)
     stiffness: jax.Array = eqx.field(converter=number(unit="N/m", nonnegative=True))
     rest_length: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
-    smoothing: jax.Array = eqx.field(
-        converter=number(unit="m", positive=True, fix="or use TensionSpring")
-    )
+    smoothing: jax.Array = eqx.field(converter=number(unit="m", positive=True, fix="or use Rope"))
 
     def potential(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
         d = self.smoothing

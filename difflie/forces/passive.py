@@ -38,7 +38,7 @@ _passive = jax.jit(passive)
 
 def joint_stretch(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n_dofs"]:
     """How far the spring of every dof is from rest (n_dofs,), mimic joints included."""
-    stretch = tree.coordinates(q) - tree.system.joints.rest
+    stretch = tree.coordinates(q) - tree.system.joints.spring_reference
     # Spherical and free joints, whose dofs have no coordinate, have no spring.
     return jnp.where(tree.topology.dof_coordinate >= 0, stretch, jnp.zeros_like(stretch))
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..dynamics.kinematics import chained, dof_twists, world_frame
-from ..dynamics.statics import transmitted
+from ..dynamics.statics import backpropagated
 from ..groups.components import Vector
 from ..native import kernel
 from ..spatial import Force, Motion, Transform
@@ -44,7 +44,7 @@ def _coupling_force(
     dofs = _entries((chained(tree, poses), dof_twists(tree, q, v)), world, dof)
     wrenches = kernel(_wrenches)(couplings, _offsets(tree, body), *dofs)
     on_dofs = Force.from_array(totals(wrenches, dof, tree.topology.n_dofs))
-    return tree.generalised(transmitted(tree, poses, tree.screws(q), on_dofs))
+    return tree.generalised(backpropagated(tree, poses, tree.screws(q), on_dofs))
 
 
 def _wrenches(

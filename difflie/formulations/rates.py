@@ -40,7 +40,7 @@ class RateFormulation(Formulation):
     @property
     def small(self) -> bool:
         method = self.method
-        return not method.implicit and method.stages == 1 and self.tree.topology.walk == "fast"
+        return not method.implicit and method.stages == 1 and self.tree.topology.unrolled
 
     @property
     def reads_once(self) -> bool:
@@ -58,4 +58,4 @@ class RateFormulation(Formulation):
             return v, acceleration(self.tree, q, v, tau, wrench)
 
         # The stages of a method share it, in a loop.
-        return native.kernel(field) if self.tree.topology.walk == "fast" else field
+        return native.kernel(field) if self.tree.topology.unrolled else field

@@ -1,7 +1,6 @@
 """Parameters of a machine from measurements: recordings, errors, fits, and motions to measure."""
 
 from .descent import Descent as Descent
-from .doubts import doubts as doubts
 from .estimate import Information as Information
 from .estimate import correlations as correlations
 from .estimate import information as information
@@ -15,6 +14,7 @@ from .levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
 from .linear import Linear as Linear
 from .linear import LinearTorques as LinearTorques
 from .linear import linear as linear
+from .log_warnings import log_warnings as log_warnings
 from .losses import Cauchy as Cauchy
 from .losses import Huber as Huber
 from .losses import Loss as Loss

@@ -18,7 +18,7 @@ _HINT = "; write numbers with a decimal point"
 
 
 class DataError(InputError):
-    """Measurements that cannot be used; the message names the file, the column and the mend."""
+    """Measurements that cannot be used; the message names the file, the column and the fix."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -104,7 +104,7 @@ def whiteness(residuals: NDArray, lags: int = 20) -> tuple[NDArray, float]:
     """Autocorrelations (lags,) of a sequence of residuals (k,), and the bound of white noise.
 
     Of white noise 95 % lie within the bound, 1.96 / sqrt(k). Where they do not, standard errors
-    from the information are too small, and those by blocks (`blockwise`, `Fit.blockwise_errors`)
+    from the information are too small, and block-robust ones (`blockwise`, `Fit.blockwise_errors`)
     are the ones to believe. Ljung 1999, section 16.6.
     """
     r = residuals - residuals.mean()

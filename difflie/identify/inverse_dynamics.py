@@ -5,14 +5,15 @@
 The effort is what the actuators of the system make of what was measured as their commands (see
 `Actuator`), or without actuators the measured torque itself, and the gain its derivative by that:
 residuals are those of what was measured, as otherwise a small gain would explain all with small
-inertias. Where a saturated actuator does not depend on its command nothing is told. q, v and a are
-those behind the encoders. Linear in the inertial parameters and in friction; needs accelerations,
-and takes their noise for the torque's. The place to start from. Atkeson, An, Hollerbach 1986.
+inertias. Where a saturated actuator does not depend on its command nothing is learned. q, v and a
+are those behind the encoders. Linear in the inertial parameters and in friction; needs
+accelerations, and takes their noise for the torque's. The place to start from. Atkeson, An,
+Hollerbach 1986.
 
 Smoothing averages accelerations over its window, and friction does not become what it is at the
 average of velocities. So behind smoothing all other torques are averaged like the accelerations,
 those of the model as well as the measured ones. Khalil and Dombre 2002, section 12.6, filter both
-sides likewise. Neighbours are then alike: of the standard errors believe those by blocks.
+sides likewise. Neighbours are then alike: believe the block-robust standard errors.
 """
 
 from __future__ import annotations
@@ -151,16 +152,17 @@ class InverseDynamics(Problem):
         """The problem with commands for which the actuators give these efforts.
 
         Of a machine with one actuator at each joint; by two steps of Newton's method, which are one
-        more than laws that are linear in the command need. Those with a memory are told efforts.
+        more than laws that are linear in the command need. Those with a memory are commanded
+        efforts.
         """
         place = np.argsort(_commands(system))
         wanted = efforts[:, place]
-        told = dataclasses.replace(self, tau=wanted)
+        commanded = dataclasses.replace(self, tau=wanted)
         for _ in range(0 if remember(system) else 2):
-            given, gain = told._given(system)
+            given, gain = commanded._given(system)
             step = jnp.where(gain != 0, wanted - given, 0) / jnp.where(gain != 0, gain, 1)
-            told = dataclasses.replace(told, tau=told.tau + step)
-        return told
+            commanded = dataclasses.replace(commanded, tau=commanded.tau + step)
+        return commanded
 
     def averaged(
         self, of: Callable[..., jax.Array], q: jax.Array, v: jax.Array, a: jax.Array
@@ -181,8 +183,10 @@ class InverseDynamics(Problem):
         """
         _, gain = self._given(system)
         gain = jnp.column_stack((gain, jnp.ones_like(self.t)))[:, _commands(system)]
-        told = self.there & (gain != 0)
-        return jnp.where(told, torques, 0) / (jnp.where(told, gain, 1) * self.deviation)
+        informative = self.there & (gain != 0)
+        return jnp.where(informative, torques, 0) / (
+            jnp.where(informative, gain, 1) * self.deviation
+        )
 
     def residual(self, system: System, own: Float[Array, "*m"]) -> Float[Array, " k"]:
         return self.in_deviations(system, self.torques(system) - self.efforts(system)).ravel()
@@ -192,7 +196,7 @@ class InverseDynamics(Problem):
         return self.there.ravel()
 
     def _given(self, system: System) -> tuple[Float[Array, "n nu"], Float[Array, "n nu"]]:
-        """What each actuator gives, and its derivative by a shift of all that it was told."""
+        """What each actuator gives, and its derivative by a shift of its commands."""
         state = meant(system, self.q, self.v)
 
         def given(tau: jax.Array) -> jax.Array:

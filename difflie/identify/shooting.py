@@ -68,7 +68,7 @@ class Shooting(Problem):
         """The problem of recordings with q, v and tau, cut into windows of `window` steps.
 
         None, or more than there are: a window for each recording. Where v was not measured windows
-        start at the differences of q, a guess for `free` to mend; without tau commands are 0.
+        start at the differences of q, a guess for `free` to correct; without tau commands are 0.
         position, velocity: standard deviations, rad or m, and the same over s; an infinite one
         leaves the velocities out. Where the last window of a recording is shorter its rest is a
         gap. Raises DataError for what is missing, and for gaps in torques and at the starts of

@@ -168,7 +168,7 @@ class DescriptorMethod(Method):
         gram = jax.lax.stop_gradient(product(A, Y))
         size = jnp.trace(gram) / max(m, 1)
         size = jnp.where(size > 0, size, 1)
-        idle, idle_positions = _idle(gram), _idle(gram[rows][:, rows])
+        redundant, redundant_positions = _redundant(gram), _redundant(gram[rows][:, rows])
         ways = Y[:, rows] / size
 
         def reached(x: jax.Array) -> DescriptorState:
@@ -188,8 +188,8 @@ class DescriptorMethod(Method):
             balance = product(weight, h**2 * (effort - product(A.T, multipliers)))
             rate = h * product(A, v1)
             if self.index == 3:
-                return balance, _without(idle, rate.at[rows].set(g), mu), A
-            rate, g = _without(idle, rate, mu), _without(idle_positions, g, eta)
+                return balance, _without(redundant, rate.at[rows].set(g), mu), A
+            rate, g = _without(redundant, rate, mu), _without(redundant_positions, g, eta)
             return balance, jnp.concatenate((rate, g)), A
 
         def residual(x: jax.Array) -> jax.Array:
@@ -220,17 +220,17 @@ class DescriptorMethod(Method):
             _, here, columns = jax.lax.fori_loop(0, turns, column, start)
             matrix = columns.T
             matrix = matrix.at[:n, n : n + m].set(-product(weight, here.T) / size)
-            matrix = matrix.at[n : n + m, n : n + m].set(idle)
+            matrix = matrix.at[n : n + m, n : n + m].set(redundant)
             if self.index == 2:
                 unit = jnp.eye(len(rows), dtype=x.dtype)
-                corrected = _without(idle_positions, product(here[rows], ways), unit)
+                corrected = _without(redundant_positions, product(here[rows], ways), unit)
                 corrected = jnp.zeros((x.size, len(rows)), x.dtype).at[n + m :].set(corrected)
                 matrix = matrix.at[:, n + m :].set(jnp.where(exact, matrix[:, n + m :], corrected))
             return matrix
 
         mu = size * h**2 * state.multipliers
         eta = jnp.zeros(len(rows) if self.index == 2 else 0, q.dtype)
-        guess = jnp.concatenate((guess, mu - product(idle, mu), eta))
+        guess = jnp.concatenate((guess, mu - product(redundant, mu), eta))
         x, found = root(residual, guess, Chord(jacobian))
         return chosen(found, reached(x), state), found
 
@@ -267,7 +267,7 @@ def across(
     return system.normal(q, jnp.where(system.holonomic, product(A, v), 0))
 
 
-def _idle(gram: Float[Array, "m m"]) -> Float[Array, "m m"]:
+def _redundant(gram: Float[Array, "m m"]) -> Float[Array, "m m"]:
     """The projector (m, m) on the combinations of m equations that say nothing new.
 
     gram (m, m): A M^-1 A^T, whose eigenvalues are the squares of what the combinations say.
@@ -280,7 +280,9 @@ def _idle(gram: Float[Array, "m m"]) -> Float[Array, "m m"]:
 
 
 def _without(
-    idle: Float[Array, "m m"], equations: Float[Array, " m *k"], unknowns: Float[Array, " m *k"]
+    redundant: Float[Array, "m m"],
+    equations: Float[Array, " m *k"],
+    unknowns: Float[Array, " m *k"],
 ) -> Float[Array, " m *k"]:
-    """The equations (m, ...), and in place of the idle ones that the unknowns vanish there."""
-    return equations - product(idle, equations - unknowns)
+    """The equations (m, ...), and in place of the redundant ones that the unknowns vanish there."""
+    return equations - product(redundant, equations - unknowns)

@@ -36,7 +36,7 @@
     stiffness = 500.0                 # also exponent, dissipation, smoothing
 
     [[constraint]]                    # closes a loop; difflie/io/loops.py has the types and keys
-    type = "Spherical"
+    type = "SphericalConstraint"
     first = {body = "rod", position = [0.3, 0.0, 0.0]}
     second = {position = [1.0, 0.0, 0.2]}
 

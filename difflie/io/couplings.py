@@ -50,7 +50,7 @@ CLASSES: dict[str, type] = {name: cls for name, cls in vars(forces).items() if _
 TABLES: dict[str, tuple[type, ...]] = {
     **{re.sub("(?<=.)([A-Z])", r"_\1", name).lower(): (cls,) for name, cls in CLASSES.items()},
     "contact": (forces.PlaneContact, forces.SphereContact),
-    "tension_spring": (forces.TensionSpring, forces.SmoothTensionSpring),
+    "rope": (forces.Rope, forces.SmoothRope),
     "tension_damper": (forces.TensionDamper, forces.SmoothTensionDamper),
 }
 OWN = "coupling", "actuator"
@@ -149,7 +149,7 @@ def _imported(module: str, path: Path, where: str) -> ModuleType:
     except Exception as error:
         raise ConfigError(
             f"{start}: the module {shown(module)} cannot be imported: {type(error).__name__}: "
-            f"{error}; mend it"
+            f"{error}; correct it"
         ) from error
     finally:
         sys.path.remove(folder)

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..constraints import Constraint, Fixed, Frame, Polynomial, Spherical
+from ..constraints import Constraint, FixedConstraint, Frame, Polynomial, SphericalConstraint
 from ..groups import quaternion
 
 _CONNECT, _WELD, _JOINT, _TENDON = range(4)  # kinds: MuJoCo's mjtEq
@@ -46,7 +46,7 @@ def equality_constraints(
             ]
         # A weld whose rotations weigh nothing keeps the point only.
         turns = model.eq_type[e] == _CONNECT or data[10] == 0
-        yield (Spherical if turns else Fixed)(*frames)
+        yield (SphericalConstraint if turns else FixedConstraint)(*frames)
 
 
 def unused_equalities(model: Any, disabled: set[str]) -> Iterator[tuple[str, int]]:

@@ -17,7 +17,7 @@ from ..system.validation import InputError, nearest
 
 
 class OutputError(InputError):
-    """A file that cannot be written; the message names the file, the fault and the mend."""
+    """A file that cannot be written; the message names the file, the fault and the fix."""
 
 
 def file_name(name: str) -> str:
@@ -46,7 +46,7 @@ def absence(path: Path) -> str:
     """A hint for a file that is not there: the nearest name, or where a link leads to."""
     with contextlib.suppress(OSError):
         if path.is_symlink():
-            return f"; it is a link to {os.readlink(path)}, which is not there: mend the link"
+            return f"; it is a link to {os.readlink(path)}, which is not there: correct the link"
         return nearest(path.name, [p.name for p in path.parent.iterdir()])
     return ""
 

@@ -1,7 +1,7 @@
 """Constraints described in TOML: what closes the loops of a robot whose file describes a tree.
 
     [[constraint]]                    # one such table for each
-    type = "Spherical"                # a class of difflie.constraints
+    type = "SphericalConstraint"                # a class of difflie.constraints
     first = {body = "rod", position = [0.3, 0.0, 0.0]}        # m; the rest as of `Frame`:
     second = {position = [1.0, 0.0, 0.2], axis = [0, 1, 0]}   # axis or rotation (rad); the world
 
@@ -41,10 +41,10 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "of axis, of the world without body",
         lambda v: isinstance(v, dict),
     ),
-    "str": ("a text", lambda v: isinstance(v, str)),
-    "str | None": ("a text", lambda v: isinstance(v, str)),
+    "str": ("a string", lambda v: isinstance(v, str)),
+    "str | None": ("a string", lambda v: isinstance(v, str)),
     "Sequence[str]": (
-        "a list of texts",
+        "a list of strings",
         lambda v: isinstance(v, list) and all(isinstance(x, str) for x in v),
     ),
     "Friction | None": (
@@ -76,7 +76,7 @@ TYPES: dict[str, type[Constraint]] = {
 def read_loops(path: str | os.PathLike[str]) -> list[Constraint]:
     """The constraints of a TOML file that has nothing but tables [[constraint]].
 
-    Raises `ModelError` that names the file, the table and the mend; FileNotFoundError where there
+    Raises `ModelError` that names the file, the table and the fix; FileNotFoundError where there
     is no such file.
     """
     path = existing(path, "TOML")
@@ -158,7 +158,7 @@ def _frame(table: dict[str, Any], where: str) -> Frame:
             raise ModelError(f"{where}: a frame has no key {shown(key)}{nearest(key, _FRAME)}")
         is_right = isinstance(value, str) if key == "body" else _is_numbers(value)
         if not is_right:
-            needed = "a text" if key == "body" else "a list of three numbers"
+            needed = "a string" if key == "body" else "a list of three numbers"
             raise ModelError(f"{where}.{key} is {shown(value)}; it must be {needed}")
     try:
         return Frame(**table)

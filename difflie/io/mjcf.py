@@ -265,7 +265,7 @@ def _joint(model: Any, j: int, name: str) -> Joint:
     if kind in (Prismatic, Revolute):
         fields["axis"] = model.jnt_axis[j].tolist()
         fields["stiffness"] = model.jnt_stiffness[j]
-        fields["rest"] = model.qpos_spring[model.jnt_qposadr[j]] - ref
+        fields["spring_reference"] = model.qpos_spring[model.jnt_qposadr[j]] - ref
         if model.jnt_limited[j]:
             fields["lower"], fields["upper"] = model.jnt_range[j] - ref
         drives = _drives(model, j)

@@ -1,4 +1,4 @@
-"""Arrays and figures as files, and the machine they were made on."""
+"""Arrays and results as files, and the machine they were made on."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def save_table(path: str | os.PathLike[str], columns: dict[str, Any]) -> None:
         np.savetxt(file, table, fmt="%.9g" if table.dtype.itemsize < 8 else "%.17g", delimiter=",")
 
 
-def save_json(path: str | os.PathLike[str], figures: dict[str, Any]) -> None:
-    """Writes figures as JSON, whole or not at all; what is no finite number becomes null."""
-    write_whole(path, json.dumps(_plain(figures), indent=2, allow_nan=False) + "\n")
+def save_json(path: str | os.PathLike[str], results: dict[str, Any]) -> None:
+    """Writes results as JSON, whole or not at all; what is no finite number becomes null."""
+    write_whole(path, json.dumps(_plain(results), indent=2, allow_nan=False) + "\n")
 
 
 def machine() -> dict[str, str]:

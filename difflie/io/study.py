@@ -51,7 +51,7 @@ until they hit something:
 Files of runs are relative to the folder given with --data, or to that of the configuration. The
 first row of a window is where its motion starts, or the first `observe` rows find the state there
 and the others are predicted; measured torques are held. Without columns.tau they are 0; without
-columns.v motions start at differences of q, for fit.states and validation.observe to mend.
+columns.v motions start at differences of q, for fit.states and validation.observe to correct.
 """
 
 from __future__ import annotations

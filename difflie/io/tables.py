@@ -21,7 +21,7 @@ _DIGITS = re.compile(r"\d[\d_]{1000}")
 
 
 class ConfigError(InputError):
-    """A configuration that cannot be run; the message names the file, the key and the mend."""
+    """A configuration that cannot be run; the message names the file, the key and the fix."""
 
 
 def read_tables(path: Path) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def read_tables(path: Path) -> dict[str, Any]:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: this is not TOML: {error}; mend it there") from None
+        raise ConfigError(f"{path}: this is not TOML: {error}; correct it there") from None
     except ValueError:
         found = _DIGITS.search(text)  # the limit of `int`
         line = text[: found.start() if found else 0].count("\n") + 1
@@ -244,8 +244,8 @@ _COUNT = (
     lambda v: isinstance(v, int) and not isinstance(v, bool) and abs(v) < 2**31,
 )
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "str": ("a text", lambda v: isinstance(v, str)),
-    "str | None": ("a text", lambda v: isinstance(v, str)),
+    "str": ("a string", lambda v: isinstance(v, str)),
+    "str | None": ("a string", lambda v: isinstance(v, str)),
     "int": _COUNT,
     "float": ("a number", _is_number),
     "float | None": ("a number", _is_number),
@@ -260,7 +260,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         lambda v: _is_number(v) or _is_list(v),
     ),
     "list[str]": (
-        "a list of texts",
+        "a list of strings",
         lambda v: isinstance(v, list) and all(isinstance(x, str) for x in v),
     ),
     "list[dict[str, Any]]": (
@@ -268,11 +268,11 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         _is_path,
     ),
     "tuple[str, ...] | None": (
-        "a list of texts",
+        "a list of strings",
         lambda v: isinstance(v, list) and all(isinstance(x, str) for x in v),
     ),
     "list[str] | None": (
-        "a list of texts",
+        "a list of strings",
         lambda v: isinstance(v, list) and all(isinstance(x, str) for x in v),
     ),
     "list[float]": ("a list of numbers", _is_list),

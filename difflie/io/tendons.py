@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..forces import Coupling, Damper, Path, Spring, TensionSpring
+from ..forces import Coupling, Damper, Path, Rope, Spring
 
 _SITE = 3  # what a tendon is led through: MuJoCo's mjWRAP_SITE
 
@@ -17,7 +17,7 @@ def tendon_couplings(model: Any, bodies: Sequence[str]) -> Iterator[Coupling]:
     """The springs and dampers of a MuJoCo model's tendons that lead through sites only.
 
     bodies: the names of its bodies but the world. A springlength of one value is a `Spring`, the
-    range from 0 to a length, in which the tendon is slack, a `TensionSpring`.
+    range from 0 to a length, in which the tendon is slack, a `Rope`.
     """
     for tendon in range(model.ntendon):
         sites = _sites(model, tendon)
@@ -63,9 +63,9 @@ def _sites(model: Any, tendon: int) -> np.ndarray | None:
     return None
 
 
-def _spring(model: Any, tendon: int) -> type[Spring] | type[TensionSpring] | None:
+def _spring(model: Any, tendon: int) -> type[Spring] | type[Rope] | None:
     """What a tendon's range of lengths at rest makes of its spring."""
     shortest, longest = model.tendon_lengthspring[tendon]
     if shortest == longest:
         return Spring
-    return TensionSpring if shortest == 0 else None
+    return Rope if shortest == 0 else None

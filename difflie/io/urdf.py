@@ -11,7 +11,7 @@ What URDF has no words for stands in elements <difflie>, which other readers pas
       <difflie base="free" gravity="0 0 -9.81"/>        what `load` does if it is not told
       <difflie world="w"/>                              the link w is the world and no body
       <joint ...>
-        <difflie armature="0.1" friction_velocity="0.01" stiffness="2" rest="0.3"/>
+        <difflie armature="0.1" friction_velocity="0.01" stiffness="2" spring_reference="0.3"/>
 
 In a joint it may hold every number of `Joint`, one for each degree of freedom, which then counts
 instead of what <limit> and <dynamics> say.
@@ -101,7 +101,7 @@ def read_urdf(
     limits. A mimic of a mimic is resolved to the joint that both follow.
 
     Warns once of all that is not used, and as `tree` does of doubtful masses and inertias. Raises
-    `ModelError`, which names the file, the line, the element and the mend, for what is no URDF or
+    `ModelError`, which names the file, the line, the element and the fix, for what is no URDF or
     no machine; FileNotFoundError where there is no such file.
     """
     path = Path(path)
@@ -293,9 +293,9 @@ def _root(data: bytes, path: Path) -> Element:
     except expat.ExpatError as error:
         what = expat.errors.messages[error.code]
         unclosed = error.code in map(expat.errors.codes.get, _UNCLOSED) and above
-        mend = f"close the element {above[-1].label}" if unclosed else "mend it there"
+        fix = f"close the element {above[-1].label}" if unclosed else "correct it there"
         raise ModelError(
-            f"{path}:{error.lineno}: not XML: {what} at column {error.offset + 1}; {mend}"
+            f"{path}:{error.lineno}: not XML: {what} at column {error.offset + 1}; {fix}"
         ) from None
     except ModelError:
         raise

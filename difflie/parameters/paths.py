@@ -113,7 +113,7 @@ def _rows(system: System, leaf: str) -> list[Entry]:
         i, count = row - int(t.dof_start[b]), len(t.kinds[b])
         if leaf == "axis" and not t.types[b].in_series:
             continue
-        if leaf in ("stiffness", "rest") and not t.manifolds[b].plain:
+        if leaf in ("stiffness", "spring_reference") and not t.manifolds[b].plain:
             continue
         if leaf == "pitch" and not (t.types[b].in_series and t.kinds[b][i] == "helical"):
             continue

@@ -128,7 +128,7 @@ def heavy_top() -> Machine:
         com=(0, 1, 0),
         inertia=np.diag([0.234375, 0.46875, 0.234375]),
     )
-    pivot = constraints.Spherical(Frame(), Frame("top", (0, -1, 0)))
+    pivot = constraints.SphericalConstraint(Frame(), Frame("top", (0, -1, 0)))
     v = jnp.asarray([0.0, 150.0, -4.61538])
     return _machine("heavy top", [top], np.array([[0.0, 1.0, 0.0]]), [pivot], v, 0.2)
 
@@ -149,8 +149,8 @@ def revolute_chain() -> Machine:
         Body(name="link 2", joint=Revolute(axis=second), position=elbow, **shapes[1]),
     ]
     joints = [
-        constraints.Revolute(Frame(axis=first), Frame("link 1", -offset[0], axis=first)),
-        constraints.Revolute(
+        constraints.RevoluteConstraint(Frame(axis=first), Frame("link 1", -offset[0], axis=first)),
+        constraints.RevoluteConstraint(
             Frame("link 1", elbow - offset[0], axis=second),
             Frame("link 2", -offset[1], axis=second),
         ),
@@ -170,7 +170,7 @@ def _machine(
         replace(b, joint=Free(), position=(0, 0, 0), com=np.asarray(b.com) - o)
         for b, o in zip(bodies, offset, strict=True)
     ]
-    free = constrain(tree(loose, name=name).with_traversal("loop"), *joints)
+    free = constrain(tree(loose, name=name).with_traversal("scanned"), *joints)
     jointed = chain(bodies, name=f"{name} on joints")
     return Machine(free, jointed, offset, jointed.neutral(), v, duration)
 

@@ -89,8 +89,8 @@ def simulate(
             f"simulate: save_every is {save_every} and there are {steps} steps, so that no step is "
             "saved; save every one of them, or take more"
         )
-    told = (control is not None) + bool(remembering)
-    width = 1 + system.nq + system.nv + told * system.nu
+    saved_commands = (control is not None) + bool(remembering)
+    width = 1 + system.nq + system.nv + saved_commands * system.nu
     _check_memory(system, steps // save_every, width)
     dt = checked_dt("simulate", dt, system.dtype)
     n_bodies = len(system.body_names)

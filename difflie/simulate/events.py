@@ -106,7 +106,7 @@ def located(
     inputs(k): what acts in step k.
     """
     steps, inner, watch, memories, command = end
-    told = (None, None) if command is None else command.latest
+    commanded = (None, None) if command is None else command.latest
     stopped = watch.stopped
     assert stopped is not None
     k = jnp.where(watch.came, jnp.maximum(stopped - 1, 0), steps)
@@ -130,12 +130,12 @@ def located(
         state, solved = reached(h)
         y = formulation.read(state)
         which = least(events, t0 + h, *y)[1]
-        return End(which, t0 + h, (*y, formulation.record(state), told), found & solved)
+        return End(which, t0 + h, (*y, formulation.record(state), commanded), found & solved)
 
     def whole(_: None) -> End:
         y = formulation.read(inner)
         which = jnp.where(stopped == 0, least(events, t0, *y)[1], -1)
-        return End(which, t0, (*y, formulation.record(inner), told), jnp.asarray(True))
+        return End(which, t0, (*y, formulation.record(inner), commanded), jnp.asarray(True))
 
     return jax.lax.cond(watch.came & (stopped > 0), shorter, whole, None)
 

@@ -62,26 +62,28 @@ def _at_once(run: Run, error, steps: int, save_every: int) -> Trajectory:
         start, before = _start(tree, formulation, events, given, state)
         end, states = adjoint.loop(loop, start, inputs, (saved, save_every))
         found = adjoint.reconstruction(loop, start, end, inputs, (saved, save_every))
-        q_and_v, own, told = states
+        q_and_v, own, commanded = states
         own = jax.tree.map(lambda a, b: jnp.concatenate((a, b)), before, own)
         stop = _stop(formulation, functions, events, inputs, end, dt)
-        return end[2:], found, q_and_v, own, told, stop
+        return end[2:], found, q_and_v, own, commanded, stop
 
     made = native.mark(looped)(arrays, tree, q0, v0, dt, inputs)
-    ended, found, (q, v), own, told, stop = made
+    ended, found, (q, v), own, commanded, stop = made
     q, v = jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
-    return _trajectory(run, (q, v, own, told), save_every, ended, error, found, stop)
+    return _trajectory(run, (q, v, own, commanded), save_every, ended, error, found, stop)
 
 
 def _trajectory(run: Run, states, save_every, ended, error, found, stop) -> Trajectory:
     """ended: what was noticed on the way, memories, and what was commanded in the last step."""
     tree, _, _, dt = run.start
-    q, v, own, told = states
+    q, v, own, commanded = states
     watch, _, command = ended
     if command is not None:
-        told = jax.tree.map(lambda a, b: jnp.concatenate((a, b[None])), told, command.latest)
+        commanded = jax.tree.map(
+            lambda a, b: jnp.concatenate((a, b[None])), commanded, command.latest
+        )
     steps = (len(q) - 1) * save_every
-    rows = jnp.arange(len(q), dtype=dt.dtype) * save_every * dt, q, v, own, told
+    rows = jnp.arange(len(q), dtype=dt.dtype) * save_every * dt, q, v, own, commanded
     ending = None
     if stop is not None and (noticed := watch.stopped) is not None:
         # Where the last, shorter step is not solved, the motion stays where it began.
@@ -171,10 +173,10 @@ def _in_pieces(run: Run, error, steps: int, save_every: int, progress) -> Trajec
         if came:
             break
     first = (q0[None], v0[None]), before
-    moved, told = [states[:2] for states in kept], [states[2] for states in kept]
+    moved, commanded = [states[:2] for states in kept], [states[2] for states in kept]
     states = jax.tree.map(lambda *a: _filled(jnp.concatenate(a), saved + 1), first, *moved)
-    told = jax.tree.map(lambda *a: _filled(jnp.concatenate(a), saved), *told)
-    states = *states, told
+    commanded = jax.tree.map(lambda *a: _filled(jnp.concatenate(a), saved), *commanded)
+    states = *states, commanded
     return _ended(run, state, rows, states, error, save_every)
 
 
@@ -225,8 +227,8 @@ def _ended(run: Run, end, inputs, states, error, save_every: int) -> Trajectory:
         return _stop(formulation, functions, events, inputs, end, dt)
 
     stop = native.mark(stopped)(arrays, tree, dt, end, inputs)
-    (q, v), own, told = states
-    return _trajectory(run, (q, v, own, told), save_every, end[2:], error, None, stop)
+    (q, v), own, commanded = states
+    return _trajectory(run, (q, v, own, commanded), save_every, end[2:], error, None, stop)
 
 
 def _pieces(saved: int, every: int) -> Iterator[tuple[int, int]]:

@@ -56,8 +56,8 @@ def time_steps(
         effort = None if given is None else generalised(tree, given, *here[1:])
         if command is not None:
             u = None if command.latest[0] is None else at_start.command(tree.system, *here)
-            told = u, None if memories is None else given
-            command = command.after(step, told, watch.going(step))
+            commanded = u, None if memories is None else given
+            command = command.after(step, commanded, watch.going(step))
         after, solved = formulation.step(t, inner, dt, acting)
         step = step + 1
         q, v = formulation.read(after)
@@ -81,8 +81,8 @@ def time_steps(
 
     def read(state):
         _, inner, *_, command = state
-        told = (None, None) if command is None else command.saved
-        return formulation.read(inner), formulation.record(inner), told
+        commanded = (None, None) if command is None else command.saved
+        return formulation.read(inner), formulation.record(inner), commanded
 
     small = formulation.small
     return Steps(native.kernel(one_step) if small else one_step, back, read, small)

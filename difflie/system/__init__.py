@@ -1,4 +1,4 @@
-"""Systems: bodies, joints, and how they are connected and walked."""
+"""Systems: bodies, joints, and how they are connected."""
 
 from .builders import Body as Body
 from .builders import chain as chain

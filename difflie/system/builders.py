@@ -78,11 +78,11 @@ def tree(
     if not bodies:
         raise ModelError(f"{name}: a system needs at least one body")
     ordered = _sorted(list(bodies), name)
-    doubts = list(check_bodies(ordered))
+    warned = list(check_bodies(ordered))
     index = {b.name: i for i, b in enumerate(ordered)}
     joint_names = [b.joint.name or b.name for b in ordered]
     mimics = [_mimicked(b, ordered, joint_names) for b in ordered]
-    for message in [*doubts, *massless(ordered, mimics)]:
+    for message in [*warned, *massless(ordered, mimics)]:
         warn(message)
     topology = Topology(
         name=name,

@@ -45,7 +45,7 @@ def check_bodies(bodies: list[Body]) -> Iterator[str]:
         if name in seen:
             raise ModelError(f"{where}: there are two joints named {name!r}; rename one")
         seen[name] = where
-        yield from _doubts_inertia(b, where)
+        yield from _inertia_warnings(b, where)
 
 
 def _check_joint(body: Body) -> None:
@@ -96,7 +96,7 @@ def _refuse(where: str, name: str, value: np.ndarray) -> None:
         raise ModelError(f"{where}: {fault}")
 
 
-def _doubts_inertia(body: Body, where: str) -> Iterator[str]:
+def _inertia_warnings(body: Body, where: str) -> Iterator[str]:
     inertia = np.asarray(body.inertia, float)
     if not np.allclose(inertia, inertia.T, atol=1e-12 + 1e-9 * np.abs(inertia).max()):
         yield f"{where}: the inertia is not symmetric; its symmetric part is used"

@@ -2,7 +2,7 @@
 
 Every degree of freedom gets a frame of its own whose z axis is the axis of the motion, so that the
 pattern of its screw is structure while its direction is a number, hidden in the placement of the
-frame. Bodies on fixed joints are lumped into the body that carries them. All this is done with
+frame. Bodies on fixed joints are merged into the body that carries them. All this is done with
 arrays over bodies and dofs, once for each system, and differentiated through.
 """
 
@@ -300,7 +300,7 @@ class Tree(eqx.Module):
         """Wrenches on the bodies (nb, 6), in body frames, as wrenches on the dofs (n_dofs,)."""
         t = self.topology
         offset = jax.tree.map(lambda a: a[:-1], self.offset)
-        return _lump(offset.force(Force.from_array(wrench)), t)
+        return _merge(offset.force(Force.from_array(wrench)), t)
 
     def body_values(self, values: Transform | Motion, world: Transform | Motion):
         """The value of the dof that carries each body (nb,), `world` for bodies fixed to it."""
@@ -364,14 +364,14 @@ def _follows(bodies: Bodies, joints: Joints, t: Topology) -> tuple:
     return (
         Transform(Matrix.from_array(rotation), Vector.from_array(translation)),
         pitch,
-        _lumped_inertia(t, bodies, offset),
+        _merged_inertia(t, bodies, offset),
         Transform(Matrix.from_array(offset[0]), Vector.from_array(offset[1])),
         multiplier,
         shift,
     )
 
 
-def _lumped_inertia(t: Topology, bodies: Bodies, offset: tuple[jax.Array, jax.Array]) -> Inertia:
+def _merged_inertia(t: Topology, bodies: Bodies, offset: tuple[jax.Array, jax.Array]) -> Inertia:
     """The inertias of the bodies each dof carries, about its frame (Steiner's theorem)."""
     rotation, position = offset[0][:-1], offset[1][:-1]
     mass = bodies.mass[:, None]
@@ -413,7 +413,7 @@ def _put(a: jax.Array, places: np.ndarray, values: jax.Array) -> jax.Array:
     return jnp.where(there, new, a)
 
 
-def _lump(values, t: Topology):
+def _merge(values, t: Topology):
     """The sums over the bodies that each dof carries; bodies fixed to the world are left out."""
     carrier = carriers(t)
     return jax.tree.map(lambda a: jnp.zeros(t.n_dofs + 1, a.dtype).at[carrier].add(a)[:-1], values)

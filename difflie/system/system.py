@@ -40,8 +40,8 @@ class Joints(eqx.Module):
     only.
     armature, damping, friction (dofs,): inertia, viscous and Coulomb friction at the joint.
     friction_velocity (dofs,): the velocity over which Coulomb friction rises smoothly.
-    stiffness, rest (dofs,): a linear spring and the coordinate at which it is at rest; dofs whose
-    coordinates are no plain numbers have none.
+    stiffness, spring_reference (dofs,): a linear spring and the coordinate at which it is at rest;
+    dofs whose coordinates are no plain numbers have none.
     lower, upper, max_velocity, max_effort (dofs,): limits, infinite where there are none.
     multiplier, offset (n_mimic,): the laws of the mimic joints.
     numbers: what joint types declare beyond these, by the type's name in small letters and the
@@ -65,7 +65,7 @@ class Joints(eqx.Module):
     stiffness: jax.Array = eqx.field(
         converter=number(unit="N m/rad or N/m", shape=None, nonnegative=True)
     )
-    rest: jax.Array = eqx.field(converter=number(unit="rad or m", shape=None))
+    spring_reference: jax.Array = eqx.field(converter=number(unit="rad or m", shape=None))
     lower: jax.Array = eqx.field(converter=number(unit="rad or m", shape=None, finite=False))
     upper: jax.Array = eqx.field(converter=number(unit="rad or m", shape=None, finite=False))
     max_velocity: jax.Array = eqx.field(
@@ -150,15 +150,17 @@ class System(eqx.Module):
         return jax.tree.map(lambda a: a.astype(dtype), self)
 
     def with_traversal(self, traversal: str) -> System:
-        """The same system, its tree walked in another way; results agree to rounding.
+        """The same system with other passes along its tree; results agree to rounding.
 
-        "loop" compiles in the same few seconds for every machine. "fast" writes the algorithms out
-        dof by dof: the fastest code, for time to compile that grows with the number of degrees of
-        freedom. "auto", the default, takes "fast" for machines with few of them and "loop" for the
-        others. Raises ValueError for another name.
+        "scanned" passes compile in the same few seconds for every machine. "unrolled" ones are
+        written out dof by dof: the fastest code, for time to compile that grows with the number of
+        degrees of freedom. "auto", the default, unrolls for machines with few of them. Raises
+        ValueError for another name.
         """
-        if traversal not in ("auto", "loop", "fast"):
-            raise ValueError(f"traversal is {traversal!r}; it must be 'auto', 'loop' or 'fast'")
+        if traversal not in ("auto", "scanned", "unrolled"):
+            raise ValueError(
+                f"traversal is {traversal!r}; it must be 'auto', 'scanned' or 'unrolled'"
+            )
         topology = dataclasses.replace(self.topology, traversal=traversal)
         return dataclasses.replace(self, topology=topology)
 

@@ -193,7 +193,7 @@ class Topology:
         return depth
 
     @cached_property
-    def moved_by(self) -> np.ndarray:
+    def ancestor_mask(self) -> np.ndarray:
         """(n_dofs, n_dofs) whether dof j moves dof i; itself included."""
         moved = np.eye(self.n_dofs, dtype=bool)
         for i, above in enumerate(self.dof_parent):
@@ -202,10 +202,10 @@ class Topology:
         return moved
 
     @cached_property
-    def supports(self) -> np.ndarray:
+    def support_mask(self) -> np.ndarray:
         """(nb, n_dofs) whether dof j moves body b."""
         world = np.zeros((1, self.n_dofs), dtype=bool)
-        return np.concatenate((self.moved_by, world))[self.last_dof]
+        return np.concatenate((self.ancestor_mask, world))[self.last_dof]
 
     @cached_property
     def whole_dofs(self) -> np.ndarray:
@@ -234,8 +234,8 @@ class Topology:
         return bool(np.all(self.dof_parent == np.arange(self.n_dofs) - 1))
 
     @property
-    def walk(self) -> str:
-        """How the tree is walked, "loop" or "fast"; see `System.with_traversal`."""
+    def unrolled(self) -> bool:
+        """Whether passes along the tree are written out; see `System.with_traversal`."""
         if self.traversal == "auto":
-            return "fast" if self.n_dofs <= _SMALL else "loop"
-        return self.traversal
+            return self.n_dofs <= _SMALL
+        return self.traversal == "unrolled"

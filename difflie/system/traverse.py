@@ -1,4 +1,4 @@
-"""How a tree is walked; the only place that knows.
+"""How passes along a tree are made; the only place that knows.
 
 The dofs of a system (its degrees of freedom) are visited by number, parents before children or the
 other way round, in one loop (`jax.lax.scan`). A chain hands its values from dof to dof; in a
@@ -6,7 +6,7 @@ branched tree they are kept in a table and looked up by the dof's parent. There 
 compile the loop. Each visit can be a kernel of its own: that takes the same time for every machine.
 Or a whole algorithm, a function under `along_tree`, is one kernel, in which the loops are written
 out dof by dof and everything that the structure fixes is computed beforehand: that gives the
-fastest code, and takes time to compile for every dof. `Topology.walk` says which.
+fastest code, and takes time to compile for every dof. `Topology.unrolled` says which.
 
 Data are pytrees whose leaves have one leading axis over the dofs. A leaf that is a NumPy array is
 known at trace time; where it is the same for all dofs the visited function gets it as a Python
@@ -30,14 +30,14 @@ Visit = Callable[[Any, Any], tuple[Any, Any]]
 
 
 def along_tree(algorithm: Callable[..., Any]) -> Callable[..., Any]:
-    """An algorithm on a tree, its first argument: one kernel if the tree is walked fast."""
+    """An algorithm on a tree, its first argument: one kernel if the tree is unrolled."""
 
     def structured(tree: Any, *args: Any) -> Any:
         return algorithm(tree.structured(), *args)
 
     @functools.wraps(algorithm)
     def run(tree: Any, *args: Any) -> Any:
-        if tree.topology.walk == "loop":
+        if not tree.topology.unrolled:
             return algorithm(tree, *args)
         return kernel(structured)(tree, *args)
 

@@ -36,7 +36,7 @@ class InputError(ValueError):
 
 
 class ModelError(InputError):
-    """A description that is no machine; the message names the place, the element and the mend."""
+    """A description that is no machine; the message names the place, the element and the fix."""
 
 
 def shortened(message: str) -> str:
@@ -82,7 +82,7 @@ def checked(system: System, **arrays: tuple[Any, tuple[int, ...]]) -> list[jax.A
 
     Raises ValueError for a wrong shape, a NaN or infinity in a concrete array, a quaternion far
     from unit length and a batch of systems, TypeError for another precision than the system's, for
-    what are no real numbers and for what is no system; each names the mend.
+    what are no real numbers and for what is no system; each names the fix.
     """
     _check_system(system)
     return [_checked(system, name, value, shape) for name, (value, shape) in arrays.items()]

@@ -114,7 +114,7 @@ def correlation_figure(found: Fit) -> Figure:
 def ellipse_figure(found: Fit) -> Figure | None:
     """Where two numbers together are with 95 %, for the pairs most correlated, six at most.
 
-    By the standard errors, not those by blocks. None where no two numbers are determined.
+    By the standard errors, not the block-robust ones. None where no two numbers are determined.
     """
     r = np.nan_to_num(np.triu(found.correlations, 1))
     order = np.argsort(-np.abs(r), axis=None)[:_PAIRS]
@@ -183,11 +183,11 @@ def _rows_of_parameters(parameters: dict[str, dict[str, Any]]) -> str:
     )
     head = (
         "<tr><th>parameter</th><th>unit</th><th>start</th><th>value</th><th>standard error</th>"
-        "<th>by blocks</th></tr>"
+        "<th>block-robust</th></tr>"
     )
     said = (
-        "<p>Standard errors by blocks allow for residuals that are alike over up to a fiftieth of "
-        "the measurements; where they are much larger they are the ones to believe.</p>"
+        "<p>Block-robust standard errors allow for residuals that are alike over up to a fiftieth "
+        "of the measurements; where they are much larger they are the ones to believe.</p>"
     )
     return f"<h2>Parameters</h2><table>{head}{rows}</table>{said}"
 
@@ -205,7 +205,7 @@ def _rows_of_runs(title: str, runs: Sequence[dict[str, Any]]) -> str:
     )
     said = (
         "<p>Autocorrelations, the largest of twenty, are in bounds of white noise: far above 1 the "
-        "model lacks something, or the data is smoothed: believe the standard errors by blocks.</p>"
+        "model lacks something, or the data is smoothed: believe the block-robust errors.</p>"
     )
     return f"<h2>{title}</h2><table>{head}{rows}</table>{said}"
 

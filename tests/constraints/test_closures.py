@@ -24,7 +24,7 @@ def placed(rotation, position):
 
 
 def accelerated(bodies, constraint, q, v, tau=None):
-    system = dl.constrain(dl.tree(bodies).with_traversal("loop"), constraint)
+    system = dl.constrain(dl.tree(bodies).with_traversal("scanned"), constraint)
     np.testing.assert_allclose(dl.constraint_residual(system, q), 0, atol=1e-12)
     np.testing.assert_allclose(dl.constraint_jacobian(system, q) @ v, 0, atol=1e-12)
     return dl.constrained_dynamics(system, q, v, np.zeros(len(v)) if tau is None else tau)
@@ -34,7 +34,7 @@ def accelerated(bodies, constraint, q, v, tau=None):
 @pytest.mark.parametrize("turns", [0, 40])
 def test_a_nut_falls_along_its_thread(turns):
     pitch, x = -0.02, 2 * np.pi * turns + 0.7
-    nut = dc.Helical(dc.Frame(), dc.Frame("body"), pitch)
+    nut = dc.HelicalConstraint(dc.Frame(), dc.Frame("body"), pitch)
     q = placed(Rotation.from_euler("z", x), (0, 0, pitch * x))
     rate = 3.0
     a, _ = accelerated([free_body()], nut, q, np.array((0, 0, rate, 0, 0, pitch * rate)))
@@ -110,8 +110,8 @@ def test_a_sleigh_glides():
     sleigh = free_body(com=(b, 0, 0))
     v = np.array((0, 0, w, u, 0, 0))
     system = dl.constrain(
-        dl.tree([sleigh]).with_traversal("loop"),
-        dc.Planar(dc.Frame(), dc.Frame("body")),
+        dl.tree([sleigh]).with_traversal("scanned"),
+        dc.PlanarConstraint(dc.Frame(), dc.Frame("body")),
         dc.KnifeEdge(dc.Frame(), dc.Frame("body")),
     )
     q = placed(Rotation.from_euler("z", 0.4), (0.2, 0.5, 0))
@@ -131,10 +131,10 @@ def test_gears_on_a_turning_carrier():
         dl.Body(name="arm", joint=dl.Continuous(), **wheel),
         dl.Body(name="planet", joint=dl.Continuous(), parent="arm", position=(0.5, 0, 0), **wheel),
     ]
-    system = dl.tree(bodies).with_traversal("loop")
+    system = dl.tree(bodies).with_traversal("scanned")
     bearings = (
-        dc.Revolute(dc.Frame("arm"), dc.Frame("sun")),
-        dc.Revolute(dc.Frame("arm", (0.5, 0, 0)), dc.Frame("planet")),
+        dc.RevoluteConstraint(dc.Frame("arm"), dc.Frame("sun")),
+        dc.RevoluteConstraint(dc.Frame("arm", (0.5, 0, 0)), dc.Frame("planet")),
     )
     # The sun, seen from the arm, turns by its own angle less that of the arm.
     offset = 2 * np.pi * 3 + 0.1
@@ -170,11 +170,11 @@ def four_bar(lengths):
             dl.Body(name="rocker", joint=dl.Revolute(axis=y), position=(1.0, 0, 0), **bar),
         ],
         name="four-bar",
-    ).with_traversal("loop")
+    ).with_traversal("scanned")
     position = system.joints.position.at[1:, 0].set(jnp.stack((crank, rod)))
     end = dc.Frame("rocker", jnp.stack((rocker, 0 * rocker, 0 * rocker)), axis=y)
     pivot = dc.Frame(None, jnp.stack((ground, 0 * ground, 0 * ground)), axis=y)
-    return dl.constrain(system.replace(position=position), dc.Revolute(pivot, end))
+    return dl.constrain(system.replace(position=position), dc.RevoluteConstraint(pivot, end))
 
 
 LENGTHS = jnp.array((0.4, 1.0, 0.8, 0.9))
@@ -241,7 +241,7 @@ def test_what_cannot_be_assembled_is_named():
     # Turned over: the axis of the closure points the other way.
     (closure,) = system.constraints
     over = dc.Frame(None, closure.first.position, axis=(0, -1, 0))
-    wrong = replace(system, constraints=(dc.Revolute(over, closure.second),))
+    wrong = replace(system, constraints=(dc.RevoluteConstraint(over, closure.second),))
     with pytest.raises(dl.ModelError, match="met the wrong way round"):
         dl.assemble(wrong, q)
 
@@ -249,13 +249,24 @@ def test_what_cannot_be_assembled_is_named():
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda a, b: dc.Helical(a, b, 0.0), "pitch is zero; take Revolute"),
+        (lambda a, b: dc.HelicalConstraint(a, b, 0.0), "pitch is zero; take Revolute"),
         (lambda a, b: dc.Distance(a, b, -1.0), "length is -1.0 m.*take Spherical"),
         (lambda a, b: dc.RollingDisk(a, b, 0.0), "radius is 0.0 m"),
-        (lambda a, b: dc.Gear(dc.Spherical(a, b), dc.Revolute(a, b), 1.0), "Spherical is none"),
-        (lambda a, b: dc.Gear(dc.Revolute(a, b), dc.Revolute(a, b), 1.0, teeth=0), "0 teeth"),
+        (
+            lambda a, b: dc.Gear(dc.SphericalConstraint(a, b), dc.RevoluteConstraint(a, b), 1.0),
+            "SphericalConstraint has not one",
+        ),
+        (
+            lambda a, b: dc.Gear(
+                dc.RevoluteConstraint(a, b), dc.RevoluteConstraint(a, b), 1.0, teeth=0
+            ),
+            "0 teeth",
+        ),
         (lambda a, b: dc.Distance(a, a, 1.0), "two of its frames are on one body"),
-        (lambda a, b: dc.Gear(dc.Revolute(a, a), dc.Revolute(a, b), 1.0), "on one body"),
+        (
+            lambda a, b: dc.Gear(dc.RevoluteConstraint(a, a), dc.RevoluteConstraint(a, b), 1.0),
+            "on one body",
+        ),
         (lambda a, b: dc.Distance(a, b, "far"), "'far' was given where a number"),
         (
             lambda a, b: dc.Proportional(("x", "y"), (1.0,)),

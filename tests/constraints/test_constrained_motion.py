@@ -15,7 +15,7 @@ from loops import (
 )
 
 import difflie as dl
-from difflie.constraints import Spherical
+from difflie.constraints import SphericalConstraint
 
 CHUNK = 50
 
@@ -110,7 +110,7 @@ def test_order_on_the_heavy_top(stabilisation):
 
 @pytest.fixture(scope="module")
 def loop():
-    return four_bar(Spherical)
+    return four_bar(SphericalConstraint)
 
 
 @pytest.fixture(scope="module")

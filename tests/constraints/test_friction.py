@@ -8,23 +8,25 @@ from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 
 import difflie as dl
-from difflie.constraints import Friction, Prismatic, Revolute
+from difflie.constraints import Friction, PrismaticConstraint, RevoluteConstraint
 
 MASS, INERTIA, G = 2.0, 0.03, 9.81
 BODY = dl.tree(
     [dl.Body(name="body", joint=dl.Free(), mass=MASS, inertia=INERTIA * np.eye(3))], name="body"
-).with_traversal("loop")
+).with_traversal("scanned")
 X, Y = (1.0, 0, 0), (0, 1.0, 0)
 
 
 def hinged(point, coefficient=0.004, velocity=1e-6):
     ground, own = dl.Frame(None, point, axis=Y), dl.Frame("body", point, axis=Y)
-    return dl.constrain(BODY, Revolute(ground, own, friction=Friction(coefficient, velocity)))
+    return dl.constrain(
+        BODY, RevoluteConstraint(ground, own, friction=Friction(coefficient, velocity))
+    )
 
 
 def sliding(axis, coefficient=0.2):
     frames = dl.Frame(axis=axis), dl.Frame("body", axis=axis)
-    return dl.constrain(BODY, Prismatic(*frames, friction=Friction(coefficient, 1e-6)))
+    return dl.constrain(BODY, PrismaticConstraint(*frames, friction=Friction(coefficient, 1e-6)))
 
 
 def acceleration(system, v):

@@ -38,8 +38,10 @@ def bricard(scale=1.0, rod=0.0):
             )
         )
     end = dc.Frame("rod4", CORNERS[5] - CORNERS[4], axis=AXES[5])
-    system = dl.chain(bodies, name="bricard", gravity=(0, -9.81, 0)).with_traversal("loop")
-    system = dl.constrain(system, dc.Revolute(dc.Frame(None, CORNERS[5], axis=AXES[5]), end))
+    system = dl.chain(bodies, name="bricard", gravity=(0, -9.81, 0)).with_traversal("scanned")
+    system = dl.constrain(
+        system, dc.RevoluteConstraint(dc.Frame(None, CORNERS[5], axis=AXES[5]), end)
+    )
     return stretched(system, scale, rod)
 
 
@@ -48,7 +50,7 @@ def stretched(system, scale, rod=0.0):
     system = system.replace(position=scale * position, com=scale * system.bodies.com)
     (closure,) = system.constraints
     frames = [replace_position(f, scale * f.position) for f in closure.frames]
-    return replace(system, constraints=(dc.Revolute(*frames),))
+    return replace(system, constraints=(dc.RevoluteConstraint(*frames),))
 
 
 def replace_position(frame, position):
@@ -179,13 +181,13 @@ def parallelogram(windows=2):
 
     def hinge(first, at, second, to):
         y = (0, 1, 0)
-        return dc.Revolute(dc.Frame(first, at, axis=y), dc.Frame(second, to, axis=y))
+        return dc.RevoluteConstraint(dc.Frame(first, at, axis=y), dc.Frame(second, to, axis=y))
 
     hinges = [hinge(None, (k, 0, 0), f"up{k}", (0, 0, 0)) for k in range(windows + 1)]
     for k in range(windows):
         hinges.append(hinge(f"up{k}", (0, 0, 1), f"top{k}", (0, 0, 0)))
         hinges.append(hinge(f"up{k + 1}", (0, 0, 1), f"top{k}", (1, 0, 0)))
-    system = dl.tree([*uprights, *tops], name="parallelogram").with_traversal("loop")
+    system = dl.tree([*uprights, *tops], name="parallelogram").with_traversal("scanned")
     return dl.constrain(system, *hinges)
 
 

@@ -10,14 +10,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 import difflie as dl
-from difflie.constraints import PointOnPlane, SphereOnPlane, SphereOnSphere, Stop
+from difflie.constraints import HardStop, PointOnPlane, SphereOnPlane, SphereOnSphere
 
 MASS, RADIUS = 2.0, 0.1
 GROUND = dl.Frame()
 BALL = dl.tree(
     [dl.Body(name="ball", joint=dl.Free(), mass=MASS, inertia=0.4 * MASS * RADIUS**2 * np.eye(3))],
     name="ball",
-).with_traversal("loop")
+).with_traversal("scanned")
 
 
 def moved(system, position, velocity, *, dt, steps):
@@ -90,7 +90,7 @@ def test_a_stop_turns_a_pendulum_back():
         com=(0, 0, -0.5),
         inertia=np.eye(3) * 0.05,
     )
-    system = dl.constrain(dl.chain([rod]), Stop("hinge", lower=-0.2, restitution=0.5))
+    system = dl.constrain(dl.chain([rod]), HardStop("hinge", lower=-0.2, restitution=0.5))
     start = jnp.array([0.8]), jnp.zeros(1)
     run = dl.simulate(system, *start, dt=1e-3, steps=600, method=dl.Moreau())
     step = int(np.flatnonzero(run.states.contacts[:, 0, 0] > 0)[0])
@@ -100,7 +100,7 @@ def test_a_stop_turns_a_pendulum_back():
 
 def test_a_tossed_cube_comes_to_rest():
     body = dl.Body(name="cube", joint=dl.Free(), mass=0.37, inertia=np.eye(3) * 6.2e-4)
-    cube = dl.tree([body]).with_traversal("loop")
+    cube = dl.tree([body]).with_traversal("scanned")
     corners = itertools.product((-0.05, 0.05), repeat=3)
     numbers = {"friction": 0.2, "restitution": 0.1}
     contacts = [PointOnPlane(dl.Frame("cube", c), GROUND, **numbers) for c in corners]
@@ -148,7 +148,7 @@ def test_what_cannot_be_is_said():
     with pytest.raises(ValueError, match=r"overlapped by 0\.1"):
         moved(rolling(0.1), (0, 0, 0), (0, 0, 0), dt=1e-3, steps=2)
     with pytest.raises(ValueError, match="lower or its upper"):
-        Stop("hinge")
+        HardStop("hinge")
     with pytest.raises(ValueError, match=r"friction is -0\.1"):
         dl.constrain(BALL, PointOnPlane(dl.Frame("ball"), GROUND, friction=-0.1))
     with pytest.raises(ValueError, match=r"restitution is 1\.5"):

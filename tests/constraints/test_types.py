@@ -19,9 +19,9 @@ FIRST, SECOND, THIRD, FOURTH = (dc.Frame(body) for body in "abac")
 CURVE = dc.SplineCurve(RNG.normal(size=(6, 3)))
 CUBIC = dc.PolynomialCurve(((0.1, 0, 0.2), (1, -0.5, 0.3), (0.4, 0.6, -0.7), (-0.3, 0.2, 0.5)))
 PITCH, LENGTH, RADIUS, ANGLE, RATIO, OFFSET = -0.07, 0.8, 0.35, 1.1, 1.5, 0.3
-HINGES = dc.Revolute(FIRST, SECOND), dc.Revolute(THIRD, FOURTH)
-RACK = dc.Prismatic(THIRD, FOURTH)
-THREAD = dc.Helical(THIRD, FOURTH, PITCH)
+HINGES = dc.RevoluteConstraint(FIRST, SECOND), dc.RevoluteConstraint(THIRD, FOURTH)
+RACK = dc.PrismaticConstraint(THIRD, FOURTH)
+THREAD = dc.HelicalConstraint(THIRD, FOURTH, PITCH)
 
 
 def pose(rotation=None, position=(0.0, 0.0, 0.0)):
@@ -58,28 +58,32 @@ def rolling(rng):
 
 # The type, how many equations it has, and a motion of its second frame in the first that keeps it.
 JOINTS = {
-    "fixed": (dc.Fixed, 6, lambda rng: pose()),
-    "revolute": (dc.Revolute, 5, lambda rng: pose(turned("z", rng.uniform(-3, 3)))),
-    "prismatic": (dc.Prismatic, 5, lambda rng: pose(None, (0, 0, rng.normal()))),
+    "fixed": (dc.FixedConstraint, 6, lambda rng: pose()),
+    "revolute": (dc.RevoluteConstraint, 5, lambda rng: pose(turned("z", rng.uniform(-3, 3)))),
+    "prismatic": (dc.PrismaticConstraint, 5, lambda rng: pose(None, (0, 0, rng.normal()))),
     "cylindrical": (
-        dc.Cylindrical,
+        dc.CylindricalConstraint,
         4,
         lambda rng: pose(turned("z", rng.uniform(-3, 3)), (0, 0, rng.normal())),
     ),
-    "helical": (partial(dc.Helical, pitch=PITCH), 5, lambda rng: screwed(rng.uniform(-40, 40))),
-    "spherical": (dc.Spherical, 3, lambda rng: pose(Rotation.random(random_state=rng))),
+    "helical": (
+        partial(dc.HelicalConstraint, pitch=PITCH),
+        5,
+        lambda rng: screwed(rng.uniform(-40, 40)),
+    ),
+    "spherical": (dc.SphericalConstraint, 3, lambda rng: pose(Rotation.random(random_state=rng))),
     "universal": (
-        dc.Universal,
+        dc.UniversalConstraint,
         4,
         lambda rng: pose(turned("x", rng.uniform(-3, 3)) * turned("y", rng.uniform(-3, 3))),
     ),
-    "oblique universal": (partial(dc.Universal, angle=ANGLE), 4, across),
+    "oblique universal": (partial(dc.UniversalConstraint, angle=ANGLE), 4, across),
     "planar": (
-        dc.Planar,
+        dc.PlanarConstraint,
         3,
         lambda rng: pose(turned("z", rng.uniform(-3, 3)), (*rng.normal(size=2), 0)),
     ),
-    "translation": (dc.Translation, 3, lambda rng: pose(None, rng.normal(size=3))),
+    "translation": (dc.TranslationConstraint, 3, lambda rng: pose(None, rng.normal(size=3))),
     "distance": (
         partial(dc.Distance, length=LENGTH),
         1,

@@ -11,7 +11,7 @@ import difflie as dl
 TREES = {"zoo": zoo(), "random": random_tree(2)}
 
 
-def moved_by(system):
+def ancestor_mask(system):
     """Whether degree of freedom i is moved by j (nv, nv), from the bodies alone."""
     t = system.topology
     moved = np.zeros((system.nv, system.nv), bool)
@@ -54,7 +54,7 @@ def test_factors_solve_and_multiply(case):
     # Unit lower triangular, positive, and no entry where the tree has branches.
     np.testing.assert_array_equal(np.diagonal(lower, axis1=1, axis2=2), 1)
     np.testing.assert_array_less(0, diagonal)
-    moved = moved_by(system)
+    moved = ancestor_mask(system)
     assert np.all(np.asarray(lower)[:, ~moved] == 0)
     assert np.all(np.asarray(mass)[:, ~(moved | moved.T)] == 0)
     branched = 2 * np.count_nonzero(moved) < system.nv * (system.nv + 1)

@@ -274,7 +274,9 @@ def test_without_losses_the_force_is_minus_the_slope_of_the_energy(touching):
             return dl.elastic_energy(system, dl.integrate(system, q, step))
 
         still = jnp.zeros(system.nv)
-        forces = [dl.passive_force(system.with_traversal(t), q, still) for t in ("fast", "loop")]
+        forces = [
+            dl.passive_force(system.with_traversal(t), q, still) for t in ("unrolled", "scanned")
+        ]
         return *forces, jax.grad(energy)(still), dl.stiffness_matrix(system, q)
 
     fast, loop, slope, stiffness = found(system)
@@ -424,7 +426,7 @@ def test_a_tossed_cube():
 def monopod(smoothing=1e-4):
     """A body on a slide, on a leg that is a slide with a spring, on a point foot; 20 cm tall."""
     trunk = dl.Body(name="trunk", joint=dl.Prismatic(axis=UP), mass=4.0)
-    leg = dl.Prismatic(axis=UP, stiffness=1500.0, rest=-0.2, lower=-0.25, upper=-0.05)
+    leg = dl.Prismatic(axis=UP, stiffness=1500.0, spring_reference=-0.2, lower=-0.25, upper=-0.05)
     foot = dl.Body(name="foot", joint=leg, mass=0.3)
     numbers = {"exponent": 1.5, "smoothing": smoothing}
     contact = dl.PlaneContact([(None, ORIGIN), ("foot", ORIGIN)], 2e6, UP, **numbers)

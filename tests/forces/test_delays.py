@@ -41,12 +41,12 @@ TOLD = np.random.default_rng(3).normal(size=12)
 
 
 @jax.jit
-def arriving(t, told, delay):
+def delivered(t, told, delay):
     """What comes out of a line of 12 steps."""
 
     def turn(line, row):
         command, h = row
-        return line.after(command, h), line.arriving(command, delay, h)
+        return line.after(command, h), line.delayed(command, delay, h)
 
     start = DelayLine.filled(told[0], 12)
     return jax.lax.scan(turn, start, (told, jnp.diff(t)))[1]
@@ -55,13 +55,13 @@ def arriving(t, told, delay):
 @pytest.mark.parametrize("delay", [0.0, 0.05, 1.3, 7.0, 100.0])
 def test_means_of_what_is_held(delay):
     """On uneven steps, and as samples arrive that are linear in between on even ones."""
-    found = arriving(UNEVEN, TOLD, delay)
+    found = delivered(UNEVEN, TOLD, delay)
     np.testing.assert_allclose(found, means(UNEVEN, TOLD, delay), atol=1e-13)
     if delay == 0:
         np.testing.assert_allclose(found, TOLD, atol=1e-15)
     t = 0.5 * np.arange(13)
     expected = np.interp(t[:-1] - delay, t[:-1], TOLD)
-    np.testing.assert_allclose(arriving(t, TOLD, delay), expected, atol=1e-13)
+    np.testing.assert_allclose(delivered(t, TOLD, delay), expected, atol=1e-13)
 
 
 def test_a_line_that_is_too_short_is_no_number():
@@ -69,23 +69,23 @@ def test_a_line_that_is_too_short_is_no_number():
     for _ in range(2):
         line = line.after(jnp.asarray(2.0), jnp.asarray(0.5))
     given = jnp.asarray(3.0), jnp.asarray(1.0), jnp.asarray(0.5)
-    assert line.arriving(*given) == 2.0
+    assert line.delayed(*given) == 2.0
     line = line.after(given[0], given[2])
-    assert np.isnan(line.arriving(given[0], jnp.asarray(1.1), given[2]))
+    assert np.isnan(line.delayed(given[0], jnp.asarray(1.1), given[2]))
 
 
 def test_derivatives_by_the_delay():
     """In both modes against differences, one-sided where there is none: at zero and at kinks."""
 
     def late(delay):
-        return arriving(jnp.asarray(UNEVEN), jnp.asarray(TOLD), delay)
+        return delivered(jnp.asarray(UNEVEN), jnp.asarray(TOLD), delay)
 
     for delay in (0.0, 0.31, 0.5):
         ahead, back = (f(late)(jnp.asarray(delay)) for f in (jax.jacfwd, jax.jacrev))
         np.testing.assert_allclose(ahead, back, rtol=1e-12, atol=1e-14)
         off = (late(jnp.asarray(delay + 1e-6)) - late(jnp.asarray(delay))) / 1e-6
         np.testing.assert_allclose(ahead, off, rtol=1e-6, atol=1e-7)
-    half = arriving(jnp.asarray(UNEVEN, jnp.float32), jnp.asarray(TOLD, jnp.float32), 0.3)
+    half = delivered(jnp.asarray(UNEVEN, jnp.float32), jnp.asarray(TOLD, jnp.float32), 0.3)
     assert half.dtype == jnp.float32
     np.testing.assert_allclose(half, late(jnp.asarray(0.3)), atol=1e-5)
 
@@ -99,9 +99,9 @@ def told(n):
 def swing():
     """A motion, simulated with what arrives: the mean of what is held, step by step."""
     t, tau = DT * np.arange(121), told(121)
-    arriving = 0.9 * means(t, tau[:-1, 0], DELAY)[:, None]
+    delivered = 0.9 * means(t, tau[:-1, 0], DELAY)[:, None]
     how = {"dt": DT, "steps": 120}
-    run = dl.simulate(pendulum(), [0.6], [0.0], control=jnp.asarray(arriving), **how)
+    run = dl.simulate(pendulum(), [0.6], [0.0], control=jnp.asarray(delivered), **how)
     return t, tau, run, how
 
 
@@ -150,9 +150,9 @@ def test_it_is_found_in_torques():
         gap = tau.copy()
         gap[30] = np.nan
         tau[30] = (tau[29] + tau[31]) / 2
-        arriving = np.interp(t - DELAY, t, tau)
+        delivered = np.interp(t - DELAY, t, tau)
         force = jax.vmap(lambda *x: dl.forward_dynamics(bare, *x))
-        a = force(*(jnp.asarray(x)[:, None] for x in (q, v, arriving - 0.1 * v)))
+        a = force(*(jnp.asarray(x)[:, None] for x in (q, v, delivered - 0.1 * v)))
         lost = np.where(np.arange(60) == 45, np.nan, q)
         columns = lost[:, None], v[:, None], a, gap[:, None]
         recordings.append(di.Recording(f"from {begin}", t + begin, *columns))

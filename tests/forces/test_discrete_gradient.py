@@ -10,7 +10,7 @@ from difflie.forces.discrete_gradient import mean_slope
 RNG = np.random.default_rng(0)
 PATH = [("a", (0.0, 0.0, 0.0)), (None, (0.0, 0.0, 0.0))]
 SPRING = dl.Spring(PATH, stiffness=80.0, rest_length=0.7)
-ROPE = dl.TensionSpring(PATH, stiffness=80.0, rest_length=0.7)
+ROPE = dl.Rope(PATH, stiffness=80.0, rest_length=0.7)
 Y0 = jnp.asarray(RNG.uniform(0.3, 1.1, 4000))
 Y1 = Y0 + jnp.asarray(RNG.normal(size=4000) * 10.0 ** RNG.uniform(-16, 0, 4000))
 

@@ -28,16 +28,16 @@ OTHER = chain().joint_names[0]
 DRIVEN = dl.attach(chain(), dl.Drive(OTHER), dl.Drive(JOINT, **NUMBERS))
 
 
-def arriving(told, v):
-    tau = 0.9 * told + 0.1
+def arriving(command, v):
+    tau = 0.9 * command + 0.1
     return tau - 0.3 * np.abs(tau) * np.tanh(v / 0.05)
 
 
 def test_the_effort_at_its_joint_only():
-    q, told, v = jnp.zeros(2), jnp.asarray([2.0, -1.0]), jnp.asarray([0.3, 0.02])
-    found = delivered(Tree.of(DRIVEN), told, q, v)
+    q, command, v = jnp.zeros(2), jnp.asarray([2.0, -1.0]), jnp.asarray([0.3, 0.02])
+    found = delivered(Tree.of(DRIVEN), command, q, v)
     np.testing.assert_allclose(found, (2.0, arriving(-1.0, 0.02)), rtol=1e-15)
-    given = Tree.of(DRIVEN), told, q, v
+    given = Tree.of(DRIVEN), command, q, v
     assert delivered(*jax.tree.map(lambda a: a.astype(jnp.float32), given)).dtype == jnp.float32
 
 
@@ -52,14 +52,14 @@ def test_limits_are_those_of_what_arrives():
         assert bool(run.result.within_limits) != seen
 
 
-@pytest.mark.parametrize("told", [0.0, -1.0 / 9.0, 1.0])
+@pytest.mark.parametrize("command", [0.0, -1.0 / 9.0, 1.0])
 @pytest.mark.parametrize("v", [0.0, 0.1])
-def test_derivatives_at_rest_and_without_load(told, v):
-    def effort(scale, told, v):
+def test_derivatives_at_rest_and_without_load(command, v):
+    def effort(scale, command, v):
         drive = dl.Drive(JOINT, **{**NUMBERS, "torque_scale": scale})
-        return drive.torque(told, v, v, None)[0]
+        return drive.torque(command, v, v, None)[0]
 
-    at = tuple(jnp.asarray(x) for x in (0.9, told, v))
+    at = tuple(jnp.asarray(x) for x in (0.9, command, v))
     ahead, back = (f(effort, argnums=(0, 1, 2))(*at) for f in (jax.jacfwd, jax.grad))
     np.testing.assert_allclose(ahead, back, rtol=1e-14)
     assert np.isfinite(ahead).all()
@@ -67,16 +67,16 @@ def test_derivatives_at_rest_and_without_load(told, v):
 
 @three_methods
 def test_a_motion_with_a_drive_is_that_with_what_arrives(method):
-    def told(t, q, v):
+    def command(t, q, v):
         return jnp.stack((jnp.sin(5 * t), 2 * jnp.cos(3 * t)))
 
     def arrives(t, q, v):
-        tau = 0.9 * told(t, q, v)[1] + 0.1
+        tau = 0.9 * command(t, q, v)[1] + 0.1
         felt = tau - 0.3 * jnp.abs(tau) * jnp.tanh(v[1] / 0.05)
-        return jnp.stack((told(t, q, v)[0], felt))
+        return jnp.stack((command(t, q, v)[0], felt))
 
     start = jnp.asarray([0.3, -0.2]), jnp.asarray([0.0, 0.4])
-    a = dl.simulate(DRIVEN, *start, dt=2e-3, steps=50, control=told, method=method)
+    a = dl.simulate(DRIVEN, *start, dt=2e-3, steps=50, control=command, method=method)
     b = dl.simulate(chain(), *start, dt=2e-3, steps=50, control=arrives, method=method)
     np.testing.assert_allclose(a.q, b.q, atol=1e-12)
     np.testing.assert_allclose(a.v, b.v, atol=1e-11)
@@ -96,8 +96,8 @@ def test_its_numbers_are_found_again():
     # Inverted: tau - 0.3 |tau| s is tau (1 - 0.3 s) where tau is positive, tau (1 + 0.3 s) else.
     s = 0.3 * np.tanh(v[:, 1] / 0.05)
     tau = np.where(needed[:, 1] > 0, needed[:, 1] / (1 - s), needed[:, 1] / (1 + s))
-    told = np.stack((needed[:, 0], (tau - 0.1) / 0.9), 1)
-    data = di.Recording("sines", t[:, 0], q, v, a, told)
+    command = np.stack((needed[:, 0], (tau - 0.1) / 0.9), 1)
+    data = di.Recording("sines", t[:, 0], q, v, a, command)
     rough = dl.Drive(JOINT, load_friction=0.05, slip_velocity=0.05)
     rough = dl.attach(chain(), dl.Drive(OTHER), rough)
     leaves = "torque_scale", "torque_bias", "load_friction"

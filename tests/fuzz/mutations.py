@@ -30,7 +30,7 @@ URDF = (
     '<robot name="r">\n'
     + "\n".join(_link(name, mass) for name, mass in zip("abcde", (1, 2, 3, 4, 5), strict=True))
     + "\n"
-    + _joint("j", "revolute", "a", "b", '<difflie armature="0.1" rest="0.2"/>')
+    + _joint("j", "revolute", "a", "b", '<difflie armature="0.1" spring_reference="0.2"/>')
     + _joint("k", "prismatic", "b", "c")
     + _joint("l", "continuous", "b", "d", '<mimic joint="j" multiplier="2" offset="0.1"/>')
     + _joint("m", "fixed", "d", "e")
@@ -85,7 +85,7 @@ joints = ["j"]
 stiffness = 500.0
 
 [[constraint]]
-type = "Spherical"
+type = "SphericalConstraint"
 first = {body = "c", position = [0.3, 0.0, 0.0]}
 second = {position = [1.0, 0.0, 0.2], axis = [0, 1, 0]}
 """

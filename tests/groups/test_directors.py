@@ -37,6 +37,6 @@ def test_rates_and_loads():
 
 def test_orthonormalised():
     error = 1e-5 * RNG.normal(size=(4, 3))
-    mended = directors.orthonormalised(FRAME + error)
-    np.testing.assert_allclose(mended[1:] @ mended[1:].T, jnp.eye(3), atol=1e-9)
-    np.testing.assert_array_equal(mended[0], (FRAME + error)[0])
+    corrected = directors.orthonormalised(FRAME + error)
+    np.testing.assert_allclose(corrected[1:] @ corrected[1:].T, jnp.eye(3), atol=1e-9)
+    np.testing.assert_array_equal(corrected[0], (FRAME + error)[0])

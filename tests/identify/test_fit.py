@@ -11,7 +11,7 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
-from difflie.constraints import Spherical
+from difflie.constraints import SphericalConstraint
 
 STEPS, DT = 300, 5e-3
 
@@ -357,7 +357,7 @@ def test_what_cannot_be_fitted_is_said(recording):
         di.InverseDynamics.of(START, [dataclasses.replace(recording, a=None)])
     with pytest.raises(di.DataError, match="q has 1 columns, the machine 2"):
         di.InverseDynamics.of(START, [dataclasses.replace(recording, q=recording.q[:, :1])])
-    looped = dl.constrain(START, Spherical(dl.Frame("lower", (0, 0, -0.4)), dl.Frame()))
+    looped = dl.constrain(START, SphericalConstraint(dl.Frame("lower", (0, 0, -0.4)), dl.Frame()))
     with pytest.raises(di.DataError, match="do not tell the reactions in closed loops"):
         di.InverseDynamics.of(looped, [recording])
     with pytest.raises(di.DataError, match="no standard deviation"):

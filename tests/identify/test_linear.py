@@ -21,7 +21,9 @@ def machine():
     rng = np.random.default_rng(5)
     rub = {"damping": 0.4, "friction": 0.3, "armature": 0.1, "friction_velocity": 0.5}
     hinge = dl.Revolute(name="hinge", axis=(0.0, 1.0, 0.2), **rub)
-    slide = dl.Prismatic(name="slide", axis=(0.3, 0.0, 1.0), stiffness=20.0, rest=0.1, **rub)
+    slide = dl.Prismatic(
+        name="slide", axis=(0.3, 0.0, 1.0), stiffness=20.0, spring_reference=0.1, **rub
+    )
     law = dl.Mimic("hinge", multiplier=-0.7, offset=0.2)
     follower = dl.Revolute(name="follower", axis=(1.0, 0.0, 0.0), mimic=law, **rub)
     bodies = [
@@ -31,7 +33,7 @@ def machine():
         random_body(rng, "side", follower, "upper"),
         random_body(rng, "hand", dl.Spherical(name="wrist", **rub), "lower"),
     ]
-    system = dl.tree(bodies).with_traversal("loop")
+    system = dl.tree(bodies).with_traversal("scanned")
     drives = [dl.Drive(name) for name in ("hinge", *(f"wrist[{i}]" for i in range(3)))]
     drives.insert(1, dl.Drive("slide", torque_scale=1.2, torque_bias=0.3))
     return dl.attach(system, *drives)

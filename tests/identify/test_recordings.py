@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import difflie as dl
-from difflie.identify import doubts
+from difflie.identify import log_warnings
 from difflie.identify.recordings import DataError, Recording, _medians, read_recording
 
 T = np.linspace(0, 2, 401)
@@ -161,15 +161,15 @@ def test_units_that_cannot_be_right_are_doubted():
     q = np.stack((2 * np.sin(T), T**2), 1)
     v = np.stack((2 * np.cos(T), 2 * T), 1)
     good = Recording("run", T, q, v)
-    assert doubts(system, good) == []
+    assert log_warnings(system, good) == []
     turn = np.array((180 / np.pi, 1.0))
-    (degrees,) = doubts(system, Recording("run", T, q * turn, v * turn))
+    (degrees,) = log_warnings(system, Recording("run", T, q * turn, v * turn))
     assert "'a' is outside of its limits" in degrees and "in degrees (scale.q" in degrees
-    (rate,) = doubts(system, Recording("run", T, q, v * turn))
+    (rate,) = log_warnings(system, Recording("run", T, q, v * turn))
     assert "the v of 'a' is 57.3 times" in rate
     free = system.replace(lower=np.full(2, -np.inf), upper=np.full(2, np.inf))
-    assert "turns to" in doubts(free, Recording("run", T, q * turn, v * turn))[0]
-    assert "are the times in ms?" in doubts(system, Recording("run", 1e3 * T, q, v / 1e3))[0]
+    assert "turns to" in log_warnings(free, Recording("run", T, q * turn, v * turn))[0]
+    assert "are the times in ms?" in log_warnings(system, Recording("run", 1e3 * T, q, v / 1e3))[0]
 
 
 def test_a_missing_file(tmp_path):

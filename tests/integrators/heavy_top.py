@@ -91,7 +91,7 @@ def run(method, system, state, h, steps):
     return states, ok
 
 
-def errors(method, se3, mend=lambda state: state):
+def errors(method, se3, fix=lambda state: state):
     """Errors of pose, velocity and multipliers with h = 2.5e-4, and the orders from twice that.
 
     (3,) each, the largest in t <= 0.1 s; the pose's as |difference| / sqrt 2. And what is left of
@@ -101,7 +101,7 @@ def errors(method, se3, mend=lambda state: state):
 
     @jax.jit
     def solve(h):
-        state = mend(method.init(top, jnp.zeros(()), top.start, h))
+        state = fix(method.init(top, jnp.zeros(()), top.start, h))
         return run(method, top, state, h, 400)
 
     found = []

@@ -29,11 +29,11 @@ def test_with_exact_velocities_at_the_start_multipliers_are_of_first_order():
     top = HeavyTop(False)
     exact = top.start[1]
 
-    def mend(state):
+    def fix(state):
         increment, before = state.memory
         return state._replace(v=exact, memory=(increment, before + exact - state.v))
 
-    found, orders, _, _ = errors(dl.BDF2(index=3), False, mend)
+    found, orders, _, _ = errors(dl.BDF2(index=3), False, fix)
     assert found[2] == pytest.approx(3.4, rel=0.07)
     np.testing.assert_allclose(orders, (2, 2, 1), atol=0.05)
 

@@ -147,7 +147,7 @@ def mixed() -> dl.System:
     def joint(kind, count):
         made = random_joint(rng, kind)
         k, rest = rng.uniform(1, 20, count), rng.normal(size=count) * 0.1
-        return replace(made, stiffness=tuple(k), rest=tuple(rest)) if count else made
+        return replace(made, stiffness=tuple(k), spring_reference=tuple(rest)) if count else made
 
     kinds = {"Free": 0, "Universal": 2, "Planar": 3, "Fixed": 0, "Spherical": 0}
     made = [(kind, joint(kind, n)) for kind, n in kinds.items()]
@@ -157,7 +157,7 @@ def mixed() -> dl.System:
         bodies.append(random_body(rng, kind, joint(kind, 1), parent))
     system = dl.tree(bodies, gravity=(0.0, 0.0, 0.0))
     rope = [("Fixed", (0.3, 0, 0)), ("Universal", (0, 0.2, 0)), ("Prismatic", (0, 0, 0.3))]
-    return dl.attach(system, dl.TensionSpring(rope, stiffness=30.0, rest_length=1.0))
+    return dl.attach(system, dl.Rope(rope, stiffness=30.0, rest_length=1.0))
 
 
 @pytest.mark.slow

@@ -185,7 +185,7 @@ def test_gradients_in_both_modes():
         forces = jnp.sum(found.states.multipliers[-1] ** 2)
         return jnp.sum(jnp.sin(found.q[-1])) + jnp.sum(found.v[-1] ** 2) + forces / 1e4
 
-    # An error of a length is mended in one step, so that it moves the velocity by 1 / h.
+    # An error of a length is corrected in one step, so that it moves the velocity by 1 / h.
     assert check_derivatives(final, (start, v), step=1e-6) > 10
 
 

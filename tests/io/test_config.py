@@ -1,4 +1,4 @@
-"""Configuration files: every mistake is one sentence that names the file, the key and the mend."""
+"""Configuration files: every mistake is one sentence that names the file, the key and the fix."""
 
 from pathlib import Path
 
@@ -68,7 +68,7 @@ def test_defaults(tmp_path):
         ("[system", "not TOML"),
         ('[sistem]\nfile = "a"', r"no table \[sistem\]; did you mean 'system'"),
         ('[system]\nfil = "a"', r"\[system\] has no key 'fil'; did you mean 'file'"),
-        ("[system]\nfile = 3", "system.file is 3; it must be a text"),
+        ("[system]\nfile = 3", "system.file is 3; it must be a string"),
         ('[system]\nfile = "gone.urdf"', "there is no file .*gone.urdf.*'package:arm7'"),
         (SYSTEM + 'base = "fre"', "system.base is 'fre'"),
         (SYSTEM + "gravity = [1.0]", "three numbers"),

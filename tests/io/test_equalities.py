@@ -74,7 +74,7 @@ TURNING = slice(6, 9), slice(12, 15)  # rows of rotations of the welds
 
 
 def read(text, path):
-    """The system a text describes, MuJoCo's model and the warnings."""
+    """The system a string describes, MuJoCo's model and the warnings."""
     path.write_text(text)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -89,7 +89,7 @@ def loops(tmp_path_factory):
     """The system, MuJoCo's model, and what we compute of a state, the same in its ordering."""
     system, model, message = read(LOOPS, tmp_path_factory.mktemp("loops") / "loops.xml")
     assert "equal" not in message
-    system = system.with_traversal("loop")
+    system = system.with_traversal("scanned")
     ordering = dl.MujocoOrdering(system, model)
 
     @jax.jit
@@ -201,7 +201,7 @@ def test_what_is_not_used_is_named(tmp_path, text, remark, count):
     assert remark in message and len(system.constraints) == count
     assert ("equality" in message) == bool(remark)
     for constraint in system.constraints:
-        assert isinstance(constraint, dl.constraints.Spherical)
+        assert isinstance(constraint, dl.constraints.SphericalConstraint)
 
 
 def test_equalities_that_an_option_switches_off(tmp_path):

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 import difflie as dl
-from difflie.constraints import Fixed, Polynomial, Prismatic, Revolute, Spherical, Universal
+from difflie.constraints import (
+    FixedConstraint,
+    Polynomial,
+    PrismaticConstraint,
+    RevoluteConstraint,
+    SphericalConstraint,
+    UniversalConstraint,
+)
 from difflie.io.config import ConfigError, read_config
 from difflie.io.loops import read_loops
 
@@ -15,12 +22,12 @@ CONFIGS = Path(__file__).parent.parent.parent / "configs"
 LEG = CONFIGS / "fourbar_leg.urdf"
 FIRST = 'first = {body = "rod", position = [0.0, 0.0, -0.25]}\n'
 SECOND = 'second = {body = "shank", position = [-0.045, 0.03, -0.035]}\n'
-BALL = '[[constraint]]\ntype = "Spherical"\n' + FIRST + SECOND
+BALL = '[[constraint]]\ntype = "SphericalConstraint"\n' + FIRST + SECOND
 
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes a text as a file and gives its path."""
+    """Writes a string as a file and gives its path."""
 
     def writer(text, name="a.loops.toml"):
         path = tmp_path / name
@@ -47,7 +54,16 @@ def as_toml(constraint):
     return f'[[constraint]]\ntype = "{name}"\n{frames}\n'
 
 
-@pytest.mark.parametrize("kind", [Fixed, Revolute, Prismatic, Spherical, Universal])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        FixedConstraint,
+        RevoluteConstraint,
+        PrismaticConstraint,
+        SphericalConstraint,
+        UniversalConstraint,
+    ],
+)
 def test_joints_round_trip(write, kind):
     constraint = kind(
         dl.Frame("rod", (0.1, -0.2, 0.3), (0.3, 1.2, -0.1)), dl.Frame(None, (1, 2, 3))
@@ -57,11 +73,12 @@ def test_joints_round_trip(write, kind):
 
 def test_axes_worlds_and_couplings(write):
     text = (
-        '[[constraint]]\ntype = "Revolute"\nfirst = {axis = [0, 2, 0]}\nsecond = {body = "rod"}\n'
+        '[[constraint]]\ntype = "RevoluteConstraint"\n'
+        'first = {axis = [0, 2, 0]}\nsecond = {body = "rod"}\n'
     )
     text += '[[constraint]]\ntype = "Polynomial"\ndriven = "knee"\ncoefficients = [0, 1.5]\n'
     expected = [
-        Revolute(dl.Frame(axis=(0, 2, 0)), dl.Frame("rod")),
+        RevoluteConstraint(dl.Frame(axis=(0, 2, 0)), dl.Frame("rod")),
         Polynomial("knee", [0.0, 1.5], "crank"),
     ]
     path = write(text + 'driver = "crank"')
@@ -96,16 +113,22 @@ def test_loops_beside_an_mjcf_file(write):
 
 
 MISTAKES = [
-    (BALL.replace("Spherical", "Sperical"), "there is no type 'Sperical' .*mean 'Spherical'"),
-    (BALL.replace("Spherical", "spherical"), "no type 'spherical' .*did you mean 'Spherical'"),
-    (BALL.replace("Spherical", "belt"), "no type 'belt' .*known are .*Revolute"),
-    (BALL.replace('"Spherical"', "[]"), r"there is no type \[\]"),
+    (BALL.replace("Spherical", "Sperical"), "no type 'SpericalConstraint' .*mean 'SphericalC"),
+    (BALL.replace("SphericalConstraint", "Spherical"), "'Spherical' .*you mean 'SphericalC"),
+    (
+        BALL.replace("SphericalConstraint", "belt"),
+        "no type 'belt' .*known are .*RevoluteConstraint",
+    ),
+    (BALL.replace('"SphericalConstraint"', "[]"), r"there is no type \[\]"),
     ("[[constraint]]\n" + FIRST, "lacks the key 'type': one of"),
     (BALL.replace("second", "secnd"), "has no key 'secnd'; did you mean 'second'"),
-    ('[[constraint]]\ntype = "Spherical"\n' + FIRST, "Spherical lacks the key 'second'"),
+    (
+        '[[constraint]]\ntype = "SphericalConstraint"\n' + FIRST,
+        "SphericalConstraint lacks the key 'second'",
+    ),
     (BALL.replace("{body", "{bdy"), r"\.first: a frame has no key 'bdy'; did you mean 'body'"),
     (BALL.replace(FIRST, 'first = "rod"\n'), r"\.first is 'rod'; it must be a frame \{body ="),
-    (BALL.replace('"rod"', "3"), r"\.first\.body is 3; it must be a text"),
+    (BALL.replace('"rod"', "3"), r"\.first\.body is 3; it must be a string"),
     (BALL.replace("-0.25]", '"a"]'), r"\.first\.position is .* list of three numbers"),
     (BALL.replace(", -0.25]", "]"), r"\.first: .*'rod': position has shape \(2,\)"),
     (BALL.replace("-0.25", "inf"), r"\.first\.position\[2\] is inf; it must be finite"),
@@ -116,7 +139,7 @@ MISTAKES = [
     ),
     (
         '[[constraint]]\ntype = "Polynomial"\ndriven = 3\ncoefficients = [0.0]',
-        r"\.driven is 3; it must be a text",
+        r"\.driven is 3; it must be a string",
     ),
     (
         '[[constraint]]\ntype = "Polynomial"\ndriven = "knee"\ncoefficients = "no"',
@@ -195,7 +218,8 @@ def test_the_machines_in_configs_have_the_mobility_of_their_design(name, degrees
 
 def test_joints_may_have_friction(write):
     text = (
-        '[[constraint]]\ntype = "Revolute"\nfirst = {axis = [0, 2, 0]}\nsecond = {body = "rod"}\n'
+        '[[constraint]]\ntype = "RevoluteConstraint"\n'
+        'first = {axis = [0, 2, 0]}\nsecond = {body = "rod"}\n'
     )
     (joint,) = read_loops(write(text + "friction = {coefficient = 0.01}"))
     assert joint.friction.coefficient == 0.01

@@ -131,7 +131,7 @@ TENSEGRITY = f"""<mujoco model="tensegrity">
 
 @pytest.fixture
 def read(tmp_path):
-    """Reads a text as a file; gives the system, MuJoCo's model and the warnings."""
+    """Reads a string as a file; gives the system, MuJoCo's model and the warnings."""
 
     def reader(text, **options):
         path = tmp_path / "m.xml"
@@ -211,7 +211,7 @@ def test_the_numbers_are_mujocos(read, text):
 def test_tendons_are_springs_and_dampers(read):
     system, model, messages = read(TENSEGRITY)
     kinds = [type(c).__name__ for c in system.couplings]
-    assert kinds == ["Spring", "Damper", "Spring", "Damper", "TensionSpring", "TensionSpring"]
+    assert kinds == ["Spring", "Damper", "Spring", "Damper", "Rope", "Rope"]
     for what in ("but those through sites", "limits of", "springs of tendons with a range"):
         assert what in messages[0]
     model.tendon_stiffness[4] = model.tendon_stiffness[6] = 0
@@ -244,8 +244,8 @@ def test_names_limits_and_springs(read):
     rows = system.joints
     yaw, slider, knee = 6, 7, 9
     np.testing.assert_allclose(np.degrees([rows.lower[yaw], rows.upper[yaw]]), [-65, 35])
-    np.testing.assert_allclose(rows.rest[slider], 0.2)
-    np.testing.assert_allclose(np.degrees(rows.rest[knee]), 50)
+    np.testing.assert_allclose(rows.spring_reference[slider], 0.2)
+    np.testing.assert_allclose(np.degrees(rows.spring_reference[knee]), 50)
     np.testing.assert_allclose(rows.stiffness[6:10], [12, 12, 0, 12])
     assert len(messages) == 1 and messages[0].endswith("m.xml: not used: shapes of geoms (5)")
 

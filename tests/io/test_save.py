@@ -43,8 +43,8 @@ def again(system, tmp_path):
         warnings.simplefilter("always")
         loaded = dl.load(path)
     remarks = [str(w.message) for w in caught]
-    doubts = ("no rigid body has", "moves no mass")
-    assert not [m for m in remarks if not any(d in m for d in doubts)]
+    warned = ("no rigid body has", "moves no mass")
+    assert not [m for m in remarks if not any(d in m for d in warned)]
     return loaded
 
 
@@ -96,7 +96,14 @@ def test_random_trees(tmp_path, seed):
     rows = system.topology.n_dofs
     changed = {
         name: rng.uniform(0.1, 2, rows)
-        for name in ("damping", "friction", "friction_velocity", "rest", "upper", "max_velocity")
+        for name in (
+            "damping",
+            "friction",
+            "friction_velocity",
+            "spring_reference",
+            "upper",
+            "max_velocity",
+        )
     }
     group = np.repeat(
         [not space.plain for space in system.topology.manifolds], np.diff(system.topology.dof_start)

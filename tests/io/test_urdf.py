@@ -61,7 +61,7 @@ def pair(inside: str = LIMIT, kind: str = "revolute") -> str:
 
 @pytest.fixture
 def read(tmp_path):
-    """Reads a text as a file; no warning may come."""
+    """Reads a string as a file; no warning may come."""
 
     def reader(text, **options):
         path = tmp_path / "robot.urdf"
@@ -75,7 +75,7 @@ def read(tmp_path):
 
 @pytest.fixture
 def remarks(tmp_path):
-    """Reads a text as a file and gives the system and the warnings."""
+    """Reads a string as a file and gives the system and the warnings."""
 
     def reader(text, **options):
         path = tmp_path / "robot.urdf"
@@ -308,7 +308,11 @@ MISTAKES = {
         ["mismatched", "close", "<link name='a'>"],
     ),
     "cut off": ("<robot>\n<link name='a'/>\n", 3, ["close the element <robot>"]),
-    "bad character": ("<robot>\n<link name=a/>\n</robot>", 2, ["not well-formed", "mend it there"]),
+    "bad character": (
+        "<robot>\n<link name=a/>\n</robot>",
+        2,
+        ["not well-formed", "correct it there"],
+    ),
     "encoding": ('<?xml version="1.0" encoding="no-such"?>\n<robot/>', 1, ["encoding"]),
     "another root": ("<!-- x -->\n<mujoco model='m'/>", 2, ["<mujoco>", "URDF", "<robot>"]),
     "no links": (robot(), 1, ["<robot name='r'>: there is no link", "add <link"]),

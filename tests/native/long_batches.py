@@ -69,7 +69,7 @@ def check_simulation():
         )
         for i, axis in enumerate(axes)
     ]
-    system = dl.chain(bodies).with_traversal("fast")
+    system = dl.chain(bodies).with_traversal("unrolled")
     q, v = np.random.default_rng(1).normal(size=(2, 70, 2))
 
     def last(system, q, v):

@@ -62,16 +62,22 @@ def machine():
     springs = dl.Spring(at, stiffness=40.0, rest_length=0.1), dl.Spring(at, 50.0, 0.2)
     system = dl.attach(system, *springs)
     first, second = dl.Frame("link2", rotation=(0.1, 0.2, 0.3)), dl.Frame("link3")
-    return dl.constrain(system, dl.constraints.Fixed(first, second))
+    return dl.constrain(system, dl.constraints.FixedConstraint(first, second))
 
 
 SYSTEM = machine()
 EVERYTHING = [
     *("link*/inertial", "joint*/axis", "*/rotation", "*/position", "joint*/damping", "gravity"),
-    *("*/multiplier", "*/offset", "couplings/*/stiffness", "couplings/*/points", "*/rest"),
+    *(
+        "*/multiplier",
+        "*/offset",
+        "couplings/*/stiffness",
+        "couplings/*/points",
+        "*/spring_reference",
+    ),
     Parameter("*/armature", start=0.01),
     Parameter("joint2/stiffness", bounds=(1.0, 10.0)),
-    Parameter("joint1/rest", bounds=((-1.0), None)),
+    Parameter("joint1/spring_reference", bounds=((-1.0), None)),
     Parameter("link2/inertial", WithinEllipsoid((0.5, 0.4, 0.6))),
     *("link1/inertia", "link1/mass"),
     Parameter("link1/com", bounds=((0.0, -0.1, -0.3), (0.2, 0.1, 0.0))),
@@ -176,7 +182,7 @@ def test_derivatives(everything, derivatives, at):
 
 def test_derivatives_of_a_motion():
     joints = (dl.Revolute(name=f"joint{k}", axis=(k, 1, 1), damping=0.2) for k in range(2))
-    system = dl.tree([body(k, joint) for k, joint in enumerate(joints)]).with_traversal("loop")
+    system = dl.tree([body(k, joint) for k, joint in enumerate(joints)]).with_traversal("scanned")
     p = Parameters(system, ["link*/inertial", "joint*/damping", "joint1/axis"])
     q, v, tau = RNG.normal(size=(3, 2))
 

@@ -72,7 +72,10 @@ MISTAKES = {
         [body("a", joint=dl.Revolute(friction_velocity=0.0))],
         "friction_velocity is 0.0 rad/s or m/s; it must be positive",
     ),
-    "rest": ([body("a", joint=dl.Revolute(rest=NAN))], "rest is nan; it must be finite"),
+    "spring_reference": (
+        [body("a", joint=dl.Revolute(spring_reference=NAN))],
+        "spring_reference is nan; it must be finite",
+    ),
     "ball spring": (
         [body("a", joint=dl.Spherical(stiffness=1.0))],
         "a spherical joint has no spring",
@@ -195,10 +198,10 @@ def test_passive_force():
 def test_springs():
     system = dl.tree(
         [
-            body("a", joint=dl.Revolute(stiffness=3.0, rest=0.2)),
+            body("a", joint=dl.Revolute(stiffness=3.0, spring_reference=0.2)),
             body("b", joint=dl.Revolute(stiffness=2.0, mimic=dl.Mimic("a", -2.0, 0.1))),
             body("c", joint=dl.Free()),
-            body("d", joint=dl.Universal(stiffness=(1.0, 4.0), rest=(0.0, -1.0))),
+            body("d", joint=dl.Universal(stiffness=(1.0, 4.0), spring_reference=(0.0, -1.0))),
         ]
     )
     q = system.neutral().at[0].set(0.5).at[-2:].set(jnp.array([0.3, 0.7]))

@@ -57,7 +57,7 @@ def inertial(n, rng):
     return rng.uniform(0.5, 2.0, n), rng.normal(size=(n, 3)), inertia
 
 
-def seen_from(frames, mass, com, inertia):
+def change_frame(frames, mass, com, inertia):
     """World coordinates in those of frames (n, 4, 4)."""
     turns, origins = frames[:, :3, :3], frames[:, :3, 3]
     return {
@@ -132,12 +132,12 @@ def test_one_arm_from_dh_tables_screws_twists_and_a_urdf_file(arm, tmp_path):
     twists[sliding] = np.hstack([0 * axes, axes])[sliding]
     in_world = dict(zip(("mass", "com", "inertia"), world, strict=True)) | {"tool": ends[-1]}
     shifted = list(zip((0.0, *a), (0.0, *alpha), d, theta, kinds, strict=False))
-    in_frames = seen_from(frames, *world)
+    in_frames = change_frame(frames, *world)
     file = tmp_path / "robot.urdf"
     file.write_text(urdf(places, before[-1], kinds, in_frames))
     systems = {
         "standard": dl.from_dh(
-            rows, convention="standard", tool=np.eye(4), **seen_from(ends, *world)
+            rows, convention="standard", tool=np.eye(4), **change_frame(ends, *world)
         ),
         "modified": dl.from_dh(shifted, convention="modified", tool=before[-1], **in_frames),
         "urdf": dl.load(file),
@@ -257,7 +257,7 @@ def test_a_tree_from_a_table_of_khalil_and_kleinfinger_and_from_screws():
         gamma=gamma,
         b=b,
         names=names,
-        **seen_from(frames, *world),
+        **change_frame(frames, *world),
     )
     screws = dl.from_screws(
         [(x, None if i == 2 else p) for i, (x, p) in enumerate(zip(axes, points, strict=True))],

@@ -107,8 +107,8 @@ def quantities(system, far, q, v, a, tau, wrench):
 
 
 CASES = [
-    (few, "fast"),
-    *(pytest.param(bodies, w, marks=pytest.mark.slow) for w in ("loop", "fast")),
+    (few, "unrolled"),
+    *(pytest.param(bodies, w, marks=pytest.mark.slow) for w in ("scanned", "unrolled")),
 ]
 
 

@@ -36,20 +36,21 @@ def test_both_traversals_agree():
         return dl.forward_dynamics(system, q, v, tau), dl.mass_matrix(system, q), gradient
 
     loop, fast = (
-        jax.jit(everything)(system.with_traversal(way), q, v, tau) for way in ("loop", "fast")
+        jax.jit(everything)(system.with_traversal(way), q, v, tau)
+        for way in ("scanned", "unrolled")
     )
     for one, two in zip(jax.tree.leaves(loop), jax.tree.leaves(fast), strict=True):
         np.testing.assert_allclose(two, one, rtol=0, atol=1e-12 * np.abs(one).max())
 
 
-def test_small_trees_are_walked_fast():
+def test_small_trees_are_unrolled():
     one = dl.tree([random_body(np.random.default_rng(0), "rod", dl.Revolute(), None)])
-    assert [s.topology.walk for s in (one, humanoid())] == ["fast", "loop"]
-    assert one.with_traversal("loop").topology.walk == "loop"
+    assert [s.topology.unrolled for s in (one, humanoid())] == [True, False]
+    assert not one.with_traversal("scanned").topology.unrolled
     quadruped = dl.chain(
         [random_body(np.random.default_rng(0), k, dl.Spherical(), None) for k in "abcdef"]
     )
-    assert (quadruped.nv, quadruped.topology.walk) == (18, "fast")
+    assert (quadruped.nv, quadruped.topology.unrolled) == (18, True)
 
 
 def test_a_very_long_chain_is_one_native_call_and_falls_freely():
@@ -68,5 +69,5 @@ def test_a_very_long_chain_is_one_native_call_and_falls_freely():
 
 
 def test_an_unknown_traversal_is_refused():
-    with pytest.raises(ValueError, match="'loop' or 'fast'"):
+    with pytest.raises(ValueError, match="'scanned' or 'unrolled'"):
         humanoid().with_traversal("quick")

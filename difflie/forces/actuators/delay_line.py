@@ -34,7 +34,7 @@ class DelayLine(NamedTuple):
         commands = jnp.broadcast_to(command, (length,))
         return DelayLine(commands, jnp.zeros_like(commands))
 
-    def arriving(
+    def delayed(
         self, command: Float[Array, ""], delay: Float[Array, ""], h: Float[Array, ""]
     ) -> Float[Array, ""]:
         """The mean () of what arrives in a step of h () s, in which a command () begins to be held.

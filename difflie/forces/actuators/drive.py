@@ -65,11 +65,11 @@ class Drive(Actuator):
         v: Float[Array, ""],
         memory: Any,
     ) -> tuple[Float[Array, ""], Any]:
-        arriving = command
+        delayed = command
         if self.delay is not None and memory is not None:
             line: DelayLine = memory.kept
-            arriving = line.arriving(command, self.delay, memory.dt)
+            delayed = line.delayed(command, self.delay, memory.dt)
             memory = memory._replace(kept=line.after(command, memory.dt))
-        tau = self.torque_scale * arriving + self.torque_bias
+        tau = self.torque_scale * delayed + self.torque_bias
         lost = self.load_friction * jnp.abs(tau) * jnp.tanh(v / self.slip_velocity)
         return tau - lost, memory

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...constraints import Frame, Revolute, constrain
+from ...constraints import Frame, RevoluteConstraint, constrain
 from ...dynamics import body_poses
 from ...system import Body, chain
 from ...system import Revolute as RevoluteJoint
@@ -38,7 +38,7 @@ def bricard() -> Problem:
                 inertia=np.diag(np.where(along == 0, 1.01 / 12, 0.02 / 12)),
             )
         )
-    closure = Revolute(
+    closure = RevoluteConstraint(
         Frame(None, position=CORNERS[5], axis=axes[AXES[5]]),
         Frame("rod 4", position=np.subtract(CORNERS[5], CORNERS[4]), axis=axes[AXES[5]]),
     )

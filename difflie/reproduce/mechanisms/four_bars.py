@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...constraints import Frame, Revolute, constrain
+from ...constraints import Frame, RevoluteConstraint, constrain
 from ...system import Body, System, tree
 from ...system import Revolute as RevoluteJoint
 from .elliptic import amplitude, quarter_period
@@ -53,7 +53,7 @@ def windows(count: int) -> System:
             )
         )
     closures = [
-        Revolute(
+        RevoluteConstraint(
             Frame(f"upright {k + 1}", position=(0, 1, 0), axis=AXIS),
             Frame(f"level {k}", position=(1, 0, 0), axis=AXIS),
         )

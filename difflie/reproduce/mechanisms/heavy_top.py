@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...constraints import Frame, Spherical, constrain, constrained_dynamics
+from ...constraints import Frame, SphericalConstraint, constrain, constrained_dynamics
 from ...system import Body, Free, chain
 from .problem import Problem, quantities
 
@@ -24,7 +24,7 @@ def heavy_top() -> Problem:
     The reference is that of the spherical joint without constraints, converged with two methods.
     """
     top = Body(name="top", joint=Free(), mass=15.0, inertia=np.diag([0.234375, 0.46875, 0.234375]))
-    pivot = Spherical(Frame(None), Frame("top", position=[-x for x in ARM]))
+    pivot = SphericalConstraint(Frame(None), Frame("top", position=[-x for x in ARM]))
     system = constrain(chain([top], name="heavy top"), pivot)
 
     def measured(q: jax.Array, v: jax.Array) -> jax.Array:

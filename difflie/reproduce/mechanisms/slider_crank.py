@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...constraints import Frame, Spherical, constrain
+from ...constraints import Frame, SphericalConstraint, constrain
 from ...system import Body, Prismatic, Revolute, Universal, tree
 from .problem import Problem, quantities
 
@@ -50,7 +50,9 @@ def slider_crank() -> Problem:
             inertia=np.diag([4e-4, 4e-3, 4e-3]),
         ),
     ]
-    ball = Spherical(Frame("crank", position=(0, 0, RADIUS)), Frame("rod", position=(-ROD, 0, 0)))
+    ball = SphericalConstraint(
+        Frame("crank", position=(0, 0, RADIUS)), Frame("rod", position=(-ROD, 0, 0))
+    )
     system = constrain(tree(bodies, name="slider-crank"), ball)
 
     def measured(q: jax.Array, v: jax.Array) -> jax.Array:

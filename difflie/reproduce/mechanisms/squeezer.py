@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...constraints import Frame, Spherical, constrain, constrained_dynamics
+from ...constraints import Frame, SphericalConstraint, constrain, constrained_dynamics
 from ...forces import Spring, attach, passive_force
 from ...system import Body, Revolute, System, tree
 from .problem import Problem, quantities
@@ -83,7 +83,9 @@ def machine() -> System:
     ]
     point = "K2", (-0.028, 0, 0)
     ends = {"K3": (0, -0.035, 0), "K4": (0, -0.02, 0), "K6": (0.02, 0, 0)}
-    closures = [Spherical(Frame(body, position=end), Frame(*point)) for body, end in ends.items()]
+    closures = [
+        SphericalConstraint(Frame(body, position=end), Frame(*point)) for body, end in ends.items()
+    ]
     spring = Spring([(None, C), ("K3", (0.02, -0.018, 0))], 4530.0, 0.07785)
     system = tree(bodies, name="squeezer", gravity=(0, 0, 0))
     return constrain(attach(system, spring), *closures)

@@ -85,9 +85,9 @@ class Mimic:
 class Joint:
     """What all joints have in common; values are scalars, or (n,) for n degrees of freedom.
 
-    armature: rotor inertia seen at the joint (kg m^2 or kg). damping: viscous (N m s/rad or
-    N s/m). friction: Coulomb (N m or N), rising smoothly over friction_velocity (rad/s or m/s).
-    stiffness: of a spring (N m/rad or N/m) that is at rest where the coordinate is `rest` (rad or
+    armature: rotor inertia seen at the joint (kg m^2 or kg). damping: viscous (N m s/rad or N s/m).
+    friction: Coulomb (N m or N), rising smoothly over friction_velocity (rad/s or m/s). stiffness:
+    of a spring (N m/rad or N/m) that is at rest where the coordinate is `spring_reference` (rad or
     m); only joints whose coordinates are plain numbers have one. lower, upper: limits of the
     coordinate (rad or m). max_velocity (rad/s or m/s) and max_effort (N m or N): limits of their
     absolute values. mimic: only for joints with one degree of freedom. source: where it was read,
@@ -105,7 +105,7 @@ class Joint:
     friction: ArrayLike = 0.0
     friction_velocity: ArrayLike = 1e-2
     stiffness: ArrayLike = 0.0
-    rest: ArrayLike = 0.0
+    spring_reference: ArrayLike = 0.0
     lower: ArrayLike = -np.inf
     upper: ArrayLike = np.inf
     max_velocity: ArrayLike = np.inf
@@ -183,6 +183,6 @@ class Joint:
 
 # The fields of `Joint` with one number for each degree of freedom.
 ROW_FIELDS = (
-    *("armature", "damping", "friction", "friction_velocity", "stiffness", "rest"),
+    *("armature", "damping", "friction", "friction_velocity", "stiffness", "spring_reference"),
     *("lower", "upper", "max_velocity", "max_effort"),
 )

@@ -16,7 +16,7 @@ _SLOW = 0.5
 _OUTSIDE = 0.1
 
 
-def doubts(system: System, recording: Recording) -> list[str]:
+def log_warnings(system: System, recording: Recording) -> list[str]:
     """A sentence for each thing that is hard to believe, none where all seems well.
 
     Looked at are the steps of t (n,) in s, the angles in q (n, nq) in rad (of joints with one
