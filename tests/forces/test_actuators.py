@@ -289,7 +289,7 @@ def test_one_of_ones_own(tmp_path):
     run = dl.simulate(system, [0.0], [0.0], dt=DT, steps=10, control=jnp.ones((10, 1)))
     expected = 2 * (1 - np.exp(-DT / 0.1 * np.arange(1, 11)))
     np.testing.assert_allclose(run.effort(system)[:10, 0], expected, rtol=1e-12)
-    parameters = di.Parameters(system, ["slide/gain", "slide/constant"])
+    parameters = dl.Parameters(system, ["slide/gain", "slide/constant"])
     assert parameters.units == ("N/V", "s")
     (tmp_path / "spindle.py").write_text(OWN)
     (tmp_path / "run.toml").write_text(TOML)
@@ -297,7 +297,7 @@ def test_one_of_ones_own(tmp_path):
     arm = coupled(dl.load("difflie/data/arm7.urdf"), config.couplings, config.path)
     assert arm.actuator_names == ("joint2", "jet") and config.control.command == [3.0, 40.0]
     paths = ["joint2/gain", "jet/max_thrust", "jet/axis/position"]
-    assert di.Parameters(arm, paths).units == ("N/V^2", "N", "m", "m", "m")
+    assert dl.Parameters(arm, paths).units == ("N/V^2", "N", "m", "m", "m")
     torque = arm.actuators[0].torque(jnp.asarray(-3.0), 0.0, 0.0, None)[0]
     np.testing.assert_allclose(torque, -4.5)
 
@@ -406,7 +406,7 @@ def test_numbers_are_found_in_torques_and_motions():
     exact = di.LevenbergMarquardt(tolerance=1e-12)
     problem = di.InverseDynamics.of(rough, [data], unactuated=0.1)
     paths = ["hip/kp", "hip/kd", "knee/damping"]
-    found = di.fit(di.Parameters(rough, paths), problem, minimiser=exact)
+    found = di.fit(dl.Parameters(rough, paths), problem, minimiser=exact)
     np.testing.assert_allclose(found.values, (4.0, 0.3, 0.2), rtol=1e-7)
     # Where nothing acts nothing is told of it without a deviation.
     assert int(di.InverseDynamics.of(rough, [data]).measured.sum()) == 200
@@ -417,5 +417,5 @@ def test_numbers_are_found_in_torques_and_motions():
     data = di.Recording("pushes", t, np.asarray(run.q), np.asarray(run.v), tau=pushes)
     rough = mass(dl.Thruster("slide", max_thrust=12.0, lag=0.1))
     problem = di.Shooting.of(rough, [data, data], window=5, velocity=1.0)
-    found = di.fit(di.Parameters(rough, ["slide/lag"]), problem, minimiser=exact)
+    found = di.fit(dl.Parameters(rough, ["slide/lag"]), problem, minimiser=exact)
     np.testing.assert_allclose(found.values, LAG, rtol=1e-7)
