@@ -12,7 +12,9 @@ these is none.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -50,6 +52,8 @@ Scalar = Value | float | int | bool
 # Longer programs, and those of larger arrays, take minutes to compile.
 _LONGEST = 60_000
 _LARGEST = 10_000
+# So many entries of arguments are tested one by one, in `Program.results`.
+_FEW = 8
 # XLA follows the operands of a fusion recursively, and its stack ends at about 6000 in a row.
 _DEEPEST = 2_000
 
@@ -169,30 +173,62 @@ class Program:
     def results(self, found: Sequence[np.ndarray], dtypes: Sequence[np.dtype]) -> list[np.ndarray]:
         """The results, not numbers where what has vanished from them is none.
 
-        Each entry by what has vanished from itself. But a derivative has hundreds of entries, from
-        which ever different ones have vanished, and would spend an eighth of its time on that: so
-        where this is much, what has vanished from any is tested once. A few arguments then stop
-        being numbers with it, and with them all results that show one of these.
+        A derivative has hundreds of entries from which something has vanished, and would spend an
+        eighth of its time on testing each. So what has vanished from many is tested first: a few
+        arguments stop being numbers with it, and with them all results that show one of these.
+        What else has vanished, from the few results that are nearly constant, is mostly all that
+        there is: these look at other results, which show it.
         """
-        lost = {_lost(x) for entries in found for x in entries.flat} - {0}
-        together = functools.reduce(operator.or_, lost, 0)
-        if sum(map(int.bit_count, lost)) > 4 * together.bit_count():
-            spoilt = self._spoiling([x for entries in found for x in entries.flat if _lost(x)])
-            found = self._behind_spoilt(together, spoilt, found)
-        else:
-            together = 0
+        lost = Counter(_lost(x) for entries in found for x in entries.flat)
+        del lost[0]
+        often = _vanished_often(lost)
+        if often:
+            found = self._behind_spoilt(often, found)
+        left = {_lost(x) for entries in found for x in entries.flat} - {0}
+        many = functools.reduce(operator.or_, (m for m in left if m.bit_count() > _FEW), 0)
+        by_results = self._wrong_behind(many, found) if many else False
 
         def shown(x: Scalar, dtype: np.dtype) -> Scalar:
             vanished = _lost(x)
             if not vanished:
                 return x
-            wrong = self._wrong(together or vanished)
+            wrong = by_results if vanished.bit_count() > _FEW else self._any(self._tests(vanished))
             return self.value("select", (wrong, float("nan"), x), dtype)
 
         return [
             _elementwise(functools.partial(shown, dtype=dtype), entries)
             for entries, dtype in zip(found, dtypes, strict=True)
         ]
+
+    def _behind_spoilt(self, entries: int, found: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The results, computed from spoilt arguments: no numbers where one of the entries is none.
+
+        The program is written once more, with that test behind the arguments, which come first.
+        """
+        results = [x for array in found for x in array.flat if _lost(x) & entries]
+        spoilt = self._spoiling(results)
+        before, shown = self.instructions, self._shown
+        first = sum(operation == "argument" for operation, *_ in before)
+        self.instructions, self._shown = before[:first], shown[:first]
+        self._depths, self._known = self._depths[:first], {}
+        moved = [Value(k, dtype) for k, (*_, dtype) in enumerate(self.instructions)]
+        wrong = self._any(self._tests(entries))
+        for k in spoilt:
+            entry = self._entries[k]
+            value = self.value("select", (wrong, float("nan"), entry), entry.dtype)
+            self._shown[value.number] = entries | 1 << k
+            moved[entry.number] = value
+        for operation, operands, dtype in before[first:]:
+            read = tuple(moved[x.number] if isinstance(x, Value) else x for x in operands)
+            moved.append(self.value(operation, read, dtype))
+
+        def again(x: Scalar) -> Scalar:
+            if not isinstance(x, Value):
+                return x
+            number = moved[x.number].number
+            return Value(number, x.dtype, x.lost & ~self._shown[number])
+
+        return [_elementwise(again, array) for array in found]
 
     def _spoiling(self, results: Sequence[Scalar]) -> list[int]:
         """Few entries of arguments of which each result shows one, where it shows any."""
@@ -205,40 +241,25 @@ class Program:
             masks = [m for m in masks if not m >> best & 1]
         return chosen
 
-    def _behind_spoilt(
-        self, entries: int, spoilt: Sequence[int], found: Sequence[np.ndarray]
-    ) -> list[np.ndarray]:
-        """The results, computed from spoilt arguments: no numbers where one of the entries is none.
+    def _wrong_behind(self, entries: int, found: Sequence[np.ndarray]) -> Scalar:
+        """Whether one of these entries is not a number; by few results that show it, if any do."""
+        results = [x for array in found for x in array.flat if isinstance(x, Value)]
+        tests = []
+        while results:
+            best = max(results, key=lambda x: (self._shown[x.number] & entries).bit_count())
+            shown = self._shown[best.number] & entries
+            if shown.bit_count() <= 1:
+                break
+            tests.append(self.compare("ne", best, best))
+            entries &= ~shown
+        return self._any([*tests, *self._tests(entries)])
 
-        The program is written once more, with that test behind the arguments, which come first.
-        """
-        before, shown = self.instructions, self._shown
-        first = sum(operation == "argument" for operation, *_ in before)
-        self.instructions, self._shown = before[:first], shown[:first]
-        self._depths, self._known = self._depths[:first], {}
-        moved = [Value(k, dtype) for k, (*_, dtype) in enumerate(self.instructions)]
-        wrong = self._wrong(entries)
-        for k in spoilt:
-            entry = self._entries[k]
-            operands = (wrong, float("nan"), entry)
-            moved[entry.number] = self.value("select", operands, entry.dtype)
-        for operation, operands, dtype in before[first:]:
-            read = tuple(moved[x.number] if isinstance(x, Value) else x for x in operands)
-            moved.append(self.value(operation, read, dtype))
-        covered = sum(1 << k for k in spoilt)
-
-        def again(x: Scalar) -> Scalar:
-            if not isinstance(x, Value):
-                return x
-            lost = 0 if shown[x.number] & covered else x.lost
-            return Value(moved[x.number].number, x.dtype, lost)
-
-        return [_elementwise(again, entries) for entries in found]
-
-    def _wrong(self, entries: int) -> Scalar:
-        """Whether one of these entries of arguments is not a number."""
+    def _tests(self, entries: int) -> list[Scalar]:
+        """Whether each of these entries of arguments is not a number."""
         kept = [x for k, x in enumerate(self._entries) if entries >> k & 1]
-        wrong = [self.compare("ne", x, x) for x in kept]
+        return [self.compare("ne", x, x) for x in kept]
+
+    def _any(self, wrong: list[Scalar]) -> Scalar:
         # In pairs: a row of operations as long as the entries are many would be deep.
         while len(wrong) > 1:
             rest = wrong[len(wrong) // 2 * 2 :]
@@ -354,6 +375,20 @@ class Program:
 
 def _lost(x: Scalar) -> int:
     return x.lost if isinstance(x, Value | Known) else 0
+
+
+def _vanished_often(lost: Counter[int]) -> int:
+    """The entries to be tested before all else, of sets that have vanished from so many results.
+
+    To test an entry takes two operations, and every result without one of its own a third.
+    """
+    masks = sorted(lost, key=lambda mask: mask.bit_count() / lost[mask])
+    chosen = list(itertools.accumulate(masks, operator.or_, initial=0))
+    behind = itertools.accumulate(
+        (lost[mask] for mask in masks), operator.sub, initial=lost.total()
+    )
+    cost = {m: 2 * m.bit_count() + n for m, n in zip(chosen, behind, strict=True)}
+    return min(cost, key=cost.__getitem__)
 
 
 def _is(x: Scalar, number: int) -> bool:
