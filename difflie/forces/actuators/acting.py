@@ -54,7 +54,7 @@ def joint_force_of(system: System, torques: Float[Array, " nu"]) -> Float[Array,
     if not system.actuators:
         return torques
     which = np.array([i for i, a in enumerate(system.actuators) if a.axis is None], dtype=int)
-    dofs = np.array([system.actuators[i].dof(system.topology) for i in which], dtype=int)
+    dofs = np.array([system.actuators[i].velocity(system.topology) for i in which], dtype=int)
     if not which.size:
         return jnp.zeros(system.nv, torques.dtype)
     return totals(take(torques, which), dofs, system.nv)
@@ -80,7 +80,7 @@ def dof_commands(system: System) -> list[list[int]]:
     if not system.actuators:
         return [[i] for i in range(system.nv)]
     placed = enumerate(system.actuators)
-    at = [(i, a.dof(system.topology)) for i, a in placed if a.axis is None]
+    at = [(i, a.velocity(system.topology)) for i, a in placed if a.axis is None]
     return [[i for i, dof in at if dof == k] for k in range(system.nv)]
 
 
@@ -221,5 +221,5 @@ def _motion(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[list[jax.Array], li
             continue
         place = actuator.coordinate(t)
         x.append(q[place] if place >= 0 else zero)
-        rate.append(v[actuator.dof(t)])
+        rate.append(v[actuator.velocity(t)])
     return x, rate

@@ -116,14 +116,14 @@ class Actuator(eqx.Module):
             ]
         return found or self._taken_paths(system)
 
-    def dof(self, t: Topology) -> int:
+    def velocity(self, t: Topology) -> int:
         """The index in v of the degree of freedom it acts at; that it has a joint is known."""
         return [name for name, _ in t.velocity_labels].index(str(self.joint))
 
     def coordinate(self, t: Topology) -> int:
         """The index in q of its coordinate; -1 where that is no plain number."""
         own = np.flatnonzero(np.isin(np.arange(t.n_dofs), t.mimic_dofs, invert=True))
-        (dof,) = own[t.dof_velocity[own] == self.dof(t)]
+        (dof,) = own[t.dof_velocity[own] == self.velocity(t)]
         return int(t.dof_coordinate[dof])
 
     def _wrong_place(self, system: System) -> list[str]:
