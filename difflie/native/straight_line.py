@@ -181,7 +181,7 @@ class Program:
         """
         lost = Counter(_lost(x) for entries in found for x in entries.flat)
         del lost[0]
-        often = _vanished_often(lost)
+        often = self._vanished_often(lost, found)
         if often:
             found = self._behind_spoilt(often, found)
         left = {_lost(x) for entries in found for x in entries.flat} - {0}
@@ -199,6 +199,21 @@ class Program:
             _elementwise(functools.partial(shown, dtype=dtype), entries)
             for entries, dtype in zip(found, dtypes, strict=True)
         ]
+
+    def _vanished_often(self, lost: Counter[int], found: Sequence[np.ndarray]) -> int:
+        """The entries to be tested before all else, of sets that have vanished from many results.
+
+        To test an entry takes two operations, which are not spared where no result shows it; every
+        result from which something else has vanished takes one.
+        """
+        results = (x for array in found for x in array.flat if isinstance(x, Value))
+        visible = functools.reduce(operator.or_, (self._shown[x.number] for x in results), 0)
+        masks = sorted(lost, key=lambda mask: (mask & visible).bit_count() / lost[mask])
+        chosen = itertools.accumulate(masks, operator.or_, initial=0)
+        counts = (lost[mask] for mask in masks)
+        left = itertools.accumulate(counts, operator.sub, initial=lost.total())
+        cost = {m: 2 * (m & visible).bit_count() + n for m, n in zip(chosen, left, strict=True)}
+        return min(cost, key=cost.__getitem__)
 
     def _behind_spoilt(self, entries: int, found: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The results, computed from spoilt arguments: no numbers where one of the entries is none.
@@ -375,20 +390,6 @@ class Program:
 
 def _lost(x: Scalar) -> int:
     return x.lost if isinstance(x, Value | Known) else 0
-
-
-def _vanished_often(lost: Counter[int]) -> int:
-    """The entries to be tested before all else, of sets that have vanished from so many results.
-
-    To test an entry takes two operations, and every result without one of its own a third.
-    """
-    masks = sorted(lost, key=lambda mask: mask.bit_count() / lost[mask])
-    chosen = list(itertools.accumulate(masks, operator.or_, initial=0))
-    behind = itertools.accumulate(
-        (lost[mask] for mask in masks), operator.sub, initial=lost.total()
-    )
-    cost = {m: 2 * m.bit_count() + n for m, n in zip(chosen, behind, strict=True)}
-    return min(cost, key=cost.__getitem__)
 
 
 def _is(x: Scalar, number: int) -> bool:
