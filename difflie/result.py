@@ -195,7 +195,7 @@ class Result(eqx.Module):
     singular_step (): the first step that ends near a singular configuration, in which equations of
     constraints that were independent at the start agree; a motion that goes on from there may be
     one of several.
-    position_step, velocity_step, effort_step (rows,): the first step at which each degree of
+    position_step, velocity_step, effort_step (n_dofs,): the first step at which each degree of
     freedom was beyond its limit. All are 2^31 - 1 where it never happened. dt in s.
     start_error (): by how much the start breaks the constraints, overlaps contacts or is off the
     unit length of quaternions, in units of what is allowed.

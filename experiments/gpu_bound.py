@@ -120,7 +120,7 @@ def main(options: Options) -> None:
     jaxpr, _ = pe.dce_jaxpr(traced.jaxpr.jaxpr, [True] * len(traced.jaxpr.jaxpr.outvars))
     loop = loop_in(jaxpr)
     if loop is None:
-        raise SystemExit(f"{options.system}: this machine is not walked fast")
+        raise SystemExit(f"{options.system}: this machine is not unrolled")
     found = figures(blocks.turn_of(loop.params["jaxpr"]), options.steps)
     found["tracing and lowering, s"] = elapsed
     for name, value in found.items():

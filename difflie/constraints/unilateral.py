@@ -125,7 +125,7 @@ class HardStop(Unilateral, CoordinateConstraint):
 
     def __post_init__(self) -> None:
         if (self.lower is None) == (self.upper is None):
-            raise ModelError(f"Stop ({self.joint!r}): give its lower or its upper coordinate")
+            raise ModelError(f"HardStop ({self.joint!r}): give its lower or its upper coordinate")
 
     @property
     def joints(self) -> tuple[str, ...]:

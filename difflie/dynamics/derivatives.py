@@ -70,7 +70,7 @@ def of_forward_dynamics(
 def _mass(tree: Tree, s: Screws) -> Float[Array, "nv nv"]:
     """The mass matrix (nv, nv): S_j . Ic_j S_k for dof j not before k.
 
-    As `crba`, but from the screws that are there already, without two more walks along the tree.
+    As `crba`, but from the screws that are there already, without two more passes along the tree.
     """
     momentum = s.composite(s.inertia) @ s.axes
     matrix = pairs(s, near=(momentum, s.axes), far=momentum)

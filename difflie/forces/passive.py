@@ -18,9 +18,10 @@ from .points import coupling_force
 def passive_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
     """The generalised force (nv,) of springs, dampers, friction and couplings, in N m or N.
 
-    Dof by dof -stiffness (q - rest) - damping v - friction tanh(v / friction_velocity): Coulomb
-    friction, smoothed over the velocity `friction_velocity`, so that it has a derivative at rest.
-    To it come the forces of the system's couplings (see `attach`), as the sum of J^T F over their
+    Dof by dof, with q_0 the spring_reference,
+    -stiffness (q - q_0) - damping v - friction tanh(v / friction_velocity): Coulomb friction,
+    smoothed over the velocity `friction_velocity`, so that it has a derivative at rest. To it come
+    the forces of the system's couplings (see `attach`), as the sum of J^T F over their
     points, and of the stops, friction and forces at its joints.
     q (nq,), v (nv,); raises as `checked` does.
     """

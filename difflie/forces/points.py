@@ -95,7 +95,7 @@ def rates_along(
 
 
 def _carried(tree: Tree, paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
-    """The body of every point (n,), nb for the world, and the place of its dof, n_dofs for it."""
+    """The body of every point (n,), nb for the world, and its dof, n_dofs for it."""
     t = tree.topology
     number: dict[str | None, int] = {name: b for b, name in enumerate((*t.bodies, None))}
     body = np.array([number[name] for path in paths for name in path.bodies], dtype=int)

@@ -34,7 +34,7 @@ class TorsionalSpring(Coupling):
     bodies count. axis n (3,), of any length, in the first body's frame. stiffness k in N m/rad,
     damping d in N m s/rad, rest_angle phi_0 in rad, scalars. phi - phi_0 is at most pi: there, half
     a turn from rest, the moment jumps. Where n has turned over, so that there is no twist about it,
-    there is no moment. At a joint, `Joint` has stiffness and rest of its own, for any number of
+    there is no moment. At a joint, `Joint` has stiffness and spring_reference, for any number of
     turns.
     """
 

@@ -336,7 +336,8 @@ def _check(system: System, duration: float, harmonics: int, samples: int, steps:
         raise ValueError(
             f"{system.name} has encoders; design its motion without them, in joint coordinates"
         )
-    if system.actuators and not all(len(at) == 1 for at in dof_commands(system)):
+    alone = all(len(at) == 1 for at in dof_commands(system)) and system.nu == system.nv
+    if system.actuators and not alone:
         raise ValueError(
             f"{system.name}: motions are designed for machines with one actuator at each joint; "
             "give it these, or none"

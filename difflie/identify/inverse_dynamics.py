@@ -98,7 +98,9 @@ class InverseDynamics(Problem):
         q, v, a, tau = (np.concatenate([p[k] for p in parts]) for k in widths)
         lost = np.isnan(np.concatenate((q, v, a), axis=1)).any(axis=1, keepdims=True)
         gaps = np.column_stack((np.isnan(tau), np.zeros(len(tau), bool)))[:, commands]
-        there = ~(lost | gaps)
+        # A force along an axis may act on every dof.
+        along = [i for i, a in enumerate(system.actuators) if a.axis is not None]
+        there = ~(lost | gaps | np.isnan(tau[:, along]).any(axis=1, keepdims=True))
         times = [recording.t for recording in recordings]
         tau = np.concatenate([_filled(t, p["tau"]) for t, p in zip(times, parts, strict=True)])
         t, first = _one_after_the_other(times)

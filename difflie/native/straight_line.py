@@ -2,7 +2,7 @@
 
 Every entry of every array becomes a value of its own, every loop is unrolled, and what is known at
 trace time is computed at once. In particular the zeros and ones that come from structure (the
-pattern of a screw, the world at rest, the placement of the rows within a joint) vanish together
+pattern of a screw, the world at rest, the placement of the dofs within a joint) vanish together
 with all that they are multiplied with; 0 x is 0 here even where x should turn out to be infinite.
 What vanishes takes no argument with it that is not a number: each scalar knows which entries of the
 arguments it must show besides those it is computed from, and results are not numbers where one of
@@ -52,8 +52,6 @@ Scalar = Value | float | int | bool
 # Longer programs, and those of larger arrays, take minutes to compile.
 _LONGEST = 60_000
 _LARGEST = 10_000
-# So many entries of arguments are tested one by one, in `Program.results`.
-_FEW = 8
 # XLA follows the operands of a fusion recursively, and its stack ends at about 6000 in a row.
 _DEEPEST = 2_000
 
@@ -173,11 +171,10 @@ class Program:
     def results(self, found: Sequence[np.ndarray], dtypes: Sequence[np.dtype]) -> list[np.ndarray]:
         """The results, not numbers where what has vanished from them is none.
 
-        A derivative has hundreds of entries from which something has vanished, and would spend an
-        eighth of its time on testing each. So what has vanished from many is tested first: a few
-        arguments stop being numbers with it, and with them all results that show one of these.
-        What else has vanished, from the few results that are nearly constant, is mostly all that
-        there is: these look at other results, which show it.
+        A derivative has hundreds of entries from which the same has vanished, and would spend an
+        eighth of its time on them. So what has vanished from many is tested first, and a few
+        arguments stop being numbers with it, which nothing else is computed from; with them do all
+        results that show one of these.
         """
         lost = Counter(_lost(x) for entries in found for x in entries.flat)
         del lost[0]
@@ -185,20 +182,21 @@ class Program:
         if often:
             found = self._behind_spoilt(often, found)
         left = {_lost(x) for entries in found for x in entries.flat} - {0}
-        many = functools.reduce(operator.or_, (m for m in left if m.bit_count() > _FEW), 0)
-        by_results = self._wrong_behind(many, found) if many else False
+        wrong: dict[int, Scalar] = {}
+        for mask in sorted(left, key=int.bit_count):
+            wrong[mask] = self._wrong(mask, wrong)
 
         def shown(x: Scalar, dtype: np.dtype) -> Scalar:
             vanished = _lost(x)
-            if not vanished:
-                return x
-            wrong = by_results if vanished.bit_count() > _FEW else self._any(self._tests(vanished))
-            return self.value("select", (wrong, float("nan"), x), dtype)
+            return x if not vanished else self._without(wrong[vanished], x, dtype)
 
         return [
             _elementwise(functools.partial(shown, dtype=dtype), entries)
             for entries, dtype in zip(found, dtypes, strict=True)
         ]
+
+    def _without(self, wrong: Scalar, x: Scalar, dtype: np.dtype) -> Value:
+        return self.value("select", (wrong, float("nan"), x), dtype)
 
     def _vanished_often(self, lost: Counter[int], found: Sequence[np.ndarray]) -> int:
         """The entries to be tested before all else, of sets that have vanished from many results.
@@ -220,19 +218,19 @@ class Program:
 
         The program is written once more, with that test behind the arguments, which come first.
         """
-        results = [x for array in found for x in array.flat if _lost(x) & entries]
-        spoilt = self._spoiling(results)
+        spoilt = self._spoiling(entries, found)
+        if not spoilt:
+            return list(found)
         before, shown = self.instructions, self._shown
         first = sum(operation == "argument" for operation, *_ in before)
         self.instructions, self._shown = before[:first], shown[:first]
         self._depths, self._known = self._depths[:first], {}
         moved = [Value(k, dtype) for k, (*_, dtype) in enumerate(self.instructions)]
-        wrong = self._any(self._tests(entries))
+        wrong = self._wrong(entries, {})
         for k in spoilt:
             entry = self._entries[k]
-            value = self.value("select", (wrong, float("nan"), entry), entry.dtype)
-            self._shown[value.number] = entries | 1 << k
-            moved[entry.number] = value
+            moved[entry.number] = self._without(wrong, entry, entry.dtype)
+            self._shown[moved[entry.number].number] = entries | 1 << k
         for operation, operands, dtype in before[first:]:
             read = tuple(moved[x.number] if isinstance(x, Value) else x for x in operands)
             moved.append(self.value(operation, read, dtype))
@@ -245,9 +243,14 @@ class Program:
 
         return [_elementwise(again, array) for array in found]
 
-    def _spoiling(self, results: Sequence[Scalar]) -> list[int]:
-        """Few entries of arguments of which each result shows one, where it shows any."""
-        masks = [self._shown[x.number] for x in results if isinstance(x, Value)]
+    def _spoiling(self, entries: int, found: Sequence[np.ndarray]) -> list[int]:
+        """Few entries of arguments, one of which each result from which `entries` vanished shows.
+
+        Where it shows any from which no result is computed that need not show all of `entries`.
+        """
+        results = [x for array in found for x in array.flat if isinstance(x, Value)]
+        apart = self._read([x for x in results if entries & ~self._needed(x)])
+        masks = [self._shown[x.number] & ~apart for x in results if x.lost & entries]
         chosen = []
         while masks := [m for m in masks if m]:
             counts = [sum(m >> k & 1 for m in masks) for k in range(len(self._entries))]
@@ -256,25 +259,24 @@ class Program:
             masks = [m for m in masks if not m >> best & 1]
         return chosen
 
-    def _wrong_behind(self, entries: int, found: Sequence[np.ndarray]) -> Scalar:
-        """Whether one of these entries is not a number; by few results that show it, if any do."""
-        results = [x for array in found for x in array.flat if isinstance(x, Value)]
-        tests = []
-        while results:
-            best = max(results, key=lambda x: (self._shown[x.number] & entries).bit_count())
-            shown = self._shown[best.number] & entries
-            if shown.bit_count() <= 1:
-                break
-            tests.append(self.compare("ne", best, best))
-            entries &= ~shown
-        return self._any([*tests, *self._tests(entries)])
+    def _read(self, results: Sequence[Value]) -> int:
+        """The entries of arguments that results are computed from, shown by them or not."""
+        entries = {x.number: 1 << k for k, x in enumerate(self._entries)}
+        read: list[int] = []
+        for k, (_, operands, _) in enumerate(self.instructions):
+            masks = (read[x.number] for x in operands if isinstance(x, Value))
+            read.append(functools.reduce(operator.or_, masks, entries.get(k, 0)))
+        return functools.reduce(operator.or_, (read[x.number] for x in results), 0)
 
-    def _tests(self, entries: int) -> list[Scalar]:
-        """Whether each of these entries of arguments is not a number."""
+    def _wrong(self, entries: int, parts: dict[int, Scalar]) -> Scalar:
+        """Whether one of these entries of arguments is not a number, known of parts of them."""
+        wrong = []
+        for mask in sorted(parts, key=int.bit_count, reverse=True):
+            if mask & entries == mask:
+                wrong.append(parts[mask])
+                entries &= ~mask
         kept = [x for k, x in enumerate(self._entries) if entries >> k & 1]
-        return [self.compare("ne", x, x) for x in kept]
-
-    def _any(self, wrong: list[Scalar]) -> Scalar:
+        wrong += [self.compare("ne", x, x) for x in kept]
         # In pairs: a row of operations as long as the entries are many would be deep.
         while len(wrong) > 1:
             rest = wrong[len(wrong) // 2 * 2 :]

@@ -172,7 +172,8 @@ class Parameters(eqx.Module):
 
     def _compare(self, system: System) -> None:
         ours, theirs = self.system.topology, system.topology
-        if (ours.bodies, ours.joints, ours.types) != (theirs.bodies, theirs.joints, theirs.types):
+        named = [(t.bodies, t.joints, t.types, *t.mimic_dofs.tolist()) for t in (ours, theirs)]
+        if named[0] != named[1]:
             raise ValueError(
                 f"{system.name} has other bodies or joints than {self.system.name}, for which the "
                 "parameters were declared; declare them for it"

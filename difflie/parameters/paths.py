@@ -168,7 +168,10 @@ def unit(system: System, entry: Entry) -> str:
 
 def places_of(group: Sequence[Entry]) -> Places:
     """Where the values of a group of `alike` entries are."""
-    found: dict[Place, list[int]] = {}
+    found: list[tuple[Place, list[int]]] = []
+    # In their order, in which names go with values; a place may come again.
     for entry in group:
-        found.setdefault(entry.place, []).extend([] if entry.index is None else [entry.index])
-    return tuple((place, tuple(index)) for place, index in found.items())
+        if entry.index is None or not found or found[-1][0] != entry.place:
+            found.append((entry.place, []))
+        found[-1][1].extend([] if entry.index is None else [entry.index])
+    return tuple((place, tuple(index)) for place, index in found)

@@ -48,6 +48,9 @@ def about(system: System, place: Place) -> Number:
         return Number(kind="inertial")
     if place in COM:
         return declared(Bodies)["com"]
+    if place[:2] == ("joints", "numbers"):
+        joint = next(j for j in system.topology.types if j.type_name() == place[2])
+        return declared(type(joint)).get(str(place[3]), PLAIN)
     owner = _leaf(system, place[:-1])
     known = declared(type(owner)) if isinstance(owner, eqx.Module) else {}
     return known.get(str(place[-1]), PLAIN)

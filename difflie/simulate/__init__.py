@@ -8,6 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..adjoint import Adjoint, Direct
 from ..constraints import Projection, Stabilisation, start_error
@@ -93,6 +94,10 @@ def simulate(
     width = 1 + system.nq + system.nv + saved_commands * system.nu
     _check_memory(system, steps // save_every, width)
     dt = checked_dt("simulate", dt, system.dtype)
+    if not isinstance(dt, Tracer):
+        for actuator in remembering:
+            for fault in actuator.forgets(float(dt), steps):
+                raise ValueError(f"simulate: {actuator}: {fault}")
     n_bodies = len(system.body_names)
     control = sampled_input(system, "control", control, (system.nu,), steps)
     wrench = sampled_input(system, "wrench", wrench, (n_bodies, 6), steps)

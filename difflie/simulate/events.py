@@ -112,14 +112,15 @@ def located(
     k = jnp.where(watch.came, jnp.maximum(stopped - 1, 0), steps)
     t0 = k.astype(dt.dtype) * dt
 
-    def reached(h: jax.Array) -> tuple[Any, Any]:
+    def reached(h: jax.Array) -> tuple[Any, Any, Any]:
         q, v = formulation.read(inner)
         kept = None if memories is None else timed(memories, h)
         acting = inputs(k).remembering(formulation.tree.system, kept, t0, q, v)
         acting = acting.held(t0, q, v) if formulation.reads_once else acting
         # What a method remembers belongs to steps of another length.
         state = formulation.init(t0, q, v, h, acting)
-        return formulation.step(t0, state, h, acting)
+        given = acting._replace(wrench=None).held(t0, q, v).torques(formulation.tree, t0, q, v)
+        return *formulation.step(t0, state, h, acting), given
 
     def at(h: jax.Array) -> jax.Array:
         return least(events, t0 + h, *formulation.read(reached(h)[0]))[0]
@@ -127,10 +128,13 @@ def located(
     def shorter(_: None) -> End:
         # Methods that begin anew may need a little more than dt, which is looked at first.
         (h,), found = root(lambda h: at(h[0])[None], dt[None], Bisection())
-        state, solved = reached(h)
+        state, solved, given = reached(h)
+        # What has a memory gives the mean of the shorter step.
+        torques = None if memories is None else given
         y = formulation.read(state)
         which = least(events, t0 + h, *y)[1]
-        return End(which, t0 + h, (*y, formulation.record(state), commanded), found & solved)
+        last = *y, formulation.record(state), (commanded[0], torques)
+        return End(which, t0 + h, last, found & solved)
 
     def whole(_: None) -> End:
         y = formulation.read(inner)
@@ -146,10 +150,14 @@ def stopped_at(end: End, watch: Watch, rows: Any, every: int) -> Any:
     every: the steps between two rows.
     """
     assert watch.stopped is not None
-    m = len(jax.tree.leaves(rows)[0])
-    after = watch.came & (every * jnp.arange(m) >= watch.stopped)
+    *moved, commanded = rows
+    begun = every * jnp.arange(len(moved[0]))
 
-    def filled(rows: jax.Array, last: jax.Array) -> jax.Array:
-        return jnp.where(after.reshape((-1,) + (1,) * last.ndim), last, rows)
+    def filled(first: jax.Array) -> Callable[[jax.Array, jax.Array], jax.Array]:
+        after = watch.came & (begun >= first)
+        return lambda rows, last: jnp.where(after.reshape((-1,) + (1,) * last.ndim), last, rows)
 
-    return jax.tree.map(filled, rows, (end.t, *end.state))
+    *states, last = end.state
+    moved = jax.tree.map(filled(watch.stopped), moved, [end.t, *states])
+    # What is commanded, and given, belongs to the step that begins at the time of a row.
+    return *moved, jax.tree.map(filled(watch.stopped - 1), commanded, last)

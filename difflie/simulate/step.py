@@ -14,10 +14,11 @@ from ..constraints import Projection, Stabilisation
 from ..forces.actuators.acting import (
     Memories,
     first_memories,
-    generalised,
+    joint_force_of,
     next_memories,
     remember,
 )
+from ..forces.inputs import SampledInput
 from ..formulations import Formulation, Inputs, formulated, formulation_of
 from ..integrators import RKMK4, Method, by_name
 from ..integrators.method import chosen
@@ -53,7 +54,7 @@ def time_steps(
         acting = acting.held(*here) if formulation.reads_once else acting
         at_start = acting._replace(wrench=None).held(*here)
         given = at_start.torques(tree, *here)
-        effort = None if given is None else generalised(tree, given, *here[1:])
+        effort = None if given is None else joint_force_of(tree.system, given)
         if command is not None:
             u = None if command.latest[0] is None else at_start.command(tree.system, *here)
             commanded = u, None if memories is None else given
@@ -190,6 +191,8 @@ def _step(given: tuple, control: Any, wrench: Any, how: tuple) -> tuple:
 
 def _held(system: System, name: str, given: Any, shape: tuple[int, ...]) -> Any:
     """A function as it is; numbers checked."""
+    if isinstance(given, SampledInput):
+        raise TypeError(f"step: {name} is sampled; give its numbers in this step, or a function")
     if given is None or callable(given):
         return given
     (values,) = checked(system, **{name: (given, shape)})

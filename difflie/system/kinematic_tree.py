@@ -284,7 +284,7 @@ class Tree(eqx.Module):
         return found
 
     def along_joints(self, motions: Motion) -> Motion:
-        """The motion (n_dofs,) at the dof that completes each joint, seen from each of its dofs."""
+        """The motion (n_dofs,) at the last dof of each joint, seen from each of its dofs."""
         t = self.topology
         if not t.whole_dofs.any():
             return motions

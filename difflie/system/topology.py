@@ -12,8 +12,8 @@ from .joints import UNITS, Joint
 
 WORLD = -1
 
-# Up to as many dofs, among them the 18 of a quadruped, the fast traversal compiles in about twice
-# the time of the other, and runs in half of it or less; of 36 dofs it takes seven times as long.
+# Up to as many dofs, among them the 18 of a quadruped, what is unrolled compiles in about twice the
+# time of what is scanned, and runs in half of it or less; of 36 dofs it takes seven times as long.
 _SMALL = 20
 
 

@@ -239,6 +239,54 @@ def test_a_motion_with_a_memory_stops_at_an_event():
     reached = 5 / 2 * (t - LAG * (1 - np.exp(-t / LAG)))
     np.testing.assert_allclose(reached, 0.5, rtol=1e-9)
     np.testing.assert_allclose(run.v[-1], 0.5, rtol=1e-9)
+    # The mean of the thrust over the shorter step, also in the row at which that begins.
+    begun = int(t / DT)
+    share = 2 * (0.5 - float(run.v[begun, 0])) / (t - begun * DT)
+    np.testing.assert_allclose(run.torques[begun:, 0], share, rtol=1e-8)
+
+
+class Counter(dl.Actuator):
+    """Its command, every second step; what it keeps is a whole number."""
+
+    def init(self, command, q, v):
+        return jnp.zeros((), jnp.int32)
+
+    def torque(self, command, q, v, memory):
+        even = memory.kept % 2 == 0
+        return jnp.where(even, command, 0.0), memory._replace(kept=memory.kept + 1)
+
+
+def test_a_memory_may_be_a_whole_number():
+    system = mass(Counter(joint="slide"))
+    run = dl.simulate(system, [0.0], [0.0], dt=DT, steps=6, control=jnp.ones((6, 1)))
+    np.testing.assert_allclose(np.diff(run.v[:, 0]) * 2 / DT, [1, 0, 1, 0, 1, 0], atol=1e-12)
+
+
+def pushed_arm():
+    hinge = dl.Revolute(name="hinge", axis=(0.0, 1.0, 0.0), max_effort=1.0)
+    arm = dl.chain([dl.Body(name="arm", joint=hinge, mass=1.0, com=(0.0, 0.0, -1.0))])
+    jet = dl.Thruster(axis=dl.Axis("arm", (0.0, 0.0, -1.0), (1.0, 0.0, 0.0)))
+    return dl.attach(arm, dl.Drive("hinge"), jet)
+
+
+def test_a_force_along_an_axis_leaves_no_joint_its_limit():
+    """The limit of effort is that of the joint's own actuator."""
+    push = jnp.array([[0.0, 5.0]] * 2)
+    run = dl.simulate(pushed_arm(), [0.0], [0.0], dt=DT, steps=2, control=push)
+    assert run.result.ok and run.result.within_limits
+
+
+def test_measurements_of_a_force_along_an_axis():
+    """Where it was not measured no effort is known; motions are not designed for it."""
+    system = pushed_arm()
+    t = np.arange(6) * DT
+    tau = np.ones((6, 2))
+    tau[2:4, 1] = np.nan
+    q = v = a = np.zeros((6, 1))
+    problem = di.InverseDynamics.of(system, [di.Recording("run", t, q, v, a=a, tau=tau)])
+    np.testing.assert_array_equal(problem.there[:, 0], [True, True, False, False, True, True])
+    with pytest.raises(ValueError, match="one actuator at each joint"):
+        di.excitation(dl.Parameters(system, ["arm/mass"]), duration=1.0)
 
 
 class Lagged(dl.Actuator):

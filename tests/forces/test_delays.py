@@ -36,6 +36,19 @@ def means(t, told, delay, first=0):
     return np.array(found)
 
 
+@pytest.mark.parametrize(("dtype", "dt"), [(np.float32, 0.01), (np.float64, 1e-4)])
+def test_a_delay_as_long_as_its_line(dtype, dt):
+    """Rounding of what the line has summed up is not taken for a line that is too short."""
+    system = pendulum(delay=32 * dt).astype(dtype)
+    run = dl.simulate(system, [0.0], [0.0], dt=dt, steps=50, control=jnp.ones((50, 1), dtype))
+    assert run.result.ok, run.result
+
+
+def test_a_line_that_is_too_short_is_named():
+    with pytest.raises(ValueError, match=r"Drive \('hinge'\).* is 50 steps .*most_steps=50"):
+        dl.simulate(pendulum(delay=0.05), [0.0], [0.0], dt=1e-3, steps=60)
+
+
 UNEVEN = np.cumsum(np.random.default_rng(2).uniform(0.1, 2.0, 13))
 TOLD = np.random.default_rng(3).normal(size=12)
 

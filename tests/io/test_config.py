@@ -115,7 +115,7 @@ def test_defaults(tmp_path):
         ),
         (SYSTEM + "[[bushing]]\npath = []\nstiffness = [1.0]", "a list of lists of numbers"),
         (SYSTEM + "[[joint_stop]]", r"\[joint_stop\[0\]\] lacks the key 'stiffness'"),
-        (SYSTEM + "[[joint_stop]]\njoints = [1]\nstiffness = 1.0", "joints is .* list of texts"),
+        (SYSTEM + "[[joint_stop]]\njoints = [1]\nstiffness = 1.0", "joints is .* list of strings"),
         (
             SYSTEM + "[[tension_damper]]\npath = []\ndamping = 1.0\nrate_smoothing = 0.1",
             r"\[tension_damper\[0\]\] lacks the key 'rest_length'",

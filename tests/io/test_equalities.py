@@ -132,7 +132,8 @@ def as_ours(g, J, scales):
 
 def test_the_kinds(loops):
     kinds = [type(c).__name__ for c in loops[0].constraints]
-    assert kinds == ["Spherical", "Fixed", "Fixed", "Spherical", "Polynomial", "Polynomial"]
+    closed = "Spherical", "Fixed", "Fixed", "Spherical"
+    assert kinds == [*(f"{name}Constraint" for name in closed), "Polynomial", "Polynomial"]
 
 
 @pytest.mark.parametrize("size", [0.0, 0.05, 0.4])
@@ -213,6 +214,6 @@ def test_equalities_that_an_option_switches_off(tmp_path):
 
 
 def test_constraints_are_not_saved_as_urdf(loops, tmp_path):
-    with pytest.raises(dl.ModelError, match=r"no words for its constraints: Spherical \('coupler'"):
+    with pytest.raises(dl.ModelError, match=r"its constraints: SphericalConstraint \('coupler'"):
         dl.save(loops[0], tmp_path / "loops.urdf")
     assert not (tmp_path / "loops.urdf").exists()

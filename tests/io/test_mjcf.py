@@ -224,7 +224,7 @@ def test_mujocos_own_model():
         pytest.skip("this MuJoCo comes without it")
     with pytest.warns(UserWarning, match=r"tendons but those through sites \(2\)"):
         system = dl.load(str(path))
-    assert [str(c) for c in system.constraints] == ["Fixed (the world - 'cylinder')"]
+    assert [str(c) for c in system.constraints] == ["FixedConstraint (the world - 'cylinder')"]
     model = mujoco.MjModel.from_xml_path(str(path))
     flags = mujoco.mjtDisableBit
     model.opt.disableflags |= int(flags.mjDSBL_CONSTRAINT | flags.mjDSBL_CONTACT)

@@ -234,3 +234,19 @@ def test_long_batches_in_vector_instructions():
         text=True,
     )
     assert run.returncode == 0, run.stderr[-2000:]
+
+
+def test_what_is_not_a_number_shows_only_where_it_belongs():
+    """In no result from which it has not vanished, and in no choice; other results may be ill."""
+    zeros = np.zeros(12)
+
+    def vanishing(m, x, y):
+        nothing = jnp.sum(zeros * m)
+        many = jnp.full(20, x + nothing)
+        return many, jnp.where(x > 0, y, -y), x * y, y + nothing, jnp.sum(m) + jnp.log(x)
+
+    ordinary, native = jax.jit(vanishing), jax.jit(kernel(vanishing))
+    for first, x in ((np.nan, 1.0), (1.0, -1.0), (1.0, np.nan)):
+        given = np.append(first, np.ones(11)), x, 2.0
+        for one, two in zip(ordinary(*given), native(*given), strict=True):
+            np.testing.assert_array_equal(one, two)

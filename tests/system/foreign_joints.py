@@ -102,6 +102,10 @@ class Wheel(dl.Joint):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Roller(Wheel):
+    """The same under another name."""
+
+
 class Ball(dl.Joint):
     """A spherical joint."""
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from foreign_joints import Ball, Sledge, Sphere, Turntable, Wheel
+from foreign_joints import Ball, Roller, Sledge, Sphere, Turntable, Wheel
 from slow_dynamics import SlowSystem
 from trees import error, random_body
 
@@ -168,6 +168,21 @@ def test_own_numbers_are_leaves_with_paths():
     np.testing.assert_allclose(slope, quotient, rtol=1e-6)
     parameters = dl.Parameters(system, ["*/radius"])
     assert "far/radius" in str(parameters)
+
+
+def test_numbers_of_two_types_go_with_their_names():
+    """In the order of the bodies, with what each type declares of its field."""
+    rolling = (Wheel(radius=0.1), Roller(radius=0.2), Wheel(radius=0.3))
+    made = [
+        dl.Body(name=f"b{i}", joint=joint, mass=1.0, inertia=np.eye(3))
+        for i, joint in enumerate(rolling)
+    ]
+    parameters = dl.Parameters(dl.chain(made), ["*/radius"])
+    values = dict(zip(parameters.names, parameters.initial.tolist(), strict=True))
+    assert values == {f"b{i}/radius": (i + 1) / 10 for i in range(3)}
+    assert parameters.units == ("m",) * 3
+    lowest = parameters.values(jnp.full(3, -30.0))
+    assert (lowest > 0).all()
 
 
 RADII = ("near", 0.4), ("far", 0.7)

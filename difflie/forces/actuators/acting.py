@@ -110,8 +110,14 @@ def first_memories(
     x, rate = _motion(tree, q, v)
     actuators = tree.system.actuators
     kept = [a.init(command[i], x[i], rate[i]) for i, a in enumerate(actuators)]
-    kept = jax.tree.map(lambda a: jnp.asarray(a, q.dtype), kept)
+    kept = jax.tree.map(lambda a: _like(a, q), kept)
     return tuple(None if k is None else Memory(k, dt) for k in kept)
+
+
+def _like(a: Any, q: jax.Array) -> jax.Array:
+    """An array, in the precision of the state where it has one."""
+    a = jnp.asarray(a)
+    return a.astype(q.dtype) if jnp.issubdtype(a.dtype, jnp.inexact) else a
 
 
 def next_memories(

@@ -116,6 +116,10 @@ class Actuator(eqx.Module):
             ]
         return found or self._taken_paths(system)
 
+    def forgets(self, dt: float, steps: int) -> list[str]:
+        """Why its memory does not last for so many steps of dt s; nothing if it does."""
+        return []
+
     def velocity(self, t: Topology) -> int:
         """The index in v of the degree of freedom it acts at; that it has a joint is known."""
         return [name for name, _ in t.velocity_labels].index(str(self.joint))

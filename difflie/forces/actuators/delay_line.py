@@ -54,7 +54,9 @@ class DelayLine(NamedTuple):
         known, earliest = jnp.sum(commands * (until(end) - until(start))), begins[-1]
         inside = jnp.where(start <= earliest, earliest - start, 0)
         before = jnp.where(end <= earliest, h, inside)
-        lost = (ends[-1] > earliest) & (before > 0)
+        # What rounding makes of a line that is just long enough is not lost.
+        rounding = len(commands) * jnp.finfo(h.dtype).eps * delay
+        lost = (ends[-1] > earliest) & (before > rounding)
         return (known + before * jnp.where(lost, jnp.nan, commands[-1])) / h
 
     def after(self, command: Float[Array, ""], h: Float[Array, ""]) -> DelayLine:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ...system.fields import number
@@ -32,7 +34,8 @@ class Drive(Actuator):
     delay in s, a scalar: u arrives that much later, and its first value is there from before; None
     for no delay, which is no leaf. In each step of a simulation, or between two rows of a
     recording, the mean of what is held acts, exactly, so that all is piecewise linear in the delay.
-    It may be as long as most_steps of them; a motion with a longer one is not finite.
+    It may be as long as most_steps of them; `simulate` refuses a longer one, and with one that is
+    traced the motion is not finite.
     """
 
     joint: str | None = eqx.field(static=True, default=None)
@@ -54,6 +57,15 @@ class Drive(Actuator):
         if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= _LONGEST:
             return [f"most_steps is {steps!r}; it must be a whole number from 1 to {_LONGEST}"]
         return super().faults()
+
+    def forgets(self, dt: float, steps: int) -> list[str]:
+        if self.delay is None or isinstance(self.delay, Tracer):
+            return []
+        # Up to rounding.
+        needed = math.ceil(float(jnp.max(self.delay)) / dt * (1 - 1e-6))
+        if min(needed, steps) <= self.most_steps:
+            return []
+        return [f"its delay is {needed} steps of {dt} s; give it most_steps={needed}"]
 
     def init(self, command: Float[Array, ""], q: Float[Array, ""], v: Float[Array, ""]) -> Any:
         return None if self.delay is None else DelayLine.filled(command, self.most_steps)

@@ -23,7 +23,7 @@ class VoltageMotor(Actuator):
         i = (u - k n v) / R,    torque = n k i,    armature = n^2 J
 
     max_voltage in V and max_current in A limit u and i, None for no limit. Give `armature` to the
-    joint: `system.replace(armature=...)`.
+    joint: `system.replace(armature=system.joints.armature.at[k].set(motor.armature))`, k its dof.
     """
 
     joint: str | None = eqx.field(static=True, default=None)
