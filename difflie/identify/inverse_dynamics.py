@@ -88,7 +88,7 @@ class InverseDynamics(Problem):
         """
         if system.constraints:
             raise DataError(
-                f"{system.name}: torques alone do not tell the reactions in closed loops; fit "
+                f"{system.name}: reactions in closed loops are not identifiable from torques; fit "
                 "motions (Shooting)"
             )
         commands = _commands(system)

@@ -10,9 +10,9 @@ covariance s^2 (W_b^T W_b)^-1 in closed form. W, however long, acts as the trian
 decomposition.
 
 A solution need not be that of bodies: their masses may be negative. `Linear.consistent` finds the
-machine nearest in the sense of the torques, and where they do not tell in that of `Nearness`. Both
-are convex in the pseudo-inertias and in friction, so it is the only minimum, from wherever it is
-sought (Wensing, Kim and Slotine 2018).
+machine nearest in the sense of the torques, and where it is not identifiable from these in that of
+`Nearness`. Both are convex in the pseudo-inertias and in friction, so it is the only minimum, from
+wherever it is sought (Wensing, Kim and Slotine 2018).
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def _class_of(module: ModuleType, name: str, where: str) -> type:
         raise ConfigError(
             f"{where}: {name} is no force; derive it from dl.Coupling, dl.JointForce or dl.Actuator"
         )
-    lacking = sorted(getattr(cls, "__abstractmethods__", ()))
-    if lacking:
-        raise ConfigError(f"{where}: {name} lacks the method {', '.join(lacking)}; define it")
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    if missing:
+        raise ConfigError(f"{where}: {name} lacks the method {', '.join(missing)}; define it")
     return cls
