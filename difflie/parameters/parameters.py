@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -109,7 +110,7 @@ class Parameters(eqx.Module):
 
     def machine(self, x: Any) -> System:
         """The system with the free numbers x (n,)."""
-        return _machine(self, self._checked(x=x))
+        return _written(self, self._checked(x=x), Block.values)
 
     def values(self, x: Any) -> jax.Array:
         """The values (n,) of the free numbers x (n,)."""
@@ -131,7 +132,7 @@ class Parameters(eqx.Module):
         values = self._checked(values=values)
         if not isinstance(values, Tracer):
             self._check_bounds(np.asarray(values))
-        return _with_values(self, values)
+        return _written(self, values, Block.of_components)
 
     def vector(self, numbers: Mapping[str, Any]) -> jax.Array:
         """The values (n,) with these numbers by name; the others are those of `initial`.
@@ -204,19 +205,12 @@ class Parameters(eqx.Module):
         return checked(self.system, **{name: (given, shape) for name, given in vector.items()})[0]
 
 
-@jax.jit
-def _machine(parameters, x):
+@functools.partial(jax.jit, static_argnums=2)
+def _written(parameters, numbers, read):
+    """The system with numbers (n,); read(block, part) makes values of them."""
     system = parameters.system
-    for block, part in parameters._parts(x):
-        system = block.written(system, block.values(part))
-    return system
-
-
-@jax.jit
-def _with_values(parameters, values):
-    system = parameters.system
-    for block, part in parameters._parts(values):
-        system = block.written(system, block.of_components(part))
+    for block, part in parameters._parts(numbers):
+        system = block.written(system, read(block, part))
     return system
 
 
