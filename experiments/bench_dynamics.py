@@ -11,7 +11,7 @@ along when it is installed. Robots come from the package example-robot-data.
 
 On a GPU, large batches from states at random run along, each rollout of 1000 steps as one kernel;
 their states must be finite, and in single precision agree with double after 100 steps.
-`experiments/gpu_bound.py` counts what to expect. This part has not been run on a GPU yet.
+This part has not been run on a GPU yet.
 """
 
 from __future__ import annotations
@@ -27,17 +27,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-# A batch in vector instructions (README, Speed), unless the caller chooses options himself.
-NO_LIMITS = (
-    "--xla_backend_extra_options=-runtime-memory-check-threshold=100000,"
-    "-memory-check-merge-threshold=100000,-vectorize-memory-check-threshold=100000"
-)
-os.environ.setdefault("XLA_FLAGS", f"{NO_LIMITS} --xla_cpu_prefer_vector_width=512")
-
 import jax
 
 jax.config.update("jax_enable_x64", True)
-jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
 
 import jax.numpy as jnp
 import mujoco
@@ -237,17 +229,9 @@ def measure(f: Callable, arguments: tuple, runs: float) -> dict[str, float]:
     return {"us_per_env": elapsed / runs * 1e6, "compile_s": compile_s}
 
 
-def over_all_cores(f: Callable) -> Callable:
-    """A batched function of (system, q, v), each device taking its share of the states."""
-    mesh = jax.make_mesh((jax.device_count(),), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
-    share, whole = jax.sharding.PartitionSpec("i"), jax.sharding.PartitionSpec()
-    specs = (whole, share, share)
-    return jax.shard_map(f, mesh=mesh, in_specs=specs, out_specs=share, check_vma=False)
-
-
-def time_difflie(name: str, traversal: str, batches: list[int]) -> Iterator[Row]:
-    library = f"difflie ({traversal})"
-    double = difflie_model(name).with_traversal(traversal)
+def time_difflie(name: str, batches: list[int]) -> Iterator[Row]:
+    library = "difflie"
+    double = difflie_model(name)
 
     for precision, dtype in (("f64", jnp.float64), ("f32", jnp.float32)):
         system = double.astype(dtype)
@@ -280,7 +264,7 @@ def time_difflie(name: str, traversal: str, batches: list[int]) -> Iterator[Row]
                 return jnp.sum(final(system, q, v, steps=500)[0])
 
             def of_batch(f: Callable, batch: int = batch) -> Callable:
-                return f if batch == 1 else over_all_cores(jax.vmap(f, in_axes=(None, 0, 0)))
+                return f if batch == 1 else jax.vmap(f, in_axes=(None, 0, 0))
 
             states = (q, v) if batch == 1 else (jnp.tile(q, (batch, 1)), jnp.tile(v, (batch, 1)))
             about = (library, name, system.nv, precision, batch)
@@ -296,7 +280,7 @@ def time_difflie(name: str, traversal: str, batches: list[int]) -> Iterator[Row]
 
 def time_on_gpu(name: str, batches: list[int]) -> Iterator[Row]:
     """Final states of large batches. Ends the program if one is not finite, or f32 is not f64."""
-    double = difflie_model(name).with_traversal("unrolled")
+    double = difflie_model(name)
 
     def rollouts(steps: int) -> Callable:
         def final(system: dl.System, q: Any, v: Any) -> Any:
@@ -353,11 +337,9 @@ def main(options: Options) -> None:
         sources = [
             time_mujoco(name, options.batches),
             time_pinocchio(name),
-            time_difflie(name, "scanned", options.batches),
+            time_difflie(name, options.batches),
             time_mjx(name, options.batches),
         ]
-        if name in ROBOTS or name == "chain10":
-            sources.insert(3, time_difflie(name, "unrolled", options.batches))
         if jax.default_backend() == "gpu" and name in ROBOTS:
             sources.append(time_on_gpu(name, options.gpu_batches))
         for source in sources:

@@ -67,8 +67,7 @@ def measured(f: Callable, arguments: tuple, steps: int) -> Row:
 
 
 def time_difflie(method: str, steps: int, adjoints: list[str]) -> Iterator[Row]:
-    explicit = method == "SemiImplicitEuler"
-    system = difflie_model("arm").with_traversal("unrolled" if explicit else "scanned")
+    system = difflie_model("arm")
     start = system, jnp.linspace(-0.5, 0.5, 7), jnp.linspace(0.2, -0.2, 7)
 
     def loss(system: dl.System, q: Any, v: Any, adjoint: dl.Adjoint) -> Any:

@@ -190,7 +190,7 @@ class InDifflie:
     """The same residual of `difflie.identify`, with x (n,) its free numbers."""
 
     def __init__(self, data: Measured, start: NDArray) -> None:
-        arm = difflie_model("arm").with_traversal("unrolled")
+        arm = difflie_model("arm")
         arm = arm.replace(armature=jnp.asarray(ARMATURE), damping=jnp.asarray(DAMPING))
         self.parameters = dl.Parameters(
             arm, [dl.Parameter(path, start=x) for path, x in zip(PATHS, start, strict=False)]

@@ -59,6 +59,8 @@ def _place() -> str:
 # before jax is imported, and so that the processes which tests start have it, too.
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", _place())
+# Native code is kept beside them, not in the user's cache.
+os.environ.setdefault("DIFFLIE_CACHE", str(Path(_place()) / "native"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 # Each process has one core, which also keeps jaxlib up to 0.10 from a deadlock, see difflie.cli.
 os.environ.setdefault("PJRT_NPROC", "1")
@@ -136,3 +138,13 @@ def _pieces() -> int:
 def _memory() -> float:
     """In bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.fixture
+def traversal(request, monkeypatch):
+    """How passes along trees are compiled: "unrolled", or "scanned", as for large trees."""
+    if request.param == "scanned":
+        monkeypatch.setattr("difflie.system.topology._SMALL", 0)
+    jax.clear_caches()
+    yield request.param
+    jax.clear_caches()

@@ -23,7 +23,7 @@ def heavy_top():
         com=(0.0, 0.0, 0.0),
         inertia=np.diag((0.234375, 0.46875, 0.234375)),
     )
-    system = dl.tree([body]).with_traversal("scanned")
+    system = dl.tree([body])
     pivot = SphericalConstraint(dl.Frame(), dl.Frame("top", (0.0, -1.0, 0.0)))
     q = jnp.array((1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0))
     v = jnp.array((0.0, 150.0, -4.61538, 4.61538, 0.0, 0.0))
@@ -56,7 +56,7 @@ def four_bar(closure=RevoluteConstraint):
         bar("rocker", 0.8, "coupler", (1.0, 0.0, 0.0), **hinge),
     ]
     axis = {"axis": (0.0, 1.0, 0.0)} if closure is RevoluteConstraint else {}
-    system = dl.tree(bodies).with_traversal("scanned")
+    system = dl.tree(bodies)
     ground = dl.Frame(None, (1.1, 0.0, 0.0), **axis)
     system = dl.constrain(system, closure(ground, dl.Frame("rocker", (0.8, 0.0, 0.0), **axis)))
     q, v = dl.assemble(system, np.array((-1.0, 0.6, 1.5)), np.array((3.0, 0.0, 0.0)))
@@ -70,7 +70,7 @@ def spatial_loop():
         bar("coupler", 1.0, "crank", (0.4, 0.0, 0.0), joint=dl.Spherical()),
         bar("rocker", 0.8, None, (1.1, 0.2, 0.0), joint=dl.Revolute(axis=(0.3, 1.0, -0.2))),
     ]
-    system = dl.tree(bodies).with_traversal("scanned")
+    system = dl.tree(bodies)
     ends = dl.Frame("coupler", (1.0, 0.0, 0.0)), dl.Frame("rocker", (0.8, 0.0, 0.0))
     system = dl.constrain(system, SphericalConstraint(*ends))
     guess = np.array((-1.0, 1.0, 0.1, 0.2, 0.0, -1.6))

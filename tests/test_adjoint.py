@@ -34,7 +34,7 @@ def pendulums(damping: float = 0.0) -> dl.System:
         )
         for name, z in (("upper", 0.0), ("lower", -1.0))
     ]
-    return dl.chain(bodies).with_traversal("scanned")
+    return dl.chain(bodies)
 
 
 MACHINE = pendulums()

@@ -40,7 +40,7 @@ def machine() -> dl.System:
         body("arm", arm, position=(0.4, 0.0, 0.0)),
         body("hand", hand, position=(0.4, 0.0, 0.0)),
     ]
-    return dl.chain(bodies).with_traversal("scanned")
+    return dl.chain(bodies)
 
 
 def coupled() -> dl.System:
@@ -420,7 +420,7 @@ TOP_BODY = dl.Body(
     com=(0.1, -0.05, 0.2),
     inertia=np.diag((0.3, 0.4, 0.5)),
 )
-TOP = dl.chain([TOP_BODY]).with_traversal("scanned")
+TOP = dl.chain([TOP_BODY])
 
 
 def swayed(method):

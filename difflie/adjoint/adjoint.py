@@ -18,8 +18,8 @@ class Steps(NamedTuple):
     """What a time loop does; states are pytrees of arrays, a row is the inputs of one step.
 
     step(state, row) is the state after a step, back(state, row) that before it, by the method with
-    the step -h; read(state) what is saved. They may close over traced values. small: whether the
-    loop is worth being one kernel.
+    the step -h; read(state) what is saved. They may close over traced values. small: whether a loop
+    of them is to be one native call.
     """
 
     step: Callable[[Any, Any], Any]
@@ -53,16 +53,27 @@ class Adjoint(eqx.Module):
 
 
 def rows_of_steps(
-    turn: Callable[[Any, Any], Any], steps: Steps, start: Any, inputs: Any, shape: tuple[int, int]
+    turn: Callable[[Any, Any], Any],
+    steps: Steps,
+    start: Any,
+    inputs: Any,
+    shape: tuple[int, int],
+    forward_only: bool = False,
 ) -> Any:
     """The loop of `Adjoint.loop`, shapes as there, as two nested ones of turn(state, row)."""
     saved, every = shape
+    if steps.small:
+
+        def one(state: Any, row: Any) -> tuple[Any, Any]:
+            state = turn(state, row)
+            return state, steps.read(state)
+
+        rows = jax.tree.map(lambda x: x.reshape((saved * every, *x.shape[2:])), inputs)
+        return native.scan(one, start, rows, saved * every, every=every, forward_only=forward_only)
 
     def save(state: Any, rows: Any) -> tuple[Any, Any]:
-        def on(state: Any) -> Any:
-            return jax.lax.scan(lambda s, row: (turn(s, row), None), state, rows, length=every)[0]
-
-        state = native.in_blocks(on)(state) if steps.small else on(state)
+        turns = lambda s, row: (turn(s, row), None)  # noqa: E731
+        state = jax.lax.scan(turns, state, rows, length=every)[0]
         return state, steps.read(state)
 
     return jax.lax.scan(save, start, inputs, length=saved)

@@ -20,6 +20,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from .. import native
 from .adjoint import Adjoint, Steps
 
 # What is kept by default, for each doubling of the number of steps.
@@ -47,24 +48,37 @@ class RecursiveCheckpoint(Adjoint):
         states = self.steps or max(2, math.ceil(_STATES * math.log2(total)))
         of_rows, of_steps = branching(saved, every, states)
 
+        # The innermost loop is the native one.
+        native_steps = steps.small and bool(of_steps)
+        native_rows = steps.small and not of_steps
+
         def row(state: Any, inputs: Any) -> Any:
-            return _tree(lambda s, x: (steps.step(s, x), None), of_steps, every, state, inputs)[0]
+            step = lambda s, x: (steps.step(s, x), None)  # noqa: E731
+            return _tree(step, of_steps, every, state, inputs, native_steps)[0]
 
         def save(state: Any, inputs: Any) -> tuple[Any, Any]:
             state = row(state, inputs)
             return state, steps.read(state)
 
-        return _tree(save, of_rows, saved, start, inputs)
+        return _tree(save, of_rows, saved, start, inputs, native_rows)
 
 
-def _tree(body: Callable, lengths: tuple[int, ...], count: int, start: Any, inputs: Any) -> Any:
+def _tree(
+    body: Callable,
+    lengths: tuple[int, ...],
+    count: int,
+    start: Any,
+    inputs: Any,
+    innermost_native: bool,
+) -> Any:
     """`jax.lax.scan(body, start, inputs, count)`, as nested loops of these lengths.
 
     Where they have more turns than that, the last ones do nothing.
     """
     turns = math.prod(lengths)
     if turns == count:
-        state, outputs = _nested(body, lengths, start, _folded(inputs, lengths))
+        rows = _folded(inputs, lengths)
+        state, outputs = _nested(body, lengths, start, rows, innermost_native)
         return state, _unfolded(outputs, lengths, count)
 
     def maybe(carry: Any, x: Any) -> Any:
@@ -81,14 +95,21 @@ def _tree(body: Callable, lengths: tuple[int, ...], count: int, start: Any, inpu
         return jnp.concatenate((x, jnp.broadcast_to(x[-1:], (turns - count, *x.shape[1:]))))
 
     inputs = _folded(jax.tree.map(filled, inputs), lengths)
-    (_, state), outputs = _nested(maybe, lengths, (jnp.zeros((), jnp.int32), start), inputs)
+    begin = jnp.zeros((), jnp.int32), start
+    (_, state), outputs = _nested(maybe, lengths, begin, inputs, innermost_native)
     return state, _unfolded(outputs, lengths, count)
 
 
-def _nested(body: Callable, lengths: tuple[int, ...], start: Any, inputs: Any) -> Any:
+def _nested(
+    body: Callable, lengths: tuple[int, ...], start: Any, inputs: Any, innermost_native: bool
+) -> Any:
     """Loops within loops; inputs and outputs have the leading axes `lengths`."""
-    for length in reversed(lengths):
-        body = functools.partial(jax.lax.scan, jax.checkpoint(body), length=length)
+    for level, length in enumerate(reversed(lengths)):
+        if level == 0 and innermost_native:
+            # It computes what a turn needs again by itself.
+            body = functools.partial(native.scan, body, length=length)
+        else:
+            body = functools.partial(jax.lax.scan, jax.checkpoint(body), length=length)
     return body(start, inputs)
 
 

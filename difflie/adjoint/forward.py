@@ -20,7 +20,8 @@ class Forward(Adjoint):
     """
 
     def loop(self, steps: Steps, start: Any, inputs: Any, shape: tuple[int, int]) -> Any:
-        return jax.tree.map(_forward_only, rows_of_steps(steps.step, steps, start, inputs, shape))
+        found = rows_of_steps(steps.step, steps, start, inputs, shape, forward_only=True)
+        return jax.tree.map(_forward_only, found)
 
 
 def _forward_only(x: jax.Array) -> jax.Array:

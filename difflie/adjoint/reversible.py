@@ -65,6 +65,7 @@ class Reversible(Adjoint):
         row = jax.tree.map(lambda a: a[0, 0], inputs)
         step, constants = without_closure(steps.step, start, row)
         back, of_back = without_closure(steps.back, start, row)
+        loop = native.scan if steps.small else jax.lax.scan
 
         def forth(constants: Any, start: Any, inputs: Any) -> Any:
             turn = functools.partial(step, constants)
@@ -97,7 +98,7 @@ class Reversible(Adjoint):
 
                 on_state = jax.tree.map(jnp.add, on_state, *jax.vjp(read, state)[1](on_saved))
                 carry = after, on_state, on_constants
-                return jax.lax.scan(undo, carry, rows, length=shape[1], reverse=True)
+                return loop(undo, carry, rows, shape[1], reverse=True)
 
             carry = end, on_end, jax.tree.map(jnp.zeros_like, varied)
             (found, on_start, on_constants), on_inputs = jax.lax.scan(
@@ -109,14 +110,14 @@ class Reversible(Adjoint):
 
         @jax.custom_vjp
         def run(constants: Any, of_back: Any, start: Any, inputs: Any) -> Any:
-            return native.mark(forth)(constants, start, inputs)
+            return forth(constants, start, inputs)
 
         def keep(constants: Any, of_back: Any, start: Any, inputs: Any) -> Any:
             end, saved = run(constants, of_back, start, inputs)
             return (end, saved), (constants, of_back, start, end, inputs)
 
         def pull_back(kept: Any, cotangents: Any) -> Any:
-            on_constants, on_start, on_inputs = native.mark(undone)(*kept, *_split(cotangents)[0])
+            on_constants, on_start, on_inputs = undone(*kept, *_split(cotangents)[0])
             return on_constants, None, on_start, on_inputs
 
         run.defvjp(keep, pull_back)
@@ -131,14 +132,13 @@ class Reversible(Adjoint):
             return steps.back(state, row), None
 
         def undo_row(state: Any, rows: Any) -> tuple[Any, None]:
-            return jax.lax.scan(undo, state, rows, length=shape[1], reverse=True)[0], None
+            loop = native.scan if steps.small else jax.lax.scan
+            return loop(undo, state, rows, shape[1], reverse=True)[0], None
 
         def undone(end: Any, inputs: Any) -> Any:
             return jax.lax.scan(undo_row, end, inputs, length=shape[0], reverse=True)[0]
 
-        return jax.lax.stop_gradient(
-            self._reconstruction(steps, native.mark(undone)(end, inputs), start)
-        )
+        return jax.lax.stop_gradient(self._reconstruction(steps, undone(end, inputs), start))
 
     def _reconstruction(self, steps: Steps, found: Any, start: Any) -> Reconstruction:
         pairs = zip(*(jax.tree.leaves(steps.read(state)) for state in (found, start)), strict=True)

@@ -115,7 +115,7 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
         [body for b in range(len(free)) for body in _bodies(system, b, group, free[b])],
         name=system.name,
     )
-    result = result.with_traversal(system.topology.traversal).astype(system.dtype)
+    result = result.astype(system.dtype)
     place = np.array([result.body_names.index(name) for name in system.body_names])
     staying = np.flatnonzero(~free)
     old, moved = system.joints, place[staying]

@@ -34,11 +34,11 @@ from .rnea import rnea
 
 Index = str | int | jax.Array
 
-_rnea = native.mark(rnea)
-_acceleration = native.mark(acceleration)
-_crba = native.mark(crba)
-_mass_times = native.mark(mass_times)
-_mass_inverse_times = native.mark(mass_inverse_times)
+_rnea = native.kernel(rnea)
+_acceleration = native.kernel(acceleration)
+_crba = native.kernel(crba)
+_mass_times = native.kernel(mass_times)
+_mass_inverse_times = native.kernel(mass_inverse_times)
 
 
 def forward_dynamics(

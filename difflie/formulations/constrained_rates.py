@@ -34,10 +34,6 @@ class ConstrainedRateFormulation(RateFormulation):
         # What follows a step, such as a projection, would have to precede it on the way back.
         return False
 
-    @property
-    def small(self) -> bool:
-        return False
-
     def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         state, solved = super().step(t, state, h, inputs)
         q, v, found = self.stabilisation.after(self.tree, *state.y)

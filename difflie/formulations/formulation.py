@@ -143,11 +143,6 @@ class Formulation(eqx.Module):
         return method.time_symmetric
 
     @property
-    def small(self) -> bool:
-        """Whether a step is worth being one kernel."""
-        return False
-
-    @property
     def reads_once(self) -> bool:
         """Whether a step reads its inputs where it begins, and nowhere else."""
         return False

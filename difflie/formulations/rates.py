@@ -38,11 +38,6 @@ class RateFormulation(Formulation):
         return Product((self.tree.topology.manifold, Euclidean(self.tree.topology.nv)))
 
     @property
-    def small(self) -> bool:
-        method = self.method
-        return not method.implicit and method.stages == 1 and self.tree.topology.unrolled
-
-    @property
     def reads_once(self) -> bool:
         return self.method.reads_once
 

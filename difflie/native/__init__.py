@@ -1,6 +1,4 @@
-"""Native code: on the CPU whole programs and small functions as one call, on GPUs whole loops."""
+"""Native code: functions on small arrays and loops of them, compiled into machine code."""
 
-from .blocks import in_blocks as in_blocks
-from .call import LARGEST as LARGEST
-from .call import mark as mark
 from .kernel import kernel as kernel
+from .kernel import scan as scan

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer, eval_jaxpr
 from jax.extend.core import ClosedJaxpr
 
 
@@ -24,9 +28,73 @@ def nested(params: dict[str, Any]) -> list[ClosedJaxpr]:
     return found
 
 
+def contains(jaxpr: Any, name: str) -> bool:
+    """Whether a jaxpr has operations whose names begin so, or a function within it does."""
+    return any(
+        e.primitive.name.startswith(name)
+        or any(contains(inner.jaxpr, name) for inner in nested(e.params))
+        for e in jaxpr.eqns
+    )
+
+
 def scan_sizes(params: dict[str, Any]) -> tuple[int, int]:
     """The numbers of constants and of carried values of a scan."""
     if "num_consts" in params:
         return params["num_consts"], params["num_carry"]
     consts, carry, _ = params["ft_in"].unpack()  # from jax 0.11
     return len(list(consts)), len(list(carry))
+
+
+def depending(jaxpr: Any, varied: Sequence[bool]) -> list[bool]:
+    """Which results change, perhaps, with arguments that vary; whole numbers never do."""
+    changing = {v for v, moves in zip(jaxpr.invars, varied, strict=True) if moves}
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "stop_gradient":
+            continue
+        if any(not is_literal(v) and v in changing for v in equation.invars):
+            changing.update(v for v in equation.outvars if _is_float(v))
+    return [not is_literal(v) and v in changing and _is_float(v) for v in jaxpr.outvars]
+
+
+def _is_float(v: Any) -> bool:
+    return jnp.issubdtype(v.aval.dtype, jnp.inexact)
+
+
+def with_results(jaxpr: Any, invars: Sequence[Any], outvars: Sequence[Any]) -> Any:
+    """The same equations with other arguments, in another order, and other results."""
+    return jaxpr.replace(invars=list(invars), outvars=list(outvars))
+
+
+def with_traced_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """The jaxpr with its traced constants as first arguments, and these; the others stay known."""
+    constants = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    running = [v for v, c in constants.items() if isinstance(c, Tracer)]
+    if not running:
+        return closed, []
+
+    def applied(*args: Any) -> list[Any]:
+        given = {**constants, **dict(zip(running, args, strict=False))}
+        return eval_jaxpr(closed.jaxpr, list(given.values()), *args[len(running) :])
+
+    avals = [v.aval for v in (*running, *closed.jaxpr.invars)]
+    return jax.make_jaxpr(applied)(*avals), [constants[v] for v in running]
+
+
+def solves_in_loops(jaxpr: Any) -> bool:
+    """Whether a linear system is solved by a loop that goes on until it is good enough."""
+    for equation in jaxpr.eqns:
+        inside = [inner.jaxpr for inner in nested(equation.params)]
+        if equation.primitive.name == "custom_linear_solve":
+            inside = [inner.jaxpr for inner in equation.params["jaxprs"] if inner is not None]
+            if any(_loops(inner) for inner in inside):
+                return True
+        if equation.primitive.name == "native":
+            inside.append(equation.params["how"].turn.closed().jaxpr)
+        if any(solves_in_loops(inner) for inner in inside):
+            return True
+    return False
+
+
+def _loops(jaxpr: Any) -> bool:
+    inside = [inner.jaxpr for equation in jaxpr.eqns for inner in nested(equation.params)]
+    return any(e.primitive.name == "while" for e in jaxpr.eqns) or any(map(_loops, inside))

@@ -1,15 +1,13 @@
-"""A kernel: a function on small arrays that is compiled into one block of machine code.
+"""Native calls: a function on small arrays, or a loop of one, compiled into machine code.
 
-On the CPU a kernel is written out as a straight-line program (`straight_line.py`) and compiled as
-one native call of its own. It is differentiated as the traced function it is, so that its
-derivatives are kernels as well: a linear kernel, the derivative along given directions, computes
-the values it needs again from the arguments instead of keeping them, and its transposition too.
-A batch runs one entry after the other, or where LLVM is allowed to vectorise (`call.vectorised`) in
-blocks of environments, one in each lane of the vector instructions.
+On the CPU the whole loop, with what it saves, is one call. It is differentiated as the loop that it
+is, so that its derivatives are native calls as well: the changes take the states at the start of
+every turn, and compute again what a turn needs inside. A batch runs in the lanes of vector
+instructions and on all threads.
 
-What has no straight-line program, other devices, and versions of jaxlib on which this has not been
-tested run the ordinary way, with the same results up to rounding. `DIFFLIE_NATIVE=0` in the
-environment switches all native calls off.
+What has no program, other devices, and versions of jaxlib on which this has not been tested run the
+ordinary way, with the same results up to rounding. `DIFFLIE_NATIVE=0` in the environment switches
+all native calls off.
 """
 
 from __future__ import annotations
@@ -21,27 +19,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer, eval_jaxpr
-from jax.extend.core import ClosedJaxpr, Primitive
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters import partial_eval as pe
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import func
-from jaxlib.mlir.dialects import stablehlo as hlo
 
-from .call import available, inserted, native_call_attributes, vectorised
-from .printing import looped, printed
-from .straight_line import Unsupported
+from . import launch
+from .call import available, compiled
+from .code import Loop, Traced
+from .jaxprs import contains, with_traced_constants
 
-# About so many environments are one block where LLVM vectorises. The checks that the arrays of a
-# block do not overlap are made once for each, so that small blocks are slow, and large ones leave
-# the cache.
-LANES = 64
-# Doubles in the longest vector instructions.
-_VECTOR = 8
-
-_kernel_p = Primitive("native_kernel")
-_kernel_p.multiple_results = True
+_native_p = Primitive("native")
+_native_p.multiple_results = True
 
 
 def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,261 +41,316 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(f)
-    def compiled(*args: Any) -> Any:
+    def run(*args: Any) -> Any:
         if not available():
             return f(*args)
-        closed, given, inside = traced(f, args)
-        # Prints and the like are no part of a native call.
-        if closed.effects:
+        leaves, inputs = jax.tree.flatten(args)
+        places = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array)]
+
+        def on_arrays(*arrays: jax.Array) -> Any:
+            given = list(leaves)
+            for i, x in zip(places, arrays, strict=True):
+                given[i] = x
+            return f(*jax.tree.unflatten(inputs, given))
+
+        arrays = [leaves[i] for i in places]
+        closed, shapes = jax.make_jaxpr(on_arrays, return_shape=True)(*arrays)
+        if _only_ordinary(closed):
             return f(*args)
-        results = _bind(closed, given, None, [False] * len(given))
-        return jax.tree.unflatten(inside, results)
+        closed, constants = with_traced_constants(closed)
+        given = [*constants, *arrays]
+        ones = (1,) * len(given), (1,) * len(closed.out_avals)
+        loop = Loop(Traced(closed), 0, 0, *ones, length=1)
+        results = _bind(loop, [x[None] for x in given])
+        return jax.tree.unflatten(jax.tree.structure(shapes), [y[0] for y in results])
 
-    return compiled
-
-
-def traced(f: Callable[..., Any], args: Any) -> tuple[ClosedJaxpr, list[Any], Any]:
-    """f as a function of what is known at run time only, these values, and the tree of results."""
-    leaves, inputs = jax.tree.flatten(args)
-    places = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array)]
-
-    def on_arrays(*arrays: jax.Array) -> Any:
-        given = list(leaves)
-        for i, x in zip(places, arrays, strict=True):
-            given[i] = x
-        return f(*jax.tree.unflatten(inputs, given))
-
-    arrays = [leaves[i] for i in places]
-    closed, shapes = jax.make_jaxpr(on_arrays, return_shape=True)(*arrays)
-    closed, constants = _with_traced_constants(closed)
-    return closed, [*constants, *arrays], jax.tree.structure(shapes)
+    return run
 
 
-def _with_traced_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """The jaxpr with its traced constants as first arguments, and these; the others stay known."""
-    constants = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-    running = [v for v, c in constants.items() if isinstance(c, Tracer)]
-    if not running:
-        return closed, []
+def scan(
+    f: Callable[..., Any],
+    start: Any,
+    rows: Any,
+    length: int,
+    reverse: bool = False,
+    every: int = 1,
+    forward_only: bool = False,
+) -> tuple[Any, Any]:
+    """`jax.lax.scan(f, start, rows, length, reverse)`, compiled as one native loop where possible.
 
-    def applied(*args: Any) -> list[Any]:
-        given = {**constants, **dict(zip(running, args, strict=False))}
-        return eval_jaxpr(closed.jaxpr, list(given.values()), *args[len(running) :])
+    Of what f returns besides the state, every so manieth is kept, the last one of each group of
+    turns. Arguments are pytrees of arrays; what f closes over may be traced. A derivative keeps the
+    states at the start of all turns, or with `forward_only` none, and has no reverse mode then.
+    """
+    start, rows = jax.tree.map(jnp.asarray, (start, rows))
+    begin, carried = jax.tree.flatten(start)
+    given, inputs = jax.tree.flatten(rows)
+    row = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in given]
+    shapes = None
 
-    avals = [v.aval for v in (*running, *closed.jaxpr.invars)]
-    return jax.make_jaxpr(applied)(*avals), [constants[v] for v in running]
+    def turn(*args: Any) -> list[Any]:
+        nonlocal shapes
+        state = jax.tree.unflatten(carried, args[: len(begin)])
+        state, out = f(state, jax.tree.unflatten(inputs, args[len(begin) :]))
+        leaves = [
+            jnp.asarray(x).astype(b.dtype)
+            for x, b in zip(jax.tree.leaves(state), begin, strict=True)
+        ]
+        out, shapes = jax.tree.flatten(out)
+        return [*leaves, *out]
+
+    closed = jax.make_jaxpr(turn)(*begin, *row)
+    if _only_ordinary(closed) or not available():
+        return _ordinary_scan(f, start, rows, length, reverse, every)
+    closed, constants = with_traced_constants(closed)
+    saved = (every,) * (len(closed.out_avals) - len(begin))
+    sizes = len(constants), len(begin)
+    ones = (1,) * len(given)
+    loop = Loop(Traced(closed), *sizes, ones, saved, length, reverse, forward_only)
+    results = _bind(loop, [*constants, *begin, *given])
+    end, outs = results[: len(begin)], results[len(begin) :]
+    return jax.tree.unflatten(carried, end), jax.tree.unflatten(shapes, outs)
+
+
+def _only_ordinary(closed: Any) -> bool:
+    """Whether a function is no native call.
+
+    It prints or the like, or has a derivative of its own that goes backwards only.
+    """
+    return bool(closed.effects) or contains(closed.jaxpr, "custom_vjp_call")
+
+
+def _ordinary_scan(f, start, rows, length, reverse, every) -> tuple[Any, Any]:
+    if every == 1:
+        return jax.lax.scan(f, start, rows, length, reverse)
+
+    def group(state: Any, rows: Any) -> tuple[Any, Any]:
+        state, out = jax.lax.scan(f, state, rows, every, reverse)
+        return state, jax.tree.map(lambda y: y[-1], out)
+
+    groups = length // every
+    rows = jax.tree.map(lambda x: x.reshape((groups, every, *x.shape[1:])), rows)
+    return jax.lax.scan(group, start, rows, groups, reverse)
 
 
 def _bind(
-    closed: ClosedJaxpr, args: Sequence[Any], length: int | None, along: Sequence[bool]
+    loop: Loop, args: Sequence[Any], batch: int | None = None, along: Sequence[bool] = ()
 ) -> list[Any]:
-    """Applies a traced function as a kernel, on the arguments it needs."""
-    needed, used = pe.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
-    along = [a for a, u in zip(along, used, strict=True) if u]
-    args = [x for x, u in zip(args, used, strict=True) if u]
-    if length is not None and not any(along):
-        results = _bind(closed, args, None, along)
-        return [jnp.broadcast_to(r, (length, *r.shape)) for r in results]
-    kept = ClosedJaxpr(needed, closed.consts)
-    return _kernel_p.bind(*args, jaxpr=kept, length=length, along=tuple(along))
+    """Runs a loop, on the arguments it needs; with `batch`, arguments `along` have this axis."""
+    along = list(along) or [False] * len(args)
+    loop, _, keep = loop.needed([True] * len(loop.turn.out_avals))
+    args = [x for x, k in zip(args, keep, strict=True) if k]
+    along = tuple(a for a, k in zip(along, keep, strict=True) if k)
+    if batch is not None and not any(along):
+        results = _bind(loop, args)
+        return [jnp.broadcast_to(r, (batch, *r.shape)) for r in results]
+    return _native_p.bind(*args, how=loop, batch=batch, along=along)
 
 
-# The primitive applies `jaxpr`. With a `length` it does so as often, and arguments `along` which
-# it goes have a leading axis; results always have one then.
-
-
-def _one(jaxpr: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
-
-
-def apply(*args: Any, jaxpr: ClosedJaxpr, length: int | None, along: tuple) -> list[Any]:
-    """The results of the traced function the ordinary way, for one or for a batch."""
-    if length is None:
-        return _one(jaxpr, args)
+def _apply(*args: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -> list[Any]:
+    """The results the ordinary way, for one or for a batch."""
+    if batch is None:
+        return how.apply(*args)
     axes = tuple(0 if a else None for a in along)
-    return jax.vmap(lambda *args: _one(jaxpr, args), in_axes=axes, axis_size=length)(*args)
+    return jax.vmap(how.apply, in_axes=axes, out_axes=0, axis_size=batch)(*args)
 
 
-def shapes_of(*avals: Any, jaxpr: ClosedJaxpr, length: int | None, along: tuple) -> list[Any]:
-    """The shapes and precisions of the results."""
-    lead = () if length is None else (length,)
-    return [v.aval.update(shape=(*lead, *v.aval.shape)) for v in jaxpr.jaxpr.outvars]
-
-
-def run(primitive: Primitive, *args: Any, **params: Any) -> list[Any]:
-    """The primitive applied to concrete values."""
-    return jax.jit(functools.partial(primitive.bind, **params))(*args)
+def _shapes(*_: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -> list[Any]:
+    lead = () if batch is None else (batch,)
+    return [
+        ShapedArray((*lead, *shape), a.dtype)
+        for shape, a in zip(how.out_shapes, how.turn.out_avals, strict=True)
+    ]
 
 
 def _differentiate(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    *,
-    jaxpr: ClosedJaxpr,
-    length: int | None,
-    along: tuple,
+    primals: Sequence[Any], tangents: Sequence[Any], *, how: Loop, batch: int | None, along: tuple
 ) -> tuple[list[Any], list[Any]]:
-    varied = [i for i, t in enumerate(tangents) if not isinstance(t, ad.Zero)]
-    results = _kernel_p.bind(*primals, jaxpr=jaxpr, length=length, along=along)
-    floats = [k for k, r in enumerate(results) if jnp.issubdtype(r.dtype, jnp.inexact)]
-
-    def change(*args: Any) -> list[Any]:
-        points, directions = args[: len(primals)], args[len(primals) :]
-
-        def moved(*values: Any) -> list[Any]:
-            given = list(points)
-            for i, x in zip(varied, values, strict=True):
-                given[i] = x
-            moved = _one(jaxpr, given)
-            return [moved[k] for k in floats]
-
-        return jax.jvp(moved, [points[i] for i in varied], list(directions))[1]
-
-    avals = jaxpr.in_avals
-    closed = jax.make_jaxpr(change)(*avals, *(avals[i] for i in varied))
-    args = [*primals, *(tangents[i] for i in varied)]
-    found = _bind(closed, args, length, [*along, *(along[i] for i in varied if along)])
-    changes: list[Any] = [ad.Zero(r.aval.to_tangent_aval()) for r in results]
-    for k, c in zip(floats, found, strict=True):
-        changes[k] = c
+    flags = list(along) or [False] * len(primals)
+    moving, changed = how.moving([not isinstance(t, ad.Zero) for t in tangents])
+    points = list(zip(primals, flags, strict=True))
+    every = zip(tangents, flags, moving, strict=True)
+    directions = [(ad.instantiate_zeros(t), f) if moves else None for t, f, moves in every]
+    differentiate = _together if how.forward_only else _one_after_the_other
+    results, found = differentiate(how, batch, points, directions, moving, changed)
+    found = iter(found)
+    changes = [
+        next(found) if c else ad.Zero(jax.typeof(r).to_tangent_aval())
+        for r, c in zip(results, changed, strict=True)
+    ]
     return results, changes
 
 
+# An argument of a loop: its value, and whether it has the axis of the batch.
+_Given = tuple[Any, bool]
+
+
+def _one_after_the_other(
+    how: Loop,
+    batch: int | None,
+    points: list[_Given],
+    directions: list[_Given | None],
+    moving: list[bool],
+    changed: list[bool],
+) -> tuple[list[Any], list[Any]]:
+    """The results and their changes; the second loop is linear in the directions."""
+    n, m, outs = how.consts, how.consts + how.carry, len(changed)
+    kept, changes = how.along(moving, changed)
+    changes, _, needed = changes.needed([True] * len(changes.turn.out_avals))
+    # Of the states at the start of the turns, those that changes need are kept.
+    first = n + sum(moving[:m])
+    states = needed[first : first + how.carry]
+    kept, _, used = kept.needed([*[True] * outs, *states])
+    found = _bound(kept, batch, [x for x, u in zip(points, used, strict=True) if u])
+    saved = iter(found[outs:])
+    rows = [(next(saved), batch is not None) if s else None for s in states]
+    given = [*points[:n], *_some(directions[:n]), *_some(directions[n:m])]
+    given += [*rows, *points[m:], *_some(directions[m:])]
+    needed_ones = _some([x if k else None for x, k in zip(given, needed, strict=True)])
+    return found[:outs], _bound(changes, batch, needed_ones)
+
+
+def _together(
+    how: Loop,
+    batch: int | None,
+    points: list[_Given],
+    directions: list[_Given | None],
+    moving: list[bool],
+    changed: list[bool],
+) -> tuple[list[Any], list[Any]]:
+    """The results, and their changes by a loop of both, which keeps nothing.
+
+    The results come from a loop of their own, as jax wants them known before the directions.
+    """
+    n, m = how.consts, how.consts + how.carry
+    parts = slice(n), slice(n, m), slice(m, None)
+    given = [x for p in parts for x in (*points[p], *_some(directions[p]))]
+    own, moved = how.carry, sum(changed[: how.carry])
+    middle = own + moved
+    end = middle + len(changed) - own
+    wanted = [own <= i < middle or i >= end for i in range(end + sum(changed) - moved)]
+    loop, left, keep = how.together(moving, changed).needed(wanted)
+    found = iter(
+        _bound(loop, batch, _some([x if k else None for x, k in zip(given, keep, strict=True)]))
+    )
+    computed = [next(found) if is_left else None for is_left in left]
+    return _bound(how, batch, points), [y for y, w in zip(computed, wanted, strict=True) if w]
+
+
+def _some(items: Sequence[_Given | None]) -> list[_Given]:
+    return [x for x in items if x is not None]
+
+
+def _bound(loop: Loop, batch: int | None, given: Sequence[_Given]) -> list[Any]:
+    return _bind(loop, [x for x, _ in given], batch, [a for _, a in given])
+
+
 def _transpose(
-    cotangents: Sequence[Any],
-    *args: Any,
-    jaxpr: ClosedJaxpr,
-    length: int | None,
-    along: tuple,
+    cotangents: Sequence[Any], *args: Any, how: Loop, batch: int | None, along: tuple
 ) -> list[Any]:
-    linear = [i for i, x in enumerate(args) if ad.is_undefined_primal(x)]
-    known = [i for i in range(len(args)) if i not in linear]
-    wanted = [k for k, c in enumerate(cotangents) if not isinstance(c, ad.Zero)]
-    avals = jaxpr.in_avals
-
-    def back(*given: Any) -> Sequence[Any]:
-        points, cotangents = given[: len(known)], given[len(known) :]
-
-        def results(*directions: Any) -> list[Any]:
-            values = dict(zip((*known, *linear), (*points, *directions), strict=True))
-            results = _one(jaxpr, [values[i] for i in range(len(args))])
-            return [results[k] for k in wanted]
-
-        # The results at zero are not used, and what only they need is removed with them.
-        zeros = [jnp.zeros(avals[i].shape, avals[i].dtype) for i in linear]
-        return jax.vjp(results, *zeros)[1](list(cotangents))
-
-    closed = jax.make_jaxpr(back)(*(avals[i] for i in known), *(jaxpr.out_avals[k] for k in wanted))
-    given = [*(args[i] for i in known), *(cotangents[k] for k in wanted)]
-    batched = [*(along[i] for i in known if along), *(True for _ in wanted)]
-    pulled = _bind(closed, given, length, batched if along else [False] * len(given))
+    loop, left, keep = how.needed([not isinstance(c, ad.Zero) for c in cotangents])
+    n, m = loop.consts, loop.consts + loop.carry
+    places = [i for i, k in enumerate(keep) if k]
+    given = [(args[i], along[i] if along else False) for i in places]
+    linear = [ad.is_undefined_primal(x) for x, _ in given]
+    back = loop.transposed(linear)
+    lead = () if batch is None else (batch,)
+    batched = batch is not None
+    on = [(ad.instantiate_zeros(c), batched) for c, u in zip(cotangents, left, strict=True) if u]
+    sums = [
+        (jnp.zeros((*lead, *a.shape), a.dtype), batched)
+        for a, is_linear in zip(loop.turn.in_avals[:n], linear[:n], strict=True)
+        if is_linear
+    ]
+    known = [None if is_linear else x for x, is_linear in zip(given, linear, strict=True)]
+    arguments = [*_some(known[:n]), *on[: loop.carry], *sums]
+    arguments += [*_some(known[m:]), *on[loop.carry :]]
+    found = _native_p.bind(
+        *(x for x, _ in arguments), how=back, batch=batch, along=tuple(a for _, a in arguments)
+    )
+    on_carry, on_consts = iter(found[: loop.carry]), iter(found[loop.carry : back.carry])
+    on_rows = iter(found[back.carry :])
     placed: list[Any] = [None] * len(args)
-    for i, c in zip(linear, pulled, strict=True):
-        placed[i] = c if length is None or along[i] else jnp.sum(c, axis=0)
+    for k, (i, (_, is_along), is_linear) in enumerate(zip(places, given, linear, strict=True)):
+        carried = n <= k < m
+        if is_linear or carried:
+            cotangent = next(on_carry if carried else on_consts if k < n else on_rows)
+            if is_linear:
+                one = batch is None or is_along
+                placed[i] = cotangent if one else jnp.sum(cotangent, axis=0)
     return placed
 
 
-def batched(
-    primitive: Primitive,
-    args: Sequence[Any],
-    dims: Sequence[Any],
-    *,
-    jaxpr: ClosedJaxpr,
-    length: int | None,
-    along: tuple,
+def _batch(
+    args: Sequence[Any], dims: Sequence[Any], *, how: Loop, batch: int | None, along: tuple
 ) -> tuple[list[Any], list[int]]:
-    """Once for a whole batch: in one native call, the values of each entry stay in registers."""
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     moving = [d is not None for d in dims]
     args = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-    lead = (size,)
-    if length is not None:
-        # A batch of batches is one long one.
-        lead = (size, length)
-        for i, (outer, inner) in enumerate(zip(moving, along, strict=True)):
-            shape = jaxpr.in_avals[i].shape
-            if inner and not outer:
-                args[i] = args[i][None]
-            elif outer and not inner:
-                args[i] = args[i][:, None]
-            if outer or inner:
-                args[i] = jnp.broadcast_to(args[i], (*lead, *shape)).reshape((-1, *shape))
-        moving = [outer or inner for outer, inner in zip(moving, along, strict=True)]
-    results = primitive.bind(*args, jaxpr=jaxpr, length=math.prod(lead), along=tuple(moving))
+    if batch is None:
+        results = _native_p.bind(*args, how=how, batch=size, along=tuple(moving))
+        return results, [0] * len(results)
+    # A batch of batches is one long one.
+    lead = (size, batch)
+    for i, (outer, inner) in enumerate(zip(moving, along, strict=True)):
+        shape = how.in_shapes[i]
+        if inner and not outer:
+            args[i] = args[i][None]
+        elif outer and not inner:
+            args[i] = args[i][:, None]
+        if outer or inner:
+            args[i] = jnp.broadcast_to(args[i], (*lead, *shape)).reshape((-1, *shape))
+    both = tuple(outer or inner for outer, inner in zip(moving, along, strict=True))
+    results = _native_p.bind(*args, how=how, batch=math.prod(lead), along=both)
     return [r.reshape((*lead, *r.shape[1:])) for r in results], [0] * len(results)
 
 
-def without_unused(used: list[bool], *rest: Any) -> tuple[list[bool], Any]:
-    """The rule that removes results no one asks for, which a kernel hides from the compiler."""
+def _without_unused(used: list[bool], *rest: Any) -> tuple[list[bool], Any]:
+    """The rule that removes results no one asks for, which a call hides from the compiler."""
     # From jax 0.12 on there is an argument between the two.
     equation = rest[-1]
-    closed, along = equation.params["jaxpr"], equation.params["along"]
     if not any(used):
-        return [False] * len(along), None
-    needed, kept = pe.dce_jaxpr(closed.jaxpr, used)
+        return [False] * len(equation.invars), None
+    loop, left, keep = equation.params["how"].needed(used)
+    along = equation.params["along"]
     params = equation.params | {
-        "jaxpr": ClosedJaxpr(needed, closed.consts),
-        "along": tuple(a for a, k in zip(along, kept, strict=True) if k),
+        "how": loop,
+        "along": tuple(a for a, k in zip(along, keep, strict=True) if k) if along else (),
     }
+    if params["batch"] is not None and not any(params["along"]):
+        return [True] * len(keep), equation
     smaller = equation.replace(
-        invars=[v for v, k in zip(equation.invars, kept, strict=True) if k],
-        outvars=[v for v, u in zip(equation.outvars, used, strict=True) if u],
+        invars=[v for v, k in zip(equation.invars, keep, strict=True) if k],
+        outvars=[v for v, u in zip(equation.outvars, left, strict=True) if u],
         params=params,
     )
-    return kept, smaller
+    return keep, smaller
 
 
-ordinary = mlir.lower_fun(apply, multiple_results=True)
+_ordinary = mlir.lower_fun(_apply, multiple_results=True)
 
 
 def _lower(
     context: mlir.LoweringRuleContext,
     *args: ir.Value,
-    jaxpr: ClosedJaxpr,
-    length: int | None,
+    how: Loop,
+    batch: int | None,
     along: tuple,
 ) -> Sequence[Any]:
-    lanes = (_width(length),) if length is not None and length >= LANES and vectorised() else ()
-    native = available() and length != 0
-    text = _text(jaxpr, lanes, along if lanes else ()) if native else None
-    if text is None and lanes:
-        lanes = ()
-        text = _text(jaxpr, lanes, ())
-    if text is None:
-        return ordinary(context, *args, jaxpr=jaxpr, length=length, along=along)
-    name = inserted(context.module_context, text)
-    if length is not None:
-        loop = looped(name, jaxpr.in_avals, jaxpr.out_avals, length, along, lanes)
-        name = inserted(context.module_context, loop)
-    given = hlo.OptimizationBarrierOp(args).results if args else []
-    types: list[ir.Type] = [
-        ir.RankedTensorType.get(a.shape, mlir.dtype_to_ir_type(a.dtype)) for a in context.avals_out
-    ]
-    call = func.CallOp(types, ir.FlatSymbolRefAttr.get(name), list(given))
-    call.operation.attributes["mhlo.frontend_attributes"] = native_call_attributes()
-    return list(call.results)
+    found = compiled(context, args, how, batch, along) if available() else None
+    return found or _ordinary(context, *args, how=how, batch=batch, along=along)
 
 
-def _width(length: int) -> int:
-    """The environments of a block of a batch: as few as possible are computed twice."""
-    blocks = round(length / LANES)
-    vectors = math.ceil(length / (blocks * _VECTOR))
-    return min(length, vectors * _VECTOR)
+def _run(*args: Any, **params: Any) -> list[Any]:
+    return jax.jit(functools.partial(_native_p.bind, **params))(*args)
 
 
-@functools.lru_cache(maxsize=256)
-def _text(jaxpr: ClosedJaxpr, lanes: tuple[int, ...], along: tuple) -> str | None:
-    try:
-        return printed("native_kernel", jaxpr, lanes, along)
-    except Unsupported:
-        return None
-
-
-_kernel_p.def_impl(functools.partial(run, _kernel_p))
-_kernel_p.def_abstract_eval(shapes_of)
-ad.primitive_jvps[_kernel_p] = _differentiate
-ad.primitive_transposes[_kernel_p] = _transpose
-batching.primitive_batchers[_kernel_p] = functools.partial(batched, _kernel_p)
-pe.dce_rules[_kernel_p] = without_unused
-mlir.register_lowering(_kernel_p, ordinary)
-mlir.register_lowering(_kernel_p, _lower, platform="cpu")
+_native_p.def_impl(_run)
+_native_p.def_abstract_eval(_shapes)
+ad.primitive_jvps[_native_p] = _differentiate
+ad.primitive_transposes[_native_p] = _transpose
+batching.primitive_batchers[_native_p] = _batch
+pe.dce_rules[_native_p] = _without_unused
+mlir.register_lowering(_native_p, _ordinary)
+mlir.register_lowering(_native_p, _lower, platform="cpu")
+mlir.register_lowering(_native_p, launch.lowering(_ordinary), platform="cuda")

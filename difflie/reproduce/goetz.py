@@ -302,28 +302,26 @@ def _march(
     """The state after so many steps or the first unsolved one, the rows (_ROWS + 1, ...) of all
     states on the way, the number of steps, and whether all were solved.
     """
+    one = native.kernel(scheme.step)
 
-    def march(chain: PlanarChain, state: Any, h: jax.Array, steps: jax.Array) -> Any:
-        def unfinished(carry: tuple) -> jax.Array:
-            taken, _, _, solved = carry
-            return (taken < steps) & solved
+    def unfinished(carry: tuple) -> jax.Array:
+        taken, _, _, solved = carry
+        return (taken < steps) & solved
 
-        def one_step(carry: tuple) -> tuple:
-            taken, state, rows, _ = carry
-            state, solved = scheme.step(chain, state, h)
-            taken = taken + 1
+    def one_step(carry: tuple) -> tuple:
+        taken, state, rows, _ = carry
+        state, solved = one(chain, state, h)
+        taken = taken + 1
 
-            def put(rows: jax.Array, row: jax.Array) -> jax.Array:
-                return jax.lax.dynamic_update_index_in_dim(rows, row, taken, 0)
+        def put(rows: jax.Array, row: jax.Array) -> jax.Array:
+            return jax.lax.dynamic_update_index_in_dim(rows, row, taken, 0)
 
-            return taken, state, jax.tree.map(put, rows, state), solved
+        return taken, state, jax.tree.map(put, rows, state), solved
 
-        rows = jax.tree.map(lambda a: jnp.broadcast_to(a, (_ROWS + 1, *a.shape)), state)
-        start = jnp.zeros_like(steps), state, rows, jnp.asarray(True)
-        taken, state, rows, solved = jax.lax.while_loop(unfinished, one_step, start)
-        return state, rows, taken, solved
-
-    return native.mark(march)(chain, state, h, steps)
+    rows = jax.tree.map(lambda a: jnp.broadcast_to(a, (_ROWS + 1, *a.shape)), state)
+    start = jnp.zeros_like(steps), state, rows, jnp.asarray(True)
+    taken, state, rows, solved = jax.lax.while_loop(unfinished, one_step, start)
+    return state, rows, taken, solved
 
 
 @eqx.filter_jit

@@ -170,7 +170,7 @@ def _machine(
         replace(b, joint=Free(), position=(0, 0, 0), com=np.asarray(b.com) - o)
         for b, o in zip(bodies, offset, strict=True)
     ]
-    free = constrain(tree(loose, name=name).with_traversal("scanned"), *joints)
+    free = constrain(tree(loose, name=name), *joints)
     jointed = chain(bodies, name=f"{name} on joints")
     return Machine(free, jointed, offset, jointed.neutral(), v, duration)
 

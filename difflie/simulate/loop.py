@@ -67,7 +67,7 @@ def _at_once(run: Run, error, steps: int, save_every: int) -> Trajectory:
         stop = _stop(formulation, functions, events, inputs, end, dt)
         return end[2:], found, q_and_v, own, commanded, stop
 
-    made = native.mark(looped)(arrays, tree, q0, v0, dt, inputs)
+    made = looped(arrays, tree, q0, v0, dt, inputs)
     ended, found, (q, v), own, commanded, stop = made
     q, v = jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
     return _trajectory(run, (q, v, own, commanded), save_every, ended, error, found, stop)
@@ -98,6 +98,17 @@ def _trajectory(run: Run, states, save_every, ended, error, found, stop) -> Traj
 
 def _start(tree, formulation, events, given, state):
     """The state of the loop at the beginning, and what is recorded of it, (1, ...)."""
+    functions, inputs, save_every = given
+    first_rows = jax.tree.map(lambda a: a[:1, :1], inputs)
+
+    def begun(state, inputs):
+        return _begin(tree, formulation, events, (functions, inputs, save_every), state)
+
+    begun = native.kernel(begun) if tree.topology.unrolled else begun
+    return begun(state, first_rows)
+
+
+def _begin(tree, formulation, events, given, state):
     functions, inputs, save_every = given
     q0, v0, dt = state
     t0 = jnp.zeros_like(dt)
@@ -213,7 +224,7 @@ def _continued(run: Run, start, inputs, shape):
         loop = time_steps(tree, formulation, functions, events, dt)
         return adjoint.loop(loop, start, inputs, shape)
 
-    return native.mark(looped)(arrays, tree, dt, start, inputs)
+    return looped(arrays, tree, dt, start, inputs)
 
 
 @eqx.filter_jit
@@ -226,7 +237,7 @@ def _ended(run: Run, end, inputs, states, error, save_every: int) -> Trajectory:
         formulation = formulated(tree, method, stabilisation)
         return _stop(formulation, functions, events, inputs, end, dt)
 
-    stop = native.mark(stopped)(arrays, tree, dt, end, inputs)
+    stop = stopped(arrays, tree, dt, end, inputs)
     (q, v), own, commanded = states
     return _trajectory(run, (q, v, own, commanded), save_every, end[2:], error, None, stop)
 

@@ -85,8 +85,7 @@ def time_steps(
         commanded = (None, None) if command is None else command.saved
         return formulation.read(inner), formulation.record(inner), commanded
 
-    small = formulation.small
-    return Steps(native.kernel(one_step) if small else one_step, back, read, small)
+    return Steps(one_step, back, read, tree.topology.unrolled)
 
 
 def memories_at_start(
@@ -186,7 +185,7 @@ def _step(given: tuple, control: Any, wrench: Any, how: tuple) -> tuple:
         fine = finite(*end) & solved
         return *chosen(fine, end, (q, v)), fine
 
-    return native.mark(taken)(arrays, given, rows)
+    return native.kernel(taken)(arrays, given, rows)
 
 
 def _held(system: System, name: str, given: Any, shape: tuple[int, ...]) -> Any:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .. import native
 from ..groups import so3
 from ..groups.components import Matrix, Vector
 from ..solvers.linear import product
@@ -321,6 +322,11 @@ def _follows(bodies: Bodies, joints: Joints, t: Topology) -> tuple:
 
     Compiled by itself, and so only once for all algorithms.
     """
+    fields = functools.partial(_fields, t)
+    return (native.kernel(fields) if t.unrolled else fields)(bodies, joints)
+
+
+def _fields(t: Topology, bodies: Bodies, joints: Joints) -> tuple:
     dtype = joints.position.dtype
     moving = np.array([bool(kinds) for kinds in t.kinds])
     placement = so3.exp_components(Vector.from_array(joints.rotation)).to_array(), joints.position

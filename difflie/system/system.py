@@ -149,21 +149,6 @@ class System(eqx.Module):
         """The same system with all numbers in another floating precision."""
         return jax.tree.map(lambda a: a.astype(dtype), self)
 
-    def with_traversal(self, traversal: str) -> System:
-        """The same system with other passes along its tree; results agree to rounding.
-
-        "scanned" passes compile in the same few seconds for every machine. "unrolled" ones are
-        written out dof by dof: the fastest code, for time to compile that grows with the number of
-        degrees of freedom. "auto", the default, unrolls for machines with few of them. Raises
-        ValueError for another name.
-        """
-        if traversal not in ("auto", "scanned", "unrolled"):
-            raise ValueError(
-                f"traversal is {traversal!r}; it must be 'auto', 'scanned' or 'unrolled'"
-            )
-        topology = dataclasses.replace(self.topology, traversal=traversal)
-        return dataclasses.replace(self, topology=topology)
-
     def with_constraints(self, constraints: tuple[eqx.Module, ...]) -> System:
         """The same system with other constraints."""
         return dataclasses.replace(self, constraints=constraints)

@@ -12,9 +12,8 @@ from .joints import UNITS, Joint
 
 WORLD = -1
 
-# Up to as many dofs, among them the 18 of a quadruped, what is unrolled compiles in about twice the
-# time of what is scanned, and runs in half of it or less; of 36 dofs it takes seven times as long.
-_SMALL = 20
+# Up to as many dofs, among them those of a humanoid, all passes are written out as one program.
+_SMALL = 64
 
 
 @dataclass(frozen=True)
@@ -24,9 +23,8 @@ class Topology:
     Body b hangs on body parents[b] (-1: the world) by joint b, of type types[b], a joint without
     numbers, whose degrees of freedom are of the kinds kinds[b]. Parents come before their children.
     mimics[b] is None or the joint whose coordinate joint b follows. A "dof" is one degree of
-    freedom, mimic joints included; dofs are numbered in the order of the bodies. traversal: see
-    `System.with_traversal`. unread: what else its file has, for those who write it again;
-    topologies are equal whatever it says.
+    freedom, mimic joints included; dofs are numbered in the order of the bodies. unread: what
+    else its file has, for those who write it again; topologies are equal whatever it says.
     """
 
     name: str
@@ -36,7 +34,6 @@ class Topology:
     types: tuple[Joint, ...]
     kinds: tuple[tuple[str, ...], ...]
     mimics: tuple[int | None, ...]
-    traversal: str = "auto"
     unread: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @cached_property
@@ -235,7 +232,5 @@ class Topology:
 
     @property
     def unrolled(self) -> bool:
-        """Whether passes along the tree are written out; see `System.with_traversal`."""
-        if self.traversal == "auto":
-            return self.n_dofs <= _SMALL
-        return self.traversal == "unrolled"
+        """Whether passes along the tree are written out, dof by dof, in one program."""
+        return self.n_dofs <= _SMALL

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..native import LARGEST, kernel
+from ..native import kernel, scan
 from .topology import WORLD, Topology
 
 Visit = Callable[[Any, Any], tuple[Any, Any]]
@@ -51,7 +51,7 @@ def forward_pass(topology: Topology, visit: Visit, start: Any, data: Any) -> Any
     """
     value, dofs, step, unpacked = _prepared(visit, start, data)
     if topology.unbranched:
-        outputs = jax.lax.scan(step, value, dofs, length=topology.n_dofs)[1]
+        outputs = scan(step, value, dofs, topology.n_dofs)[1]
         return unpacked(outputs)
 
     def body(table: Any, x: Any) -> tuple[Any, Any]:
@@ -69,7 +69,7 @@ def backward_pass(topology: Topology, visit: Visit, zero: Any, data: Any) -> Any
     """
     value, dofs, step, unpacked = _prepared(visit, zero, data)
     if topology.unbranched:
-        outputs = jax.lax.scan(step, value, dofs, length=topology.n_dofs, reverse=True)[1]
+        outputs = scan(step, value, dofs, topology.n_dofs, reverse=True)[1]
         return unpacked(outputs)
 
     def body(sums: Any, x: Any) -> tuple[Any, Any]:
@@ -85,8 +85,7 @@ def _prepared(visit: Visit, value: Any, data: Any) -> tuple[Any, Any, Visit, Cal
     """The value to begin with, the dofs to loop over, one step, and what to do with its outputs.
 
     Where all is made of scalars, values, dofs and outputs are packed into one array each, which a
-    loop hands on faster than many, and the step is a kernel. The dofs of a very long tree stay
-    apart, since no native call may contain an operation on all of them.
+    loop hands on faster than many, and the step is a kernel.
     """
     leaves, structure = jax.tree.flatten(data)
     known = [
@@ -107,18 +106,17 @@ def _prepared(visit: Visit, value: Any, data: Any) -> tuple[Any, Any, Visit, Cal
 
     outputs_structure = None
 
-    def step(value: jax.Array, x: jax.Array | list[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def step(value: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         nonlocal outputs_structure
         before = jax.tree.unflatten(value_structure, _entries(value))
-        after, output = visit(before, dof(x if isinstance(x, list) else _entries(x)))
+        after, output = visit(before, dof(_entries(x)))
         output, outputs_structure = jax.tree.flatten(output)
         return jnp.stack(jax.tree.leaves(after)), jnp.stack(output)
 
     def unpacked(outputs: jax.Array) -> Any:
         return jax.tree.unflatten(outputs_structure, _entries(outputs, 1))
 
-    packed = dofs if len(dofs) * len(dofs[0]) > LARGEST else jnp.stack(dofs, axis=1)
-    return jnp.stack(start), packed, kernel(step), unpacked
+    return jnp.stack(start), jnp.stack(dofs, axis=1), kernel(step), unpacked
 
 
 def _entries(a: jax.Array, axis: int = 0) -> list[jax.Array]:

@@ -25,14 +25,14 @@ def every_joint():
             random_body(rng, f"b{k}", without_armature(random_joint(rng, kind)), parent)
             for k, (kind, parent) in enumerate(zip(KINDS, parents, strict=True))
         ]
-    ).with_traversal("scanned")
+    )
 
 
 def double_pendulum(**joint):
     rng = np.random.default_rng(2)
     first, second = dl.Revolute(axis=(0, 1.0, 0.2), **joint), dl.Revolute(axis=(0.3, 1.0, 0))
     bodies = [random_body(rng, "upper", first), random_body(rng, "lower", second)]
-    return dl.chain(bodies).with_traversal("scanned")
+    return dl.chain(bodies)
 
 
 def accelerations_of(machine, system, q, v, a):
@@ -190,7 +190,7 @@ def test_mimic_joints_become_gears(follower, multiplier, kind):
             random_body(rng, "leader", dl.Revolute(axis=(0, 1.0, 0))),
             random_body(rng, "follower", replace(follower, mimic=law), "leader"),
         ]
-    ).with_traversal("scanned")
+    )
     machine = dl.absolute(system)
     assert type(machine.constraints[-1]) is kind
     g, rate, found, _, _, expected = compared(machine, system, np.array([2.6]), np.array([1.3]))
@@ -215,7 +215,7 @@ def test_couplings_and_closures_are_carried_over():
         dc.Frame("c", (0.3, 0, 0.4), axis=y), dc.Frame(None, (1.3, 0, 0), axis=y)
     )
     spring = dl.Spring([("a", (0.1, 0, 0)), ("c", (0.2, 0.1, 0))], 40.0, 0.3)
-    system = dl.constrain(dl.attach(dl.tree(bodies).with_traversal("scanned"), spring), closure)
+    system = dl.constrain(dl.attach(dl.tree(bodies), spring), closure)
     machine = dl.absolute(system)
     assert machine.couplings == system.couplings
     q, v = dl.assemble(system, (0.2, 0.1, 0.3), (1.0, 0.0, 0.0))
@@ -256,7 +256,7 @@ def test_bodies_without_inertia_stay_fixed():
             dl.Body(name="tool", parent="arm", position=(0.1, 0.2, 0.3), rotation=(0.3, 0, 0.1)),
             random_body(rng, "wrist", dl.Revolute(axis=(1.0, 0, 0)), "tool"),
         ]
-    ).with_traversal("scanned")
+    )
     machine = dl.absolute(system)
     assert machine.nv == 12
     q, v = np.array((0.3, 0.5)), np.array((1.0, 2.0))

@@ -24,7 +24,7 @@ def placed(rotation, position):
 
 
 def accelerated(bodies, constraint, q, v, tau=None):
-    system = dl.constrain(dl.tree(bodies).with_traversal("scanned"), constraint)
+    system = dl.constrain(dl.tree(bodies), constraint)
     np.testing.assert_allclose(dl.constraint_residual(system, q), 0, atol=1e-12)
     np.testing.assert_allclose(dl.constraint_jacobian(system, q) @ v, 0, atol=1e-12)
     return dl.constrained_dynamics(system, q, v, np.zeros(len(v)) if tau is None else tau)
@@ -110,7 +110,7 @@ def test_a_sleigh_glides():
     sleigh = free_body(com=(b, 0, 0))
     v = np.array((0, 0, w, u, 0, 0))
     system = dl.constrain(
-        dl.tree([sleigh]).with_traversal("scanned"),
+        dl.tree([sleigh]),
         dc.PlanarConstraint(dc.Frame(), dc.Frame("body")),
         dc.KnifeEdge(dc.Frame(), dc.Frame("body")),
     )
@@ -131,7 +131,7 @@ def test_gears_on_a_turning_carrier():
         dl.Body(name="arm", joint=dl.Continuous(), **wheel),
         dl.Body(name="planet", joint=dl.Continuous(), parent="arm", position=(0.5, 0, 0), **wheel),
     ]
-    system = dl.tree(bodies).with_traversal("scanned")
+    system = dl.tree(bodies)
     bearings = (
         dc.RevoluteConstraint(dc.Frame("arm"), dc.Frame("sun")),
         dc.RevoluteConstraint(dc.Frame("arm", (0.5, 0, 0)), dc.Frame("planet")),
@@ -170,7 +170,7 @@ def four_bar(lengths):
             dl.Body(name="rocker", joint=dl.Revolute(axis=y), position=(1.0, 0, 0), **bar),
         ],
         name="four-bar",
-    ).with_traversal("scanned")
+    )
     position = system.joints.position.at[1:, 0].set(jnp.stack((crank, rod)))
     end = dc.Frame("rocker", jnp.stack((rocker, 0 * rocker, 0 * rocker)), axis=y)
     pivot = dc.Frame(None, jnp.stack((ground, 0 * ground, 0 * ground)), axis=y)

@@ -13,7 +13,7 @@ from difflie.constraints import Friction, PrismaticConstraint, RevoluteConstrain
 MASS, INERTIA, G = 2.0, 0.03, 9.81
 BODY = dl.tree(
     [dl.Body(name="body", joint=dl.Free(), mass=MASS, inertia=INERTIA * np.eye(3))], name="body"
-).with_traversal("scanned")
+)
 X, Y = (1.0, 0, 0), (0, 1.0, 0)
 
 

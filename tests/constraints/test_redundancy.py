@@ -38,7 +38,7 @@ def bricard(scale=1.0, rod=0.0):
             )
         )
     end = dc.Frame("rod4", CORNERS[5] - CORNERS[4], axis=AXES[5])
-    system = dl.chain(bodies, name="bricard", gravity=(0, -9.81, 0)).with_traversal("scanned")
+    system = dl.chain(bodies, name="bricard", gravity=(0, -9.81, 0))
     system = dl.constrain(
         system, dc.RevoluteConstraint(dc.Frame(None, CORNERS[5], axis=AXES[5]), end)
     )
@@ -187,7 +187,7 @@ def parallelogram(windows=2):
     for k in range(windows):
         hinges.append(hinge(f"up{k}", (0, 0, 1), f"top{k}", (0, 0, 0)))
         hinges.append(hinge(f"up{k + 1}", (0, 0, 1), f"top{k}", (1, 0, 0)))
-    system = dl.tree([*uprights, *tops], name="parallelogram").with_traversal("scanned")
+    system = dl.tree([*uprights, *tops], name="parallelogram")
     return dl.constrain(system, *hinges)
 
 

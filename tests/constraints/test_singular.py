@@ -21,7 +21,7 @@ def parallelogram(rod=1.0):
             bar("rocker", 0.5, None, (1.0, 0.0, 0.0), **hinge),
         ],
         gravity=(0.0, 0.0, 0.0),
-    ).with_traversal("scanned")
+    )
     ends = dl.Frame("rod", (rod, 0.0, 0.0)), dl.Frame("rocker", (0.5, 0.0, 0.0))
     system = dl.constrain(system, dl.constraints.SphericalConstraint(*ends))
     return system, *dl.assemble(system, np.array((-1.0, 1.0, -1.0)), np.array((4.0, -4.0, 4.0)))

@@ -17,7 +17,7 @@ GROUND = dl.Frame()
 BALL = dl.tree(
     [dl.Body(name="ball", joint=dl.Free(), mass=MASS, inertia=0.4 * MASS * RADIUS**2 * np.eye(3))],
     name="ball",
-).with_traversal("scanned")
+)
 
 
 def moved(system, position, velocity, *, dt, steps):
@@ -100,7 +100,7 @@ def test_a_stop_turns_a_pendulum_back():
 
 def test_a_tossed_cube_comes_to_rest():
     body = dl.Body(name="cube", joint=dl.Free(), mass=0.37, inertia=np.eye(3) * 6.2e-4)
-    cube = dl.tree([body]).with_traversal("scanned")
+    cube = dl.tree([body])
     corners = itertools.product((-0.05, 0.05), repeat=3)
     numbers = {"friction": 0.2, "restitution": 0.1}
     contacts = [PointOnPlane(dl.Frame("cube", c), GROUND, **numbers) for c in corners]

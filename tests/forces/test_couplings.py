@@ -102,10 +102,10 @@ def test_the_force_is_minus_the_slope_of_the_energy(coupled):
     assert error(stiffness[None], stiffness.T[None]) > 1e-3
 
 
-@pytest.mark.parametrize("traversal", ["scanned", "unrolled"])
+@pytest.mark.parametrize("traversal", ["scanned", "unrolled"], indirect=True)
 def test_forces_by_the_motion_of_the_points(coupled, traversal):
     """J^T f, the Jacobian of the points' positions by differentiation, the forces by definition."""
-    system = dl.attach(machine(), *coupled.couplings).with_traversal(traversal)
+    system = dl.attach(machine(), *coupled.couplings)
     q, v, *_ = (jnp.asarray(x[0]) for x in random_states(system, 1, seed=6))
 
     @jax.jit

@@ -33,7 +33,7 @@ def machine():
         random_body(rng, "side", follower, "upper"),
         random_body(rng, "hand", dl.Spherical(name="wrist", **rub), "lower"),
     ]
-    system = dl.tree(bodies).with_traversal("scanned")
+    system = dl.tree(bodies)
     drives = [dl.Drive(name) for name in ("hinge", *(f"wrist[{i}]" for i in range(3)))]
     drives.insert(1, dl.Drive("slide", torque_scale=1.2, torque_bias=0.3))
     return dl.attach(system, *drives)

@@ -182,7 +182,7 @@ def test_derivatives(everything, derivatives, at):
 
 def test_derivatives_of_a_motion():
     joints = (dl.Revolute(name=f"joint{k}", axis=(k, 1, 1), damping=0.2) for k in range(2))
-    system = dl.tree([body(k, joint) for k, joint in enumerate(joints)]).with_traversal("scanned")
+    system = dl.tree([body(k, joint) for k, joint in enumerate(joints)])
     p = Parameters(system, ["link*/inertial", "joint*/damping", "joint1/axis"])
     q, v, tau = RNG.normal(size=(3, 2))
 

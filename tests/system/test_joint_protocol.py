@@ -112,11 +112,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("machine", "way"), CASES)
-def test_every_algorithm_takes_them(machine, way):
+@pytest.mark.parametrize(("machine", "traversal"), CASES, indirect=["traversal"])
+def test_every_algorithm_takes_them(machine, traversal):
     """Against the slow dynamics, which knows them by itself, and against each other."""
     made, far = machine(), len(machine()) - 3 if machine is bodies else 3
-    system, slow = dl.tree(made).with_traversal(way), SlowSystem(made)
+    system, slow = dl.tree(made), SlowSystem(made)
     q, v, a, tau, wrench = given = states(system, 2)
     found, pairs = jax.jit(jax.vmap(partial(quantities, system, far)))(*given)
     masses = np.array([slow.mass_matrix(x) for x in q])

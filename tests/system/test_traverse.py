@@ -24,7 +24,7 @@ def humanoid():
 
 
 @pytest.mark.slow
-def test_both_traversals_agree():
+def test_both_traversals_agree(monkeypatch):
     system = humanoid()
     q, v, _, tau, _ = (jnp.asarray(x[0]) for x in random_states(system, 1, seed=1))
 
@@ -35,25 +35,17 @@ def test_both_traversals_agree():
         gradient = jax.grad(work, (0, 1, 2))(q, v, tau)
         return dl.forward_dynamics(system, q, v, tau), dl.mass_matrix(system, q), gradient
 
-    loop, fast = (
-        jax.jit(everything)(system.with_traversal(way), q, v, tau)
-        for way in ("scanned", "unrolled")
-    )
+    fast = jax.jit(everything)(system, q, v, tau)
+    jax.clear_caches()
+    monkeypatch.setattr("difflie.system.topology._SMALL", 0)
+    loop = jax.jit(lambda *args: everything(*args))(system, q, v, tau)
+    jax.clear_caches()
     for one, two in zip(jax.tree.leaves(loop), jax.tree.leaves(fast), strict=True):
         np.testing.assert_allclose(two, one, rtol=0, atol=1e-12 * np.abs(one).max())
 
 
-def test_small_trees_are_unrolled():
-    one = dl.tree([random_body(np.random.default_rng(0), "rod", dl.Revolute(), None)])
-    assert [s.topology.unrolled for s in (one, humanoid())] == [True, False]
-    assert not one.with_traversal("scanned").topology.unrolled
-    quadruped = dl.chain(
-        [random_body(np.random.default_rng(0), k, dl.Spherical(), None) for k in "abcdef"]
-    )
-    assert (quadruped.nv, quadruped.topology.unrolled) == (18, True)
-
-
-def test_a_very_long_chain_is_one_native_call_and_falls_freely():
+def test_a_very_long_chain_falls_freely():
+    """Each of its three passes is one native loop."""
     links = [
         dl.Body(name=f"b{i}", joint=dl.Prismatic(axis=(0.0, 0.0, 1.0)), mass=1.0)
         for i in range(1200)
@@ -64,10 +56,4 @@ def test_a_very_long_chain_is_one_native_call_and_falls_freely():
     a = fall(system, q, v, tau)
     np.testing.assert_allclose(a, [system.gravity[2]] + [0.0] * (system.nv - 1), atol=1e-8)
     if jax.default_backend() == "cpu":
-        # The steps of the three loops, and the whole program.
-        assert fall.lower(system, q, v, tau).as_text().count("small_call") == 4
-
-
-def test_an_unknown_traversal_is_refused():
-    with pytest.raises(ValueError, match="'scanned' or 'unrolled'"):
-        humanoid().with_traversal("quick")
+        assert fall.lower(system, q, v, tau).as_text().count("@difflie_") == 3

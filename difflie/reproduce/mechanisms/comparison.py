@@ -113,9 +113,13 @@ def march(problem: Problem, method: Method) -> March:
         formulation = formulated(tree, method, Projection())
         inputs = Inputs(None if drive is None else lambda t, q, v: drive)
 
+        @native.kernel
+        def stepped(t: jax.Array, inner: Any) -> tuple:
+            return formulation.step(t, inner, h, inputs)
+
         def one(_: Any, state: tuple) -> tuple:
             step, inner, fine = state
-            inner, solved = formulation.step(step.astype(h.dtype) * h, inner, h, inputs)
+            inner, solved = stepped(step.astype(h.dtype) * h, inner)
             return step + 1, inner, fine & solved
 
         def save(state: tuple, _: None) -> tuple:
@@ -127,7 +131,6 @@ def march(problem: Problem, method: Method) -> March:
         (_, _, fine), (qs, vs) = jax.lax.scan(save, start, length=SAVED)
         return (jnp.concatenate((q[None], qs)), jnp.concatenate((v[None], vs))), fine
 
-    run = run if problem.system.constraints else native.mark(run)
     return March(problem, method, jax.jit(run).lower(*_arguments(problem, 1.0, 1)).compile())
 
 

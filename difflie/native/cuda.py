@@ -1,0 +1,348 @@
+"""A whole loop as CUDA C, for NVIDIA GPUs: one environment a thread, all turns inside.
+
+The kernel's arguments are the addresses of its buffers, row by row as on the CPU. The first holds
+`numbers`: of turns, of environments, and after how many turns there are rows. So the same code
+serves any of these. Scalars are local variables, which the compiler keeps in registers as far as
+there are any.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .code import Loop
+from .from_jaxpr import kind_of
+from .loops import program_of
+from .program import Program, Unsupported
+
+NAME = "turns"
+# One warp a block: small batches reach all processors, and a thread may use all registers it wants.
+THREADS = 32
+# Longer kernels take minutes to compile.
+LONGEST = 60_000
+# As many addresses as every version of CUDA takes.
+_BUFFERS = 500
+
+_TYPE = {
+    "f64": "double",
+    "f32": "float",
+    "i64": "long long",
+    "i32": "int",
+    "u64": "unsigned long long",
+    "u32": "unsigned int",
+    "b1": "bool",
+}
+_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_FLOAT = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+# The functions of C; those of floats end in f.
+_FUNCTIONS = frozenset(
+    "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp2 expm1 log log1p pow sin"
+    " sinh tan tanh".split()
+)
+_CALLS = {name: name for name in (*_FUNCTIONS, "ceil", "floor", "sqrt")}
+_CALLS |= {"abs": "fabs", "rem": "fmod", "round": "rint"}
+# What a function adds to the time of the compiler, which writes it out, in instructions.
+_WRITTEN_OUT = 50
+
+
+class _Array(NamedTuple):
+    """An array of the loop: its buffer, the types of its entries, and where it lies in there."""
+
+    buffer: str
+    kind: str
+    size: int
+    along: bool
+    # Rows in every turn (1), at one of the other paces (their number, from 2 on), or none.
+    every: int | None
+
+    def base(self) -> str:
+        """The number of the entry that this environment, and turn, has first."""
+        if self.every is None:
+            return f"env * {self.size}" if self.along else "0"
+        count, row = (x if self.every == 1 else f"{x} / {self.pace}" for x in ("turns", "k"))
+        return f"({'env' if self.along else '0LL'} * ({count}) + {row}) * {self.size}"
+
+    @property
+    def pace(self) -> str:
+        return f"pace{self.every}"
+
+    @property
+    def now(self) -> str:
+        """Whether this turn has a row."""
+        return f"k % {self.pace} == {self.pace} - 1"
+
+
+def numbers(loop: Loop, batch: int | None) -> np.ndarray:
+    """What the first buffer of the kernel holds."""
+    return np.array([loop.length, batch or 1, *_paces(loop)], np.int32)
+
+
+def _paces(loop: Loop) -> list[int]:
+    return sorted({*loop.rows, *loop.saved} - {1})
+
+
+def source(loop: Loop, along: Sequence[bool]) -> str:
+    """The kernel of a loop; arguments not `along` are the same for all environments."""
+    program = program_of(loop)
+    if (length := _length(program)) > LONGEST:
+        raise Unsupported(f"{length} instructions for a GPU, more than {LONGEST}")
+    arrays = _arrays(loop, along)
+    n, m = loop.consts, loop.consts + loop.carry
+    inputs, outputs = arrays[: len(loop.turn.in_avals)], arrays[len(loop.turn.in_avals) :]
+    names = [f"a{i}_{e}" for i, x in enumerate(inputs) for e in range(x.size)]
+    first = [0, *itertools.accumulate(x.size for x in inputs)]
+    code = _Printer().printed(program, names, first[n])
+    read = {program.operands[k][0] for k in program.used() if program.operations[k] == "argument"}
+
+    def entries(i: int) -> list[tuple[int, str]]:
+        """The entries of an input that are read; all that is carried is written at the end."""
+        places = range(first[i], first[i + 1])
+        return [(p - first[i], names[p]) for p in places if p in read or n <= i < m]
+
+    before, rows, saved, carry, after = [], [], [], [], []
+    for i, x in enumerate(inputs[:m]):
+        const = "const " if i < n else ""
+        if chosen := entries(i):
+            before.append(f"const long long at_{x.buffer} = {x.base()};")
+        for e, name in chosen:
+            before.append(f"{const}{_TYPE[x.kind]} {name} = {x.buffer}[at_{x.buffer} + {e}];")
+    for i, x in enumerate(inputs[m:], m):
+        if chosen := entries(i):
+            rows.append(f"const long long at_{x.buffer} = {x.base()};")
+        for e, name in chosen:
+            entry = f"{x.buffer}[at_{x.buffer} + {e}]"
+            entry = entry if x.every == 1 else f"{x.now} ? {entry} : {_literal(0, x.kind)}"
+            rows.append(f"const {_TYPE[x.kind]} {name} = {entry};")
+    results = iter(code.results)
+    state = [next(results) for x in outputs[: loop.carry] for _ in range(x.size)]
+    for x in outputs[loop.carry :]:
+        lines = [f"{x.buffer}[at + {e}] = {next(results)};" for e in range(x.size)]
+        if lines:
+            begin = "{" if x.every == 1 else f"if ({x.now}) {{"
+            saved += [begin, f"const long long at = {x.base()};", *lines, "}"]
+    kinds = [x.kind for x in inputs[n:m] for _ in range(x.size)]
+    carry = _moved(names[first[n] : first[m]], state, kinds)
+    for i, x in enumerate(outputs[: loop.carry], n):
+        after += [f"{x.buffer}[{x.base()} + {e}] = {name};" for e, name in entries(i)]
+    parameters = ["const int* __restrict__ numbers"]
+    parameters += [f"const {_TYPE[x.kind]}* __restrict__ {x.buffer}" for x in inputs if x.size]
+    parameters += [f"{_TYPE[x.kind]}* __restrict__ {x.buffer}" for x in outputs if x.size]
+    if len(parameters) > _BUFFERS:
+        raise Unsupported(f"more than {_BUFFERS} arrays for a GPU")
+    paces = "\n".join(f"const int pace{i} = numbers[{i}];" for i in range(2, 2 + len(_paces(loop))))
+    head = f"""extern "C" __global__ void __launch_bounds__({THREADS})
+{NAME}({", ".join(parameters)}) {{
+const int turns = numbers[0];
+{paces}
+const long long env = (long long)blockIdx.x * {THREADS} + threadIdx.x;
+if (env >= numbers[1]) return;"""
+    turn = f"""#pragma unroll 1
+for (int i = 0; i < turns; ++i) {{
+const int k = {"turns - 1 - i" if loop.reverse else "i"};"""
+    again = [turn, *rows, *code.again, *saved, *carry, "}"]
+    return "\n".join([head, *before, *code.once, *again, *after, "}\n"])
+
+
+def _arrays(loop: Loop, along: Sequence[bool]) -> list[_Array]:
+    """The arguments and results of the loop."""
+    avals, outs = loop.turn.in_avals, loop.turn.out_avals
+    number = {pace: i for i, pace in enumerate([1, *_paces(loop)], 1)}
+    rows, saved = ([number[e] for e in x] for x in (loop.rows, loop.saved))
+    paces = [*[None] * (loop.consts + loop.carry), *rows, *[None] * loop.carry, *saved]
+    batched = [*(along or [False] * len(avals)), *[True] * len(outs)]
+    names = [*(f"a{i}" for i in range(len(avals))), *(f"r{i}" for i in range(len(outs)))]
+    kinds = [kind_of(a.dtype) for a in (*avals, *outs)]
+    sizes = [a.size for a in (*avals, *outs)]
+    return [_Array(*x) for x in zip(names, kinds, sizes, batched, paces, strict=True)]
+
+
+def _length(program: Program) -> int:
+    """The instructions of a program, as the compiler sees them."""
+    total = sum(_length(x.condition) + _length(x.body) for x in program.loops.values())
+    called = (program.operations[k] in _FUNCTIONS for k in program.used())
+    return total + sum(_WRITTEN_OUT if is_called else 1 for is_called in called)
+
+
+def _moved(targets: Sequence[str], values: Sequence[str], kinds: Sequence[str]) -> list[str]:
+    """Sets variables to values that may be those of others of them."""
+    moves = [x for x in zip(targets, values, kinds, strict=True) if x[0] != x[1]]
+    new = [f"const {_TYPE[kind]} next_{target} = {value};" for target, value, kind in moves]
+    return ["{", *new, *(f"{target} = next_{target};" for target, _, _ in moves), "}"]
+
+
+class _Printed(NamedTuple):
+    """A program as statements: those to run once and again, and its results as expressions."""
+
+    once: list[str]
+    again: list[str]
+    results: list[str]
+
+
+class _Printer:
+    """Writes programs as statements of C, every variable with a name of its own."""
+
+    def __init__(self) -> None:
+        self._count = itertools.count()
+
+    def printed(self, program: Program, arguments: Sequence[str], fixed: int) -> _Printed:
+        """A program of these arguments; what depends on the first `fixed` ones only runs once."""
+        names: dict[int, str] = {}
+        repeated: dict[int, bool] = {}
+        code = _Printed([], [], [])
+        operations, operands, used = program.operations, program.operands, program.used()
+        turned = {(operations[k], operands[k]): k for k in used if operations[k] in ("sin", "cos")}
+
+        def name_of(x: int) -> str:
+            known = program.known[x]
+            return names[x] if known is None else _literal(known, program.types[x])
+
+        for k in used:
+            operation, xs, kind = operations[k], operands[k], program.types[k]
+            if program.known[k] is not None or k in names:
+                continue
+            if operation == "argument":
+                names[k], repeated[k] = arguments[xs[0]], xs[0] >= fixed
+                continue
+            if operation == "item":
+                repeated[k] = repeated[xs[0]]
+                names[k] = f"{names[xs[0]]}_{xs[1]}"
+                continue
+            if operation == "placeholder":
+                raise Unsupported("what should be linear is not")
+            repeated[k] = any(repeated[x] for x in xs if program.known[x] is None)
+            lines = code.again if repeated[k] else code.once
+            names[k] = name = f"v{next(self._count)}"
+            given = [name_of(x) for x in xs]
+            if operation == "while":
+                lines += self._loop(program, k, name, given)
+                continue
+            pair = {"sin": "cos", "cos": "sin"}.get(operation, "")
+            other = turned.get((pair, xs))
+            if other is not None:
+                names[other] = other_name = f"v{next(self._count)}"
+                repeated[other] = repeated[k]
+                sine, cosine = (name, other_name) if pair == "cos" else (other_name, name)
+                f = "sincos" if kind == "f64" else "sincosf"
+                lines.append(f"{_TYPE[kind]} {sine}, {cosine};")
+                lines.append(f"{f}({given[0]}, &{sine}, &{cosine});")
+                continue
+            result = _expression(operation, given, program.types[xs[-1]], kind)
+            lines.append(f"const {_TYPE[kind]} {name} = {result};")
+        code.results.extend(map(name_of, program.results))
+        return code
+
+    def _loop(self, program: Program, k: int, name: str, given: Sequence[str]) -> list[str]:
+        """The lines of a loop inside, which carries the variables name_0, name_1, ..."""
+        loop = program.loops[k]
+        start = given[loop.fixed :]
+        carried = [f"{name}_{i}" for i in range(len(start))]
+        arguments = [*given[: loop.fixed], *carried]
+        kinds = [program.types[x] for x in program.operands[k][loop.fixed :]]
+        condition = self.printed(loop.condition, arguments, loop.fixed)
+        body = self.printed(loop.body, arguments, loop.fixed)
+        begin = zip(kinds, carried, start, strict=True)
+        return [
+            *(f"{_TYPE[kind]} {x} = {value};" for kind, x, value in begin),
+            "{",
+            *condition.once,
+            *body.once,
+            "#pragma unroll 1",
+            "for (;;) {",
+            *condition.again,
+            f"if (!({condition.results[0]})) break;",
+            *body.again,
+            *_moved(carried, body.results, kinds),
+            "}",
+            "}",
+        ]
+
+
+def _literal(x: Any, kind: str) -> str:
+    """A known number."""
+    if kind == "b1":
+        return "true" if x else "false"
+    if kind[0] != "f":
+        # C has no negative literals, and so none of the lowest number.
+        suffix = {"i64": "LL", "i32": "", "u64": "ULL", "u32": "U"}[kind]
+        return str(x) + suffix if x >= 0 else f"(-{-(x + 1)}{suffix} - 1)"
+    x = float(np.float32(x)) if kind == "f32" else float(x)
+    suffix = "f" if kind == "f32" else ""
+    if math.isfinite(x):
+        text = x.hex() + suffix
+        return f"({text})" if text[0] == "-" else text
+    bits = np.array(x, np.float32 if suffix else np.float64)
+    if suffix:
+        return f"__int_as_float({int(bits.view(np.int32))})"
+    return f"__longlong_as_double({int(bits.view(np.int64))}LL)"
+
+
+def _expression(operation: str, xs: Sequence[str], source: str, kind: str) -> str:
+    """An operation on operands, the last one of type `source`."""
+    t = _TYPE[kind]
+    x, y = xs[0], xs[-1]
+    if operation in _COMPARE:
+        return f"{x} {_COMPARE[operation]} {y}"
+    if operation == "select":
+        return f"{x} ? {xs[1]} : {xs[2]}"
+    if operation == "convert":
+        return _converted(x, source, kind)
+    if operation in ("max", "min"):
+        # What is not a number is the result.
+        nan = f" || {x} != {x}" if kind[0] == "f" else ""
+        return f"{x} {'>' if operation == 'max' else '<'} {y}{nan} ? {x} : {y}"
+    if operation == "sign":
+        zero, one, minus = (_literal(c, kind) for c in (0, 1, -1 if kind[0] != "u" else 0))
+        return f"{x} > {zero} ? {one} : {x} < {zero} ? {minus} : {x}"
+    if kind[0] == "f":
+        suffix = "f" if kind == "f32" else ""
+        if operation == "neg":
+            return f"-{x}"
+        if operation in _FLOAT:
+            return f"{x} {_FLOAT[operation]} {y}"
+        if operation == "logistic":
+            one = _literal(1, kind)
+            return f"{one} / ({one} + exp{suffix}(-{x}))"
+        if operation in _CALLS:
+            return f"{_CALLS[operation]}{suffix}({', '.join(xs)})"
+        raise Unsupported(f"{operation} of {kind} on a GPU")
+    if operation in ("and", "or", "xor"):
+        return f"{x} {({'and': '&', 'or': '|', 'xor': '^'})[operation]} {y}"
+    if operation == "not":
+        return f"!{x}" if kind == "b1" else f"~{x}"
+    if kind == "b1":
+        raise Unsupported(f"{operation} of {kind} on a GPU")
+    # Numbers with a sign must not overflow in C.
+    u = _TYPE["u" + kind[1:]]
+    opposite = f"({t})(0 - ({u}){x})"
+    if operation == "neg":
+        return opposite
+    if operation in ("add", "sub", "mul"):
+        return f"({t})(({u}){x} {_FLOAT[operation]} ({u}){y})"
+    if operation == "abs":
+        return x if kind[0] == "u" else f"{x} < 0 ? {opposite} : {x}"
+    if operation in ("div", "rem"):
+        # As XLA has it.
+        cases = {"div": (f"({t})-1", opposite, "/"), "rem": (x, "0", "%")}
+        at_zero, at_minus, symbol = cases[operation]
+        minus = f"{y} == -1 ? {at_minus} : " if kind[0] == "i" else ""
+        return f"{y} == 0 ? {at_zero} : {minus}{x} {symbol} {y}"
+    raise Unsupported(f"{operation} of {kind} on a GPU")
+
+
+def _converted(x: str, source: str, kind: str) -> str:
+    t = _TYPE[kind]
+    if kind == "b1":
+        return f"{x} != {_literal(0, source)}"
+    if source[0] != "f" or kind[0] == "f":
+        return f"({t}){x}"
+    # The nearest of those that there are, and nothing for what is not a number.
+    bits = int(kind[1:]) - (kind[0] == "i")
+    low, high = (-(2**bits) if kind[0] == "i" else 0), 2**bits
+    least, most = _literal(low, kind), _literal(high - 1, kind)
+    above, below = (f"{x} >= {_literal(high, source)}", f"{x} <= {_literal(low, source)}")
+    return f"{x} != {x} ? 0 : {above} ? {most} : {below} ? {least} : ({t}){x}"

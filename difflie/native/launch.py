@@ -1,0 +1,360 @@
+"""How loops run on NVIDIA GPUs: kernels loaded by the CUDA driver, launched from calls of XLA.
+
+A kernel is launched by a handler of XLA's foreign function interface (see `ffi`) on the stream of
+the call. The first time that a program is to run on this kind of GPU it runs for a few turns beside
+the ordinary way, and is used only if the results agree. Whatever is missing or fails, there is one
+warning, and the program runs the ordinary way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import functools
+import hashlib
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.ffi
+import numpy as np
+from jax.core import ShapedArray
+from jax.interpreters import mlir
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from . import cuda, disk_cache, ffi, nvrtc, object_code
+from .call import _empty, available
+from .code import Loop
+from .ffi import _METADATA, _arguments, _field
+from .object_code import Unavailable
+from .program import Unsupported
+
+# Environments and turns that are compared, and the pace of rows that are rare.
+_BATCH, _TURNS, _PACE = 3, 4, 2
+# Offsets in XLA's header c_api.h: of functions of its interface, and of fields of a buffer.
+_ERROR_CREATE, _STREAM_GET, _DATA, _DIMS = 48, 80, 24, 40
+_INTERNAL = 13  # XLA's code of such errors
+
+_lock = threading.Lock()
+_registered: set[str] = set()
+# By name, why a handler cannot be trusted; none if it can.
+_problems: dict[str, str | None] = {}
+_targets: weakref.WeakKeyDictionary[Loop, dict] = weakref.WeakKeyDictionary()
+
+
+def lowering(ordinary: Callable[..., Any]) -> Callable[..., Any]:
+    """The lowering rule of native calls for GPUs; `ordinary` is that of the ordinary way."""
+
+    def lower(context: mlir.LoweringRuleContext, *args: ir.Value, **how: Any) -> Any:
+        found = (
+            _compiled(context, args, how["how"], how["batch"], how["along"])
+            if available()
+            else None
+        )
+        return found or ordinary(context, *args, **how)
+
+    return lower
+
+
+def _compiled(
+    context: mlir.LoweringRuleContext,
+    args: Sequence[ir.Value],
+    loop: Loop,
+    batch: int | None,
+    along: tuple[bool, ...],
+) -> list[Any] | None:
+    """The results of a native call in a program lowered for GPUs; None if there can be none."""
+    outs: list[Any] = list(context.avals_out)
+    if loop.length == 0 or not any(a.size for a in outs):
+        return None
+    name = _target(loop, along if batch is not None else ())
+    if name is None:
+        return None
+    numbers: Any = cuda.numbers(loop, batch)
+    operands = [hlo.constant(ir.DenseElementsAttr.get(numbers))]
+    ins: list[Any] = list(context.avals_in)
+    operands += [x for x, a in zip(args, ins, strict=True) if a.size]
+    shapes = [a.shape if batch is not None else (1, *a.shape) for a in outs]
+    full = [ShapedArray(s, a.dtype) for s, a in zip(shapes, outs, strict=True) if a.size]
+    found = iter(ffi.lowered_call(context, name, operands, full))
+    kinds = [ir.RankedTensorType.get(a.shape, mlir.dtype_to_ir_type(a.dtype)) for a in outs]
+    pairs = zip(outs, kinds, strict=True)
+    return [hlo.reshape(kind, next(found)) if a.size else _empty(a) for a, kind in pairs]
+
+
+def _target(loop: Loop, along: tuple[bool, ...]) -> str | None:
+    """The name of a registered handler that can be trusted, if there is one."""
+    known = _targets.setdefault(loop, {})
+    if along not in known:
+        known[along] = None
+        try:
+            known[along] = _trusted(loop, along)
+        except Unsupported as problem:
+            if os.environ.get("DIFFLIE_NATIVE") == "explain":
+                print(f"native: {problem}")
+        except Exception as problem:
+            # No failure on the way to faster code may keep a program from running.
+            reason = str(problem) if isinstance(problem, Unavailable) else repr(problem)[:300]
+            _warn_once(reason)
+    return known[along]
+
+
+@functools.cache
+def _warn_once(reason: str) -> None:
+    message = f"{reason}; without native code a motion on the GPU may take many times as long"
+    warnings.warn(message, stacklevel=2)
+
+
+def _trusted(loop: Loop, along: tuple[bool, ...]) -> str:
+    """A handler that has been compared with the ordinary way; raises Unavailable."""
+    gpu = _gpu()
+    text = cuda.source(loop, along)
+    name = "difflie_cuda_" + hashlib.sha256(text.encode()).hexdigest()[:24]
+    if name not in _problems:
+        try:
+            _problems[name] = _problem(gpu, name, text, loop, along)
+        except Unavailable as problem:
+            _problems[name] = str(problem)
+    if _problems[name]:
+        raise Unavailable(_problems[name])
+    return name
+
+
+def _problem(gpu: _Gpu, name: str, text: str, loop: Loop, along: tuple[bool, ...]) -> str | None:
+    """Registers a handler; why it cannot be trusted, if so."""
+    code = nvrtc.compiled(text, gpu.architecture, gpu.version // 1000)
+    ins, outs = (sum(a.size > 0 for a in x) for x in (loop.turn.in_avals, loop.turn.out_avals))
+    with _lock:
+        if name not in _registered:
+            address = handler_of(name, 1 + ins, outs)
+            give(address, _address(gpu.driver.cuLaunchKernel), _kernel(gpu.driver, code))
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="CUDA")
+            _registered.add(name)
+    about = ("agrees", code, gpu.device.device_kind, gpu.version, jax.__version__)
+    key = hashlib.sha256(repr(about).encode()).hexdigest()
+    if disk_cache.read(key) is not None:
+        return None
+    small, batch, given = trial(loop, along)
+    avals = zip(small.out_shapes, loop.turn.out_avals, strict=True)
+    like = [jax.ShapeDtypeStruct((batch or 1, *s), a.dtype) for s, a in avals]
+
+    def native(*args: Any) -> Any:
+        call = jax.ffi.ffi_call(name, [x for x in like if x.size])
+        found = iter(call(cuda.numbers(small, batch), *(x for x in args if x.size)))
+        return [next(found) if x.size else np.zeros(x.shape, x.dtype) for x in like]
+
+    with jax.debug_nans(False), jax.debug_infs(False), jax.default_device(gpu.device):
+        problem = disagreement(jax.jit(native), small, batch, along, given)
+    if problem is None:
+        disk_cache.write(key, b"yes")
+    return problem and f"a program for the GPU is not used: {problem}"
+
+
+# The driver
+
+
+class _Gpu(NamedTuple):
+    """A GPU of this process, the driver and its version, and for what to compile."""
+
+    device: Any
+    driver: Any
+    version: int
+    architecture: str
+
+
+@functools.cache
+def _gpu() -> _Gpu:
+    try:
+        devices = jax.local_devices(backend="cuda")
+    except RuntimeError as problem:
+        raise Unavailable("there is no GPU to compile native code for") from problem
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        version = ctypes.c_int()
+        _good(driver.cuInit(0), "starts")
+        _good(driver.cuDriverGetVersion(ctypes.byref(version)), "tells its version")
+        _address(driver.cuLibraryLoadData)
+    except (OSError, AttributeError) as problem:
+        reason = "there is no driver of CUDA 12 or newer to launch native code"
+        raise Unavailable(f"{reason}: {problem}") from problem
+    able = sorted(tuple(map(int, d.compute_capability.split("."))) for d in devices)
+    # Machine code runs on later GPUs of the same generation; other ones take PTX.
+    kind = "sm" if able[0][0] == able[-1][0] else "compute"
+    return _Gpu(devices[0], driver, version.value, f"{kind}_{able[0][0]}{able[0][1]}")
+
+
+def _good(result: int, what: str) -> None:
+    if result:
+        raise Unavailable(f"the CUDA driver fails with error {result} before it {what}")
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _kernel(driver: Any, code: bytes) -> int:
+    """The kernel of compiled code, for the GPUs of all contexts; it stays for ever."""
+    library, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+    none = None, None, 0
+    _good(driver.cuLibraryLoadData(ctypes.byref(library), code, *none, *none), "loads a program")
+    found = driver.cuLibraryGetKernel(ctypes.byref(kernel), library, cuda.NAME.encode())
+    _good(found, "finds the kernel")
+    return kernel.value or 0
+
+
+# The handler
+
+
+def handler_of(name: str, operands: int, results: int) -> int:
+    """The address of a new handler, which has to be given the function that launches and a kernel.
+
+    These are other ones in every process, and so they are no part of the text, which is cached.
+    """
+    return object_code.address(_handler(name, operands, results), name)
+
+
+def give(handler: int, launch: int, kernel: int) -> None:
+    """Tells a handler what to launch, and by which function."""
+    frame = (ctypes.c_uint64 * 3)(0, launch, kernel)
+    ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(handler)(ctypes.addressof(frame))
+
+
+def _handler(name: str, operands: int, results: int) -> str:
+    """The text of a handler; frames of size 0, which XLA has none of, are those of `give`."""
+    lines = []
+    for kind, first, count, at in (("a", 0, operands, 72), ("r", operands, results, 112)):
+        lines.append(_field(f"%{kind}s", "%frame", at))
+        for i in range(count):
+            lines.append(_field(f"%{kind}{i}", f"%{kind}s", 8 * i))
+            lines.append(f"  %{kind}{i}.data = getelementptr i8, ptr %{kind}{i}, i64 {_DATA}")
+            lines.append(f"  %{kind}{i}.to = getelementptr ptr, ptr %table, i64 {first + i}")
+            lines.append(f"  store ptr %{kind}{i}.data, ptr %{kind}{i}.to")
+    message = "The CUDA driver cannot launch a native program."
+    return f"""@launch = internal global ptr null
+@kernel = internal global ptr null
+@message = internal constant [{len(message) + 1} x i8] c"{message}\\00"
+define ptr @{name}(ptr %frame) nounwind {{
+  %table = alloca [{operands + results} x ptr]
+  %asking = alloca [4 x i64]
+  %failing = alloca [4 x i64]
+  %size = load i64, ptr %frame
+  %own = icmp eq i64 %size, 0
+  br i1 %own, label %keep, label %call
+keep:
+{_field("%new.launch", "%frame", 8)}
+  store ptr %new.launch, ptr @launch
+{_field("%new.kernel", "%frame", 16)}
+  store ptr %new.kernel, ptr @kernel
+  ret ptr null
+call:
+{_METADATA}
+{chr(10).join(lines)}
+{_field("%api", "%frame", 16)}
+{_field("%context", "%frame", 24)}
+{_arguments("%asking", "ptr %context", "ptr null")}
+{_field("%ask", "%api", _STREAM_GET)}
+  %refused = call ptr %ask(ptr %asking)
+  %fine = icmp eq ptr %refused, null
+  br i1 %fine, label %start, label %refusal
+refusal:
+  ret ptr %refused
+start:
+{_field("%stream", "%asking", 24)}
+{_field("%dims", "%r0", _DIMS)}
+  %batch = load i64, ptr %dims
+  %more = add i64 %batch, {cuda.THREADS - 1}
+  %blocks = udiv i64 %more, {cuda.THREADS}
+  %grid = trunc i64 %blocks to i32
+  %launch = load ptr, ptr @launch
+  %kernel = load ptr, ptr @kernel
+  %result = call i32 %launch(ptr %kernel, i32 %grid, i32 1, i32 1,
+    i32 {cuda.THREADS}, i32 1, i32 1, i32 0, ptr %stream, ptr %table, ptr null)
+  %good = icmp eq i32 %result, 0
+  br i1 %good, label %done, label %failure
+done:
+  ret ptr null
+failure:
+{_arguments("%failing", "ptr @message", f"i64 {_INTERNAL}")}
+{_field("%fail", "%api", _ERROR_CREATE)}
+  %error = call ptr %fail(ptr %failing)
+  ret ptr %error
+}}
+"""
+
+
+# The comparison
+
+
+def trial(loop: Loop, along: Sequence[bool]) -> tuple[Loop, int | None, list[np.ndarray]]:
+    """A loop of a few turns of the same kernel, a batch if there is one, and arguments to try.
+
+    The arguments of the first environment, and of all, are positive, so that most functions have a
+    value there; those of the others have both signs.
+    """
+    rows, saved = (tuple(min(e, _PACE) for e in x) for x in (loop.rows, loop.saved))
+    length = min(loop.length, _TURNS) if max((*rows, *saved), default=1) == 1 else _TURNS
+    small = dataclasses.replace(loop, rows=rows, saved=saved, length=length)
+    batch = _BATCH if along else None
+    random = np.random.default_rng(0)
+    given = []
+    pairs = zip(small.in_shapes, loop.turn.in_avals, strict=True)
+    for (shape, aval), wide in zip(pairs, along or [False] * len(loop.turn.in_avals), strict=True):
+        shape = (_BATCH, *shape) if wide else shape
+        if np.issubdtype(aval.dtype, np.floating):
+            x = random.uniform(0.2, 0.9, shape)
+            if wide:
+                x[1:] *= random.choice((-1, 1), x[1:].shape)
+        else:
+            x = random.integers(0, 2, shape)
+        given.append(np.asarray(x).astype(aval.dtype))
+    return small, batch, given
+
+
+def disagreement(
+    native: Callable[..., Any],
+    loop: Loop,
+    batch: int | None,
+    along: Sequence[bool],
+    given: Sequence[np.ndarray],
+) -> str | None:
+    """How the results differ from those of the ordinary way by more than rounding; None if not.
+
+    How much rounding matters is seen from arguments that differ by it. Where these have no result,
+    nothing is asked of the other.
+    """
+    ordinary = loop.apply
+    if batch is not None:
+        axes = tuple(0 if a else None for a in along)
+        ordinary = jax.vmap(loop.apply, in_axes=axes, out_axes=0, axis_size=batch)
+    run = jax.jit(ordinary)
+    floats = [x.dtype for x in given if np.issubdtype(x.dtype, np.floating)]
+    step = max((float(np.finfo(t).eps) for t in floats), default=0.0)
+    signs = np.random.default_rng(1)
+    near = [
+        (x * (1 + 4 * step * signs.choice((-1, 1), x.shape))).astype(x.dtype)
+        if np.issubdtype(x.dtype, np.floating)
+        else x
+        for x in given
+    ]
+    calls = (run, given), (run, near), (native, given)
+    wanted, other, found = (list(map(np.asarray, f(*xs))) for f, xs in calls)
+    compared = total = 0
+    with np.errstate(all="ignore"):
+        for y, x, z in zip(found, wanted, other, strict=True):
+            y, is_float = y.reshape(x.shape), np.issubdtype(x.dtype, np.floating)
+            kept = np.isfinite(x) & np.isfinite(z)
+            compared, total = compared + int(kept.sum()), total + x.size
+            if not kept.any():
+                continue
+            y, x, z = (a[kept].astype(np.float64) for a in (y, x, z))
+            allowed = 1e4 * step * float(np.max(np.abs(x))) if is_float else 0.0
+            allowed += 1e3 * float(np.max(np.abs(x - z)))
+            worst = float(np.max(np.abs(y - x)))
+            if not worst <= allowed:
+                return f"results differ by {worst:.1e}, by rounding no more than {allowed:.1e}"
+    return None if 3 * compared >= total else "there is too little to compare"

@@ -1,0 +1,94 @@
+"""CUDA C, compiled for one kind of GPU by NVRTC, the compiler that jax's CUDA packages bring along.
+
+What is compiled stays on disk for later processes, see `disk_cache`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import importlib.util
+import re
+from collections.abc import Iterator
+from ctypes.util import find_library
+from pathlib import Path
+from typing import Any
+
+from . import disk_cache
+from .object_code import Unavailable
+
+# Goes up when the same source and options are to be compiled to something else.
+_FORMAT = 1
+_OPTIONS = ("--fmad=true",)
+
+
+def compiled(source: str, architecture: str, newest: int | None = None) -> bytes:
+    """Machine code for an architecture such as sm_90, or PTX for one such as compute_90.
+
+    By a compiler of CUDA up to the version `newest`, if given; raises Unavailable.
+    """
+    library, version = _library(newest)
+    described = (_FORMAT, source, _OPTIONS, architecture, version)
+    key = hashlib.sha256(repr(described).encode()).hexdigest()
+    code = disk_cache.read(key)
+    if code is None:
+        code = _compiled(library, source, architecture)
+        disk_cache.write(key, code)
+    return code
+
+
+@functools.cache
+def _library(newest: int | None) -> tuple[Any, tuple[int, int]]:
+    """The newest NVRTC there is, and its version."""
+    found: dict[tuple[int, int], Any] = {}
+    problem = ""
+    for place in _places():
+        try:
+            library = ctypes.CDLL(place)
+            major, minor = ctypes.c_int(), ctypes.c_int()
+            library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+            found.setdefault((major.value, minor.value), library)
+        except (OSError, AttributeError) as failure:
+            problem = f"; {failure}"
+    fitting = [version for version in found if newest is None or version[0] <= newest]
+    if not fitting:
+        package = f"nvidia-cuda-nvrtc{'-cu12' if newest in (None, 12) else ''}"
+        raise Unavailable(f"there is no NVRTC for the driver: pip install {package}{problem}")
+    return found[max(fitting)], max(fitting)
+
+
+def _places() -> Iterator[str]:
+    """Where NVRTC may lie: in packages of Python, or in the system."""
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec and spec.submodule_search_locations) or ():
+        for path in sorted(Path(folder).glob("*/lib/libnvrtc.so*")):
+            if re.fullmatch(r"libnvrtc\.so(\.\d+)*", path.name):
+                yield str(path)
+    known = find_library("nvrtc")
+    yield from [known] if known else []
+    yield from map(str, sorted(Path("/usr/local").glob("cuda*/lib64/libnvrtc.so")))
+
+
+def _compiled(library: Any, source: str, architecture: str) -> bytes:
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    by = ctypes.byref
+    if library.nvrtcCreateProgram(by(program), source.encode(), b"turns.cu", 0, None, None):
+        raise Unavailable("NVRTC takes no program")
+    try:
+        options = [f"--gpu-architecture={architecture}", *_OPTIONS]
+        given = (ctypes.c_char_p * len(options))(*(x.encode() for x in options))
+        if library.nvrtcCompileProgram(program, len(options), given):
+            library.nvrtcGetProgramLogSize(program, by(size))
+            log = ctypes.create_string_buffer(size.value)
+            library.nvrtcGetProgramLog(program, log)
+            reason = " ".join(log.value.decode(errors="replace").split())[:200]
+            raise Unavailable(f"NVRTC cannot compile for {architecture}: {reason}")
+        kind = "PTX" if architecture.startswith("compute") else "CUBIN"
+        failed = getattr(library, f"nvrtcGet{kind}Size")(program, by(size))
+        code = ctypes.create_string_buffer(size.value)
+        if failed or getattr(library, f"nvrtcGet{kind}")(program, code):
+            raise Unavailable(f"NVRTC gives no {kind} for {architecture}")
+        return code.raw
+    finally:
+        library.nvrtcDestroyProgram(by(program))

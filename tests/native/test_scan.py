@@ -1,0 +1,305 @@
+"""A native loop gives the same numbers as the loop of jax, under every transformation."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from transformations import assert_same, natively
+
+from difflie.native import kernel, scan
+
+LENGTH = 12
+X, GAIN = jnp.array([0.3, -1.2, 2.0]), jnp.float64(1.7)
+ROWS = jnp.sin(jnp.arange(3.0 * LENGTH)).reshape(LENGTH, 3)
+
+
+def ordinary(f, start, rows, length, reverse=False, every=1):
+    """What `scan` should do: outputs of every so manieth turn in the order of the turns' places."""
+    end, out = lax.scan(f, start, rows, length, reverse)
+    return end, jax.tree.map(lambda y: y[every - 1 :: every], out)
+
+
+def loop(scan, length=LENGTH, reverse=False, every=1, dtype=np.float64):
+    """A function of x (3,), a number and rows, with constants, carries and rows of all kinds."""
+
+    def run(x, gain, rows):
+        def turn(state, row):
+            x, total, count, single, ahead, empty = state
+            moved = x + 0.1 * gain * jnp.sin(x[::-1]) * row["r"]
+            x = jnp.where(ahead, moved, moved * jnp.cos(x))
+            total = total + jnp.outer(x, x) * x0[0]
+            single = single * jnp.float32(0.9) + count.astype(np.float32)
+            ahead = ~ahead | (jnp.abs(total[0, 0]) > 30)
+            state = x, total, count + row["n"], single, ahead, empty
+            return state, (x * gain, count, {"a": ahead, "e": empty[None], "t": x[0] * x[1]})
+
+        x0 = 2 * x
+        start = x, jnp.zeros((3, 3), dtype), jnp.int32(1), jnp.float32(0.5), jnp.array(True)
+        n = jnp.arange(length, dtype=np.int32)
+        given = {"r": rows[:length], "n": n, "empty": jnp.zeros((length, 0))}
+        return scan(turn, (*start, jnp.zeros((0, 2))), given, length, reverse, every)
+
+    return run
+
+
+def scalar(f):
+    def summed(*args):
+        return sum(
+            jnp.sum(jnp.cos(y)) for y in jax.tree.leaves(f(*args)) if y.dtype in (float, "float32")
+        )
+
+    return summed
+
+
+@pytest.mark.parametrize(
+    ("length", "reverse", "every"),
+    [(LENGTH, False, 1), (LENGTH, True, 3), (LENGTH, False, 4), (1, False, 1), (1, True, 1)],
+)
+def test_values_and_gradients(length, reverse, every):
+    """Carries of all types, rows, empty arrays and what f closes over, in either direction."""
+
+    def program(scan):
+        f = loop(scan, length, reverse, every)
+        return lambda *args: (f(*args), jax.grad(scalar(f), (0, 1, 2))(*args))
+
+    found = natively(3, program(scan), X, GAIN, ROWS)
+    assert_same(found, jax.jit(program(ordinary))(X, GAIN, ROWS), 1e-12)
+
+
+def test_no_turns():
+    """A loop of no turns returns the start, empty outputs, and gradients of the start alone."""
+    for reverse in (False, True):
+
+        def program(scan, reverse=reverse):
+            f = loop(scan, 0, reverse)
+            gradient = jax.grad(scalar(f), (0, 1, 2))
+            batch = [jnp.stack([a, 2 * a]) for a in (X, GAIN, ROWS)]
+            return lambda *args: (f(*args), gradient(*args), jax.vmap(f)(*batch))
+
+        found = jax.jit(program(scan))(X, GAIN, ROWS)
+        assert_same(found, jax.jit(program(ordinary))(X, GAIN, ROWS))
+
+
+SOME = [(0, None, None), (None, 0, None), (None, None, 0), (0, 0, 0)]
+
+
+def moved(axes):
+    """Arguments with batches along these axes, which have 3 environments."""
+    return [
+        a if axis is None else jnp.stack([a, 0.5 * a, 1.1 * a], axis)
+        for a, axis in zip((X, GAIN, ROWS), axes, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("axes", SOME)
+def test_batches(axes, every):
+    """Values, directions and gradients of and in batches, whichever arguments have them."""
+    args = moved(axes)
+
+    def program(scan):
+        f = loop(scan, every=every)
+        batched, gradient = jax.vmap(f, axes), jax.grad(scalar(f), (0, 1, 2))
+
+        def total(*args):
+            return jnp.sum(jax.vmap(scalar(f), axes)(*args))
+
+        def along(*args):
+            return jax.jvp(scalar(f), args, args)
+
+        return lambda *args: (
+            batched(*args),
+            jax.vmap(gradient, axes)(*args),
+            jax.grad(total, (0, 1, 2))(*args),
+            jax.vmap(along, axes)(*args),
+        )
+
+    assert_same(natively(7, program(scan), *args), jax.jit(program(ordinary))(*args), 1e-11)
+
+
+TRANSFORMATIONS = {
+    "gradient along a direction": lambda f: (
+        lambda *a: jax.jvp(jax.grad(scalar(f), (0, 1, 2)), a, a)
+    ),
+    "gradient of a direction": lambda f: jax.grad(
+        lambda *a: jax.jvp(scalar(f), a, a)[1] ** 2, (0, 1, 2)
+    ),
+    "gradient of a gradient": lambda f: jax.grad(
+        lambda *a: sum(jnp.sum(g * g) for g in jax.grad(scalar(f), (0, 1))(*a)), (0, 1, 2)
+    ),
+    "hessian": lambda f: jax.hessian(scalar(f)),
+    "reverse over reverse": lambda f: lambda *a: jax.jacrev(jax.grad(scalar(f)))(*a),
+    "batch of batches": lambda f: (
+        lambda *a: jax.vmap(jax.vmap(f, (0, None, None)), (None, 0, None))(
+            *(moved((0, None, None))[:1]), moved((None, 0, None))[1], a[2]
+        )
+    ),
+    "batch of hessians": lambda f: (
+        lambda *a: jax.vmap(jax.hessian(scalar(f)), (0, None, None))(
+            moved((0, None, None))[0], *a[1:]
+        )
+    ),
+    "checkpoint": lambda f: jax.grad(jax.checkpoint(scalar(f)), (0, 1, 2)),
+    "linearize": lambda f: lambda *a: jax.linearize(scalar(f), *a)[1](*a),
+    "only one output": lambda f: lambda *a: f(*a)[1][2]["t"],
+    "gradient of one output": lambda f: jax.grad(lambda *a: jnp.sum(f(*a)[1][2]["t"]), (0, 2)),
+    "in a loop": lambda f: (
+        lambda x, *a: lax.scan(lambda x, _: (f(x, *a)[0][0], None), x, None, length=2)
+    ),
+    "in a kernel": lambda f: kernel(f),
+    "gradient of a kernel": lambda f: jax.grad(kernel(scalar(f)), (0, 1, 2)),
+}
+# Calls of native code where there are not four.
+CALLS = {
+    "batch of batches": 1,
+    "checkpoint": 2,
+    "linearize": 2,
+    "only one output": 1,
+    "gradient of one output": 2,
+    "in a loop": 1,
+    "in a kernel": 1,
+    "gradient of a kernel": 1,
+}
+
+
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+def test_transformations(name, every):
+    """Derivatives of derivatives, batches of batches, and what jax does with functions."""
+    transform, args = TRANSFORMATIONS[name], (X, GAIN, ROWS)
+    one, two = (transform(loop(s, every=every)) for s in (scan, ordinary))
+    assert_same(natively(CALLS.get(name, 4), one, *args), jax.jit(two)(*args), 1e-10)
+
+
+def test_single_precision():
+    """Loops of single precision stay so, and run in twice as many lanes."""
+    args = [a.astype(np.float32) for a in (X, GAIN, ROWS)]
+    batches = [jnp.stack([a] * 5) for a in args]
+
+    def program(scan):
+        f = loop(scan, dtype=np.float32)
+        gradient = jax.grad(scalar(f), (0, 1, 2))
+        return lambda: (
+            f(*args),
+            gradient(*args),
+            jax.vmap(f)(*batches),
+            jax.vmap(gradient)(*batches),
+        )
+
+    assert_same(natively(6, program(scan)), jax.jit(program(ordinary))(), 1e-4)
+
+
+def test_ahead_of_time_and_without_jit():
+    """Programs compiled ahead of time, one after the other and evaluated at once agree."""
+    f, args = loop(scan), (X, GAIN, ROWS)
+    found = jax.jit(f).lower(*args).compile()(*args)
+    assert_same(found, f(*args))
+    assert_same(jax.grad(scalar(f))(*args), jax.jit(jax.grad(scalar(f)))(*args))
+    with jax.disable_jit():
+        assert_same(f(*args), found, 1e-12)
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_linear_transpose(every):
+    """A linear loop is transposed without a point at which it is differentiated."""
+
+    def program(scan):
+        def run(x, rows):
+            def turn(c, r):
+                return 0.5 * c + r, c[::-1] * 2
+
+            (c, out) = scan(turn, x, rows, LENGTH, False, every)
+            return c, out
+
+        like = X, ROWS
+        on = jnp.cos(X), jnp.cos(ROWS[: LENGTH // every])
+        return jax.linear_transpose(run, *like)(on)
+
+    assert_same(program(scan), program(ordinary), 1e-13)
+
+
+def test_rows_of_a_batch_do_not_depend_on_its_size():
+    """An environment has the same bits in batches of every size, and so have its gradients."""
+    f = loop(scan)
+    both = jax.jit(jax.vmap(lambda x, g: (f(x, g, ROWS), jax.grad(scalar(f))(x, g, ROWS))))
+    x = jax.random.normal(jax.random.key(0), (1000, 3))
+    gain = jnp.linspace(0.5, 2.0, 1000)
+    whole = both(x, gain)
+    for size in (1, 3, 63, 65):
+        for first in (0, 1000 - size):
+            rows = slice(first, first + size)
+            for one, all_ in zip(
+                jax.tree.leaves(both(x[rows], gain[rows])), jax.tree.leaves(whole), strict=True
+            ):
+                np.testing.assert_array_equal(one, all_[rows])
+
+
+def test_what_is_not_a_number_shows():
+    """In a carry, a constant or one row: where the loop of jax shows it, and what follows it."""
+    f, g = jax.jit(loop(scan)), jax.jit(loop(ordinary))
+    for args in (
+        (X.at[1].set(jnp.nan), GAIN, ROWS),
+        (X, GAIN * jnp.nan, ROWS),
+        (X, GAIN, ROWS.at[5, 2].set(jnp.nan)),
+    ):
+        assert_same(f(*args), g(*args), 1e-12)
+
+
+def test_carries_that_vanish_keep_what_is_not_a_number():
+    """0 x is 0 natively, but a state that is not a number does not become one in a later turn."""
+
+    def run(scan, x):
+        def turn(c, _):
+            return c * np.array([0.0, 1.0]) + jnp.sin(c[::-1]) * np.array([1.0, 0.0]), None
+
+        return scan(turn, x, None, 3)[0]
+
+    for x in (jnp.array([jnp.nan, 1.0]), jnp.array([1.0, jnp.nan])):
+        found = jax.jit(lambda x: run(scan, x))(x)
+        assert np.isnan(found[0])
+        expected = jax.jit(lambda x: run(lambda *a: ordinary(*a), x))(x)
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+
+
+@pytest.mark.parametrize(("every", "reverse"), [(1, False), (2, True)])
+def test_loops_without_a_program(every, reverse):
+    """A turn with an operation that has no program runs the ordinary way, derivatives included."""
+
+    def program(scan):
+        def run(x):
+            def turn(x, row):
+                noise = jax.random.normal(jax.random.key(3), (2,))
+                values = jnp.real(jnp.fft.fft(jnp.sin(x))) + noise
+                return 0.3 * values + row, (values, jnp.zeros((0, 3)))
+
+            return scan(turn, x, jnp.ones((4, 2)), 4, reverse, every)
+
+        def total(x):
+            return sum(jnp.sum(y) for y in jax.tree.leaves(run(x)))
+
+        x = jnp.array([0.3, 0.5])
+        b = jnp.stack([x, 2 * x, 3 * x])
+        return lambda: (
+            run(x), jax.grad(total)(x), jax.vmap(run)(b), jax.vmap(jax.grad(total))(b),
+            jax.hessian(total)(x),
+        )  # fmt: skip
+
+    assert_same(natively(0, program(scan)), jax.jit(program(ordinary))(), 1e-9)
+
+
+def test_nothing_carried():
+    """Loops that only map rows, carry nothing that is used, or have no rows."""
+
+    def program(scan):
+        return lambda x: (
+            scan(lambda c, r: (c, jnp.sin(r)), (), x, 4),
+            scan(lambda c, r: (c, None), x, None, 4),
+            scan(lambda c, r: (c, {}), {}, {}, 4),
+            scan(lambda c, _: ((c[1], c[0]), c[0]), (x, 2 * x), None, 3),
+            scan(lambda c, r: (2.0, r), 1.0, x[:, 0], 4),
+            jax.vmap(lambda x: scan(lambda c, _: (c, jnp.arange(3.0)), x, None, 3))(x),
+        )
+
+    x = ROWS[:4]
+    assert_same(jax.jit(program(scan))(x), jax.jit(program(ordinary))(x))
