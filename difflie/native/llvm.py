@@ -8,8 +8,9 @@ with an entry for each environment, but for what is the same for all of them.
 
 from __future__ import annotations
 
+import contextlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +78,13 @@ class Frame:
 
     def give_back(self, place: Place, kind: str) -> None:
         self._free[bytes_of(kind) * place.lanes].append(place.offset)
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[None]:
+        """Places given back within are not taken again."""
+        free, self._free = self._free, {}
+        yield
+        self._free = free
 
     def array(self, kind: str, size: int, lanes: int) -> list[Place]:
         """Places side by side."""
@@ -513,13 +521,15 @@ def _looped(
         arguments.append(at)
         start.store(start.value(x, lanes), at, kind)
     carried = arguments[loop.fixed :]
-    condition = printed(module, loop.condition, arguments, loop.fixed)
+    going = module.frame.scalar("b1", lanes)
+    # What the condition writes in every turn is no place for what the body computes once.
+    with module.frame.apart():
+        condition = printed(module, loop.condition, arguments, loop.fixed)
     body = printed(module, loop.body, arguments, loop.fixed)
     for item in used:
         if program.operations[item] == "item" and program.operands[item][0] == k:
             places[item] = carried[program.operands[item][1]]
     # Each lane ends by itself: what it carries stays as it is from then on.
-    going = module.frame.scalar("b1", lanes)
     test = Body(module, loop.condition, {})
     more = _result(test, condition.results[0], "b1", lanes)
     test.store(more, going, "b1")
