@@ -303,3 +303,36 @@ def test_nothing_carried():
 
     x = ROWS[:4]
     assert_same(jax.jit(program(scan))(x), jax.jit(program(ordinary))(x))
+
+
+def test_loops_in_lanes_that_end_at_different_times():
+    """What a turn writes spoils neither which lanes go on, nor what is computed once."""
+
+    def solved(x, gain):
+        """Attempts of an iteration with an inner one, both with many values on the way."""
+
+        def improve(state):
+            y, _, count = state
+            signs = [jnp.cos(k * y) > 0 for k in range(9)]
+            wave = sum(jnp.cos((k + 1) * gain) * jnp.cos(y + k) for k in range(300))
+            wave += sum(jnp.where(s, 0.1, 0.2) for s in signs)
+            new = y - (y * y * y + y - x + 1e-3 * wave) / (3 * y * y + 2)
+            return new, jnp.abs(new - y), count + 1
+
+        def attempt(state):
+            y, size, turns = state
+            y, size, count = lax.while_loop(
+                lambda s: (s[1] > 1e-3 * gain) & (s[2] < 9), improve, (y, jnp.inf, 0)
+            )
+            return y, size * gain, turns + count
+
+        def unfinished(state):
+            sums = sum(jnp.cos(k * gain + state[0]) ** 2 for k in range(40))
+            return (state[1] > 1e-9) & (state[2] < 60) & (sums < 50)
+
+        return lax.while_loop(unfinished, attempt, (x, jnp.asarray(jnp.inf), 0))
+
+    x, gain = jnp.array([0.0, 1.0, jnp.nan, 30.0, jnp.inf, -2.0]), jnp.linspace(0.5, 3.0, 6)
+    found = natively(1, jax.vmap(kernel(solved)), x, gain)
+    for k in range(6):
+        assert_same(tuple(a[k] for a in found), jax.jit(solved)(x[k], gain[k]), 1e-12)
