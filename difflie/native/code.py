@@ -54,7 +54,9 @@ class Traced:
         self.in_avals, self.out_avals = closed.in_avals, closed.out_avals
 
     def apply(self, *args: Any) -> list[Any]:
-        return eval_jaxpr(self._closed.jaxpr, self._closed.consts, *args)
+        results = eval_jaxpr(self._closed.jaxpr, self._closed.consts, *args)
+        # What is a number of Python's in a jaxpr would stay one.
+        return [jnp.asarray(x, a.dtype) for x, a in zip(results, self.out_avals, strict=True)]
 
     def write(self, program: Program, given: Sequence[np.ndarray]) -> list[np.ndarray]:
         found = write_closed(program, self._closed, given)

@@ -299,7 +299,7 @@ def _batch(
         elif outer and not inner:
             args[i] = args[i][:, None]
         if outer or inner:
-            args[i] = jnp.broadcast_to(args[i], (*lead, *shape)).reshape((-1, *shape))
+            args[i] = jnp.broadcast_to(args[i], (*lead, *shape)).reshape((math.prod(lead), *shape))
     both = tuple(outer or inner for outer, inner in zip(moving, along, strict=True))
     results = _native_p.bind(*args, how=how, batch=math.prod(lead), along=both)
     return [r.reshape((*lead, *r.shape[1:])) for r in results], [0] * len(results)

@@ -600,12 +600,15 @@ class Program:
         """
         apart = self._read([x for x in results if entries & ~self.needed(x)])
         masks = [self._shown[x] & ~apart for x in results if self.lost(x) & entries]
+        size = len(self._entries) // 8 + 1
+        text = b"".join(m.to_bytes(size, "little") for m in masks if m)
+        packed = np.frombuffer(text, np.uint8).reshape(-1, size)
+        shows = np.unpackbits(packed, axis=1, bitorder="little").astype(bool)
         chosen = []
-        while masks := [m for m in masks if m]:
-            counts = [sum(m >> k & 1 for m in masks) for k in range(len(self._entries))]
-            best = int(np.argmax(counts))
+        while len(shows):
+            best = int(np.argmax(shows.sum(axis=0)))
             chosen.append(best)
-            masks = [m for m in masks if not m >> best & 1]
+            shows = shows[~shows[:, best]]
         return chosen
 
     def _read(self, results: Sequence[int]) -> int:
