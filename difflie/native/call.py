@@ -14,7 +14,6 @@ import jax
 import numpy as np
 from jax.interpreters import mlir
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo as hlo
 
 from . import ffi, object_code
 from .code import Loop
@@ -63,18 +62,7 @@ def compiled(
         return None
     blocks = 1 if batch is None else -(-batch // lanes)
     numbers = np.array([loop.length, batch or 1, blocks], np.int64)
-    operands = [hlo.constant(ir.DenseElementsAttr.get(numbers))]  # pyright: ignore
-    pairs = zip(args, context.avals_in, strict=True)
-    operands += [x for x, aval in pairs if aval.size]  # pyright: ignore
-    full = [a for a in context.avals_out if a.size]  # pyright: ignore
-    results = iter(ffi.lowered_call(context, name, operands, full) if full else [])
-    return [next(results) if a.size else _empty(a) for a in context.avals_out]  # pyright: ignore
-
-
-def _empty(aval: Any) -> Any:
-    kind = ir.RankedTensorType.get(aval.shape, mlir.dtype_to_ir_type(aval.dtype))
-    nothing = np.zeros(aval.shape, aval.dtype)
-    return hlo.constant(ir.DenseElementsAttr.get(nothing, type=kind))  # pyright: ignore
+    return ffi.called(context, name, numbers, args, list(context.avals_out))
 
 
 def _lanes(loop: Loop) -> int:

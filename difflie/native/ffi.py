@@ -21,6 +21,7 @@ import numpy as np
 from jax.core import ShapedArray
 from jax.interpreters import mlir
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
 
 # The version that handlers declare; XLA takes it and its own.
 _MAJOR, _MINOR = 0, 1
@@ -62,6 +63,28 @@ def target(name: str, address: int) -> str:
     return name
 
 
+def called(
+    context: mlir.LoweringRuleContext,
+    name: str,
+    numbers: Any,
+    operands: Sequence[ir.Value],
+    avals_out: Sequence[Any],
+) -> list[Any]:
+    """The results of a call whose first operand are numbers; empty arrays are not handed over."""
+    avals: list[Any] = list(context.avals_in)
+    given: list[Any] = [hlo.constant(ir.DenseElementsAttr.get(numbers))]
+    given += [x for x, a in zip(operands, avals, strict=True) if a.size]
+    full = [a for a in avals_out if a.size]
+    results = iter(lowered_call(context, name, given, full) if full else [])
+    return [next(results) if a.size else _empty(a) for a in avals_out]
+
+
+def _empty(aval: Any) -> Any:
+    kind = ir.RankedTensorType.get(aval.shape, mlir.dtype_to_ir_type(aval.dtype))
+    nothing: Any = np.zeros(aval.shape, aval.dtype)
+    return hlo.constant(ir.DenseElementsAttr.get(nothing, type=kind))
+
+
 def lowered_call(
     context: mlir.LoweringRuleContext,
     name: str,
@@ -92,16 +115,16 @@ def handler(name: str, operands: int, results: int, shared: bool) -> str:
     `shared` for as many b as the third number (int64) of the first operand says, in any order and
     several at a time.
     """
-    lines = [f"define ptr @{name}(ptr %frame) nounwind {{", _METADATA]
+    lines = [f"define ptr @{name}(ptr %frame) nounwind {{", METADATA]
     lines.append(f"  %table = alloca [{operands + results} x ptr]")
     if shared:
         lines.append(_job(name, operands + results))
     buffers = "%buffers" if shared else "%table"
     for kind, first, count, at in (("a", 0, operands, 72), ("r", operands, results, 112)):
-        lines.append(_field(f"%{kind}s", "%frame", at))
+        lines.append(field(f"%{kind}s", "%frame", at))
         for i in range(count):
-            lines.append(_field(f"%{kind}{i}", f"%{kind}s", 8 * i))
-            lines.append(_field(f"%{kind}{i}.data", f"%{kind}{i}", 24))
+            lines.append(field(f"%{kind}{i}", f"%{kind}s", 8 * i))
+            lines.append(field(f"%{kind}{i}.data", f"%{kind}{i}", 24))
             lines.append(f"  %{kind}{i}.to = getelementptr ptr, ptr {buffers}, i64 {first + i}")
             lines.append(f"  store ptr %{kind}{i}.data, ptr %{kind}{i}.to")
     if not shared:
@@ -109,22 +132,22 @@ def handler(name: str, operands: int, results: int, shared: bool) -> str:
     return "\n".join([*lines, _share(name), _functions(name)])
 
 
-def _field(result: str, struct: str, offset: int, kind: str = "ptr") -> str:
+def field(result: str, struct: str, offset: int, kind: str = "ptr") -> str:
     """Reads a field of a struct."""
     place = f"  {result}.at = getelementptr i8, ptr {struct}, i64 {offset}"
     return f"{place}\n  {result} = load {kind}, ptr {result}.at"
 
 
 # XLA asks for the version by a call frame with an extension of type 1.
-_METADATA = f"""{_field("%extension", "%frame", 8)}
+METADATA = f"""{field("%extension", "%frame", 8)}
   %plain = icmp eq ptr %extension, null
   br i1 %plain, label %run, label %asked
 asked:
-{_field("%type", "%extension", 8, "i32")}
+{field("%type", "%extension", 8, "i32")}
   %metadata = icmp eq i32 %type, 1
   br i1 %metadata, label %answer, label %run
 answer:
-{_field("%about", "%extension", 24)}
+{field("%about", "%extension", 24)}
   %major = getelementptr i8, ptr %about, i64 24
   store i32 {_MAJOR}, ptr %major
   %minor = getelementptr i8, ptr %about, i64 28
@@ -139,7 +162,7 @@ run:"""
 _DONE, _REFERENCES, _BUFFERS = _LINE, 2 * _LINE, 3 * _LINE
 
 
-def _arguments(name: str, *values: str) -> str:
+def struct(name: str, *values: str) -> str:
     """A struct for XLA's functions: its size, no extension, values of 8 bytes."""
     size = 8 * (2 + len(values))
     lines = [f"  store i64 {size}, ptr {name}"]
@@ -151,19 +174,19 @@ def _arguments(name: str, *values: str) -> str:
 
 def _job(name: str, count: int) -> str:
     """Asks for the threads of the pool; makes a job if there are helpers, and finds %buffers."""
-    return f"""{_field("%first", "%frame", 72)}
-{_field("%first.operand", "%first", 0)}
-{_field("%numbers", "%first.operand", 24)}
-{_field("%blocks", "%numbers", 16, "i64")}
+    return f"""{field("%first", "%frame", 72)}
+{field("%first.operand", "%first", 0)}
+{field("%numbers", "%first.operand", 24)}
+{field("%blocks", "%numbers", 16, "i64")}
   %most = sub i64 %blocks, 1
   %threads = alloca i64
   %asking = alloca [4 x i64]
   %scheduling = alloca [5 x i64]
-{_field("%api", "%frame", 16)}
-{_field("%context", "%frame", 24)}
+{field("%api", "%frame", 16)}
+{field("%context", "%frame", 24)}
   store i64 1, ptr %threads
-{_arguments("%asking", "ptr %context", "ptr %threads")}
-{_field("%ask", "%api", 144)}
+{struct("%asking", "ptr %context", "ptr %threads")}
+{field("%ask", "%api", 144)}
   %refused = call ptr %ask(ptr %asking)
   call void @{name}_forget(ptr %api, ptr %refused)
   %given = load i64, ptr %threads
@@ -199,8 +222,8 @@ start:
   store i64 0, ptr %done
   %references = getelementptr i8, ptr %job, i64 {_REFERENCES}
   store i64 1, ptr %references
-{_arguments("%scheduling", "ptr %context", f"ptr @{name}_task", "ptr %job")}
-{_field("%schedule", "%api", 136)}
+{struct("%scheduling", "ptr %context", f"ptr @{name}_task", "ptr %job")}
+{field("%schedule", "%api", 136)}
   br label %launch
 launch:
   %h = phi i64 [0, %start], [%h.next, %launched]
@@ -261,7 +284,7 @@ define internal void @{name}_work(ptr %job) noinline nounwind {{
   %done = getelementptr i8, ptr %job, i64 {_DONE}
   %buffers = getelementptr i8, ptr %job, i64 {_BUFFERS}
   %numbers = load ptr, ptr %buffers
-{_field("%blocks", "%numbers", 16, "i64")}
+{field("%blocks", "%numbers", 16, "i64")}
   br label %take
 take:
   %b = atomicrmw add ptr %job, i64 1 monotonic
@@ -290,8 +313,8 @@ define internal void @{name}_forget(ptr %api, ptr %error) noinline nounwind {{
   %none = icmp eq ptr %error, null
   br i1 %none, label %end, label %destroy
 destroy:
-{_arguments("%arguments", "ptr %error")}
-{_field("%destructor", "%api", 64)}
+{struct("%arguments", "ptr %error")}
+{field("%destructor", "%api", 64)}
   call void %destructor(ptr %arguments)
   br label %end
 end:

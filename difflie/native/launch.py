@@ -28,9 +28,9 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from . import cuda, disk_cache, ffi, nvrtc, object_code
-from .call import _empty, available
+from .call import available
 from .code import Loop
-from .ffi import _METADATA, _arguments, _field
+from .ffi import METADATA, field, struct
 from .object_code import Unavailable
 from .program import Unsupported
 
@@ -75,16 +75,11 @@ def _compiled(
     name = _target(loop, along if batch is not None else ())
     if name is None:
         return None
-    numbers: Any = cuda.numbers(loop, batch)
-    operands = [hlo.constant(ir.DenseElementsAttr.get(numbers))]
-    ins: list[Any] = list(context.avals_in)
-    operands += [x for x, a in zip(args, ins, strict=True) if a.size]
     shapes = [a.shape if batch is not None else (1, *a.shape) for a in outs]
-    full = [ShapedArray(s, a.dtype) for s, a in zip(shapes, outs, strict=True) if a.size]
-    found = iter(ffi.lowered_call(context, name, operands, full))
+    results = [ShapedArray(shape, a.dtype) for shape, a in zip(shapes, outs, strict=True)]
+    found = ffi.called(context, name, cuda.numbers(loop, batch), args, results)
     kinds = [ir.RankedTensorType.get(a.shape, mlir.dtype_to_ir_type(a.dtype)) for a in outs]
-    pairs = zip(outs, kinds, strict=True)
-    return [hlo.reshape(kind, next(found)) if a.size else _empty(a) for a, kind in pairs]
+    return [hlo.reshape(kind, x) for kind, x in zip(kinds, found, strict=True)]
 
 
 def _target(loop: Loop, along: tuple[bool, ...]) -> str | None:
@@ -228,9 +223,9 @@ def _handler(name: str, operands: int, results: int) -> str:
     """The text of a handler; frames of size 0, which XLA has none of, are those of `give`."""
     lines = []
     for kind, first, count, at in (("a", 0, operands, 72), ("r", operands, results, 112)):
-        lines.append(_field(f"%{kind}s", "%frame", at))
+        lines.append(field(f"%{kind}s", "%frame", at))
         for i in range(count):
-            lines.append(_field(f"%{kind}{i}", f"%{kind}s", 8 * i))
+            lines.append(field(f"%{kind}{i}", f"%{kind}s", 8 * i))
             lines.append(f"  %{kind}{i}.data = getelementptr i8, ptr %{kind}{i}, i64 {_DATA}")
             lines.append(f"  %{kind}{i}.to = getelementptr ptr, ptr %table, i64 {first + i}")
             lines.append(f"  store ptr %{kind}{i}.data, ptr %{kind}{i}.to")
@@ -246,26 +241,26 @@ define ptr @{name}(ptr %frame) nounwind {{
   %own = icmp eq i64 %size, 0
   br i1 %own, label %keep, label %call
 keep:
-{_field("%new.launch", "%frame", 8)}
+{field("%new.launch", "%frame", 8)}
   store ptr %new.launch, ptr @launch
-{_field("%new.kernel", "%frame", 16)}
+{field("%new.kernel", "%frame", 16)}
   store ptr %new.kernel, ptr @kernel
   ret ptr null
 call:
-{_METADATA}
+{METADATA}
 {chr(10).join(lines)}
-{_field("%api", "%frame", 16)}
-{_field("%context", "%frame", 24)}
-{_arguments("%asking", "ptr %context", "ptr null")}
-{_field("%ask", "%api", _STREAM_GET)}
+{field("%api", "%frame", 16)}
+{field("%context", "%frame", 24)}
+{struct("%asking", "ptr %context", "ptr null")}
+{field("%ask", "%api", _STREAM_GET)}
   %refused = call ptr %ask(ptr %asking)
   %fine = icmp eq ptr %refused, null
   br i1 %fine, label %start, label %refusal
 refusal:
   ret ptr %refused
 start:
-{_field("%stream", "%asking", 24)}
-{_field("%dims", "%r0", _DIMS)}
+{field("%stream", "%asking", 24)}
+{field("%dims", "%r0", _DIMS)}
   %batch = load i64, ptr %dims
   %more = add i64 %batch, {cuda.THREADS - 1}
   %blocks = udiv i64 %more, {cuda.THREADS}
@@ -279,8 +274,8 @@ start:
 done:
   ret ptr null
 failure:
-{_arguments("%failing", "ptr @message", f"i64 {_INTERNAL}")}
-{_field("%fail", "%api", _ERROR_CREATE)}
+{struct("%failing", "ptr @message", f"i64 {_INTERNAL}")}
+{field("%fail", "%api", _ERROR_CREATE)}
   %error = call ptr %fail(ptr %failing)
   ret ptr %error
 }}

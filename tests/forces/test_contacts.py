@@ -264,7 +264,8 @@ def touching():
     return dl.attach(bare.replace(**limits), *contacts())
 
 
-def test_without_losses_the_force_is_minus_the_slope_of_the_energy(touching):
+@pytest.mark.parametrize("traversal", ["unrolled", "scanned"], indirect=True)
+def test_without_losses_the_force_is_minus_the_slope_of_the_energy(touching, traversal):
     system = touching
     q = jnp.asarray(random_states(system, 1, seed=2)[0][0])
 

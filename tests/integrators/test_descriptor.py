@@ -76,7 +76,6 @@ def test_a_redundant_loop(method, exact):
 def test_a_chain_without_constraints():
     y = dl.Revolute(axis=(0.0, 1.0, 0.0))
     chain = dl.chain([bar("a", y), bar("b", dl.Spherical(), position=(0, 0, -0.5))])
-    chain = chain
     q = dl.integrate(chain, chain.neutral(), jnp.asarray([0.5, 0.3, -0.2, 0.4]))
     v = jnp.asarray([1.0, -2.0, 1.0, 3.0])
 

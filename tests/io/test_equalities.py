@@ -89,7 +89,6 @@ def loops(tmp_path_factory):
     """The system, MuJoCo's model, and what we compute of a state, the same in its ordering."""
     system, model, message = read(LOOPS, tmp_path_factory.mktemp("loops") / "loops.xml")
     assert "equal" not in message
-    system = system
     ordering = dl.MujocoOrdering(system, model)
 
     @jax.jit
