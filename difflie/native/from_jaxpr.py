@@ -12,11 +12,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from . import factorisations
+from .indexing import gathered, scattered
 from .jaxprs import is_literal, nested, scan_sizes
 from .program import BINARY, COMPARE, NUMPY, TYPES, UNARY, Loop, Program, Unsupported
 
@@ -428,32 +427,12 @@ def _update(program: Program, equation: Any, x: Array, new: Array, *starts: Arra
     return [found]
 
 
-@functools.lru_cache(maxsize=512)
-def _gathered(shape: tuple, indices: tuple, index_shape: tuple, params: tuple) -> Array:
-    """Which entries a gather at known places takes; -1 where it fills."""
-    given = dict(params)
-    at = jnp.asarray(np.array(indices, np.int32).reshape(index_shape))
-    places = jnp.arange(int(np.prod(shape)), dtype=jnp.int32).reshape(shape)
-    with jax.ensure_compile_time_eval():
-        found = jax.lax.gather(
-            places,
-            at,
-            given["dimension_numbers"],
-            given["slice_sizes"],
-            mode=given["mode"],
-            fill_value=-1,
-        )
-    return np.asarray(found)
-
-
 def _gather(program: Program, equation: Any, x: Array, indices: Array) -> list[Array]:
     params, kind = equation.params, _kind(equation)
-    names = "dimension_numbers", "slice_sizes", "mode"
-    key = tuple((name, params[name]) for name in names)
     known = _known_or_none(program, indices)
     if known is None:
         return [_gather_somewhere(program, kind, x, indices, params)]
-    places = _gathered(x.shape, tuple(known.ravel().tolist()), known.shape, key)
+    places = gathered(params, x.shape, known)
     flat = np.append(x.ravel(), _filler(program, params["fill_value"], kind))
     return [flat[places]]
 
@@ -499,36 +478,13 @@ def _gather_somewhere(program: Program, kind: str, x: Array, indices: Array, par
     return np.transpose(stacked, axes)
 
 
-@functools.lru_cache(maxsize=512)
-def _scattered(
-    shape: tuple, indices: tuple, index_shape: tuple, size: tuple, params: tuple
-) -> list:
-    """Where every entry of the updates of a scatter at known places goes, in order; -1: nowhere."""
-    given = dict(params)
-    at = jnp.asarray(np.array(indices, np.int32).reshape(index_shape))
-    count = int(np.prod(size))
-    places = jnp.zeros(shape, jnp.int32)
-
-    def where(k: jax.Array) -> jax.Array:
-        one = (jnp.arange(count) == k).astype(jnp.int32).reshape(size)
-        found = jax.lax.scatter_add(
-            places, at, one, given["dimension_numbers"], mode=given["mode"]
-        ).ravel()
-        return jnp.where(jnp.any(found != 0), jnp.argmax(found != 0), -1)
-
-    with jax.ensure_compile_time_eval():
-        return np.asarray(jax.lax.map(where, jnp.arange(count))).tolist() if count else []
-
-
 def _scatter(name: str) -> Callable:
     def apply(program: Program, equation: Any, x: Array, at: Array, new: Array) -> list[Array]:
         params, kind = equation.params, _kind(equation)
         known = _known_or_none(program, at)
         if known is None:
             return [_scatter_somewhere(program, kind, name, x, at, new, params)]
-        key = tuple((n, params[n]) for n in ("dimension_numbers", "mode"))
-        indices = tuple(known.ravel().tolist())
-        places = _scattered(x.shape, indices, known.shape, new.shape, key)
+        places = scattered(params, x.shape, known, new.shape).ravel().tolist()
         found = x.ravel().tolist()
         for place, y in zip(places, new.ravel().tolist(), strict=True):
             if place >= 0:
