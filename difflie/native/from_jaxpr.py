@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from jax.extend.core import Literal
 
 from . import factorisations
 from .indexing import gathered, scattered
-from .jaxprs import is_literal, nested, scan_sizes
+from .jaxprs import nested, scan_sizes
 from .program import BINARY, COMPARE, NUMPY, TYPES, UNARY, Loop, Program, Unsupported
 
 # Arrays with more entries are no part of a program.
@@ -62,16 +63,33 @@ def write(
     program: Program, jaxpr: Any, consts: Sequence[Any], given: Sequence[Array]
 ) -> list[Array]:
     """Appends what a jaxpr computes; consts are arrays, given and the results scalars' numbers."""
-    values: dict[Any, Array] = {}
+    values: dict[Any, Array | int] = {}
     for v, c in zip(jaxpr.constvars, consts, strict=True):
         values[v] = constants(program, c)
     values.update(zip(jaxpr.invars, given, strict=True))
 
     def read(v: Any) -> Array:
-        return constants(program, v.val) if is_literal(v) else values[v]
+        if v.__class__ is Literal:
+            return constants(program, v.val)
+        x = values[v]
+        return np.array(x, np.int64) if x.__class__ is int else x  # pyright: ignore
 
+    def scalar(v: Any) -> int:
+        if v.__class__ is Literal:
+            return program.constant(np.asarray(v.val).item(), kind_of(v.aval.dtype))
+        x = values[v]
+        return x if x.__class__ is int else x.item()  # pyright: ignore
+
+    arithmetic = {name: getattr(program, name) for name in ("add", "sub", "mul", "div")}
     for equation in jaxpr.eqns:
-        name = equation.primitive.name
+        name, aval = equation.primitive.name, equation.outvars[0].aval if equation.outvars else None
+        if name in arithmetic and not aval.shape:
+            # Nine out of ten operations, which need no arrays.
+            x, y = equation.invars
+            values[equation.outvars[0]] = arithmetic[name](
+                scalar(x), scalar(y), kind_of(aval.dtype)
+            )
+            continue
         rule = _RULES.get(name)
         if rule is None:
             raise Unsupported(f"the operation {name}")

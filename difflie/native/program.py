@@ -118,7 +118,7 @@ class Program:
     - `placeholder` and `solve`, which are there to be transposed;
     - `while`, whose `loops[k]` are a Loop, on the values of its arguments, and `item`, on such an
       instruction, with the place of the result;
-    - `alias`, the same number as another scalar, from which more has vanished.
+    - `alias`, the same number as another scalar, from which other entries have vanished.
     """
 
     def __init__(self) -> None:
@@ -134,6 +134,8 @@ class Program:
         # The entries of arguments, as bits, that every scalar shows; and what has vanished from it.
         self._shown: list[int] = []
         self._lost: dict[int, int] = {}
+        # What is the negative of what.
+        self._negatives: dict[int, int] = {}
         self._entries: list[int] = []
         self._linear = 0
         # Where this is false, loops make no turns: in a branch that is not taken.
@@ -150,6 +152,8 @@ class Program:
         self.types.append(kind)
         self.known.append(known)
         self._shown.append(shown)
+        if operation == "neg":
+            self._negatives[number] = operands[0]
         return number
 
     def argument(self, kind: str) -> int:
@@ -207,44 +211,44 @@ class Program:
 
     def value(self, operation: str, operands: tuple[int, ...], kind: str) -> int:
         """The result of an operation at run time."""
-        lost = 0
-        if self._lost:
-            lost_of = self._lost
-            if any(x in lost_of for x in operands):
+        lost, lost_of = 0, self._lost
+        if lost_of and not lost_of.keys().isdisjoint(operands):
+            if kind[0] == "f" and operation != "select":
                 for x in operands:
                     lost |= lost_of.get(x, 0)
-                operands = tuple(
-                    self.operands[x][0] if self.operations[x] == "alias" else x for x in operands
-                )
+            operands = tuple(map(self.base, operands))
         key = (operation, operands, kind)
         number = self._numbers.get(key)
-        if number is None:
-            shown = 0
-            if kind[0] == "f":
-                if operation == "select":
-                    shown = self._shown[operands[1]] & self._shown[operands[2]]
-                else:
-                    for x in operands:
-                        shown |= self._shown[x]
-            number = self._numbers[key] = self._new(operation, operands, kind, None, shown)
-        if lost and operation != "select" and kind[0] == "f":
-            lost &= ~self._shown[number]
+        if number is not None:
+            return self._losing(number, lost) if lost or number in lost_of else number
+        shown = 0
+        if kind[0] == "f":
+            if operation == "select":
+                shown = self._shown[operands[1]] & self._shown[operands[2]]
+            else:
+                for x in operands:
+                    shown |= self._shown[x]
+        number = self._numbers[key] = self._new(operation, operands, kind, None, shown)
+        if lost:
+            lost &= ~shown
             if lost:
-                return self._alias(number, lost)
+                lost_of[number] = lost
         return number
 
-    def _alias(self, number: int, lost: int) -> int:
-        if self.operations[number] == "alias":
-            lost |= self._lost[number]
-            number = self.operands[number][0]
-        key = ("alias", number, lost)
+    def _losing(self, x: int, lost: int) -> int:
+        """The same number as x, from which just these entries have vanished."""
+        x = self.base(x)
+        lost &= ~self._shown[x]
+        if lost == self._lost.get(x, 0):
+            return x
+        key = ("alias", x, lost)
         alias = self._numbers.get(key)
         if alias is None:
-            alias = self._new(
-                "alias", (number,), self.types[number], self.known[number], self._shown[number]
-            )
-            self._numbers[key] = alias
-            self._lost[alias] = lost
+            known, shown = self.known[x], self._shown[x]
+            alias = self._numbers[key] = self._new("alias", (x,), self.types[x], known, shown)
+            if x in self._negatives:
+                self._negatives[alias] = self._negatives[x]
+        self._lost[alias] = lost
         return alias
 
     def base(self, x: int) -> int:
@@ -261,8 +265,14 @@ class Program:
 
     def showing(self, x: int, entries: int) -> int:
         """The scalar, which should show these entries of arguments as well."""
-        lost = entries & ~self.needed(x)
-        return self._alias(x, lost) if lost and self.types[x][0] == "f" else x
+        if self.types[x][0] != "f" or not entries & ~self.needed(x):
+            return x
+        return self._losing(x, entries | self.lost(x))
+
+    def forget(self) -> dict[int, int]:
+        """What has vanished so far, by scalar; from now on nothing has."""
+        vanished, self._lost = self._lost, {}
+        return vanished
 
     def _kept(self, result: int, *operands: int) -> int:
         entries = 0
@@ -281,10 +291,8 @@ class Program:
         if self.known[x] is not None:
             result = self._computed(_UNARY[name], kind, x)
             return self._kept(result, x) if x in self._lost else result
-        if name == "neg":
-            opposite = self._opposite(x)
-            if opposite is not None:
-                return self._kept(opposite, x)
+        if name == "neg" and x in self._negatives:
+            return self._opposite(x)
         return self.value(name, (x,), kind)
 
     def add(self, x: int, y: int, kind: str) -> int:
@@ -297,12 +305,10 @@ class Program:
         elif b is not None and b == 0:
             return self._kept(x, y) if y in self._lost else x
         # A sign is carried on to where it costs nothing.
-        opposite = self._opposite(y)
-        if opposite is not None:
-            return self._kept(self.sub(x, opposite, kind), y)
-        opposite = self._opposite(x)
-        if opposite is not None:
-            return self._kept(self.sub(y, opposite, kind), x)
+        if y in self._negatives:
+            return self.sub(x, self._opposite(y), kind)
+        if x in self._negatives:
+            return self.sub(y, self._opposite(x), kind)
         return self.value("add", (x, y), kind)
 
     def sub(self, x: int, y: int, kind: str) -> int:
@@ -315,9 +321,8 @@ class Program:
         elif a is not None and a == 0:
             result = self.unary("neg", y, kind)
             return self._kept(result, x) if x in self._lost else result
-        opposite = self._opposite(y)
-        if opposite is not None:
-            return self._kept(self.add(x, opposite, kind), y)
+        if y in self._negatives:
+            return self.add(x, self._opposite(y), kind)
         return self.value("sub", (x, y), kind)
 
     def mul(self, x: int, y: int, kind: str) -> int:
@@ -334,12 +339,10 @@ class Program:
             if a == -1:
                 result = self.unary("neg", y, kind)
                 return self._kept(result, x) if x in self._lost else result
-        opposite = self._opposite(y)
-        if opposite is not None:
-            return self._kept(self.unary("neg", self.mul(x, opposite, kind), kind), y)
-        opposite = self._opposite(x)
-        if opposite is not None:
-            return self._kept(self.unary("neg", self.mul(opposite, y, kind), kind), x)
+        if y in self._negatives:
+            return self.unary("neg", self.mul(x, self._opposite(y), kind), kind)
+        if x in self._negatives:
+            return self.unary("neg", self.mul(self._opposite(x), y, kind), kind)
         return self.value("mul", (x, y), kind)
 
     def div(self, x: int, y: int, kind: str) -> int:
@@ -422,13 +425,12 @@ class Program:
             return yes if self.known[which] else no
         if no == yes:
             return no
-        if self.base(no) == self.base(yes):
-            result = self.base(no)
-        else:
-            result = self.value("select", (which, yes, no), kind)
         if not self._lost or kind[0] != "f":
-            return result
-        return self.showing(result, self.needed(yes) & self.needed(no))
+            return self.value("select", (which, yes, no), kind)
+        needed = self.needed(yes) & self.needed(no)
+        if self.base(no) == self.base(yes):
+            return self._losing(no, needed)
+        return self._losing(self.value("select", (which, yes, no), kind), needed)
 
     def convert(self, x: int, kind: str) -> int:
         if self.types[x] == kind:
@@ -456,11 +458,9 @@ class Program:
                 square = self.mul(square, square, kind)
         return result if exponent >= 0 else self.div(one, result, kind)
 
-    def _opposite(self, x: int) -> int | None:
-        """What x is the negative of, if it is written so."""
-        if self.operations[x] == "alias":
-            x = self.operands[x][0]
-        return self.operands[x][0] if self.operations[x] == "neg" else None
+    def _opposite(self, x: int) -> int:
+        """What x, one of the negatives, is the negative of."""
+        return self._losing(self._negatives[x], self.lost(x))
 
     def repeat(self, loop: Loop, operands: Sequence[int]) -> list[int]:
         """The carried values at the end of a loop."""
@@ -554,44 +554,34 @@ class Program:
         spoilt = self._spoiling(entries, results)
         if not spoilt:
             return list(results)
-        before = self.operations, self.operands, self.types, self.known, self._shown
-        loops, lost, old_entries = self.loops, self._lost, self._entries
-        operations, operands, types, known, shown = before
+        results_before = [(self.base(x), self.lost(x)) for x in results]
+        used = self._used([x for x, _ in results_before])
+        operations, operands, types = self.operations, self.operands, self.types
+        known, shown, loops, before = self.known, self._shown, self.loops, self._entries
         self.operations, self.operands, self.types, self.known, self._shown = [], [], [], [], []
-        self.loops, self._lost, self._numbers, self._entries = {}, {}, {}, []
-        moved: dict[int, int] = {}
+        self._lost, self._numbers, self._negatives, self._entries = {}, {}, {}, []
         arguments, self.arguments = self.arguments, []
-        for x in arguments:
-            moved[x] = self.argument(types[x])
+        moved = {x: self.argument(types[x]) for x in arguments}
         wrong = self._wrong(entries, {})
         for k in spoilt:
-            entry = old_entries[k]
+            entry = before[k]
             moved[entry] = self._without(wrong, moved[entry])
             self._shown[moved[entry]] = entries | 1 << k
-        for k, operation in enumerate(operations):
-            if k in moved:
-                continue
-            if operation == "constant":
-                moved[k] = self.constant(known[k], types[k])
-            elif operation == "alias":
-                base = moved[operands[k][0]]
-                moved[k] = self.showing(base, lost[k])
-            elif operation == "item":
-                loop, place = operands[k]
-                moved[k] = self._new("item", (moved[loop], place), types[k], None, 0)
-                self._shown[moved[k]] = shown[k] & ~entries
-            elif operation == "while":
-                read = tuple(moved[x] for x in operands[k])
-                moved[k] = self._new("while", read, types[k], None, 0)
-                self.loops[moved[k]] = loops[k]
-            else:
-                moved[k] = self.value(operation, tuple(moved[x] for x in operands[k]), types[k])
-        return [moved[x] if not self.lost(moved[x]) else self._again(moved[x]) for x in results]
-
-    def _again(self, x: int) -> int:
-        base = self.base(x)
-        lost = self.lost(x) & ~self._shown[base]
-        return self._alias(base, lost) if lost else base
+        rest = [k for k in used if operations[k] != "argument"]
+        moved.update(zip(rest, range(len(self.operations), len(self.operations) + len(rest))))
+        self.operations += [operations[k] for k in rest]
+        self.operands += [
+            (moved[operands[k][0]], operands[k][1])
+            if operations[k] == "item"
+            else tuple([moved[x] for x in operands[k]])
+            for k in rest
+        ]
+        self.types += [types[k] for k in rest]
+        self.known += [known[k] for k in rest]
+        some = functools.reduce(operator.or_, (1 << k for k in spoilt))
+        self._shown += [shown[k] | entries if shown[k] & some else shown[k] for k in rest]
+        self.loops = {moved[k]: loop for k, loop in loops.items() if k in moved}
+        return [self._losing(moved[x], lost) for x, lost in results_before]
 
     def _spoiling(self, entries: int, results: Sequence[int]) -> list[int]:
         """Few entries of arguments, one of which each result from which `entries` vanished shows.
@@ -613,17 +603,19 @@ class Program:
 
     def _read(self, results: Sequence[int]) -> int:
         """The entries of arguments that results are computed from, shown by them or not."""
-        entries = {x: 1 << k for k, x in enumerate(self._entries)}
-        read: list[int] = []
-        for k, operation in enumerate(self.operations):
-            mask = entries.get(k, 0)
-            if operation == "item":
-                mask = read[self.operands[k][0]]
-            elif operation != "argument":
-                for x in self.operands[k]:
-                    mask |= read[x]
-            read.append(mask)
-        return functools.reduce(operator.or_, (read[x] for x in results), 0)
+        read = {x: 1 << k for k, x in enumerate(self._entries)}
+        results = list(map(self.base, results))
+        for k in self._used(results):
+            if k in read:
+                continue
+            operands = self.operands[k]
+            if self.operations[k] == "item":
+                read[k] = read[operands[0]]
+            elif self.operations[k] == "argument":
+                read[k] = 0
+            else:
+                read[k] = functools.reduce(operator.or_, map(read.__getitem__, operands), 0)
+        return functools.reduce(operator.or_, (read.get(x, 0) for x in results), 0)
 
     def _wrong(self, entries: int, parts: dict[int, int]) -> int:
         """Whether one of these entries of arguments is not a number, known of parts of them."""
@@ -645,16 +637,19 @@ class Program:
 
     def used(self) -> list[int]:
         """The instructions that results are computed from, in order, without aliases."""
-        used = [False] * len(self.operations)
-        for x in self.results:
-            used[x] = True
+        return self._used(self.results)
+
+    def _used(self, results: Sequence[int]) -> list[int]:
+        used = bytearray(len(self.operations))
+        for x in results:
+            used[x] = 1
+        operations, operands = self.operations, self.operands
         for k in range(len(used) - 1, -1, -1):
-            if not used[k]:
-                continue
-            operation = self.operations[k]
-            if operation == "item":
-                used[self.operands[k][0]] = True
-            elif operation != "argument":
-                for x in self.operands[k]:
-                    used[x] = True
-        return [k for k, wanted in enumerate(used) if wanted]
+            if used[k] and operands[k]:
+                operation = operations[k]
+                if operation == "item":
+                    used[operands[k][0]] = 1
+                elif operation != "argument":
+                    for x in operands[k]:
+                        used[x] = 1
+        return list(itertools.compress(range(len(used)), used))

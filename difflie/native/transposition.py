@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .program import Program, Unsupported
 
@@ -15,6 +15,8 @@ def transposed(
     Appends x* = sum over y of (dy/dx) y* to the program, from the last instruction to the first.
     """
     varied = _varied(program, inputs)
+    needed = [program.needed(y) for y in outputs]
+    vanished = program.forget()
     on: dict[int, int] = {}
 
     def give(x: int, cotangent: int) -> None:
@@ -69,7 +71,8 @@ def transposed(
         else:
             raise Unsupported(f"the transpose of the operation {operation}")
     found = [on.get(x, program.constant(0.0, kinds[x])) for x in inputs]
-    return _showing(program, inputs, outputs, cotangents, found)
+    lost = [vanished.get(y, 0) for y in outputs]
+    return _showing(program, inputs, zip(lost, needed, cotangents, strict=True), found)
 
 
 def _varied(program: Program, inputs: Sequence[int]) -> set[int]:
@@ -88,22 +91,23 @@ def _varied(program: Program, inputs: Sequence[int]) -> set[int]:
 def _showing(
     program: Program,
     inputs: Sequence[int],
-    outputs: Sequence[int],
-    cotangents: Sequence[int],
+    outputs: Iterable[tuple[int, int, int]],
     found: Sequence[int],
 ) -> list[int]:
-    """The cotangents found, showing what has vanished from the coefficients and with them."""
+    """The cotangents found, showing what has vanished from the coefficients and with them.
+
+    Of every output, what has vanished from it, what it should show, and its cotangent.
+    """
     bits = {program.bit(x): place for place, x in enumerate(inputs)}
     linear = 0
     for bit in bits:
         linear |= bit
     entries = [0] * len(found)
-    for y, cotangent in zip(outputs, cotangents, strict=True):
-        lost = program.lost(y)
+    for lost, needed, cotangent in outputs:
         if not lost:
             continue
         others, vanished = lost & ~linear, lost & linear
-        reached = program.needed(y) & linear
+        reached = needed & linear
         while reached:
             bit = reached & -reached
             reached ^= bit
