@@ -18,7 +18,7 @@ from ..groups import quaternion, so3
 from ..solvers.linear import product
 from ..system import joints as types
 from ..system.builders import Body, tree
-from ..system.kinematic_tree import least_rotations
+from ..system.kinematic_tree import least_rotation
 from ..system.system import System
 from ..system.topology import WORLD
 from ..system.validation import ModelError, checked, nearest
@@ -241,7 +241,7 @@ def _joints(system: System) -> list[Constraint | None]:
     """What every joint is as a constraint; None for free ones."""
     t, joints = system.topology, system.joints
     turns = jax.vmap(so3.exp)(joints.rotation)
-    aligned = least_rotations(joints.axis).to_array()
+    aligned = jax.vmap(least_rotation)(joints.axis)
     made: list[Constraint | None] = []
     for b, kind in enumerate(map(type, t.types)):
         rows = aligned[int(t.dof_start[b]) : int(t.dof_start[b + 1])]

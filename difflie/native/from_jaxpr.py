@@ -82,13 +82,12 @@ def write(
 
     arithmetic = {name: getattr(program, name) for name in ("add", "sub", "mul", "div")}
     for equation in jaxpr.eqns:
-        name, aval = equation.primitive.name, equation.outvars[0].aval if equation.outvars else None
-        if name in arithmetic and not aval.shape:
+        name = equation.primitive.name
+        if name in arithmetic and not equation.outvars[0].aval.shape:
             # Nine out of ten operations, which need no arrays.
-            x, y = equation.invars
-            values[equation.outvars[0]] = arithmetic[name](
-                scalar(x), scalar(y), kind_of(aval.dtype)
-            )
+            (result,) = equation.outvars
+            operands = map(scalar, equation.invars)
+            values[result] = arithmetic[name](*operands, kind_of(result.aval.dtype))
             continue
         rule = _RULES.get(name)
         if rule is None:

@@ -96,7 +96,8 @@ def text_of(loop: Loop, along: Sequence[bool], lanes: int) -> str:
     block.end()
     for x in ends:
         block.write(x)
-    return "\n".join([_MOVERS, module.text(), block.text(), _ATTRIBUTES])
+    movers = [_mover(size, out) for size, out in sorted(block.movers)]
+    return "\n".join([_INTRINSICS, *movers, module.text(), block.text(), _ATTRIBUTES])
 
 
 class _Block:
@@ -105,6 +106,8 @@ class _Block:
     def __init__(self, module: Module, reverse: bool) -> None:
         self.module, self.reverse = module, reverse
         self.lines: list[str] = []
+        # Which functions that move entries are called: of what size, and whether to a buffer.
+        self.movers: set[tuple[int, bool]] = set()
         self._buffers: dict[int, str] = {}
         self._first: list[str] = []
         self._count = 0
@@ -141,6 +144,7 @@ class _Block:
             )
             return
         step = stride if x.along else "0"
+        self.movers.add((bytes_each, out))
         name = f"@{'out' if out else 'in'}{bytes_each}"
         self.lines.append(
             f"  call void {name}(ptr {at}, ptr {source}, i64 {x.size}, i64 {step}, "
@@ -253,8 +257,9 @@ class _Block:
 _ATTRIBUTES = 'attributes #0 = { noinline nounwind "prefer-vector-width"="512" }\n'
 
 
-def _mover(name: str, size: int, out: bool) -> str:
+def _mover(size: int, out: bool) -> str:
     """Moves n entries of each lane's environment between rows of lanes and the buffer."""
+    name = "out" if out else "in"
     kind = f"i{8 * size}"
     load, store = ("%lane", "%entry") if out else ("%entry", "%lane")
     # No lane beyond the last environment is written; it is read in its place.
@@ -297,10 +302,5 @@ end:
 }}"""
 
 
-_MOVERS = "\n".join(
-    [
-        "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
-        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
-        *(_mover(name, size, name == "out") for name in ("in", "out") for size in (1, 4, 8)),
-    ]
-)
+_INTRINSICS = """declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"""

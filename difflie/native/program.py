@@ -568,7 +568,7 @@ class Program:
             moved[entry] = self._without(wrong, moved[entry])
             self._shown[moved[entry]] = entries | 1 << k
         rest = [k for k in used if operations[k] != "argument"]
-        moved.update(zip(rest, range(len(self.operations), len(self.operations) + len(rest))))
+        moved.update((k, place) for place, k in enumerate(rest, len(self.operations)))
         self.operations += [operations[k] for k in rest]
         self.operands += [
             (moved[operands[k][0]], operands[k][1])

@@ -9,6 +9,7 @@ arrays over bodies and dofs, once for each system, and differentiated through.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import replace
 
 import equinox as eqx
@@ -320,87 +321,130 @@ def carriers(t: Topology) -> np.ndarray:
 def _follows(bodies: Bodies, joints: Joints, t: Topology) -> tuple:
     """The fields of a `Tree` after the first.
 
-    Compiled by itself, and so only once for all algorithms.
+    Compiled by itself, and so only once for all algorithms. What is alike for all bodies or dofs
+    is a batch of kernels, which are the same for every machine.
     """
-    fields = functools.partial(_fields, t)
-    return (native.kernel(fields) if t.unrolled else fields)(bodies, joints)
+    whole = native.kernel if t.unrolled else lambda f: f
+    joint = _each(_rotation)(joints.rotation), joints.position
+    aligned = _each(least_rotation)(_safe(joints.axis, t))
+    offset, factors = whole(functools.partial(_factors, t))(joint, aligned)
+    frames = _each(_dof_frame)(*factors)
+    seen_from = jax.tree.map(lambda a: a[:-1], offset)
+    inertias = _each(_seen_inertia)(seen_from, bodies.mass, bodies.com, bodies.inertia)
+    return whole(functools.partial(_fields, t))(joints, offset, frames, inertias)
 
 
-def _fields(t: Topology, bodies: Bodies, joints: Joints) -> tuple:
-    dtype = joints.position.dtype
-    moving = np.array([bool(kinds) for kinds in t.kinds])
-    placement = so3.exp_components(Vector.from_array(joints.rotation)).to_array(), joints.position
-    align = _alignments(t, joints.axis).to_array()
+def _each(f: Callable) -> Callable:
+    """f for every body or dof, compiled once for all of them."""
+    return jax.vmap(native.kernel(f))
 
-    # Each body's frame in the frame of its carrier, one level of fixed joints after the other.
-    n_bodies = len(t.bodies)
-    last = np.maximum(t.dof_start[1:] - 1, 0)
-    identity = jnp.broadcast_to(jnp.eye(3, dtype=dtype), (n_bodies, 3, 3))
-    turned = identity if not t.n_dofs else jnp.swapaxes(align[last], -1, -2)
-    turned = jnp.where(moving[:, None, None], turned, identity)
-    offset = jnp.concatenate((turned, identity[:1])), jnp.zeros((n_bodies + 1, 3), dtype)
+
+_Pose = tuple[jax.Array, jax.Array]
+
+
+def _rotation(vector: Float[Array, " 3"]) -> Float[Array, "3 3"]:
+    return so3.exp_components(Vector.from_array(vector)).to_array()
+
+
+def _factors(
+    t: Topology, joint: _Pose, aligned: Float[Array, "n_dofs 3 3"]
+) -> tuple[_Pose, tuple[_Pose, _Pose, jax.Array]]:
+    """The frames of the bodies in those of their carriers, and what `_dof_frame` puts together.
+
+    joint: the frames (nb,) of the joints in those of the parents. aligned: of the dofs in those of
+    their joints, where these are in series.
+    """
+    whole = t.whole_dofs[:, None, None]
+    aligned = jnp.where(whole, dof_frames(t).astype(aligned.dtype), aligned)
+    identity = jnp.eye(3, dtype=aligned.dtype)
+
+    # The world's is the last one. Bodies on fixed joints follow one level after the other.
+    n_bodies, moving = len(t.bodies), np.array([bool(kinds) for kinds in t.kinds])
+    offset = (
+        jnp.broadcast_to(identity, (n_bodies + 1, 3, 3)),
+        jnp.zeros((n_bodies + 1, 3), aligned.dtype),
+    )
+    ends = aligned[t.dof_start[1:][moving] - 1]
+    offset = offset[0].at[np.flatnonzero(moving)].set(jnp.swapaxes(ends, 1, 2)), offset[1]
     parents = np.array(t.parents)
     for level in _fixed_levels(t):
-        below = _compose((offset[0][parents], offset[1][parents]), placement)
-        chosen = np.append(level, False)[:, None]
-        offset = (
-            jnp.where(chosen[..., None], jnp.concatenate((below[0], identity[:1])), offset[0]),
-            jnp.where(chosen, jnp.concatenate((below[1], offset[1][:1])), offset[1]),
-        )
+        above, here = ((a[0][i], a[1][i]) for a, i in ((offset, parents[level]), (joint, level)))
+        poses = jax.vmap(_composed)(above, here)
+        offset = offset[0].at[level].set(poses[0]), offset[1].at[level].set(poses[1])
 
-    # Each dof's frame in that of the dof before it. The first dof of a joint that moves as a whole
-    # keeps the joint frame: its transform comes in between.
-    body = t.dof_body
-    first = np.isin(np.arange(t.n_dofs), t.dof_start[:-1][moving])
-    whole = t.whole_dofs
+    # The first dof of a joint starts at the frame of the parent. Where the joint moves as a whole
+    # it keeps the joint frame: its transform comes in between.
+    body, dof = t.dof_body, np.arange(t.n_dofs)
+    first = (dof == t.dof_start[body])[:, None]
+    before = jnp.swapaxes(aligned[np.maximum(dof - 1, 0)], 1, 2)
     above = parents[body]
-    start = _compose((offset[0][above], offset[1][above]), (placement[0][body], placement[1][body]))
-    inner = product(jnp.swapaxes(align[np.maximum(np.arange(t.n_dofs) - 1, 0)], -1, -2), align)
-    outer = jnp.where(whole[:, None, None], start[0], product(start[0], align))
-    rotation = jnp.where(first[:, None, None], outer, inner)
-    translation = jnp.where(first[:, None], start[1], jnp.zeros_like(start[1]))
+    carrier = (
+        jnp.where(first[..., None], offset[0][above], before),
+        jnp.where(first, offset[1][above], 0.0),
+    )
+    frame = (
+        jnp.where(first[..., None], joint[0][body], identity),
+        jnp.where(first, joint[1][body], 0.0),
+    )
+    return offset, (carrier, frame, jnp.where(first[..., None] & whole, identity, aligned))
 
+
+def _fixed_levels(t: Topology) -> list[np.ndarray]:
+    """The bodies on fixed joints, by the number of fixed joints up to a carrier."""
+    depth = np.zeros(len(t.bodies), dtype=int)
+    for b, parent in enumerate(t.parents):
+        if not t.kinds[b]:
+            depth[b] = 1 + (depth[parent] if parent >= 0 else 0)
+    return [np.flatnonzero(depth == d) for d in range(1, depth.max(initial=0) + 1)]
+
+
+def _composed(a: _Pose, b: _Pose) -> _Pose:
+    """The pose (3, 3), (3,) of b's inner frame in a's outer frame."""
+    return product(a[0], b[0]), product(a[0], b[1]) + a[1]
+
+
+def _dof_frame(carrier: _Pose, joint: _Pose, aligned: Float[Array, "3 3"]) -> _Pose:
+    """The frame of a dof in that of the dof before it."""
+    rotation, translation = _composed(carrier, joint)
+    return product(rotation, aligned), translation
+
+
+def _seen_inertia(
+    pose: _Pose, mass: jax.Array, com: jax.Array, inertia: jax.Array
+) -> Float[Array, " 13"]:
+    """Mass, first and second moment of a body about another frame (Steiner's theorem)."""
+    rotation, position = pose
+    com = product(rotation, com) + position
+    central = product(product(rotation, (inertia + inertia.T) / 2), rotation.T)
+    steiner = jnp.sum(com * com) * jnp.eye(3, dtype=com.dtype) - com[:, None] * com
+    second = central + mass * steiner
+    return jnp.concatenate((mass[None], mass * com, second.ravel()))
+
+
+def _fields(
+    t: Topology, joints: Joints, offset: _Pose, frames: _Pose, inertias: Float[Array, "nb 13"]
+) -> tuple:
+    dtype = joints.position.dtype
     pitch = multiplier = shift = None
-    helical = np.array([k == "helical" for kinds in t.kinds for k in kinds], dtype=bool) & ~whole
-    if helical.any():
-        pitch = jnp.where(helical, joints.pitch, jnp.zeros_like(joints.pitch))
+    helical = np.array([k == "helical" for kinds in t.kinds for k in kinds], dtype=bool)
+    if (helical & ~t.whole_dofs).any():
+        pitch = jnp.where(helical & ~t.whole_dofs, joints.pitch, jnp.zeros_like(joints.pitch))
     if t.mimic_dofs.size:
         multiplier = jnp.ones(t.n_dofs, dtype).at[t.mimic_dofs].set(joints.multiplier)
         shift = jnp.zeros(t.n_dofs, dtype).at[t.mimic_dofs].set(joints.offset)
+    carried = _merge(inertias, t)
     return (
-        Transform(Matrix.from_array(rotation), Vector.from_array(translation)),
+        Transform(Matrix.from_array(frames[0]), Vector.from_array(frames[1])),
         pitch,
-        _merged_inertia(t, bodies, offset),
+        Inertia(
+            carried[:, 0],
+            Vector.from_array(carried[:, 1:4]),
+            Symmetric.from_array(carried[:, 4:].reshape(-1, 3, 3)),
+        ),
         Transform(Matrix.from_array(offset[0]), Vector.from_array(offset[1])),
         multiplier,
         shift,
     )
-
-
-def _merged_inertia(t: Topology, bodies: Bodies, offset: tuple[jax.Array, jax.Array]) -> Inertia:
-    """The inertias of the bodies each dof carries, about its frame (Steiner's theorem)."""
-    rotation, position = offset[0][:-1], offset[1][:-1]
-    mass = bodies.mass[:, None]
-    com = product(rotation, bodies.com[..., None])[..., 0] + position
-    symmetric = (bodies.inertia + jnp.swapaxes(bodies.inertia, -1, -2)) / 2
-    central = product(product(rotation, symmetric), jnp.swapaxes(rotation, -1, -2))
-    square = jnp.sum(com * com, axis=-1)[:, None, None]
-    steiner = square * jnp.eye(3, dtype=com.dtype) - com[:, :, None] * com[:, None, :]
-    second = (central + mass[..., None] * steiner).reshape(-1, 9)
-    each = jnp.concatenate((mass, mass * com, second), axis=1)
-    carried = jnp.zeros((t.n_dofs + 1, 13), each.dtype).at[carriers(t)].add(each)[:-1]
-    return Inertia(
-        carried[:, 0],
-        Vector.from_array(carried[:, 1:4]),
-        Symmetric.from_array(carried[:, 4:].reshape(-1, 3, 3)),
-    )
-
-
-def _compose(
-    a: tuple[jax.Array, jax.Array], b: tuple[jax.Array, jax.Array]
-) -> tuple[jax.Array, jax.Array]:
-    """Poses (n, 3, 3), (n, 3) of b's inner frames in a's outer frames."""
-    return product(a[0], b[0]), product(a[0], b[1][..., None])[..., 0] + a[1]
 
 
 def _patterns(t: Topology) -> tuple[np.ndarray, np.ndarray]:
@@ -421,41 +465,24 @@ def _put(a: jax.Array, places: np.ndarray, values: jax.Array) -> jax.Array:
 
 def _merge(values, t: Topology):
     """The sums over the bodies that each dof carries; bodies fixed to the world are left out."""
-    carrier = carriers(t)
-    return jax.tree.map(lambda a: jnp.zeros(t.n_dofs + 1, a.dtype).at[carrier].add(a)[:-1], values)
 
+    def merged(a: jax.Array) -> jax.Array:
+        return jnp.zeros((t.n_dofs + 1, *a.shape[1:]), a.dtype).at[carriers(t)].add(a)[:-1]
 
-def _fixed_levels(t: Topology) -> list[np.ndarray]:
-    """Masks (nb,) of the bodies on fixed joints, by the number of fixed joints up to a carrier."""
-    depth = np.zeros(len(t.bodies), dtype=int)
-    for b, parent in enumerate(t.parents):
-        if not t.kinds[b]:
-            depth[b] = 1 + (depth[parent] if parent >= 0 else 0)
-    return [depth == d for d in range(1, depth.max(initial=0) + 1)]
+    return jax.tree.map(merged, values)
 
 
 def _constant(m: np.ndarray, dtype) -> Matrix:
     return Matrix(*(jnp.asarray(x, dtype) for x in m.ravel()))
 
 
-def _alignments(t: Topology, axis: jax.Array) -> Matrix:
-    """The rotation (n_dofs,) of the frame of each dof.
-
-    In a series it takes z to the dof's axis. Which rotation is used changes the frame in which a
-    body is computed, never a result.
-    """
-    whole = t.whole_dofs
-    safe = jnp.where(whole[:, None], jnp.asarray([0.0, 0.0, 1.0], axis.dtype), axis)
-    least = least_rotations(safe)
-    if not whole.any():
-        return least
-    frames = dof_frames(t).astype(axis.dtype)
-    fixed = Matrix(*(frames[:, i, j] for i in range(3) for j in range(3)))
-    return jax.tree.map(lambda e, a: jnp.where(whole, e, a), fixed, least)
+def _safe(axis: Float[Array, "n_dofs 3"], t: Topology) -> Float[Array, "n_dofs 3"]:
+    """The axes of the dofs in series; z where a joint moves as a whole, whose dofs have none."""
+    return jnp.where(t.whole_dofs[:, None], jnp.asarray([0.0, 0.0, 1.0], axis.dtype), axis)
 
 
-def least_rotations(axis: Float[Array, "n 3"]) -> Matrix:
-    """Rotations (n,) that take z to the axes (n, 3).
+def least_rotation(axis: Float[Array, " 3"]) -> Float[Array, "3 3"]:
+    """The rotation that takes z to an axis.
 
     For an axis below the horizontal it starts from -z, which keeps both charts regular.
     """
@@ -467,4 +494,4 @@ def least_rotations(axis: Float[Array, "n 3"]) -> Matrix:
         *(1 - a.x * a.x * k, -sign * a.x * a.y * k, a.x),
         *(-a.x * a.y * k, sign * (1 - a.y * a.y * k), a.y),
         *(-sign * a.x, -a.y, a.z),
-    )
+    ).to_array()
