@@ -92,6 +92,8 @@ _COMPARE: dict[str, Callable] = {
     "lt": operator.lt,
     "ne": operator.ne,
 }
+# Of doubles, Python computes the same, and faster.
+_AS_IN_PYTHON = operator.add, operator.sub, operator.mul
 UNARY, BINARY, COMPARE = frozenset(_UNARY), frozenset(_BINARY), frozenset(_COMPARE)
 
 
@@ -299,7 +301,7 @@ class Program:
         a, b = self.known[x], self.known[y]
         if a is not None:
             if b is not None:
-                return self._both(np.add, kind, x, y)
+                return self._both(operator.add, kind, x, y)
             if a == 0:
                 return self._kept(y, x) if x in self._lost else y
         elif b is not None and b == 0:
@@ -315,7 +317,7 @@ class Program:
         a, b = self.known[x], self.known[y]
         if b is not None:
             if a is not None:
-                return self._both(np.subtract, kind, x, y)
+                return self._both(operator.sub, kind, x, y)
             if b == 0:
                 return self._kept(x, y) if y in self._lost else x
         elif a is not None and a == 0:
@@ -331,7 +333,7 @@ class Program:
             x, y, a, b = y, x, b, a
         if a is not None:
             if b is not None:
-                return self._both(np.multiply, kind, x, y)
+                return self._both(operator.mul, kind, x, y)
             if a == 0:
                 return self._kept(self.constant(0.0 if kind[0] == "f" else 0, kind), x, y)
             if a == 1:
@@ -388,7 +390,10 @@ class Program:
         return self.constant(-1 if kind[0] == "i" else int(np.iinfo(NUMPY[kind]).max), kind)
 
     def _both(self, f: Callable, kind: str, x: int, y: int) -> int:
-        result = self._computed(f, kind, x, y)
+        if kind == "f64" and f in _AS_IN_PYTHON:
+            result = self.constant(f(self.known[x], self.known[y]), kind)
+        else:
+            result = self._computed(f, kind, x, y)
         return self._kept(result, x, y) if x in self._lost or y in self._lost else result
 
     def binary(self, name: str, x: int, y: int, kind: str) -> int:
@@ -594,11 +599,13 @@ class Program:
         text = b"".join(m.to_bytes(size, "little") for m in masks if m)
         packed = np.frombuffer(text, np.uint8).reshape(-1, size)
         shows = np.unpackbits(packed, axis=1, bitorder="little").astype(bool)
-        chosen = []
+        counts, chosen = shows.sum(axis=0), []
         while len(shows):
-            best = int(np.argmax(shows.sum(axis=0)))
+            best = int(np.argmax(counts))
             chosen.append(best)
-            shows = shows[~shows[:, best]]
+            covered = shows[:, best]
+            counts -= shows[covered].sum(axis=0)
+            shows = shows[~covered]
         return chosen
 
     def _read(self, results: Sequence[int]) -> int:

@@ -108,20 +108,15 @@ def _prepared(visit: Visit, value: Any, data: Any) -> tuple[Any, Any, Visit, Cal
 
     def step(value: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         nonlocal outputs_structure
-        before = jax.tree.unflatten(value_structure, _entries(value))
-        after, output = visit(before, dof(_entries(x)))
+        before = jax.tree.unflatten(value_structure, jnp.unstack(value))
+        after, output = visit(before, dof(jnp.unstack(x)))
         output, outputs_structure = jax.tree.flatten(output)
         return jnp.stack(jax.tree.leaves(after)), jnp.stack(output)
 
     def unpacked(outputs: jax.Array) -> Any:
-        return jax.tree.unflatten(outputs_structure, _entries(outputs, 1))
+        return jax.tree.unflatten(outputs_structure, jnp.unstack(outputs, axis=1))
 
     return jnp.stack(start), jnp.stack(dofs, axis=1), kernel(step), unpacked
-
-
-def _entries(a: jax.Array, axis: int = 0) -> list[jax.Array]:
-    """a taken apart along an axis, by slices that a kernel can contain."""
-    return [jax.lax.index_in_dim(a, i, axis, keepdims=False) for i in range(a.shape[axis])]
 
 
 def _along_table(topology: Topology, body: Callable, value: Any, dofs: Any, reverse: bool) -> Any:
