@@ -173,6 +173,7 @@ class Loop:
     length: int
     reverse: bool = False
     forward_only: bool = False
+    _needed: dict = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     @property
     def in_shapes(self) -> list[tuple[int, ...]]:
@@ -362,6 +363,12 @@ class Loop:
         """
         if not isinstance(self.turn, Traced):
             return self, [True] * len(used), [True] * len(self.turn.in_avals)
+        # Loops stand inside of loops, and each is asked again for every one around it.
+        if tuple(used) not in self._needed:
+            self._needed[tuple(used)] = self._without_unused(used)
+        return self._needed[tuple(used)]
+
+    def _without_unused(self, used: Sequence[bool]) -> tuple[Loop, list[bool], list[bool]]:
         closed = self.turn.closed()
         n, m = self.consts, self.consts + self.carry
         used = list(used)
@@ -372,7 +379,8 @@ class Loop:
                 break
             used[: self.carry] = more
         keep = [r or (n <= i < m and used[i - n]) for i, r in enumerate(read)]
-        jaxpr, _ = pe.dce_jaxpr(closed.jaxpr, used, instantiate=keep)
+        invars = [v for v, k in zip(closed.jaxpr.invars, keep, strict=True) if k]
+        jaxpr = with_results(jaxpr, invars, jaxpr.outvars)
         smaller = dataclasses.replace(
             self,
             turn=Traced(ClosedJaxpr(jaxpr, closed.consts)),
@@ -381,6 +389,7 @@ class Loop:
             rows=tuple(e for e, k in zip(self.rows, keep[m:], strict=True) if k),
             saved=tuple(e for e, u in zip(self.saved, used[self.carry :], strict=True) if u),
         )
+        smaller._needed[(True,) * sum(used)] = smaller, [True] * sum(used), [True] * sum(keep)
         return smaller, used, keep
 
 
