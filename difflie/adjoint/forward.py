@@ -6,9 +6,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
 
+from .. import native
 from .adjoint import Adjoint, Steps, rows_of_steps
 
 
@@ -35,7 +34,7 @@ def _identity(x: jax.Array) -> jax.Array:
 
 @_identity.defjvp
 def _(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    return primals[0], _tangent_p.bind(tangents[0])
+    return primals[0], _linear(tangents[0])
 
 
 def _transpose(cotangent: Any, x: Any) -> Any:
@@ -45,10 +44,4 @@ def _transpose(cotangent: Any, x: Any) -> Any:
     )
 
 
-# The identity, which cannot be transposed.
-_tangent_p = Primitive("forward_tangent")
-_tangent_p.def_impl(lambda x: x)
-_tangent_p.def_abstract_eval(lambda x: x)
-ad.deflinear2(_tangent_p, _transpose)
-batching.defvectorized(_tangent_p)
-mlir.register_lowering(_tangent_p, lambda context, x: [x])
+_linear = native.linear_identity("forward_tangent", _transpose)

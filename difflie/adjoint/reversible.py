@@ -18,7 +18,6 @@ import jax.numpy as jnp
 from .. import native
 from ..integrators import METHODS, Method
 from ..result import Reconstruction
-from ..solvers.root import without_closure
 from .adjoint import Adjoint, Steps, rows_of_steps
 
 
@@ -63,8 +62,8 @@ class Reversible(Adjoint):
 
     def loop(self, steps: Steps, start: Any, inputs: Any, shape: tuple[int, int]) -> Any:
         row = jax.tree.map(lambda a: a[0, 0], inputs)
-        step, constants = without_closure(steps.step, start, row)
-        back, of_back = without_closure(steps.back, start, row)
+        step, constants = native.without_closure(steps.step, start, row)
+        back, of_back = native.without_closure(steps.back, start, row)
         loop = native.scan if steps.small else jax.lax.scan
 
         def forth(constants: Any, start: Any, inputs: Any) -> Any:

@@ -12,13 +12,12 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.interpreters import mlir
-from jaxlib.mlir import ir
 
 from . import ffi, object_code
 from .code import Loop
 from .llvm import joined
 from .loops import text_of
+from .private import Context, Value, untested
 from .program import Unsupported
 
 
@@ -32,11 +31,9 @@ def available() -> bool:
 @functools.cache
 def _tested() -> bool:
     """Whether native code has been tested with this jax; warns once where it has not."""
-    tested = (0, 8) <= jax.__version_info__[:2] < (0, 13)
-    problem = None if tested else f"native code has not been tested with jax {jax.__version__}"
-    problem = problem or ffi.tested()
+    problem = untested() or ffi.tested()
     if problem:
-        _warn(f"{problem}; take a jax from 0.8 to 0.12")
+        _warn(problem)
     return problem is None
 
 
@@ -47,8 +44,8 @@ def _warn(problem: str) -> None:
 
 
 def compiled(
-    context: mlir.LoweringRuleContext,
-    args: Sequence[ir.Value],
+    context: Context,
+    args: Sequence[Value],
     loop: Loop,
     batch: int | None,
     along: tuple[bool, ...],

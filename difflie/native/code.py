@@ -14,12 +14,10 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import eval_jaxpr
-from jax.extend.core import ClosedJaxpr
-from jax.interpreters import partial_eval as pe
 
 from .from_jaxpr import constants, write_closed
 from .jaxprs import depending, with_results
+from .private import ClosedJaxpr, eval_jaxpr, without_dead_code
 from .program import Program, Unsupported
 from .transposition import transposed
 
@@ -373,7 +371,7 @@ class Loop:
         n, m = self.consts, self.consts + self.carry
         used = list(used)
         while True:
-            jaxpr, read = pe.dce_jaxpr(closed.jaxpr, used, instantiate=False)
+            jaxpr, read = without_dead_code(closed.jaxpr, used)
             more = [u or r for u, r in zip(used[: self.carry], read[n:m], strict=True)]
             if more == used[: self.carry]:
                 break

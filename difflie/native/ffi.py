@@ -18,10 +18,8 @@ from typing import Any
 
 import jax.ffi
 import numpy as np
-from jax.core import ShapedArray
-from jax.interpreters import mlir
-from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo as hlo
+
+from .private import Context, Value, constant, foreign_call
 
 # The version that handlers declare; XLA takes it and its own.
 _MAJOR, _MINOR = 0, 1
@@ -64,48 +62,19 @@ def target(name: str, address: int) -> str:
 
 
 def called(
-    context: mlir.LoweringRuleContext,
+    context: Context,
     name: str,
     numbers: Any,
-    operands: Sequence[ir.Value],
+    operands: Sequence[Value],
     avals_out: Sequence[Any],
 ) -> list[Any]:
     """The results of a call whose first operand are numbers; empty arrays are not handed over."""
     avals: list[Any] = list(context.avals_in)
-    given: list[Any] = [hlo.constant(ir.DenseElementsAttr.get(numbers))]
+    given: list[Any] = [constant(numbers)]
     given += [x for x, a in zip(operands, avals, strict=True) if a.size]
     full = [a for a in avals_out if a.size]
-    results = iter(lowered_call(context, name, given, full) if full else [])
-    return [next(results) if a.size else _empty(a) for a in avals_out]
-
-
-def _empty(aval: Any) -> Any:
-    kind = ir.RankedTensorType.get(aval.shape, mlir.dtype_to_ir_type(aval.dtype))
-    nothing: Any = np.zeros(aval.shape, aval.dtype)
-    return hlo.constant(ir.DenseElementsAttr.get(nothing, type=kind))
-
-
-def lowered_call(
-    context: mlir.LoweringRuleContext,
-    name: str,
-    operands: Sequence[ir.Value],
-    avals_out: Sequence[ShapedArray],
-) -> list[ir.Value]:
-    """A call of a registered handler in a program that is being lowered; row-major, none empty."""
-    shapes = [tuple(ir.RankedTensorType(x.type).shape) for x in operands]
-    # XLA may remove empty arrays, upon which it forgets that the call is typed.
-    assert all(0 not in s for s in [*shapes, *(a.shape for a in avals_out)])
-    # Of the operands' types only the shapes are read, for the layouts.
-    avals_in = [ShapedArray(s, np.dtype(bool)) for s in shapes]
-    inner = context.replace(avals_in=avals_in, avals_out=list(avals_out))
-    results = list(jax.ffi.ffi_lowering(name)(inner, *operands))  # pyright: ignore
-    # In the older form, which jax writes, XLA loses that a call is typed when it rewrites it.
-    call: Any = results[0].owner  # pyright: ignore
-    call.attributes["api_version"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4)
-    call.attributes["backend_config"] = ir.DictAttr.get({})
-    if "mhlo.backend_config" in call.attributes:
-        del call.attributes["mhlo.backend_config"]
-    return results  # pyright: ignore
+    results = iter(foreign_call(context, name, given, full) if full else [])
+    return [next(results) if a.size else constant(np.zeros(a.shape, a.dtype)) for a in avals_out]
 
 
 def handler(name: str, operands: int, results: int, shared: bool) -> str:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jax.extend.core import Literal
 
 from . import factorisations
 from .indexing import gathered, scattered
-from .jaxprs import nested, scan_sizes
+from .jaxprs import nested
+from .private import Literal, scan_sizes
 from .program import BINARY, COMPARE, NUMPY, TYPES, UNARY, Loop, Program, Unsupported
 
 # Arrays with more entries are no part of a program.

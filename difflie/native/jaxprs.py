@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer, eval_jaxpr
-from jax.extend.core import ClosedJaxpr
+from jax.core import Tracer
+
+from .private import ClosedJaxpr, eval_jaxpr
 
 
 def is_literal(v: Any) -> bool:
@@ -35,14 +36,6 @@ def contains(jaxpr: Any, name: str) -> bool:
         or any(contains(inner.jaxpr, name) for inner in nested(e.params))
         for e in jaxpr.eqns
     )
-
-
-def scan_sizes(params: dict[str, Any]) -> tuple[int, int]:
-    """The numbers of constants and of carried values of a scan."""
-    if "num_consts" in params:
-        return params["num_consts"], params["num_carry"]
-    consts, carry, _ = params["ft_in"].unpack()  # from jax 0.11
-    return len(list(consts)), len(list(carry))
 
 
 def depending(jaxpr: Any, varied: Sequence[bool]) -> list[bool]:
@@ -78,6 +71,22 @@ def with_traced_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
 
     avals = [v.aval for v in (*running, *closed.jaxpr.invars)]
     return jax.make_jaxpr(applied)(*avals), [constants[v] for v in running]
+
+
+def without_closure(f: Callable[..., Any], *like: Any) -> tuple[Callable[..., Any], list[Any]]:
+    """f as a function of the values that it closes over and its arguments, and these values.
+
+    A function with derivatives of its own may close over no traced ones. like: arguments as f gets
+    them, by shape.
+    """
+    closed, shapes = jax.make_jaxpr(f, return_shape=True)(*like)
+    results = jax.tree.structure(shapes)
+
+    def explicit(constants: list[Any], *args: Any) -> Any:
+        leaves = eval_jaxpr(closed.jaxpr, constants, *jax.tree.leaves(args))
+        return jax.tree.unflatten(results, leaves)
+
+    return explicit, closed.consts
 
 
 def solves_in_loops(jaxpr: Any) -> bool:

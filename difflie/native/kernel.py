@@ -15,23 +15,27 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.core import ShapedArray
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
-from jax.interpreters import partial_eval as pe
-from jaxlib.mlir import ir
 
-from . import launch
-from .call import available, compiled
+from . import call, launch
 from .code import Loop, Traced
 from .jaxprs import contains, with_traced_constants
+from .private import (
+    Context,
+    Primitive,
+    ShapedArray,
+    Value,
+    Zero,
+    define,
+    instantiate_zeros,
+    is_undefined_primal,
+)
 
 _native_p = Primitive("native")
-_native_p.multiple_results = True
 
 
 def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,7 +46,7 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f)
     def run(*args: Any) -> Any:
-        if not available():
+        if not call.available():
             return f(*args)
         leaves, inputs = jax.tree.flatten(args)
         places = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array)]
@@ -100,7 +104,7 @@ def scan(
         return [*leaves, *out]
 
     closed = jax.make_jaxpr(turn)(*begin, *row)
-    if _only_ordinary(closed) or not available():
+    if _only_ordinary(closed) or not call.available():
         return _ordinary_scan(f, start, rows, length, reverse, every)
     closed, constants = with_traced_constants(closed)
     saved = (every,) * (len(closed.out_avals) - len(begin))
@@ -167,15 +171,15 @@ def _differentiate(
     primals: Sequence[Any], tangents: Sequence[Any], *, how: Loop, batch: int | None, along: tuple
 ) -> tuple[list[Any], list[Any]]:
     flags = list(along) or [False] * len(primals)
-    moving, changed = how.moving([not isinstance(t, ad.Zero) for t in tangents])
+    moving, changed = how.moving([not isinstance(t, Zero) for t in tangents])
     points = list(zip(primals, flags, strict=True))
     every = zip(tangents, flags, moving, strict=True)
-    directions = [(ad.instantiate_zeros(t), f) if moves else None for t, f, moves in every]
+    directions = [(instantiate_zeros(t), f) if moves else None for t, f, moves in every]
     differentiate = _together if how.forward_only else _one_after_the_other
     results, found = differentiate(how, batch, points, directions, moving, changed)
     found = iter(found)
     changes = [
-        next(found) if c else ad.Zero(jax.typeof(r).to_tangent_aval())
+        next(found) if c else Zero(jax.typeof(r).to_tangent_aval())
         for r, c in zip(results, changed, strict=True)
     ]
     return results, changes
@@ -248,15 +252,15 @@ def _bound(loop: Loop, batch: int | None, given: Sequence[_Given]) -> list[Any]:
 def _transpose(
     cotangents: Sequence[Any], *args: Any, how: Loop, batch: int | None, along: tuple
 ) -> list[Any]:
-    loop, left, keep = how.needed([not isinstance(c, ad.Zero) for c in cotangents])
+    loop, left, keep = how.needed([not isinstance(c, Zero) for c in cotangents])
     n, m = loop.consts, loop.consts + loop.carry
     places = [i for i, k in enumerate(keep) if k]
     given = [(args[i], along[i] if along else False) for i in places]
-    linear = [ad.is_undefined_primal(x) for x, _ in given]
+    linear = [is_undefined_primal(x) for x, _ in given]
     back = loop.transposed(linear)
     lead = () if batch is None else (batch,)
     batched = batch is not None
-    on = [(ad.instantiate_zeros(c), batched) for c, u in zip(cotangents, left, strict=True) if u]
+    on = [(instantiate_zeros(c), batched) for c, u in zip(cotangents, left, strict=True) if u]
     sums = [
         (jnp.zeros((*lead, *a.shape), a.dtype), batched)
         for a, is_linear in zip(loop.turn.in_avals[:n], linear[:n], strict=True)
@@ -305,10 +309,8 @@ def _batch(
     return [r.reshape((*lead, *r.shape[1:])) for r in results], [0] * len(results)
 
 
-def _without_unused(used: list[bool], *rest: Any) -> tuple[list[bool], Any]:
+def _without_unused(used: list[bool], equation: Any) -> tuple[list[bool], Any]:
     """The rule that removes results no one asks for, which a call hides from the compiler."""
-    # From jax 0.12 on there is an argument between the two.
-    equation = rest[-1]
     if not any(used):
         return [False] * len(equation.invars), None
     loop, left, keep = equation.params["how"].needed(used)
@@ -327,30 +329,32 @@ def _without_unused(used: list[bool], *rest: Any) -> tuple[list[bool], Any]:
     return keep, smaller
 
 
-_ordinary = mlir.lower_fun(_apply, multiple_results=True)
+def _lowering(machine: ModuleType) -> Callable[..., Any]:
+    """Makes a rule from the ordinary one: by the module's `compiled`, where this has a program."""
 
+    def rule(ordinary: Callable[..., Any]) -> Callable[..., Any]:
+        def lower(context: Context, *args: Value, **params: Any) -> Any:
+            given = (params[name] for name in ("how", "batch", "along"))
+            found = machine.compiled(context, args, *given) if call.available() else None
+            return found or ordinary(context, *args, **params)
 
-def _lower(
-    context: mlir.LoweringRuleContext,
-    *args: ir.Value,
-    how: Loop,
-    batch: int | None,
-    along: tuple,
-) -> Sequence[Any]:
-    found = compiled(context, args, how, batch, along) if available() else None
-    return found or _ordinary(context, *args, how=how, batch=batch, along=along)
+        return lower
+
+    return rule
 
 
 def _run(*args: Any, **params: Any) -> list[Any]:
     return jax.jit(functools.partial(_native_p.bind, **params))(*args)
 
 
-_native_p.def_impl(_run)
-_native_p.def_abstract_eval(_shapes)
-ad.primitive_jvps[_native_p] = _differentiate
-ad.primitive_transposes[_native_p] = _transpose
-batching.primitive_batchers[_native_p] = _batch
-pe.dce_rules[_native_p] = _without_unused
-mlir.register_lowering(_native_p, _ordinary)
-mlir.register_lowering(_native_p, _lower, platform="cpu")
-mlir.register_lowering(_native_p, launch.lowering(_ordinary), platform="cuda")
+define(
+    _native_p,
+    apply=_apply,
+    run=_run,
+    shapes=_shapes,
+    differentiate=_differentiate,
+    transpose=_transpose,
+    batch=_batch,
+    without_unused=_without_unused,
+    lowerings={"cpu": _lowering(call), "cuda": _lowering(launch)},
+)

@@ -22,16 +22,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.ffi
 import numpy as np
-from jax.core import ShapedArray
-from jax.interpreters import mlir
-from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo as hlo
 
 from . import cuda, disk_cache, ffi, nvrtc, object_code
-from .call import available
 from .code import Loop
 from .ffi import METADATA, field, struct
 from .object_code import Unavailable
+from .private import Context, ShapedArray, Value, reshaped
 from .program import Unsupported
 
 # Environments and turns that are compared, and the pace of rows that are rare.
@@ -47,23 +43,9 @@ _problems: dict[str, str | None] = {}
 _targets: weakref.WeakKeyDictionary[Loop, dict] = weakref.WeakKeyDictionary()
 
 
-def lowering(ordinary: Callable[..., Any]) -> Callable[..., Any]:
-    """The lowering rule of native calls for GPUs; `ordinary` is that of the ordinary way."""
-
-    def lower(context: mlir.LoweringRuleContext, *args: ir.Value, **how: Any) -> Any:
-        found = (
-            _compiled(context, args, how["how"], how["batch"], how["along"])
-            if available()
-            else None
-        )
-        return found or ordinary(context, *args, **how)
-
-    return lower
-
-
-def _compiled(
-    context: mlir.LoweringRuleContext,
-    args: Sequence[ir.Value],
+def compiled(
+    context: Context,
+    args: Sequence[Value],
     loop: Loop,
     batch: int | None,
     along: tuple[bool, ...],
@@ -78,8 +60,7 @@ def _compiled(
     shapes = [a.shape if batch is not None else (1, *a.shape) for a in outs]
     results = [ShapedArray(shape, a.dtype) for shape, a in zip(shapes, outs, strict=True)]
     found = ffi.called(context, name, cuda.numbers(loop, batch), args, results)
-    kinds = [ir.RankedTensorType.get(a.shape, mlir.dtype_to_ir_type(a.dtype)) for a in outs]
-    return [hlo.reshape(kind, x) for kind, x in zip(kinds, found, strict=True)]
+    return [reshaped(x, a) for x, a in zip(found, outs, strict=True)]
 
 
 def _target(loop: Loop, along: tuple[bool, ...]) -> str | None:

@@ -12,8 +12,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.core import eval_jaxpr
 from jax.custom_derivatives import SymbolicZero
+
+from ..native import without_closure
 
 Function = Callable[[jax.Array], jax.Array]
 LinearSolve = Callable[[Function, jax.Array], jax.Array]
@@ -91,19 +92,3 @@ def root(residual: Function, guess: jax.Array, search: Search) -> tuple[jax.Arra
     solved.defjvp(derivative, symbolic_zeros=True)
     x, found, _ = solved(given, held, guess)
     return x, found > 0
-
-
-def without_closure(f: Callable[..., Any], *like: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """f as a function of the values that it closes over and its arguments, and these values.
-
-    A function with derivatives of its own may close over no traced ones. like: arguments as f gets
-    them, by shape.
-    """
-    closed, shapes = jax.make_jaxpr(f, return_shape=True)(*like)
-    results = jax.tree.structure(shapes)
-
-    def explicit(constants: list[Any], *args: Any) -> Any:
-        leaves = eval_jaxpr(closed.jaxpr, constants, *jax.tree.leaves(args))
-        return jax.tree.unflatten(results, leaves)
-
-    return explicit, closed.consts

@@ -4,7 +4,6 @@ import ctypes
 import hashlib
 import shutil
 import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -13,12 +12,12 @@ import jax.ffi
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.extend.core import ClosedJaxpr
 
 from difflie import native
 from difflie.native import call, cuda, launch, nvrtc
 from difflie.native.code import Loop, Traced
 from difflie.native.object_code import Unavailable
+from difflie.native.private import ClosedJaxpr
 from difflie.native.program import Unsupported
 
 CC = shutil.which("cc") or shutil.which("gcc")
@@ -429,8 +428,7 @@ class Pretended:
         gpu = launch._Gpu(jax.devices("cpu")[0], self, 12090, "sm_90")
         monkeypatch.setattr(launch, "_gpu", lambda: gpu)
         monkeypatch.setattr(nvrtc, "compiled", self.compiled)
-        rule = sys.modules["difflie.native.kernel"]
-        monkeypatch.setattr(rule, "compiled", launch._compiled)
+        monkeypatch.setattr(call, "compiled", launch.compiled)
         register = jax.ffi.register_ffi_target
         monkeypatch.setattr(
             jax.ffi, "register_ffi_target", lambda name, f, platform: register(name, f)

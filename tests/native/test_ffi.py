@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
-from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo as hlo
 
-from difflie.native import ffi, object_code
+from difflie.native import ffi, object_code, private
 
 pytest.importorskip("llvmlite")
 needs_cpu = pytest.mark.skipif(jax.default_backend() != "cpu", reason="handlers are for CPUs")
@@ -64,8 +62,8 @@ def added(name, blocks, turns=N):
 
     def lower(context, *operands):
         where = object_code.address(text(name, blocks > 1, turns), name)
-        operands = [hlo.constant(ir.DenseElementsAttr.get(numbers)), *operands]
-        return ffi.lowered_call(context, ffi.target(name, where), operands, context.avals_out)
+        operands = [private.constant(numbers), *operands]
+        return private.foreign_call(context, ffi.target(name, where), operands, context.avals_out)
 
     mlir.register_lowering(add_p, lower, platform="cpu")
     return jax.jit(add_p.bind)

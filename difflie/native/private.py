@@ -1,0 +1,140 @@
+"""What is taken of jax and jaxlib that may change with any version: nothing else imports it.
+
+Tested with jax 0.8.1, 0.9.2, 0.10.2, 0.11.0 and 0.12.0. With other versions native code is off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.ffi
+import numpy as np
+from jax.core import ShapedArray as ShapedArray
+from jax.core import eval_jaxpr as eval_jaxpr
+from jax.extend.core import ClosedJaxpr as ClosedJaxpr
+from jax.extend.core import Literal as Literal
+from jax.extend.core import Primitive as Primitive
+from jax.interpreters import ad, batching, mlir
+from jax.interpreters import partial_eval as pe
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+_FIRST, _LAST = (0, 8), (0, 12)
+
+
+def untested() -> str | None:
+    """Why native code is off with this jax, and which versions to take; None if tested."""
+    if _FIRST <= jax.__version_info__[:2] <= _LAST:
+        return None
+    first, last = (".".join(map(str, v)) for v in (_FIRST, _LAST))
+    return (
+        f"native code has not been tested with jax {jax.__version__}; "
+        f"take a jax from {first} to {last}"
+    )
+
+
+# Primitives
+
+Rule = Callable[..., Any]
+Zero = ad.Zero
+instantiate_zeros = ad.instantiate_zeros
+is_undefined_primal = ad.is_undefined_primal
+
+
+def define(
+    primitive: Primitive,
+    *,
+    apply: Rule,
+    run: Rule,
+    shapes: Rule,
+    differentiate: Rule,
+    transpose: Rule,
+    batch: Rule,
+    without_unused: Rule,
+    lowerings: dict[str, Callable[[Rule], Rule]],
+) -> None:
+    """Gives a primitive of several results its rules.
+
+    apply: the ordinary way, by which it is lowered on all platforms but those of `lowerings`, whose
+    rules are made from that one. without_unused(used, equation): the inputs still read, and the
+    smaller equation.
+    """
+    primitive.multiple_results = True
+    primitive.def_impl(run)
+    primitive.def_abstract_eval(shapes)
+    ad.primitive_jvps[primitive] = differentiate
+    ad.primitive_transposes[primitive] = transpose
+    batching.primitive_batchers[primitive] = batch
+    # From jax 0.12 on there is an argument between the two.
+    pe.dce_rules[primitive] = lambda used, *rest: without_unused(used, rest[-1])
+    ordinary = mlir.lower_fun(apply, multiple_results=True)
+    mlir.register_lowering(primitive, ordinary)
+    for platform, rule in lowerings.items():
+        mlir.register_lowering(primitive, rule(ordinary), platform=platform)
+
+
+def linear_identity(name: str, transpose: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """The identity of an array, as a linear function with this transpose."""
+    primitive = Primitive(name)
+    primitive.def_impl(lambda x: x)
+    primitive.def_abstract_eval(lambda x: x)
+    ad.deflinear2(primitive, transpose)
+    batching.defvectorized(primitive)
+    mlir.register_lowering(primitive, lambda context, x: [x])
+    return primitive.bind
+
+
+# Jaxprs
+
+
+def without_dead_code(jaxpr: Any, used: Sequence[bool]) -> tuple[Any, list[bool]]:
+    """A jaxpr of the results used, and which inputs it still reads."""
+    return pe.dce_jaxpr(jaxpr, list(used), instantiate=False)
+
+
+def scan_sizes(params: dict[str, Any]) -> tuple[int, int]:
+    """The numbers of constants and of carried values of a scan."""
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    consts, carry, _ = params["ft_in"].unpack()  # from jax 0.11
+    return len(list(consts)), len(list(carry))
+
+
+# Programs that are being lowered
+
+Context = mlir.LoweringRuleContext
+Value = ir.Value
+
+
+def constant(array: Any) -> Any:
+    """Known numbers, from an array of NumPy, which may be empty."""
+    kind = ir.RankedTensorType.get(array.shape, mlir.dtype_to_ir_type(array.dtype))
+    return hlo.constant(ir.DenseElementsAttr.get(array, type=kind))
+
+
+def reshaped(x: Any, aval: Any) -> Any:
+    """A value in the shape of `aval`, whose type it has."""
+    kind = ir.RankedTensorType.get(aval.shape, mlir.dtype_to_ir_type(aval.dtype))
+    return hlo.reshape(kind, x)
+
+
+def foreign_call(
+    context: Context, name: str, operands: Sequence[Value], avals_out: Sequence[ShapedArray]
+) -> list[Value]:
+    """A call of a registered handler; arrays are row-major, none empty."""
+    shapes = [tuple(ir.RankedTensorType(x.type).shape) for x in operands]
+    # XLA may remove empty arrays, upon which it forgets that the call is typed.
+    assert all(0 not in s for s in [*shapes, *(a.shape for a in avals_out)])
+    # Of the operands' types only the shapes are read, for the layouts.
+    avals_in = [ShapedArray(s, np.dtype(bool)) for s in shapes]
+    inner = context.replace(avals_in=avals_in, avals_out=list(avals_out))
+    results = list(jax.ffi.ffi_lowering(name)(inner, *operands))  # pyright: ignore
+    # In the older form, which jax writes, XLA loses that a call is typed when it rewrites it.
+    call: Any = results[0].owner  # pyright: ignore
+    call.attributes["api_version"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4)
+    call.attributes["backend_config"] = ir.DictAttr.get({})
+    if "mhlo.backend_config" in call.attributes:
+        del call.attributes["mhlo.backend_config"]
+    return results  # pyright: ignore
