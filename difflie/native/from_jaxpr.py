@@ -175,6 +175,36 @@ def _square(program: Program, equation: Any, x: Array) -> list[Array]:
     return [elementwise(lambda a: program.mul(a, a, kind), x)]
 
 
+def _one_minus_square(program: Program, equation: Any, x: Array) -> list[Array]:
+    """(1 + x) (1 - x), as jax from 0.12 has it."""
+    kind = _kind(equation)
+    one = program.constant(1.0, kind)
+
+    def scalar(a: int) -> int:
+        return program.mul(program.add(one, a, kind), program.sub(one, a, kind), kind)
+
+    return [elementwise(scalar, x)]
+
+
+def _log2(program: Program, equation: Any, x: Array) -> list[Array]:
+    kind = _kind(equation)
+    by = program.constant(1 / math.log(2), kind)
+    return [elementwise(lambda a: program.mul(program.unary("log", a, kind), by, kind), x)]
+
+
+def _polynomial(program: Program, equation: Any, x: Array, *coefficients: Array) -> list[Array]:
+    """By Horner's rule; the coefficient of the lowest power comes first."""
+    kind = _kind(equation)
+
+    def turn(total: int, a: int, c: int) -> int:
+        return program.add(program.mul(total, a, kind), c, kind)
+
+    total = np.broadcast_to(coefficients[-1], equation.outvars[0].aval.shape)
+    for c in coefficients[-2::-1]:
+        total = elementwise(turn, total, x, c)
+    return [total]
+
+
 def _rsqrt(program: Program, equation: Any, x: Array) -> list[Array]:
     kind = _kind(equation)
     one = program.constant(1.0, kind)
@@ -753,10 +783,13 @@ _RULES: dict[str, Callable[..., list[Array]]] = {
     "integer_pow": _integer_pow,
     "iota": _iota,
     "is_finite": lambda program, equation, x: [elementwise(program.is_finite, x)],
+    "log2": _log2,
     "lu": _lu,
     "lu_pivots_to_permutation": _permutation,
     "native": _native,
+    "one_minus_square": _one_minus_square,
     "pad": _pad,
+    "polynomial": _polynomial,
     "pow": _pow,
     "reduce_and": _reduction("and"),
     "reduce_max": _reduction("max"),

@@ -22,11 +22,13 @@ SMOOTH = {
     "exponentials": lambda x, m, n, b: (
         jnp.exp(m), jnp.exp2(m), jnp.expm1(m), jnp.log(x), jnp.log1p(x), lax.logistic(m),
         jnp.tanh(m), jnp.sinh(m), jnp.cosh(m), jnp.arcsinh(m), jnp.arccosh(1 + x), jnp.arctanh(x),
+        jnp.log2(x), jnp.polyval(jnp.stack((x, m[0], x * x)), m),
     ),
     "angles": lambda x, m, n, b: (
         jnp.sin(m), jnp.cos(m), jnp.tan(x), jnp.arcsin(x), jnp.arccos(x), jnp.arctan(m),
-        jnp.arctan2(x, m), lax.erf(m), lax.erfc(m), lax.rem(x, m[0]), jnp.mod(m, x),
+        jnp.arctan2(x, m), lax.rem(x, m[0]), jnp.mod(m, x),
     ),
+    "error functions": lambda x, m, n, b: (lax.erf(m), lax.erfc(m)),
     "signs": lambda x, m, n, b: (
         jnp.abs(m), jnp.sign(m), jnp.floor(3 * m), jnp.ceil(3 * m), lax.round(3 * m, 1),
         jnp.maximum(x, m), jnp.minimum(x, m), jnp.clip(m, -0.5, 0.5), lax.clamp(x, m[0], 2 * x),
@@ -244,6 +246,9 @@ def test_same_as_jax(name, dtype):
     args = arguments(dtype, 9)
     ordinary, native = program(ALL[name], name), program(kernel(ALL[name]), name)
     calls = 6 if name in SMOOTH and dtype == np.float64 else 2
+    if name == "error functions" and jax.__version_info__ >= (0, 12):
+        # Their derivatives take numbers apart by bits, and run the ordinary way.
+        calls = min(calls, 4)
     assert_same(
         natively(calls, native, *args),
         jax.jit(ordinary)(*args),
@@ -281,7 +286,7 @@ def names_in(jaxpr):
 ELSEWHERE = set(
     "add_any checkpoint closed_call copy copy_p core_call custom_vjp_call custom_vjp_call_jaxpr "
     "jit native_border pjit remat2 scatter-add scatter_add scatter-mul scatter_mul stop_gradient "
-    "stack tile unstack lu_pivots_to_permutation".split()
+    "stack tile unstack lu_pivots_to_permutation log2 one_minus_square polynomial".split()
 )
 
 
