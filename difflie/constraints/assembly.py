@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from ..dynamics.crba import crba
 from ..solvers.linear import minimum_norm, product
+from ..system.frozen import thawed
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import QUATERNION_TOLERANCE, ModelError, checked
@@ -185,7 +186,7 @@ def breaking_leaves(system: System, q: Any) -> System:
     A = A[holonomic(system.constraints)]
     left, sizes, _ = np.linalg.svd(A)
     rank = int(np.sum(sizes > 1e-8 * max(sizes, default=0.0)))
-    _, pullback = jax.vjp(lambda s: equations(Tree.of(s), q).residual(), system)
+    _, pullback = jax.vjp(lambda s: equations(Tree.of(s), q).residual(), thawed(system))
     directions = jnp.asarray(left[:, rank:].T, system.dtype)
     changes = jax.vmap(pullback)(directions)[0]
     return jax.tree.map(lambda a: np.any(np.abs(a) > 1e-8, axis=0), changes)

@@ -22,6 +22,7 @@ import jax
 
 from ..forces.actuators import Actuator
 from ..forces.at_joint import AtJoint
+from ..system.frozen import is_frozen
 from ..system.joints import UNITS
 from ..system.system import Joints, System
 from ..system.validation import shown
@@ -125,8 +126,13 @@ def _rows(system: System, leaf: str) -> list[Entry]:
 def select(system: System, pattern: str) -> list[Entry]:
     """The entries whose paths match the pattern.
 
-    Raises ValueError, with the nearest path, if there are none.
+    Raises ValueError, with the nearest path, if there are none, and for a frozen system.
     """
+    if is_frozen(system):
+        raise ValueError(
+            f"{system.name}: {shown(pattern)} selects numbers of a frozen system, which are "
+            "constants; use the system before frozen()"
+        )
     known = entries(system)
     found = [entry for entry in known if entry.matches(pattern)]
     if not found:

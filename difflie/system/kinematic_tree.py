@@ -23,6 +23,7 @@ from ..groups import so3
 from ..groups.components import Matrix, Vector
 from ..solvers.linear import product
 from ..spatial import Force, Inertia, Motion, Screw, Symmetric, Transform
+from .frozen import frozen, is_frozen, thawed
 from .joints import Joint
 from .slices import take, totals
 from .system import Bodies, Joints, System
@@ -60,7 +61,9 @@ class Tree(eqx.Module):
 
     @staticmethod
     def of(system: System) -> Tree:
-        """Brings a system into the form that all algorithms run on."""
+        """Brings a system into the form that all algorithms run on; of a frozen one, frozen."""
+        if is_frozen(system):
+            return _of_constants(system)
         return Tree(system, *_follows(system.bodies, system.joints, system.topology))
 
     @property
@@ -96,7 +99,7 @@ class Tree(eqx.Module):
 
     def weightless(self) -> Tree:
         """The same without gravity."""
-        gravity = jnp.zeros_like(self.system.gravity)
+        gravity = np.zeros(self.system.gravity.shape, self.dtype)
         return replace(self, system=replace(self.system, gravity=gravity))
 
     @property
@@ -136,7 +139,7 @@ class Tree(eqx.Module):
         rotation = [fixed(a, later, c) for a, c in zip(entries, turn, strict=True)]
         translation = jax.tree.map(lambda a: fixed(a, inside, 0.0), self.placement.translation)
         return replace(
-            self,
+            thawed(self),
             placement=Transform(Matrix(*rotation), translation),
             inertia=jax.tree.map(lambda a: fixed(a, ~carrying, 0.0), self.inertia),
         )
@@ -315,6 +318,27 @@ class Tree(eqx.Module):
 def carriers(t: Topology) -> np.ndarray:
     """(nb,) the dof that carries each body; n_dofs for the world."""
     return np.where(t.last_dof == WORLD, t.n_dofs, t.last_dof)
+
+
+@functools.lru_cache
+def _of_constants(system: System) -> Tree:
+    """The tree of a frozen system, in double precision and rounded once.
+
+    What of a rotation is zero as far as angles in the system's precision say is zero.
+    """
+    dtype = system.dtype
+    given = jax.tree.map(lambda a: np.asarray(a, float), (system.bodies, system.joints))
+
+    def rounded(path: tuple, a: jax.Array) -> jax.Array:
+        exact = np.asarray(a)
+        if jax.tree_util.GetAttrKey("rotation") in path:
+            exact = np.where(np.abs(exact) < 2 * np.finfo(dtype).eps, 0.0, exact)
+        return jnp.asarray(exact.astype(dtype))
+
+    with jax.ensure_compile_time_eval():
+        with jax.enable_x64(True):
+            exact = _follows(*jax.tree.map(jnp.asarray, given), system.topology)
+        return frozen(Tree(system, *jax.tree_util.tree_map_with_path(rounded, exact)))
 
 
 @functools.partial(jax.jit, static_argnums=2)

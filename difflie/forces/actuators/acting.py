@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...system.frozen import thawed
 from ...system.kinematic_tree import Tree
 from ...system.slices import take, totals
 from ...system.system import System
@@ -142,7 +143,8 @@ def recalled(system: System, memories: Memories | None) -> System:
     if memories is None:
         return system
     pairs = zip(system.actuators, memories, strict=True)
-    return replace(system, actuators=tuple(a if m is None else Recalled.of(a, m) for a, m in pairs))
+    given = (a if m is None else Recalled.of(a, m) for a, m in pairs)
+    return replace(thawed(system), actuators=tuple(given))
 
 
 class Recalled(Actuator):
@@ -172,7 +174,7 @@ def applied(system: System, torques: Float[Array, " nu"] | None) -> System:
         return system
     pairs = enumerate(system.actuators)
     given = (Applied.of(a, torques[i]) if a.remembers else a for i, a in pairs)
-    return replace(system, actuators=tuple(given))
+    return replace(thawed(system), actuators=tuple(given))
 
 
 class Applied(Actuator):

@@ -1,0 +1,96 @@
+"""Frozen modules: their numbers are constants of the programs that they are part of.
+
+A frozen module is of its class, has its fields and methods, and is a pytree without leaves. It is
+hashed and compared by its numbers, so that jax compiles a function once for all that are equal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+from typing import Any, TypeVar, cast
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax.core import Tracer
+
+Module = TypeVar("Module", bound=eqx.Module)
+
+
+class _Constants:
+    """A module that is equal to those with the same structure and, bit by bit, numbers."""
+
+    def __init__(self, module: eqx.Module):
+        leaves, structure = jax.tree.flatten(module)
+        numbers = [np.asarray(a) for a in leaves]
+        self.module = module
+        self._content = structure, tuple((a.dtype.str, a.shape, a.tobytes()) for a in numbers)
+        self._hash = hash(self._content)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        same = self is other
+        return same or (isinstance(other, _Constants) and self._content == other._content)
+
+
+class _FrozenType(type(eqx.Module)):
+    """The type of the classes of frozen modules, which are made from the same fields."""
+
+    def __call__(cls, *args: Any, **fields: Any) -> Any:
+        with jax.ensure_compile_time_eval():
+            return frozen(cls.__mro__[1](*args, **fields))
+
+
+@functools.cache
+def _frozen_class(cls: type[Module]) -> type[Module]:
+    """The class of a module's frozen ones."""
+
+    class Frozen(cls, metaclass=_FrozenType):
+        # The fields are no attributes of an instance, so that they are no part of the pytree.
+        _constants: _Constants = eqx.field(static=True, init=False, repr=False)
+
+        def __hash__(self) -> int:
+            return hash(self._constants)
+
+        def __reduce__(self) -> tuple:
+            return frozen, (self._constants.module,)
+
+    for field in dataclasses.fields(cls):
+        value = property(operator.attrgetter(f"_constants.module.{field.name}"))
+        setattr(Frozen, field.name, value)
+    Frozen.__name__ = Frozen.__qualname__ = f"Frozen{cls.__name__}"
+    return cast(type[Module], Frozen)
+
+
+def frozen(module: Module) -> Module:
+    """The module with constants for numbers. Raises TypeError, naming it, for one that is traced.
+
+    `dataclasses.replace` of a frozen module is frozen as well.
+    """
+    if is_frozen(module):
+        return module
+    for place, value in jax.tree_util.tree_leaves_with_path(module):
+        if isinstance(value, Tracer):
+            name = jax.tree_util.keystr(place).lstrip(".")
+            raise TypeError(
+                f"{name} is traced, and the numbers of a frozen {type(module).__name__} are "
+                "constants; freeze it before jax.jit, jax.grad and jax.vmap, or use the one "
+                "before frozen() to differentiate by a number or to batch it"
+            )
+    made = object.__new__(_frozen_class(type(module)))
+    object.__setattr__(made, "_constants", _Constants(module))
+    return cast(Module, made)
+
+
+def is_frozen(module: eqx.Module) -> bool:
+    """Whether the numbers of a module are constants."""
+    return isinstance(type(module), _FrozenType)
+
+
+def thawed(module: Module) -> Module:
+    """The module as it was before it was frozen; one that is not frozen as it is."""
+    return module._constants.module if is_frozen(module) else module  # pyright: ignore
