@@ -70,6 +70,7 @@ from .dynamics import spatial_jacobian as spatial_jacobian
 from .dynamics import spatial_jacobian_rate as spatial_jacobian_rate
 from .dynamics import total_mass as total_mass
 from .dynamics import with_inertial_parameters as with_inertial_parameters
+from .error_estimate import ErrorEstimate as ErrorEstimate
 from .forces import Actuator as Actuator
 from .forces import Axis as Axis
 from .forces import Bushing as Bushing

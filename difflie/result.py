@@ -15,6 +15,7 @@ from .constraints.equations import equations
 from .constraints.singular import Margin
 from .constraints.unilateral import bilateral
 from .dynamics import momentum
+from .error_estimate import ErrorEstimate, Refinement, error_estimate
 from .forces import energy
 from .quantities import Effort, Passive, along
 from .system.kinematic_tree import Tree
@@ -347,6 +348,7 @@ class Trajectory(eqx.Module):
     states: Any = None
     u: Float[Array, "saved nu"] | None = None
     torques: Float[Array, "saved nu"] | None = None
+    refinement: Refinement = eqx.field(default=Refinement(), repr=False)
 
     def at(self, t: Any) -> tuple[Float[Array, "*times nq"], Float[Array, "*times nv"]]:
         """The configuration (..., nq) and velocity (..., nv) at times t (...), in s, in between.
@@ -366,6 +368,26 @@ class Trajectory(eqx.Module):
                 )
         q, v = _between(self, t.ravel())
         return q.reshape((*t.shape, -1)), v.reshape((*t.shape, -1))
+
+    def error_estimate(self) -> ErrorEstimate:
+        """About how far q and v are from the exact motion, at the saved times: `ErrorEstimate`.
+
+        The run is made again with steps of a quarter of the length (four times the work), and the
+        distance to it, 4^p / (4^p - 1) times for a method of order p, is the estimate. Differences
+        of q are taken on the manifold. Where the error falls with another power of the step, as
+        with contacts, stops and events, the estimate is still between 3/4 and 4/3 of it for powers
+        from 1 on. A method that chooses its own steps also gets a sixteenth of its tolerances.
+        Samples are held, or joined by lines, over the same times; a function that commands an
+        actuator with a memory is held over the shorter steps, so that the exact motion is that with
+        a command that is never held. It is the error of the method alone, not of the model, and
+        below what rounding makes of q and v it says little.
+
+        Within jit, vmap or a derivative call it there, beside `simulate`; where one of the two runs
+        fails it is NaN then. Raises ValueError where one of them fails, and for a run that does not
+        know how it was made: one that went through a transformation, was changed, or was not
+        returned by `simulate`.
+        """
+        return error_estimate(self)
 
     def energy(self, system: System) -> tuple[Float[Array, " saved"], Float[Array, " saved"]]:
         """Kinetic and potential energy (m + 1,) in J at the saved times."""

@@ -58,6 +58,13 @@ class Method(eqx.Module):
         """What `by_name` calls it."""
         return type(self).__name__
 
+    def finer(self, n: int) -> Method:
+        """The method for steps n times as short, whose error is to be far smaller.
+
+        Itself, but where it has tolerances that its error depends on.
+        """
+        return self
+
     def init(self, problem: Any, t: Scalar, y: Any, h: Scalar) -> Any:
         """The state with which steps h begin from the point y at the time t.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from jax.core import Tracer
 
 from ..adjoint import Adjoint, Direct
 from ..constraints import Projection, Stabilisation, start_error
+from ..error_estimate import Refinement
 from ..formulations import formulation_of
 from ..integrators import RKMK4, Method
 from ..result import Trajectory
@@ -19,7 +21,7 @@ from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked
 from .events import Until, events_of
-from .inputs import Input, checked_dt, sampled_input
+from .inputs import Input, checked_dt, finer_input, sampled_input
 from .loop import Run, trajectory
 from .step import Stepped as Stepped
 from .step import chosen_method
@@ -105,7 +107,26 @@ def simulate(
     error = start_error(system, q0, v0)
     state = Tree.of(system), q0, v0, dt
     run = Run(state, control, wrench, events, (method, adjoint, stabilisation))
-    return trajectory(run, error, steps, save_every, progress)
+    made = trajectory(run, error, steps, save_every, progress)
+
+    def finer(n: int) -> Trajectory:
+        """The same run with steps n times as short."""
+        return simulate(
+            replace(system, actuators=tuple(a.finer(n) for a in system.actuators)),
+            q0,
+            v0,
+            dt=dt / n,
+            steps=n * steps,
+            method=method.finer(n),
+            control=finer_input(control, n),
+            wrench=finer_input(wrench, n),
+            save_every=n * save_every,
+            until=events or None,
+            adjoint=adjoint,
+            stabilisation=stabilisation,
+        )
+
+    return replace(made, refinement=Refinement(finer, method.order))
 
 
 # Steps are counted with 32 bits, and the last number stands for never.

@@ -64,6 +64,13 @@ def sampled_input(system: System, name: str, given: Input, shape: tuple[int, ...
     return type(sampled)(values, sampled.every)
 
 
+def finer_input(given: Input, n: int) -> Input:
+    """The same input for steps n times as short."""
+    if not isinstance(given, SampledInput):
+        return given
+    return type(given)(given.values, n * given.every)
+
+
 def checked_functions(system: System, control: Input, wrench: Input, at: tuple) -> tuple:
     """Those of the inputs that are functions, checked; None for the others."""
     shapes = {"control": (system.nu,), "wrench": (len(system.body_names), 6)}

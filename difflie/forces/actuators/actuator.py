@@ -120,6 +120,10 @@ class Actuator(eqx.Module):
         """Why its memory does not last for so many steps of dt s; nothing if it does."""
         return []
 
+    def finer(self, n: int) -> Actuator:
+        """The same for steps n times as short: itself, but where its memory is of so many steps."""
+        return self
+
     def velocity(self, t: Topology) -> int:
         """The index in v of the degree of freedom it acts at; that it has a joint is known."""
         return [name for name, _ in t.velocity_labels].index(str(self.joint))

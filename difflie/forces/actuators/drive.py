@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -66,6 +67,9 @@ class Drive(Actuator):
         if min(needed, steps) <= self.most_steps:
             return []
         return [f"its delay is {needed} steps of {dt} s; give it most_steps={needed}"]
+
+    def finer(self, n: int) -> Drive:
+        return self if self.delay is None else replace(self, most_steps=n * self.most_steps)
 
     def init(self, command: Float[Array, ""], q: Float[Array, ""], v: Float[Array, ""]) -> Any:
         return None if self.delay is None else DelayLine.filled(command, self.most_steps)
