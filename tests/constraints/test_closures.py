@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from loops import check_derivatives, spatial_loop
 from scipy.spatial.transform import Rotation
 
 import difflie as dl
@@ -207,6 +208,19 @@ def test_derivatives_of_assembling_are_those_of_differences():
     reverse = jax.jit(jax.jacrev(found))(LENGTHS)
     np.testing.assert_allclose(forward.T, expected, atol=1e-7)
     np.testing.assert_allclose(reverse, forward, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_derivatives_of_assembling_by_every_number():
+    """Guards masses and placements in the metric of the way there, on a loop with a ball joint."""
+    system, q, v = spatial_loop()
+    rate = v + jnp.asarray([0.4, -0.3, 0.2, 0.1, -0.5])
+
+    def found(system):
+        y = jnp.concatenate(dl.assemble(system, q, rate))
+        return jnp.sum(jnp.cos(jnp.arange(y.size)) * y) + jnp.sum(y**2) / 2
+
+    assert check_derivatives(found, system) > 5
 
 
 def test_by_how_much_a_traced_start_breaks_them():

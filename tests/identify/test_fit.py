@@ -90,6 +90,34 @@ def test_jacobians_are_those_of_differences(recording):
         np.testing.assert_allclose(ahead[:, k], difference, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["torques", pytest.param("windows", marks=pytest.mark.slow)])
+def test_how_what_is_found_follows_what_is_given(kind, recording):
+    """Guards second derivatives of residuals: implicit derivatives of a minimum with noise, by
+    centres of mass that are not fitted, are those of fits solved again."""
+    noise = np.random.default_rng(2).normal(size=recording.tau.shape)
+    problem = PROBLEMS[kind](dataclasses.replace(recording, tau=recording.tau + 0.05 * noise))
+    moved = np.array([[0.0, 0.0, 0.02], [0.03, 0.0, -0.01]])
+
+    def values(s):
+        given = START.replace(com=START.bodies.com + s * moved)
+        parameters = dl.Parameters(given, ["*/mass", "*/damping"])
+        found = di.fit(parameters, problem, minimiser=di.LevenbergMarquardt(tolerance=1e-13))
+        assert found.converged
+        return found.values, found.x
+
+    def half_square(x, s):
+        system = FREE.machine(x).replace(com=START.bodies.com + s * moved)
+        return jnp.sum(problem.residual(system, problem.own) ** 2) / 2
+
+    x = jnp.asarray(values(0.0)[1])
+    slope = jax.grad(half_square)
+    by_x, by_s = jax.jit(jax.jacfwd(slope, (0, 1)))(x, 0.0)
+    implicit = -jax.jacfwd(FREE.values)(x) @ jnp.linalg.solve(by_x, by_s)
+    near, far = (values(h)[0] - values(-h)[0] for h in (0.02, 0.04))
+    again = (8 * near - far) / (12 * 0.02)
+    np.testing.assert_allclose(implicit, again, rtol=1e-6)
+
+
 def test_measured_times_of_any_spacing(recording):
     """Every second or third time, the torque held in between: the grid lands on every jump."""
     kept = np.cumsum(np.tile((2, 3), 40))
