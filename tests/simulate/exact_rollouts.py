@@ -155,12 +155,20 @@ def euler(body, state, h):
 
 
 def verlet(body, state, h):
+    """The kick by Newton's method, as fixed-point iteration diverges at high rates."""
     q, v = state
-    u = v
-    for _ in range(200):
-        u, before = plus(v, body.acceleration(q, u), h / 2), u
-        if max(abs(x) for x in plus(u, before, -1)) < mp.mpf(10) ** -90:
-            break
+    u, n = v, len(v)
+
+    def left(u):
+        return plus(plus(u, v, -1), body.acceleration(q, u), -h / 2)
+
+    for _ in range(12):
+        # Accelerations are quadratic in the velocity, so that differences are exact.
+        units = [[mp.mpf(int(i == j)) for j in range(n)] for i in range(n)]
+        columns = [plus(left(plus(u, e)), left(plus(u, e, -1)), -1) for e in units]
+        jacobian = mp.matrix(columns).T / 2
+        u = plus(u, list(mp.lu_solve(jacobian, mp.matrix(left(u)))), -1)
+    assert max(abs(x) for x in left(u)) < mp.mpf(10) ** -90
     q = body.retract(q, [h * x for x in u])
     return q, plus(u, body.acceleration(q, u), h / 2)
 
