@@ -436,11 +436,11 @@ def _window(program: Program, kind: str, x: Array, axis: int, size: int, start: 
 
 
 # To choose among more places at run time takes too many comparisons.
-_MOST_PLACES = 256
+MOST_PLACES = 256
 
 
 def _one_of(places: int) -> None:
-    if places > _MOST_PLACES:
+    if places > MOST_PLACES:
         raise Unsupported(f"one of {places} places, known at run time only")
 
 

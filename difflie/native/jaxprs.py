@@ -17,6 +17,11 @@ def is_literal(v: Any) -> bool:
     return hasattr(v, "val")
 
 
+def variables(atoms: Sequence[Any]) -> list[Any]:
+    """Those atoms that are no numbers."""
+    return [v for v in atoms if not is_literal(v)]
+
+
 def nested(params: dict[str, Any]) -> list[ClosedJaxpr]:
     """The jaxprs among the parameters of an operation, closed ones as they are."""
     found = []

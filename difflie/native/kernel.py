@@ -24,6 +24,7 @@ import jax.numpy as jnp
 from . import call, launch
 from .code import Loop, Traced
 from .jaxprs import contains, with_traced_constants
+from .pieces import in_pieces
 from .private import (
     Context,
     Primitive,
@@ -61,14 +62,20 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
         closed, shapes = jax.make_jaxpr(on_arrays, return_shape=True)(*arrays)
         if _only_ordinary(closed):
             return f(*args)
-        closed, constants = with_traced_constants(closed)
-        given = [*constants, *arrays]
-        ones = (1,) * len(given), (1,) * len(closed.out_avals)
-        loop = Loop(Traced(closed), 0, 0, *ones, length=1)
-        results = _bind(loop, [x[None] for x in given])
-        return jax.tree.unflatten(jax.tree.structure(shapes), [y[0] for y in results])
+        split = in_pieces(closed, False, _once)
+        results = _once(closed, arrays) if split is None else split(*arrays)
+        return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
     return run
+
+
+def _once(closed: Any, args: Sequence[Any] = ()) -> list[Any]:
+    """The results of a traced function by a native call."""
+    closed, constants = with_traced_constants(closed)
+    given = [*constants, *args]
+    ones = (1,) * len(given), (1,) * len(closed.out_avals)
+    loop = Loop(Traced(closed), 0, 0, *ones, length=1)
+    return [y[0] for y in _bind(loop, [x[None] for x in given])]
 
 
 def scan(
@@ -106,13 +113,24 @@ def scan(
     closed = jax.make_jaxpr(turn)(*begin, *row)
     if _only_ordinary(closed) or not call.available():
         return _ordinary_scan(f, start, rows, length, reverse, every)
-    closed, constants = with_traced_constants(closed)
-    saved = (every,) * (len(closed.out_avals) - len(begin))
-    sizes = len(constants), len(begin)
-    ones = (1,) * len(given)
-    loop = Loop(Traced(closed), *sizes, ones, saved, length, reverse, forward_only)
-    results = _bind(loop, [*constants, *begin, *given])
-    end, outs = results[: len(begin)], results[len(begin) :]
+    split = in_pieces(closed, True, _once)
+    if split is None:
+        closed, constants = with_traced_constants(closed)
+        saved = (every,) * (len(closed.out_avals) - len(begin))
+        sizes = len(constants), len(begin)
+        ones = (1,) * len(given)
+        loop = Loop(Traced(closed), *sizes, ones, saved, length, reverse, forward_only)
+        results = _bind(loop, [*constants, *begin, *given])
+        end, outs = results[: len(begin)], results[len(begin) :]
+    else:
+
+        def piecewise(state: Any, row: Any) -> tuple[Any, Any]:
+            results = split(*state, *row)
+            return results[: len(begin)], results[len(begin) :]
+
+        # As of a native loop, the states are kept, and what a turn needs is computed again.
+        f = piecewise if forward_only else jax.checkpoint(piecewise, prevent_cse=False)
+        end, outs = _ordinary_scan(f, begin, given, length, reverse, every)
     return jax.tree.unflatten(carried, end), jax.tree.unflatten(shapes, outs)
 
 

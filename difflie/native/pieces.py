@@ -1,0 +1,154 @@
+"""A function in pieces: what is large is left to XLA, native calls are what lies between.
+
+All operations are put into groups, of XLA's and native ones in turn, and a group reads what groups
+before it have made. Native ones wait as long as they can, so that a call hands on little but what
+the next product reads: with a neural network as control the whole step is in the last group.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.core import eval_jaxpr
+from jax.extend.core import ClosedJaxpr
+from jax.interpreters import partial_eval as pe
+
+from .jaxprs import is_literal, nested, variables
+from .large import Kind, given_inside, has_many, is_large, kinds_of, large, of_size
+
+# Groups of fewer operations, such as what is between two layers, are no native calls.
+_FEW = 20
+
+_CALLS = {"checkpoint", "closed_call", "core_call", "jit", "pjit", "remat2"}
+
+Arrays = Sequence[Any]
+# What runs a function without arguments natively.
+Run = Callable[[ClosedJaxpr], list[Any]]
+
+
+def in_pieces(closed: ClosedJaxpr, is_turn: bool, run: Run) -> Callable[..., list[Any]] | None:
+    """A function in pieces, of which `run` runs the native ones; None where it is better whole.
+
+    is_turn: whether its arguments change from turn to turn of a loop. Otherwise large ones may be
+    weights.
+    """
+    stay = [not is_turn and of_size(a.size) == Kind.WEIGHTS for a in closed.in_avals]
+    given = [Kind.WEIGHTS if s else Kind.VARYING for s in stay]
+    if not has_many(closed, given):
+        return None
+    split = _split(closed, given, run)
+    return functools.partial(eval_jaxpr, split.jaxpr, split.consts)
+
+
+def _split(closed: ClosedJaxpr, given: Sequence[Kind], run: Run) -> ClosedJaxpr:
+    opened = jax.make_jaxpr(lambda *args: _opened(closed, given, args, run))(*closed.in_avals)
+    return jax.make_jaxpr(lambda *args: _in_groups(opened, given, args, run))(*closed.in_avals)
+
+
+def _opened(closed: ClosedJaxpr, given: Sequence[Kind], args: Arrays, run: Run) -> list[Any]:
+    """The results, with calls of functions that have something large opened.
+
+    Other such functions, as the turns of a loop or the branches of a condition, are split in place.
+    """
+    kinds, values = kinds_of(closed, given), _values(closed, args)
+
+    def split(inner: Any, equation: Any) -> Any:
+        if not isinstance(inner, ClosedJaxpr):
+            return inner
+        given = given_inside(inner, equation, kinds)
+        has_large = any(is_large(e, kinds_of(inner, given)) for e in inner.jaxpr.eqns)
+        return _split(inner, given, run) if has_large else inner
+
+    for e in closed.jaxpr.eqns:
+        functions = nested(e.params) if is_large(e, kinds) else []
+        if functions and e.primitive.name in _CALLS:
+            (inner,) = functions
+            results = _opened(inner, given_inside(inner, e, kinds), _read(e.invars, values), run)
+        else:
+            if functions:
+                params = jax.tree.map(functools.partial(split, equation=e), e.params)
+                e = e.replace(params=params)
+            reads = variables(e.invars)
+            one = closed.jaxpr.replace(constvars=[], invars=reads, outvars=e.outvars, eqns=[e])
+            results = eval_jaxpr(one, [], *_read(reads, values))
+        values.update(zip(e.outvars, results, strict=True))
+    return _read(closed.jaxpr.outvars, values)
+
+
+def _values(closed: ClosedJaxpr, args: Arrays) -> dict[Any, Any]:
+    names = *closed.jaxpr.constvars, *closed.jaxpr.invars
+    return dict(zip(names, (*closed.consts, *args), strict=True))
+
+
+def _read(atoms: Sequence[Any], values: dict[Any, Any]) -> list[Any]:
+    # What is a number of Python's in a jaxpr would stay one.
+    return [np.asarray(v.val, v.aval.dtype) if is_literal(v) else values[v] for v in atoms]
+
+
+def _in_groups(closed: ClosedJaxpr, given: Sequence[Kind], args: Arrays, run: Run) -> list[Any]:
+    """The results, group after group."""
+    jaxpr, kinds, values = closed.jaxpr, kinds_of(closed, given), _values(closed, args)
+    known, others = [], []
+    for e in jaxpr.eqns:
+        (known if all(kinds[v] == Kind.KNOWN for v in e.outvars) else others).append(e)
+    groups = [*_groups(others, jaxpr.outvars, kinds), ([], False)]
+    for i, (equations, natively) in enumerate(groups):
+        rest = [e for other, _ in groups[:i] + groups[i + 1 :] for e in other]
+        read = {v for e in rest for v in variables(e.invars)}.union(variables(jaxpr.outvars))
+        # What is known is so in every group that reads it; in the end it may be a result.
+        made = [v for e in equations or known for v in e.outvars if v in read]
+        part = _part(jaxpr, [*known, *equations], made, values)
+        results = run(part) if natively else eval_jaxpr(part.jaxpr, part.consts)
+        values.update(zip(made, results, strict=True))
+    return _read(jaxpr.outvars, values)
+
+
+def _part(
+    jaxpr: Any, equations: Sequence[Any], results: Sequence[Any], values: dict[Any, Any]
+) -> ClosedJaxpr:
+    """Those of the operations that some results need, as a function without arguments."""
+    made = {v for e in equations for v in e.outvars}
+    reads = dict.fromkeys(v for e in equations for v in variables(e.invars) if v not in made)
+    part = jaxpr.replace(constvars=[], invars=[*reads], outvars=[*results], eqns=[*equations])
+    part, used = pe.dce_jaxpr(part, [True] * len(results))
+    constants = [values[v] for v, u in zip(reads, used, strict=True) if u]
+    return ClosedJaxpr(part.replace(constvars=part.invars, invars=[]), constants)
+
+
+def _groups(
+    equations: Sequence[Any], results: Sequence[Any], kinds: dict[Any, Kind]
+) -> list[tuple[list[Any], bool]]:
+    """The operations in groups, in turn, and whether a group is a native call.
+
+    Even ones are XLA's, and as early as they can; odd ones native ones, and as late as they can.
+    """
+    for_xla = large(equations, kinds)
+    first: dict[Any, int] = {}
+    for e, is_xla in zip(equations, for_xla, strict=True):
+        group = max((first.get(v, 0) for v in variables(e.invars)), default=0)
+        group += group % 2 == is_xla
+        first.update(dict.fromkeys(e.outvars, group))
+    end = max(first.values(), default=0) // 2 * 2 + 1
+    groups: list[list[Any]] = [[] for _ in range(end + 1)]
+    latest = dict.fromkeys(variables(results), end)
+    for e, is_xla in zip(reversed(equations), reversed(for_xla), strict=True):
+        group = min(latest.get(v, end) for v in e.outvars)
+        group = first[e.outvars[0]] if is_xla else group - (group % 2 == 0)
+        groups[group].insert(0, e)
+        latest |= {v: min(latest.get(v, end), group) for v in variables(e.invars)}
+    return [(g, i % 2 == 1 and _count(g) >= _FEW) for i, g in enumerate(groups) if g]
+
+
+def _count(equations: Sequence[Any]) -> int:
+    """How many operations these are, with those of functions inside."""
+    return sum(1 + sum(_count(f.jaxpr.eqns) for f in _functions(e)) for e in equations)
+
+
+def _functions(equation: Any) -> list[ClosedJaxpr]:
+    if equation.primitive.name == "native":
+        return [equation.params["how"].turn.closed()]
+    return nested(equation.params)
