@@ -17,8 +17,18 @@ from jax.core import eval_jaxpr
 from jax.extend.core import ClosedJaxpr
 from jax.interpreters import partial_eval as pe
 
-from .jaxprs import is_literal, nested, variables
-from .large import Kind, given_inside, has_many, is_large, kinds_of, large, of_size
+from .jaxprs import is_literal, variables
+from .large import (
+    Kind,
+    functions,
+    given_inside,
+    has_many,
+    is_kernel,
+    is_large,
+    kinds_of,
+    large,
+    of_size,
+)
 
 # Groups of fewer operations, such as what is between two layers, are no native calls.
 _FEW = 20
@@ -64,12 +74,14 @@ def _opened(closed: ClosedJaxpr, given: Sequence[Kind], args: Arrays, run: Run) 
         return _split(inner, given, run) if has_large else inner
 
     for e in closed.jaxpr.eqns:
-        functions = nested(e.params) if is_large(e, kinds) else []
-        if functions and e.primitive.name in _CALLS:
-            (inner,) = functions
-            results = _opened(inner, given_inside(inner, e, kinds), _read(e.invars, values), run)
+        inside = functions(e) if is_large(e, kinds) else []
+        if inside and (is_kernel(e) or e.primitive.name in _CALLS):
+            read = _read(e.invars, values)
+            read = [x[0] for x in read] if is_kernel(e) else read
+            results = _opened(inside[0], given_inside(inside[0], e, kinds), read, run)
+            results = [y[None] for y in results] if is_kernel(e) else results
         else:
-            if functions:
+            if inside:
                 params = jax.tree.map(functools.partial(split, equation=e), e.params)
                 e = e.replace(params=params)
             reads = variables(e.invars)
@@ -145,10 +157,4 @@ def _groups(
 
 def _count(equations: Sequence[Any]) -> int:
     """How many operations these are, with those of functions inside."""
-    return sum(1 + sum(_count(f.jaxpr.eqns) for f in _functions(e)) for e in equations)
-
-
-def _functions(equation: Any) -> list[ClosedJaxpr]:
-    if equation.primitive.name == "native":
-        return [equation.params["how"].turn.closed()]
-    return nested(equation.params)
+    return sum(1 + sum(_count(f.jaxpr.eqns) for f in functions(e)) for e in equations)

@@ -183,6 +183,27 @@ def test_kernels():
     assert_same(kernel(f)(weights(), X), f(weights(), X), 1e-12)
 
 
+def test_kernels_inside_a_turn():
+    """Native calls that are each small are opened where together they are not."""
+
+    def program(scan, layer):
+        def run(w, x):
+            def turn(x, _):
+                h = w[0][:, :3] @ x
+                for _ in range(3):
+                    h = layer(w[1], h)
+                return dynamics(x, w[2] @ h), None
+
+            return scan(turn, x, None, 4)
+
+        return jax.value_and_grad(loss(run))
+
+    layer = lambda w, h: jnp.tanh(w @ h)  # noqa: E731
+    found, expected = program(scan, kernel(layer)), program(ordinary, layer)
+    assert calls(found, weights(30), X)[1] > 0
+    assert_same(jax.jit(found)(weights(30), X), jax.jit(expected)(weights(30), X), 1e-10)
+
+
 def test_large_tables():
     """A table of many entries, read at places known at run time only, stays an array."""
     table = jnp.sin(jnp.arange(50_000.0))
