@@ -5,6 +5,8 @@ is, so that its derivatives are native calls as well: the changes take the state
 every turn, and compute again what a turn needs inside. A batch runs in the lanes of vector
 instructions and on all threads.
 
+A loop with products of large matrices stays one of XLA, and its turn is in pieces (`pieces`).
+
 What has no program, other devices, and versions of jaxlib on which this has not been tested run the
 ordinary way, with the same results up to rounding. `DIFFLIE_NATIVE=0` in the environment switches
 all native calls off.

@@ -30,7 +30,8 @@ from .large import (
     of_size,
 )
 
-# Groups of fewer operations, such as what is between two layers, are no native calls.
+# Groups of fewer operations are no native calls. Measured on an arm under a network: with one call
+# between two layers a gradient takes half as long again.
 _FEW = 20
 
 _CALLS = {"checkpoint", "closed_call", "core_call", "jit", "pjit", "remat2"}
