@@ -13,9 +13,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.core import eval_jaxpr
-from jax.extend.core import ClosedJaxpr
-from jax.interpreters import partial_eval as pe
 
 from .jaxprs import is_literal, variables
 from .large import (
@@ -29,6 +26,7 @@ from .large import (
     large,
     of_size,
 )
+from .private import ClosedJaxpr, eval_jaxpr, without_dead_code
 
 # Groups of fewer operations are no native calls. Measured on an arm under a network: with one call
 # between two layers a gradient takes half as long again.
@@ -127,7 +125,7 @@ def _part(
     made = {v for e in equations for v in e.outvars}
     reads = dict.fromkeys(v for e in equations for v in variables(e.invars) if v not in made)
     part = jaxpr.replace(constvars=[], invars=[*reads], outvars=[*results], eqns=[*equations])
-    part, used = pe.dce_jaxpr(part, [True] * len(results))
+    part, used = without_dead_code(part, [True] * len(results))
     constants = [values[v] for v, u in zip(reads, used, strict=True) if u]
     return ClosedJaxpr(part.replace(constvars=part.invars, invars=[]), constants)
 
