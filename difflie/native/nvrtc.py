@@ -10,7 +10,7 @@ import functools
 import hashlib
 import importlib.util
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
@@ -28,18 +28,18 @@ def compiled(source: str, architecture: str, newest: int | None = None) -> bytes
 
     By a compiler of CUDA up to the version `newest`, if given; raises Unavailable.
     """
-    library, version = _library(newest)
+    nvrtc, version = library(newest)
     described = (_FORMAT, source, _OPTIONS, architecture, version)
     key = hashlib.sha256(repr(described).encode()).hexdigest()
     code = disk_cache.read(key)
     if code is None:
-        code = _compiled(library, source, architecture)
+        code, _ = translated(nvrtc, source, architecture)
         disk_cache.write(key, code)
     return code
 
 
 @functools.cache
-def _library(newest: int | None) -> tuple[Any, tuple[int, int]]:
+def library(newest: int | None) -> tuple[Any, tuple[int, int]]:
     """The newest NVRTC there is, and its version."""
     found: dict[tuple[int, int], Any] = {}
     problem = ""
@@ -70,25 +70,30 @@ def _places() -> Iterator[str]:
     yield from map(str, sorted(Path("/usr/local").glob("cuda*/lib64/libnvrtc.so")))
 
 
-def _compiled(library: Any, source: str, architecture: str) -> bytes:
+def translated(
+    library: Any, source: str, architecture: str, options: Sequence[str] = ()
+) -> tuple[bytes, str]:
+    """The code for an architecture, and what the compiler says of it; raises Unavailable."""
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     by = ctypes.byref
     if library.nvrtcCreateProgram(by(program), source.encode(), b"turns.cu", 0, None, None):
         raise Unavailable("NVRTC takes no program")
     try:
-        options = [f"--gpu-architecture={architecture}", *_OPTIONS]
+        options = [f"--gpu-architecture={architecture}", *_OPTIONS, *options]
         given = (ctypes.c_char_p * len(options))(*(x.encode() for x in options))
-        if library.nvrtcCompileProgram(program, len(options), given):
-            library.nvrtcGetProgramLogSize(program, by(size))
-            log = ctypes.create_string_buffer(size.value)
-            library.nvrtcGetProgramLog(program, log)
-            reason = " ".join(log.value.decode(errors="replace").split())[:200]
+        failed = library.nvrtcCompileProgram(program, len(options), given)
+        library.nvrtcGetProgramLogSize(program, by(size))
+        log = ctypes.create_string_buffer(size.value)
+        library.nvrtcGetProgramLog(program, log)
+        said = log.value.decode(errors="replace")
+        if failed:
+            reason = " ".join(said.split())[:200]
             raise Unavailable(f"NVRTC cannot compile for {architecture}: {reason}")
         kind = "PTX" if architecture.startswith("compute") else "CUBIN"
         failed = getattr(library, f"nvrtcGet{kind}Size")(program, by(size))
         code = ctypes.create_string_buffer(size.value)
         if failed or getattr(library, f"nvrtcGet{kind}")(program, code):
             raise Unavailable(f"NVRTC gives no {kind} for {architecture}")
-        return code.raw
+        return code.raw, said
     finally:
         library.nvrtcDestroyProgram(by(program))

@@ -12,16 +12,15 @@ import jax.ffi
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from kernels import Kernels, nvrtc_required, required
 
 from difflie import native
 from difflie.native import call, cuda, launch, nvrtc
 from difflie.native.code import Loop, Traced
 from difflie.native.object_code import Unavailable
-from difflie.native.private import ClosedJaxpr
 from difflie.native.program import Unsupported
 
 CC = shutil.which("cc") or shutil.which("gcc")
-compiler = pytest.mark.skipif(CC is None, reason="there is no compiler of C")
 STREAM = 0x5EED
 # What CUDA has, in C; and in place of the driver a function that runs one thread after another.
 SHIM = """
@@ -106,8 +105,8 @@ def error_create(args):
     return 13
 
 
-class Kernels:
-    """Runs kernels on the CPU, through the handlers that would launch them."""
+class Compiled(Kernels):
+    """Kernels compiled as C, through the handlers that would launch them."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -126,61 +125,25 @@ class Kernels:
             self.known[name] = ctypes.CDLL(f"{path}.so"), count
         return (f"test_{name}", *self.known[name])
 
-    def run(self, loop, batch, along, args, text=None, function=7):
-        text = text or cuda.source(loop, along if batch is not None else ())
+    def launched(self, text, given, outs, function=7):
         name, library, count = self.library(text)
-        pairs = zip(loop.out_shapes, loop.turn.out_avals, strict=True)
-        outs = [np.full((batch or 1, *s), 77, a.dtype) for s, a in pairs]
-        full = [x for x in outs if x.size]
-        given = [cuda.numbers(loop, batch)]
-        given += [np.ascontiguousarray(x) for x in args if np.size(x)]
-        assert count == len(given) + len(full)
-        handler = launch.handler_of(name, len(given), len(full))
+        assert count == len(given) + len(outs)
+        handler = launch.handler_of(name, len(given), len(outs))
         launch.give(handler, launch._address(library.launch), function)
         api = (ctypes.c_uint64 * 24)()
         api[launch._STREAM_GET // 8] = launch._address(stream_get)
         api[launch._ERROR_CREATE // 8] = launch._address(error_create)
-        frame = Frame(1, None, ctypes.addressof(api), 5, 3, buffers(given), buffers(full))
+        frame = Frame(1, None, ctypes.addressof(api), 5, 3, buffers(given), buffers(outs))
         error = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(handler)(ctypes.addressof(frame))
-        if function != 7:
-            return error
-        assert error is None
-        assert ctypes.c_void_p.in_dll(library, "streams").value == STREAM
-        return outs if batch is not None else [x[0] for x in outs]
-
-    def __call__(self, f, *args):
-        """f with its native calls on these kernels; at least one."""
-        self.calls = 0
-        closed, shape = jax.make_jaxpr(f, return_shape=True)(*args)
-        results = self._evaluated(closed, jax.tree.leaves(args))
-        assert self.calls
-        return jax.tree.unflatten(jax.tree.structure(shape), results)
-
-    def _evaluated(self, closed: ClosedJaxpr, args):
-        values = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-        values.update(zip(closed.jaxpr.invars, args, strict=True))
-
-        def read(v):
-            return v.val if hasattr(v, "val") else values[v]
-
-        for e in closed.jaxpr.eqns:
-            given = list(map(read, e.invars))
-            if e.primitive.name == "native":
-                self.calls += 1
-                p = e.params
-                found = self.run(p["how"], p["batch"], p["along"], list(map(np.asarray, given)))
-            elif e.primitive.name in ("jit", "pjit"):
-                found = self._evaluated(e.params["jaxpr"], given)
-            else:
-                found = e.primitive.bind(*given, **e.params)
-                found = found if e.primitive.multiple_results else [found]
-            values.update(zip(e.outvars, map(jnp.asarray, found), strict=True))
-        return list(map(read, closed.jaxpr.outvars))
+        if error is None:
+            assert ctypes.c_void_p.in_dll(library, "streams").value == STREAM
+        return error
 
 
 @pytest.fixture(scope="module")
 def on_kernels(tmp_path_factory):
-    return Kernels(tmp_path_factory.mktemp("kernels"))
+    required(CC, "there is no compiler of C")
+    return Compiled(tmp_path_factory.mktemp("kernels"))
 
 
 def swing(length=6, every=1, reverse=False):
@@ -228,7 +191,6 @@ def alike(found, wanted, tolerance=1e-12):
         np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
 
 
-@compiler
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-5)])
 def test_a_loop_of_one_and_of_batches(on_kernels, monkeypatch, dtype, tolerance):
     alike(
@@ -242,7 +204,6 @@ def test_a_loop_of_one_and_of_batches(on_kernels, monkeypatch, dtype, tolerance)
         alike(on_kernels(f, *args), ordinarily(monkeypatch, f, *args), tolerance)
 
 
-@compiler
 @pytest.mark.parametrize(("every", "reverse"), [(3, False), (1, True)])
 def test_every_third_is_saved_and_turns_back(on_kernels, monkeypatch, every, reverse):
     f = swing(every=every, reverse=reverse)
@@ -250,7 +211,6 @@ def test_every_third_is_saved_and_turns_back(on_kernels, monkeypatch, every, rev
         alike(on_kernels(g, *args), ordinarily(monkeypatch, g, *args))
 
 
-@compiler
 def test_gradients(on_kernels, monkeypatch):
     def loss(*args):
         end, out = swing(every=2)(*args)
@@ -276,7 +236,6 @@ def root(x, a):
     return y, n
 
 
-@compiler
 def test_a_loop_inside(on_kernels, monkeypatch):
     def f(a, x):
         def turn(x, _):
@@ -308,7 +267,6 @@ def operations(x, n, u, b):
     )
 
 
-@compiler
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_operations(on_kernels, monkeypatch, dtype):
     x = jnp.array([0.3, -1.7, 2.5, -0.0, 40.0], dtype)
@@ -334,7 +292,6 @@ def small_loop(**options):
     return loop_of(turn, [((2,), float), ((2,), float), ((2,), float)], 1, 1, **options)
 
 
-@compiler
 @pytest.mark.parametrize("along", [(), (False, True, True)])
 def test_the_comparison_with_the_ordinary_way(on_kernels, along):
     loop = small_loop(saved=(1, 25), length=100)
@@ -362,15 +319,15 @@ def test_nothing_is_said_of_what_has_no_result():
     assert found == "there is too little to compare"
 
 
-@compiler
 def test_a_launch_that_fails_is_an_error(on_kernels):
     loop = small_loop()
-    args = launch.trial(loop, ())[2]
-    assert on_kernels.run(small_loop(length=3), None, (), args, function=8) == 13
+    given = [cuda.numbers(loop, None), *launch.trial(loop, ())[2]]
+    outs = [np.zeros((1, *s)) for s in loop.out_shapes]
+    assert on_kernels.launched(cuda.source(loop, ()), given, outs, function=8) == 13
 
 
-@compiler
 def test_offsets_are_those_of_the_header(tmp_path):
+    required(CC, "there is no compiler of C")
     wanted = {
         "XLA_FFI_Api, XLA_FFI_Error_Create": launch._ERROR_CREATE,
         "XLA_FFI_Api, XLA_FFI_Stream_Get": launch._STREAM_GET,
@@ -389,10 +346,7 @@ def test_offsets_are_those_of_the_header(tmp_path):
 def test_nvrtc_compiles():
     text = cuda.source(small_loop(), (False, True, True))
     f32 = loop_of(operations, [((5,), t) for t in ("float32", "int64", "uint32", "bool")], 0, 0)
-    try:
-        nvrtc._library(None)
-    except Unavailable as problem:
-        pytest.skip(str(problem))
+    nvrtc_required()
     assert nvrtc.compiled(text, "sm_90").startswith(b"\x7fELF")
     assert b".visible .entry turns" in nvrtc.compiled(cuda.source(f32, ()), "compute_80")
     with pytest.raises(Unavailable, match="cannot compile for sm_90"):
@@ -402,7 +356,7 @@ def test_nvrtc_compiles():
 def test_no_nvrtc_is_a_clear_reason(monkeypatch):
     monkeypatch.setattr(nvrtc, "_places", lambda: iter(["libnvrtc_that_does_not_exist.so"]))
     with pytest.raises(Unavailable, match="pip install nvidia-cuda-nvrtc-cu12"):
-        nvrtc._library.__wrapped__(12)
+        nvrtc.library.__wrapped__(12)
 
 
 def test_what_takes_minutes_to_compile_is_refused(monkeypatch):
@@ -449,7 +403,6 @@ def has_run_id():
 pretending = pytest.mark.skipif(not has_run_id(), reason="this XLA has no run numbers")
 
 
-@compiler
 @pretending
 def test_all_of_it_on_a_gpu_that_is_no_gpu(on_kernels, monkeypatch, tmp_path):
     monkeypatch.setenv("DIFFLIE_CACHE", str(tmp_path))
@@ -462,7 +415,6 @@ def test_all_of_it_on_a_gpu_that_is_no_gpu(on_kernels, monkeypatch, tmp_path):
     assert pretended.launches == 2
 
 
-@compiler
 @pretending
 def test_a_wrong_kernel_is_not_used(on_kernels, monkeypatch, tmp_path):
     monkeypatch.setenv("DIFFLIE_CACHE", str(tmp_path))
@@ -475,7 +427,6 @@ def test_a_wrong_kernel_is_not_used(on_kernels, monkeypatch, tmp_path):
     alike(lowered.compile()(*args), ordinarily(monkeypatch, f, *args))
 
 
-@compiler
 def test_errors_of_xla_are_passed_on(on_kernels):
     """On CPUs there is no stream to be had."""
     address = launch.handler_of("test_no_stream", 1, 1)
