@@ -7,7 +7,8 @@ Semi-implicit Euler in both engines, no contacts, no joint limits, no damping, t
 the same start. Every figure is the best of several runs, results waited for; compilation is apart.
 MuJoCo runs `mj_step` with `nstep` for one machine and `mujoco.rollout` on all cores for a batch;
 the cost of calling Pinocchio from Python is measured on a pendulum and subtracted. MuJoCo MJX runs
-along when it is installed. Robots come from the package example-robot-data.
+along when it is installed. Robots come from the package example-robot-data; they run frozen, too,
+and have gradients in their state only then.
 
 On a GPU, large batches from states at random run along, each rollout of 1000 steps as one kernel;
 their states must be finite, and in single precision agree with double after 100 steps.
@@ -230,9 +231,13 @@ def measure(f: Callable, arguments: tuple, runs: float) -> dict[str, float]:
 
 
 def time_difflie(name: str, batches: list[int]) -> Iterator[Row]:
-    library = "difflie"
-    double = difflie_model(name)
+    system = difflie_model(name)
+    yield from time_system("difflie", name, system, batches)
+    if name not in CHAINS:
+        yield from time_system("difflie, frozen", name, system.frozen(), batches)
 
+
+def time_system(library: str, name: str, double: dl.System, batches: list[int]) -> Iterator[Row]:
     for precision, dtype in (("f64", jnp.float64), ("f32", jnp.float32)):
         system = double.astype(dtype)
         q, v, tau = system.neutral(), jnp.zeros(system.nv, dtype), jnp.zeros(system.nv, dtype)
@@ -271,9 +276,14 @@ def time_difflie(name: str, batches: list[int]) -> Iterator[Row]:
             yield row(*about, "step") | measure(of_batch(final), (system, *states), steps * batch)
             if batch == 1 and precision == "f64":
                 yield row(*about, "forward dynamics") | measure(acceleration, (system, q, v), 1000)
+                gradients: dict[str, tuple[int, ...]] = {}
                 if name not in CHAINS:
-                    gradient = jax.value_and_grad(loss, argnums=(0, 1, 2), allow_int=True)
-                    yield row(*about, "value and gradient, a step of 500") | measure(
+                    gradients["the state"] = (1, 2)
+                if gradients and jax.tree.leaves(system):
+                    gradients["all numbers"] = (0, 1, 2)
+                for of, argnums in gradients.items():
+                    gradient = jax.value_and_grad(loss, argnums=argnums, allow_int=True)
+                    yield row(*about, f"gradient in {of}, a step of 500") | measure(
                         gradient, (system, q, v), 500
                     )
 
@@ -346,7 +356,7 @@ def main(options: Options) -> None:
             for found in source:
                 rows.append(found)
                 print(
-                    "{library:15} {model:10} {dof:5} {precision} {batch:6} {quantity:34}"
+                    "{library:16} {model:10} {dof:5} {precision} {batch:6} {quantity:34}"
                     "{us_per_env:10.4g} us  compile {compile_s:5.1f} s".format(**found),
                     flush=True,
                 )

@@ -41,7 +41,7 @@ class _FrozenType(type(eqx.Module)):
     """The type of the classes of frozen modules, which are made from the same fields."""
 
     def __call__(cls, *args: Any, **fields: Any) -> Any:
-        with jax.ensure_compile_time_eval():
+        with jax.core.eval_context():
             return frozen(cls.__mro__[1](*args, **fields))
 
 

@@ -335,9 +335,10 @@ def _of_constants(system: System) -> Tree:
             exact = np.where(np.abs(exact) < 2 * np.finfo(dtype).eps, 0.0, exact)
         return jnp.asarray(exact.astype(dtype))
 
-    with jax.ensure_compile_time_eval():
+    with jax.core.eval_context():
+        # A copy, with arrays of its own: jax keeps the types that arrays had in single precision.
         with jax.enable_x64(True):
-            exact = _follows(*jax.tree.map(jnp.asarray, given), system.topology)
+            exact = _follows(*jax.tree.map(jnp.asarray, given), replace(system.topology))
         return frozen(Tree(system, *jax.tree_util.tree_map_with_path(rounded, exact)))
 
 

@@ -149,7 +149,7 @@ class System(eqx.Module):
     def astype(self, dtype: Any) -> System:
         """The same system with all numbers in another floating precision."""
         if is_frozen(self):
-            with jax.ensure_compile_time_eval():
+            with jax.core.eval_context():
                 return frozen(thawed(self).astype(dtype))
         return jax.tree.map(lambda a: a.astype(dtype), self)
 
