@@ -427,6 +427,26 @@ def test_a_wrong_kernel_is_not_used(on_kernels, monkeypatch, tmp_path):
     alike(lowered.compile()(*args), ordinarily(monkeypatch, f, *args))
 
 
+@pretending
+def test_what_fails_once_is_not_tried_again(on_kernels, monkeypatch, tmp_path):
+    """A GPU without memory for a kernel is asked once; the program runs the ordinary way."""
+    monkeypatch.setenv("DIFFLIE_CACHE", str(tmp_path))
+    launch._warn_once.cache_clear()
+    Pretended(monkeypatch, on_kernels)
+    tried = []
+
+    def without_memory(loop, along):
+        tried.append(loop)
+        raise RuntimeError("CUDA_ERROR_OUT_OF_MEMORY")
+
+    monkeypatch.setattr(launch, "trial", without_memory)
+    args = given(float, length=11)
+    with pytest.warns(UserWarning, match="OUT_OF_MEMORY") as told:
+        texts = [jax.jit(swing(length=11)).lower(*args).as_text() for _ in range(2)]
+    assert len(tried) == len(told) == 1
+    assert all("difflie" not in text for text in texts)
+
+
 def test_errors_of_xla_are_passed_on(on_kernels):
     """On CPUs there is no stream to be had."""
     address = launch.handler_of("test_no_stream", 1, 1)
