@@ -10,9 +10,7 @@ the cost of calling Pinocchio from Python is measured on a pendulum and subtract
 along when it is installed. Robots come from the package example-robot-data; they run frozen, too,
 and have gradients in their state only then.
 
-On a GPU, large batches from states at random run along, each rollout of 1000 steps as one kernel;
-their states must be finite, and in single precision agree with double after 100 steps.
-This part has not been run on a GPU yet.
+`bench_gpu.py` measures large batches on a GPU.
 """
 
 from __future__ import annotations
@@ -57,7 +55,6 @@ class Options:
 
     models: list[str] = field(default_factory=lambda: [*ROBOTS, *CHAINS])
     batches: list[int] = field(default_factory=lambda: [1, 256, 4096])
-    gpu_batches: list[int] = field(default_factory=lambda: [2**12, 2**16, 2**20])
     json: Path | None = None
 
 
@@ -288,38 +285,6 @@ def time_system(library: str, name: str, double: dl.System, batches: list[int]) 
                     )
 
 
-def time_on_gpu(name: str, batches: list[int]) -> Iterator[Row]:
-    """Final states of large batches. Ends the program if one is not finite, or f32 is not f64."""
-    double = difflie_model(name)
-
-    def rollouts(steps: int) -> Callable:
-        def final(system: dl.System, q: Any, v: Any) -> Any:
-            run = dl.simulate(
-                *(system, q, v), dt=DT, steps=steps, save_every=steps, method="SemiImplicitEuler"
-            )
-            return run.q[-1], run.v[-1]
-
-        return jax.vmap(final, in_axes=(None, 0, 0))
-
-    for batch in batches:
-        rng = np.random.default_rng(0)
-        moved, rates = rng.normal(size=(2, batch, double.nv))
-        start = jax.vmap(lambda dq: dl.integrate(double, double.neutral(), dq))(moved)
-        exact = None
-        for precision, dtype in (("f64", jnp.float64), ("f32", jnp.float32)):
-            arguments = (double.astype(dtype), start.astype(dtype), jnp.asarray(rates, dtype))
-            soon = jnp.concatenate(jax.jit(rollouts(100))(*arguments), axis=1)
-            exact = soon if exact is None else exact
-            error = float(jnp.abs(soon - exact).max())
-            if not error < 1e-3:
-                raise SystemExit(f"{name}, {batch} of them: {precision} is off by {error}")
-            late = jax.jit(rollouts(1000))(*arguments)
-            if not all(bool(jnp.isfinite(x).all()) for x in late):
-                raise SystemExit(f"{name}, {batch} of them: a state in {precision} is not finite")
-            about = row("difflie (GPU)", name, double.nv, precision, batch, "step")
-            yield about | measure(rollouts(1000), arguments, 1000 * batch)
-
-
 def time_mjx(name: str, batches: list[int]) -> Iterator[Row]:
     if importlib.util.find_spec("mujoco.mjx") is None or name in CHAINS:
         return
@@ -350,8 +315,6 @@ def main(options: Options) -> None:
             time_difflie(name, options.batches),
             time_mjx(name, options.batches),
         ]
-        if jax.default_backend() == "gpu" and name in ROBOTS:
-            sources.append(time_on_gpu(name, options.gpu_batches))
         for source in sources:
             for found in source:
                 rows.append(found)

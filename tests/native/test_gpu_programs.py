@@ -1,5 +1,10 @@
 """Robots' motions on a GPU, without one: their PTX run on the CPU, and what their kernels take."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,6 +80,17 @@ def test_motions_as_ptx(on_ptx, monkeypatch, robot, program, steps, dtype, toler
     """What two warps on a GPU would compute is what the ordinary way computes."""
     f, args = motion(robot, program, dtype, steps)
     alike(on_ptx(f, *args), ordinarily(monkeypatch, f, *args), tolerance)
+
+
+def test_the_benchmark_says_that_there_is_no_gpu():
+    """In one sentence, before it measures anything."""
+    file = Path(__file__).parents[2] / "experiments/bench_gpu.py"
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    ended = subprocess.run(
+        [sys.executable, str(file)], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("bench_gpu: jax has no GPU here") and not ended.stdout
 
 
 @pytest.mark.slow
