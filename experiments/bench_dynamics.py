@@ -319,7 +319,7 @@ def main(options: Options) -> None:
             for found in source:
                 rows.append(found)
                 print(
-                    "{library:16} {model:10} {dof:5} {precision} {batch:6} {quantity:34}"
+                    "{library:16} {model:10} {dof:5} {precision} {batch:6} {quantity:37}"
                     "{us_per_env:10.4g} us  compile {compile_s:5.1f} s".format(**found),
                     flush=True,
                 )

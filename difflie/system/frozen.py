@@ -16,6 +16,8 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
+from ..native.private import eval_context
+
 Module = TypeVar("Module", bound=eqx.Module)
 
 
@@ -41,7 +43,7 @@ class _FrozenType(type(eqx.Module)):
     """The type of the classes of frozen modules, which are made from the same fields."""
 
     def __call__(cls, *args: Any, **fields: Any) -> Any:
-        with jax.core.eval_context():
+        with eval_context():
             return frozen(cls.__mro__[1](*args, **fields))
 
 
@@ -78,8 +80,8 @@ def frozen(module: Module) -> Module:
             name = jax.tree_util.keystr(place).lstrip(".")
             raise TypeError(
                 f"{name} is traced, and the numbers of a frozen {type(module).__name__} are "
-                "constants; freeze it before jax.jit, jax.grad and jax.vmap, or use the one "
-                "before frozen() to differentiate by a number or to batch it"
+                "constants; freeze or change it before jax.jit, jax.grad and jax.vmap, or use the "
+                "one before frozen() to differentiate by a number or to batch it"
             )
     made = object.__new__(_frozen_class(type(module)))
     object.__setattr__(made, "_constants", _Constants(module))

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 from .. import native
 from ..groups import so3
 from ..groups.components import Matrix, Vector
+from ..native.private import eval_context
 from ..solvers.linear import product
 from ..spatial import Force, Inertia, Motion, Screw, Symmetric, Transform
 from .frozen import frozen, is_frozen, thawed
@@ -335,7 +336,7 @@ def _of_constants(system: System) -> Tree:
             exact = np.where(np.abs(exact) < 2 * np.finfo(dtype).eps, 0.0, exact)
         return jnp.asarray(exact.astype(dtype))
 
-    with jax.core.eval_context():
+    with eval_context():
         # A copy, with arrays of its own: jax keeps the types that arrays had in single precision.
         with jax.enable_x64(True):
             exact = _follows(*jax.tree.map(jnp.asarray, given), replace(system.topology))

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..groups import FlatProduct
+from ..native.private import eval_context
 from .fields import declared, number
 from .frozen import frozen, is_frozen, thawed
 from .topology import Topology
@@ -87,7 +88,7 @@ class System(eqx.Module):
     bodies, and actuators, as `difflie.attach` puts them there; constraints: closed loops and the
     like, as `difflie.constrain` does; sensors: how its motion is read, as
     `difflie.identify.with_encoders` does; no motion depends on them. Build a system with
-    `difflie.load`, `difflie.chain` or `difflie.tree`.
+    `difflie.load`, `difflie.chain` or `difflie.tree`; `frozen` makes constants of its numbers.
     """
 
     bodies: Bodies
@@ -149,7 +150,7 @@ class System(eqx.Module):
     def astype(self, dtype: Any) -> System:
         """The same system with all numbers in another floating precision."""
         if is_frozen(self):
-            with jax.core.eval_context():
+            with eval_context():
                 return frozen(thawed(self).astype(dtype))
         return jax.tree.map(lambda a: a.astype(dtype), self)
 
