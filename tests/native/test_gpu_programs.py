@@ -73,7 +73,7 @@ def test_threads_that_part_meet_again(on_ptx, monkeypatch):
         ("arm", "step", 100),
         ("arm", "RKMK4", 20),
         ("arm", "gradient", 20),
-        ("quadruped", "step", 100),
+        ("quadruped", "step", 20),
     ],
 )
 def test_motions_as_ptx(on_ptx, monkeypatch, robot, program, steps, dtype, tolerance):
