@@ -19,7 +19,6 @@ from .error_estimate import ErrorEstimate, Refinement, error_estimate
 from .forces import energy
 from .quantities import Effort, Passive, along
 from .system.kinematic_tree import Tree
-from .system.slices import take
 from .system.system import System
 from .system.topology import Topology
 
@@ -105,7 +104,7 @@ class Watch(eqx.Module):
         x, rate = tree.coordinates(q), tree.rates(v)
         seen = self.effort
         if effort is not None:
-            push = take(jax.lax.stop_gradient(effort), t.dof_velocity)
+            push = jax.lax.stop_gradient(effort)[t.dof_velocity]
             own = np.isin(np.arange(t.n_dofs), t.mimic_dofs, invert=True)
             seen = first(seen, (jnp.abs(push) > joints.max_effort) & own, step - 1)
         return Watch(

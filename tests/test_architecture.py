@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +71,22 @@ def allowed_rooms(path: Path) -> set[str]:
 def test_rooms_import_only_rooms_to_their_left():
     wrong = {str(p.relative_to(PACKAGE)): imported_rooms(p) - allowed_rooms(p) for p in MODULES}
     assert {path: rooms for path, rooms in wrong.items() if rooms} == {}
+
+
+# Who compiles: passes along trees, loops over time, and problems with loops of their own. `solvers`
+# and `adjoint` besides make what a function closes over explicit.
+COMPILING = ("system/traverse.py", "simulate/", "adjoint/", "solvers/root.py", "reproduce/")
+
+
+def test_algorithms_do_not_know_that_they_are_compiled():
+    """Native code is used by few, and through its front alone."""
+    users = {}
+    for path in MODULES:
+        name = path.relative_to(PACKAGE).as_posix()
+        if room(path) != "native" and "native" in imported_rooms(path):
+            users[name] = re.findall(r"\bnative\.\w+ import|import \w*\.native\.", path.read_text())
+    assert [name for name in users if not name.startswith(COMPILING)] == []
+    assert {name: inside for name, inside in users.items() if inside} == {}
 
 
 # Modules of jax that promise nothing; of jax.core only Tracer is documented.

@@ -17,7 +17,6 @@ import jax
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .. import native
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked, nearest
@@ -33,12 +32,6 @@ from .kinematics import body_twist_components, body_world_poses
 from .rnea import rnea
 
 Index = str | int | jax.Array
-
-_rnea = native.kernel(rnea)
-_acceleration = native.kernel(acceleration)
-_crba = native.kernel(crba)
-_mass_times = native.kernel(mass_times)
-_mass_inverse_times = native.kernel(mass_inverse_times)
 
 
 def forward_dynamics(
@@ -390,27 +383,27 @@ def _wrench(system: System, wrench: Any) -> Float[Array, "nb 6"] | None:
 
 @jax.jit
 def _forward_dynamics(link, q, v, tau, wrench):
-    return _acceleration(link, q, v, tau, wrench)
+    return acceleration(link, q, v, tau, wrench)
 
 
 @jax.jit
 def _inverse_dynamics(link, q, v, a, wrench):
-    return _rnea(link, q, v, a, wrench)
+    return rnea(link, q, v, a, wrench)
 
 
 @jax.jit
 def _mass_matrix(link, q):
-    return _crba(link, q)
+    return crba(link, q)
 
 
 @jax.jit
 def _mass_product(link, q, x):
-    return _mass_times(link, q, x)
+    return mass_times(link, q, x)
 
 
 @jax.jit
 def _mass_solve(link, q, x):
-    return _mass_inverse_times(link, q, x)
+    return mass_inverse_times(link, q, x)
 
 
 @jax.jit

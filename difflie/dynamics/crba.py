@@ -15,10 +15,11 @@ from jaxtyping import Array, Float
 from ..groups.components import Vector
 from ..spatial import Inertia, Symmetric
 from ..system.kinematic_tree import Tree
-from ..system.traverse import backward_pass
+from ..system.traverse import along_tree, backward_pass
 from .paths import dense, projected
 
 
+@along_tree
 def crba(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """The mass matrix M(q) (nv, nv), exactly symmetric; with mimic joints G^T M_rows G."""
     t = tree.topology

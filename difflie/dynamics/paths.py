@@ -16,7 +16,6 @@ from jaxtyping import Array, Float
 from ..groups.components import Vector
 from ..spatial import Force, Motion, Screw, Transform
 from ..system.kinematic_tree import Tree
-from ..system.slices import take
 from ..system.topology import Topology
 from ..system.traverse import forward_pass
 
@@ -47,4 +46,4 @@ def own(t: Topology, dtype: np.dtype) -> jax.Array:
 
 def dense(t: Topology, table: jax.Array) -> Float[Array, "n_dofs n_dofs"]:
     """The lower triangular matrix (n_dofs, n_dofs) of a table."""
-    return take(table.T, t.depth).T * jnp.asarray(t.ancestor_mask, table.dtype)
+    return table[:, t.depth] * jnp.asarray(t.ancestor_mask, table.dtype)

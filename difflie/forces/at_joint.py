@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..system.fields import number_faults
-from ..system.slices import replaced
 from ..system.system import Joints, System
 from ..system.topology import Topology
 from ..system.validation import nearest, shown
@@ -136,7 +135,7 @@ class JointForce(AtJoint, JointCoupling):
     ) -> Float[Array, " n_dofs"]:
         k = self.dof(t)
         effort = jnp.asarray(self.effort(x[k], rate[k])).astype(rate.dtype)
-        return replaced(jnp.zeros_like(rate), k, effort)
+        return jnp.zeros_like(rate).at[k].set(effort)
 
     def energy(
         self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"]

@@ -13,10 +13,8 @@ from jaxtyping import Array, Float
 from ..dynamics.kinematics import chained, dof_twists, world_frame
 from ..dynamics.statics import backpropagated
 from ..groups.components import Vector
-from ..native import kernel
 from ..spatial import Force, Motion, Transform
 from ..system.kinematic_tree import Tree, carriers
-from ..system.slices import take, totals
 from ..system.traverse import along_tree
 from .couplings import Coupling
 from .path import Path
@@ -42,8 +40,8 @@ def _coupling_force(
     poses = tree.poses(q)
     world = world_frame(q.dtype), tree.zero_twist
     dofs = _entries((chained(tree, poses), dof_twists(tree, q, v)), world, dof)
-    wrenches = kernel(_wrenches)(couplings, _offsets(tree, body), *dofs)
-    on_dofs = Force.from_array(totals(wrenches, dof, tree.topology.n_dofs))
+    wrenches = _wrenches(couplings, _offsets(tree, body), *dofs)
+    on_dofs = Force.from_array(jax.ops.segment_sum(wrenches, dof, tree.topology.n_dofs))
     return tree.generalised(backpropagated(tree, poses, tree.screws(q), on_dofs))
 
 
@@ -119,7 +117,7 @@ def _entries(values: Any, world: Any, index: np.ndarray) -> Any:
     leaves, structure = jax.tree.flatten(values)
     table = jnp.stack(leaves, axis=1)
     last = jnp.stack([jnp.asarray(w, table.dtype) for w in jax.tree.leaves(world)])
-    chosen = take(jnp.concatenate((table, last[None])), index)
+    chosen = jnp.concatenate((table, last[None]))[index]
     return jax.tree.unflatten(structure, [chosen[:, i] for i in range(len(leaves))])
 
 

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..system.fields import number
-from ..system.slices import replaced
 from ..system.system import Joints
 from ..system.topology import Topology
 from .at_joint import AtJoint, JointCoupling
@@ -37,4 +36,4 @@ class Stribeck(AtJoint, JointCoupling):
         v = rate[k]
         fading = jnp.exp(-((v / self.stribeck_velocity) ** 2))
         effort = -self.breakaway * fading * jnp.tanh(v / joints.friction_velocity[k])
-        return replaced(jnp.zeros_like(rate), k, effort)
+        return jnp.zeros_like(rate).at[k].set(effort)

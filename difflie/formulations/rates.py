@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 
-from .. import native
 from ..dynamics.forward import acceleration
 from ..groups import Euclidean, Product
 from ..integrators import Field, FieldMethod, VectorField
 from ..integrators.method import Scalar
 from ..system.kinematic_tree import Tree
 from ..system.system import System
+from ..system.traverse import in_one
 from .formulation import Formulation, Inputs
 
 
@@ -53,4 +53,4 @@ class RateFormulation(Formulation):
             return v, acceleration(self.tree, q, v, tau, wrench)
 
         # The stages of a method share it, in a loop.
-        return native.kernel(field) if self.tree.topology.unrolled else field
+        return in_one(self.tree.topology, field)

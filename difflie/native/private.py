@@ -12,7 +12,6 @@ import jax
 import jax.ffi
 import numpy as np
 from jax.core import ShapedArray as ShapedArray
-from jax.core import eval_context as eval_context
 from jax.core import eval_jaxpr as eval_jaxpr
 from jax.extend.core import ClosedJaxpr as ClosedJaxpr
 from jax.extend.core import Literal as Literal

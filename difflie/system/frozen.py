@@ -16,8 +16,6 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from ..native.private import eval_context
-
 Module = TypeVar("Module", bound=eqx.Module)
 
 
@@ -43,7 +41,7 @@ class _FrozenType(type(eqx.Module)):
     """The type of the classes of frozen modules, which are made from the same fields."""
 
     def __call__(cls, *args: Any, **fields: Any) -> Any:
-        with eval_context():
+        with jax.ensure_compile_time_eval():
             return frozen(cls.__mro__[1](*args, **fields))
 
 

@@ -9,7 +9,6 @@ arrays over bodies and dofs, once for each system, and differentiated through.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import replace
 
 import equinox as eqx
@@ -18,17 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .. import native
 from ..groups import so3
 from ..groups.components import Matrix, Vector
-from ..native.private import eval_context
 from ..solvers.linear import product
 from ..spatial import Force, Inertia, Motion, Screw, Symmetric, Transform
 from .frozen import frozen, is_frozen, thawed
 from .joints import Joint
-from .slices import take, totals
 from .system import Bodies, Joints, System
 from .topology import WORLD, Topology
+from .traverse import for_each, in_one
 from .whole_joints import (
     Numbers,
     Whole,
@@ -148,14 +145,14 @@ class Tree(eqx.Module):
     def coordinates(self, q: Float[Array, " nq"]) -> Float[Array, " n_dofs"]:
         """The coordinate of each dof (n_dofs,), mimic joints included; 0 where it has none."""
         entry = self.topology.dof_coordinate
-        x = take(q, np.maximum(entry, 0))
+        x = q[np.maximum(entry, 0)]
         if self.multiplier is not None:
             x = x * self.multiplier + jnp.asarray(self.shift)
         return jnp.where(entry >= 0, x, jnp.zeros_like(x)) if np.any(entry < 0) else x
 
     def rates(self, v: Float[Array, " nv"]) -> Float[Array, " n_dofs"]:
         """Velocities or accelerations (nv,) as those of the dofs (n_dofs,)."""
-        rates = take(v, self.topology.dof_velocity)
+        rates = v[self.topology.dof_velocity]
         return rates if self.multiplier is None else rates * self.multiplier
 
     def generalised(self, efforts: Float[Array, " n_dofs"]) -> Float[Array, " nv"]:
@@ -188,13 +185,13 @@ class Tree(eqx.Module):
             poses = Transform(rotation, p + Vector(r.xz, r.yz, r.zz) * d)
         for whole in wholes(t):
             first = whole.dofs[:, 0]
-            before = jax.tree.map(lambda a, i=first: take(a, i), self.placement)
+            before = jax.tree.map(lambda a, i=first: a[i], self.placement)
             points = whole.points(q, self.coordinates(q))
             T = whole.evaluate(lambda joint, y: joint.transform(y), self._numbers, points)
             motion = Transform(Matrix.from_array(T[:, :3, :3]), Vector.from_array(T[:, :3, 3]))
             motion = before @ motion
             motion = replace(motion, rotation=motion.rotation @ _constant(whole.frames[0], q.dtype))
-            poses = jax.tree.map(lambda a, new, i=first: _put(a, i, new), poses, motion)
+            poses = jax.tree.map(lambda a, new, i=first: a.at[i].set(new), poses, motion)
         return poses
 
     def screws(self, q: Float[Array, " nq"]) -> Screw | Motion:
@@ -210,7 +207,7 @@ class Tree(eqx.Module):
         for whole, S in self._subspaces(q):
             values = Motion.from_array(jnp.swapaxes(S, 1, 2).reshape(-1, 6))
             at = whole.dofs.ravel()
-            columns = jax.tree.map(lambda a, new, i=at: _put(a, i, new), columns, values)
+            columns = jax.tree.map(lambda a, new, i=at: a.at[i].set(new), columns, values)
         return columns
 
     @property
@@ -229,7 +226,7 @@ class Tree(eqx.Module):
         t, subspaces = self.topology, self._subspaces(q)
         added = []
         for whole in wholes(t):
-            v = take(rates, whole.dofs.ravel()).reshape(whole.dofs.shape)
+            v = rates[whole.dofs]
             if whole.columns is not None:
                 parts = [jnp.zeros_like(v[:, 0])] * 6
                 terms = brackets(whole.columns)
@@ -238,7 +235,7 @@ class Tree(eqx.Module):
                 if terms:
                     added.append((whole, parts))
         for whole, S in subspaces:
-            v = take(rates, whole.dofs.ravel()).reshape(whole.dofs.shape)
+            v = rates[whole.dofs]
             points = whole.points(q, self.coordinates(q))
             own = whole.evaluate(lambda joint, y, v: joint.bias(y, v), self._numbers, points, v)
             added.append((whole, own.T + between_dofs(jnp.swapaxes(S, 0, 1), v)))
@@ -252,7 +249,7 @@ class Tree(eqx.Module):
                 turn = _constant(whole.frames[-1], rates.dtype)
                 angular, linear = turn.transposed_times(angular), turn.transposed_times(linear)
             here, at = Motion(angular, linear), whole.dofs[:, -1]
-            total = jax.tree.map(lambda a, new, i=at: _put(a, i, new), total, here)
+            total = jax.tree.map(lambda a, new, i=at: a.at[i].set(new), total, here)
         return total
 
     def subspace_gradients(self, q: Float[Array, " nq"]) -> Motion | None:
@@ -295,7 +292,7 @@ class Tree(eqx.Module):
         if not t.whole_dofs.any():
             return motions
         end, frames = t.motion_end, dof_frames(t)
-        complete = jax.tree.map(lambda a: take(a, end), motions)
+        complete = jax.tree.map(lambda a: a[end], motions)
         turn = np.swapaxes(frames, 1, 2) @ frames[end]
         seen = Matrix(
             *(turn[:, i, j].astype(self.armature.dtype) for i in range(3) for j in range(3))
@@ -336,7 +333,7 @@ def _of_constants(system: System) -> Tree:
             exact = np.where(np.abs(exact) < 2 * np.finfo(dtype).eps, 0.0, exact)
         return jnp.asarray(exact.astype(dtype))
 
-    with eval_context():
+    with jax.ensure_compile_time_eval():
         # A copy, with arrays of its own: jax keeps the types that arrays had in single precision.
         with jax.enable_x64(True):
             exact = _follows(*jax.tree.map(jnp.asarray, given), replace(system.topology))
@@ -350,19 +347,13 @@ def _follows(bodies: Bodies, joints: Joints, t: Topology) -> tuple:
     Compiled by itself, and so only once for all algorithms. What is alike for all bodies or dofs
     is a batch of kernels, which are the same for every machine.
     """
-    whole = native.kernel if t.unrolled else lambda f: f
-    joint = _each(_rotation)(joints.rotation), joints.position
-    aligned = _each(least_rotation)(_safe(joints.axis, t))
-    offset, factors = whole(functools.partial(_factors, t))(joint, aligned)
-    frames = _each(_dof_frame)(*factors)
+    joint = for_each(_rotation)(joints.rotation), joints.position
+    aligned = for_each(least_rotation)(_safe(joints.axis, t))
+    offset, factors = in_one(t, functools.partial(_factors, t))(joint, aligned)
+    frames = for_each(_dof_frame)(*factors)
     seen_from = jax.tree.map(lambda a: a[:-1], offset)
-    inertias = _each(_seen_inertia)(seen_from, bodies.mass, bodies.com, bodies.inertia)
-    return whole(functools.partial(_fields, t))(joints, offset, frames, inertias)
-
-
-def _each(f: Callable) -> Callable:
-    """f for every body or dof, compiled once for all of them."""
-    return jax.vmap(native.kernel(f))
+    inertias = for_each(_seen_inertia)(seen_from, bodies.mass, bodies.com, bodies.inertia)
+    return in_one(t, functools.partial(_fields, t))(joints, offset, frames, inertias)
 
 
 _Pose = tuple[jax.Array, jax.Array]
@@ -480,13 +471,6 @@ def _patterns(t: Topology) -> tuple[np.ndarray, np.ndarray]:
     for whole in wholes(t):
         linear[whole.dofs] += [dof.pitch for dof in whole.joint.dofs()]
     return angular, linear
-
-
-def _put(a: jax.Array, places: np.ndarray, values: jax.Array) -> jax.Array:
-    """a (n,) with other values at some places: a scatter cannot be part of a native call."""
-    there = np.isin(np.arange(a.shape[0]), places)
-    new = totals(values, places, a.shape[0]) if len(places) > 1 else values
-    return jnp.where(there, new, a)
 
 
 def _merge(values, t: Topology):

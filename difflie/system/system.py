@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..groups import FlatProduct
-from ..native.private import eval_context
 from .fields import declared, number
 from .frozen import frozen, is_frozen, thawed
 from .topology import Topology
@@ -150,7 +149,7 @@ class System(eqx.Module):
     def astype(self, dtype: Any) -> System:
         """The same system with all numbers in another floating precision."""
         if is_frozen(self):
-            with eval_context():
+            with jax.ensure_compile_time_eval():
                 return frozen(thawed(self).astype(dtype))
         return jax.tree.map(lambda a: a.astype(dtype), self)
 

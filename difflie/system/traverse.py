@@ -44,6 +44,16 @@ def along_tree(algorithm: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def in_one(topology: Topology, f: Callable[..., Any]) -> Callable[..., Any]:
+    """f as one kernel if the tree is unrolled."""
+    return kernel(f) if topology.unrolled else f
+
+
+def for_each(f: Callable[..., Any]) -> Callable[..., Any]:
+    """f for every body or dof, along leading axes: a batch of one kernel for all machines."""
+    return jax.vmap(kernel(f))
+
+
 def forward_pass(topology: Topology, visit: Visit, start: Any, data: Any) -> Any:
     """Visits every dof after its parent: visit(value of the parent, data) -> (value, output).
 

@@ -18,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from .joints import Joint
-from .slices import take
 from .topology import Topology
 
 Numbers = Mapping[str, Mapping[str, jax.Array]]
@@ -44,7 +43,7 @@ class Whole(NamedTuple):
     ) -> jax.Array:
         """f(joint, ...) for every joint, of its numbers and arguments (n, ...); as precise."""
         own = numbers.get(self.joint.type_name(), {})
-        mine = {name: take(values, self.number) for name, values in own.items()}
+        mine = {name: values[self.number] for name, values in own.items()}
 
         def of_one(mine: Mapping[str, jax.Array], *args: jax.Array) -> jax.Array:
             return f(self.joint.with_numbers(mine), *args)
@@ -54,7 +53,7 @@ class Whole(NamedTuple):
     def points(self, q: jax.Array, x: jax.Array) -> jax.Array:
         """The coordinates (n, nq) of every joint, from q or from those of the dofs x (n_dofs,)."""
         index = self.dofs if self.joint.manifold.plain else self.coordinates
-        return take(x if self.joint.manifold.plain else q, index.ravel()).reshape(index.shape)
+        return (x if self.joint.manifold.plain else q)[index]
 
 
 @lru_cache

@@ -12,7 +12,6 @@ from jaxtyping import Array, Float
 
 from ...system.frozen import thawed
 from ...system.kinematic_tree import Tree
-from ...system.slices import take, totals
 from ...system.system import System
 from ..couplings import FollowerForce
 from ..points import coupling_force, rates_along
@@ -58,7 +57,7 @@ def joint_force_of(system: System, torques: Float[Array, " nu"]) -> Float[Array,
     dofs = np.array([system.actuators[i].velocity(system.topology) for i in which], dtype=int)
     if not which.size:
         return jnp.zeros(system.nv, torques.dtype)
-    return totals(take(torques, which), dofs, system.nv)
+    return jnp.zeros(system.nv, torques.dtype).at[dofs].add(torques[which])
 
 
 def axis_force_of(
