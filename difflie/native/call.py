@@ -15,6 +15,7 @@ import numpy as np
 
 from . import ffi, object_code
 from .code import Loop
+from .fingerprint import fingerprint
 from .llvm import joined
 from .loops import text_of
 from .private import Context, Value, untested
@@ -82,12 +83,13 @@ def _target(loop: Loop, along: tuple[bool, ...], lanes: int, shared: bool) -> st
 
 def _registered(loop: Loop, along: tuple[bool, ...], lanes: int, shared: bool) -> str | None:
     try:
-        text = text_of(loop, along, lanes)
-        n_in = 1 + sum(a.size > 0 for a in loop.turn.in_avals)
-        n_out = sum(a.size > 0 for a in loop.turn.out_avals)
-        text = joined(text, ffi.handler("handler", n_in, n_out, shared))
-        name = "difflie_" + hashlib.sha256(text.encode()).hexdigest()[:24]
-        return ffi.target(name, object_code.address(text, "handler"))
+        digest = fingerprint(loop, along, lanes, shared)
+        write = functools.partial(_text, loop, along, lanes, shared)
+        if digest is None:
+            text = write()
+            digest, write = hashlib.sha256(text.encode()).hexdigest(), lambda: text
+        address = object_code.address_of(digest, "handler", write)
+        return ffi.target(f"difflie_{digest[:24]}", address)
     except Unsupported as problem:
         if os.environ.get("DIFFLIE_NATIVE") == "explain":
             print(f"native: {problem}")
@@ -99,6 +101,12 @@ def _registered(loop: Loop, along: tuple[bool, ...], lanes: int, shared: bool) -
         # Whatever the compiler does not foresee costs time, but stops nobody.
         _warn_once(f"a program could not be compiled ({type(problem).__name__}: {problem})")
         return None
+
+
+def _text(loop: Loop, along: tuple[bool, ...], lanes: int, shared: bool) -> str:
+    n_in = 1 + sum(a.size > 0 for a in loop.turn.in_avals)
+    n_out = sum(a.size > 0 for a in loop.turn.out_avals)
+    return joined(text_of(loop, along, lanes), ffi.handler("handler", n_in, n_out, shared))
 
 
 @functools.cache

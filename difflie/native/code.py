@@ -43,6 +43,10 @@ class Turn(Protocol):
         """The function as a jaxpr."""
         ...
 
+    def described(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
+        """All that `write` depends on, jaxprs by what `of` says of them."""
+        ...
+
 
 class Traced:
     """A function that has been traced."""
@@ -62,6 +66,9 @@ class Traced:
 
     def closed(self) -> ClosedJaxpr:
         return self._closed
+
+    def described(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
+        return "traced", of(self._closed)
 
 
 class Transposed:
@@ -148,6 +155,10 @@ class Transposed:
     def closed(self) -> ClosedJaxpr:
         return jax.make_jaxpr(self.apply)(*self.in_avals)
 
+    def described(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
+        own = self.linear, self.carry, self.places[1]
+        return "transposed", self.turn.described(of), own
+
 
 def _flat(arrays: Sequence[np.ndarray]) -> list[int]:
     return [k for a in arrays for k in a.ravel().tolist()]
@@ -172,6 +183,11 @@ class Loop:
     reverse: bool = False
     forward_only: bool = False
     _needed: dict = dataclasses.field(default_factory=dict, init=False, repr=False)
+
+    def described(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
+        """All that the code of a turn depends on, and how often there are rows."""
+        counts = self.consts, self.carry, self.rows, self.saved
+        return self.turn.described(of), counts, self.reverse
 
     @property
     def in_shapes(self) -> list[tuple[int, ...]]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import factorisations
+from .fingerprint import CALLS
 from .indexing import gathered, scattered
 from .jaxprs import nested
 from .private import Literal, scan_sizes
@@ -757,11 +758,7 @@ _RULES: dict[str, Callable[..., list[Array]]] = {
     **dict.fromkeys(
         "copy copy_p native_border optimization_barrier stop_gradient".split(), _identity
     ),
-    **dict.fromkeys(
-        "checkpoint closed_call core_call custom_jvp_call custom_vjp_call "
-        "custom_vjp_call_jaxpr jit pjit remat2".split(),
-        _call,
-    ),
+    **dict.fromkeys(sorted(CALLS), _call),
     "add_any": _binary("add"),
     "argmax": _arg_best("argmax"),
     "argmin": _arg_best("argmin"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import disk_cache
@@ -19,7 +20,7 @@ class Unavailable(Exception):
 
 
 # Goes up when the same text and options are to be compiled to something else.
-_FORMAT = 1
+_FORMAT = 2
 # Long straight-line functions gain nothing from more optimisation. Small code may lie within 2 GB
 # only, which in a large process the parts of one object do not.
 _OPTIONS = {"opt": 1, "reloc": "static", "codemodel": "large", "jit": True}
@@ -29,17 +30,31 @@ _OLDEST = (0, 45)
 _UNORDERED, _ORDERED = "-enable-misched=false", "-enable-misched=true"
 _LAST_TRIED = 22
 
-_lock = threading.Lock()
+# Writing a program may trace functions whose constants are computed by other programs.
+_lock = threading.RLock()
 _addresses: dict[tuple[str, str], int] = {}
 
 
 def address(text: str, name: str) -> int:
     """The address of a function that the text defines; raises Unavailable."""
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    return address_of(hashlib.sha256(text.encode()).hexdigest(), name, lambda: text)
+
+
+def address_of(digest: str, name: str, write: Callable[[], str]) -> int:
+    """The same for a program with this digest, written only if its code is not there yet."""
     with _lock:
         if (digest, name) not in _addresses:
+            host = _host()
+            described = (_FORMAT, digest, _OPTIONS, host.llvm.llvm_version_info, *host[1:])
+            key = hashlib.sha256(repr(described).encode()).hexdigest()
+            code = disk_cache.read(key)
+            text = write() if code is None else ""
             try:
-                _addresses[digest, name] = _loaded(text, digest, name)
+                engine = host.engine()
+                if code is None:
+                    code = _compiled(host, text)
+                    disk_cache.write(key, code)
+                _addresses[digest, name] = _loaded(host, engine, code, name)
             except (RuntimeError, ValueError, OSError) as problem:
                 reason = " ".join(str(problem).split())[:200]
                 raise Unavailable(f"LLVM cannot compile for this processor: {reason}") from problem
@@ -57,6 +72,10 @@ class _Host(NamedTuple):
     def machine(self) -> Any:
         target = self.llvm.Target.from_triple(self.triple)
         return target.create_target_machine(cpu=self.cpu, features=self.features, **_OPTIONS)
+
+    def engine(self) -> Any:
+        """What loads code; with the first one, LLVM finds the functions of this process."""
+        return self.llvm.create_mcjit_compiler(self.llvm.parse_assembly(""), self.machine())
 
 
 @functools.cache
@@ -78,15 +97,7 @@ def _host() -> _Host:
     return _Host(llvm, llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
 
 
-def _loaded(text: str, digest: str, name: str) -> int:
-    host = _host()
-    described = (_FORMAT, digest, _OPTIONS, host.llvm.llvm_version_info, *host[1:])
-    key = hashlib.sha256(repr(described).encode()).hexdigest()
-    engine = host.llvm.create_mcjit_compiler(host.llvm.parse_assembly(""), host.machine())
-    code = disk_cache.read(key)
-    if code is None:
-        code = _compiled(host, text)
-        disk_cache.write(key, code)
+def _loaded(host: _Host, engine: Any, code: bytes, name: str) -> int:
     engine.add_object_file(host.llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     found = engine.get_function_address(name)

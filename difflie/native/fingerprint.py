@@ -1,0 +1,126 @@
+"""What a loop is known by in every process.
+
+The code of a loop follows from its jaxprs and from how they are compiled. Code that is kept is
+found by a digest of both, without the program being written again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import hashlib
+import importlib.resources
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .jaxprs import nested
+from .private import ClosedJaxpr, Literal
+
+# Operations whose result is that of the function inside; what else is said of them is for jax.
+CALLS = frozenset(
+    "checkpoint closed_call core_call custom_jvp_call custom_vjp_call custom_vjp_call_jaxpr jit "
+    "pjit remat2".split()
+)
+
+
+class _Unknown(Exception):
+    """Something whose content cannot be read."""
+
+
+def fingerprint(loop: Any, *options: Any) -> str | None:
+    """A digest of a loop, of any length, and of how it is compiled; None if there is none."""
+    try:
+        described = loop.described(_Reader().closed)
+    except _Unknown:
+        return None
+    versions = jax.__version__, np.__version__, jax.config.jax_enable_x64  # pyright: ignore
+    return _digest((described, options, versions, _compiler()))
+
+
+def _digest(parts: Any) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _compiler() -> str:
+    """A digest of the compiler itself: a changed one makes other code."""
+    files = importlib.resources.files("difflie.native").iterdir()
+    texts = sorted((f.name, f.read_bytes()) for f in files if f.name.endswith(".py"))
+    return _digest(texts)
+
+
+class _Reader:
+    """Reads jaxprs, each once however often it is called."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+
+    def closed(self, closed: ClosedJaxpr) -> tuple[str, list[Any]]:
+        """A digest of the equations, and the constants."""
+        return self._jaxpr(closed.jaxpr), [_array(c) for c in closed.consts]
+
+    def _jaxpr(self, jaxpr: Any) -> str:
+        if id(jaxpr) not in self._known:
+            self._known[id(jaxpr)] = self._equations(jaxpr)
+        return self._known[id(jaxpr)]
+
+    def _equations(self, jaxpr: Any) -> str:
+        numbers: dict[Any, int] = {}
+
+        def new(variables: Sequence[Any]) -> list[Any]:
+            for v in variables:
+                numbers[v] = len(numbers)
+            return [(v.aval.dtype.name, v.aval.shape) for v in variables]
+
+        def read(atoms: Sequence[Any]) -> list[Any]:
+            return [
+                (v.aval.dtype.name, _array(v.val)) if v.__class__ is Literal else numbers[v]
+                for v in atoms
+            ]
+
+        lines: list[Any] = [new(jaxpr.constvars), new(jaxpr.invars)]
+        for equation in jaxpr.eqns:
+            name, given = equation.primitive.name, read(equation.invars)
+            if name in CALLS:
+                said = [self.closed(inner) for inner in nested(equation.params)]
+            else:
+                said = [(key, self._value(x)) for key, x in equation.params.items()]
+            lines.append((name, given, said, new(equation.outvars)))
+        return _digest((lines, read(jaxpr.outvars)))
+
+    def _value(self, x: Any) -> Any:
+        """A parameter of an operation."""
+        if x is None or isinstance(x, bool | int | float | complex | str | bytes | np.dtype):
+            return x
+        if isinstance(x, enum.Enum):
+            return str(x)
+        if isinstance(x, type):
+            return x.__module__, x.__qualname__
+        if hasattr(x, "described"):
+            return x.described(self.closed), x.length
+        if hasattr(x, "jaxpr"):
+            return self.closed(x)
+        if hasattr(x, "eqns"):
+            return self._jaxpr(x)
+        if isinstance(x, np.ndarray | np.generic):
+            return _array(x)
+        if isinstance(x, tuple | list):
+            return [type(x).__name__, *map(self._value, x)]
+        if isinstance(x, dict):
+            return [(self._value(key), self._value(value)) for key, value in x.items()]
+        if dataclasses.is_dataclass(x):
+            fields = [(f.name, self._value(getattr(x, f.name))) for f in dataclasses.fields(x)]
+            return type(x).__name__, fields
+        raise _Unknown
+
+
+def _array(x: Any) -> Any:
+    """A known array or number, bit by bit."""
+    if x.__class__ is float or x.__class__ is int or x.__class__ is bool:
+        return repr(x)
+    a = np.asarray(x)
+    return a.dtype.name, a.shape, a.tobytes() if a.nbytes < 1000 else _digest(a.tobytes())
