@@ -19,7 +19,7 @@ from .fingerprint import fingerprint
 from .llvm import joined
 from .loops import text_of
 from .private import Context, Value, untested
-from .program import Unsupported
+from .program import TooLong, Unsupported
 
 
 def available() -> bool:
@@ -90,6 +90,9 @@ def _registered(loop: Loop, along: tuple[bool, ...], lanes: int, shared: bool) -
             digest, write = hashlib.sha256(text.encode()).hexdigest(), lambda: text
         address = object_code.address_of(digest, "handler", write)
         return ffi.target(f"difflie_{digest[:24]}", address)
+    except TooLong as problem:
+        _tell_once(f"a program has {problem} and is run in parts, which is slower")
+        return None
     except Unsupported as problem:
         if os.environ.get("DIFFLIE_NATIVE") == "explain":
             print(f"native: {problem}")
@@ -112,3 +115,8 @@ def _text(loop: Loop, along: tuple[bool, ...], lanes: int, shared: bool) -> str:
 @functools.cache
 def _warn_once(problem: str) -> None:
     _warn(problem)
+
+
+@functools.cache
+def _tell_once(message: str) -> None:
+    warnings.warn(message, stacklevel=2)

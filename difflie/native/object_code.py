@@ -6,10 +6,11 @@ its address, and its threads may run it while Python ends.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from . import disk_cache
@@ -44,21 +45,29 @@ def address_of(digest: str, name: str, write: Callable[[], str]) -> int:
     """The same for a program with this digest, written only if its code is not there yet."""
     with _lock:
         if (digest, name) not in _addresses:
-            host = _host()
+            with _failing():
+                host = _host()
+                engine = host.engine()
             described = (_FORMAT, digest, _OPTIONS, host.llvm.llvm_version_info, *host[1:])
             key = hashlib.sha256(repr(described).encode()).hexdigest()
             code = disk_cache.read(key)
             text = write() if code is None else ""
-            try:
-                engine = host.engine()
+            with _failing():
                 if code is None:
                     code = _compiled(host, text)
                     disk_cache.write(key, code)
                 _addresses[digest, name] = _loaded(host, engine, code, name)
-            except (RuntimeError, ValueError, OSError) as problem:
-                reason = " ".join(str(problem).split())[:200]
-                raise Unavailable(f"LLVM cannot compile for this processor: {reason}") from problem
         return _addresses[digest, name]
+
+
+@contextlib.contextmanager
+def _failing() -> Iterator[None]:
+    """Says what LLVM says."""
+    try:
+        yield
+    except (RuntimeError, ValueError, OSError) as problem:
+        reason = " ".join(str(problem).split())[:200]
+        raise Unavailable(f"LLVM cannot compile for this processor: {reason}") from problem
 
 
 class _Host(NamedTuple):

@@ -25,6 +25,10 @@ class Unsupported(Exception):
     """The function cannot be written as a program; the message says why."""
 
 
+class TooLong(Unsupported):
+    """Its program would take minutes to compile."""
+
+
 # Longer programs take minutes to compile.
 LONGEST = 150_000
 
@@ -148,7 +152,7 @@ class Program:
     def _new(self, operation: str, operands: tuple, kind: str, known: Any, shown: int) -> int:
         number = len(self.operations)
         if number >= LONGEST:
-            raise Unsupported(f"more than {LONGEST} instructions")
+            raise TooLong(f"more than {LONGEST} instructions")
         self.operations.append(operation)
         self.operands.append(operands)
         self.types.append(kind)

@@ -1,15 +1,10 @@
 """Code that is kept is found by a digest, the same in every process and of one loop only."""
 
-import os
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.native import call
 from difflie.native.code import Loop, Traced
 from difflie.native.fingerprint import fingerprint
 
@@ -126,36 +121,3 @@ def test_what_cannot_be_read_has_no_digest():
         return jax.pure_callback(lambda a: np.asarray(a), jax.ShapeDtypeStruct((3,), x.dtype), x)
 
     assert digest(f, X) is None
-
-
-PROCESS = """
-import jax, jax.numpy as jnp
-jax.config.update("jax_enable_x64", True)
-import difflie as dl
-import difflie.native.call as call
-written, write = [], call.text_of
-call.text_of = lambda *args: written.append(1) or write(*args)
-arm = dl.load({urdf!r})
-q, v = arm.neutral(), jnp.full(arm.nv, 0.1)
-def end(arm):
-    return jnp.sum(dl.simulate(arm, q, v, dt=1e-3, steps=4, method=dl.SemiImplicitEuler()).q[-1])
-print(jax.grad(lambda a: end(a), allow_int=True)(arm).bodies.mass.tolist())
-print(len(written))
-"""
-
-
-@pytest.mark.skipif(not call.available(), reason="native code is switched off")
-def test_a_second_process_writes_no_program(tmp_path):
-    """With the code on disk, the gradient of a rollout is found without its program."""
-    import difflie as dl
-
-    urdf = os.path.join(os.path.dirname(dl.__file__), "data", "arm7.urdf")
-    found = []
-    for seed in ("1", "2"):
-        env = os.environ | {"DIFFLIE_CACHE": str(tmp_path), "PYTHONHASHSEED": seed}
-        command = [sys.executable, "-c", PROCESS.format(urdf=urdf)]
-        found.append(
-            subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
-        )
-    (first, many), (second, none) = (out.split("\n")[:2] for out in found)
-    assert first == second and int(many) > 3 and int(none) == 0

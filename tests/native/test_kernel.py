@@ -15,7 +15,7 @@ from jax import lax
 from transformations import GAIN, TRANSFORMATIONS, X, assert_same, batch, natively
 
 import difflie as dl
-from difflie.native import call, code, ffi, kernel, llvm, loops, object_code, scan
+from difflie.native import call, code, ffi, kernel, llvm, loops, object_code, program, scan
 
 
 def small_loop(x, gain):
@@ -436,6 +436,22 @@ def test_an_untested_version_is_told_of_once(monkeypatch):
     call._tested.cache_clear()
 
 
+def test_a_program_too_long_is_told_of_once(monkeypatch):
+    """And runs the ordinary way, with the same numbers."""
+    monkeypatch.setattr(program, "LONGEST", 60)
+    call._tell_once.cache_clear()
+
+    def long(x):
+        for _ in range(30):
+            x = jnp.sin(x) * X
+        return x
+
+    with pytest.warns(UserWarning, match="has more than 60 instructions") as told:
+        found = [natively(0, lambda x: kernel(long)(x), X) for _ in range(2)]
+    assert len(told) == 1
+    assert_same(found, [long(X)] * 2)
+
+
 CODE = """
 import jax, jax.numpy as jnp
 from difflie.native import kernel, scan
@@ -444,7 +460,7 @@ f = jax.jit(jax.grad(lambda x: scan(kernel(lambda c, _: (jnp.sin(c) * c, c)), x,
 
 
 def test_another_process_finds_the_code_on_the_disk(tmp_path, monkeypatch):
-    """What one process compiled is the same text in another, which only loads it."""
+    """What one process compiled is loaded in another, which writes no program."""
     monkeypatch.setenv("DIFFLIE_CACHE", str(tmp_path / "cache"))
     environment = {**os.environ, "JAX_ENABLE_X64": "1"}
     code = CODE + "print(float(f(1.25)))"
@@ -454,7 +470,7 @@ def test_another_process_finds_the_code_on_the_disk(tmp_path, monkeypatch):
     )
     files = sorted((tmp_path / "cache").glob("*.difflie"))
     assert files or jax.default_backend() != "cpu"
-    monkeypatch.setattr(object_code, "_compiled", None)
+    monkeypatch.setattr(call, "text_of", None)
     monkeypatch.setattr(object_code, "_addresses", {})
     monkeypatch.setattr(ffi, "_registered", dict(ffi._registered))
     here: dict = {}
