@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +13,7 @@ import numpy as np
 
 from ..groups import FlatManifold
 from .joints import UNITS, Joint, Series
+from .traverse import for_each
 from .validation import ModelError, numbers
 
 Array = jax.Array | np.ndarray
@@ -104,7 +107,7 @@ def _check_motion(joint: Joint, where: str) -> None:
             if getattr(value, "shape", None) != shape:
                 size = f"has shape {value.shape}" if hasattr(value, "shape") else f"is {value}"
                 raise ModelError(f"{where}: {name} {size}, needed is {shape}")
-        (T, S, bias), (S_wanted, bias_wanted) = jax.device_get(_motion(bare, *given))
+        (T, S, bias), (S_wanted, bias_wanted) = _evaluate(_motion, bare, *given)
     _refuse_mismatch(
         f"{where}: the transform has no rotation matrix", T[:3, :3] @ T[:3, :3].T, np.eye(3)
     )
@@ -128,13 +131,39 @@ def _evaluated(
     return joint.bias(q, v) if name == "bias" else getattr(joint, name)(q)
 
 
-# Compiled once for all joints of a type.
-@partial(jax.jit, static_argnums=0)
 def _motion(joint: Joint, own: dict[str, Array], xi: jax.Array, v: jax.Array) -> tuple:
     """Transform, subspace and bias, and the last two as the derivatives of those before them."""
     joint, q = _placed(joint, own, xi)
     derived = Joint.motion_subspace(joint, q), Joint.bias(joint, q, v)
     return (joint.transform(q), joint.motion_subspace(q), joint.bias(q, v)), derived
+
+
+def pose_and_subspace(joint: Joint, xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """T (4, 4) and S (6, n) at the coordinates retract(neutral, xi)."""
+    own = {name: np.asarray(getattr(joint, name), float) for name in joint.numbers()}
+    with jax.ensure_compile_time_eval():
+        given = jax.tree.map(jnp.asarray, (own, xi))
+        return _evaluate(_pose, joint.without_numbers(), *given)
+
+
+def _pose(joint: Joint, own: dict[str, Array], xi: jax.Array) -> tuple:
+    joint, q = _placed(joint, own, xi)
+    dofs = joint.dofs()
+    constant = all(dof.axial for dof in dofs)
+    S = np.stack([dof.screw for dof in dofs], 1) if constant else joint.motion_subspace(q)
+    return joint.transform(q), S
+
+
+def _evaluate(f: Callable[..., Any], joint: Joint, *given: Any) -> Any:
+    """f(joint, ...) in numbers."""
+    return jax.device_get(_compiled(f, joint, *given))
+
+
+# Once for all joints of a type.
+@partial(jax.jit, static_argnums=(0, 1))
+def _compiled(f: Callable[..., Any], joint: Joint, *given: Any) -> Any:
+    each = for_each(partial(f, joint))(*jax.tree.map(lambda a: a[None], given))
+    return jax.tree.map(lambda a: a[0], each)
 
 
 def _refuse_mismatch(what: str, found: Array, wanted: Array) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import jax.numpy as jnp
 import numpy as np
+
+from .joint_checks import pose_and_subspace
 
 if TYPE_CHECKING:
     from .builders import Body
-    from .joints import Joint
 
 # Of what a joint could move in another direction.
 _NOTHING = 1e-7
@@ -102,7 +102,7 @@ def _momenta(
         origin, turn = origin + turn @ np.asarray(b.position, float), turn @ _matrix(b.rotation)
         dofs = b.joint.dofs()
         if not b.joint.in_series:
-            pose, subspace = _whole(b.joint, rng)
+            pose, subspace = pose_and_subspace(b.joint, rng.normal(size=len(dofs)))
             origin, turn = origin + turn @ pose[:3, 3], turn @ pose[:3, :3]
         for k, dof in enumerate(dofs):
             source = mimics[i]
@@ -136,16 +136,6 @@ def _momenta(
             np.add.at(sizes, js, swept + ww * np.sum(np.abs(values)))
         blocks.append(here)
     return joints, np.concatenate(blocks), np.sqrt(sizes)
-
-
-def _whole(joint: Joint, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """The transform (4, 4) and the subspace (6, k) of a joint at a point at random."""
-    space, dofs = joint.manifold, joint.dofs()
-    xi = jnp.asarray(rng.normal(size=space.tangent_size))
-    q = space.retract(jnp.asarray(space.identity(), xi.dtype), xi)
-    axial = all(dof.axial for dof in dofs)
-    S = np.stack([dof.screw for dof in dofs], 1) if axial else joint.motion_subspace(q)
-    return np.asarray(joint.transform(q), float), np.asarray(S, float)
 
 
 def _matrix(rotation: object) -> np.ndarray:
