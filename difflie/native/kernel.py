@@ -168,6 +168,8 @@ def _bind(
     if batch is not None and not any(along):
         results = _bind(loop, args)
         return [jnp.broadcast_to(r, (batch, *r.shape)) for r in results]
+    if not args:
+        return loop.apply()  # of known numbers alone
     return _native_p.bind(*args, how=loop, batch=batch, along=along)
 
 

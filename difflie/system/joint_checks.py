@@ -34,7 +34,9 @@ def check_type(joint: Joint, where: str) -> None:
         )
     _check_fields(joint, where)
     if not joint.in_series:
-        _check_fixed(joint, where)
+        if joint.numbers():
+            _check_fixed(joint, where)
+        _check_shapes(joint, where)
     elif joint.numbers():
         raise ModelError(
             f"{where}: {cls.__name__} is a joint in series, whose axes and pitches are its "
@@ -49,11 +51,6 @@ def check_type(joint: Joint, where: str) -> None:
             )
     if joint.in_series:
         return
-    if not isinstance(joint.manifold, FlatManifold):
-        raise ModelError(
-            f"{where}: its manifold is {joint.manifold!r}; give a manifold with flat points such "
-            "as difflie.groups.Euclidean(1)"
-        )
     size, count = joint.manifold.tangent_size, len(joint.dofs())
     if size != count:
         raise ModelError(
@@ -95,18 +92,32 @@ def _check_fixed(joint: Joint, where: str) -> None:
         )
 
 
-def _check_motion(joint: Joint, where: str) -> None:
-    """Transform, subspace and bias at a point at random, against derivatives of the transform."""
+def _check_shapes(joint: Joint, where: str) -> None:
+    if not isinstance(joint.manifold, FlatManifold):
+        raise ModelError(
+            f"{where}: its manifold is {joint.manifold!r}; give a manifold with flat points such "
+            "as difflie.groups.Euclidean(1)"
+        )
+    bare, given, n = joint.without_numbers(), _at_random(joint), joint.manifold.tangent_size
+    for name, shape in ("transform", (4, 4)), ("motion_subspace", (6, n)), ("bias", (6,)):
+        value = jax.eval_shape(partial(_evaluated, bare, name), *given)
+        if getattr(value, "shape", None) != shape:
+            size = f"has shape {value.shape}" if hasattr(value, "shape") else f"is {value}"
+            raise ModelError(f"{where}: {name} {size}, needed is {shape}")
+
+
+def _at_random(joint: Joint) -> tuple[dict[str, Array], jax.Array, jax.Array]:
+    """The numbers of a joint, a point (n,) of its tangent space and a velocity (n,)."""
     xi, v = np.random.default_rng(0).uniform(-1, 1, (2, joint.manifold.tangent_size))
     own = {name: np.asarray(getattr(joint, name), float) for name in joint.numbers()}
-    bare = joint.without_numbers()
     with jax.ensure_compile_time_eval():  # known numbers, also while something is traced
-        given = jax.tree.map(jnp.asarray, (own, xi, v))
-        for name, shape in ("transform", (4, 4)), ("motion_subspace", (6, len(v))), ("bias", (6,)):
-            value = jax.eval_shape(partial(_evaluated, bare, name), *given)
-            if getattr(value, "shape", None) != shape:
-                size = f"has shape {value.shape}" if hasattr(value, "shape") else f"is {value}"
-                raise ModelError(f"{where}: {name} {size}, needed is {shape}")
+        return jax.tree.map(jnp.asarray, (own, xi, v))
+
+
+def _check_motion(joint: Joint, where: str) -> None:
+    """Transform, subspace and bias at a point at random, against derivatives of the transform."""
+    with jax.ensure_compile_time_eval():
+        bare, given = joint.without_numbers(), _at_random(joint)
         (T, S, bias), (S_wanted, bias_wanted) = _evaluate(_motion, bare, *given)
     _refuse_mismatch(
         f"{where}: the transform has no rotation matrix", T[:3, :3] @ T[:3, :3].T, np.eye(3)

@@ -101,6 +101,17 @@ def test_what_is_known_is_computed_at_once():
     np.testing.assert_array_equal(jax.jit(f)(jnp.zeros(2)), [0.0, np.inf])
 
 
+def test_known_numbers_alone():
+    """A function of nothing that is traced has a value while something is traced, too."""
+
+    def f(x):
+        with jax.ensure_compile_time_eval():
+            known = kernel(lambda y: jnp.full((2,), 3.0))(jnp.ones(2))
+        return x * np.asarray(known)
+
+    assert_same(jax.jit(f)(X[:2]), 3.0 * X[:2])
+
+
 def test_an_argument_that_structure_makes_useless_does_no_harm():
     """A known zero hides an infinite number, but none that is not a number."""
 

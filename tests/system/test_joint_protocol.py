@@ -278,6 +278,16 @@ class TwoPlaces(Wheel):
     manifold = Euclidean(2)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Nowhere(dl.Joint):
+    """Without numbers of its own, and with nothing that depends on q."""
+
+    manifold = Euclidean(1)
+
+    def transform(self, q):
+        return jnp.full((4, 4), jnp.nan)
+
+
 class Undecorated(Wheel):
     width: float = eqx.field(default=1.0, converter=dl.number(unit="m"))
 
@@ -304,6 +314,7 @@ WRONG = {
     "field spokes of Listed cannot be hashed": Listed(spokes=[1]),
     "bias is not the derivative of motion_subspace": Lazy(),
     r"motion_subspace has shape \(6, 1\), needed is \(6, 2\)": TwoPlaces(),
+    "the transform has no rotation matrix: they differ by nan": Nowhere(),
     "radius is -1.0 m; it must be positive": Wheel(radius=-1.0),
     "radius is 'big'; numbers are needed": Wheel(radius="big"),
 }
@@ -315,6 +326,43 @@ def test_wrong_joints_are_refused_in_one_sentence(message):
     body = dl.Body(name="b", joint=replace(WRONG[message], name="j"), mass=1.0, inertia=np.eye(3))
     with pytest.raises(dl.ModelError, match=f"joint 'j': .*{message}"):
         dl.chain([body])
+
+
+def by_transform(kind):
+    """A joint of this type that has no more than its manifold and its transform."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Own(dl.Joint):
+        @property
+        def manifold(self):
+            return kind.manifold
+
+        def transform(self, q):
+            return kind.transform(q)
+
+    return Own()
+
+
+@pytest.mark.parametrize(
+    ("kind", "constant"),
+    [
+        (dl.Revolute(axis=(0.0, 0.6, 0.8)), True),
+        (dl.Prismatic(axis=(1.0, 0.0, 0.0)), True),
+        (dl.Helical(axis=(0.0, 0.0, 1.0), pitch=0.3), True),
+        (dl.Spherical(), True),
+        (dl.Free(), True),
+        (dl.Universal(), False),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_constant_subspaces_are_found_out(kind, constant):
+    """Without dofs, a constant subspace gives the code of the package's own joints."""
+    dofs = by_transform(kind).dofs()
+    assert all(dof.axial for dof in dofs) == constant
+    if constant:
+        for own, given in zip(dofs, kind.dofs(), strict=True):
+            assert own.kind == given.kind
+            np.testing.assert_allclose(own.screw, given.screw, atol=1e-15)
 
 
 def turntable(**numbers):

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -33,6 +34,9 @@ from numpy.typing import ArrayLike, NDArray
 from ...groups import FlatManifold, se3
 
 Axis = Sequence[float] | NDArray
+
+# Rounding, of subspaces in double precision.
+_SAME = 1e-12
 
 # What the coordinate of a degree of freedom counts, by its kind.
 UNITS = {"revolute": "rad", "helical": "rad", "prismatic": "m", "angle": "rad", "length": "m"}
@@ -145,9 +149,11 @@ class Joint:
     def dofs(self) -> tuple[Dof, ...]:
         """The degrees of freedom, one for each column of the motion subspace.
 
-        Where all have an axis, the subspace is constant and these are its columns.
+        Where all have an axis, the subspace is constant and these are its columns. Left out, that
+        is found out for a type without numbers of its own.
         """
-        return (Dof("angle"),) * self.manifold.tangent_size
+        fixed = () if self.numbers() else _axial(self.without_numbers())
+        return fixed or (Dof("angle"),) * self.manifold.tangent_size
 
     # What follows is for the builders.
 
@@ -179,6 +185,36 @@ class Joint:
         Raises ValueError for axes that it cannot have. Nothing changes where the type fixes them.
         """
         return self
+
+
+@functools.lru_cache
+def _axial(joint: Joint) -> tuple[Dof, ...]:
+    """The columns of a constant motion subspace, where all are screws about axes; or else none.
+
+    An analytic function that is the same at three points at random is constant.
+    """
+    space = joint.manifold
+    xis = np.random.default_rng(1).uniform(-1, 1, (3, space.tangent_size))
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        start = jnp.asarray(space.identity(), float)
+        at = jax.jit(jax.vmap(lambda xi: joint.motion_subspace(space.retract(start, xi))))
+        subspaces = np.asarray(at(xis))
+    columns = subspaces[0]
+    if not np.all(np.abs(subspaces - columns) < _SAME):
+        return ()
+    columns = np.where(np.abs(columns) < _SAME, 0.0, columns)
+    dofs = tuple(map(_screw, columns.T))
+    return tuple(dof for dof in dofs if dof) if all(dofs) else ()
+
+
+def _screw(column: np.ndarray) -> Dof | None:
+    """The unit screw (6,) about an axis through the origin; None for any other twist."""
+    turn, along = column[:3], column[3:]
+    kind = "revolute" if not np.any(along) else "helical" if np.any(turn) else "prismatic"
+    axis = along if kind == "prismatic" else turn
+    pitch = float(along @ axis)
+    dof = Dof(kind, tuple(axis.tolist()), pitch if kind == "helical" else 0.0)
+    return dof if np.any(axis) and np.all(np.abs(dof.screw - column) < _SAME) else None
 
 
 # The fields of `Joint` with one number for each degree of freedom.
