@@ -6,176 +6,47 @@ body-fixed; a pose takes body to world coordinates; dexp is right-trivialised; q
 set `jax.config.update("jax_enable_x64", True)` first.
 """
 
-from . import constraints as constraints
-from . import identify as identify
-from . import parameters as parameters
-from . import quantities as quantities
-from .adjoint import Adjoint as Adjoint
-from .adjoint import Direct as Direct
-from .adjoint import Forward as Forward
-from .adjoint import RecursiveCheckpoint as RecursiveCheckpoint
-from .adjoint import Reversible as Reversible
-from .constraints import Baumgarte as Baumgarte
-from .constraints import Frame as Frame
-from .constraints import NullSpace as NullSpace
-from .constraints import Projection as Projection
-from .constraints import Stabilisation as Stabilisation
-from .constraints import Unstabilised as Unstabilised
-from .constraints import absolute as absolute
-from .constraints import absolute_state as absolute_state
-from .constraints import assemble as assemble
-from .constraints import breaking_leaves as breaking_leaves
-from .constraints import constrain as constrain
-from .constraints import constrained_dynamics as constrained_dynamics
-from .constraints import constraint_bias as constraint_bias
-from .constraints import constraint_jacobian as constraint_jacobian
-from .constraints import constraint_residual as constraint_residual
-from .constraints import mobility as mobility
-from .constraints import redundant_equations as redundant_equations
-from .dynamics import BaseParameters as BaseParameters
-from .dynamics import ClosedForm as ClosedForm
-from .dynamics import Factorisation as Factorisation
-from .dynamics import base_parameters as base_parameters
-from .dynamics import bias_force as bias_force
-from .dynamics import body_jacobian as body_jacobian
-from .dynamics import body_jacobian_rate as body_jacobian_rate
-from .dynamics import body_poses as body_poses
-from .dynamics import body_twists as body_twists
-from .dynamics import center_of_mass as center_of_mass
-from .dynamics import center_of_mass_jacobian as center_of_mass_jacobian
-from .dynamics import centroidal_momentum_matrix as centroidal_momentum_matrix
-from .dynamics import closed_form as closed_form
-from .dynamics import coriolis_matrix as coriolis_matrix
-from .dynamics import difference as difference
-from .dynamics import forward_dynamics as forward_dynamics
-from .dynamics import forward_dynamics_derivatives as forward_dynamics_derivatives
-from .dynamics import geometric_jacobian as geometric_jacobian
-from .dynamics import geometric_jacobian_rate as geometric_jacobian_rate
-from .dynamics import gravity_force as gravity_force
-from .dynamics import inertial_parameters as inertial_parameters
-from .dynamics import integrate as integrate
-from .dynamics import inverse_dynamics as inverse_dynamics
-from .dynamics import inverse_dynamics_derivatives as inverse_dynamics_derivatives
-from .dynamics import inverse_dynamics_regressor as inverse_dynamics_regressor
-from .dynamics import inverse_mass_matrix as inverse_mass_matrix
-from .dynamics import kinetic_energy_regressor as kinetic_energy_regressor
-from .dynamics import mass_factorisation as mass_factorisation
-from .dynamics import mass_matrix as mass_matrix
-from .dynamics import mass_product as mass_product
-from .dynamics import mass_solve as mass_solve
-from .dynamics import momentum as momentum
-from .dynamics import momentum_regressor as momentum_regressor
-from .dynamics import potential_energy_regressor as potential_energy_regressor
-from .dynamics import spatial_jacobian as spatial_jacobian
-from .dynamics import spatial_jacobian_rate as spatial_jacobian_rate
-from .dynamics import total_mass as total_mass
-from .dynamics import with_inertial_parameters as with_inertial_parameters
-from .error_estimate import ErrorEstimate as ErrorEstimate
-from .forces import Actuator as Actuator
-from .forces import Axis as Axis
-from .forces import Bushing as Bushing
-from .forces import Conservative as Conservative
-from .forces import Contact as Contact
-from .forces import Coupling as Coupling
-from .forces import CurrentMotor as CurrentMotor
-from .forces import Damper as Damper
-from .forces import Drive as Drive
-from .forces import Elastic as Elastic
-from .forces import FirstOrderHold as FirstOrderHold
-from .forces import FollowerForce as FollowerForce
-from .forces import JointCoupling as JointCoupling
-from .forces import JointForce as JointForce
-from .forces import JointStop as JointStop
-from .forces import Motor as Motor
-from .forces import Path as Path
-from .forces import PlaneContact as PlaneContact
-from .forces import PointCoupling as PointCoupling
-from .forces import PointForce as PointForce
-from .forces import PositionServo as PositionServo
-from .forces import Rope as Rope
-from .forces import SmoothRope as SmoothRope
-from .forces import SmoothTensionDamper as SmoothTensionDamper
-from .forces import SphereContact as SphereContact
-from .forces import Spring as Spring
-from .forces import SpringDamper as SpringDamper
-from .forces import Stribeck as Stribeck
-from .forces import TensionDamper as TensionDamper
-from .forces import Thruster as Thruster
-from .forces import TorsionalSpring as TorsionalSpring
-from .forces import VelocityServo as VelocityServo
-from .forces import VoltageMotor as VoltageMotor
-from .forces import ZeroOrderHold as ZeroOrderHold
-from .forces import as_path as as_path
-from .forces import attach as attach
-from .forces import elastic_energy as elastic_energy
-from .forces import energy as energy
-from .forces import passive_force as passive_force
-from .forces import stiffness_matrix as stiffness_matrix
-from .formulations import ConstrainedMotion as ConstrainedMotion
-from .formulations import DescriptorMotion as DescriptorMotion
-from .formulations import NaturalMotion as NaturalMotion
-from .groups import quaternion as quaternion
-from .groups import se3 as se3
-from .groups import so3 as so3
-from .integrators import BDF1 as BDF1
-from .integrators import BDF2 as BDF2
-from .integrators import CF2 as CF2
-from .integrators import CF3 as CF3
-from .integrators import CF4 as CF4
-from .integrators import CG2 as CG2
-from .integrators import CG3 as CG3
-from .integrators import CG4 as CG4
-from .integrators import RKMK2 as RKMK2
-from .integrators import RKMK3 as RKMK3
-from .integrators import RKMK4 as RKMK4
-from .integrators import RKMK5 as RKMK5
-from .integrators import RKMK6 as RKMK6
-from .integrators import RKMK8 as RKMK8
-from .integrators import BogackiShampine32 as BogackiShampine32
-from .integrators import DormandPrince54 as DormandPrince54
-from .integrators import EnergyMomentum as EnergyMomentum
-from .integrators import GaussLegendre4 as GaussLegendre4
-from .integrators import GaussLegendre6 as GaussLegendre6
-from .integrators import GeneralizedAlpha as GeneralizedAlpha
-from .integrators import ImplicitMidpoint as ImplicitMidpoint
-from .integrators import Method as Method
-from .integrators import Moreau as Moreau
-from .integrators import Rattle as Rattle
-from .integrators import RungeKutta43 as RungeKutta43
-from .integrators import SemiImplicitEuler as SemiImplicitEuler
-from .integrators import StormerVerlet as StormerVerlet
-from .integrators import VariationalMidpoint as VariationalMidpoint
-from .integrators import register as register
-from .io import MujocoOrdering as MujocoOrdering
-from .io import PinocchioOrdering as PinocchioOrdering
-from .io import load as load
-from .io import save as save
-from .parameters import Parameter as Parameter
-from .parameters import Parameters as Parameters
-from .result import Ending as Ending
-from .result import Reconstruction as Reconstruction
-from .result import Result as Result
-from .result import Trajectory as Trajectory
-from .simulate import simulate as simulate
-from .simulate import step as step
-from .system import Body as Body
-from .system import Continuous as Continuous
-from .system import Dof as Dof
-from .system import Fixed as Fixed
-from .system import Free as Free
-from .system import Helical as Helical
-from .system import Joint as Joint
-from .system import Mimic as Mimic
-from .system import ModelError as ModelError
-from .system import Planar as Planar
-from .system import Prismatic as Prismatic
-from .system import Revolute as Revolute
-from .system import Spherical as Spherical
-from .system import System as System
-from .system import Translation as Translation
-from .system import Universal as Universal
-from .system import chain as chain
-from .system import from_dh as from_dh
-from .system import from_screws as from_screws
-from .system import number as number
-from .system import tree as tree
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def _public() -> dict[str, str | None]:
+    """The room of each public name, as the stub for type checkers says; None for a room itself."""
+    stub = Path(__file__).with_suffix(".pyi").read_text()
+    imports = (node for node in ast.parse(stub).body if isinstance(node, ast.ImportFrom))
+    return {alias.name: node.module for node in imports for alias in node.names}
+
+
+_ROOMS = _public()
+__all__ = list(_ROOMS)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    room = _ROOMS[name]
+    module = importlib.import_module(f".{room or name}", __name__)
+    value = module if room is None else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(_ROOMS)
+
+
+class _Package(ModuleType):
+    """Importing the room `simulate` does not put it in the place of the function `simulate`."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, ModuleType) and _ROOMS.get(name)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

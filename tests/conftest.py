@@ -19,7 +19,7 @@ CHECKED = {
     "dynamics": "aba centroidal closed_form coriolis crba derivatives discrete_articulated "
     "discrete_inverse_dynamics energy factorisation forward identifiable jacobians kinematics "
     "natural_coordinates natural_equations natural_layout paths planar_centres planar_chain "
-    "planar_springs regressor rnea screws statics",
+    "operational_space planar_springs regressor rnea screws statics",
     "system": "kinematic_tree",
     "forces": "actuators bushing compliance contact_geometry contacts couplings discrete_gradient "
     "energy passive points stiffness stribeck torsion",

@@ -152,6 +152,9 @@ TABLE = {
             "body_jacobian_rate": lambda s, q, v, x: dl.body_jacobian_rate(s, q, v, 2),
             "spatial_jacobian_rate": lambda s, q, v, x: dl.spatial_jacobian_rate(s, q, v, 2),
             "geometric_jacobian_rate": lambda s, q, v, x: dl.geometric_jacobian_rate(s, q, v, 2),
+            "operational_space": lambda s, q, v, x: (
+                dl.operational_space(s, q, v, dl.Frame("hand", axis=AXIS)).inverse_inertia
+            ),
         },
     ),
     "dynamics": (

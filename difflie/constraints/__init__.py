@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..solvers.linear import product
+from ..system.frame import Frame as Frame
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked
@@ -44,7 +45,6 @@ from .curves import PolynomialCurve as PolynomialCurve
 from .curves import SplineCurve as SplineCurve
 from .distance import Distance as Distance
 from .equations import equations
-from .frame import Frame as Frame
 from .gears import Gear as Gear
 from .gears import Transmission as Transmission
 from .helical import HelicalConstraint as HelicalConstraint

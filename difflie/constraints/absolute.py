@@ -18,6 +18,7 @@ from ..groups import quaternion, so3
 from ..solvers.linear import product
 from ..system import joints as types
 from ..system.builders import Body, tree
+from ..system.frame import Frame
 from ..system.kinematic_tree import least_rotation
 from ..system.system import System
 from ..system.topology import WORLD
@@ -25,7 +26,6 @@ from ..system.validation import ModelError, checked, nearest
 from . import joints as pairs
 from .constrain import constrain
 from .constraint import Constraint, CoordinateConstraint
-from .frame import Frame
 from .gears import Gear, Transmission
 from .helical import HelicalConstraint
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool
 from ..groups.components import Matrix, Scalar
 from ..spatial import Motion, Transform
 from ..system.fields import number_faults
-from .frame import Frame
+from ..system.frame import Frame
 
 
 class Constraint(eqx.Module):

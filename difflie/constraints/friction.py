@@ -22,11 +22,11 @@ from jaxtyping import Array, Float
 from ..groups.components import Scalar
 from ..solvers.newton import FixedPoint
 from ..solvers.root import root
+from ..system.frame import Frame
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .bearing import Bearing
 from .constraint import VelocityConstraint
-from .frame import Frame
 
 
 class Slip(VelocityConstraint):

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from ..groups.components import Scalar
 from ..spatial import Motion, Transform
 from ..system.fields import number
+from ..system.frame import Frame
 from .constraint import FrameConstraint, moved_along
-from .frame import Frame
 from .helical import HelicalConstraint
 from .joints import PrismaticConstraint, RevoluteConstraint
 

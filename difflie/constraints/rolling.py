@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from ..groups.components import Scalar, Vector
 from ..spatial import Motion, Transform
 from ..system.fields import number
+from ..system.frame import Frame
 from .constraint import VelocityConstraint
-from .frame import Frame
 
 
 class RollingDisk(VelocityConstraint):

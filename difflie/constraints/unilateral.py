@@ -21,11 +21,11 @@ from ..forces.contact_geometry import Meeting, plane_and_sphere, sphere_and_sphe
 from ..groups.components import Scalar, Vector
 from ..spatial import Motion, Transform
 from ..system.fields import number
+from ..system.frame import Frame
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import ModelError
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint
-from .frame import Frame
 
 
 class Unilateral(Constraint):

@@ -17,9 +17,10 @@ import jax
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from ..system.frame import as_frame
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from ..system.validation import checked, nearest
+from ..system.validation import ModelError, checked, nearest
 from . import centroidal, coriolis, derivatives, jacobians, regressor
 from .closed_form import ClosedForm, closed
 from .crba import crba
@@ -29,6 +30,8 @@ from .forward import acceleration, mass_inverse, mass_inverse_times, mass_times
 from .identifiable import BaseParameters as BaseParameters
 from .identifiable import independent_columns, sampled_regressor
 from .kinematics import body_twist_components, body_world_poses
+from .operational_space import OperationalSpace as OperationalSpace
+from .operational_space import operational_space as of_frame
 from .rnea import rnea
 
 Index = str | int | jax.Array
@@ -313,6 +316,22 @@ def momentum(system: System, q: Any, v: Any) -> Float[Array, "6"]:
     return _momentum(_tree(system), q, v)
 
 
+def operational_space(system: System, q: Any, v: Any, frame: Any) -> OperationalSpace:
+    """The inertia, bias and gravity that a frame feels, in its own axes: F = Lambda dV/dt + mu + p.
+
+    frame: a `Frame` on a body, or a body's name; V (6,) is its twist in its own axes, and F (6,)
+    the wrench at it. Source: Khatib, A unified approach for motion and force control of robot
+    manipulators, IEEE J. Robotics Automation 3 (1987), equations 9 to 12. Raises `ModelError`
+    for a frame of the world or on no body.
+    """
+    q, v = _state(system, q=q, v=v)
+    frame = as_frame(frame)
+    if frame.body is None:
+        raise ModelError(f"{system.name}: the world does not move; give a frame on a body")
+    inner = jax.tree.map(lambda a: a.astype(q.dtype), frame).pose
+    return _operational_space(_tree(system), q, v, _index(system, frame.body), inner)
+
+
 def integrate(system: System, q: Any, dv: Any) -> Float[Array, " nq"]:
     """The configuration (nq,) reached from q along the constant rate dv (nv,) in unit time."""
     q, dv = _state(system, q=q, v=dv)
@@ -446,6 +465,7 @@ _mass = jax.jit(centroidal.mass)
 _center_of_mass = jax.jit(centroidal.center_of_mass)
 _center_of_mass_jacobian = jax.jit(centroidal.center_columns)
 _centroidal_momentum_matrix = jax.jit(centroidal.momentum_columns)
+_operational_space = jax.jit(of_frame)
 _coriolis_matrix = jax.jit(coriolis.matrix)
 _inverse_derivatives = jax.jit(derivatives.of_inverse_dynamics)
 _forward_derivatives = jax.jit(derivatives.of_forward_dynamics)

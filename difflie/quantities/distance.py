@@ -7,10 +7,10 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from ..constraints.frame import Frame
 from ..forces.path import root
+from ..system.frame import Frame, as_frame
 from ..system.system import System
-from .frames import as_frame, placed
+from .frames import placed
 from .quantity import Labels, Quantity
 
 

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 from jaxtyping import Array, Float
 
-from ..constraints.frame import Frame
 from ..dynamics.kinematics import body_world_poses
 from ..spatial import Transform
+from ..system.frame import Frame
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import ModelError, nearest, shown
-
-
-def as_frame(given: Any) -> Frame:
-    """A frame, or that of a body by its name; None for the world."""
-    if given is None or isinstance(given, str):
-        return Frame(given)
-    if isinstance(given, Frame):
-        return given
-    raise ModelError(f"{shown(given)} is no frame; give the name of a body, or a difflie.Frame")
 
 
 def placed(system: System, q: Float[Array, " nq"], *frames: Frame) -> list[Transform]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxtyping import Array, Float
 
-from ..constraints.frame import Frame
+from ..system.frame import Frame
 from ..system.system import System
 from .frames import placed
 from .quantity import Labels, Quantity, xyz

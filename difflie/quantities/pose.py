@@ -8,10 +8,10 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
-from ..constraints.frame import Frame
 from ..groups import so3
+from ..system.frame import Frame, as_frame
 from ..system.system import System
-from .frames import as_frame, placed
+from .frames import placed
 from .quantity import Labels, Quantity, joined, xyz
 
 

@@ -1,4 +1,4 @@
-"""Frames on bodies, between which constraints hold."""
+"""Frames on bodies."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from jax.core import Tracer
 from ..groups import quaternion, so3
 from ..groups.components import Vector
 from ..spatial import Transform
-from ..system.fields import number, numbers
-from ..system.joints import plane
-from ..system.validation import ModelError
+from .fields import number, numbers
+from .joints import plane
+from .validation import ModelError, shown
 
 
 class Frame(eqx.Module):
@@ -60,6 +60,15 @@ class Frame(eqx.Module):
 
     def __str__(self) -> str:
         return "the world" if self.body is None else repr(self.body)
+
+
+def as_frame(given: Any) -> Frame:
+    """A frame, or that of a body by its name; None for the world."""
+    if given is None or isinstance(given, str):
+        return Frame(given)
+    if isinstance(given, Frame):
+        return given
+    raise ModelError(f"{shown(given)} is no frame; give the name of a body, or a difflie.Frame")
 
 
 def _least_rotation(direction: Any) -> jax.Array:
