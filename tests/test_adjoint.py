@@ -229,12 +229,13 @@ def test_the_methods_that_are_symmetric_in_time_are_known():
 
 @pytest.mark.parametrize("method", [*SYMMETRIC, Claimed()], ids=str)
 def test_symmetric_methods_return(method):
+    """To rounding, which for EnergyMomentum reaches 1.1e-13 as the start varies."""
     run = dl.simulate(
         *(MACHINE, [0.5, 0.3], [0.2, -0.4]),
         dt=DT,
         steps=STEPS,
         method=method,
-        adjoint=dl.Reversible(tolerance=1e-13),
+        adjoint=dl.Reversible(tolerance=2e-13),
     )
     assert bool(run.result.ok) == (method in SYMMETRIC), run.result.reconstruction
 
