@@ -277,7 +277,9 @@ class Program:
 
     def forget(self) -> dict[int, int]:
         """What has vanished so far, by scalar; from now on nothing has."""
-        vanished, self._lost = self._lost, {}
+        vanished = self._lost
+        # An alias stays one: where it is an operand, what it stands for takes its place.
+        self._lost = {x: 0 for x in vanished if self.operations[x] == "alias"}
         return vanished
 
     def _kept(self, result: int, *operands: int) -> int:
@@ -533,7 +535,8 @@ class Program:
         for mask in sorted({self.lost(x) for x in results} - {0}, key=int.bit_count):
             wrong[mask] = self._wrong(mask, wrong)
         self.results = [
-            self._without(wrong[self.lost(x)], self.base(x)) if self.lost(x) else x for x in results
+            self._without(wrong[self.lost(x)], self.base(x)) if self.lost(x) else self.base(x)
+            for x in results
         ]
         self._numbers = {}
 
