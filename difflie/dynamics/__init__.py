@@ -17,10 +17,11 @@ import jax
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from ..system.arguments import checked
 from ..system.frame import as_frame
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from ..system.validation import ModelError, checked, nearest
+from ..system.validation import ModelError, nearest
 from . import centroidal, coriolis, derivatives, jacobians, regressor
 from .closed_form import ClosedForm, closed
 from .crba import crba

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .builders import STANDARD_GRAVITY, Body, tree
+from .body import Body
+from .builders import STANDARD_GRAVITY, tree
 from .fields import numbers
 from .joints import Helical, Joint, Prismatic, Revolute
 from .system import System

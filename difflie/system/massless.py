@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .body import Body
 from .joint_checks import pose_and_subspace
-
-if TYPE_CHECKING:
-    from .builders import Body
 
 # Of what a joint could move in another direction.
 _NOTHING = 1e-7
