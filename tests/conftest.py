@@ -20,7 +20,7 @@ CHECKED = {
     "discrete_inverse_dynamics energy factorisation forward identifiable jacobians kinematics "
     "natural_coordinates natural_equations natural_layout paths planar_centres planar_chain "
     "operational_space planar_springs regressor rnea screws statics",
-    "system": "kinematic_tree",
+    "system": "kinematic_tree tree_numbers",
     "forces": "actuators bushing compliance contact_geometry contacts couplings discrete_gradient "
     "energy passive points stiffness stribeck torsion",
     "constraints": "assembly consistency curves equations friction motion position singular "

@@ -21,9 +21,9 @@ from ..system.arguments import checked
 from ..system.body import Body
 from ..system.builders import tree
 from ..system.frame import Frame
-from ..system.kinematic_tree import least_rotation
 from ..system.system import System
 from ..system.topology import WORLD
+from ..system.tree_numbers import least_rotation
 from ..system.validation import ModelError, nearest
 from . import joints as pairs
 from .constrain import constrain

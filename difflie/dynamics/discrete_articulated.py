@@ -81,7 +81,7 @@ def newton_step(
     zero = jnp.zeros((), tree.dtype)
     nothing = (
         MotionToForce(*[Matrix(*[zero] * 9)] * 4),
-        Force(Vector(*[zero] * 3), Vector(*[zero] * 3)),
+        Force.zero(zero),
     )
     identity = MotionTransform(Matrix.scaled_identity(zero + 1), Matrix.scaled_identity(zero))
     slopes = tree.armature + tree.rates(slope)

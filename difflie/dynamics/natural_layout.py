@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..groups import Pose, UnitQuaternion
-from ..system.kinematic_tree import carriers
 from ..system.topology import Topology
 
 
@@ -87,7 +86,7 @@ def layout(t: Topology) -> Layout:
     last = t.dof_start[moving + 1] - 1
     number = np.full(t.n_dofs + 1, len(moving))
     number[last] = np.arange(len(moving))
-    carrier = np.append(number[carriers(t)], len(moving))
+    carrier = np.append(number[t.body_dof], len(moving))
     kinds = [t.kinds[b] if t.types[b].in_series else () for b in moving]
     sizes = [0 if t.types[b].in_series else len(t.kinds[b]) for b in moving]
     turns = np.array([k.count("revolute") for k in kinds])

@@ -103,8 +103,7 @@ def screws(tree: Tree, q: Float[Array, " nq"]) -> Screws:
     first = root == np.arange(t.n_dofs)
     inside = jax.tree.map(lambda a: jnp.where(first, jnp.zeros_like(a), a), poses.translation)
     frames = chained(tree, Transform(poses.rotation, inside))
-    zero = jnp.zeros_like(frames.translation.x)
-    unit = tree.screws(q).add_to(Motion(Vector(zero, zero, zero), Vector(zero, zero, zero)))
+    unit = tree.screws(q).add_to(Motion.zero(jnp.zeros_like(frames.translation.x)))
     gradients = tree.subspace_gradients(q)
     if gradients is not None:
         gradients = jax.tree.map(lambda a: a[:, None], frames).motion(gradients)

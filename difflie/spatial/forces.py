@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from ..groups.components import Componentwise, Vector, components
+from ..groups.components import Componentwise, Scalar, Vector, components
 
 
 @components
@@ -17,6 +17,11 @@ class Force(Componentwise):
 
     moment: Vector
     force: Vector
+
+    @staticmethod
+    def zero(o: Scalar) -> Force:
+        """No wrench; o is a zero of the components' shape."""
+        return Force(Vector(o, o, o), Vector(o, o, o))
 
     @staticmethod
     def from_array(a: jax.Array) -> Force:

@@ -122,6 +122,11 @@ class ArticulatedInertia(Componentwise):
     mass: Symmetric
 
     @staticmethod
+    def zero(o: Scalar) -> ArticulatedInertia:
+        """No inertia; o is a zero of the components' shape."""
+        return ArticulatedInertia(Symmetric(*[o] * 6), Matrix(*[o] * 9), Symmetric(*[o] * 6))
+
+    @staticmethod
     def of_rigid(i: Inertia) -> ArticulatedInertia:
         o = i.mass * 0
         return ArticulatedInertia(

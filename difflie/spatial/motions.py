@@ -72,6 +72,11 @@ class Motion(Componentwise):
         return Motion(w, so3.dexp_inv_components(w) @ moved)
 
     @staticmethod
+    def zero(o: Scalar) -> Motion:
+        """No motion; o is a zero of the components' shape."""
+        return Motion(Vector(o, o, o), Vector(o, o, o))
+
+    @staticmethod
     def from_array(a: jax.Array) -> Motion:
         """The components of an array (..., 6), angular part first."""
         return Motion(Vector.from_array(a[..., :3]), Vector.from_array(a[..., 3:]))

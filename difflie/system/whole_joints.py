@@ -90,6 +90,15 @@ def dof_frames(t: Topology) -> np.ndarray:
     return frames
 
 
+def screw_patterns(t: Topology) -> tuple[np.ndarray, np.ndarray]:
+    """The angular and linear components of the screws, as far as the joint types fix them."""
+    kinds = np.array([k for kinds in t.kinds for k in kinds])
+    angular, linear = (kinds != "prismatic").astype(float), (kinds == "prismatic").astype(float)
+    for whole in wholes(t):
+        linear[whole.dofs] += [dof.pitch for dof in whole.joint.dofs()]
+    return angular, linear
+
+
 def varying(t: Topology) -> bool:
     """Whether the motion subspace of some joint depends on its coordinates."""
     return any(whole.columns is None for whole in wholes(t))
