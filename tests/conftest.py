@@ -18,7 +18,7 @@ CHECKED = {
     "groups": "attitudes directors manifold poses products quaternion se3 so3 transition",
     "dynamics": "aba centroidal closed_form coriolis crba derivatives discrete_articulated "
     "discrete_inverse_dynamics energy factorisation forward identifiable jacobians kinematics "
-    "natural_coordinates natural_equations natural_layout paths planar_centres planar_chain "
+    "natural.coordinates natural.equations natural.layout paths planar_centres planar_chain "
     "operational_space planar_springs regressor rnea screws statics",
     "system": "kinematic_tree tree_numbers",
     "forces": "actuators bushing compliance contact_geometry contacts couplings discrete_gradient "

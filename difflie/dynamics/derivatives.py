@@ -103,7 +103,7 @@ def _state_derivatives(
     before = total(after, s.axes * tree.rates(v))
     moved = before.cross(s.axes)
     accelerated = (total(after, gains) + tree.base_acceleration).cross(s.axes) + before.cross(moved)
-    swept = moved + s.changes(twists, tree.rates(v))
+    with_rate = moved + s.changes(twists, tree.rates(v))
     inertia, turning, force = s.composite(
         (s.inertia, Turning.of_rigid(s.inertia, twists), wrenches)
     )
@@ -115,8 +115,8 @@ def _state_derivatives(
     )
     by_v = pairs(
         s,
-        near=(seen, (swept, s.axes.angular)),
-        far=inertia @ swept + (turning @ s.axes) * 2,
+        near=(seen, (with_rate, s.axes.angular)),
+        far=inertia @ with_rate + (turning @ s.axes) * 2,
     )
     return generalised_matrix(tree, by_q), generalised_matrix(tree, by_v)
 

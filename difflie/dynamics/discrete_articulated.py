@@ -47,7 +47,7 @@ def newton_step(
     """
     t = tree.topology
     screws, poses = tree.fixed_screws, tree.poses(q)
-    # 1 where the motion of a joint begins, 0 at its other dofs.
+    # 1 at the first dof of a joint, 0 at its others.
     is_first = (t.motion_start == np.arange(t.n_dofs)).astype(q.dtype)
     is_first = None if is_first.all() else is_first
     moved = displacements(tree, poses, w * h)

@@ -68,8 +68,8 @@ def geometric_column_rates(
     s, change, twist = _moving(tree, q, v, body)
     point = _pose(tree, s, body).translation
     moved = _moved(change, point)
-    swept = s.axes.angular.cross(_moved(twist, point).linear)
-    return _columns(tree, body, Motion(moved.angular, moved.linear + swept))
+    by_point = s.axes.angular.cross(_moved(twist, point).linear)
+    return _columns(tree, body, Motion(moved.angular, moved.linear + by_point))
 
 
 def _moving(

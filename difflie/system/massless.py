@@ -68,12 +68,12 @@ def _undetermined(joints: list[int], momenta: np.ndarray, sizes: np.ndarray) -> 
     length = np.linalg.norm(momenta, axis=0)
     still = length <= _NOTHING * sizes
     moving = np.flatnonzero(~still)
-    found = set(np.flatnonzero(still).tolist())
+    columns = set(np.flatnonzero(still).tolist())
     if moving.size:
         _, values, motions = np.linalg.svd(momenta[:, moving] / length[moving])
         without = motions[np.append(values, np.zeros(len(motions) - len(values))) < _NOTHING]
-        found |= set(moving[np.any(np.abs(without) > 1e-6, axis=0)].tolist())
-    return {joints[k] for k in found}
+        columns |= set(moving[np.any(np.abs(without) > 1e-6, axis=0)].tolist())
+    return {joints[k] for k in columns}
 
 
 def _momenta(
@@ -121,17 +121,17 @@ def _momenta(
         values, axes = np.linalg.eigh((inertia + inertia.T) / 2)
         root = np.sqrt(np.maximum(values, 0))[:, None] * axes.T
         centre = origin + turn @ np.asarray(b.com, float)
-        here = np.zeros((6, len(joints)))
+        own = np.zeros((6, len(joints)))
         if moved:
             js, w, along, point = (np.array(each) for each in zip(*moved, strict=True))
             lever = centre - point
             # A joint that others follow comes several times.
-            np.add.at(here[:3].T, js, np.sqrt(b.mass) * (along + np.cross(w, lever)))
-            np.add.at(here[3:].T, js, w @ turn @ root.T)
+            np.add.at(own[:3].T, js, np.sqrt(b.mass) * (along + np.cross(w, lever)))
+            np.add.at(own[3:].T, js, w @ turn @ root.T)
             ww, far = np.sum(w**2, axis=1), np.sum(lever**2, axis=1)
-            swept = b.mass * (np.sum(along**2, axis=1) + ww * far)
-            np.add.at(sizes, js, swept + ww * np.sum(np.abs(values)))
-        blocks.append(here)
+            own_mass = b.mass * (np.sum(along**2, axis=1) + ww * far)
+            np.add.at(sizes, js, own_mass + ww * np.sum(np.abs(values)))
+        blocks.append(own)
     return joints, np.concatenate(blocks), np.sqrt(sizes)
 
 
