@@ -57,8 +57,8 @@ def of_forward_dynamics(
     """da/dq, da/dv and da/dtau = M^-1, each (nv, nv)."""
     s = screws(tree, q)
     factor = jax.scipy.linalg.cho_factor(_mass(tree, s))
-    rest = _wrenches(tree, s, *s.motion(tree.rates(v), tree.rates(0 * v)), wrench)
-    bias = tree.generalised(s.axes.dot(s.composite(rest)))
+    forces = _wrenches(tree, s, *s.motion(tree.rates(v), tree.rates(0 * v)), wrench)
+    bias = tree.generalised(s.axes.dot(s.composite(forces)))
     a = jax.scipy.linalg.cho_solve(factor, tau - bias)
     by_q, by_v = _state_derivatives(tree, s, q, v, a, wrench)
     unit = jnp.eye(v.shape[0], dtype=v.dtype)

@@ -78,5 +78,5 @@ class LinkedMechanics(TreeMechanics, ConstrainedMechanics):
     def multipliers(
         self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> Float[Array, " m"]:
-        given = self.inputs.acting(self.tree, jnp.asarray(t), q, v)
-        return constrained_acceleration(self.tree, q, v, *given)[1]
+        acting = self.inputs.acting(self.tree, jnp.asarray(t), q, v)
+        return constrained_acceleration(self.tree, q, v, *acting)[1]

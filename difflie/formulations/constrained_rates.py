@@ -36,8 +36,8 @@ class ConstrainedRateFormulation(RateFormulation):
 
     def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         state, solved = super().step(t, state, h, inputs)
-        q, v, found = self.stabilisation.after(self.tree, *state.y)
-        return eqx.tree_at(lambda s: s.y, state, (q, v)), solved & found
+        q, v, projected = self.stabilisation.after(self.tree, *state.y)
+        return eqx.tree_at(lambda s: s.y, state, (q, v)), solved & projected
 
     def field(self, inputs: Inputs, h: Scalar) -> Field:
         def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:

@@ -73,8 +73,8 @@ class ConstrainedTree(DescriptorSystem):
         effort = rnea(self.tree, q, v, a, wrench) - tau
         if not self.tree.system.constraints:
             return effort, v[:0], jnp.zeros((0, len(v)), v.dtype)
-        here = equations(self.tree, q)
-        return effort, here.residual(), here.jacobian()
+        constraints = equations(self.tree, q)
+        return effort, constraints.residual(), constraints.jacobian()
 
     def matrices(self, q):
         M = crba(self.tree, q)
@@ -83,10 +83,10 @@ class ConstrainedTree(DescriptorSystem):
         return M, equations(self.tree, q).jacobian()
 
     def acceleration(self, t, q, v):
-        given = self.tree, q, v, *self.inputs.acting(self.tree, t, q, v)
+        state = self.tree, q, v, *self.inputs.acting(self.tree, t, q, v)
         if not self.tree.system.constraints:
-            return acceleration(*given), v[:0]
-        return constrained_acceleration(*given)
+            return acceleration(*state), v[:0]
+        return constrained_acceleration(*state)
 
     def normal(self, q, rate):
         M, A = self.matrices(q)

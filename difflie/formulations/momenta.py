@@ -79,8 +79,8 @@ class TreeMechanics(DiscreteMechanics):
         wrench = None if self.inputs.wrench is None else self.inputs.wrench(self.t, q, w)
         force = self._at_joints(q, w) - rnea(self.tree, q, still, still, wrench)
         force = force + coupling_force(self.tree, self.tree.system.couplings, q, w)
-        given = self.inputs.torques(self.tree, self.t, q, w)
-        along = None if given is None else axis_force_of(self.tree, given, q, w)
+        torques = self.inputs.torques(self.tree, self.t, q, w)
+        along = None if torques is None else axis_force_of(self.tree, torques, q, w)
         return force if along is None else force + along
 
     def newton_step(
@@ -99,5 +99,5 @@ class TreeMechanics(DiscreteMechanics):
 
     def _at_joints(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
         tau = joint_force(self.tree, q, w)
-        given = self.inputs.torques(self.tree, self.t, q, w)
-        return tau if given is None else tau + joint_force_of(self.tree.system, given)
+        torques = self.inputs.torques(self.tree, self.t, q, w)
+        return tau if torques is None else tau + joint_force_of(self.tree.system, torques)

@@ -158,7 +158,7 @@ def _joint_of(
 def _own_numbers(bodies: list[Body]) -> dict[str, dict[str, Any]]:
     """The numbers that types of joints declare, by type and name, stacked over its joints."""
     types: dict[str, type[Joint]] = {}
-    found: dict[str, dict[str, list[Any]]] = {}
+    columns: dict[str, dict[str, list[Any]]] = {}
     for b in bodies:
         cls, name = type(b.joint), b.joint.type_name()
         if types.setdefault(name, cls) is not cls:
@@ -167,20 +167,20 @@ def _own_numbers(bodies: list[Body]) -> dict[str, dict[str, Any]]:
                 f"{cls.__name__}; rename one"
             )
         for own in cls.numbers():
-            found.setdefault(name, {}).setdefault(own, []).append(getattr(b.joint, own))
+            columns.setdefault(name, {}).setdefault(own, []).append(getattr(b.joint, own))
     return {
         name: {own: _leaf(values) for own, values in numbers.items()}
-        for name, numbers in found.items()
+        for name, numbers in columns.items()
     }
 
 
 def _rotation_vectors(rotations: list[Any]) -> np.ndarray:
     """Rotation vectors (n, 3) of rotation vectors (3,) and rotation matrices (3, 3)."""
     vectors = [np.asarray(r, float) for r in rotations]
-    given = [i for i, r in enumerate(vectors) if r.shape == (3, 3)]
-    if given:
-        logs = jax.jit(jax.vmap(so3.log))(jnp.asarray(np.stack([vectors[i] for i in given])))
-        for i, vector in zip(given, np.asarray(logs, float), strict=True):
+    matrices = [i for i, r in enumerate(vectors) if r.shape == (3, 3)]
+    if matrices:
+        logs = jax.jit(jax.vmap(so3.log))(jnp.asarray(np.stack([vectors[i] for i in matrices])))
+        for i, vector in zip(matrices, np.asarray(logs, float), strict=True):
             vectors[i] = vector
     return np.stack(vectors)
 

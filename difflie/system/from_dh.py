@@ -88,7 +88,7 @@ def from_dh(
     rows = rows_of(table, f"{name}: table", _ROW)
     n, labels = len(rows), names_of(len(rows), names, name)
     links = parents_of(labels, parents, name)
-    given = inertial_of(n, mass, com, inertia, name)
+    inertials = inertial_of(n, mass, com, inertia, name)
     turned, moved = (
         np.zeros(n) if value is None else numbers(value, f"{name}: {what}", (n,))
         for what, value in (("gamma", gamma), ("b", b))
@@ -115,9 +115,9 @@ def from_dh(
                 parent=links[i],
                 position=place[:3, 3],
                 rotation=place[:3, :3],
-                mass=float(given.mass[i]),
-                com=end[:3, :3] @ given.com[i] + end[:3, 3],
-                inertia=end[:3, :3] @ given.inertia[i] @ end[:3, :3].T,
+                mass=float(inertials.mass[i]),
+                com=end[:3, :3] @ inertials.com[i] + end[:3, 3],
+                inertia=end[:3, :3] @ inertials.inertia[i] @ end[:3, :3].T,
             )
         )
     if tool is not None:

@@ -74,7 +74,7 @@ def from_screws(
         raise ModelError(
             f"{name}: mass is given and com is not; give com (n, 3), in world coordinates"
         )
-    given = inertial_of(len(rows), mass, com, inertia, name)
+    inertials = inertial_of(len(rows), mass, com, inertia, name)
     read = [
         _joint(row, f"{name}: screws[{i}] of joint {label!r}")
         for i, (row, label) in enumerate(zip(rows, labels, strict=True))
@@ -88,9 +88,9 @@ def from_screws(
             joint=joint,
             parent=links[i],
             position=origin - origins[links[i]],
-            mass=float(given.mass[i]),
-            com=given.com[i] - origin,
-            inertia=given.inertia[i],
+            mass=float(inertials.mass[i]),
+            com=inertials.com[i] - origin,
+            inertia=inertials.inertia[i],
         )
         for i, (joint, origin) in enumerate(read)
     ]

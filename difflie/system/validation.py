@@ -77,9 +77,9 @@ def real_numbers(where: str, name: str, value: Any) -> jax.Array:
     return array
 
 
-def check_shape(where: str, name: str, given: tuple[int, ...], shape: tuple[int, ...]) -> None:
+def check_shape(where: str, name: str, actual: tuple[int, ...], shape: tuple[int, ...]) -> None:
     """Raises ValueError for another shape than the one that is needed."""
-    if given != shape:
-        batch = len(given) == len(shape) + 1 and given[1:] == shape
+    if actual != shape:
+        batch = len(actual) == len(shape) + 1 and actual[1:] == shape
         hint = "; for a batch use jax.vmap" if batch else ""
-        raise ValueError(f"{where}: {name} has shape {given}, needed is {shape}{hint}")
+        raise ValueError(f"{where}: {name} has shape {actual}, needed is {shape}{hint}")
