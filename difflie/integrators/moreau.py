@@ -76,10 +76,7 @@ class Moreau(Method):
 
     equations: ClassVar[type] = NonsmoothMechanics
     implicit: ClassVar[bool] = True
-
-    @property
-    def order(self) -> int:
-        return 1
+    order: ClassVar[int] = 1
 
     def init(self, problem: NonsmoothMechanics, t: Scalar, y: Any, h: Scalar) -> State:
         return State(y, jnp.zeros(problem.size, y[0].dtype))

@@ -74,10 +74,7 @@ class Rattle(Method):
     equations: ClassVar[type] = ConstrainedMechanics
     time_symmetric: ClassVar[bool] = True
     implicit: ClassVar[bool] = True
-
-    @property
-    def order(self) -> int:
-        return 2
+    order: ClassVar[int] = 2
 
     def init(self, problem: ConstrainedMechanics, t: Scalar, y: Any, h: Scalar) -> State:
         """From q (nq,) and v (nv,) that keep the constraints."""

@@ -7,6 +7,7 @@ implicit one are full.
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -15,14 +16,8 @@ _TOLERANCE = 1e-14
 
 
 @dataclasses.dataclass(frozen=True)
-class ButcherTableau:
-    """An explicit Runge-Kutta method of s stages.
-
-    `a[i]` (i,) holds the coefficients of stage i, `b` (s,) the weights and `c` (s,) the nodes, with
-    c_i = sum_j a_ij and sum_i b_i = 1, all without unit. `order` is that of the method the tableau
-    is meant for. Numbers of any kind become Python floats. A tableau that breaks these rules is a
-    ValueError.
-    """
+class _RungeKuttaTableau(abc.ABC):
+    """What explicit and implicit tableaux of s stages share."""
 
     a: tuple[tuple[float, ...], ...]
     b: tuple[float, ...]
@@ -31,20 +26,37 @@ class ButcherTableau:
 
     def __post_init__(self):
         _set(self, a=tuple(_floats(row) for row in self.a), b=_floats(self.b), c=_floats(self.c))
-        s = len(self.b)
-        if len(self.a) != s or len(self.c) != s:
+        if len(self.a) != self.stages or len(self.c) != self.stages:
             raise ValueError(
-                f"a has {len(self.a)} rows, b {s} weights and c {len(self.c)} nodes; "
+                f"a has {len(self.a)} rows, b {self.stages} weights and c {len(self.c)} nodes; "
                 "each must have one entry for each stage"
             )
         for i, (row, node) in enumerate(zip(self.a, self.c, strict=True)):
-            _check_explicit(i, row)
+            self._check_length(i, row)
             _check_sum(f"row {i} of a", row, node, "its node in c")
         _check_sum("the weights b", self.b, 1.0, "the whole step")
 
     @property
     def stages(self) -> int:
         return len(self.b)
+
+    @abc.abstractmethod
+    def _check_length(self, i: int, row: tuple[float, ...]) -> None:
+        """Raises ValueError for a row of a with more or fewer coefficients than stage i has."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ButcherTableau(_RungeKuttaTableau):
+    """An explicit Runge-Kutta method of s stages.
+
+    `a[i]` (i,) holds the coefficients of stage i, `b` (s,) the weights and `c` (s,) the nodes, with
+    c_i = sum_j a_ij and sum_i b_i = 1, all without unit. `order` is that of the method the tableau
+    is meant for. Numbers of any kind become Python floats. A tableau that breaks these rules is a
+    ValueError.
+    """
+
+    def _check_length(self, i: int, row: tuple[float, ...]) -> None:
+        _check_explicit(i, row)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +81,7 @@ class EmbeddedTableau(ButcherTableau):
 
 
 @dataclasses.dataclass(frozen=True)
-class SymmetricTableau:
+class SymmetricTableau(_RungeKuttaTableau):
     """An implicit Runge-Kutta method of s stages that is its own adjoint.
 
     `a` (s, s), `b` (s,) and `c` (s,) as in a `ButcherTableau`, with full rows. Seen from the end of
@@ -77,30 +89,19 @@ class SymmetricTableau:
     b and 1/2 - c. A tableau that breaks these rules is a ValueError.
     """
 
-    a: tuple[tuple[float, ...], ...]
-    b: tuple[float, ...]
-    c: tuple[float, ...]
-    order: int
-
     def __post_init__(self):
-        _set(self, a=tuple(_floats(row) for row in self.a), b=_floats(self.b), c=_floats(self.c))
-        s = len(self.b)
-        if [len(row) for row in self.a] != [s] * s or len(self.c) != s:
-            raise ValueError(
-                f"a has rows of {[len(row) for row in self.a]} coefficients, b {s} weights and c "
-                f"{len(self.c)} nodes; give one coefficient for each pair of stages"
-            )
-        for i, (row, node) in enumerate(zip(self.a, self.c, strict=True)):
-            _check_sum(f"row {i} of a", row, node, "its node in c")
-            mirrored = self.a[s - 1 - i][::-1]
-            for j, pair in enumerate(zip(row, mirrored, strict=True)):
-                what = f"a[{i}][{j}] and a[{s - 1 - i}][{s - 1 - j}]"
+        super().__post_init__()
+        for i, (row, mirrored) in enumerate(zip(self.a, reversed(self.a), strict=True)):
+            for j, pair in enumerate(zip(row, reversed(mirrored), strict=True)):
+                what = f"a[{i}][{j}] and a[{self.stages - 1 - i}][{self.stages - 1 - j}]"
                 _check_sum(what, pair, self.b[j], f"b[{j}], for the method to be symmetric")
-        _check_sum("the weights b", self.b, 1.0, "the whole step")
 
-    @property
-    def stages(self) -> int:
-        return len(self.b)
+    def _check_length(self, i: int, row: tuple[float, ...]) -> None:
+        if len(row) != self.stages:
+            raise ValueError(
+                f"a has rows of {[len(row) for row in self.a]} coefficients, b {self.stages} "
+                f"weights and c {len(self.c)} nodes; give one coefficient for each pair of stages"
+            )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -87,10 +87,7 @@ class VariationalMidpoint(Method):
     equations: ClassVar[type] = DiscreteMechanics
     time_symmetric: ClassVar[bool] = True
     implicit: ClassVar[bool] = True
-
-    @property
-    def order(self) -> int:
-        return 2
+    order: ClassVar[int] = 2
 
     def init(self, problem: DiscreteMechanics, t: Scalar, y: Any, h: Scalar) -> State:
         q, v = y
