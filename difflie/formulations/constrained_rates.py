@@ -21,8 +21,6 @@ class ConstrainedRateFormulation(RateFormulation):
 
     supports: ClassVar[frozenset[str]] = frozenset(("constraints", "joint friction"))
 
-    tree: Tree
-    method: FieldMethod = eqx.field(static=True)
     stabilisation: Stabilisation = eqx.field(default=Projection(), static=True)
 
     @classmethod

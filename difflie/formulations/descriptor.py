@@ -15,7 +15,7 @@ from ..dynamics.crba import crba
 from ..dynamics.forward import acceleration
 from ..dynamics.rnea import rnea
 from ..groups import FlatProduct
-from ..integrators.descriptor import DescriptorMethod, DescriptorState, DescriptorSystem
+from ..integrators.descriptor import DescriptorState, DescriptorSystem
 from ..integrators.method import Scalar
 from ..solvers.linear import minimum_norm, product
 from ..system.kinematic_tree import Tree
@@ -39,9 +39,6 @@ class DescriptorFormulation(Formulation):
 
     equations: ClassVar[type] = DescriptorSystem
     supports: ClassVar[frozenset[str]] = frozenset(("constraints",))
-
-    tree: Tree
-    method: DescriptorMethod = eqx.field(static=True)
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> DescriptorSystem:
         return ConstrainedTree(self.tree, inputs)

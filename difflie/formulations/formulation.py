@@ -122,8 +122,8 @@ class Formulation(eqx.Module):
     equations: ClassVar[type]
     supports: ClassVar[frozenset[str]] = frozenset()
 
-    tree: eqx.AbstractVar[Tree]
-    method: eqx.AbstractVar[Any]
+    tree: Tree
+    method: Any = eqx.field(static=True)
 
     @classmethod
     def of(cls, tree: Tree, method: Any, stabilisation: Stabilisation) -> Formulation:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -33,9 +32,6 @@ class MomentumFormulation(Formulation):
     """
 
     equations: ClassVar[type] = DiscreteMechanics
-
-    tree: Tree
-    method: Method = eqx.field(static=True)
 
     @classmethod
     def check(cls, method: Method, system: System) -> None:

@@ -103,9 +103,7 @@ class NaturalFormulation(Formulation):
 
     equations: ClassVar[type] = FrameMechanics
 
-    tree: Tree
     natural: NaturalCoordinates
-    method: Method = eqx.field(static=True)
 
     @classmethod
     def of(cls, tree: Tree, method: Any, stabilisation: Stabilisation) -> Formulation:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -15,7 +14,7 @@ from ..constraints.unilateral import bilateral, unilateral
 from ..dynamics.crba import crba
 from ..dynamics.forward import acceleration
 from ..groups import FlatProduct
-from ..integrators.method import Method, Scalar, State
+from ..integrators.method import Scalar, State
 from ..integrators.moreau import Closed, NonsmoothMechanics
 from ..system.kinematic_tree import Tree
 from .formulation import Formulation, Inputs
@@ -37,9 +36,6 @@ class NonsmoothFormulation(Formulation):
 
     equations: ClassVar[type] = NonsmoothMechanics
     supports: ClassVar[frozenset[str]] = frozenset(("constraints", "contacts"))
-
-    tree: Tree
-    method: Method = eqx.field(static=True)
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> NonsmoothMechanics:
         return Machine(self.tree, t + h / 2, inputs)

@@ -76,15 +76,7 @@ def from_dh(
     shapes, and as `tree` does. Denavit and Hartenberg 1955; Craig, Introduction to Robotics,
     equation 3.6; Khalil and Kleinfinger 1986; Reuss 2002, section 5.
     """
-    if convention not in ("standard", "modified"):
-        raise ModelError(
-            f"{name}: the convention is {shown(convention)}; give 'standard' or 'modified'"
-        )
-    if convention == "standard" and any(x is not None for x in (parents, gamma, b)):
-        raise ModelError(
-            f"{name}: a table in the standard convention describes a chain; leave out parents, "
-            "gamma and b, or give one in the modified convention"
-        )
+    _check_convention(name, convention, parents, gamma, b)
     rows = rows_of(table, f"{name}: table", _ROW)
     n, labels = len(rows), names_of(len(rows), names, name)
     links = parents_of(labels, parents, name)
@@ -123,6 +115,19 @@ def from_dh(
     if tool is not None:
         bodies.append(tool_body(ends[labels[-1]] @ pose_of(tool, f"{name}: tool"), labels[-1]))
     return tree(bodies, name=name, gravity=gravity)
+
+
+def _check_convention(name: str, convention: str, *of_trees: Any) -> None:
+    """Raises `ModelError` for an unknown convention, and in the standard one for a tree."""
+    if convention not in ("standard", "modified"):
+        raise ModelError(
+            f"{name}: the convention is {shown(convention)}; give 'standard' or 'modified'"
+        )
+    if convention == "standard" and any(x is not None for x in of_trees):
+        raise ModelError(
+            f"{name}: a table in the standard convention describes a chain; leave out parents, "
+            "gamma and b, or give one in the modified convention"
+        )
 
 
 def _read(row: Any, where: str) -> tuple[list[float], type[Revolute] | type[Prismatic]]:
