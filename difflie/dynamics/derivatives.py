@@ -14,7 +14,7 @@ and V_p, A_p the motion of what joint k hangs on. With Ic, Bc the sums of the in
     dtau_k/dq_j = S_k . (Ic_j ddS_j + 2 Bc_j dS_j + S_j x* F_j)
     dtau_k/dv_j = S_k . (Ic_j (dS_j + S_j') + 2 Bc_j S_j)
 
-Rows of one joint on a group carry each other. Where a motion subspace depends on the coordinates
+The dofs of a Lie-group joint carry each other. Where a motion subspace depends on the coordinates
 inverse dynamics is differentiated as it stands instead. Forward dynamics follows from
 M da = dtau - dID(q, v, a).
 """

@@ -52,7 +52,7 @@ def of_frame(
     rate = in_frame(body_column_rates(tree, q, v, body)) @ v
     gravity = rnea(tree, q, zero, zero)
     coriolis = rnea(tree, q, v, zero) - gravity
-    solved = jax.vmap(lambda row: mass_inverse_times(tree, q, row))(J)
+    solved = jax.vmap(lambda force: mass_inverse_times(tree, q, force))(J)
     inverse = J @ solved.T
     inverse = (inverse + inverse.T) / 2
     inertia = jnp.linalg.inv(inverse)

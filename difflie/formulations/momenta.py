@@ -18,6 +18,7 @@ from ..forces.points import coupling_force
 from ..groups import FlatProduct
 from ..integrators.method import Method, Scalar
 from ..integrators.variational import DiscreteMechanics
+from ..system.arguments import check_independent
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.whole_joints import check_constant
@@ -35,14 +36,9 @@ class MomentumFormulation(Formulation):
 
     @classmethod
     def check(cls, method: Method, system: System) -> None:
-        topology = system.topology
-        check_constant(topology, f"simulate: {method.name}")
-        mimics = [topology.joints[b] for b, m in enumerate(topology.mimics) if m is not None]
-        if mimics:
-            raise ValueError(
-                f"simulate: {method.name} needs independent coordinates, but the joint "
-                f"{mimics[0]!r} mimics another; use another method, such as RKMK4"
-            )
+        t, what = system.topology, f"simulate: {method.name}"
+        check_constant(t, what)
+        check_independent(t, what, "use another method, such as RKMK4")
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> TreeMechanics:
         return TreeMechanics(self.tree, t + h / 2, inputs)

@@ -10,10 +10,21 @@ import numpy as np
 from jax.core import Tracer
 
 from .system import System
+from .topology import Topology
 from .validation import check_shape, real_numbers, shown
 
 # How far a point may be off its manifold; the length of a quaternion from 1.
 QUATERNION_TOLERANCE = 1e-3
+
+
+def check_independent(t: Topology, what: str, fix: str) -> None:
+    """Raises ValueError, saying what needs it and the fix, where a joint mimics another."""
+    mimics = [t.joints[b] for b, source in enumerate(t.mimics) if source is not None]
+    if mimics:
+        raise ValueError(
+            f"{what} needs independent coordinates, but the joint {mimics[0]!r} mimics another; "
+            f"{fix}"
+        )
 
 
 def checked(system: System, **arrays: tuple[Any, tuple[int, ...]]) -> list[jax.Array]:

@@ -86,7 +86,7 @@ def tree(
             rotation=_leaf(_rotation_vectors([b.rotation for b in ordered])),
             axis=_leaf([d.axis for b in ordered for d in b.joint.dofs()], (-1, 3)),
             pitch=_leaf([d.pitch for b in ordered for d in b.joint.dofs()]),
-            **{name: _rows(ordered, name) for name in ROW_FIELDS},
+            **{name: _by_dof(ordered, name) for name in ROW_FIELDS},
             multiplier=_leaf([b.joint.mimic.multiplier for b in ordered if b.joint.mimic]),
             offset=_leaf([b.joint.mimic.offset for b in ordered if b.joint.mimic]),
             numbers=_own_numbers(ordered),
@@ -115,18 +115,18 @@ def bodies_of(system: System) -> list[Body]:
     }
     bodies = []
     for b, name in enumerate(t.bodies):
-        rows = slice(t.dof_start[b], t.dof_start[b + 1])
+        dofs = slice(t.dof_start[b], t.dof_start[b + 1])
         law, source = int(np.searchsorted(t.mimic_dofs, t.dof_start[b])), t.mimics[b]
         options: dict[str, Any] = {"name": t.joints[b]}
         if t.kinds[b]:
-            options |= {n: tuple(joints[n][rows].tolist()) for n in ROW_FIELDS}
+            options |= {n: tuple(joints[n][dofs].tolist()) for n in ROW_FIELDS}
         if source is not None:
             numbers = joints["multiplier"][law], joints["offset"][law]
             options["mimic"] = Mimic(t.joints[source], *map(float, numbers))
         bodies.append(
             Body(
                 name=name,
-                joint=_joint_of(system, b, joints["axis"][rows], joints["pitch"][rows], options),
+                joint=_joint_of(system, b, joints["axis"][dofs], joints["pitch"][dofs], options),
                 parent=None if t.parents[b] == WORLD else t.bodies[t.parents[b]],
                 position=joints["position"][b],
                 rotation=joints["rotation"][b],
@@ -192,12 +192,12 @@ def _leaf(values: Any, shape: tuple[int, ...] | None = None) -> Any:
         return jnp.asarray(a if shape is None else a.reshape(shape))
 
 
-def _rows(bodies: list[Body], name: str) -> Any:
-    rows: list[float] = []
+def _by_dof(bodies: list[Body], name: str) -> Any:
+    numbers: list[float] = []
     for b in bodies:
         value = np.asarray(getattr(b.joint, name), float)
-        rows += np.broadcast_to(value, (len(b.joint.dofs()),)).tolist()
-    return _leaf(rows)
+        numbers += np.broadcast_to(value, (len(b.joint.dofs()),)).tolist()
+    return _leaf(numbers)
 
 
 def _sorted(bodies: list[Body], system: str) -> list[Body]:

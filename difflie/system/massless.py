@@ -81,14 +81,14 @@ def _momenta(
 ) -> tuple[list[int], np.ndarray, np.ndarray]:
     """The joint of every velocity, and with which momenta it moves all inertias, at a random q.
 
-    The columns (6 nb + rows, nv) are scaled, so that their products are the entries of the mass
+    The columns (6 nb + n_dofs, nv) are scaled, so that their products are the entries of the mass
     matrix; sizes (nv,) are what they could be in another direction.
     """
     rng = np.random.default_rng(0)
     index = {b.name: i for i, b in enumerate(bodies)}
-    rows = [(i, k) for i, b in enumerate(bodies) for k in range(len(b.joint.dofs()))]
-    joints = [i for i, _ in rows if mimics[i] is None]
-    column = {row: k for k, row in enumerate(r for r in rows if mimics[r[0]] is None)}
+    dofs = [(i, k) for i, b in enumerate(bodies) for k in range(len(b.joint.dofs()))]
+    joints = [i for i, _ in dofs if mimics[i] is None]
+    column = {dof: k for k, dof in enumerate(d for d in dofs if mimics[d[0]] is None)}
     coordinates = rng.normal(size=len(joints))
     turns, origins, screws = [], [], []
     blocks, sizes = [], np.zeros(len(joints))
@@ -97,11 +97,11 @@ def _momenta(
         turn, origin = (np.eye(3), np.zeros(3)) if above is None else (turns[above], origins[above])
         moved = [] if above is None else screws[above].copy()
         origin, turn = origin + turn @ np.asarray(b.position, float), turn @ _matrix(b.rotation)
-        dofs = b.joint.dofs()
+        own_dofs = b.joint.dofs()
         if not b.joint.in_series:
-            pose, subspace = pose_and_subspace(b.joint, rng.normal(size=len(dofs)))
+            pose, subspace = pose_and_subspace(b.joint, rng.normal(size=len(own_dofs)))
             origin, turn = origin + turn @ pose[:3, 3], turn @ pose[:3, :3]
-        for k, dof in enumerate(dofs):
+        for k, dof in enumerate(own_dofs):
             source = mimics[i]
             ratio = 1.0 if b.joint.mimic is None else b.joint.mimic.multiplier
             j = column[(i if source is None else source, k)]
@@ -112,7 +112,7 @@ def _momenta(
             if b.joint.in_series:
                 turn, origin = _matrix(x * w) @ turn, origin + x * along
             resisting = np.zeros((1, len(joints)))
-            resisting[0, j] = ratio * np.sqrt(np.broadcast_to(b.joint.armature, len(dofs))[k])
+            resisting[0, j] = ratio * np.sqrt(np.broadcast_to(b.joint.armature, len(own_dofs))[k])
             blocks.append(resisting)
         turns.append(turn)
         origins.append(origin)

@@ -2,7 +2,7 @@
 
 A joint in series is one screw after the other, each with a frame that its own coordinate turns. Any
 other joint has one transform T(q), and its dofs share the body's frame: the first dof's pose is
-placement T(q), those of the following dofs do not move. Row i then has column i of the motion
+placement T(q), those of the following dofs do not move. Dof i then has column i of the motion
 subspace as its screw. Where the type says that this is constant, the frame of the dof is turned so
 that its z axis is the axis of the screw.
 """

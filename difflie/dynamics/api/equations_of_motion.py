@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...system.arguments import checked
+from ...system.arguments import check_independent, checked
 from ...system.frame import as_frame
 from ...system.system import System
 from ...system.validation import ModelError
@@ -18,7 +18,7 @@ from ..crba import crba
 from ..factorisation import Factorisation, factorised
 from ..operational_space import OperationalSpace, of_frame
 from ..rnea import rnea
-from .evaluate import bare_tree, body_index, check_independent, compiled, evaluated
+from .evaluate import bare_tree, body_index, compiled, evaluated
 
 
 def forward_dynamics(
@@ -90,8 +90,9 @@ def mass_factorisation(system: System, q: Any) -> Factorisation:
     L is unit lower triangular and as sparse as the tree is branched. Raises ValueError for systems
     with mimic joints, which tie branches together.
     """
-    fix = "solve with mass_matrix or mass_solve instead"
-    check_independent(system, "mass_factorisation", fix)
+    checked(system)
+    what = f"{system.name}: mass_factorisation"
+    check_independent(system.topology, what, "solve with mass_matrix or mass_solve instead")
     return evaluated(factorised, system, q=q)
 
 
@@ -152,7 +153,9 @@ def closed_form(system: System, q: Any, v: Any, frames: Any = None) -> ClosedFor
     to those of the frame to write everything in. Raises ValueError for systems with mimic joints
     and for those on which nothing moves.
     """
-    check_independent(system, "closed_form", "build the system without mimic joints")
+    checked(system)
+    what = f"{system.name}: closed_form"
+    check_independent(system.topology, what, "build the system without mimic joints")
     if not system.nv:
         raise ValueError(f"{system.name}: closed_form needs a joint that moves, and none does")
     return evaluated(closed, system, q=q, v=v, frames=frames)

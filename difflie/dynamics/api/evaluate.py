@@ -59,15 +59,3 @@ def bare_tree(system: System) -> Tree:
     if system.couplings or system.constraints or system.actuators or system.sensors:
         system = replace(system, couplings=(), constraints=(), actuators=(), sensors=())
     return Tree.of(system)
-
-
-def check_independent(system: System, name: str, fix: str) -> None:
-    """Raises ValueError, naming the function and the fix, for a system with mimic joints."""
-    checked(system)
-    t = system.topology
-    mimics = [t.joints[b] for b, m in enumerate(t.mimics) if m is not None]
-    if mimics:
-        raise ValueError(
-            f"{system.name}: {name} needs independent coordinates, but the joint {mimics[0]!r} "
-            f"mimics another; {fix}"
-        )

@@ -98,17 +98,17 @@ def layout(t: Topology) -> Layout:
     def entries(start: np.ndarray, skip: int, size: int) -> np.ndarray:
         return (start[:, None] + skip + np.arange(size)).ravel()
 
-    def of_rows(start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def of_series(start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The entries of turning and of sliding dofs that are no group's."""
         turning = (start[single] + slides[single], start[double], start[double] + 1)
         sliding = [start[j] + np.arange(slides[j]) for j in range(len(moving))]
         return np.concatenate(turning), np.concatenate(sliding).astype(int)
 
-    angles, sliding = of_rows(v_start)
+    angles, sliding = of_series(v_start)
     velocities = np.concatenate(
         (angles, entries(v_start[grouped], 0, 3), entries(v_start[free], 3, 3), sliding)
     )
-    angles, sliding = of_rows(q_start)
+    angles, sliding = of_series(q_start)
     attitudes = entries(q_start[grouped], 0, 4)
     coordinates = (angles, sliding, attitudes, entries(q_start[free], 4, 3))
     return Layout(
