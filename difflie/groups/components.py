@@ -9,7 +9,7 @@ operations are elementwise in it.
 
 from __future__ import annotations
 
-import operator
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Self, TypeVar, cast
 
@@ -27,21 +27,25 @@ def components(cls: type[Components]) -> type[Components]:
 
 
 class Componentwise:
-    """Sums, differences and multiples, component by component."""
+    """Sums, differences and multiples of a dataclass with slots, component by component."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
+
+    def _of(self, values: Iterable[Any]) -> Self:
+        cls: Any = type(self)
+        return cls(*values)
 
     def __add__(self, o: Self) -> Self:
-        return jax.tree.map(operator.add, self, o)
+        return self._of(getattr(self, name) + getattr(o, name) for name in self.__slots__)
 
     def __sub__(self, o: Self) -> Self:
-        return jax.tree.map(operator.sub, self, o)
+        return self._of(getattr(self, name) - getattr(o, name) for name in self.__slots__)
 
     def __neg__(self) -> Self:
-        return jax.tree.map(operator.neg, self)
+        return self._of(-getattr(self, name) for name in self.__slots__)
 
     def __mul__(self, s: Scalar) -> Self:
-        return jax.tree.map(lambda component: component * s, self)
+        return self._of(getattr(self, name) * s for name in self.__slots__)
 
     __rmul__ = __mul__
 
