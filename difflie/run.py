@@ -21,7 +21,8 @@ from .quantities import Coordinates, Curve, Effort, Energy, Passive, Velocities,
 from .result import Trajectory
 from .simulate import simulate
 from .system import ModelError, System
-from .system.validation import checked, nearest, shown
+from .system.arguments import checked
+from .system.validation import nearest, shown
 from .view.plots import curve_figure, save
 
 _MEASURED = Coordinates(), Velocities(), Effort(), Passive(), Energy()

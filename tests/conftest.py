@@ -15,12 +15,12 @@ from jaxtyping import install_import_hook
 # included. Left out is what runs on single components, which a test calls by the million, and what
 # users call, which has checks and messages of its own.
 CHECKED = {
-    "groups": "so3 se3 quaternion directors manifold transition",
+    "groups": "attitudes directors manifold poses products quaternion se3 so3 transition",
     "dynamics": "aba centroidal closed_form coriolis crba derivatives discrete_articulated "
     "discrete_inverse_dynamics energy factorisation forward identifiable jacobians kinematics "
-    "natural_coordinates natural_equations natural_layout paths planar_centres planar_chain "
+    "natural.coordinates natural.equations natural.layout paths planar_centres planar_chain "
     "operational_space planar_springs regressor rnea screws statics",
-    "system": "kinematic_tree",
+    "system": "kinematic_tree tree_numbers",
     "forces": "actuators bushing compliance contact_geometry contacts couplings discrete_gradient "
     "energy passive points stiffness stribeck torsion",
     "constraints": "assembly consistency curves equations friction motion position singular "

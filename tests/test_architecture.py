@@ -1,6 +1,7 @@
 """The house: imports run one way, names are explained, shapes checked, settings left alone."""
 
 import ast
+import graphlib
 import importlib
 import inspect
 import re
@@ -45,21 +46,31 @@ def room(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
-def imported_rooms(path: Path) -> set[str]:
-    """The rooms of difflie a file imports, `from . import x` included."""
+def imported(path: Path) -> set[tuple[str, ...]]:
+    """The modules of difflie that a file imports, `from . import x` included, without "difflie"."""
     here = ("difflie", *path.relative_to(PACKAGE).parts[:-1])
-    rooms = set()
+    modules = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
             base = here[: len(here) - node.level + 1] if node.level else ()
             module = (*base, *(node.module.split(".") if node.module else ()))
-            targets = [module] if len(module) > 1 else [(*module, a.name) for a in node.names]
+            inner = {name for a in node.names if file_of((*module, (name := a.name))[1:])}
+            modules |= {(*module, name) for name in inner}
+            modules |= {module} if len(inner) < len(node.names) else set()
         elif isinstance(node, ast.Import):
-            targets = [tuple(a.name.split(".")) for a in node.names]
-        else:
-            continue
-        rooms |= {t[1] for t in targets if len(t) > 1 and t[0] == "difflie"}
-    return rooms
+            modules |= {tuple(a.name.split(".")) for a in node.names}
+    return {module[1:] for module in modules if module[0] == "difflie"}
+
+
+def file_of(module: tuple[str, ...]) -> Path | None:
+    """The file of a module of difflie; None where it is none."""
+    folder = PACKAGE.joinpath(*module)
+    files = (folder.with_suffix(".py"), folder / "__init__.py")
+    return next((file for file in files if file.exists()), None)
+
+
+def imported_rooms(path: Path) -> set[str]:
+    return {module[0] for module in imported(path) if module}
 
 
 def allowed_rooms(path: Path) -> set[str]:
@@ -71,6 +82,12 @@ def allowed_rooms(path: Path) -> set[str]:
 def test_rooms_import_only_rooms_to_their_left():
     wrong = {str(p.relative_to(PACKAGE)): imported_rooms(p) - allowed_rooms(p) for p in MODULES}
     assert {path: rooms for path, rooms in wrong.items() if rooms} == {}
+
+
+def test_files_import_each_other_in_one_direction():
+    """Also inside functions and for annotations: a file is understood from those it imports."""
+    graph = {path: {file_of(module) for module in imported(path)} - {path} for path in MODULES}
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the files
 
 
 # Who compiles: passes along trees, loops over time, and problems with loops of their own. `solvers`

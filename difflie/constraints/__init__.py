@@ -19,10 +19,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..solvers.linear import product
+from ..system.arguments import checked
 from ..system.frame import Frame as Frame
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from ..system.validation import checked
 from .absolute import absolute as absolute
 from .absolute import absolute_state as absolute_state
 from .assembly import assemble as assemble

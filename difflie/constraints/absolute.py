@@ -17,12 +17,14 @@ from ..forces.at_joint import AtJoint, JointCoupling
 from ..groups import quaternion, so3
 from ..solvers.linear import product
 from ..system import joints as types
-from ..system.builders import Body, tree
+from ..system.arguments import checked
+from ..system.body import Body
+from ..system.builders import tree
 from ..system.frame import Frame
-from ..system.kinematic_tree import least_rotation
 from ..system.system import System
 from ..system.topology import WORLD
-from ..system.validation import ModelError, checked, nearest
+from ..system.tree_numbers import least_rotation
+from ..system.validation import ModelError, nearest
 from . import joints as pairs
 from .constrain import constrain
 from .constraint import Constraint, CoordinateConstraint

@@ -15,10 +15,11 @@ from jaxtyping import Array, Float
 
 from ..dynamics.crba import crba
 from ..solvers.linear import minimum_norm, product
+from ..system.arguments import QUATERNION_TOLERANCE, checked
 from ..system.frozen import thawed
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from ..system.validation import QUATERNION_TOLERANCE, ModelError, checked
+from ..system.validation import ModelError
 from .constraint import FrameConstraint
 from .equations import equations, holonomic, labels
 from .motion import consistent_velocity

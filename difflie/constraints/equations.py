@@ -27,7 +27,7 @@ from ..dynamics.kinematics import world_frame
 from ..dynamics.screws import Screws, generalised_columns, masks, screws, total
 from ..solvers.linear import product
 from ..spatial import Motion, Transform
-from ..system.kinematic_tree import Tree, carriers
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.topology import Topology
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint, moved_along
@@ -164,7 +164,7 @@ def _body(system: System, name: str | None) -> int:
 def _carried(system: System) -> np.ndarray:
     """The dof that carries each frame (k,), n_dofs for the world."""
     t = system.topology
-    rows = np.append(carriers(t), t.n_dofs)
+    rows = np.append(t.body_dof, t.n_dofs)
     return rows[[_body(system, f.body) for f in _frames(system)]].astype(int)
 
 

@@ -15,8 +15,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..groups.components import Matrix, Vector
-from ..spatial import ArticulatedInertia, Force, Symmetric
+from ..spatial import ArticulatedInertia, Force
 from ..system.kinematic_tree import Tree
 from ..system.traverse import along_tree, backward_pass, forward_pass
 
@@ -72,10 +71,7 @@ def aba(
         return (projected.change_frame(pose), pose.force(force)), (column, inverse, remaining)
 
     zero = jnp.zeros((), tree.dtype)
-    nothing = (
-        ArticulatedInertia(Symmetric(*[zero] * 6), Matrix(*[zero] * 9), Symmetric(*[zero] * 6)),
-        Force(Vector(*[zero] * 3), Vector(*[zero] * 3)),
-    )
+    nothing = ArticulatedInertia.zero(zero), Force.zero(zero)
     columns, inverses, remaining = backward_pass(
         t,
         articulate,

@@ -213,8 +213,7 @@ def _articulated(t, transforms, screws, J, R):
 
 def _screws(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "n 6"]:
     """(n, 6) the screws of the dofs, each in its own frame."""
-    zero = jnp.zeros_like(tree.armature)
-    return tree.screws(q).add_to(jax.tree.map(lambda _: zero, tree.zero_twist)).to_array()
+    return tree.screws(q).add_to(Motion.zero(jnp.zeros_like(tree.armature))).to_array()
 
 
 def _inertias(tree: Tree) -> Float[Array, "n 6 6"]:
@@ -229,7 +228,7 @@ def _inertias(tree: Tree) -> Float[Array, "n 6 6"]:
 def _body_frames(tree: Tree, Q_inverse: jax.Array) -> jax.Array:
     """(6nb, 6n) from the frame of the link that carries each body to the body's; zero if none."""
     t = tree.topology
-    offset = jax.tree.map(lambda a: a[:-1], tree.offset).inverse().to_array()
+    offset = tree.body_frames.inverse().to_array()
     carried = jnp.asarray(t.last_dof[:, None] == np.arange(t.n_dofs), Q_inverse.dtype)
     world = jnp.eye(6, dtype=Q_inverse.dtype)[None]
     seen = jax.vmap(se3.Ad)(offset) @ jnp.concatenate((Q_inverse, world))[t.last_dof]

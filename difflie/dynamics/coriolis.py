@@ -13,18 +13,16 @@ C is not determined by C v; this one is that of the Christoffel symbols of the b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
-import jax
 from jaxtyping import Array, Float
 
-from ..groups.components import Matrix, Vector
+from ..groups.components import Matrix, Vector, components
 from ..spatial import Force, Inertia, Motion
 from ..system.kinematic_tree import Tree
 from .screws import generalised_matrix, pairs, screws
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=("spread", "momentum"), meta_fields=())
+@components
 @dataclass(frozen=True, slots=True)
 class Turning:
     """B of bodies, about the origin of a frame at rest.

@@ -21,7 +21,7 @@ from .paths import dense, projected
 
 @along_tree
 def crba(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
-    """The mass matrix M(q) (nv, nv), exactly symmetric; with mimic joints G^T M_rows G."""
+    """The mass matrix M(q) (nv, nv), exactly symmetric; with mimic joints G^T M_dofs G."""
     t = tree.topology
     poses, screws = tree.poses(q), tree.screws(q)
 

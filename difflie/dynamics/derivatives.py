@@ -14,7 +14,7 @@ and V_p, A_p the motion of what joint k hangs on. With Ic, Bc the sums of the in
     dtau_k/dq_j = S_k . (Ic_j ddS_j + 2 Bc_j dS_j + S_j x* F_j)
     dtau_k/dv_j = S_k . (Ic_j (dS_j + S_j') + 2 Bc_j S_j)
 
-Rows of one joint on a group carry each other. Where a motion subspace depends on the coordinates
+The dofs of a Lie-group joint carry each other. Where a motion subspace depends on the coordinates
 inverse dynamics is differentiated as it stands instead. Forward dynamics follows from
 M da = dtau - dID(q, v, a).
 """
@@ -57,8 +57,8 @@ def of_forward_dynamics(
     """da/dq, da/dv and da/dtau = M^-1, each (nv, nv)."""
     s = screws(tree, q)
     factor = jax.scipy.linalg.cho_factor(_mass(tree, s))
-    rest = _wrenches(tree, s, *s.motion(tree.rates(v), tree.rates(0 * v)), wrench)
-    bias = tree.generalised(s.axes.dot(s.composite(rest)))
+    forces = _wrenches(tree, s, *s.motion(tree.rates(v), tree.rates(0 * v)), wrench)
+    bias = tree.generalised(s.axes.dot(s.composite(forces)))
     a = jax.scipy.linalg.cho_solve(factor, tau - bias)
     by_q, by_v = _state_derivatives(tree, s, q, v, a, wrench)
     unit = jnp.eye(v.shape[0], dtype=v.dtype)
@@ -103,7 +103,7 @@ def _state_derivatives(
     before = total(after, s.axes * tree.rates(v))
     moved = before.cross(s.axes)
     accelerated = (total(after, gains) + tree.base_acceleration).cross(s.axes) + before.cross(moved)
-    swept = moved + s.changes(twists, tree.rates(v))
+    with_rate = moved + s.changes(twists, tree.rates(v))
     inertia, turning, force = s.composite(
         (s.inertia, Turning.of_rigid(s.inertia, twists), wrenches)
     )
@@ -115,8 +115,8 @@ def _state_derivatives(
     )
     by_v = pairs(
         s,
-        near=(seen, (swept, s.axes.angular)),
-        far=inertia @ swept + (turning @ s.axes) * 2,
+        near=(seen, (with_rate, s.axes.angular)),
+        far=inertia @ with_rate + (turning @ s.axes) * 2,
     )
     return generalised_matrix(tree, by_q), generalised_matrix(tree, by_v)
 

@@ -47,7 +47,7 @@ def newton_step(
     """
     t = tree.topology
     screws, poses = tree.fixed_screws, tree.poses(q)
-    # 1 where the motion of a joint begins, 0 at its other dofs.
+    # 1 at the first dof of a joint, 0 at its others.
     is_first = (t.motion_start == np.arange(t.n_dofs)).astype(q.dtype)
     is_first = None if is_first.all() else is_first
     moved = displacements(tree, poses, w * h)
@@ -81,7 +81,7 @@ def newton_step(
     zero = jnp.zeros((), tree.dtype)
     nothing = (
         MotionToForce(*[Matrix(*[zero] * 9)] * 4),
-        Force(Vector(*[zero] * 3), Vector(*[zero] * 3)),
+        Force.zero(zero),
     )
     identity = MotionTransform(Matrix.scaled_identity(zero + 1), Matrix.scaled_identity(zero))
     slopes = tree.armature + tree.rates(slope)

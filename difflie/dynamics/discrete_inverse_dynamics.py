@@ -65,13 +65,13 @@ def displacements(tree: Tree, poses: Transform, step: Float[Array, " nv"]) -> Di
         return (chosen(total, above), chosen(still, joint)), (above, joint, total)
 
     t = tree.topology
-    # 1 where a dof is_last the motion of its joint, 0 where others follow.
+    # 1 at the last dof of a joint, 0 where others follow.
     is_last = (t.motion_end == np.arange(t.n_dofs)).astype(step.dtype)
     is_last = None if is_last.all() else is_last
     start = (still, None if is_last is None else still)
     data = (poses, tree.fixed_screws, tree.rates(step), is_last)
-    found = forward_pass(t, displace, start, data)
-    return Displacements(*(tree.along_joints(motions) for motions in found))
+    each = forward_pass(t, displace, start, data)
+    return Displacements(*(tree.along_joints(motions) for motions in each))
 
 
 def body_momenta(tree: Tree, moved: Motion, h: jax.Array | float) -> Force:

@@ -18,8 +18,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from ..groups.components import Matrix
-from ..spatial import ArticulatedInertia, Symmetric
+from ..spatial import ArticulatedInertia
 from ..system.kinematic_tree import Tree
 from ..system.topology import Topology
 from ..system.traverse import backward_pass, forward_pass
@@ -111,10 +110,7 @@ def factorised(tree: Tree, q: Float[Array, " nq"]) -> Factorisation:
         remaining = articulated.minus_outer(column, 1 / diagonal)
         return remaining.change_frame(pose), (column, diagonal)
 
-    zero = jnp.zeros((), tree.dtype)
-    nothing = ArticulatedInertia(
-        Symmetric(*[zero] * 6), Matrix(*[zero] * 9), Symmetric(*[zero] * 6)
-    )
+    nothing = ArticulatedInertia.zero(jnp.zeros((), tree.dtype))
     data = (poses, screws, tree.inertia, tree.armature)
     columns, diagonal = backward_pass(t, articulate, nothing, data)
     lower = projected(tree, poses, screws, columns * (1 / diagonal))

@@ -84,26 +84,26 @@ def _acceleration(tree, q, v, tau, wrench):
 def _acceleration_jvp(primals, tangents):
     tree, q, v, _, wrench = primals
     a = _acceleration(*primals)
-    given, structure = jax.tree.flatten((tree, q, v, wrench))
+    leaves, structure = jax.tree.flatten((tree, q, v, wrench))
     changes = jax.tree.leaves((tangents[0], tangents[1], tangents[2], tangents[4]), is_leaf=_zero)
     varied = [i for i, change in enumerate(changes) if not _zero(change)]
 
     def effort(*values):
-        leaves = list(given)
+        changed = list(leaves)
         for i, value in zip(varied, values, strict=True):
-            leaves[i] = value
-        tree, q, v, wrench = jax.tree.unflatten(structure, leaves)
+            changed[i] = value
+        tree, q, v, wrench = jax.tree.unflatten(structure, changed)
         return rnea(tree, q, v, a, wrench)
 
     residual = jnp.zeros_like(a) if _zero(tangents[3]) else tangents[3]
     if varied:
-        _, change = jax.jvp(effort, [given[i] for i in varied], [changes[i] for i in varied])
+        _, change = jax.jvp(effort, [leaves[i] for i in varied], [changes[i] for i in varied])
         residual = residual - change
-    free, rest = tree.weightless(), jnp.zeros_like(v)
+    free, still = tree.weightless(), jnp.zeros_like(v)
     da = jax.lax.custom_linear_solve(
-        lambda x: rnea(free, q, rest, x),
+        lambda x: rnea(free, q, still, x),
         residual,
-        lambda _, b: _solve(free, q, rest, b, None),
+        lambda _, b: _solve(free, q, still, b, None),
         symmetric=True,
     )
     return a, da

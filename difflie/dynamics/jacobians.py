@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Vector
 from ..spatial import Motion, Transform
-from ..system.kinematic_tree import Tree, carriers
+from ..system.kinematic_tree import Tree
 from .kinematics import world_frame
 from .screws import Screws, generalised_columns, screws
 
@@ -68,8 +68,8 @@ def geometric_column_rates(
     s, change, twist = _moving(tree, q, v, body)
     point = _pose(tree, s, body).translation
     moved = _moved(change, point)
-    swept = s.axes.angular.cross(_moved(twist, point).linear)
-    return _columns(tree, body, Motion(moved.angular, moved.linear + swept))
+    by_point = s.axes.angular.cross(_moved(twist, point).linear)
+    return _columns(tree, body, Motion(moved.angular, moved.linear + by_point))
 
 
 def _moving(
@@ -79,18 +79,18 @@ def _moving(
     s = screws(tree, q)
     rates = tree.rates(v)
     twists = s.twists(rates)
-    return s, s.changes(twists, rates), _of_carrier(tree, twists, tree.zero_twist, body)
+    return s, s.changes(twists, rates), _of_dof(tree, twists, tree.zero_twist, body)
 
 
 def _pose(tree: Tree, s: Screws, body: Index) -> Transform:
     """The frame of the body in that of its tree."""
-    carrier = _of_carrier(tree, s.poses, world_frame(s.origin.x.dtype), body)
-    return carrier @ jax.tree.map(lambda a: a[body], tree.offset)
+    base = _of_dof(tree, s.poses, world_frame(s.origin.x.dtype), body)
+    return base @ jax.tree.map(lambda a: a[body], tree.offset)
 
 
-def _of_carrier(tree: Tree, values, world, body: Index):
+def _of_dof(tree: Tree, values, world, body: Index):
     """The value of the dof that carries the body, `world` for a body fixed to it."""
-    dof = jnp.asarray(carriers(tree.topology))[body]
+    dof = jnp.asarray(tree.topology.body_dof)[body]
     return jax.tree.map(lambda a, w: jnp.append(a, w)[dof], values, world)
 
 

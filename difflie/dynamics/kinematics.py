@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -42,14 +41,13 @@ def dof_twists(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Mo
 
 def body_world_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
     """The frame of every body in the world (nb,)."""
-    offset = jax.tree.map(lambda a: a[:-1], tree.offset)
-    return tree.body_values(dof_poses(tree, q), world_frame(q.dtype)) @ offset
+    return tree.body_values(dof_poses(tree, q), world_frame(q.dtype)) @ tree.body_frames
 
 
 def body_twist_components(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Motion:
     """The body-fixed twist of every body (nb,)."""
-    offset = jax.tree.map(lambda a: a[:-1], tree.offset)
-    return offset.inverse_motion(tree.body_values(dof_twists(tree, q, v), tree.zero_twist))
+    twists = tree.body_values(dof_twists(tree, q, v), tree.zero_twist)
+    return tree.body_frames.inverse_motion(twists)
 
 
 def world_frame(dtype: np.dtype) -> Transform:

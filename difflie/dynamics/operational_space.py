@@ -39,20 +39,20 @@ class OperationalSpace(NamedTuple):
     inverse_inertia: Float[Array, "6 6"]
 
 
-def operational_space(
+def of_frame(
     tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], body: Index, frame: Transform
 ) -> OperationalSpace:
-    """Of a frame on a body, in which it has components ()."""
+    """The dynamics of a frame on a body; frame: its pose in the body's frame, components ()."""
 
-    def seen_from_frame(columns: Float[Array, "6 ..."]) -> Float[Array, "6 ..."]:
+    def in_frame(columns: Float[Array, "6 ..."]) -> Float[Array, "6 ..."]:
         return jnp.moveaxis(frame.inverse_motion(Motion.from_array(columns.T)).to_array(), -1, 0)
 
     zero = jnp.zeros_like(v)
-    J = seen_from_frame(body_columns(tree, q, body))
-    rate = seen_from_frame(body_column_rates(tree, q, v, body)) @ v
+    J = in_frame(body_columns(tree, q, body))
+    rate = in_frame(body_column_rates(tree, q, v, body)) @ v
     gravity = rnea(tree, q, zero, zero)
     coriolis = rnea(tree, q, v, zero) - gravity
-    solved = jax.vmap(lambda row: mass_inverse_times(tree, q, row))(J)
+    solved = jax.vmap(lambda force: mass_inverse_times(tree, q, force))(J)
     inverse = J @ solved.T
     inverse = (inverse + inverse.T) / 2
     inertia = jnp.linalg.inv(inverse)

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..groups.components import Vector
 from ..spatial import Force, Motion, Screw, Transform
 from ..system.kinematic_tree import Tree
 from ..system.topology import Topology
@@ -27,8 +26,7 @@ def projected(tree: Tree, poses: Transform, screws: Screw | Motion, wrenches: Fo
     origin.
     """
     t = tree.topology
-    zero = jnp.zeros(t.depth.max(initial=-1) + 1, tree.armature.dtype)
-    nothing = Motion(Vector(zero, zero, zero), Vector(zero, zero, zero))
+    nothing = Motion.zero(jnp.zeros(t.depth.max(initial=-1) + 1, tree.armature.dtype))
 
     def project(path: Motion, dof):
         pose, screw, own, wrench = dof

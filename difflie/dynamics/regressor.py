@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from ..groups.components import Vector
 from ..solvers.linear import product
 from ..spatial import Force, Inertia, Motion, Symmetric
-from ..system.kinematic_tree import Tree, carriers
+from ..system.kinematic_tree import Tree
 from ..system.system import Bodies
 from .kinematics import body_twist_components, body_world_poses, world_frame
 from .screws import masks, screws, total
@@ -56,7 +56,7 @@ def effort_columns(
     s, t = screws(tree, q), tree.topology
     twists, gains = s.motion(tree.rates(v), tree.rates(a))
     accelerations = total(masks(t).ancestor_mask, gains) + tree.base_acceleration
-    frames = tree.body_values(s.poses, world_frame(q.dtype)) @ _offsets(tree)
+    frames = tree.body_values(s.poses, world_frame(q.dtype)) @ tree.body_frames
     twist = _each(frames.inverse_motion(tree.body_values(twists, tree.zero_twist)))
     acceleration = _each(frames.inverse_motion(tree.body_values(accelerations, tree.zero_twist)))
     wrench = _momenta(acceleration) + twist.cross_force(_momenta(twist))
@@ -80,7 +80,7 @@ def potential_columns(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n_pa
     """The potential-energy regressor (10 nb,)."""
     pose, unit = _each(body_world_poses(tree, q)), _unit(q.dtype)
     moment = pose.rotation @ unit.first + pose.translation * unit.mass
-    moving = carriers(tree.topology)[:, None] < tree.topology.n_dofs
+    moving = tree.topology.body_dof[:, None] < tree.topology.n_dofs
     return (-tree.gravity.dot(moment) * moving).ravel()
 
 
@@ -107,7 +107,3 @@ def _unit(dtype: np.dtype) -> Inertia:
 def _each(values: Any) -> Any:
     """Values of the bodies (nb,) against those of the parameters: (nb, 1)."""
     return jax.tree.map(lambda a: a[:, None], values)
-
-
-def _offsets(tree: Tree) -> Any:
-    return jax.tree.map(lambda a: a[:-1], tree.offset)

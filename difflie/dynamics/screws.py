@@ -51,8 +51,8 @@ class Screws(eqx.Module):
 
     def changes(self, twists: Motion, rates: Float[Array, " n_dofs"]) -> Motion:
         """The derivatives of the screws with respect to time, for twists and rates (n_dofs,)."""
-        carrier = masks(self.topology).carrier
-        carried = jax.tree.map(lambda a: a[carrier], twists).cross(self.axes)
+        frame = masks(self.topology).fixed_in
+        carried = jax.tree.map(lambda a: a[frame], twists).cross(self.axes)
         if self.gradients is None:
             return carried
         return carried + jax.tree.map(lambda a: jnp.sum(a * rates, axis=1), self.gradients)
@@ -73,14 +73,14 @@ class Masks(NamedTuple):
     """Which dof has to do with which, as booleans (n_dofs, n_dofs).
 
     ancestor_mask[i, j]: dof j moves dof i. turned_by[j, k]: dof k moves the screw of dof j.
-    after[k, j]: the joint of dof j comes before that of dof k on the way from the world. carrier
-    (n_dofs,): the dof that carries the screw; root (n_dofs,): the first dof of the tree.
+    after[k, j]: the joint of dof j comes before that of dof k on the way from the world. fixed_in
+    (n_dofs,): the dof in whose frame the screw rests; root (n_dofs,): the first dof of the tree.
     """
 
     ancestor_mask: np.ndarray
     turned_by: np.ndarray
     after: np.ndarray
-    carrier: np.ndarray
+    fixed_in: np.ndarray
     root: np.ndarray
 
 
@@ -103,8 +103,7 @@ def screws(tree: Tree, q: Float[Array, " nq"]) -> Screws:
     first = root == np.arange(t.n_dofs)
     inside = jax.tree.map(lambda a: jnp.where(first, jnp.zeros_like(a), a), poses.translation)
     frames = chained(tree, Transform(poses.rotation, inside))
-    zero = jnp.zeros_like(frames.translation.x)
-    unit = tree.screws(q).add_to(Motion(Vector(zero, zero, zero), Vector(zero, zero, zero)))
+    unit = tree.screws(q).add_to(Motion.zero(jnp.zeros_like(frames.translation.x)))
     gradients = tree.subspace_gradients(q)
     if gradients is not None:
         gradients = jax.tree.map(lambda a: a[:, None], frames).motion(gradients)

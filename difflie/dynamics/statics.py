@@ -5,6 +5,7 @@ F_i = F_ext_i + sum over children of Ad_{X_c}^-T F_c,      tau_i = S_i . F_i
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..spatial import Force, Motion, Screw, Transform
@@ -20,10 +21,10 @@ def backpropagated(
     poses, screws (n_dofs,): `tree.poses` and `tree.screws` at the configuration.
     """
 
-    def transmit(children: Force, dof):
+    def backpropagate(children: Force, dof):
         pose, screw, force = dof
         force = force + children
         return pose.force(force), screw.dot(force)
 
-    no_force = Force(tree.zero_twist.angular, tree.zero_twist.linear)
-    return backward_pass(tree.topology, transmit, no_force, (poses, screws, wrenches))
+    no_force = Force.zero(jnp.zeros((), tree.dtype))
+    return backward_pass(tree.topology, backpropagate, no_force, (poses, screws, wrenches))

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..dynamics.energy import kinetic_energy, potential_energy
+from ..system.arguments import checked
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.traverse import along_tree
-from ..system.validation import checked
 from .at_joint import JointCoupling
 from .couplings import Coupling, PointCoupling
 from .passive import joint_stretch

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..system.arguments import checked
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from ..system.validation import checked
 from .at_joint import JointCoupling
 from .points import coupling_force
 

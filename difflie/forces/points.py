@@ -14,7 +14,7 @@ from ..dynamics.kinematics import chained, dof_twists, world_frame
 from ..dynamics.statics import backpropagated
 from ..groups.components import Vector
 from ..spatial import Force, Motion, Transform
-from ..system.kinematic_tree import Tree, carriers
+from ..system.kinematic_tree import Tree
 from ..system.traverse import along_tree
 from .couplings import Coupling
 from .path import Path
@@ -97,7 +97,7 @@ def _carried(tree: Tree, paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]
     t = tree.topology
     number: dict[str | None, int] = {name: b for b, name in enumerate((*t.bodies, None))}
     body = np.array([number[name] for path in paths for name in path.bodies], dtype=int)
-    return body, np.append(carriers(t), t.n_dofs)[body]
+    return body, np.append(t.body_dof, t.n_dofs)[body]
 
 
 def _offsets(tree: Tree, body: np.ndarray) -> Transform:

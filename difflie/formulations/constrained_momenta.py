@@ -14,7 +14,6 @@ from ..constraints.motion import Balance, constrained_acceleration
 from ..dynamics.crba import crba
 from ..integrators.method import Method, Scalar, State
 from ..integrators.rattle import ConstrainedMechanics
-from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .formulation import Inputs
 from .momenta import MomentumFormulation, TreeMechanics
@@ -39,9 +38,6 @@ class ConstrainedMomentumFormulation(MomentumFormulation):
 
     equations: ClassVar[type] = ConstrainedMechanics
     supports: ClassVar[frozenset[str]] = frozenset(("constraints",))
-
-    tree: Tree
-    method: Method = eqx.field(static=True)
 
     @classmethod
     def check(cls, method: Method, system: System) -> None:
@@ -78,5 +74,5 @@ class LinkedMechanics(TreeMechanics, ConstrainedMechanics):
     def multipliers(
         self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> Float[Array, " m"]:
-        given = self.inputs.acting(self.tree, jnp.asarray(t), q, v)
-        return constrained_acceleration(self.tree, q, v, *given)[1]
+        acting = self.inputs.acting(self.tree, jnp.asarray(t), q, v)
+        return constrained_acceleration(self.tree, q, v, *acting)[1]

@@ -21,8 +21,6 @@ class ConstrainedRateFormulation(RateFormulation):
 
     supports: ClassVar[frozenset[str]] = frozenset(("constraints", "joint friction"))
 
-    tree: Tree
-    method: FieldMethod = eqx.field(static=True)
     stabilisation: Stabilisation = eqx.field(default=Projection(), static=True)
 
     @classmethod
@@ -36,8 +34,8 @@ class ConstrainedRateFormulation(RateFormulation):
 
     def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:
         state, solved = super().step(t, state, h, inputs)
-        q, v, found = self.stabilisation.after(self.tree, *state.y)
-        return eqx.tree_at(lambda s: s.y, state, (q, v)), solved & found
+        q, v, projected = self.stabilisation.after(self.tree, *state.y)
+        return eqx.tree_at(lambda s: s.y, state, (q, v)), solved & projected
 
     def field(self, inputs: Inputs, h: Scalar) -> Field:
         def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:

@@ -15,7 +15,7 @@ from ..dynamics.crba import crba
 from ..dynamics.forward import acceleration
 from ..dynamics.rnea import rnea
 from ..groups import FlatProduct
-from ..integrators.descriptor import DescriptorMethod, DescriptorState, DescriptorSystem
+from ..integrators.descriptor import DescriptorState, DescriptorSystem
 from ..integrators.method import Scalar
 from ..solvers.linear import minimum_norm, product
 from ..system.kinematic_tree import Tree
@@ -39,9 +39,6 @@ class DescriptorFormulation(Formulation):
 
     equations: ClassVar[type] = DescriptorSystem
     supports: ClassVar[frozenset[str]] = frozenset(("constraints",))
-
-    tree: Tree
-    method: DescriptorMethod = eqx.field(static=True)
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> DescriptorSystem:
         return ConstrainedTree(self.tree, inputs)
@@ -73,8 +70,8 @@ class ConstrainedTree(DescriptorSystem):
         effort = rnea(self.tree, q, v, a, wrench) - tau
         if not self.tree.system.constraints:
             return effort, v[:0], jnp.zeros((0, len(v)), v.dtype)
-        here = equations(self.tree, q)
-        return effort, here.residual(), here.jacobian()
+        constraints = equations(self.tree, q)
+        return effort, constraints.residual(), constraints.jacobian()
 
     def matrices(self, q):
         M = crba(self.tree, q)
@@ -83,10 +80,10 @@ class ConstrainedTree(DescriptorSystem):
         return M, equations(self.tree, q).jacobian()
 
     def acceleration(self, t, q, v):
-        given = self.tree, q, v, *self.inputs.acting(self.tree, t, q, v)
+        state = self.tree, q, v, *self.inputs.acting(self.tree, t, q, v)
         if not self.tree.system.constraints:
-            return acceleration(*given), v[:0]
-        return constrained_acceleration(*given)
+            return acceleration(*state), v[:0]
+        return constrained_acceleration(*state)
 
     def normal(self, q, rate):
         M, A = self.matrices(q)

@@ -63,7 +63,7 @@ class Inputs(NamedTuple):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
     ) -> Inputs:
-        """For a time step that begins here with these memories.
+        """For a time step that starts with these memories.
 
         What is commanded to actuators with a memory is held over it.
         """
@@ -104,8 +104,8 @@ class Inputs(NamedTuple):
         v: Float[Array, " nv"],
     ) -> Float[Array, " nv"] | None:
         """The generalised force (nv,) of what the actuators give; None likewise."""
-        given = self.torques(tree, t, q, v)
-        return None if given is None else generalised(tree, given, q, v)
+        torques = self.torques(tree, t, q, v)
+        return None if torques is None else generalised(tree, torques, q, v)
 
 
 def _constant(value: jax.Array) -> Input:
@@ -122,8 +122,8 @@ class Formulation(eqx.Module):
     equations: ClassVar[type]
     supports: ClassVar[frozenset[str]] = frozenset()
 
-    tree: eqx.AbstractVar[Tree]
-    method: eqx.AbstractVar[Any]
+    tree: Tree
+    method: Any = eqx.field(static=True)
 
     @classmethod
     def of(cls, tree: Tree, method: Any, stabilisation: Stabilisation) -> Formulation:

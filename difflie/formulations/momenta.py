@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -19,6 +18,7 @@ from ..forces.points import coupling_force
 from ..groups import FlatProduct
 from ..integrators.method import Method, Scalar
 from ..integrators.variational import DiscreteMechanics
+from ..system.arguments import check_independent
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.whole_joints import check_constant
@@ -34,19 +34,11 @@ class MomentumFormulation(Formulation):
 
     equations: ClassVar[type] = DiscreteMechanics
 
-    tree: Tree
-    method: Method = eqx.field(static=True)
-
     @classmethod
     def check(cls, method: Method, system: System) -> None:
-        topology = system.topology
-        check_constant(topology, f"simulate: {method.name}")
-        mimics = [topology.joints[b] for b, m in enumerate(topology.mimics) if m is not None]
-        if mimics:
-            raise ValueError(
-                f"simulate: {method.name} needs independent coordinates, but the joint "
-                f"{mimics[0]!r} mimics another; use another method, such as RKMK4"
-            )
+        t, what = system.topology, f"simulate: {method.name}"
+        check_constant(t, what)
+        check_independent(t, what, "use another method, such as RKMK4")
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> TreeMechanics:
         return TreeMechanics(self.tree, t + h / 2, inputs)
@@ -79,8 +71,8 @@ class TreeMechanics(DiscreteMechanics):
         wrench = None if self.inputs.wrench is None else self.inputs.wrench(self.t, q, w)
         force = self._at_joints(q, w) - rnea(self.tree, q, still, still, wrench)
         force = force + coupling_force(self.tree, self.tree.system.couplings, q, w)
-        given = self.inputs.torques(self.tree, self.t, q, w)
-        along = None if given is None else axis_force_of(self.tree, given, q, w)
+        torques = self.inputs.torques(self.tree, self.t, q, w)
+        along = None if torques is None else axis_force_of(self.tree, torques, q, w)
         return force if along is None else force + along
 
     def newton_step(
@@ -99,5 +91,5 @@ class TreeMechanics(DiscreteMechanics):
 
     def _at_joints(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
         tau = joint_force(self.tree, q, w)
-        given = self.inputs.torques(self.tree, self.t, q, w)
-        return tau if given is None else tau + joint_force_of(self.tree.system, given)
+        torques = self.inputs.torques(self.tree, self.t, q, w)
+        return tau if torques is None else tau + joint_force_of(self.tree.system, torques)

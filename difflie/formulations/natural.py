@@ -12,9 +12,9 @@ from jaxtyping import Array, Float
 
 from ..constraints.stabilisation import Stabilisation
 from ..dynamics.forward import acceleration
-from ..dynamics.natural_coordinates import NaturalCoordinates, natural_coordinates
-from ..dynamics.natural_equations import combined, spread
-from ..dynamics.natural_layout import check
+from ..dynamics.natural.coordinates import NaturalCoordinates, natural_coordinates
+from ..dynamics.natural.equations import combined, spread
+from ..dynamics.natural.layout import check
 from ..forces import energy
 from ..forces.energy import with_mean_forces
 from ..forces.passive import joint_force
@@ -103,9 +103,7 @@ class NaturalFormulation(Formulation):
 
     equations: ClassVar[type] = FrameMechanics
 
-    tree: Tree
     natural: NaturalCoordinates
-    method: Method = eqx.field(static=True)
 
     @classmethod
     def of(cls, tree: Tree, method: Any, stabilisation: Stabilisation) -> Formulation:

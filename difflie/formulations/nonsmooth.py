@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -15,7 +14,7 @@ from ..constraints.unilateral import bilateral, unilateral
 from ..dynamics.crba import crba
 from ..dynamics.forward import acceleration
 from ..groups import FlatProduct
-from ..integrators.method import Method, Scalar, State
+from ..integrators.method import Scalar, State
 from ..integrators.moreau import Closed, NonsmoothMechanics
 from ..system.kinematic_tree import Tree
 from .formulation import Formulation, Inputs
@@ -37,9 +36,6 @@ class NonsmoothFormulation(Formulation):
 
     equations: ClassVar[type] = NonsmoothMechanics
     supports: ClassVar[frozenset[str]] = frozenset(("constraints", "contacts"))
-
-    tree: Tree
-    method: Method = eqx.field(static=True)
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> NonsmoothMechanics:
         return Machine(self.tree, t + h / 2, inputs)
@@ -68,31 +64,30 @@ class Machine(NonsmoothMechanics):
         return b + 3 * k
 
     def acceleration(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        given = self.inputs.acting(self.tree, self.t, q, v)
-        return acceleration(self.tree, q, v, *given)
+        return acceleration(self.tree, q, v, *self.inputs.acting(self.tree, self.t, q, v))
 
     def constraints(self, q: Float[Array, " nq"]) -> Closed:
         always = equations(bilateral(self.tree), q).jacobian()
         contacts = unilateral(self.tree)
-        here = equations(contacts, q)
-        rows, start = here.jacobian(), 0
-        blocks = []
+        gaps = equations(contacts, q)
         kinds: tuple[Any, ...] = contacts.constraints
+        normals, start = gaps.jacobian(), 0
+        blocks = []
         for c in kinds:
-            block = rows[start : start + c.size]
+            block = normals[start : start + c.size]
             start += c.size
             blocks.append(jnp.zeros((3, self.tree.topology.nv), q.dtype).at[: c.size].set(block))
         A = jnp.concatenate([always, *blocks])
         factor = jax.scipy.linalg.cho_factor(crba(self.tree, q))
 
         def numbers(name: str) -> jax.Array:
-            found = [getattr(c, name) for c in contacts.constraints]
-            return jnp.stack(found) if found else q[:0]
+            values = [getattr(c, name) for c in kinds]
+            return jnp.stack(values) if values else q[:0]
 
         return Closed(
             A=A,
             Y=jax.scipy.linalg.cho_solve(factor, A.T),
-            closed=here.residual() <= 0,
+            closed=gaps.residual() <= 0,
             friction=numbers("friction"),
             restitution=numbers("restitution"),
         )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 
 from ..dynamics.forward import acceleration
 from ..groups import Euclidean, Product
 from ..integrators import Field, FieldMethod, VectorField
 from ..integrators.method import Scalar
-from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.traverse import in_one
 from .formulation import Formulation, Inputs
@@ -21,9 +19,6 @@ class RateFormulation(Formulation):
     """dq/dt = q . hat(v), dv/dt = M^-1 (tau - bias) on Product((Q, R^nv))."""
 
     equations: ClassVar[type] = VectorField
-
-    tree: Tree
-    method: FieldMethod = eqx.field(static=True)
 
     @classmethod
     def check(cls, method: Any, system: System) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 
-from ..integrators.method import Method, Scalar, State
-from ..system.kinematic_tree import Tree
+from ..integrators.method import Scalar, State
 from .formulation import Formulation, Inputs
 
 
@@ -16,9 +14,6 @@ class RestFormulation(Formulation):
     """The state (q, v), both (0,), of a machine without a joint that moves; any method."""
 
     supports: ClassVar[frozenset[str]] = frozenset(("constraints", "contacts", "joint friction"))
-
-    tree: Tree
-    method: Method = eqx.field(static=True)
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> None:
         return None

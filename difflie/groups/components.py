@@ -9,20 +9,50 @@ operations are elementwise in it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Self, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+Components = TypeVar("Components")
 Scalar = Any  # a float or an array; every component of one object has the same shape
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=("x", "y", "z"), meta_fields=())
+def components(cls: type[Components]) -> type[Components]:
+    """Makes a dataclass a pytree of its fields."""
+    return jax.tree_util.register_dataclass(cls, [f.name for f in fields(cast(Any, cls))], [])
+
+
+class Componentwise:
+    """Sums, differences and multiples of a dataclass with slots, component by component."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def _of(self, values: Iterable[Any]) -> Self:
+        cls: Any = type(self)
+        return cls(*values)
+
+    def __add__(self, o: Self) -> Self:
+        return self._of(getattr(self, name) + getattr(o, name) for name in self.__slots__)
+
+    def __sub__(self, o: Self) -> Self:
+        return self._of(getattr(self, name) - getattr(o, name) for name in self.__slots__)
+
+    def __neg__(self) -> Self:
+        return self._of(-getattr(self, name) for name in self.__slots__)
+
+    def __mul__(self, s: Scalar) -> Self:
+        return self._of(getattr(self, name) * s for name in self.__slots__)
+
+    __rmul__ = __mul__
+
+
+@components
 @dataclass(frozen=True, slots=True)
-class Vector:
+class Vector(Componentwise):
     """A vector of R^3 with scalar components x, y, z."""
 
     x: Scalar
@@ -37,20 +67,6 @@ class Vector:
     def to_array(self) -> jax.Array:
         """The array of shape (..., 3)."""
         return jnp.stack((self.x, self.y, self.z), axis=-1)
-
-    def __add__(self, o: Vector) -> Vector:
-        return Vector(self.x + o.x, self.y + o.y, self.z + o.z)
-
-    def __sub__(self, o: Vector) -> Vector:
-        return Vector(self.x - o.x, self.y - o.y, self.z - o.z)
-
-    def __neg__(self) -> Vector:
-        return Vector(-self.x, -self.y, -self.z)
-
-    def __mul__(self, s: Scalar) -> Vector:
-        return Vector(self.x * s, self.y * s, self.z * s)
-
-    __rmul__ = __mul__
 
     def dot(self, o: Vector) -> Scalar:
         return self.x * o.x + self.y * o.y + self.z * o.z
@@ -74,12 +90,9 @@ class Vector:
         return self.dot(self)
 
 
-_ENTRIES = ("xx", "xy", "xz", "yx", "yy", "yz", "zx", "zy", "zz")
-
-
-@partial(jax.tree_util.register_dataclass, data_fields=_ENTRIES, meta_fields=())
+@components
 @dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Componentwise):
     """A 3x3 matrix with nine scalar components, row by row."""
 
     xx: Scalar
@@ -99,7 +112,7 @@ class Matrix:
 
     def to_array(self) -> jax.Array:
         """The array of shape (..., 3, 3)."""
-        e = jnp.stack(tuple(getattr(self, name) for name in _ENTRIES), axis=-1)
+        e = jnp.stack(jax.tree.leaves(self), axis=-1)
         return e.reshape((*e.shape[:-1], 3, 3))
 
     @staticmethod
@@ -121,20 +134,6 @@ class Matrix:
         return Matrix(
             *(self.xx, self.yx, self.zx), *(self.xy, self.yy, self.zy), *(self.xz, self.yz, self.zz)
         )
-
-    def __add__(self, o: Matrix) -> Matrix:
-        return Matrix(*(getattr(self, e) + getattr(o, e) for e in _ENTRIES))
-
-    def __sub__(self, o: Matrix) -> Matrix:
-        return Matrix(*(getattr(self, e) - getattr(o, e) for e in _ENTRIES))
-
-    def __neg__(self) -> Matrix:
-        return Matrix(*(-getattr(self, e) for e in _ENTRIES))
-
-    def __mul__(self, s: Scalar) -> Matrix:
-        return Matrix(*(getattr(self, e) * s for e in _ENTRIES))
-
-    __rmul__ = __mul__
 
     def __matmul__(self, o: Any) -> Any:
         """The product with a Vector or a Matrix."""

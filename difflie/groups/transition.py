@@ -30,9 +30,12 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from . import quaternion
+from .attitudes import UnitQuaternion
 from .charts import Cayley, Chart
 from .components import checked
-from .manifold import Euclidean, FlatProduct, Manifold, Pose, UnitQuaternion
+from .manifold import Euclidean, Manifold
+from .poses import Pose
+from .products import FlatProduct
 
 
 class RotationVector(Manifold):

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ..groups.manifold import Manifold
+from ..groups import Manifold
 from ..io.study import QUANTITIES
 from ..system.validation import nearest, shown
 from .columns import DataError, read_columns

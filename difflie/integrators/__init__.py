@@ -59,10 +59,10 @@ from .registry import by_name as by_name
 from .registry import register as register
 from .semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
 from .stormer_verlet import StormerVerlet as StormerVerlet
-from .tableaux import ButcherTableau as ButcherTableau
-from .tableaux import CommutatorFreeTableau as CommutatorFreeTableau
-from .tableaux import EmbeddedTableau as EmbeddedTableau
-from .tableaux import SymmetricTableau as SymmetricTableau
+from .tableau import ButcherTableau as ButcherTableau
+from .tableau import CommutatorFreeTableau as CommutatorFreeTableau
+from .tableau import EmbeddedTableau as EmbeddedTableau
+from .tableau import SymmetricTableau as SymmetricTableau
 from .variational import DiscreteMechanics as DiscreteMechanics
 from .variational import VariationalMidpoint as VariationalMidpoint
 from .variational_lie import LieVariational as LieVariational

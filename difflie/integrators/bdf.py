@@ -9,6 +9,8 @@ Arnold 2021.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax
 from jaxtyping import Array, Bool
 
@@ -19,9 +21,7 @@ from .method import Scalar
 class BDF1(DescriptorMethod):
     """Order 1, implicit Euler: v' = D, h dv'/dt = v' - v. It dissipates strongly."""
 
-    @property
-    def order(self) -> int:
-        return 1
+    order: ClassVar[int] = 1
 
     def init(
         self, problem: DescriptorSystem, t: Scalar, y: tuple[jax.Array, jax.Array], h: Scalar
@@ -49,9 +49,7 @@ class BDF2(DescriptorMethod):
     would be of first order at first.
     """
 
-    @property
-    def order(self) -> int:
-        return 2
+    order: ClassVar[int] = 2
 
     def init(
         self, problem: DescriptorSystem, t: Scalar, y: tuple[jax.Array, jax.Array], h: Scalar

@@ -22,30 +22,22 @@ import numpy as np
 
 from . import tableaux
 from .method import (
-    FieldMethod,
     Scalar,
     State,
+    TableauMethod,
     VectorField,
     combination,
     in_precision_of,
     square,
     stage_rates,
 )
-from .tableaux import CommutatorFreeTableau
+from .tableau import CommutatorFreeTableau
 
 
-class CommutatorFree(FieldMethod):
+class CommutatorFree(TableauMethod):
     """The commutator-free method of a tableau, which must meet the order conditions of a group."""
 
     tableau: CommutatorFreeTableau = eqx.field(static=True)
-
-    @property
-    def order(self) -> int:
-        return self.tableau.order
-
-    @property
-    def stages(self) -> int:
-        return self.tableau.stages
 
     def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
         manifold, field, y = problem.manifold, problem.field, state.y

@@ -159,17 +159,7 @@ class DescriptorMethod(Method):
         """
         q, n, m = state.q, len(state.v), len(state.multipliers)
         rows = np.flatnonzero(system.holonomic)
-        M, A = system.matrices(q)
-        factor = jax.scipy.linalg.cho_factor(M)
-        Y = jax.scipy.linalg.cho_solve(factor, A.T)
-        weight = jax.lax.stop_gradient(
-            jax.scipy.linalg.cho_solve(factor, jnp.eye(n, dtype=q.dtype))
-        )
-        gram = jax.lax.stop_gradient(product(A, Y))
-        size = jnp.trace(gram) / max(m, 1)
-        size = jnp.where(size > 0, size, 1)
-        redundant, redundant_positions = _redundant(gram), _redundant(gram[rows][:, rows])
-        ways = Y[:, rows] / size
+        weight, size, ways, redundant, redundant_positions = _scales(system, q, rows)
 
         def reached(x: jax.Array) -> DescriptorState:
             u, mu, eta = x[:n], x[n : n + m], x[n + m :]
@@ -207,23 +197,23 @@ class DescriptorMethod(Method):
             places = np.r_[0, np.arange(n), np.arange(n + m, x.size)]
 
             def column(k: jax.Array, state: tuple) -> tuple:
-                here, A, columns = state
+                at_x, A, columns = state
                 place = jnp.asarray(places)[k]
                 shift = jnp.where((jnp.arange(x.size) == place) & (k > 0), step, 0)
                 *values, moved = parts(x + shift)
                 values = jnp.concatenate(values)
-                here, A = chosen(k == 0, (values, moved), (here, A))
-                return here, A, columns.at[place].set((values - here) / step)
+                at_x, A = chosen(k == 0, (values, moved), (at_x, A))
+                return at_x, A, columns.at[place].set((values - at_x) / step)
 
-            start = x, A, jnp.zeros((x.size, x.size), x.dtype)
+            start = x, jnp.zeros((m, n), x.dtype), jnp.zeros((x.size, x.size), x.dtype)
             turns = jnp.where(exact, len(places), n + 1)
-            _, here, columns = jax.lax.fori_loop(0, turns, column, start)
+            _, A_x, columns = jax.lax.fori_loop(0, turns, column, start)
             matrix = columns.T
-            matrix = matrix.at[:n, n : n + m].set(-product(weight, here.T) / size)
+            matrix = matrix.at[:n, n : n + m].set(-product(weight, A_x.T) / size)
             matrix = matrix.at[n : n + m, n : n + m].set(redundant)
             if self.index == 2:
                 unit = jnp.eye(len(rows), dtype=x.dtype)
-                corrected = _without(redundant_positions, product(here[rows], ways), unit)
+                corrected = _without(redundant_positions, product(A_x[rows], ways), unit)
                 corrected = jnp.zeros((x.size, len(rows)), x.dtype).at[n + m :].set(corrected)
                 matrix = matrix.at[:, n + m :].set(jnp.where(exact, matrix[:, n + m :], corrected))
             return matrix
@@ -231,8 +221,8 @@ class DescriptorMethod(Method):
         mu = size * h**2 * state.multipliers
         eta = jnp.zeros(len(rows) if self.index == 2 else 0, q.dtype)
         guess = jnp.concatenate((guess, mu - product(redundant, mu), eta))
-        x, found = root(residual, guess, Chord(jacobian))
-        return chosen(found, reached(x), state), found
+        x, solved = root(residual, guess, Chord(jacobian))
+        return chosen(solved, reached(x), state), solved
 
 
 def expanded(
@@ -265,6 +255,35 @@ def across(
     """The part (nv,) of v (nv,) that breaks the equations of positions."""
     _, A = system.matrices(q)
     return system.normal(q, jnp.where(system.holonomic, product(A, v), 0))
+
+
+class _Scales(NamedTuple):
+    """What makes the equations of a step comparable, at its start.
+
+    weight (n, n): M^-1. size (): of A M^-1 A^T. ways (n, p): M^-1 A^T / size of the p equations of
+    positions, along which these are corrected. redundant (m, m), redundant_positions (p, p): the
+    projectors on what equations say twice.
+    """
+
+    weight: jax.Array
+    size: jax.Array
+    ways: jax.Array
+    redundant: jax.Array
+    redundant_positions: jax.Array
+
+
+def _scales(system: DescriptorSystem, q: Float[Array, " nq"], rows: np.ndarray) -> _Scales:
+    """Of the equations at q, of which `rows` are those of positions."""
+    M, A = system.matrices(q)
+    factor = jax.scipy.linalg.cho_factor(M)
+    Y = jax.scipy.linalg.cho_solve(factor, A.T)
+    unit = jnp.eye(len(M), dtype=q.dtype)
+    weight = jax.lax.stop_gradient(jax.scipy.linalg.cho_solve(factor, unit))
+    gram = jax.lax.stop_gradient(product(A, Y))
+    size = jnp.trace(gram) / max(len(A), 1)
+    size = jnp.where(size > 0, size, 1)
+    redundant = _redundant(gram), _redundant(gram[rows][:, rows])
+    return _Scales(weight, size, Y[:, rows] / size, *redundant)
 
 
 def _redundant(gram: Float[Array, "m m"]) -> Float[Array, "m m"]:

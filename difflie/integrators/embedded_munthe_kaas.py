@@ -24,14 +24,23 @@ import jax.numpy as jnp
 
 from ..groups import Manifold
 from . import tableaux
-from .method import Field, Scalar, State, VectorField, chosen, combination, in_precision_of
+from .method import (
+    Field,
+    Scalar,
+    State,
+    TableauMethod,
+    VectorField,
+    chosen,
+    combination,
+    in_precision_of,
+)
 from .munthe_kaas import MuntheKaas, chart_rates
-from .tableaux import EmbeddedTableau
+from .tableau import EmbeddedTableau
 
 _BLOCK = 8
 
 
-class EmbeddedMuntheKaas(MuntheKaas):
+class EmbeddedMuntheKaas(MuntheKaas, TableauMethod):
     """A Munthe-Kaas method that divides each step h into as many sub-steps as its tolerance needs.
 
     rtol: the relative tolerance of a sub-step, and the absolute one of an attitude in rad. atol:
@@ -56,14 +65,6 @@ class EmbeddedMuntheKaas(MuntheKaas):
                 raise ValueError(f"{self.name}: {name} is {value}; it must lie between 0 and 1")
         if self.substeps < 1:
             raise ValueError(f"{self.name}: substeps is {self.substeps}; it must be 1 or more")
-
-    @property
-    def order(self) -> int:
-        return self.tableau.order
-
-    @property
-    def stages(self) -> int:
-        return self.tableau.stages
 
     def finer(self, n: int) -> EmbeddedMuntheKaas:
         """With tolerances of 1 / n^2: the error of a run is about proportional to them."""

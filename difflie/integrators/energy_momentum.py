@@ -96,10 +96,7 @@ class EnergyMomentum(Method):
     equations: ClassVar[type] = FrameMechanics
     time_symmetric: ClassVar[bool] = True
     implicit: ClassVar[bool] = True
-
-    @property
-    def order(self) -> int:
-        return 2
+    order: ClassVar[int] = 2
 
     def init(self, problem: FrameMechanics, t: Scalar, y: Any, h: Scalar) -> State:
         frames, velocities, carried = problem.start(y)

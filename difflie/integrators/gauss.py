@@ -28,11 +28,11 @@ from ..groups import Manifold
 from ..solvers.newton import FixedPoint
 from ..solvers.root import root
 from . import tableaux
-from .method import FieldMethod, Scalar, State, VectorField, in_precision_of
-from .tableaux import SymmetricTableau
+from .method import Scalar, State, TableauMethod, VectorField, in_precision_of
+from .tableau import SymmetricTableau
 
 
-class SymmetricMethod(FieldMethod):
+class SymmetricMethod(TableauMethod):
     """The time-symmetric method of a symmetric tableau; it remembers the rates F (s, n) of a step.
 
     Their polynomial through the nodes, continued, is where the next step begins to iterate.
@@ -42,14 +42,6 @@ class SymmetricMethod(FieldMethod):
     implicit: ClassVar[bool] = True
 
     tableau: SymmetricTableau = eqx.field(static=True)
-
-    @property
-    def order(self) -> int:
-        return self.tableau.order
-
-    @property
-    def stages(self) -> int:
-        return self.tableau.stages
 
     def init(self, problem: VectorField, t: Scalar, y: Any, h: Scalar) -> State:
         rate, _ = ravel_pytree(_zero_tangent(problem.manifold, y))

@@ -9,6 +9,8 @@ t + h (alpha_m - alpha_f), up to O(h^2). Bruels and Cardona 2010; Arnold, Bruels
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 from jaxtyping import Array, Bool
@@ -28,6 +30,8 @@ class GeneralizedAlpha(DescriptorMethod):
     [0, 1].
     """
 
+    order: ClassVar[int] = 2
+
     rho: float = eqx.field(default=0.8, static=True)
     index: int = eqx.field(default=2, static=True)
 
@@ -35,10 +39,6 @@ class GeneralizedAlpha(DescriptorMethod):
         super().__check_init__()
         if not 0 <= self.rho <= 1:
             raise ValueError(f"GeneralizedAlpha: rho is {self.rho}; it must be between 0 and 1")
-
-    @property
-    def order(self) -> int:
-        return 2
 
     @property
     def coefficients(self) -> tuple[float, float, float, float]:

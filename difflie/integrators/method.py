@@ -107,6 +107,20 @@ class FieldMethod(Method):
         """How often a step evaluates the field, or how many points it looks for."""
 
 
+class TableauMethod(FieldMethod):
+    """A `FieldMethod` whose coefficients are a tableau, which says its order and its stages."""
+
+    tableau: eqx.AbstractVar[Any]
+
+    @property
+    def order(self) -> int:
+        return self.tableau.order
+
+    @property
+    def stages(self) -> int:
+        return self.tableau.stages
+
+
 def single_step(
     method: Method, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar
 ) -> Any:

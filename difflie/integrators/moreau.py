@@ -76,10 +76,7 @@ class Moreau(Method):
 
     equations: ClassVar[type] = NonsmoothMechanics
     implicit: ClassVar[bool] = True
-
-    @property
-    def order(self) -> int:
-        return 1
+    order: ClassVar[int] = 1
 
     def init(self, problem: NonsmoothMechanics, t: Scalar, y: Any, h: Scalar) -> State:
         return State(y, jnp.zeros(problem.size, y[0].dtype))
@@ -90,18 +87,18 @@ class Moreau(Method):
         q, v = state.y
         manifold = problem.manifold
         middle = manifold.retract(q, v * (h / 2))
-        here = problem.constraints(middle)
+        contacts = problem.constraints(middle)
         free = v + h * problem.acceleration(middle, v)
-        p, solved = impulses(here, product(here.A, v), product(here.A, free))
-        after = free + product(here.Y, p)
-        end, found = problem.position(manifold.retract(middle, after * (h / 2)))
-        solved = solved & found
+        p, solved = impulses(contacts, product(contacts.A, v), product(contacts.A, free))
+        after = free + product(contacts.Y, p)
+        end, reached = problem.position(manifold.retract(middle, after * (h / 2)))
+        solved = solved & reached
         y = jnp.where(solved, end, q), jnp.where(solved, after, v)
         return State(y, jnp.where(solved, p, 0)), solved
 
 
 def impulses(
-    here: Closed, before: Float[Array, " m"], free: Float[Array, " m"]
+    contacts: Closed, before: Float[Array, " m"], free: Float[Array, " m"]
 ) -> tuple[Float[Array, " m"], Bool[Array, ""]]:
     """The impulses p (m,), and whether they were found ().
 
@@ -109,15 +106,15 @@ def impulses(
     impulses. Gauss-Seidel iteration finds out which contacts stick, slide and open, and Newton's
     method on the equations of that finds the impulses.
     """
-    m, k = len(free), len(here.closed)
+    m, k = len(free), len(contacts.closed)
     if not m:
         return free, jnp.asarray(True)
     b = m - 3 * k
-    delassus = product(here.A, here.Y)
+    delassus = product(contacts.A, contacts.Y)
     # Redundant contacts share the load evenly.
     size = jnp.trace(delassus) / m
     delassus = delassus + 1e-7 * size * jnp.eye(m, dtype=free.dtype)
-    approach = here.restitution * jnp.minimum(before[b:].reshape(k, 3)[:, 0], 0)
+    approach = contacts.restitution * jnp.minimum(before[b:].reshape(k, 3)[:, 0], 0)
     free = free.at[b + 3 * jnp.arange(k)].add(approach)
     diagonal = jax.lax.stop_gradient(jnp.diag(delassus))
     scale = jnp.where(diagonal > 1e-8 * size, 1 / diagonal, 1 / size)
@@ -133,11 +130,11 @@ def impulses(
         square = jnp.sum(sideways**2, axis=1)
         moving = square > 0
         length = jnp.sqrt(jnp.where(moving, square, 1))
-        limit = here.friction * normal
+        limit = contacts.friction * normal
         inside = jnp.where(moving, length, 0) <= limit
         sideways = sideways * jnp.where(inside, 1, limit / length)[:, None]
         forces = jnp.concatenate((normal[:, None], sideways), axis=1)
-        forces = jnp.where(here.closed[:, None], forces, 0)
+        forces = jnp.where(contacts.closed[:, None], forces, 0)
         return jnp.concatenate((both, forces.ravel()))
 
     def sweep(_: jax.Array, p: jax.Array) -> jax.Array:
@@ -155,5 +152,5 @@ def impulses(
         p = x * scale
         return (p - projected(p, product(delassus, p) + free)) / scale
 
-    x, found = root(residual, guess / scale, Newton())
-    return x * scale, found
+    x, solved = root(residual, guess / scale, Newton())
+    return x * scale, solved

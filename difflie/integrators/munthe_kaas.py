@@ -36,13 +36,14 @@ from .method import (
     FieldMethod,
     Scalar,
     State,
+    TableauMethod,
     VectorField,
     combination,
     in_precision_of,
     square,
     stage_rates,
 )
-from .tableaux import ButcherTableau
+from .tableau import ButcherTableau
 
 _CHARTS: dict[str, Chart] = {"exp": Exponential(), "cay": Cayley()}
 
@@ -72,7 +73,7 @@ class MuntheKaas(FieldMethod):
         return manifold.in_chart(_CHARTS[self.coordinates])
 
 
-class RungeKuttaMuntheKaas(MuntheKaas):
+class RungeKuttaMuntheKaas(MuntheKaas, TableauMethod):
     """The Munthe-Kaas method of any explicit Runge-Kutta tableau.
 
     `brackets` is the number of nested brackets that are kept of the inverse of dexp; None keeps it
@@ -93,14 +94,6 @@ class RungeKuttaMuntheKaas(MuntheKaas):
                 f"dexp, which is not that of coordinates={self.coordinates!r}; leave brackets out, "
                 "the inverse is exact then, or take coordinates='exp'"
             )
-
-    @property
-    def order(self) -> int:
-        return self.tableau.order
-
-    @property
-    def stages(self) -> int:
-        return self.tableau.stages
 
     def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
         manifold, field, y = problem.manifold, problem.field, state.y

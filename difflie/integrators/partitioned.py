@@ -33,11 +33,11 @@ def _is_euclidean(manifold: Manifold) -> bool:
 
 def check_alike(method: str, rate: Any, v: Any) -> None:
     """TypeError unless the rate of q has the shapes of v."""
-    wanted, given = _shapes(rate), _shapes(v)
-    if wanted != given:
+    wanted, actual = _shapes(rate), _shapes(v)
+    if wanted != actual:
         raise TypeError(
             f"{method} moves q with the rate v, so the two must look alike: the field "
-            f"gives rates of q of the shapes {wanted}, and v has {given}"
+            f"gives rates of q of the shapes {wanted}, and v has {actual}"
         )
 
 

@@ -74,10 +74,7 @@ class Rattle(Method):
     equations: ClassVar[type] = ConstrainedMechanics
     time_symmetric: ClassVar[bool] = True
     implicit: ClassVar[bool] = True
-
-    @property
-    def order(self) -> int:
-        return 2
+    order: ClassVar[int] = 2
 
     def init(self, problem: ConstrainedMechanics, t: Scalar, y: Any, h: Scalar) -> State:
         """From q (nq,) and v (nv,) that keep the constraints."""
@@ -108,7 +105,7 @@ class Rattle(Method):
         def impulse(w: jax.Array) -> jax.Array:
             return mechanics.force(manifold.retract(q, w * (h / 2)), w) * h
 
-        def given(x: jax.Array) -> jax.Array:
+        def impulses(x: jax.Array) -> jax.Array:
             w, mu = x[:n], x[n:]
             return at_start(manifold, w * h, impulse(w)) + product(A.T, mu)
 
@@ -117,13 +114,13 @@ class Rattle(Method):
             return mechanics.residual(manifold.retract(q, w * h)) / h
 
         def residual(x: jax.Array) -> jax.Array:
-            balance = mechanics.momenta(q, x[:n], h)[0] - p - given(x)
+            balance = mechanics.momenta(q, x[:n], h)[0] - p - impulses(x)
             return jnp.concatenate((balance, broken(x[:n])))
 
         response, B, inverse = _reactions(mechanics, q, p, h, guess, A)
 
         def correction(x: jax.Array, b: jax.Array) -> jax.Array:
-            w, target = x[:n], p + b[:n] + given(x)
+            w, target = x[:n], p + b[:n] + impulses(x)
             free = mechanics.newton_step(q, w, h, target)
             mu = inverse(b[n:] - broken(w) - product(B, free))
             return jnp.concatenate((free + product(response, mu), mu))
@@ -134,7 +131,7 @@ class Rattle(Method):
         start, end = mechanics.momenta(q, w, h)
         whole = impulse(w)
         # What is not solved, little as it is, would collect in the momenta of symmetries.
-        unsolved = transported(manifold, w * h, start - given(x) - p)
+        unsolved = transported(manifold, w * h, start - impulses(x) - p)
         end = end + (whole - at_start(manifold, w * h, whole)) - unsolved
         q = manifold.retract(q, w * h)
         return q, mechanics.consistent(q, end), w, solved

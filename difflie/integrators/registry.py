@@ -64,13 +64,13 @@ def register(method: Any) -> Any:
     Of a class, the method with its defaults; of a method, it with its settings. Raises ValueError
     for a name that is taken, TypeError for what is no method, or for a class without defaults.
     """
-    found = _instance(method)
-    if found.name in _known:
+    instance = _instance(method)
+    if instance.name in _known:
         raise ValueError(
-            f"register: the name {found.name!r} is taken by {_known[found.name]!r}; give the "
+            f"register: the name {instance.name!r} is taken by {_known[instance.name]!r}; give the "
             "method another name"
         )
-    _known[found.name] = found
+    _known[instance.name] = instance
     return method
 
 

@@ -19,14 +19,8 @@ class SemiImplicitEuler(FieldMethod):
     """
 
     reads_once: ClassVar[bool] = True
-
-    @property
-    def order(self) -> int:
-        return 1
-
-    @property
-    def stages(self) -> int:
-        return 1
+    order: ClassVar[int] = 1
+    stages: ClassVar[int] = 1
 
     def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
         configurations, velocities = two_factors(self.name, problem.manifold)

@@ -29,14 +29,8 @@ class StormerVerlet(FieldMethod):
 
     time_symmetric: ClassVar[bool] = True
     implicit: ClassVar[bool] = True
-
-    @property
-    def order(self) -> int:
-        return 2
-
-    @property
-    def stages(self) -> int:
-        return 2
+    order: ClassVar[int] = 2
+    stages: ClassVar[int] = 2
 
     def init(self, problem: VectorField, t: Scalar, y: Any, h: Scalar) -> State:
         """The first kick h/2 a (n,) is looked for from the last one, which is remembered."""

@@ -87,10 +87,7 @@ class VariationalMidpoint(Method):
     equations: ClassVar[type] = DiscreteMechanics
     time_symmetric: ClassVar[bool] = True
     implicit: ClassVar[bool] = True
-
-    @property
-    def order(self) -> int:
-        return 2
+    order: ClassVar[int] = 2
 
     def init(self, problem: DiscreteMechanics, t: Scalar, y: Any, h: Scalar) -> State:
         q, v = y
@@ -114,12 +111,12 @@ class VariationalMidpoint(Method):
             return mechanics.force(manifold.retract(q, w * (h / 2)), w) * h
 
         def residual(w: jax.Array) -> jax.Array:
-            given = p + at_start(manifold, w * h, impulse(w))
-            return mechanics.momenta(q, w, h)[0] - given
+            target = p + at_start(manifold, w * h, impulse(w))
+            return mechanics.momenta(q, w, h)[0] - target
 
         def correction(w: jax.Array, b: jax.Array) -> jax.Array:
-            given = p + b + at_start(manifold, w * h, impulse(w))
-            return mechanics.newton_step(q, w, h, given)
+            target = p + b + at_start(manifold, w * h, impulse(w))
+            return mechanics.newton_step(q, w, h, target)
 
         w, solved = root(residual, guess, Corrections(correction))
         start, end = mechanics.momenta(q, w, h)

@@ -64,10 +64,7 @@ class LieVariational(Method):
     equations: ClassVar[type] = GroupMechanics
     time_symmetric: ClassVar[bool] = True
     implicit: ClassVar[bool] = True
-
-    @property
-    def order(self) -> int:
-        return 2
+    order: ClassVar[int] = 2
 
     def init(
         self, problem: GroupMechanics, t: Scalar, y: tuple[jax.Array, jax.Array], h: Scalar

@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ..system.arguments import checked
 from ..system.system import System
-from ..system.validation import check_shape, checked, nearest, real_numbers, shown
+from ..system.validation import check_shape, nearest, real_numbers, shown
 from .block import Block, block_of, with_start
 from .declaration import Parameter, groups, shared_out
 from .paths import alike

@@ -12,8 +12,9 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from ..forces.actuators.acting import applied
+from ..system.arguments import checked
 from ..system.system import System
-from ..system.validation import checked, real_numbers
+from ..system.validation import real_numbers
 from .quantity import Labels, Quantity, as_quantity
 
 

@@ -49,7 +49,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..integrators import CommutatorFree, CrouchGrossman, RungeKuttaMuntheKaas, by_name
+from ..integrators import CommutatorFree, RungeKuttaMuntheKaas, by_name
 from ..integrators.munthe_kaas import dexp_inv_coefficients
 from ..result import Trajectory
 from ..simulate import simulate
@@ -295,15 +295,15 @@ def five_digits(value: float) -> str:
     return f"{digits}E{int(exponent)}"
 
 
-def lie_method(name: str) -> CrouchGrossman | CommutatorFree | RungeKuttaMuntheKaas:
+def lie_method(name: str) -> CommutatorFree | RungeKuttaMuntheKaas:
     """The method that the paper calls `name`."""
     method = by_name(name.replace("MK", "RKMK"))
-    assert isinstance(method, CrouchGrossman | CommutatorFree | RungeKuttaMuntheKaas)
+    assert isinstance(method, CommutatorFree | RungeKuttaMuntheKaas)
     return method
 
 
 def operations_per_step(
-    method: CrouchGrossman | CommutatorFree | RungeKuttaMuntheKaas,
+    method: CommutatorFree | RungeKuttaMuntheKaas,
 ) -> dict[str, int]:
     """The columns of Table X for one step, counted from the coefficients of a method by one rule.
 
@@ -324,8 +324,6 @@ def operations_per_step(
     inverses = brackets = further_terms = 0
     if isinstance(method, CommutatorFree):
         products = [*method.tableau.alpha, method.tableau.beta]
-    elif isinstance(method, CrouchGrossman):
-        products = [[(0.0,) * j + (x,) for j, x in enumerate(row) if x] for row in rows]
     else:
         products = [[row] for row in rows if any(row)]
         inverses = len(products) - 1

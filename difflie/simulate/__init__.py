@@ -17,9 +17,9 @@ from ..error_estimate import Refinement
 from ..formulations import formulation_of
 from ..integrators import RKMK4, Method
 from ..result import Trajectory
+from ..system.arguments import checked
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from ..system.validation import checked
 from .events import Until, events_of
 from .inputs import Input, checked_dt, finer_input, sampled_input
 from .loop import Run, trajectory

@@ -12,8 +12,9 @@ from jax.core import Tracer
 
 from ..forces.inputs import SampledInput, ZeroOrderHold
 from ..formulations import Inputs
+from ..system.arguments import checked
 from ..system.system import System
-from ..system.validation import check_shape, checked, real_numbers
+from ..system.validation import check_shape, real_numbers
 
 Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | SampledInput | jax.Array | None
 

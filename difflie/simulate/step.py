@@ -23,9 +23,10 @@ from ..formulations import Formulation, Inputs, formulated, formulation_of
 from ..integrators import RKMK4, Method, by_name
 from ..integrators.method import chosen
 from ..result import finite
+from ..system.arguments import checked
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from ..system.validation import checked, real_numbers
+from ..system.validation import real_numbers
 from .events import Event, come
 from .inputs import Input, checked_dt, checked_functions, inputs_at
 

@@ -1,6 +1,6 @@
 """Systems: bodies, joints, and how they are connected."""
 
-from .builders import Body as Body
+from .body import Body as Body
 from .builders import chain as chain
 from .builders import tree as tree
 from .fields import number as number

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -14,36 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..groups import so3
+from .body import Body
 from .checks import check_bodies
-from .joints import ROW_FIELDS, Fixed, Joint, Mimic
+from .joints import ROW_FIELDS, Joint, Mimic
 from .massless import massless
 from .system import Bodies, Joints, System
 from .topology import WORLD, Topology
 from .validation import ModelError, nearest, warn
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Body:
-    """A rigid body and the joint that connects it to its parent.
-
-    position (3,) in m and rotation (a rotation vector (3,) in rad or a matrix (3, 3)): the joint
-    frame in the parent body's frame. The body frame is the joint frame moved by the joint.
-    mass in kg; com (3,) in m and inertia (3, 3) ABOUT THE CENTRE OF MASS in kg m^2, both in the
-    body frame. parent: a body's name, or None for the world. source: where the body was read, for
-    error messages.
-    """
-
-    name: str
-    joint: Joint = field(default_factory=Fixed)
-    parent: str | None = None
-    position: Any = (0.0, 0.0, 0.0)
-    rotation: Any = (0.0, 0.0, 0.0)
-    mass: float = 0.0
-    com: Any = (0.0, 0.0, 0.0)
-    inertia: Any = ((0.0,) * 3,) * 3
-    source: str | None = None
 
 
 def chain(
@@ -107,7 +86,7 @@ def tree(
             rotation=_leaf(_rotation_vectors([b.rotation for b in ordered])),
             axis=_leaf([d.axis for b in ordered for d in b.joint.dofs()], (-1, 3)),
             pitch=_leaf([d.pitch for b in ordered for d in b.joint.dofs()]),
-            **{name: _rows(ordered, name) for name in ROW_FIELDS},
+            **{name: _by_dof(ordered, name) for name in ROW_FIELDS},
             multiplier=_leaf([b.joint.mimic.multiplier for b in ordered if b.joint.mimic]),
             offset=_leaf([b.joint.mimic.offset for b in ordered if b.joint.mimic]),
             numbers=_own_numbers(ordered),
@@ -136,18 +115,18 @@ def bodies_of(system: System) -> list[Body]:
     }
     bodies = []
     for b, name in enumerate(t.bodies):
-        rows = slice(t.dof_start[b], t.dof_start[b + 1])
+        dofs = slice(t.dof_start[b], t.dof_start[b + 1])
         law, source = int(np.searchsorted(t.mimic_dofs, t.dof_start[b])), t.mimics[b]
         options: dict[str, Any] = {"name": t.joints[b]}
         if t.kinds[b]:
-            options |= {n: tuple(joints[n][rows].tolist()) for n in ROW_FIELDS}
+            options |= {n: tuple(joints[n][dofs].tolist()) for n in ROW_FIELDS}
         if source is not None:
             numbers = joints["multiplier"][law], joints["offset"][law]
             options["mimic"] = Mimic(t.joints[source], *map(float, numbers))
         bodies.append(
             Body(
                 name=name,
-                joint=_joint_of(system, b, joints["axis"][rows], joints["pitch"][rows], options),
+                joint=_joint_of(system, b, joints["axis"][dofs], joints["pitch"][dofs], options),
                 parent=None if t.parents[b] == WORLD else t.bodies[t.parents[b]],
                 position=joints["position"][b],
                 rotation=joints["rotation"][b],
@@ -179,7 +158,7 @@ def _joint_of(
 def _own_numbers(bodies: list[Body]) -> dict[str, dict[str, Any]]:
     """The numbers that types of joints declare, by type and name, stacked over its joints."""
     types: dict[str, type[Joint]] = {}
-    found: dict[str, dict[str, list[Any]]] = {}
+    columns: dict[str, dict[str, list[Any]]] = {}
     for b in bodies:
         cls, name = type(b.joint), b.joint.type_name()
         if types.setdefault(name, cls) is not cls:
@@ -188,20 +167,20 @@ def _own_numbers(bodies: list[Body]) -> dict[str, dict[str, Any]]:
                 f"{cls.__name__}; rename one"
             )
         for own in cls.numbers():
-            found.setdefault(name, {}).setdefault(own, []).append(getattr(b.joint, own))
+            columns.setdefault(name, {}).setdefault(own, []).append(getattr(b.joint, own))
     return {
         name: {own: _leaf(values) for own, values in numbers.items()}
-        for name, numbers in found.items()
+        for name, numbers in columns.items()
     }
 
 
 def _rotation_vectors(rotations: list[Any]) -> np.ndarray:
     """Rotation vectors (n, 3) of rotation vectors (3,) and rotation matrices (3, 3)."""
     vectors = [np.asarray(r, float) for r in rotations]
-    given = [i for i, r in enumerate(vectors) if r.shape == (3, 3)]
-    if given:
-        logs = jax.jit(jax.vmap(so3.log))(jnp.asarray(np.stack([vectors[i] for i in given])))
-        for i, vector in zip(given, np.asarray(logs, float), strict=True):
+    matrices = [i for i, r in enumerate(vectors) if r.shape == (3, 3)]
+    if matrices:
+        logs = jax.jit(jax.vmap(so3.log))(jnp.asarray(np.stack([vectors[i] for i in matrices])))
+        for i, vector in zip(matrices, np.asarray(logs, float), strict=True):
             vectors[i] = vector
     return np.stack(vectors)
 
@@ -213,12 +192,12 @@ def _leaf(values: Any, shape: tuple[int, ...] | None = None) -> Any:
         return jnp.asarray(a if shape is None else a.reshape(shape))
 
 
-def _rows(bodies: list[Body], name: str) -> Any:
-    rows: list[float] = []
+def _by_dof(bodies: list[Body], name: str) -> Any:
+    numbers: list[float] = []
     for b in bodies:
         value = np.asarray(getattr(b.joint, name), float)
-        rows += np.broadcast_to(value, (len(b.joint.dofs()),)).tolist()
-    return _leaf(rows)
+        numbers += np.broadcast_to(value, (len(b.joint.dofs()),)).tolist()
+    return _leaf(numbers)
 
 
 def _sorted(bodies: list[Body], system: str) -> list[Body]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .body import Body
 from .joint_checks import check_type
 from .joints import ROW_FIELDS, TYPES, Joint
 from .system import NUMBERS
 from .validation import ModelError, numbers, shown
-
-if TYPE_CHECKING:
-    from .builders import Body
 
 
 def check_bodies(bodies: list[Body]) -> Iterator[str]:

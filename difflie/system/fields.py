@@ -67,21 +67,21 @@ class Number:
         )
 
     def _fault_of_size(self, name: str, values: np.ndarray) -> str:
-        given, fix = f"{name} is {values.tolist()}", f", {self.fix}" if self.fix else ""
+        said, fix = f"{name} is {values.tolist()}", f", {self.fix}" if self.fix else ""
         if self.finite and not np.all(np.isfinite(values)):
-            return f"{given}; it must be finite"
+            return f"{said}; it must be finite"
         if np.any(np.isnan(values)):
             return f"{name} is not a number"
         if self.finite and self.kind != "direction" and np.any(np.abs(values) > LARGEST):
-            return f"{given}; it must be at most {LARGEST:g}"
-        given = f"{given} {self.unit}".rstrip()
+            return f"{said}; it must be at most {LARGEST:g}"
+        said = f"{said} {self.unit}".rstrip()
         if self.positive and np.any(values <= 0):
-            return f"{given}; it must be positive{fix}"
+            return f"{said}; it must be positive{fix}"
         if np.isfinite(self.most) and np.any((values < self.least) | (values > self.most)):
-            return f"{given}; it must be between {self.least:g} and {self.most:g}{fix}"
+            return f"{said}; it must be between {self.least:g} and {self.most:g}{fix}"
         if np.any(values < self.least):
             bound = "not be negative" if self.least == 0 else f"be {self.least:g} or more"
-            return f"{given}; it must {bound}{fix}"
+            return f"{said}; it must {bound}{fix}"
         return ""
 
     def _fault_of_kind(self, name: str, values: np.ndarray) -> str:

@@ -49,8 +49,8 @@ class Frame(eqx.Module):
             rotation = _least_rotation(direction)
         elif rotation is None:
             rotation = (0.0, 0.0, 0.0)
-        given = jnp.asarray(numbers(rotation, f"{_on(body)}: rotation", (3,), (3, 3)))
-        self.rotation = so3.log(given) if given.shape == (3, 3) else given
+        rotation = jnp.asarray(numbers(rotation, f"{_on(body)}: rotation", (3,), (3, 3)))
+        self.rotation = so3.log(rotation) if rotation.shape == (3, 3) else rotation
 
     @property
     def pose(self) -> Transform:
@@ -62,13 +62,13 @@ class Frame(eqx.Module):
         return "the world" if self.body is None else repr(self.body)
 
 
-def as_frame(given: Any) -> Frame:
+def as_frame(frame: Any) -> Frame:
     """A frame, or that of a body by its name; None for the world."""
-    if given is None or isinstance(given, str):
-        return Frame(given)
-    if isinstance(given, Frame):
-        return given
-    raise ModelError(f"{shown(given)} is no frame; give the name of a body, or a difflie.Frame")
+    if frame is None or isinstance(frame, str):
+        return Frame(frame)
+    if isinstance(frame, Frame):
+        return frame
+    raise ModelError(f"{shown(frame)} is no frame; give the name of a body, or a difflie.Frame")
 
 
 def _least_rotation(direction: Any) -> jax.Array:

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .builders import STANDARD_GRAVITY, Body, tree
+from .body import Body
+from .builders import STANDARD_GRAVITY, tree
 from .fields import numbers
 from .joints import Prismatic, Revolute
 from .system import System
@@ -75,19 +76,11 @@ def from_dh(
     shapes, and as `tree` does. Denavit and Hartenberg 1955; Craig, Introduction to Robotics,
     equation 3.6; Khalil and Kleinfinger 1986; Reuss 2002, section 5.
     """
-    if convention not in ("standard", "modified"):
-        raise ModelError(
-            f"{name}: the convention is {shown(convention)}; give 'standard' or 'modified'"
-        )
-    if convention == "standard" and any(x is not None for x in (parents, gamma, b)):
-        raise ModelError(
-            f"{name}: a table in the standard convention describes a chain; leave out parents, "
-            "gamma and b, or give one in the modified convention"
-        )
+    _check_convention(name, convention, parents, gamma, b)
     rows = rows_of(table, f"{name}: table", _ROW)
     n, labels = len(rows), names_of(len(rows), names, name)
     links = parents_of(labels, parents, name)
-    given = inertial_of(n, mass, com, inertia, name)
+    inertials = inertial_of(n, mass, com, inertia, name)
     turned, moved = (
         np.zeros(n) if value is None else numbers(value, f"{name}: {what}", (n,))
         for what, value in (("gamma", gamma), ("b", b))
@@ -114,14 +107,27 @@ def from_dh(
                 parent=links[i],
                 position=place[:3, 3],
                 rotation=place[:3, :3],
-                mass=float(given.mass[i]),
-                com=end[:3, :3] @ given.com[i] + end[:3, 3],
-                inertia=end[:3, :3] @ given.inertia[i] @ end[:3, :3].T,
+                mass=float(inertials.mass[i]),
+                com=end[:3, :3] @ inertials.com[i] + end[:3, 3],
+                inertia=end[:3, :3] @ inertials.inertia[i] @ end[:3, :3].T,
             )
         )
     if tool is not None:
         bodies.append(tool_body(ends[labels[-1]] @ pose_of(tool, f"{name}: tool"), labels[-1]))
     return tree(bodies, name=name, gravity=gravity)
+
+
+def _check_convention(name: str, convention: str, *of_trees: Any) -> None:
+    """Raises `ModelError` for an unknown convention, and in the standard one for a tree."""
+    if convention not in ("standard", "modified"):
+        raise ModelError(
+            f"{name}: the convention is {shown(convention)}; give 'standard' or 'modified'"
+        )
+    if convention == "standard" and any(x is not None for x in of_trees):
+        raise ModelError(
+            f"{name}: a table in the standard convention describes a chain; leave out parents, "
+            "gamma and b, or give one in the modified convention"
+        )
 
 
 def _read(row: Any, where: str) -> tuple[list[float], type[Revolute] | type[Prismatic]]:

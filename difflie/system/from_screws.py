@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .builders import STANDARD_GRAVITY, Body, tree
+from .body import Body
+from .builders import STANDARD_GRAVITY, tree
 from .fields import numbers
 from .joints import Helical, Joint, Prismatic, Revolute
 from .system import System
@@ -73,7 +74,7 @@ def from_screws(
         raise ModelError(
             f"{name}: mass is given and com is not; give com (n, 3), in world coordinates"
         )
-    given = inertial_of(len(rows), mass, com, inertia, name)
+    inertials = inertial_of(len(rows), mass, com, inertia, name)
     read = [
         _joint(row, f"{name}: screws[{i}] of joint {label!r}")
         for i, (row, label) in enumerate(zip(rows, labels, strict=True))
@@ -87,9 +88,9 @@ def from_screws(
             joint=joint,
             parent=links[i],
             position=origin - origins[links[i]],
-            mass=float(given.mass[i]),
-            com=given.com[i] - origin,
-            inertia=given.inertia[i],
+            mass=float(inertials.mass[i]),
+            com=inertials.com[i] - origin,
+            inertia=inertials.inertia[i],
         )
         for i, (joint, origin) in enumerate(read)
     ]

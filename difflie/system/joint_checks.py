@@ -98,9 +98,9 @@ def _check_shapes(joint: Joint, where: str) -> None:
             f"{where}: its manifold is {joint.manifold!r}; give a manifold with flat points such "
             "as difflie.groups.Euclidean(1)"
         )
-    bare, given, n = joint.without_numbers(), _at_random(joint), joint.manifold.tangent_size
+    bare, at, n = joint.without_numbers(), _at_random(joint), joint.manifold.tangent_size
     for name, shape in ("transform", (4, 4)), ("motion_subspace", (6, n)), ("bias", (6,)):
-        value = jax.eval_shape(partial(_evaluated, bare, name), *given)
+        value = jax.eval_shape(partial(_evaluated, bare, name), *at)
         if getattr(value, "shape", None) != shape:
             size = f"has shape {value.shape}" if hasattr(value, "shape") else f"is {value}"
             raise ModelError(f"{where}: {name} {size}, needed is {shape}")
@@ -117,8 +117,8 @@ def _at_random(joint: Joint) -> tuple[dict[str, Array], jax.Array, jax.Array]:
 def _check_motion(joint: Joint, where: str) -> None:
     """Transform, subspace and bias at a point at random, against derivatives of the transform."""
     with jax.ensure_compile_time_eval():
-        bare, given = joint.without_numbers(), _at_random(joint)
-        (T, S, bias), (S_wanted, bias_wanted) = _evaluate(_motion, bare, *given)
+        bare, at = joint.without_numbers(), _at_random(joint)
+        (T, S, bias), (S_wanted, bias_wanted) = _evaluate(_motion, bare, *at)
     _refuse_mismatch(
         f"{where}: the transform has no rotation matrix", T[:3, :3] @ T[:3, :3].T, np.eye(3)
     )
@@ -153,8 +153,8 @@ def pose_and_subspace(joint: Joint, xi: np.ndarray) -> tuple[np.ndarray, np.ndar
     """T (4, 4) and S (6, n) at the coordinates retract(neutral, xi)."""
     own = {name: np.asarray(getattr(joint, name), float) for name in joint.numbers()}
     with jax.ensure_compile_time_eval():
-        given = jax.tree.map(jnp.asarray, (own, xi))
-        return _evaluate(_pose, joint.without_numbers(), *given)
+        at = jax.tree.map(jnp.asarray, (own, xi))
+        return _evaluate(_pose, joint.without_numbers(), *at)
 
 
 def _pose(joint: Joint, own: dict[str, Array], xi: jax.Array) -> tuple:
@@ -165,20 +165,20 @@ def _pose(joint: Joint, own: dict[str, Array], xi: jax.Array) -> tuple:
     return joint.transform(q), S
 
 
-def _evaluate(f: Callable[..., Any], joint: Joint, *given: Any) -> Any:
+def _evaluate(f: Callable[..., Any], joint: Joint, *at: Any) -> Any:
     """f(joint, ...) in numbers."""
-    return jax.device_get(_compiled(f, joint, *given))
+    return jax.device_get(_compiled(f, joint, *at))
 
 
 # Once for all joints of a type.
 @partial(jax.jit, static_argnums=(0, 1))
-def _compiled(f: Callable[..., Any], joint: Joint, *given: Any) -> Any:
-    each = for_each(partial(f, joint))(*jax.tree.map(lambda a: a[None], given))
+def _compiled(f: Callable[..., Any], joint: Joint, *at: Any) -> Any:
+    each = for_each(partial(f, joint))(*jax.tree.map(lambda a: a[None], at))
     return jax.tree.map(lambda a: a[0], each)
 
 
-def _refuse_mismatch(what: str, found: Array, wanted: Array) -> None:
-    a, b = np.asarray(found), np.asarray(wanted)
+def _refuse_mismatch(what: str, actual: Array, wanted: Array) -> None:
+    a, b = np.asarray(actual), np.asarray(wanted)
     size = float(np.max(np.abs(a - b), initial=0))
     allowed = float(jnp.finfo(jnp.result_type(float)).eps) ** 0.5
     if not size <= allowed * (1 + float(np.max(np.abs(b), initial=0))):

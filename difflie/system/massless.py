@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .body import Body
 from .joint_checks import pose_and_subspace
-
-if TYPE_CHECKING:
-    from .builders import Body
 
 # Of what a joint could move in another direction.
 _NOTHING = 1e-7
@@ -71,12 +68,12 @@ def _undetermined(joints: list[int], momenta: np.ndarray, sizes: np.ndarray) -> 
     length = np.linalg.norm(momenta, axis=0)
     still = length <= _NOTHING * sizes
     moving = np.flatnonzero(~still)
-    found = set(np.flatnonzero(still).tolist())
+    columns = set(np.flatnonzero(still).tolist())
     if moving.size:
         _, values, motions = np.linalg.svd(momenta[:, moving] / length[moving])
         without = motions[np.append(values, np.zeros(len(motions) - len(values))) < _NOTHING]
-        found |= set(moving[np.any(np.abs(without) > 1e-6, axis=0)].tolist())
-    return {joints[k] for k in found}
+        columns |= set(moving[np.any(np.abs(without) > 1e-6, axis=0)].tolist())
+    return {joints[k] for k in columns}
 
 
 def _momenta(
@@ -84,14 +81,14 @@ def _momenta(
 ) -> tuple[list[int], np.ndarray, np.ndarray]:
     """The joint of every velocity, and with which momenta it moves all inertias, at a random q.
 
-    The columns (6 nb + rows, nv) are scaled, so that their products are the entries of the mass
+    The columns (6 nb + n_dofs, nv) are scaled, so that their products are the entries of the mass
     matrix; sizes (nv,) are what they could be in another direction.
     """
     rng = np.random.default_rng(0)
     index = {b.name: i for i, b in enumerate(bodies)}
-    rows = [(i, k) for i, b in enumerate(bodies) for k in range(len(b.joint.dofs()))]
-    joints = [i for i, _ in rows if mimics[i] is None]
-    column = {row: k for k, row in enumerate(r for r in rows if mimics[r[0]] is None)}
+    dofs = [(i, k) for i, b in enumerate(bodies) for k in range(len(b.joint.dofs()))]
+    joints = [i for i, _ in dofs if mimics[i] is None]
+    column = {dof: k for k, dof in enumerate(d for d in dofs if mimics[d[0]] is None)}
     coordinates = rng.normal(size=len(joints))
     turns, origins, screws = [], [], []
     blocks, sizes = [], np.zeros(len(joints))
@@ -100,11 +97,11 @@ def _momenta(
         turn, origin = (np.eye(3), np.zeros(3)) if above is None else (turns[above], origins[above])
         moved = [] if above is None else screws[above].copy()
         origin, turn = origin + turn @ np.asarray(b.position, float), turn @ _matrix(b.rotation)
-        dofs = b.joint.dofs()
+        own_dofs = b.joint.dofs()
         if not b.joint.in_series:
-            pose, subspace = pose_and_subspace(b.joint, rng.normal(size=len(dofs)))
+            pose, subspace = pose_and_subspace(b.joint, rng.normal(size=len(own_dofs)))
             origin, turn = origin + turn @ pose[:3, 3], turn @ pose[:3, :3]
-        for k, dof in enumerate(dofs):
+        for k, dof in enumerate(own_dofs):
             source = mimics[i]
             ratio = 1.0 if b.joint.mimic is None else b.joint.mimic.multiplier
             j = column[(i if source is None else source, k)]
@@ -115,7 +112,7 @@ def _momenta(
             if b.joint.in_series:
                 turn, origin = _matrix(x * w) @ turn, origin + x * along
             resisting = np.zeros((1, len(joints)))
-            resisting[0, j] = ratio * np.sqrt(np.broadcast_to(b.joint.armature, len(dofs))[k])
+            resisting[0, j] = ratio * np.sqrt(np.broadcast_to(b.joint.armature, len(own_dofs))[k])
             blocks.append(resisting)
         turns.append(turn)
         origins.append(origin)
@@ -124,17 +121,17 @@ def _momenta(
         values, axes = np.linalg.eigh((inertia + inertia.T) / 2)
         root = np.sqrt(np.maximum(values, 0))[:, None] * axes.T
         centre = origin + turn @ np.asarray(b.com, float)
-        here = np.zeros((6, len(joints)))
+        own = np.zeros((6, len(joints)))
         if moved:
             js, w, along, point = (np.array(each) for each in zip(*moved, strict=True))
             lever = centre - point
             # A joint that others follow comes several times.
-            np.add.at(here[:3].T, js, np.sqrt(b.mass) * (along + np.cross(w, lever)))
-            np.add.at(here[3:].T, js, w @ turn @ root.T)
+            np.add.at(own[:3].T, js, np.sqrt(b.mass) * (along + np.cross(w, lever)))
+            np.add.at(own[3:].T, js, w @ turn @ root.T)
             ww, far = np.sum(w**2, axis=1), np.sum(lever**2, axis=1)
-            swept = b.mass * (np.sum(along**2, axis=1) + ww * far)
-            np.add.at(sizes, js, swept + ww * np.sum(np.abs(values)))
-        blocks.append(here)
+            own_mass = b.mass * (np.sum(along**2, axis=1) + ww * far)
+            np.add.at(sizes, js, own_mass + ww * np.sum(np.abs(values)))
+        blocks.append(own)
     return joints, np.concatenate(blocks), np.sqrt(sizes)
 
 

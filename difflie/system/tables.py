@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .builders import Body
+from .body import Body
 from .fields import numbers
 from .validation import ModelError, nearest, shown
 

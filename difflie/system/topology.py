@@ -172,6 +172,11 @@ class Topology:
         return carrier
 
     @cached_property
+    def body_dof(self) -> np.ndarray:
+        """(nb,) the dof that carries each body; n_dofs for bodies fixed to the world."""
+        return np.where(self.last_dof == WORLD, self.n_dofs, self.last_dof)
+
+    @cached_property
     def dof_parent(self) -> np.ndarray:
         """(n_dofs,) the dof before each, of a smaller number; -1 the world."""
         parent = np.arange(self.n_dofs) - 1

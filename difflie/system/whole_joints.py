@@ -2,7 +2,7 @@
 
 A joint in series is one screw after the other, each with a frame that its own coordinate turns. Any
 other joint has one transform T(q), and its dofs share the body's frame: the first dof's pose is
-placement T(q), those of the following dofs do not move. Row i then has column i of the motion
+placement T(q), those of the following dofs do not move. Dof i then has column i of the motion
 subspace as its screw. Where the type says that this is constant, the frame of the dof is turned so
 that its z axis is the axis of the screw.
 """
@@ -63,12 +63,12 @@ def wholes(t: Topology) -> tuple[Whole, ...]:
     for b, joint in enumerate(t.types):
         if not joint.in_series and t.kinds[b]:
             of_type.setdefault(joint, []).append(b)
-    found = []
+    groups = []
     for joint, bodies in of_type.items():
         dofs, at = joint.dofs(), np.array(bodies)
         constant = all(dof.axial for dof in dofs)
         frames = [aligned(dof.axis) if constant else np.eye(3) for dof in dofs]
-        found.append(
+        groups.append(
             Whole(
                 joint=joint,
                 dofs=t.dof_start[at][:, None] + np.arange(len(dofs)),
@@ -78,7 +78,7 @@ def wholes(t: Topology) -> tuple[Whole, ...]:
                 columns=np.stack([d.screw for d in dofs], axis=1) if constant else None,
             )
         )
-    return tuple(found)
+    return tuple(groups)
 
 
 @lru_cache
@@ -88,6 +88,15 @@ def dof_frames(t: Topology) -> np.ndarray:
     for whole in wholes(t):
         frames[whole.dofs] = whole.frames
     return frames
+
+
+def screw_patterns(t: Topology) -> tuple[np.ndarray, np.ndarray]:
+    """The angular and linear components of the screws, as far as the joint types fix them."""
+    kinds = np.array([k for kinds in t.kinds for k in kinds])
+    angular, linear = (kinds != "prismatic").astype(float), (kinds == "prismatic").astype(float)
+    for whole in wholes(t):
+        linear[whole.dofs] += [dof.pitch for dof in whole.joint.dofs()]
+    return angular, linear
 
 
 def varying(t: Topology) -> bool:
@@ -122,21 +131,21 @@ def brackets(columns: np.ndarray) -> list[tuple[int, int, int, float]]:
 
     columns (6, k): a constant subspace S.
     """
-    found = []
+    terms = []
     for j in range(columns.shape[1]):
         for i in range(j):
             (w, u), (a, b) = np.split(columns[:, j], 2), np.split(columns[:, i], 2)
             product = np.concatenate((np.cross(w, a), np.cross(w, b) + np.cross(u, a)))
-            found += [(int(c), i, j, float(product[c])) for c in np.flatnonzero(product)]
-    return found
+            terms += [(int(c), i, j, float(product[c])) for c in np.flatnonzero(product)]
+    return terms
 
 
 def between_dofs(S: jax.Array, rates: jax.Array) -> jax.Array:
     """The sum over i < j of ad(S_j v_j) S_i v_i (6, n), of subspaces (6, n, k), rates (n, k)."""
     before, total = jnp.zeros_like(S[..., 0]), jnp.zeros_like(S[..., 0])
     for j in range(rates.shape[1]):
-        here = S[..., j] * rates[:, j]
-        w, u, a, b = here[:3], here[3:], before[:3], before[3:]
+        own = S[..., j] * rates[:, j]
+        w, u, a, b = own[:3], own[3:], before[:3], before[3:]
         turned = jnp.cross(w, a, axis=0), jnp.cross(w, b, axis=0) + jnp.cross(u, a, axis=0)
-        total, before = total + jnp.concatenate(turned), before + here
+        total, before = total + jnp.concatenate(turned), before + own
     return total

@@ -10,8 +10,8 @@ import pytest
 from trees import random_body, zoo
 
 import difflie as dl
-from difflie.dynamics.natural_coordinates import natural_coordinates
-from difflie.dynamics.natural_equations import combined
+from difflie.dynamics.natural.coordinates import natural_coordinates
+from difflie.dynamics.natural.equations import combined
 from difflie.groups import directors
 from difflie.system.kinematic_tree import Tree
 

@@ -10,8 +10,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from difflie import quaternion, so3
-from difflie.groups import Euclidean, FlatProduct
-from difflie.groups.manifold import Pose, UnitQuaternion
+from difflie.groups import Euclidean, FlatProduct, Pose, UnitQuaternion
 from difflie.integrators import DescriptorSystem
 
 INERTIA = jnp.asarray([0.234375, 0.46875, 0.234375])

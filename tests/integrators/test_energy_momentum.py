@@ -9,7 +9,7 @@ import pytest
 from trees import random_body, random_joint
 
 import difflie as dl
-from difflie.dynamics.natural_coordinates import natural_coordinates
+from difflie.dynamics.natural.coordinates import natural_coordinates
 from difflie.integrators import by_name
 from difflie.system.kinematic_tree import Tree
 

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from difflie.integrators import (
+    CG3,
     METHODS,
     ButcherTableau,
     CommutatorFreeTableau,
+    CrouchGrossman,
     SymmetricTableau,
     tableaux,
 )
@@ -123,6 +125,16 @@ def test_commutator_free_tableaux_collapse_to_runge_kutta():
             (*free.a, free.b, free.c), (*plain.a, plain.b, plain.c), strict=True
         ):
             np.testing.assert_allclose(row, wanted, atol=1e-15)
+
+
+def test_crouch_grossman_is_commutator_free_with_one_rate_in_each_exponent():
+    """A method of one's own is made of a Butcher tableau, and evaluates no more exponentials."""
+    method = CrouchGrossman(tableaux.CG3)
+    a, b = tableaux.CG3.a, tableaux.CG3.b
+    assert method.tableau.alpha == ((), ((a[1][0],),), ((a[2][0],), (0.0, a[2][1])))
+    assert method.tableau.beta == ((b[0],), (0.0, b[1]), (0.0, 0.0, b[2]))
+    assert method.tableau == CG3().tableau and method.order == 3 and method.stages == 3
+    np.testing.assert_allclose(method.tableau.c, tableaux.CG3.c, rtol=0, atol=1e-16)
 
 
 def test_the_printed_fractions_of_cg4_are_refused():

@@ -7,28 +7,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..groups import Pose, UnitQuaternion
-from ..system.kinematic_tree import carriers
-from ..system.topology import Topology
+from ...groups import Pose, UnitQuaternion
+from ...system.topology import Topology
 
 
 class Layout(NamedTuple):
     """Where everything is: indices, fixed by the topology.
 
     By body with a joint of its own, in their order ("number" below), nb for the world: moving, the
-    index in the system; last, its last dof; parent, the number of the body it hangs on. carrier:
-    the number of the body that carries each body of the system, the world's last. single, double:
-    the numbers of joints with one and with two turns; grouped, free: of those that are spherical or
-    free, and free. turning: the number of each turning dof, in the order single, first of double,
-    second of double, grouped. velocities: the entry in v of these, of the translations of the free
-    joints and of the slides. angles, attitudes (n, 4): entries in q. The orders put what is
-    computed in this order into v and q.
+    index in the system; last, its last dof; parent, the number of the body it hangs on.
+    merged_into: the number of the body that each body of the system is merged into, the world's
+    last. single, double: the numbers of joints with one and with two turns; grouped, free: of those
+    that are spherical or free, and free. turning: the number of each turning dof, in the order
+    single, first of double, second of double, grouped. velocities: the entry in v of these, of the
+    translations of the free joints and of the slides. angles, attitudes (n, 4): entries in q. The
+    orders put what is computed in this order into v and q.
     """
 
     moving: np.ndarray
     last: np.ndarray
     parent: np.ndarray
-    carrier: np.ndarray
+    merged_into: np.ndarray
     single: np.ndarray
     double: np.ndarray
     grouped: np.ndarray
@@ -87,7 +86,7 @@ def layout(t: Topology) -> Layout:
     last = t.dof_start[moving + 1] - 1
     number = np.full(t.n_dofs + 1, len(moving))
     number[last] = np.arange(len(moving))
-    carrier = np.append(number[carriers(t)], len(moving))
+    merged_into = np.append(number[t.body_dof], len(moving))
     kinds = [t.kinds[b] if t.types[b].in_series else () for b in moving]
     sizes = [0 if t.types[b].in_series else len(t.kinds[b]) for b in moving]
     turns = np.array([k.count("revolute") for k in kinds])
@@ -99,24 +98,24 @@ def layout(t: Topology) -> Layout:
     def entries(start: np.ndarray, skip: int, size: int) -> np.ndarray:
         return (start[:, None] + skip + np.arange(size)).ravel()
 
-    def of_rows(start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def of_series(start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The entries of turning and of sliding dofs that are no group's."""
         turning = (start[single] + slides[single], start[double], start[double] + 1)
         sliding = [start[j] + np.arange(slides[j]) for j in range(len(moving))]
         return np.concatenate(turning), np.concatenate(sliding).astype(int)
 
-    angles, sliding = of_rows(v_start)
+    angles, sliding = of_series(v_start)
     velocities = np.concatenate(
         (angles, entries(v_start[grouped], 0, 3), entries(v_start[free], 3, 3), sliding)
     )
-    angles, sliding = of_rows(q_start)
+    angles, sliding = of_series(q_start)
     attitudes = entries(q_start[grouped], 0, 4)
     coordinates = (angles, sliding, attitudes, entries(q_start[free], 4, 3))
     return Layout(
         moving=moving,
         last=last,
-        parent=carrier[np.array(t.parents)[moving]],
-        carrier=carrier,
+        parent=merged_into[np.array(t.parents)[moving]],
+        merged_into=merged_into,
         single=single,
         double=double,
         grouped=grouped,

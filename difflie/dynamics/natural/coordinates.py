@@ -7,7 +7,7 @@ quadratic (Garcia de Jalon and Bayo 1994, chapter 4; Betsch and Steinmann 2001).
 more body that does not move, (0, e1, e2, e3).
 
 Every joint with a degree of freedom carries one body, in the order of the bodies; bodies on fixed
-joints are merged into their carrier. A body's frame is that of the last dof of its joint: its third
+joints are merged into their parents. A body's frame is that of the last dof of its joint: its third
 director is the axis of the joint's last turn.
 """
 
@@ -22,22 +22,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..groups import directors, quaternion
-from ..groups.components import Matrix, Vector
-from ..solvers.linear import product
-from ..spatial import Force
-from ..system.kinematic_tree import Tree
-from .kinematics import dof_poses, dof_twists
-from .natural_equations import (
+from ...groups import directors, quaternion
+from ...groups.components import Matrix, Vector
+from ...solvers.linear import product
+from ...spatial import Force
+from ...system.kinematic_tree import Tree
+from ..kinematics import dof_poses, dof_twists
+from .equations import (
     Equations,
-    JointRows,
+    JointsOfKind,
     Products,
     fixed,
     orientation,
     position,
     reciprocal,
 )
-from .natural_layout import BALL, FREE, Layout, check, layout
+from .layout import BALL, FREE, Layout, check, layout
 
 
 class Arms(NamedTuple):
@@ -216,8 +216,8 @@ class NaturalCoordinates(eqx.Module):
         self, middle: Float[Array, "nb 4 3"], wrench: Float[Array, "n_bodies 6"]
     ) -> Float[Array, "nb 6"]:
         """The loads (nb, 6) of wrenches (nb of the system, 6) on the bodies, in body frames."""
-        rows = _at(self.tree.dof_forces(wrench), self.layout.last)
-        parts = rows.moment.to_array(), rows.force.to_array()
+        on_dofs = _at(self.tree.dof_forces(wrench), self.layout.last)
+        parts = on_dofs.moment.to_array(), on_dofs.force.to_array()
         return jnp.concatenate([_apply(middle[:, 1:], part) for part in parts], axis=1)
 
     def body_momentum(
@@ -225,7 +225,7 @@ class NaturalCoordinates(eqx.Module):
     ) -> Float[Array, "n_bodies 6"]:
         """The momenta (nb of the system, 6) of the bodies, as wrenches in body frames.
 
-        The merged bodies' are with their carriers, and zero for themselves.
+        Those of bodies on fixed joints are with the parents, and zero for themselves.
         """
         where = self.layout
         load = directors.load(bodies, product(self.mass, velocities))
@@ -243,11 +243,11 @@ class NaturalCoordinates(eqx.Module):
         """
         place = _at(self.tree.offset, body)
         inner = place.rotation @ Vector.from_array(points) + place.translation
-        return fixed(self.layout.carrier[body], inner.to_array(), len(self.layout.parent), 1)
+        return fixed(self.layout.merged_into[body], inner.to_array(), len(self.layout.parent), 1)
 
     def attitudes(self, bodies: Float[Array, "nb 4 3"], body: np.ndarray) -> Matrix:
         """The attitudes (n,) of bodies of the system, as above, with their directors as columns."""
-        axes = _with_world(bodies)[self.layout.carrier[body], 1:]
+        axes = _with_world(bodies)[self.layout.merged_into[body], 1:]
         return Matrix.from_array(axes).transpose() @ _at(self.tree.offset, body).rotation
 
     def kinetic_energy(self, velocities: Float[Array, "nb 4 3"]) -> Float[Array, ""]:
@@ -289,7 +289,7 @@ def natural_coordinates(tree: Tree) -> NaturalCoordinates:
             frame = frame.at[j].set(frames[min(len(along), len(kinds) - 1)])
         if turns == 2:
             second = second.at[j].set(steps[1])
-        joint = JointRows(j, where.parent[j], len(where.parent), anchor[j])
+        joint = JointsOfKind(j, where.parent[j], len(where.parent), anchor[j])
         position(constraints, slides, joint, along, frames[0])
         orientation(constraints, joint, turns, frame[j], second[j])
 

@@ -1,7 +1,7 @@
 """Joints as equations between scalar products of vectors that are fixed in bodies.
 
 A vector is a combination of the rows of all bodies, (nb + 1, 4), the world's last, as in
-`natural_coordinates`. Garcia de Jalon and Bayo 1994, chapter 4.
+`coordinates`. Garcia de Jalon and Bayo 1994, chapter 4.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def spread(
     return _einsum("mbk,mx->bkx", rows[:, :-1], forces)
 
 
-class JointRows(NamedTuple):
+class JointsOfKind(NamedTuple):
     """Joints of one kind: the numbers of their bodies and parents (n,), of all bodies, and where
     they sit in their parents (n, 3)."""
 
@@ -115,7 +115,7 @@ class Equations:
 
 
 def position(
-    constraints: Equations, slides: Equations, joint: JointRows, along: list, axes: jax.Array
+    constraints: Equations, slides: Equations, joint: JointsOfKind, along: list, axes: jax.Array
 ) -> None:
     """The gap of a joint is spanned by the directions `along`, and its parts are the slides.
 
@@ -135,7 +135,7 @@ def position(
 
 
 def orientation(
-    constraints: Equations, joint: JointRows, turns: int, frame: jax.Array, second: jax.Array
+    constraints: Equations, joint: JointsOfKind, turns: int, frame: jax.Array, second: jax.Array
 ) -> None:
     """What a joint with so many turns, from `frame` on, fixes of the relative attitude."""
     if turns == 0:
@@ -152,9 +152,9 @@ def fixed(
     body: np.ndarray, x: Float[Array, "n 3"], count: int, weight: float
 ) -> Float[Array, "n world_too 4"]:
     """The combinations (n, count + 1, 4) that are points (weight 1) or directions (0) x (n, 3)."""
-    here = (body[:, None] == np.arange(count + 1))[..., None]
+    own = (body[:, None] == np.arange(count + 1))[..., None]
     rows = jnp.concatenate((jnp.full_like(x[:, :1], weight), x), axis=1)
-    return jnp.where(here, rows[:, None], jnp.zeros_like(rows[:, None]))
+    return jnp.where(own, rows[:, None], jnp.zeros_like(rows[:, None]))
 
 
 def reciprocal(

@@ -1,0 +1,86 @@
+"""Twists and spatial accelerations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..groups import quaternion, se3, so3
+from ..groups.components import Componentwise, Scalar, Vector, components
+from .forces import Force
+
+
+@components
+@dataclass(frozen=True, slots=True)
+class Motion(Componentwise):
+    """A twist or a spatial acceleration: angular part (rad/s), linear part (m/s)."""
+
+    angular: Vector
+    linear: Vector
+
+    def cross(self, o: Motion) -> Motion:
+        """ad_self o, the Lie bracket."""
+        return Motion(
+            self.angular.cross(o.angular),
+            self.angular.cross(o.linear) + self.linear.cross(o.angular),
+        )
+
+    def cross_force(self, f: Force) -> Force:
+        """-ad_self^T f: the rate of change of a wrench carried along by the twist."""
+        return Force(
+            self.angular.cross(f.moment) + self.linear.cross(f.force), self.angular.cross(f.force)
+        )
+
+    # A motion may stand for a screw in any direction; see `Screw` for what follows.
+
+    def times(self, rate: Scalar) -> Motion:
+        return self * rate
+
+    def add_to(self, m: Motion) -> Motion:
+        """m + self."""
+        return m + self
+
+    def bracket(self, m: Motion) -> Motion:
+        """ad_m self."""
+        return m.cross(self)
+
+    def column(self, i: Any) -> Force:
+        """i @ self, of an `ArticulatedInertia`: the wrench of a unit acceleration along self."""
+        return i @ self
+
+    def dot(self, f: Force) -> Scalar:
+        """The power of a wrench on this twist (W)."""
+        return self.angular.dot(f.moment) + self.linear.dot(f.force)
+
+    def then(self, o: Motion) -> Motion:
+        """log(exp(self) exp(o)), of least rotation, as precise in proportion as both are.
+
+        The logarithm of a product of matrices would lose what is small beside one.
+        """
+        a, b = self.angular, o.angular
+        turned = quaternion.exp_components(a)
+        w = quaternion.log_components(
+            *quaternion.multiply_components(*turned, *quaternion.exp_components(b))
+        )
+        moved = quaternion.to_matrix_components(*turned) @ se3.exp_translation_components(
+            b, o.linear
+        )
+        moved = se3.exp_translation_components(a, self.linear) + moved
+        return Motion(w, so3.dexp_inv_components(w) @ moved)
+
+    @staticmethod
+    def zero(o: Scalar) -> Motion:
+        """No motion; o is a zero of the components' shape."""
+        return Motion(Vector(o, o, o), Vector(o, o, o))
+
+    @staticmethod
+    def from_array(a: jax.Array) -> Motion:
+        """The components of an array (..., 6), angular part first."""
+        return Motion(Vector.from_array(a[..., :3]), Vector.from_array(a[..., 3:]))
+
+    def to_array(self) -> jax.Array:
+        """The array (..., 6), angular part first."""
+        return jnp.concatenate((self.angular.to_array(), self.linear.to_array()), axis=-1)

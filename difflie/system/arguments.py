@@ -1,0 +1,90 @@
+"""What is checked of systems and states before they are traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from .system import System
+from .topology import Topology
+from .validation import check_shape, real_numbers, shown
+
+# How far a point may be off its manifold; the length of a quaternion from 1.
+QUATERNION_TOLERANCE = 1e-3
+
+
+def check_independent(t: Topology, what: str, fix: str) -> None:
+    """Raises ValueError, saying what needs it and the fix, where a joint mimics another."""
+    mimics = [t.joints[b] for b, source in enumerate(t.mimics) if source is not None]
+    if mimics:
+        raise ValueError(
+            f"{what} needs independent coordinates, but the joint {mimics[0]!r} mimics another; "
+            f"{fix}"
+        )
+
+
+def checked(system: System, **arrays: tuple[Any, tuple[int, ...]]) -> list[jax.Array]:
+    """The given arrays (name = (value, shape)) in the precision of the system.
+
+    Raises ValueError for a wrong shape, a NaN or infinity in a concrete array, a quaternion far
+    from unit length and a batch of systems, TypeError for another precision than the system's, for
+    what are no real numbers and for what is no system; each names the fix.
+    """
+    _check_system(system)
+    return [_checked(system, name, value, shape) for name, (value, shape) in arrays.items()]
+
+
+def _check_system(system: Any) -> None:
+    if not isinstance(system, System):
+        raise TypeError(
+            f"{shown(system)} is no System; give what difflie.load, difflie.chain or "
+            "difflie.tree returns"
+        )
+    if np.ndim(system.bodies.mass) != 1 or np.ndim(system.gravity) != 1:
+        raise ValueError(
+            f"{system.name}: this is a batch of systems; call this for each of them, by jax.vmap"
+        )
+
+
+def _checked(system: System, name: str, value: Any, shape: tuple[int, ...]) -> jax.Array:
+    exact = isinstance(value, jax.Array | np.ndarray | np.generic)
+    array = real_numbers(system.name, name, value)
+    if not exact or not jnp.issubdtype(array.dtype, jnp.floating):
+        array = array.astype(system.dtype)
+    if array.dtype != system.dtype:
+        raise TypeError(
+            f"{system.name}: {name} is {array.dtype} and the system is {system.dtype}; "
+            f"use {name}.astype({str(system.dtype)!r}) or system.astype({str(array.dtype)!r})"
+        )
+    check_shape(system.name, name, array.shape, shape)
+    if isinstance(array, Tracer):
+        return array
+    numbers = np.asarray(array)
+    if not np.all(np.isfinite(numbers)):
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(numbers))[0])
+        raise ValueError(
+            f"{system.name}: {name}{list(place)} is {numbers[place]}; it must be finite"
+        )
+    if name.startswith("q"):
+        _check_points(system, name, numbers)
+    return array
+
+
+def _check_points(system: System, name: str, q: np.ndarray) -> None:
+    t = system.topology
+    for b in t.coordinate_joints:
+        space, start, end = t.manifolds[b], *map(int, t.coordinate_start[b : b + 2])
+        if space.plain:
+            continue
+        with jax.ensure_compile_time_eval():  # known numbers, also while something is traced
+            defect = float(space.defect(jnp.asarray(q[start:end])))
+        if defect > QUATERNION_TOLERANCE:
+            noun, count, wrong = space.fault(q[start:end])
+            raise ValueError(
+                f"{system.name}: the {noun} {name}[{start}:{start + count}] of joint "
+                f"{t.joints[b]!r} {wrong}"
+            )
