@@ -31,11 +31,12 @@ CHECKED = {
     "variational_planar",
     "quantities": "distance effort energy frames limits momentum point pose power state",
     "parameters": "block nearness places pseudo_inertia",
+    "simulate": "result trajectory watch",
     "identify": "inverse_dynamics jacobian linear losses nominal problem sensors shooting",
 }
 install_import_hook(
     [
-        *("difflie.formulations", "difflie.result"),
+        "difflie.formulations",
         *(f"difflie.{room}.{name}" for room, names in CHECKED.items() for name in names.split()),
     ],
     # An int is a float.

@@ -20,12 +20,12 @@ from jax.core import Tracer
 
 from ..forces.actuators.acting import Memories, timed
 from ..formulations import Formulation, Inputs
-from ..result import Watch
 from ..solvers.bisection import Bisection
 from ..solvers.root import root
 from ..system.system import System
 from ..system.validation import check_shape, real_numbers
 from .command import Command
+from .watch import Watch
 
 Event = Callable[[jax.Array, jax.Array, jax.Array], Any]
 Until = Event | list[Event] | tuple[Event, ...] | None

@@ -11,17 +11,19 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from .. import native
-from ..adjoint import Adjoint, Direct
 from ..constraints import Stabilisation
 from ..forces.inputs import SampledInput
 from ..formulations import Formulation, formulated
 from ..integrators import Method
-from ..result import Ending, Trajectory, Watch
 from ..system.kinematic_tree import Tree
+from .adjoint import Adjoint, Direct
 from .command import Command
 from .events import End, Event, come, located, named, stopped_at
 from .inputs import Input, checked_functions, inputs_at, samples
+from .result import Ending
 from .step import memories_at_start, time_steps
+from .trajectory import Trajectory
+from .watch import Watch
 
 
 class Run(NamedTuple):

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 
 from .. import native
-from ..adjoint import Steps
 from ..constraints import Projection, Stabilisation
 from ..forces.actuators.acting import (
     Memories,
@@ -22,12 +21,13 @@ from ..forces.inputs import SampledInput
 from ..formulations import Formulation, Inputs, formulated, formulation_of
 from ..integrators import RKMK4, Method, by_name
 from ..integrators.method import chosen
-from ..result import finite
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked, real_numbers
+from .adjoint import Steps
 from .events import Event, come
 from .inputs import Input, checked_dt, checked_functions, inputs_at
+from .watch import finite
 
 
 def time_steps(

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 
-from .. import native
-from ..integrators import Method
+from ... import native
+from ...integrators import Method
 from ..result import Reconstruction
 
 
