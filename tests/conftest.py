@@ -21,8 +21,8 @@ CHECKED = {
     "natural_coordinates natural_equations natural_layout paths planar_centres planar_chain "
     "operational_space planar_springs regressor rnea screws statics",
     "system": "kinematic_tree",
-    "forces": "actuators bushing compliance contact_geometry contacts couplings discrete_gradient "
-    "energy passive points stiffness stribeck torsion",
+    "forces": "actuators bushing compliance contact_geometry contacts coupling dampers "
+    "discrete_gradient energy passive point_forces points ropes springs stiffness stribeck torsion",
     "constraints": "assembly consistency curves equations friction motion position singular "
     "stabilisation",
     "integrators": "bdf commutator_free crouch_grossman descriptor embedded_munthe_kaas "

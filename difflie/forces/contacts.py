@@ -26,7 +26,7 @@ from ..spatial import Force, Motion, Transform
 from ..system.fields import number
 from .compliance import Compliance
 from .contact_geometry import Meeting, plane_and_sphere, sphere_and_sphere
-from .couplings import Coupling
+from .coupling import Coupling
 from .path import Path, as_path, inverse, root
 
 

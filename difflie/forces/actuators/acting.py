@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from ...system.frozen import thawed
 from ...system.kinematic_tree import Tree
 from ...system.system import System
-from ..couplings import FollowerForce
+from ..point_forces import FollowerForce
 from ..points import coupling_force, rates_along
 from .actuator import Actuator, Memory
 
