@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
-from jax.core import Tracer
 
 from ..constraints import Projection, Stabilisation, start_error
 from ..formulations import formulation_of
@@ -18,11 +16,17 @@ from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import checked
 from .adjoint import Adjoint, Direct
+from .arguments import (
+    check_forgetting,
+    check_memory,
+    checked_counts,
+    checked_dt,
+    chosen_method,
+)
 from .error_estimate import Refinement
 from .events import Until, events_of
-from .inputs import Input, checked_dt, finer_input, sampled_input
+from .inputs import Input, finer_input, sampled_input
 from .loop import Run, trajectory
-from .step import chosen_method
 from .trajectory import Trajectory
 
 _PROJECTION = Projection()
@@ -84,20 +88,10 @@ def simulate(
     remembering = [actuator for actuator in system.actuators if actuator.remembers]
     adjoint.check(method, formulation_of(method, system).time_symmetric(method), remembering)
     q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
-    steps, save_every = _count("steps", steps), _count("save_every", save_every)
-    if save_every > steps:
-        raise ValueError(
-            f"simulate: save_every is {save_every} and there are {steps} steps, so that no step is "
-            "saved; save every one of them, or take more"
-        )
-    saved_commands = (control is not None) + bool(remembering)
-    width = 1 + system.nq + system.nv + saved_commands * system.nu
-    _check_memory(system, steps // save_every, width)
+    steps, save_every = checked_counts(steps, save_every)
+    check_memory(system, steps // save_every, control is not None)
     dt = checked_dt("simulate", dt, system.dtype)
-    if not isinstance(dt, Tracer):
-        for actuator in remembering:
-            for fault in actuator.forgets(float(dt), steps):
-                raise ValueError(f"simulate: {actuator}: {fault}")
+    check_forgetting(system, dt, steps)
     n_bodies = len(system.body_names)
     control = sampled_input(system, "control", control, (system.nu,), steps)
     wrench = sampled_input(system, "wrench", wrench, (n_bodies, 6), steps)
@@ -106,48 +100,24 @@ def simulate(
     state = Tree.of(system), q0, v0, dt
     run = Run(state, control, wrench, events, (method, adjoint, stabilisation))
     made = trajectory(run, error, steps, save_every, progress)
-
-    def finer(n: int) -> Trajectory:
-        """The same run with steps n times as short."""
-        return simulate(
-            replace(system, actuators=tuple(a.finer(n) for a in system.actuators)),
-            q0,
-            v0,
-            dt=dt / n,
-            steps=n * steps,
-            method=method.finer(n),
-            control=finer_input(control, n),
-            wrench=finer_input(wrench, n),
-            save_every=n * save_every,
-            until=events or None,
-            adjoint=adjoint,
-            stabilisation=stabilisation,
-        )
-
+    finer = functools.partial(_finer, system, run, steps, save_every)
     return replace(made, refinement=Refinement(finer, method.order))
 
 
-# Steps are counted with 32 bits, and the last number stands for never.
-_MOST_STEPS = np.iinfo(np.int32).max - 1
-
-
-def _count(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"simulate: {name} is {value!r}; it must be a whole number, 1 or more")
-    if value > _MOST_STEPS:
-        raise ValueError(f"simulate: {name} is {value}; it must be at most {_MOST_STEPS}")
-    return int(value)
-
-
-def _check_memory(system: System, saved: int, width: int) -> None:
-    """Raises ValueError for more saved rows, of so many numbers, than there is memory for."""
-    size = (saved + 1) * width * system.dtype.itemsize
-    try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # where the machine does not tell
-        return
-    if size > there:
-        raise ValueError(
-            f"simulate: {saved} saved states of {system.name} take {size / 1e9:.4g} GB, and there "
-            f"are {there / 1e9:.4g} GB of memory; raise save_every"
-        )
+def _finer(system: System, run: Run, steps: int, save_every: int, n: int) -> Trajectory:
+    """The same run with steps n times as short."""
+    (_, q0, v0, dt), control, wrench, events, (method, adjoint, stabilisation) = run
+    return simulate(
+        replace(system, actuators=tuple(a.finer(n) for a in system.actuators)),
+        q0,
+        v0,
+        dt=dt / n,
+        steps=n * steps,
+        method=method.finer(n),
+        control=finer_input(control, n),
+        wrench=finer_input(wrench, n),
+        save_every=n * save_every,
+        until=events or None,
+        adjoint=adjoint,
+        stabilisation=stabilisation,
+    )
