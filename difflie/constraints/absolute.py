@@ -40,15 +40,12 @@ _EXTRAS = {
 }
 # The constraint like a joint, and the row of its axis.
 _PAIRS: dict[type[types.Joint], tuple[Callable[..., Constraint], int | None]] = {
-    **{types.Fixed: (pairs.FixedConstraint, None), types.Revolute: (pairs.RevoluteConstraint, 0)},
-    **{
-        types.Continuous: (pairs.RevoluteConstraint, 0),
-        types.Prismatic: (pairs.PrismaticConstraint, 0),
-    },
-    **{
-        types.Planar: (pairs.PlanarConstraint, 2),
-        types.Spherical: (pairs.SphericalConstraint, None),
-    },
+    types.Fixed: (pairs.FixedConstraint, None),
+    types.Revolute: (pairs.RevoluteConstraint, 0),
+    types.Continuous: (pairs.RevoluteConstraint, 0),
+    types.Prismatic: (pairs.PrismaticConstraint, 0),
+    types.Planar: (pairs.PlanarConstraint, 2),
+    types.Spherical: (pairs.SphericalConstraint, None),
     types.Translation: (pairs.TranslationConstraint, None),
 }
 # From z to x and from z to y.
@@ -96,18 +93,16 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
                 f"{system.name}: {c} is between joint coordinates, which the absolute machine has "
                 "not; take it off and put difflie.constraints.Gear there"
             )
-    for c in (*system.couplings, *system.sensors):
-        if isinstance(c, AtJoint | JointCoupling):
-            raise ModelError(
-                f"{system.name}: {c} stands at a joint, which the absolute machine has not; take "
-                "it off"
-            )
-    for actuator in system.actuators:
-        if actuator.axis is None:
-            raise ModelError(
-                f"{system.name}: {actuator} stands at a joint, which the absolute machine has not; "
-                "take it off"
-            )
+    coupled = (*system.couplings, *system.sensors)
+    standing = [
+        *(c for c in coupled if isinstance(c, AtJoint | JointCoupling)),
+        *(actuator for actuator in system.actuators if actuator.axis is None),
+    ]
+    for part in standing:
+        raise ModelError(
+            f"{system.name}: {part} stands at a joint, which the absolute machine has not; take "
+            "it off"
+        )
     free = _free(system)
     made = _joints(system)
     kept = [c for b, c in enumerate(made) if c is not None and free[b]]

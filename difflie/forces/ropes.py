@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..system.fields import number
-from .springs import Linear
+from .springs import LinearElastic
 
 
-class Rope(Linear):
+class Rope(LinearElastic):
     """An elastic rope, slack below its rest length: energy k max(y - y_r, 0)^2 / 2.
 
     Arguments as of `Spring`. Where it becomes taut the tension has a kink, and the derivative of
@@ -23,7 +23,7 @@ class Rope(Linear):
         return jnp.where(stretch < 0, jnp.zeros_like(stretch), stretch)
 
 
-class SmoothRope(Linear):
+class SmoothRope(LinearElastic):
     """An elastic rope that becomes taut gradually, within `smoothing` d of its rest length.
 
     Arguments as of `Spring`; smoothing d in m, a scalar. The tension is 0 below y_r - d and k (y -

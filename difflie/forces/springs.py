@@ -64,7 +64,7 @@ class Elastic(PointCoupling):
         return jax.jvp(self.tension, (zero,), (jnp.ones_like(zero),))[1]
 
 
-class Linear(Elastic):
+class LinearElastic(Elastic):
     """What pulls by k times its stretch: the energy k s^2 / 2 of a stretch s of the path."""
 
     path: Path = eqx.field(converter=as_path)
@@ -83,7 +83,7 @@ class Linear(Elastic):
         return self.stiffness * self.stretch(length)
 
 
-class Spring(Linear):
+class Spring(LinearElastic):
     """A linear spring that pulls and pushes: energy k (y - y_r)^2 / 2 of the path's length y.
 
     path: two or more pairs (body, point (3,) in m in its frame), body None for the world.

@@ -25,7 +25,7 @@ from .time_steps import LoopState, TimeSteps
 from .watch import Watch
 
 
-class End(NamedTuple):
+class Stop(NamedTuple):
     """Where a motion stops.
 
     event (): the number of the event, -1 for none. t () in s. state: what the trajectory has of it,
@@ -38,7 +38,7 @@ class End(NamedTuple):
     solved: jax.Array
 
 
-def located(loop: TimeSteps, rows: Any, last: LoopState) -> End:
+def located(loop: TimeSteps, rows: Any, last: LoopState) -> Stop:
     """Where a loop has stopped whose last state this is; rows (m, k, ...) of its inputs."""
     steps, inner, watch, memories, command = last
     formulation, events, dt = loop.formulation, loop.events, loop.dt
@@ -62,7 +62,7 @@ def located(loop: TimeSteps, rows: Any, last: LoopState) -> End:
     def at(h: jax.Array) -> jax.Array:
         return least(events, t0 + h, *formulation.read(reached(h)[0]))[0]
 
-    def shorter(_: None) -> End:
+    def shorter(_: None) -> Stop:
         # Methods that begin anew may need a little more than dt, which is looked at first.
         (h,), found = root(lambda h: at(h[0])[None], dt[None], Bisection())
         state, solved, torques = reached(h)
@@ -71,17 +71,17 @@ def located(loop: TimeSteps, rows: Any, last: LoopState) -> End:
         y = formulation.read(state)
         which = least(events, t0 + h, *y)[1]
         saved = *y, formulation.record(state), (commanded[0], torques)
-        return End(which, t0 + h, saved, found & solved)
+        return Stop(which, t0 + h, saved, found & solved)
 
-    def whole(_: None) -> End:
+    def whole(_: None) -> Stop:
         y = formulation.read(inner)
         which = jnp.where(stopped == 0, least(events, t0, *y)[1], -1)
-        return End(which, t0, (*y, formulation.record(inner), commanded), jnp.asarray(True))
+        return Stop(which, t0, (*y, formulation.record(inner), commanded), jnp.asarray(True))
 
     return jax.lax.cond(watch.came & (stopped > 0), shorter, whole, None)
 
 
-def stopped_at(end: End, watch: Watch, rows: Any, every: int) -> Any:
+def stopped_at(end: Stop, watch: Watch, rows: Any, every: int) -> Any:
     """The saved rows (m + 1, ...) of t, q, v, records and commands, from the end on all the end.
 
     every: the steps between two rows.
