@@ -57,7 +57,7 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
     """The same machine with free bodies, which constraints hold together instead of joints.
 
     Every body keeps its name, mass, com (3,), inertia (3, 3) and frame. group: "SE3" puts each on a
-    free joint, with its pose and body-fixed twist; "SO3xR3" on a massless carrier with a
+    free joint, with its pose and body-fixed twist; "SO3xR3" on a massless body with a
     translation, then a ball joint, with position and attitude by themselves, the velocity of its
     origin in world axes (m/s), and its body-fixed angular velocity. Every joint becomes the
     constraint of its type between the frames of parent and child, in the order of the joints; a
@@ -122,11 +122,11 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
         "rotation": (moved, old.rotation[staying]),
     }
     owners = {"mass": result.bodies, "com": result.bodies, "inertia": result.bodies}
-    carriers = np.setdiff1d(np.arange(len(result.body_names)), place)
+    massless = np.setdiff1d(np.arange(len(result.body_names)), place)
     leaves: dict[str, Any] = {}
     for name, (where, values) in numbers.items():
         whole = getattr(owners.get(name, result.joints), name).at[where].set(values)
-        leaves[name] = whole.at[carriers].set(0) if name in owners else whole
+        leaves[name] = whole.at[massless].set(0) if name in owners else whole
     result = result.replace(gravity=system.gravity, **leaves)
     result = constrain(result, *kept, *_mimicked(system, made))
     constraints = (*result.constraints, *system.constraints)
@@ -225,10 +225,10 @@ def _bodies(system: System, b: int, group: str, free: bool) -> list[Body]:
         return [Body(name=name, joint=types.Fixed(), parent=parent)]
     if group == "SE3":
         return [Body(name=name, joint=types.Free(), **some)]
-    carrier = f"{name} (position)"
+    mover = f"{name} (position)"
     return [
-        Body(name=carrier, joint=types.Translation()),
-        Body(name=name, joint=types.Spherical(), parent=carrier, **some),
+        Body(name=mover, joint=types.Translation()),
+        Body(name=name, joint=types.Spherical(), parent=mover, **some),
     ]
 
 

@@ -202,7 +202,7 @@ def _assembled(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> tu
     found = found & (jnp.max(jnp.abs(left), initial=0) < 1e4 * eps)
     v1 = consistent_velocity(tree, q1, v)
     wrong = []
-    for c, frames in here.given():
+    for c, frames, _ in here.each():
         wrong_assembly = c.misassembled(*frames) if isinstance(c, FrameConstraint) else None
         wrong.append(jnp.asarray(False) if wrong_assembly is None else wrong_assembly)
     q1, v1 = (jnp.where(found, a, jnp.nan) for a in (q1, v1))

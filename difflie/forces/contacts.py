@@ -104,8 +104,8 @@ class PlaneContact(Contact):
 
     def meeting(self, frames: Transform) -> Meeting:
         plane, others = _divided(frames)
-        outward = Vector.from_array(self.normal)
-        normal = plane.rotation @ (outward * inverse(root(outward.square())))
+        direction = Vector.from_array(self.normal)
+        normal = plane.rotation @ (direction * inverse(root(direction.square())))
         normal = jax.tree.map(lambda a, b: jnp.broadcast_to(a, b.shape), normal, others.translation)
         return plane_and_sphere(plane.translation, normal, others.translation, self.radius)
 

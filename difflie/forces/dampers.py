@@ -57,8 +57,8 @@ class TensionDamper(Viscous):
     rest_length: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True), default=0.0)
 
     def tension(self, length: Float[Array, "*n"], rate: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        idle = (length < self.rest_length) | (rate < 0)
-        return self.damping * jnp.where(idle, jnp.zeros_like(rate), rate)
+        off = (length < self.rest_length) | (rate < 0)
+        return self.damping * jnp.where(off, jnp.zeros_like(rate), rate)
 
 
 class SmoothTensionDamper(Viscous):

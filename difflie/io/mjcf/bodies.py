@@ -91,8 +91,7 @@ def freed(bodies: list[Body], path: Path) -> list[Body]:
     if not isinstance(root.joint, Fixed):
         raise ModelError(
             f"{path}: base is 'free' and the root moves on the joint {shown(root.joint.name)} "
-            "of the "
-            "file already; leave out base"
+            "of the file already; leave out base"
         )
     taken = [b.joint.name or b.name for b in bodies]
     name = distinct("root_joint", taken)

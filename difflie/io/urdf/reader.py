@@ -8,7 +8,7 @@ pitch="...").
 What URDF has no words for stands in elements <difflie>, which other readers pass over:
 
     <robot name="r">
-      <difflie base="free" gravity="0 0 -9.81"/>        what `load` does if it is not told
+      <difflie base="free" gravity="0 0 -9.81"/>        what `load` does by default
       <difflie world="w"/>                              the link w is the world and no body
       <joint ...>
         <difflie armature="0.1" friction_velocity="0.01" stiffness="2" spring_reference="0.3"/>
@@ -127,18 +127,18 @@ def _bodies(robot: Element, base: str | None, world: str | None, notes: Notes) -
     joints = _by_name(robot, "joint")
     if not links:
         raise ModelError(f'{robot.source}: there is no link; add <link name="..."/>')
-    carrier: dict[str, Element] = {}
+    joint_of: dict[str, Element] = {}
     parents: dict[str, str] = {}
     for joint in joints.values():
         parent, child = (_end(joint, role, links) for role in ("parent", "child"))
-        if child in carrier:
+        if child in joint_of:
             raise ModelError(
-                f"{joint.source}: the link {shown(child)} is the child of "
-                f"{carrier[child].label} in "
-                f"line {carrier[child].line} too; a link has one parent: remove one of the joints"
+                f"{joint.source}: the link {shown(child)} is the child of {joint_of[child].label} "
+                f"in line {joint_of[child].line} too; a link has one parent: remove one of the "
+                "joints"
             )
-        carrier[child], parents[child] = joint, parent
-    roots = [name for name in links if name not in carrier]
+        joint_of[child], parents[child] = joint, parent
+    roots = [name for name in links if name not in joint_of]
     if len(roots) > 1:
         named = ", ".join(f"{shown(name)} (line {links[name].line})" for name in roots)
         raise ModelError(
@@ -156,7 +156,7 @@ def _bodies(robot: Element, base: str | None, world: str | None, notes: Notes) -
         root_joint = distinct("root_joint", joints)
         joint = _BASES[base or "fixed"](name=root_joint, source=links[name].source)
         bodies.append(Body(name=name, joint=joint, **_inertial(links[name])))
-    for name, element in carrier.items():
+    for name, element in joint_of.items():
         position, rpy = _origin(element)
         kind, fields = read[element.needed("name")]
         bodies.append(
@@ -184,9 +184,8 @@ def _check_world(
         )
     if base is not None:
         raise ModelError(
-            f"{own.source}: base is {shown(base)} and the root link {shown(world)} is the "
-            "world, to which "
-            "the joints of the file connect; leave out base"
+            f"{own.source}: base is {shown(base)} and the root link {shown(world)} is the world, "
+            "to which the joints of the file connect; leave out base"
         )
     if links[world].child("inertial") is not None:
         raise ModelError(f"{links[world].source}: it is the world, which has no mass; remove it")
