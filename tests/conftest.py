@@ -23,8 +23,8 @@ CHECKED = {
     "system": "kinematic_tree",
     "forces": "actuators bushing compliance contact_geometry contacts coupling dampers "
     "discrete_gradient energy passive point_forces points ropes springs stiffness stribeck torsion",
-    "constraints": "assembly consistency curves equations friction motion position singular "
-    "stabilisation",
+    "constraints": "assembly consistency curves equations friction motion position redundancy "
+    "singular stabilisation start",
     "integrators": "bdf commutator_free crouch_grossman descriptor embedded_munthe_kaas "
     "energy_momentum energy_stable gauss generalized_alpha mean_gradients method moreau "
     "munthe_kaas rattle semi_implicit_euler stormer_verlet variational variational_lie "

@@ -147,6 +147,18 @@ def labels(constraints: tuple[Any, ...]) -> list[str]:
     return [f"{e} of constraint {k}, {c}" for k, c in enumerate(constraints) for e in c.equations]
 
 
+def position_labels(constraints: tuple[Any, ...]) -> list[str]:
+    """The labels of the p equations of positions."""
+    pairs = zip(labels(constraints), holonomic(constraints), strict=True)
+    return [label for label, of_positions in pairs if of_positions]
+
+
+def largest(values: np.ndarray, names: list[str]) -> str:
+    """The names of the largest few of the values (k,), for messages."""
+    worst = np.argsort(-np.abs(values))[:3]
+    return ", ".join(f"{names[k]} ({values[k]:.3g})" for k in worst if values[k])
+
+
 def _frames(system: System) -> list:
     return [f for c in system.constraints if isinstance(c, FrameConstraint) for f in c.frames]
 
