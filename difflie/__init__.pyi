@@ -1,6 +1,5 @@
 """What is public; `__init__.py` imports each name when it is first asked for."""
 
-from . import adjoint as adjoint
 from . import constraints as constraints
 from . import dynamics as dynamics
 from . import forces as forces
@@ -17,11 +16,6 @@ from . import solvers as solvers
 from . import spatial as spatial
 from . import system as system
 from . import view as view
-from .adjoint import Adjoint as Adjoint
-from .adjoint import Direct as Direct
-from .adjoint import Forward as Forward
-from .adjoint import RecursiveCheckpoint as RecursiveCheckpoint
-from .adjoint import Reversible as Reversible
 from .constraints import Baumgarte as Baumgarte
 from .constraints import Frame as Frame
 from .constraints import NullSpace as NullSpace
@@ -79,7 +73,6 @@ from .dynamics import spatial_jacobian as spatial_jacobian
 from .dynamics import spatial_jacobian_rate as spatial_jacobian_rate
 from .dynamics import total_mass as total_mass
 from .dynamics import with_inertial_parameters as with_inertial_parameters
-from .error_estimate import ErrorEstimate as ErrorEstimate
 from .forces import Actuator as Actuator
 from .forces import Axis as Axis
 from .forces import Bushing as Bushing
@@ -161,10 +154,17 @@ from .io import load as load
 from .io import save as save
 from .parameters import Parameter as Parameter
 from .parameters import Parameters as Parameters
-from .result import Ending as Ending
-from .result import Reconstruction as Reconstruction
-from .result import Result as Result
-from .result import Trajectory as Trajectory
+from .simulate import Adjoint as Adjoint
+from .simulate import Direct as Direct
+from .simulate import Ending as Ending
+from .simulate import ErrorEstimate as ErrorEstimate
+from .simulate import Forward as Forward
+from .simulate import Reconstruction as Reconstruction
+from .simulate import RecursiveCheckpoint as RecursiveCheckpoint
+from .simulate import Result as Result
+from .simulate import Reversible as Reversible
+from .simulate import Trajectory as Trajectory
+from .simulate import adjoint as adjoint
 from .simulate import simulate as simulate
 from .simulate import step as step
 from .system import Body as Body

@@ -18,8 +18,7 @@ from .io.couplings import coupled
 from .io.loops import closed
 from .io.results import machine, save_arrays, save_table
 from .quantities import Coordinates, Curve, Effort, Energy, Passive, Velocities, curve
-from .result import Trajectory
-from .simulate import simulate
+from .simulate import Trajectory, simulate
 from .system import ModelError, System
 from .system.arguments import checked
 from .system.validation import nearest, shown

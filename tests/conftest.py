@@ -21,21 +21,22 @@ CHECKED = {
     "natural.coordinates natural.equations natural.layout paths planar_centres planar_chain "
     "operational_space planar_springs regressor rnea screws statics",
     "system": "kinematic_tree tree_numbers",
-    "forces": "actuators bushing compliance contact_geometry contacts couplings discrete_gradient "
-    "energy passive points stiffness stribeck torsion",
-    "constraints": "assembly consistency curves equations friction motion position singular "
-    "stabilisation",
+    "forces": "actuators bushing compliance contact_geometry contacts coupling dampers "
+    "discrete_gradient energy passive point_forces points ropes springs stiffness stribeck torsion",
+    "constraints": "assembly consistency curves equations friction motion position redundancy "
+    "singular stabilisation start",
     "integrators": "bdf commutator_free crouch_grossman descriptor embedded_munthe_kaas "
     "energy_momentum energy_stable gauss generalized_alpha mean_gradients method moreau "
     "munthe_kaas rattle semi_implicit_euler stormer_verlet variational variational_lie "
     "variational_planar",
     "quantities": "distance effort energy frames limits momentum point pose power state",
     "parameters": "block nearness places pseudo_inertia",
+    "simulate": "result trajectory watch",
     "identify": "inverse_dynamics jacobian linear losses nominal problem sensors shooting",
 }
 install_import_hook(
     [
-        *("difflie.formulations", "difflie.result"),
+        "difflie.formulations",
         *(f"difflie.{room}.{name}" for room, names in CHECKED.items() for name in names.split()),
     ],
     # An int is a float.

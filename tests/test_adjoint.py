@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import difflie as dl
-from difflie.adjoint.checkpointed import branching
+from difflie.simulate.adjoint.checkpointed import branching
 
 STEPS, EVERY, DT = 14, 7, 0.02
 # The last one has idle turns: 7 steps as 3 x 3.

@@ -32,13 +32,13 @@ ORDER = (
         "parameters",
         "io",
     ),
-    *("integrators", "quantities", "error_estimate", "result", "adjoint", "formulations"),
+    *("integrators", "quantities", "formulations"),
     *("simulate", "identify", "view", "run", "study", "demo", "reproduce", "cli"),
 )
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
 ROOMS = (
     *("groups", "system", "dynamics", "forces", "constraints", "parameters", "io"),
-    *("integrators", "quantities", "adjoint", "formulations", "simulate", "identify"),
+    *("integrators", "quantities", "formulations", "simulate", "simulate.adjoint", "identify"),
 )
 
 
@@ -91,8 +91,8 @@ def test_files_import_each_other_in_one_direction():
 
 
 # Who compiles: passes along trees, loops over time, and problems with loops of their own. `solvers`
-# and `adjoint` besides make what a function closes over explicit.
-COMPILING = ("system/traverse.py", "simulate/", "adjoint/", "solvers/root.py", "reproduce/")
+# and `simulate/adjoint` besides make what a function closes over explicit.
+COMPILING = ("system/traverse.py", "simulate/", "solvers/root.py", "reproduce/")
 
 
 def test_algorithms_do_not_know_that_they_are_compiled():

@@ -26,10 +26,6 @@ from ..system.system import System
 from .absolute import absolute as absolute
 from .absolute import absolute_state as absolute_state
 from .assembly import assemble as assemble
-from .assembly import breaking_leaves as breaking_leaves
-from .assembly import mobility as mobility
-from .assembly import redundant_equations as redundant_equations
-from .assembly import start_error as start_error
 from .bearing import Bearing as Bearing
 from .bearing import Friction as Friction
 from .consistency import while_kept
@@ -59,6 +55,9 @@ from .joints import UniversalConstraint as UniversalConstraint
 from .motion import constrained_acceleration
 from .point_on_curve import PointOnCurve as PointOnCurve
 from .proportional import Proportional as Proportional
+from .redundancy import breaking_leaves as breaking_leaves
+from .redundancy import mobility as mobility
+from .redundancy import redundant_equations as redundant_equations
 from .rolling import KnifeEdge as KnifeEdge
 from .rolling import RollingDisk as RollingDisk
 from .stabilisation import Baumgarte as Baumgarte
@@ -66,6 +65,7 @@ from .stabilisation import NullSpace as NullSpace
 from .stabilisation import Projection as Projection
 from .stabilisation import Stabilisation as Stabilisation
 from .stabilisation import Unstabilised as Unstabilised
+from .start import start_error as start_error
 from .unilateral import HardContact as HardContact
 from .unilateral import HardStop as HardStop
 from .unilateral import PointOnPlane as PointOnPlane

@@ -42,15 +42,12 @@ _EXTRAS = {
 }
 # The constraint like a joint, and the row of its axis.
 _PAIRS: dict[type[types.Joint], tuple[Callable[..., Constraint], int | None]] = {
-    **{types.Fixed: (pairs.FixedConstraint, None), types.Revolute: (pairs.RevoluteConstraint, 0)},
-    **{
-        types.Continuous: (pairs.RevoluteConstraint, 0),
-        types.Prismatic: (pairs.PrismaticConstraint, 0),
-    },
-    **{
-        types.Planar: (pairs.PlanarConstraint, 2),
-        types.Spherical: (pairs.SphericalConstraint, None),
-    },
+    types.Fixed: (pairs.FixedConstraint, None),
+    types.Revolute: (pairs.RevoluteConstraint, 0),
+    types.Continuous: (pairs.RevoluteConstraint, 0),
+    types.Prismatic: (pairs.PrismaticConstraint, 0),
+    types.Planar: (pairs.PlanarConstraint, 2),
+    types.Spherical: (pairs.SphericalConstraint, None),
     types.Translation: (pairs.TranslationConstraint, None),
 }
 # From z to x and from z to y.
@@ -62,7 +59,7 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
     """The same machine with free bodies, which constraints hold together instead of joints.
 
     Every body keeps its name, mass, com (3,), inertia (3, 3) and frame. group: "SE3" puts each on a
-    free joint, with its pose and body-fixed twist; "SO3xR3" on a massless carrier with a
+    free joint, with its pose and body-fixed twist; "SO3xR3" on a massless body with a
     translation, then a ball joint, with position and attitude by themselves, the velocity of its
     origin in world axes (m/s), and its body-fixed angular velocity. Every joint becomes the
     constraint of its type between the frames of parent and child, in the order of the joints; a
@@ -98,18 +95,16 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
                 f"{system.name}: {c} is between joint coordinates, which the absolute machine has "
                 "not; take it off and put difflie.constraints.Gear there"
             )
-    for c in (*system.couplings, *system.sensors):
-        if isinstance(c, AtJoint | JointCoupling):
-            raise ModelError(
-                f"{system.name}: {c} stands at a joint, which the absolute machine has not; take "
-                "it off"
-            )
-    for actuator in system.actuators:
-        if actuator.axis is None:
-            raise ModelError(
-                f"{system.name}: {actuator} stands at a joint, which the absolute machine has not; "
-                "take it off"
-            )
+    coupled = (*system.couplings, *system.sensors)
+    standing = [
+        *(c for c in coupled if isinstance(c, AtJoint | JointCoupling)),
+        *(actuator for actuator in system.actuators if actuator.axis is None),
+    ]
+    for part in standing:
+        raise ModelError(
+            f"{system.name}: {part} stands at a joint, which the absolute machine has not; take "
+            "it off"
+        )
     free = _free(system)
     made = _joints(system)
     kept = [c for b, c in enumerate(made) if c is not None and free[b]]
@@ -129,11 +124,11 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
         "rotation": (moved, old.rotation[staying]),
     }
     owners = {"mass": result.bodies, "com": result.bodies, "inertia": result.bodies}
-    carriers = np.setdiff1d(np.arange(len(result.body_names)), place)
+    massless = np.setdiff1d(np.arange(len(result.body_names)), place)
     leaves: dict[str, Any] = {}
     for name, (where, values) in numbers.items():
         whole = getattr(owners.get(name, result.joints), name).at[where].set(values)
-        leaves[name] = whole.at[carriers].set(0) if name in owners else whole
+        leaves[name] = whole.at[massless].set(0) if name in owners else whole
     result = result.replace(gravity=system.gravity, **leaves)
     result = constrain(result, *kept, *_mimicked(system, made))
     constraints = (*result.constraints, *system.constraints)
@@ -232,10 +227,10 @@ def _bodies(system: System, b: int, group: str, free: bool) -> list[Body]:
         return [Body(name=name, joint=types.Fixed(), parent=parent)]
     if group == "SE3":
         return [Body(name=name, joint=types.Free(), **some)]
-    carrier = f"{name} (position)"
+    mover = f"{name} (position)"
     return [
-        Body(name=carrier, joint=types.Translation()),
-        Body(name=name, joint=types.Spherical(), parent=carrier, **some),
+        Body(name=mover, joint=types.Translation()),
+        Body(name=name, joint=types.Spherical(), parent=mover, **some),
     ]
 
 

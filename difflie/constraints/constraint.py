@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
+import dataclasses
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -16,12 +17,12 @@ from ..system.frame import Frame
 
 
 class Constraint(eqx.Module):
-    """Equations that the motion of a system keeps."""
+    """Equations that the motion of a system keeps.
 
-    @property
-    @abc.abstractmethod
-    def equations(self) -> tuple[str, ...]:
-        """What each equation keeps, in a few words; as many as there are."""
+    equations: what each of them keeps, in a few words; as many as there are.
+    """
+
+    equations: ClassVar[tuple[str, ...]]
 
     @abc.abstractmethod
     def residual(self, *given: Any) -> list[Scalar]:
@@ -54,9 +55,10 @@ class FrameConstraint(Constraint):
     """Equations between frames on bodies."""
 
     @property
-    @abc.abstractmethod
     def frames(self) -> tuple[Frame, ...]:
-        """The frames, in the order in which the equations take them."""
+        """The frames, in the order in which the equations take them: those among its fields."""
+        values = (getattr(self, field.name) for field in dataclasses.fields(self))
+        return tuple(value for value in values if isinstance(value, Frame))
 
     @property
     def apart(self) -> tuple[tuple[Frame, ...], ...]:
@@ -89,10 +91,6 @@ class JointConstraint(FrameConstraint):
 
     first: Frame
     second: Frame
-
-    @property
-    def frames(self) -> tuple[Frame, ...]:
-        return self.first, self.second
 
 
 class VelocityConstraint(FrameConstraint):

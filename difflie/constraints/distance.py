@@ -24,9 +24,7 @@ class Distance(JointConstraint):
         )
     )
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return ("distance",)
+    equations = ("distance",)
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         d, length = b.translation - a.translation, self.length

@@ -49,31 +49,28 @@ class Equations(eqx.Module):
     def residual(self) -> Float[Array, " p"]:
         """g (p,) of the p holonomic equations."""
         return _stacked(
-            [x for c, given in self.given() for x in c.residual(*given)], self.coordinates
+            [x for c, about, _ in self.each() for x in c.residual(*about)], self.coordinates
         )
 
     def jacobian(self) -> Float[Array, "m nv"]:
         """A (m, nv)."""
-        t, carried = self.tree.topology, _carried(self.tree.system)
+        t, dofs = self.tree.topology, _dofs_of_frames(self.tree.system)
         seen = jax.tree.map(lambda a: a[:, None], self.seen)
         columns = seen.inverse_motion(self.screws.axes)
-        moves = np.concatenate((t.ancestor_mask, np.zeros((1, t.n_dofs), dtype=bool)))[carried]
+        moves = np.concatenate((t.ancestor_mask, np.zeros((1, t.n_dofs), dtype=bool)))[dofs]
         columns = jax.tree.map(lambda a: jnp.where(moves, a, 0), columns)
         bodies = jax.vmap(lambda j: generalised_columns(self.tree, j))(columns)
         unit = jnp.eye(t.nv, dtype=self.coordinates.dtype)
         rates = jax.vmap(self.tree.rates)(unit)
-        blocks, start = [], 0
-        for c, given in self.given():
+        blocks = []
+        for c, about, own in self.each():
             if isinstance(c, FrameConstraint):
-                here = bodies[start : start + len(given)]
-                start += len(given)
-                one = jnp.eye(6 * len(given), dtype=unit.dtype).reshape(-1, len(given), 6)
-                block = jax.vmap(functools.partial(_rate, c, given), out_axes=1)(one)
-                columns = here.reshape(-1, t.nv)
+                columns = bodies[own].reshape(-1, t.nv)
+                single = jnp.eye(6 * len(about), dtype=unit.dtype).reshape(-1, len(about), 6)
             else:
-                one = tuple(jnp.eye(len(given), dtype=unit.dtype))
-                block = jax.vmap(functools.partial(_rate, c, given), out_axes=1)(one)
                 columns = jnp.stack(_of_joints(t, c, rates.T))
+                single = tuple(jnp.eye(len(about), dtype=unit.dtype))
+            block = jax.vmap(functools.partial(_rate, c, about), out_axes=1)(single)
             blocks.append(product(block, columns))
         return jnp.concatenate([unit[:0], *blocks])
 
@@ -91,54 +88,51 @@ class Equations(eqx.Module):
         moving, own = self.screws.motion(rates, jnp.zeros_like(rates))
         twists = self._of_frames(moving).to_array()
         accelerations = self._of_frames(total(masks(t).ancestor_mask, own)).to_array()
-        values, changes, start = [], [], 0
-        for c, given in self.given():
+        values, changes = [], []
+        for c, about, own in self.each():
             if isinstance(c, FrameConstraint):
-                here = slice(start, start + len(given))
-                start += len(given)
-                motion, change = twists[here], accelerations[here]
-                moved = tuple(
-                    moved_along(f, Motion.from_array(w)) for f, w in zip(given, motion, strict=True)
-                )
+                motion, change = twists[own], accelerations[own]
+                pairs = zip(about, motion, strict=True)
+                moved = tuple(moved_along(frame, Motion.from_array(w)) for frame, w in pairs)
             else:
                 motion = moved = _of_joints(t, c, rates)
                 change = jax.tree.map(jnp.zeros_like, motion)
             rate = functools.partial(_rate, c)
-            value, drift = jax.jvp(rate, (given, motion), (moved, change))
+            value, drift = jax.jvp(rate, (about, motion), (moved, change))
             values.append(value)
             changes.append(drift)
         return jnp.concatenate([v[:0], *values]), jnp.concatenate([v[:0], *changes])
 
     def _of_frames(self, motions: Motion) -> Motion:
         """Motions of the dofs (n_dofs,), in the frames of their trees, as those of the frames."""
-        carried, rest = _carried(self.tree.system), self.tree.zero_twist
-        chosen = jax.tree.map(lambda a, w: jnp.append(a, w)[carried], motions, rest)
+        dofs, zero = _dofs_of_frames(self.tree.system), self.tree.zero_twist
+        chosen = jax.tree.map(lambda a, w: jnp.append(a, w)[dofs], motions, zero)
         return self.seen.inverse_motion(chosen)
 
-    def given(self) -> Iterator[tuple[Constraint, tuple]]:
-        """Every constraint with the frames or coordinates that it is about."""
-        start = 0
+    def each(self) -> Iterator[tuple[Constraint, tuple, slice]]:
+        """Every constraint, the frames or coordinates it is about, and where its frames stand."""
+        stop = 0
         for c in self.tree.system.constraints:
-            if isinstance(c, CoordinateConstraint):
-                yield c, _of_joints(self.tree.topology, c, self.coordinates)
-            elif isinstance(c, FrameConstraint):
-                stop = start + len(c.frames)
-                yield c, tuple(_entry(self.frames, k) for k in range(start, stop))
-                start = stop
+            if isinstance(c, FrameConstraint):
+                start, stop = stop, stop + len(c.frames)
+                frames = tuple(_entry(self.frames, k) for k in range(start, stop))
+                yield c, frames, slice(start, stop)
+            elif isinstance(c, CoordinateConstraint):
+                yield c, _of_joints(self.tree.topology, c, self.coordinates), slice(stop, stop)
 
 
 def equations(tree: Tree, q: Float[Array, " nq"]) -> Equations:
     """The equations at the configuration q (nq,)."""
     system, s = tree.system, screws(tree, q)
-    carried = _carried(system)
+    dofs = _dofs_of_frames(system)
     body = np.array([_body(system, f.body) for f in _frames(system)], dtype=int)
     world = world_frame(q.dtype)
-    rows = jax.tree.map(lambda a, w: jnp.append(a, w)[carried], s.poses, world)
-    origin = jax.tree.map(lambda a: jnp.append(a, 0.0)[carried], s.origin)
+    poses = jax.tree.map(lambda a, w: jnp.append(a, w)[dofs], s.poses, world)
+    origin = jax.tree.map(lambda a: jnp.append(a, 0.0)[dofs], s.origin)
     offset = jax.tree.map(lambda a: a[body], tree.offset)
     inner = [f.pose for f in _frames(system)]
     stacked = jax.tree.map(lambda *a: jnp.stack(a), *inner) if inner else offset
-    seen = rows @ offset @ stacked
+    seen = poses @ offset @ stacked
     frames = Transform(seen.rotation, seen.translation + origin)
     return Equations(tree, s, frames, seen, tree.coordinates(q))
 
@@ -153,6 +147,18 @@ def labels(constraints: tuple[Any, ...]) -> list[str]:
     return [f"{e} of constraint {k}, {c}" for k, c in enumerate(constraints) for e in c.equations]
 
 
+def position_labels(constraints: tuple[Any, ...]) -> list[str]:
+    """The labels of the p equations of positions."""
+    pairs = zip(labels(constraints), holonomic(constraints), strict=True)
+    return [label for label, of_positions in pairs if of_positions]
+
+
+def largest(values: np.ndarray, names: list[str]) -> str:
+    """The names of the largest few of the values (k,), for messages."""
+    worst = np.argsort(-np.abs(values))[:3]
+    return ", ".join(f"{names[k]} ({values[k]:.3g})" for k in worst if values[k])
+
+
 def _frames(system: System) -> list:
     return [f for c in system.constraints if isinstance(c, FrameConstraint) for f in c.frames]
 
@@ -161,22 +167,22 @@ def _body(system: System, name: str | None) -> int:
     return -1 if name is None else system.body_names.index(name)
 
 
-def _carried(system: System) -> np.ndarray:
-    """The dof that carries each frame (k,), n_dofs for the world."""
+def _dofs_of_frames(system: System) -> np.ndarray:
+    """The dof that moves each frame (k,), n_dofs for the world."""
     t = system.topology
-    rows = np.append(t.body_dof, t.n_dofs)
-    return rows[[_body(system, f.body) for f in _frames(system)]].astype(int)
+    dofs = np.append(t.body_dof, t.n_dofs)
+    return dofs[[_body(system, f.body) for f in _frames(system)]].astype(int)
 
 
-def _rate(c: Constraint, given: tuple, motion: Any) -> Float[Array, " m"]:
+def _rate(c: Constraint, about: tuple, motion: Any) -> Float[Array, " m"]:
     """What the equations of a constraint are for velocities (m,), linear in the motion.
 
-    motion: the twists (k, 6) of the frames, or the rates of the coordinates, as `given` is.
+    motion: the twists (k, 6) of the frames, or the rates of the coordinates, as `about` is.
     """
     if isinstance(c, FrameConstraint):
-        twists = tuple(Motion.from_array(motion[i]) for i in range(len(given)))
-        return _stacked(c.rate(given, twists), motion)
-    return _stacked(jax.jvp(lambda *x: c.residual(*x), given, motion)[1], motion[0])
+        twists = tuple(Motion.from_array(motion[i]) for i in range(len(about)))
+        return _stacked(c.rate(about, twists), motion)
+    return _stacked(jax.jvp(lambda *x: c.residual(*x), about, motion)[1], motion[0])
 
 
 def _of_joints(t: Topology, c: Any, values: jax.Array) -> tuple:

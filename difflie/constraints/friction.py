@@ -38,9 +38,7 @@ class Slip(VelocityConstraint):
     def frames(self) -> tuple[Frame, ...]:
         return self.joint.frames
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return ("slip",)
+    equations = ("slip",)
 
     def rate(self, frames: Any, twists: Any) -> list[Scalar]:
         return [self.joint.slip(frames, twists)]

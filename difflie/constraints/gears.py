@@ -70,9 +70,7 @@ class Gear(Gearing):
     offset: jax.Array = eqx.field(converter=number(unit="rad or m"), default=0.0)
     teeth: int = eqx.field(static=True, default=1)
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return ("ratio of the coordinates",)
+    equations = ("ratio of the coordinates",)
 
     def residual(self, *frames: Transform) -> list[Scalar]:
         error = self.coordinates(*frames) - self.offset
@@ -94,9 +92,7 @@ class Transmission(Gearing):
     where it starts is left to the initial state. ratio in units of x_1 / x_2, a scalar.
     """
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return ("ratio of the rates",)
+    equations = ("ratio of the rates",)
 
     @property
     def holonomic(self) -> bool:

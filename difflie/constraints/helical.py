@@ -13,7 +13,7 @@ from ..groups.components import Scalar
 from ..spatial import Transform
 from ..system.fields import number
 from .constraint import JointConstraint
-from .joints import along, axial_turn, parallel, reversed_axes
+from .joints import OFFSETS, TILTS, along, axial_turn, parallel, reversed_axes
 
 
 class HelicalConstraint(JointConstraint):
@@ -27,10 +27,7 @@ class HelicalConstraint(JointConstraint):
 
     pitch: jax.Array = eqx.field(converter=number(unit="m/rad"))
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        tilts = "tilt of the axis about y", "tilt of the axis about x"
-        return *tilts, "offset along x", "offset along y", "travel along the thread"
+    equations = *TILTS, *OFFSETS, "travel along the thread"
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         cos, sin = axial_turn(a, b)

@@ -30,15 +30,15 @@ from .bearing import Bearing
 from .constraint import JointConstraint
 
 _POINT = ("x of the point", "y of the point", "z of the point")
+TILTS = ("tilt of the axis about y", "tilt of the axis about x")
+OFFSETS = ("offset along x", "offset along y")
 _LOCK = ("rotation about x", "rotation about y", "rotation about z")
 
 
 class FixedConstraint(JointConstraint):
     """Both frames coincide: 6 equations."""
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return *_POINT, *_LOCK
+    equations = *_POINT, *_LOCK
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [*point(a, b), *lock(a, b)]
@@ -50,9 +50,7 @@ class FixedConstraint(JointConstraint):
 class RevoluteConstraint(Bearing):
     """Rotation about the common z axis: 5 equations."""
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return *_POINT, "tilt of the axis about y", "tilt of the axis about x"
+    equations = *_POINT, *TILTS
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [*point(a, b), *parallel(a, b)]
@@ -74,9 +72,7 @@ class RevoluteConstraint(Bearing):
 class PrismaticConstraint(Bearing):
     """Translation along the common z axis: 5 equations."""
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return *_LOCK, "offset along x", "offset along y"
+    equations = *_LOCK, *OFFSETS
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [*lock(a, b), along(a, b, 0), along(a, b, 1)]
@@ -101,9 +97,7 @@ class PrismaticConstraint(Bearing):
 class TranslationConstraint(JointConstraint):
     """Translation in all directions, both attitudes the same: 3 equations."""
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return _LOCK
+    equations = _LOCK
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return lock(a, b)
@@ -115,10 +109,7 @@ class TranslationConstraint(JointConstraint):
 class CylindricalConstraint(JointConstraint):
     """Rotation about and translation along the common z axis: 4 equations."""
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        tilts = "tilt of the axis about y", "tilt of the axis about x"
-        return *tilts, "offset along x", "offset along y"
+    equations = *TILTS, *OFFSETS
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [*parallel(a, b), along(a, b, 0), along(a, b, 1)]
@@ -130,9 +121,7 @@ class CylindricalConstraint(JointConstraint):
 class SphericalConstraint(JointConstraint):
     """Rotation about the common origin, a ball joint: 3 equations."""
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return _POINT
+    equations = _POINT
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return point(a, b)
@@ -146,9 +135,7 @@ class UniversalConstraint(JointConstraint):
 
     angle: jax.Array = eqx.field(converter=number(unit="rad"), default=math.pi / 2)
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return *_POINT, "angle between the axes"
+    equations = *_POINT, "angle between the axes"
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [*point(a, b), ortho(a, b, 0, 1) - jnp.cos(self.angle)]
@@ -157,9 +144,7 @@ class UniversalConstraint(JointConstraint):
 class PlanarConstraint(JointConstraint):
     """Motion in the plane normal to the first frame's z axis: 3 equations."""
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return "tilt of the plane about y", "tilt of the plane about x", "offset along z"
+    equations = "tilt of the plane about y", "tilt of the plane about x", "offset along z"
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [*parallel(a, b), along(a, b, 2)]

@@ -22,9 +22,7 @@ class PointOnCurve(JointConstraint):
 
     curve: Curve
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return "offset along a normal of the curve", "offset along its other normal"
+    equations = "offset along a normal of the curve", "offset along its other normal"
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         d = a.rotation.transposed_times(b.translation - a.translation)

@@ -39,9 +39,7 @@ class Proportional(CoordinateConstraint):
     def joints(self) -> tuple[str, ...]:
         return self.names
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return ("sum of the coordinates",)
+    equations = ("sum of the coordinates",)
 
     def residual(self, *coordinates: Any) -> list[Scalar]:
         return [sum(r * x for r, x in zip(self.ratios, coordinates, strict=True)) - self.offset]

@@ -34,13 +34,7 @@ class RollingDisk(VelocityConstraint):
     disk: Frame
     radius: jax.Array = eqx.field(converter=number(unit="m", positive=True))
 
-    @property
-    def frames(self) -> tuple[Frame, ...]:
-        return self.plane, self.disk
-
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return "height of the disk", "slip along x of the plane", "slip along y of the plane"
+    equations = "height of the disk", "slip along x of the plane", "slip along y of the plane"
 
     @property
     def positions(self) -> int:
@@ -72,13 +66,7 @@ class KnifeEdge(VelocityConstraint):
     ground: Frame
     blade: Frame
 
-    @property
-    def frames(self) -> tuple[Frame, ...]:
-        return self.ground, self.blade
-
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return ("velocity across the blade",)
+    equations = ("velocity across the blade",)
 
     def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
         return [relative_twist(relative_pose(*frames), *twists).linear.y]

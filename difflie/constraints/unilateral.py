@@ -50,13 +50,7 @@ class HardContact(Unilateral, FrameConstraint):
     first: Frame
     second: Frame
 
-    @property
-    def frames(self) -> tuple[Frame, ...]:
-        return self.first, self.second
-
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return "gap", "slip along x", "slip along y"
+    equations = "gap", "slip along x", "slip along y"
 
     @abc.abstractmethod
     def meeting(self, a: Transform, b: Transform) -> Meeting:
@@ -131,9 +125,7 @@ class HardStop(Unilateral, CoordinateConstraint):
     def joints(self) -> tuple[str, ...]:
         return (self.joint,)
 
-    @property
-    def equations(self) -> tuple[str, ...]:
-        return ("gap",)
+    equations = ("gap",)
 
     def residual(self, x: Scalar) -> list[Scalar]:
         return [x - self.lower if self.upper is None else self.upper - x]

@@ -11,7 +11,7 @@ from ..system.system import System
 from ..system.validation import ModelError, shown
 from .actuators import Actuator
 from .at_joint import JointCoupling
-from .couplings import Coupling
+from .coupling import Coupling
 
 
 def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> System:

@@ -15,7 +15,7 @@ from ..groups.components import Vector
 from ..solvers.linear import product
 from ..spatial import Force, Motion, Transform
 from ..system.fields import number
-from .couplings import Coupling
+from .coupling import Coupling
 from .path import Path, as_path
 
 

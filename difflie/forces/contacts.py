@@ -26,7 +26,7 @@ from ..spatial import Force, Motion, Transform
 from ..system.fields import number
 from .compliance import Compliance
 from .contact_geometry import Meeting, plane_and_sphere, sphere_and_sphere
-from .couplings import Coupling
+from .coupling import Coupling
 from .path import Path, as_path, inverse, root
 
 
@@ -104,8 +104,8 @@ class PlaneContact(Contact):
 
     def meeting(self, frames: Transform) -> Meeting:
         plane, others = _divided(frames)
-        outward = Vector.from_array(self.normal)
-        normal = plane.rotation @ (outward * inverse(root(outward.square())))
+        direction = Vector.from_array(self.normal)
+        normal = plane.rotation @ (direction * inverse(root(direction.square())))
         normal = jax.tree.map(lambda a, b: jnp.broadcast_to(a, b.shape), normal, others.translation)
         return plane_and_sphere(plane.translation, normal, others.translation, self.radius)
 

@@ -15,7 +15,7 @@ from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.traverse import along_tree
 from .at_joint import JointCoupling
-from .couplings import Coupling, PointCoupling
+from .coupling import Coupling, PointCoupling
 from .passive import joint_stretch
 from .points import point_frames
 

@@ -63,6 +63,16 @@ def segments(positions: Vector) -> tuple[Vector, Float[Array, " n"], Float[Array
     return step, square, root(square)
 
 
+def pulled(tensions: Vector) -> Vector:
+    """The forces (n,) at the points of the tensions (n - 1,) of its segments, as vectors."""
+
+    def sums(a: jax.Array) -> jax.Array:
+        zero = jnp.zeros_like(a[:1])
+        return jnp.concatenate((a, zero)) - jnp.concatenate((zero, a))
+
+    return jax.tree.map(sums, tensions)
+
+
 def root(square: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """The square root, with derivatives also at 0, where they are those of the square."""
     return jnp.where(square == 0, square, jnp.sqrt(jnp.where(square == 0, 1, square)))

@@ -16,7 +16,7 @@ from ..groups.components import Vector
 from ..spatial import Force, Motion, Transform
 from ..system.kinematic_tree import Tree
 from ..system.traverse import along_tree
-from .couplings import Coupling
+from .coupling import Coupling
 from .path import Path
 
 

@@ -14,7 +14,7 @@ from ..groups.components import Scalar, Vector
 from ..spatial import Force, Motion, Transform
 from ..system.fields import number
 from .bushing import both, pair
-from .couplings import Coupling
+from .coupling import Coupling
 from .path import Path, as_path, inverse, root
 
 

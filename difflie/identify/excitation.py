@@ -32,7 +32,9 @@ from ..forces.actuators.acting import dof_commands
 from ..parameters import Parameters
 from ..solvers.linear import product
 from ..system.system import System
+from .harmonics import at_rest, harmonics_at
 from .inverse_dynamics import InverseDynamics
+from .motion_limits import Limits
 from .problem import Deviation, deviations
 from .recordings import Recording
 
@@ -66,7 +68,7 @@ class Excitation:
     def at(self, t: Any) -> Recording:
         """The motion at other times t (n,) in s, increasing, of as many periods as wanted."""
         t = np.asarray(t, float)
-        q, v, a = _waves(t, self.duration, self.waves.shape[1] // 2) @ self.waves.T
+        q, v, a = harmonics_at(t, self.duration, self.waves.shape[1] // 2) @ self.waves.T
         return Recording(self.recording.name, t, q, v, a)
 
 
@@ -99,10 +101,10 @@ def excitation(
     """
     system = parameters.system
     _check(system, duration, harmonics, samples, steps)
-    limits = _Limits.of(system, position, velocity, acceleration, effort)
-    rest = _at_rest(harmonics)
+    limits = Limits.of(system, position, velocity, acceleration, effort)
+    rest = at_rest(harmonics)
     fine, coarse = (
-        _waves(np.arange(n) * (duration / n), duration, harmonics) @ rest
+        harmonics_at(np.arange(n) * (duration / n), duration, harmonics) @ rest
         for n in (_FINE * harmonics, samples)
     )
     t = np.arange(samples) * (duration / samples)
@@ -137,7 +139,7 @@ def excitation(
     waves = np.asarray(design.within(found)) @ rest.T
     waves[:, 0] += limits.center
     unit = 2 * float(np.sum(np.log(scale)))
-    q, v, a = _waves(t, duration, harmonics) @ waves.T
+    q, v, a = harmonics_at(t, duration, harmonics) @ waves.T
     return Excitation(
         recording=Recording(f"excitation of {system.name}", t, q, v, a),
         duration=duration,
@@ -146,60 +148,6 @@ def excitation(
         before=float(gains[first]) + unit,
         rank=len(scale),
     )
-
-
-class _Limits(eqx.Module):
-    """Of each joint: center and half (nv,) of its range, and the largest v, a and tau (nv,)."""
-
-    center: Any
-    half: Any
-    velocity: Any
-    acceleration: Any
-    effort: Any
-
-    @staticmethod
-    def of(system: System, position: Any, velocity: Any, acceleration: Any, effort: Any) -> _Limits:
-        t, joints = system.topology, system.joints
-        rows = np.setdiff1d(np.arange(t.n_dofs), t.mimic_dofs)
-        rows = rows[np.argsort(t.dof_velocity[rows])]
-        names = [t.joints[t.dof_body[row]] for row in rows]
-
-        def given(name: str, value: Any, default: Any) -> NDArray:
-            array = np.asarray(default)[rows] if value is None else np.asarray(value, float)
-            if array.shape not in ((), (system.nv,)):
-                raise ValueError(
-                    f"{system.name}: the limits of {name} have shape {array.shape}; give a number, "
-                    f"or {system.nv}"
-                )
-            return np.broadcast_to(array, system.nv)
-
-        def first(bad: NDArray) -> str:
-            return f"{system.name}: joint {names[int(np.flatnonzero(bad)[0])]!r}"
-
-        lower, upper = (None, None) if position is None else position
-        lower = given("position", lower, joints.lower)
-        upper = given("position", upper, joints.upper)
-        if not (lower < upper).all():
-            raise ValueError(f"{first(~(lower < upper))} has no room between its position limits")
-        bounded = np.isfinite(lower) & np.isfinite(upper)
-        if not (bounded | (np.isinf(lower) & np.isinf(upper))).all():
-            raise ValueError(
-                f"{first(np.isfinite(lower) != np.isfinite(upper))} has one position limit; give "
-                "both, or none"
-            )
-        speed = given("velocity", velocity, joints.max_velocity)
-        hasty = given("acceleration", acceleration, np.full(t.n_dofs, np.inf))
-        strong = given("effort", effort, joints.max_effort)
-        for name, values in (("velocity", speed), ("acceleration", hasty), ("effort", strong)):
-            if not (values > 0).all():
-                raise ValueError(f"{first(~(values > 0))}: its largest {name} must be positive")
-        if not np.isfinite(speed).all():
-            raise ValueError(f"{first(np.isinf(speed))} has no velocity limit; give `velocity`")
-        center = np.where(
-            bounded, (np.where(bounded, lower, 0) + np.where(bounded, upper, 0)) / 2, 0
-        )
-        half = np.where(bounded, (upper - lower) / 2, np.inf)
-        return _Limits(center, half, speed, hasty, strong)
 
 
 class _Design(eqx.Module):
@@ -212,7 +160,7 @@ class _Design(eqx.Module):
     """
 
     parameters: Parameters
-    limits: _Limits
+    limits: Limits
     t: jax.Array
     fine: jax.Array
     coarse: jax.Array
@@ -304,27 +252,6 @@ def _searched(
     carry = first, optimizer.init(first), first, nothing
     (_, _, best, most), _ = jax.lax.scan(step, carry, length=steps)
     return best, most
-
-
-def _at_rest(harmonics: int) -> NDArray:
-    """The waves (1 + 2 H, 2 H - 1) that begin without velocity and acceleration, orthonormal."""
-    order = np.arange(1, harmonics + 1)
-    still = np.zeros((2, 1 + 2 * harmonics))
-    still[0, 1::2], still[1, 2::2] = order, order**2
-    return np.linalg.svd(still)[2][2:].T
-
-
-def _waves(t: NDArray, duration: float, harmonics: int) -> NDArray:
-    """q, v and a (3, n, 1 + 2 H) at times t (n,) of 1, sin(w t), cos(w t), sin(2 w t), ..."""
-    speed = 2 * np.pi / duration * np.arange(1, harmonics + 1)
-    s, c = np.sin(np.outer(t, speed)), np.cos(np.outer(t, speed))
-    pairs = [(s, c), (speed * c, -speed * s), (-(speed**2) * s, -(speed**2) * c)]
-    return np.stack(
-        [
-            np.column_stack((np.full(len(t), float(k == 0)), np.stack(p, 2).reshape(len(t), -1)))
-            for k, p in enumerate(pairs)
-        ]
-    )
 
 
 def _check(system: System, duration: float, harmonics: int, samples: int, steps: int) -> None:

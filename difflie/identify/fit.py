@@ -19,7 +19,7 @@ from .estimate import Information, blockwise, correlations, information
 from .jacobian import residuals_and_jacobian
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
-from .minimiser import Minimiser, Progress
+from .minimiser import Minimiser, Outcome, Progress
 from .problem import Problem
 from .recordings import DataError
 
@@ -94,30 +94,9 @@ def fit(
     problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
     if start is None:
         _warn_of_small_starts(parameters)
-    x = jnp.asarray(parameters.start if start is None else start)
-    begun, shapes = parameters.values(x), [p.own.shape for p in problems]
-    given = [p.own for p in problems] if own is None else own
-    states = tuple(jnp.asarray(o, x.dtype) for o in given)
-    if [o.shape for o in states] != shapes:
-        raise DataError(
-            f"unknowns of the problems' own have the shapes {[o.shape for o in states]}; give "
-            f"those of {shapes}"
-        )
-    unknowns = x.size + sum(o.size for o in states)
-    if not unknowns:
-        raise DataError(
-            f"{parameters.system.name}: no free parameters; declare one that is not fixed"
-        )
-    count = sum(int(np.sum(p.measured)) for p in problems)
-    known = count + parameters.residual(x).size
-    if known < unknowns:
-        raise DataError(
-            f"{count} measurements are fewer than the {unknowns} unknowns to find; give more, or "
-            "fix some"
-        )
-
+    begin = _beginning(parameters, problems, start, own)
     residual, args = _Residual(loss), (parameters, problems)
-    r, _ = residuals_and_jacobian(residual, (x, states), args)
+    r, _ = residuals_and_jacobian(residual, begin, args)
     cost = float(r @ r) / 2
     if not np.isfinite(cost):
         raise DataError(
@@ -129,12 +108,55 @@ def fit(
         if improved is not None:
             improved(np.asarray(unknown[0]), tuple(np.asarray(o) for o in unknown[1]))
 
-    best = minimiser.minimised(residual, (x, states), args, cost, progress, kept)
+    best = minimiser.minimised(residual, begin, args, cost, progress, kept)
+    fitted = _fitted(parameters, problems, loss, known_deviations, begin[0], best)
+    for warning in _warnings(fitted):
+        warn(warning)
+    return fitted
+
+
+def _beginning(
+    parameters: Parameters, problems: tuple[Problem, ...], start: Any, own: Sequence[Any] | None
+) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+    """x and the unknowns of each problem with which a fit begins, checked."""
+    x = jnp.asarray(parameters.start if start is None else start)
+    shapes = [p.own.shape for p in problems]
+    own = [p.own for p in problems] if own is None else own
+    states = tuple(jnp.asarray(o, x.dtype) for o in own)
+    if [o.shape for o in states] != shapes:
+        raise DataError(
+            f"unknowns of the problems' own have the shapes {[o.shape for o in states]}; give "
+            f"those of {shapes}"
+        )
+    unknowns = x.size + sum(o.size for o in states)
+    if not unknowns:
+        raise DataError(
+            f"{parameters.system.name}: no free parameters; declare one that is not fixed"
+        )
+    count = sum(int(np.sum(p.measured)) for p in problems)
+    if count + parameters.residual(x).size < unknowns:
+        raise DataError(
+            f"{count} measurements are fewer than the {unknowns} unknowns to find; give more, or "
+            "fix some"
+        )
+    return x, states
+
+
+def _fitted(
+    parameters: Parameters,
+    problems: tuple[Problem, ...],
+    loss: Loss,
+    known_deviations: bool,
+    begun: jax.Array,
+    best: Outcome,
+) -> Fit:
+    """What is known of the parameters at the end of a search that began at x = begun (n,)."""
     x, states = best.unknown
-    r, jacobian = residuals_and_jacobian(_Residual(Squares()), best.unknown, args)
+    r, jacobian = residuals_and_jacobian(_Residual(Squares()), best.unknown, (parameters, problems))
     there = jnp.concatenate([p.measured for p in problems])
     weak = loss(r[: there.size])
     cost = float(weak @ weak + jnp.sum(r[there.size :] ** 2)) / 2
+    unknowns, known = jacobian.shape[1], int(jnp.sum(there)) + r.size - there.size
     r, jacobian = _as_squares(loss, r, jacobian, there)
     variance = float(r @ r) / (known - unknowns) if known > unknowns else np.nan
     names = (*parameters.names, *(f"state {k}" for k in range(unknowns - x.size)))
@@ -145,11 +167,11 @@ def fit(
     covariance = whole.covariance[: x.size, : x.size]
     alike = blockwise(whole, jacobian, r, [p.measured.size for p in problems])
     alike = alike[: x.size, : x.size]
-    found = Fit(
+    return Fit(
         parameters=parameters,
         x=np.asarray(x),
         own=tuple(np.asarray(o) for o in states),
-        start=np.asarray(begun),
+        start=np.asarray(parameters.values(begun)),
         values=np.asarray(parameters.values(x)),
         standard_errors=np.sqrt(np.diag(covariance)),
         blockwise_errors=np.sqrt(np.maximum(np.diag(alike), 0)),
@@ -161,9 +183,6 @@ def fit(
         converged=best.converged,
         message=best.message,
     )
-    for warning in _warnings(found):
-        warn(warning)
-    return found
 
 
 def _warn_of_small_starts(parameters: Parameters) -> None:

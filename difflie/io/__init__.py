@@ -14,7 +14,7 @@ from .mjcf import read_mjcf as read_mjcf
 from .orderings import MujocoOrdering as MujocoOrdering
 from .orderings import PinocchioOrdering as PinocchioOrdering
 from .urdf import read_urdf as read_urdf
-from .urdf_writer import write_urdf as write_urdf
+from .urdf import write_urdf as write_urdf
 
 _SUFFIXES = (".urdf", ".mjcf", ".xml", ".xacro", "")
 

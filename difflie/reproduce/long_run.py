@@ -34,8 +34,7 @@ from ..dynamics import integrate, mass_matrix, mass_solve, momentum, total_mass
 from ..forces import Spring, attach
 from ..formulations import NaturalMotion
 from ..integrators import METHODS, Method
-from ..result import Trajectory
-from ..simulate import simulate
+from ..simulate import Trajectory, simulate
 from ..system import Body, Free, Revolute, Spherical, System, chain
 from ..view.plots import colours, figure, label, save
 

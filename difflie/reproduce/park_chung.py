@@ -51,8 +51,7 @@ from rich.table import Table
 
 from ..integrators import CommutatorFree, RungeKuttaMuntheKaas, by_name
 from ..integrators.munthe_kaas import dexp_inv_coefficients
-from ..result import Trajectory
-from ..simulate import simulate
+from ..simulate import Trajectory, simulate
 from ..system import Body, Free, Revolute, System, chain
 from ..view.plots import figure, label, save
 

@@ -1,47 +1,19 @@
-"""Events: functions of the state at whose first zero a motion stops.
-
-The loop notices that a function g(t, q, v) is no longer positive at the end of a step, and stays
-where that step began. The step is then taken again from there, with the length h at which the
-smallest of the functions is zero,
-
-    min_i g_i(t_k + h, q(h), v(h)) = 0,    0 < h <= dt
-
-found by bisection to the last digit, and differentiated by the implicit function theorem.
-"""
+"""Events: functions of the state at whose first zero a motion stops."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from ..forces.actuators.acting import Memories, timed
-from ..formulations import Formulation, Inputs
-from ..result import Watch
-from ..solvers.bisection import Bisection
-from ..solvers.root import root
 from ..system.system import System
 from ..system.validation import check_shape, real_numbers
-from .command import Command
 
 Event = Callable[[jax.Array, jax.Array, jax.Array], Any]
 Until = Event | list[Event] | tuple[Event, ...] | None
-
-
-class End(NamedTuple):
-    """Where a motion stops.
-
-    event (): the number of the event, -1 for none. t () in s. state: what the trajectory has of it,
-    without meaning where there is no event. solved (): whether the last, shorter step was.
-    """
-
-    event: jax.Array
-    t: jax.Array
-    state: Any
-    solved: jax.Array
 
 
 def events_of(system: System, until: Any, at: tuple[Any, Any, Any]) -> tuple[Event, ...]:
@@ -92,72 +64,3 @@ def least(
 def come(events: tuple[Event, ...], t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
     """Whether one of the events has come, (): whether it is no longer positive."""
     return ~(jax.lax.stop_gradient(least(events, t, q, v)[0]) > 0)
-
-
-def located(
-    formulation: Formulation,
-    events: tuple[Event, ...],
-    inputs: Callable[[jax.Array], Inputs],
-    end: tuple[jax.Array, Any, Watch, Memories | None, Command | None],
-    dt: jax.Array,
-) -> End:
-    """Where a loop of steps dt (s) with the state `end` has stopped.
-
-    inputs(k): what acts in step k.
-    """
-    steps, inner, watch, memories, command = end
-    commanded = (None, None) if command is None else command.latest
-    stopped = watch.stopped
-    assert stopped is not None
-    k = jnp.where(watch.came, jnp.maximum(stopped - 1, 0), steps)
-    t0 = k.astype(dt.dtype) * dt
-
-    def reached(h: jax.Array) -> tuple[Any, Any, Any]:
-        q, v = formulation.read(inner)
-        kept = None if memories is None else timed(memories, h)
-        acting = inputs(k).remembering(formulation.tree.system, kept, t0, q, v)
-        acting = acting.held(t0, q, v) if formulation.reads_once else acting
-        # What a method remembers belongs to steps of another length.
-        state = formulation.init(t0, q, v, h, acting)
-        given = acting._replace(wrench=None).held(t0, q, v).torques(formulation.tree, t0, q, v)
-        return *formulation.step(t0, state, h, acting), given
-
-    def at(h: jax.Array) -> jax.Array:
-        return least(events, t0 + h, *formulation.read(reached(h)[0]))[0]
-
-    def shorter(_: None) -> End:
-        # Methods that begin anew may need a little more than dt, which is looked at first.
-        (h,), found = root(lambda h: at(h[0])[None], dt[None], Bisection())
-        state, solved, given = reached(h)
-        # What has a memory gives the mean of the shorter step.
-        torques = None if memories is None else given
-        y = formulation.read(state)
-        which = least(events, t0 + h, *y)[1]
-        last = *y, formulation.record(state), (commanded[0], torques)
-        return End(which, t0 + h, last, found & solved)
-
-    def whole(_: None) -> End:
-        y = formulation.read(inner)
-        which = jnp.where(stopped == 0, least(events, t0, *y)[1], -1)
-        return End(which, t0, (*y, formulation.record(inner), commanded), jnp.asarray(True))
-
-    return jax.lax.cond(watch.came & (stopped > 0), shorter, whole, None)
-
-
-def stopped_at(end: End, watch: Watch, rows: Any, every: int) -> Any:
-    """The saved rows (m + 1, ...) of t, q, v, records and commands, from the end on all the end.
-
-    every: the steps between two rows.
-    """
-    assert watch.stopped is not None
-    *moved, commanded = rows
-    begun = every * jnp.arange(len(moved[0]))
-
-    def filled(first: jax.Array) -> Callable[[jax.Array, jax.Array], jax.Array]:
-        after = watch.came & (begun >= first)
-        return lambda rows, last: jnp.where(after.reshape((-1,) + (1,) * last.ndim), last, rows)
-
-    *states, last = end.state
-    moved = jax.tree.map(filled(watch.stopped), moved, [end.t, *states])
-    # What is commanded, and given, belongs to the step that begins at the time of a row.
-    return *moved, jax.tree.map(filled(watch.stopped - 1), commanded, last)

@@ -7,8 +7,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.core import Tracer
 
 from ..forces.inputs import SampledInput, ZeroOrderHold
 from ..formulations import Inputs
@@ -90,12 +88,3 @@ def _function(system: System, name: str, function: Callable, shape: tuple[int, .
     found = jax.eval_shape(returned, *at).shape
     check_shape(system.name, f"what the function {name} returns", found, shape)
     return function
-
-
-def checked_dt(caller: str, dt: Any, dtype: Any) -> jax.Array:
-    """The length of a step () in s. Raises ValueError or TypeError for what is none."""
-    dt = real_numbers(caller, "dt", dt)
-    check_shape(caller, "dt", dt.shape, ())
-    if not isinstance(dt, Tracer) and not 0 < float(dt) < np.inf:
-        raise ValueError(f"{caller}: dt is {dt}; it must be positive and finite (s)")
-    return dt.astype(dtype)

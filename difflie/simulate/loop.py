@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from .. import native
-from ..adjoint import Adjoint, Direct
 from ..constraints import Stabilisation
 from ..forces.inputs import SampledInput
-from ..formulations import Formulation, formulated
+from ..formulations import formulated
 from ..integrators import Method
-from ..result import Ending, Trajectory, Watch
 from ..system.kinematic_tree import Tree
-from .command import Command
-from .events import End, Event, come, located, named, stopped_at
-from .inputs import Input, checked_functions, inputs_at, samples
-from .step import memories_at_start, time_steps
+from .adjoint import Adjoint, Direct
+from .events import Event, named
+from .inputs import Input, checked_functions, samples
+from .result import Ending, Reconstruction
+from .stop import located, stopped_at
+from .time_steps import LoopState, TimeSteps
+from .trajectory import Trajectory
+
+Progress = Callable[[int, int], None] | None
 
 
 class Run(NamedTuple):
@@ -36,8 +38,21 @@ class Run(NamedTuple):
     events: tuple[Event, ...]
     how: tuple[Method, Adjoint, Stabilisation]
 
+    def time_steps(self) -> TimeSteps:
+        """The steps of it."""
+        (tree, q0, v0, dt), control, wrench, events, (method, _, stabilisation) = self
+        functions = checked_functions(tree.system, control, wrench, (dt, q0, v0))
+        return TimeSteps(formulated(tree, method, stabilisation), functions, events, dt)
 
-def trajectory(run: Run, error, steps: int, save_every: int, progress) -> Trajectory:
+    def rows(self, steps: int, shape: tuple[int, int]) -> tuple[Any, Any]:
+        """The rows (m, k, ...) of control and wrench, None where they are not sampled."""
+        control, wrench = (samples(u, steps, *shape) for u in (self.control, self.wrench))
+        return control, wrench
+
+
+def trajectory(
+    run: Run, error: jax.Array, steps: int, save_every: int, progress: Progress
+) -> Trajectory:
     """The motion in so many steps, of which every so manieth is saved."""
     if steps > _PIECE and _concrete(run):
         return _in_pieces(run, error, steps, save_every, progress)
@@ -45,101 +60,67 @@ def trajectory(run: Run, error, steps: int, save_every: int, progress) -> Trajec
 
 
 @eqx.filter_jit
-def _at_once(run: Run, error, steps: int, save_every: int) -> Trajectory:
+def _at_once(run: Run, error: jax.Array, steps: int, save_every: int) -> Trajectory:
     """Compiled once for each topology, method, number of steps, and function among the inputs."""
-    (tree, q0, v0, dt), control, wrench, events, (method, adjoint, stabilisation) = run
-    saved = steps // save_every
-    inputs = tuple(samples(u, steps, saved, save_every) for u in (control, wrench))
-    functions = checked_functions(tree.system, control, wrench, (dt, q0, v0))
-    arrays, fixed = eqx.partition((functions, events), eqx.is_array)
-
-    def looped(arrays, tree, q0, v0, dt, inputs):
-        functions, events = eqx.combine(arrays, fixed)
-        formulation = formulated(tree, method, stabilisation)
-        loop = time_steps(tree, formulation, functions, events, dt)
-        state = q0, v0, dt
-        given = functions, inputs, save_every
-        start, before = _start(tree, formulation, events, given, state)
-        end, states = adjoint.loop(loop, start, inputs, (saved, save_every))
-        found = adjoint.reconstruction(loop, start, end, inputs, (saved, save_every))
-        q_and_v, own, commanded = states
-        own = jax.tree.map(lambda a, b: jnp.concatenate((a, b)), before, own)
-        stop = _stop(formulation, functions, events, inputs, end, dt)
-        return end[2:], found, q_and_v, own, commanded, stop
-
-    made = looped(arrays, tree, q0, v0, dt, inputs)
-    ended, found, (q, v), own, commanded, stop = made
-    q, v = jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
-    return _trajectory(run, (q, v, own, commanded), save_every, ended, error, found, stop)
+    (_, q0, v0, _), (_, adjoint, _) = run.start, run.how
+    shape = steps // save_every, save_every
+    rows, loop = run.rows(steps, shape), run.time_steps()
+    start, record = loop.start(q0, v0, rows, save_every)
+    end, saved = adjoint.loop(loop, start, rows, shape)
+    reconstruction = adjoint.reconstruction(loop, start, end, rows, shape)
+    saved = _behind_start(run, record, [saved], shape[0])
+    return _trajectory(run, loop, rows, end, saved, save_every, error, reconstruction)
 
 
-def _trajectory(run: Run, states, save_every, ended, error, found, stop) -> Trajectory:
-    """ended: what was noticed on the way, memories, and what was commanded in the last step."""
+def _behind_start(run: Run, record: Any, pieces: list[Any], length: int) -> Any:
+    """What is saved of a loop, its pieces joined: (q, v) and records from the start on, commands.
+
+    Where an event ended the loop the last row is repeated, until there are so many.
+    """
+    _, q0, v0, _ = run.start
+    first = jax.tree.map(lambda a: a[None], ((q0, v0), record))
+    moved, commanded = [saved[:2] for saved in pieces], [saved[2] for saved in pieces]
+    moved = jax.tree.map(lambda *a: _filled(jnp.concatenate(a), length + 1), first, *moved)
+    commanded = jax.tree.map(lambda *a: _filled(jnp.concatenate(a), length), *commanded)
+    return *moved, commanded
+
+
+def _filled(rows: jax.Array, length: int) -> jax.Array:
+    """The rows, and the last of them until there are so many."""
+    missing = length - len(rows)
+    return jnp.concatenate((rows, jnp.repeat(rows[-1:], missing, axis=0))) if missing else rows
+
+
+def _trajectory(
+    run: Run,
+    loop: TimeSteps,
+    rows: Any,
+    end: LoopState,
+    saved: Any,
+    save_every: int,
+    error: jax.Array,
+    reconstruction: Reconstruction | None,
+) -> Trajectory:
     tree, _, _, dt = run.start
-    q, v, own, commanded = states
-    watch, _, command = ended
-    if command is not None:
+    (q, v), record, commanded = saved
+    watch, ending = end.watch, None
+    if end.command is not None:
         commanded = jax.tree.map(
-            lambda a, b: jnp.concatenate((a, b[None])), commanded, command.latest
+            lambda a, b: jnp.concatenate((a, b[None])), commanded, end.command.latest
         )
-    steps = (len(q) - 1) * save_every
-    rows = jnp.arange(len(q), dtype=dt.dtype) * save_every * dt, q, v, own, commanded
-    ending = None
-    if stop is not None and (noticed := watch.stopped) is not None:
+    t = jnp.arange(len(q), dtype=dt.dtype) * save_every * dt
+    motion = t, q, v, record, commanded
+    if (noticed := watch.stopped) is not None:
+        stop = located(loop, rows, end)
         # Where the last, shorter step is not solved, the motion stays where it began.
         watch = watch.with_last_step(stop.solved)
-        rows = stopped_at(stop, watch, rows, save_every)
+        motion = stopped_at(stop, watch, motion, save_every)
         event = jnp.where(watch.came, stop.event, -1)
-        ending = Ending(event, rows[0][-1], noticed, named(run.events))
-    t, q, v, own, (u, torques) = rows
-    result = watch.result(tree.system, dt, steps, error, found, ending)
-    return Trajectory(t, q, v, result, own, u, torques)
-
-
-def _start(tree, formulation, events, given, state):
-    """The state of the loop at the beginning, and what is recorded of it, (1, ...)."""
-    functions, inputs, save_every = given
-    first_rows = jax.tree.map(lambda a: a[:1, :1], inputs)
-
-    def begun(state, inputs):
-        return _begin(tree, formulation, events, (functions, inputs, save_every), state)
-
-    begun = native.kernel(begun) if tree.topology.unrolled else begun
-    return begun(state, first_rows)
-
-
-def _begin(tree, formulation, events, given, state):
-    functions, inputs, save_every = given
-    q0, v0, dt = state
-    t0 = jnp.zeros_like(dt)
-    rows = jax.tree.map(lambda a: a[0, 0], inputs)
-    # What is typed with a few digits is put on the manifold, where stepping back leads.
-    on_manifold = tree.topology.manifold.retract(q0, jnp.zeros_like(v0))
-    acting = inputs_at(functions, rows, t0, dt)
-    memories = memories_at_start(tree, acting, t0, on_manifold, v0, dt)
-    acting = acting.remembering(tree.system, memories, t0, on_manifold, v0)
-    first = formulation.init(t0, on_manifold, v0, dt, acting)
-    happened = come(events, t0, q0, v0) if events else None
-    controlled = functions[0] is not None or inputs[0] is not None
-    zero = jnp.zeros(tree.system.nu, v0.dtype)
-    none = zero if controlled else None, None if memories is None else zero
-    command = Command(none, none, save_every) if controlled or memories is not None else None
-    watch = Watch.start(tree, q0, happened)
-    start = jnp.zeros((), jnp.int32), first, watch, memories, command
-    return start, jax.tree.map(lambda a: a[None], formulation.record(first))
-
-
-def _stop(formulation: Formulation, functions, events, inputs, end, dt) -> End | None:
-    """Where the loop has stopped; inputs have two leading axes, which are the steps."""
-    if not events:
-        return None
-    rows = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), inputs)
-
-    def acting(k: jax.Array):
-        here = jax.tree.map(lambda a: a[k], rows)
-        return inputs_at(functions, here, k.astype(dt.dtype) * dt, dt)
-
-    return located(formulation, events, acting, end, dt)
+        ending = Ending(event, motion[0][-1], noticed, named(run.events))
+    t, q, v, record, (u, torques) = motion
+    steps = (len(q) - 1) * save_every
+    result = watch.result(tree.system, dt, steps, error, reconstruction, ending)
+    return Trajectory(t, q, v, result, record, u, torques)
 
 
 # A long run is made in pieces of about so many steps: the compiled code of one is not left before
@@ -158,88 +139,58 @@ def _concrete(run: Run) -> bool:
     return isinstance(run.how[1], Direct) and not traced
 
 
-def _in_pieces(run: Run, error, steps: int, save_every: int, progress) -> Trajectory:
+def _in_pieces(
+    run: Run, error: jax.Array, steps: int, save_every: int, progress: Progress
+) -> Trajectory:
     """The same piece by piece; after an event there are no more pieces."""
-    _, q0, v0, _ = run.start
     saved = steps // save_every
-    inputs = run.control, run.wrench
-    rows = tuple(samples(u, steps, 1, saved * save_every) for u in inputs)
-    functions = (None if isinstance(u, SampledInput) else u for u in inputs)
-    run = run._replace(**dict(zip(("control", "wrench"), functions, strict=True)))
-    state, before = _begun(run, _rows(rows, 0, (1, 1)), save_every)
+    rows = run.rows(steps, (1, saved * save_every))
+    control, wrench = (
+        None if isinstance(u, SampledInput) else u for u in (run.control, run.wrench)
+    )
+    run = run._replace(control=control, wrench=wrench)
+    state, record = _started(run, _some(rows, 0, (1, 1)), save_every)
     kept, done, waiting = [], 0, None
     for length, every in _pieces(saved, save_every):
-        here = _rows(rows, done, (length, every))
-        state, states = _continued(run, state, here, (length, every))
+        state, piece = _continued(run, state, _some(rows, done, (length, every)), (length, every))
         # One piece is computed while the next is prepared.
         jax.block_until_ready(waiting)
-        waiting = states
+        waiting = piece
         done += length * every
-        came = bool(run.events) and bool(state[2].came)
+        came = bool(run.events) and bool(state.watch.came)
         # A row in which an event came began with a command, and is filled up later.
         if came or done % save_every == 0:
-            kept.append(states)
+            kept.append(piece)
         if progress is not None:
             progress(done, saved * save_every)
         if came:
             break
-    first = (q0[None], v0[None]), before
-    moved, commanded = [states[:2] for states in kept], [states[2] for states in kept]
-    states = jax.tree.map(lambda *a: _filled(jnp.concatenate(a), saved + 1), first, *moved)
-    commanded = jax.tree.map(lambda *a: _filled(jnp.concatenate(a), saved), *commanded)
-    states = *states, commanded
-    return _ended(run, state, rows, states, error, save_every)
+    return _ended(run, rows, state, _behind_start(run, record, kept, saved), save_every, error)
 
 
-def _filled(rows: jax.Array, length: int) -> jax.Array:
-    """The rows, and the last of them until there are so many."""
-    missing = length - len(rows)
-    return jnp.concatenate((rows, jnp.repeat(rows[-1:], missing, axis=0))) if missing else rows
-
-
-def _rows(rows, first: int, shape: tuple[int, int]):
+def _some(rows: Any, first: int, shape: tuple[int, int]) -> Any:
     """Some of the rows (1, n, ...) of the inputs, from the first on, in a shape (m, k, ...)."""
     last = first + shape[0] * shape[1]
     return jax.tree.map(lambda a: a[0, first:last].reshape((*shape, *a.shape[2:])), rows)
 
 
 @eqx.filter_jit
-def _begun(run: Run, inputs, save_every: int):
-    (tree, q0, v0, dt), control, wrench, events, (method, _, stabilisation) = run
-    functions = checked_functions(tree.system, control, wrench, (dt, q0, v0))
-    formulation = formulated(tree, method, stabilisation)
-    given = functions, inputs, save_every
-    return _start(tree, formulation, events, given, (q0, v0, dt))
+def _started(run: Run, rows: Any, save_every: int) -> tuple[LoopState, Any]:
+    _, q0, v0, _ = run.start
+    return run.time_steps().start(q0, v0, rows, save_every)
 
 
 @eqx.filter_jit
-def _continued(run: Run, start, inputs, shape):
+def _continued(run: Run, state: LoopState, rows: Any, shape: tuple[int, int]) -> Any:
     """The state of the loop after a piece, and what is saved of it."""
-    (tree, _, _, dt), control, wrench, events, (method, adjoint, stabilisation) = run
-    arrays, fixed = eqx.partition(((control, wrench), events), eqx.is_array)
-
-    def looped(arrays, tree, dt, start, inputs):
-        functions, events = eqx.combine(arrays, fixed)
-        formulation = formulated(tree, method, stabilisation)
-        loop = time_steps(tree, formulation, functions, events, dt)
-        return adjoint.loop(loop, start, inputs, shape)
-
-    return looped(arrays, tree, dt, start, inputs)
+    return run.how[1].loop(run.time_steps(), state, rows, shape)
 
 
 @eqx.filter_jit
-def _ended(run: Run, end, inputs, states, error, save_every: int) -> Trajectory:
-    (tree, _, _, dt), control, wrench, events, (method, _, stabilisation) = run
-    arrays, fixed = eqx.partition(((control, wrench), events), eqx.is_array)
-
-    def stopped(arrays, tree, dt, end, inputs):
-        functions, events = eqx.combine(arrays, fixed)
-        formulation = formulated(tree, method, stabilisation)
-        return _stop(formulation, functions, events, inputs, end, dt)
-
-    stop = stopped(arrays, tree, dt, end, inputs)
-    (q, v), own, commanded = states
-    return _trajectory(run, (q, v, own, commanded), save_every, end[2:], error, None, stop)
+def _ended(
+    run: Run, rows: Any, end: LoopState, saved: Any, save_every: int, error: jax.Array
+) -> Trajectory:
+    return _trajectory(run, run.time_steps(), rows, end, saved, save_every, error, None)
 
 
 def _pieces(saved: int, every: int) -> Iterator[tuple[int, int]]:

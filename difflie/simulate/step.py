@@ -1,4 +1,4 @@
-"""One time step: what acts, the step of the method, what is noticed on the way."""
+"""The function `step`: one time step by itself."""
 
 from __future__ import annotations
 
@@ -9,107 +9,18 @@ import jax
 import jax.numpy as jnp
 
 from .. import native
-from ..adjoint import Steps
 from ..constraints import Projection, Stabilisation
-from ..forces.actuators.acting import (
-    Memories,
-    first_memories,
-    joint_force_of,
-    next_memories,
-    remember,
-)
 from ..forces.inputs import SampledInput
-from ..formulations import Formulation, Inputs, formulated, formulation_of
-from ..integrators import RKMK4, Method, by_name
+from ..formulations import formulated, formulation_of
+from ..integrators import RKMK4, Method
 from ..integrators.method import chosen
-from ..result import finite
 from ..system.arguments import checked
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import real_numbers
-from .events import Event, come
-from .inputs import Input, checked_dt, checked_functions, inputs_at
-
-
-def time_steps(
-    tree: Tree,
-    formulation: Formulation,
-    functions: tuple,
-    events: tuple[Event, ...],
-    dt: jax.Array,
-) -> Steps:
-    """What one time step of a loop does, and what leads back.
-
-    The state is (step, inner, watch, memories of the actuators, command).
-    """
-
-    def begun(step, rows):
-        t = step.astype(dt.dtype) * dt
-        return t, inputs_at(functions, rows, t, dt)
-
-    def one_step(state, rows):
-        step, inner, watch, memories, command = state
-        t, acting = begun(step, rows)
-        here = t, *formulation.read(inner)
-        acting = acting.remembering(tree.system, memories, *here)
-        acting = acting.held(*here) if formulation.reads_once else acting
-        at_start = acting._replace(wrench=None).held(*here)
-        given = at_start.torques(tree, *here)
-        effort = None if given is None else joint_force_of(tree.system, given)
-        if command is not None:
-            u = None if command.latest[0] is None else at_start.command(tree.system, *here)
-            commanded = u, None if memories is None else given
-            command = command.after(step, commanded, watch.going(step))
-        after, solved = formulation.step(t, inner, dt, acting)
-        step = step + 1
-        q, v = formulation.read(after)
-        happened = come(events, step.astype(dt.dtype) * dt, q, v) if events else None
-        watch = watch.after(tree, step, q, v, effort, solved, happened)
-        going = watch.going(step)
-        if memories is not None:
-            row = at_start.command(tree.system, *here), *here[1:]
-            memories = chosen(going, next_memories(tree, *row, memories), memories)
-        return step, chosen(going, after, inner), watch, memories, command
-
-    def back(state, rows):
-        # No machine with a memory is taken back.
-        step, inner, watch, _, command = state
-        t, acting = begun(step - 1, rows)
-        before = formulation.step(t + dt, inner, -dt, acting)[0]
-        # No step that was not made is taken back.
-        before = chosen(watch.going(step), before, inner) if events else before
-        # As at the start: what was commanded before does not matter to what comes.
-        return step - 1, before, watch, None, jax.tree.map(jnp.zeros_like, command)
-
-    def read(state):
-        _, inner, *_, command = state
-        commanded = (None, None) if command is None else command.saved
-        return formulation.read(inner), formulation.record(inner), commanded
-
-    return Steps(one_step, back, read, tree.topology.unrolled)
-
-
-def memories_at_start(
-    tree: Tree,
-    inputs: Inputs,
-    t: jax.Array,
-    q: jax.Array,
-    v: jax.Array,
-    dt: jax.Array,
-) -> Memories | None:
-    """The memories of the actuators before the first step; None where none has any."""
-    if not remember(tree.system):
-        return None
-    return first_memories(tree, inputs.command(tree.system, t, q, v), q, v, dt)
-
-
-def chosen_method(method: Any) -> Method:
-    """The method, which may be given by its name. Raises TypeError for what is none."""
-    if isinstance(method, str):
-        return by_name(method)
-    if not isinstance(method, Method):
-        raise TypeError(f"method is {method!r}; give a Method such as RKMK4(), or its name")
-    return method
+from .arguments import checked_dt, chosen_method
+from .inputs import Input, checked_functions, inputs_at
+from .watch import finite
 
 
 class Stepped(NamedTuple):

@@ -13,9 +13,9 @@ from jaxtyping import Array, Float
 from ...system.frozen import thawed
 from ...system.kinematic_tree import Tree
 from ...system.system import System
-from ..couplings import FollowerForce
+from ..point_forces import FollowerForce
 from ..points import coupling_force, rates_along
-from .actuator import Actuator, Memory
+from .actuator import Actuator, Memory, Scalar
 
 Memories = tuple[Memory | None, ...]
 
@@ -157,13 +157,7 @@ class Recalled(Actuator):
         place = {"joint": actuator.joint, "axis": actuator.axis, "name": actuator.label}
         return Recalled(actuator, memory, **place)
 
-    def torque(
-        self,
-        command: Float[Array, ""],
-        q: Float[Array, ""],
-        v: Float[Array, ""],
-        memory: Any,
-    ) -> tuple[Float[Array, ""], Any]:
+    def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         return self.actuator.torque(command, q, v, self.memory)[0], memory
 
 
@@ -185,13 +179,7 @@ class Applied(Actuator):
     def of(actuator: Actuator, given: Float[Array, ""]) -> Applied:
         return Applied(given, joint=actuator.joint, axis=actuator.axis, name=actuator.label)
 
-    def torque(
-        self,
-        command: Float[Array, ""],
-        q: Float[Array, ""],
-        v: Float[Array, ""],
-        memory: Any,
-    ) -> tuple[Float[Array, ""], Any]:
+    def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         return self.given, memory
 
 

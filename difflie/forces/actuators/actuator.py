@@ -27,6 +27,8 @@ from ...system.topology import Topology
 from ...system.validation import nearest, shown
 from .axis import Axis, as_axis
 
+Scalar = Float[Array, ""]
+
 
 class Memory(NamedTuple):
     """What an actuator remembers at the start of a time step.
@@ -61,13 +63,7 @@ class Actuator(eqx.Module):
     name: str | None = eqx.field(static=True, default=None, kw_only=True)
 
     @abc.abstractmethod
-    def torque(
-        self,
-        command: Float[Array, ""],
-        q: Float[Array, ""],
-        v: Float[Array, ""],
-        memory: Any,
-    ) -> tuple[Float[Array, ""], Any]:
+    def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         """The torque () in N m, or the force () in N, and the memory after the step.
 
         command (), in the actuator's unit. q () in rad or m and v () in rad/s or m/s: the
@@ -76,7 +72,7 @@ class Actuator(eqx.Module):
         the step; None where it has none. What is kept may change, `memory._replace(kept=...)`.
         """
 
-    def init(self, command: Float[Array, ""], q: Float[Array, ""], v: Float[Array, ""]) -> Any:
+    def init(self, command: Scalar, q: Scalar, v: Scalar) -> Any:
         """What it keeps before the first step, a pytree of arrays; None where it has no memory.
 
         At the first command (), and q (), v () as in `torque`.

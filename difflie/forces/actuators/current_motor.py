@@ -6,10 +6,9 @@ from typing import Any
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float
 
 from ...system.fields import number
-from .actuator import Actuator
+from .actuator import Actuator, Scalar
 from .saturation import within
 
 
@@ -29,12 +28,6 @@ class CurrentMotor(Actuator):
         converter=number(unit="A", positive=True, optional=True), default=None, kw_only=True
     )
 
-    def torque(
-        self,
-        command: Float[Array, ""],
-        q: Float[Array, ""],
-        v: Float[Array, ""],
-        memory: Any,
-    ) -> tuple[Float[Array, ""], Any]:
+    def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         current = within(command, self.max_current)
         return self.gear_ratio * self.torque_constant * current, memory

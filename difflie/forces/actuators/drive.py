@@ -10,10 +10,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
-from jaxtyping import Array, Float
 
 from ...system.fields import number
-from .actuator import Actuator
+from .actuator import Actuator, Scalar
 from .delay_line import DelayLine
 
 # What is remembered goes from step to step as a whole.
@@ -71,16 +70,10 @@ class Drive(Actuator):
     def finer(self, n: int) -> Drive:
         return self if self.delay is None else replace(self, most_steps=n * self.most_steps)
 
-    def init(self, command: Float[Array, ""], q: Float[Array, ""], v: Float[Array, ""]) -> Any:
+    def init(self, command: Scalar, q: Scalar, v: Scalar) -> Any:
         return None if self.delay is None else DelayLine.filled(command, self.most_steps)
 
-    def torque(
-        self,
-        command: Float[Array, ""],
-        q: Float[Array, ""],
-        v: Float[Array, ""],
-        memory: Any,
-    ) -> tuple[Float[Array, ""], Any]:
+    def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         delayed = command
         if self.delay is not None and memory is not None:
             line: DelayLine = memory.kept

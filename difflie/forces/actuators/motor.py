@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...system.fields import number
-from .actuator import Actuator
+from .actuator import Actuator, Scalar
 from .saturation import between
 
 
@@ -44,13 +44,7 @@ class Motor(Actuator):
             return [f"{missing} is missing; the line of torque against speed has two ends"]
         return super().faults()
 
-    def torque(
-        self,
-        command: Float[Array, ""],
-        q: Float[Array, ""],
-        v: Float[Array, ""],
-        memory: Any,
-    ) -> tuple[Float[Array, ""], Any]:
+    def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         return between(command, -self._most(-v), self._most(v)), memory
 
     def _most(self, v: Float[Array, ""]) -> Float[Array, ""]:

@@ -7,11 +7,10 @@ from typing import Any
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float
 
 from ...system.fields import number
 from ...system.system import System
-from .actuator import Actuator
+from .actuator import Actuator, Scalar
 from .saturation import within
 
 
@@ -39,13 +38,7 @@ class PositionServo(Actuator):
             return found
         return ["there is no coordinate that is a plain number; take a VelocityServo"]
 
-    def torque(
-        self,
-        command: Float[Array, ""],
-        q: Float[Array, ""],
-        v: Float[Array, ""],
-        memory: Any,
-    ) -> tuple[Float[Array, ""], Any]:
+    def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         return within(self.kp * (command - q) - self.kd * v, self.max_torque), memory
 
 
@@ -64,11 +57,5 @@ class VelocityServo(Actuator):
         converter=number(unit="N m or N", positive=True, optional=True), default=None, kw_only=True
     )
 
-    def torque(
-        self,
-        command: Float[Array, ""],
-        q: Float[Array, ""],
-        v: Float[Array, ""],
-        memory: Any,
-    ) -> tuple[Float[Array, ""], Any]:
+    def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         return within(self.kd * (command - v), self.max_torque), memory

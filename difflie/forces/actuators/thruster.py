@@ -7,10 +7,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from ...system.fields import number
-from .actuator import Actuator
+from .actuator import Actuator, Scalar
 from .saturation import between
 
 
@@ -35,16 +34,10 @@ class Thruster(Actuator):
         kw_only=True,
     )
 
-    def init(self, command: Float[Array, ""], q: Float[Array, ""], v: Float[Array, ""]) -> Any:
+    def init(self, command: Scalar, q: Scalar, v: Scalar) -> Any:
         return None if self.lag is None else jnp.zeros_like(command)
 
-    def torque(
-        self,
-        command: Float[Array, ""],
-        q: Float[Array, ""],
-        v: Float[Array, ""],
-        memory: Any,
-    ) -> tuple[Float[Array, ""], Any]:
+    def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         target = between(command, 0.0, jnp.inf if self.max_thrust is None else self.max_thrust)
         if self.lag is None or memory is None:
             return target, memory

@@ -9,7 +9,7 @@ import jax
 from jaxtyping import Array, Float
 
 from ...system.fields import number
-from .actuator import Actuator
+from .actuator import Actuator, Scalar
 from .saturation import within
 
 
@@ -48,13 +48,7 @@ class VoltageMotor(Actuator):
         free = (voltage - self.torque_constant * self.gear_ratio * v) / self.resistance
         return within(free, self.max_current)
 
-    def torque(
-        self,
-        command: Float[Array, ""],
-        q: Float[Array, ""],
-        v: Float[Array, ""],
-        memory: Any,
-    ) -> tuple[Float[Array, ""], Any]:
+    def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         return self.gear_ratio * self.torque_constant * self.current(command, v), memory
 
     @property

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 import equinox as eqx
 import jax
 
-from .. import native
-from ..integrators import Method
+from ... import native
+from ...integrators import Method
 from ..result import Reconstruction
 
 
-class Steps(NamedTuple):
-    """What a time loop does; states are pytrees of arrays, a row is the inputs of one step.
+class Steps(Protocol):
+    """What a time loop does; states are pytrees of arrays, a row is the inputs of one step."""
 
-    step(state, row) is the state after a step, back(state, row) that before it, by the method with
-    the step -h; read(state) what is saved. They may close over traced values. small: whether a loop
-    of them is to be one native call.
-    """
+    @property
+    def small(self) -> bool:
+        """Whether a loop of them is to be one native call."""
+        ...
 
-    step: Callable[[Any, Any], Any]
-    back: Callable[[Any, Any], Any]
-    read: Callable[[Any], Any]
-    small: bool = False
+    def step(self, state: Any, row: Any) -> Any:
+        """The state after a step."""
+
+    def back(self, state: Any, row: Any) -> Any:
+        """The state before a step, by the method with the step -h."""
+
+    def read(self, state: Any) -> Any:
+        """What is saved of a state."""
 
 
 class Adjoint(eqx.Module):

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..forces import Coupling, Damper, Path, Rope, Spring
+from ...forces import Coupling, Damper, Path, Rope, Spring
 
 _SITE = 3  # what a tendon is led through: MuJoCo's mjWRAP_SITE
 

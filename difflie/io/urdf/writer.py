@@ -1,14 +1,14 @@
 """Systems as URDF files, which `read_urdf` reads back equal and other programs read too.
 
 Numbers are written in full. What URDF has no words for (armature, springs, the base, gravity, ...)
-stands in the elements <difflie> that `urdf` describes; other readers pass over them.
+stands in the elements <difflie> that `reader` describes; other readers pass over them.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,26 +17,23 @@ from xml.etree.ElementTree import Element, SubElement
 
 import numpy as np
 
-from ..system import Body, Fixed, Free, Joint, ModelError, System
-from ..system.builders import bodies_of
-from ..system.joints import ROW_FIELDS, TYPES
-from ..system.validation import shown, warn
-from .files import write_whole
-from .urdf import parsed
+from ...system import Body, Fixed, Free, Joint, ModelError, System
+from ...system.builders import bodies_of
+from ...system.joints import ROW_FIELDS
+from ...system.validation import shown, warn
+from ..files import write_whole
+from ..names import distinct
+from .joints import TYPES
+from .reader import parsed
 
-_TYPES = {
-    "fixed": "fixed",
-    "revolute": "revolute",
-    "continuous": "continuous",
-    "prismatic": "prismatic",
-    "helical": "helical",
-    "universal": "universal",
-    "planar": "planar",
-    "translation": "translation",
-    "spherical": "spherical",
-    "free": "floating",
+# What a URDF file has no words for, and what becomes of it.
+_BEYOND = {
+    "couplings": " and attach them to what load returns",
+    "actuators": " and attach them to what load returns",
+    "constraints": ", and constrain what load returns or give it a file of loops",
+    "sensors": " and give them to what load returns",
 }
-# What is written of them; all else an original may have.
+# What is written of elements; all else an original may have.
 _WRITTEN = {
     "link": ("inertial",),
     "joint": (
@@ -65,31 +62,12 @@ def write_urdf(
     `ModelError` for numbers no machine has, a planar or translation joint with other axes than its
     own, couplings, actuators, constraints, sensors, and a batch of systems.
     """
-    if system.couplings:
-        named = ", ".join(map(str, system.couplings))
-        raise ModelError(
-            f"{system.name}: URDF has no words for its couplings: {named}; save "
-            "dataclasses.replace(system, couplings=()) and attach them to what load returns"
-        )
-    if system.actuators:
-        named = ", ".join(map(str, system.actuators))
-        raise ModelError(
-            f"{system.name}: URDF has no words for its actuators: {named}; save "
-            "dataclasses.replace(system, actuators=()) and attach them to what load returns"
-        )
-    if system.constraints:
-        named = ", ".join(map(str, system.constraints))
-        raise ModelError(
-            f"{system.name}: URDF has no words for its constraints: {named}; save "
-            "dataclasses.replace(system, constraints=()), and constrain what load returns or give "
-            "it a file of loops"
-        )
-    if system.sensors:
-        named = ", ".join(map(str, system.sensors))
-        raise ModelError(
-            f"{system.name}: URDF has no words for its sensors: {named}; save "
-            "dataclasses.replace(system, sensors=()) and give them to what load returns"
-        )
+    for part, again in _BEYOND.items():
+        if things := getattr(system, part):
+            raise ModelError(
+                f"{system.name}: URDF has no words for its {part}: {', '.join(map(str, things))}; "
+                f"save dataclasses.replace(system, {part}=()){again}"
+            )
     bodies = bodies_of(system)
     robot = Element("robot", name=system.name)
     own = SubElement(robot, "difflie")
@@ -98,7 +76,7 @@ def write_urdf(
         own.set("base", "free" if isinstance(root.joint, Free) else "fixed")
         jointed = bodies[1:]
     else:
-        world = _another("world", [b.name for b in bodies])
+        world = distinct("world", [b.name for b in bodies])
         own.set("world", world)
         SubElement(robot, "link", name=world)
         jointed = bodies
@@ -153,17 +131,11 @@ def _is_base(bodies: list[Body]) -> bool:
     return (
         all(b.parent is not None for b in bodies[1:])
         and isinstance(root.joint, Fixed | Free)
-        and root.joint.name == _another("root_joint", others)
+        and root.joint.name == distinct("root_joint", others)
         and not np.any(root.position)
         and not np.any(root.rotation)
         and not any(_differs(root.joint, name) for name in ROW_FIELDS)
     )
-
-
-def _another(name: str, taken: Iterable[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _write_link(robot: Element, body: Body) -> None:
@@ -182,7 +154,7 @@ def _write_link(robot: Element, body: Body) -> None:
 
 def _write_joint(robot: Element, body: Body, parent: str) -> None:
     joint = body.joint
-    kind = _TYPES.get(joint.type_name()) if type(joint) in TYPES else None
+    kind = next((name for name, known in TYPES.items() if known is type(joint)), None)
     if kind is None:
         raise ModelError(
             f"joint {joint.name or body.name!r}: a URDF file cannot hold a joint of the type "

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .. import native
+from ... import native
 from .adjoint import Adjoint, Steps, rows_of_steps
 
 

@@ -15,8 +15,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .. import native
-from ..integrators import METHODS, Method
+from ... import native
+from ...integrators import METHODS, Method
 from ..result import Reconstruction
 from .adjoint import Adjoint, Steps, rows_of_steps
 

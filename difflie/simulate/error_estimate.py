@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .groups import FlatManifold
+from ..groups import FlatManifold
 
 _FINER = 4
 

@@ -8,8 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..constraints import Constraint, FixedConstraint, Frame, Polynomial, SphericalConstraint
-from ..groups import quaternion
+from ...constraints import Constraint, FixedConstraint, Frame, Polynomial, SphericalConstraint
+from ...groups import quaternion
 
 _CONNECT, _WELD, _JOINT, _TENDON = range(4)  # kinds: MuJoCo's mjtEq
 _SITE = 6  # what is connected or welded: MuJoCo's mjOBJ_SITE, else bodies

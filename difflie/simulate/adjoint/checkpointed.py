@@ -20,7 +20,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .. import native
+from ... import native
 from .adjoint import Adjoint, Steps
 
 # What is kept by default, for each doubling of the number of steps.

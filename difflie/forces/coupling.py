@@ -1,0 +1,165 @@
+"""Couplings: what acts at points of bodies.
+
+A coupling is a path and a law for the forces at its points. With the world positions x_i of the
+points, the segments s_j = x_{j+1} - x_j of lengths l_j and directions u_j = s_j / l_j, and the
+length of the path y = sum l_j, a tension T along the path pulls each point to its neighbours:
+
+    f_i = T (u_i - u_{i-1}),    power -T dy/dt
+
+With two points a spring is mono-articular, with more of them on several bodies multi-articular
+(Goetz 2024). Where the points of a segment coincide it has no direction, and u_j is zero.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from ..groups.components import Matrix, Vector
+from ..spatial import Force, Motion, Transform
+from ..system.fields import number_faults
+from ..system.system import System
+from ..system.validation import nearest, shown
+from .path import Path
+
+# The fewest and the most points of the paths that there are.
+_POINTS = {
+    "one point": (1, 1),
+    "two points": (2, 2),
+    "one point or more": (1, np.inf),
+    "two points or more": (2, np.inf),
+}
+
+
+class Coupling(eqx.Module):
+    """What acts on points of bodies: a path, and a law for the wrenches at its n points.
+
+    Its numbers are fields whose converter is `number`. needs: how many points the path must have,
+    "one point", "two points", "one point or more", or "two points or more". One that stores energy
+    has a method `energy`.
+    """
+
+    needs: ClassVar[str] = "two points or more"
+
+    path: eqx.AbstractVar[Path]
+
+    def faults(self) -> list[str]:
+        """What is wrong with its path, numbers and law, each with the fix; a subclass may add."""
+        return [*self._wrong_path(), *number_faults(self)] or self._wrong_law()
+
+    def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+        """Why it cannot be put on a system beside what is there; nothing if it can."""
+        names = system.body_names
+        return [
+            f"no body is named {name!r}{nearest(name, names)}"
+            for name in self.path.bodies
+            if name is not None and name not in names
+        ]
+
+    def _wrong_path(self) -> list[str]:
+        count, points = len(self.path.bodies), self.path.points
+        if self.needs not in _POINTS:
+            return [f"the class says that it needs {self.needs!r}; let it say {', '.join(_POINTS)}"]
+        fewest, most = _POINTS[self.needs]
+        if not fewest <= count <= most:
+            return [f"its path has {count} points; give it {self.needs}"]
+        if jnp.shape(points) != (count, 3):
+            return [f"points has shape {jnp.shape(points)}, needed is {(count, 3)}"]
+        if not isinstance(points, Tracer) and not np.all(np.isfinite(points)):
+            return [f"points is {np.asarray(points).tolist()}; it must be finite"]
+        return []
+
+    def _wrong_law(self) -> list[str]:
+        """What of its law has another shape than it must."""
+        n = len(self.path.bodies)
+        at = jax.ShapeDtypeStruct((n,), jnp.result_type(float))
+        x = Vector(at, at, at)
+        frames, twists = Transform(Matrix(*[at] * 9), x), Motion(x, x)
+        found = jax.eval_shape(lambda *given: self.wrenches(*given), frames, twists)
+        needed = jax.tree.map(lambda a: a.shape, Force(x, x))
+        if jax.tree.map(lambda a: a.shape, found) != needed:
+            return [
+                f"its law returns {shown(found)}; let it return a Force, or of a PointCoupling a "
+                f"Vector, with components of shape ({n},), one for each point"
+            ]
+        stored = jax.eval_shape(lambda at: self.energy(at), frames) if self.stores_energy else at
+        if self.stores_energy and getattr(stored, "shape", None) != ():
+            return [f"its energy is {shown(stored)}; let energy return one number, of shape ()"]
+        return []
+
+    def energy(self, frames: Transform) -> Float[Array, ""] | None:
+        """The energy () in J with the points at these frames (n,) in the world.
+
+        Its forces are minus the slope of it, as far as they do not dissipate. None where there is
+        no potential; a subclass that has one overrides this.
+        """
+        return None
+
+    @property
+    def stores_energy(self) -> bool:
+        """Whether `energy` is that of a potential."""
+        return type(self).energy is not Coupling.energy
+
+    @abc.abstractmethod
+    def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        """The wrenches (n,) in N m and N on the bodies, about the points, in world coordinates.
+
+        frames (n,): the points in the world, with the attitudes of their bodies; twists (n,): the
+        angular velocities of the bodies and the velocities of the points, in world coordinates.
+        """
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__} ({self.path})"
+
+
+class Conservative(Coupling):
+    """A coupling with a potential: its law is `energy`, and its wrenches are minus the slope."""
+
+    @abc.abstractmethod
+    def energy(self, frames: Transform) -> Float[Array, ""]:
+        """The energy () in J with the points at these frames (n,) in the world."""
+
+    def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        def moved(step: Motion) -> jax.Array:
+            # To first order, as only the slope is taken.
+            turn = frames.rotation + Matrix.skew(step.angular) @ frames.rotation
+            return self.energy(Transform(turn, frames.translation + step.linear))
+
+        still = jax.tree.map(jnp.zeros_like, frames.translation)
+        slope = jax.grad(moved)(Motion(still, still))
+        return Force(-slope.angular, -slope.linear)
+
+
+class PointCoupling(Coupling):
+    """A coupling of forces without moments, which depend on the motion of its n points only."""
+
+    @abc.abstractmethod
+    def forces(self, frames: Transform, velocities: Vector) -> Vector:
+        """The forces (n,) in N on the bodies at the points, in world coordinates.
+
+        frames (n,): the points in the world, with the attitudes of their bodies; velocities (n,)
+        of the points in the world.
+        """
+
+    def wrenches(self, frames: Transform, twists: Motion) -> Force:
+        forces = self.forces(frames, twists.linear)
+        return Force(jax.tree.map(jnp.zeros_like, forces), forces)
+
+    def mean_forces(
+        self, start: Vector, end: Vector, middle: Transform, velocities: Vector
+    ) -> Vector:
+        """The forces (n,) in N over a step, in world coordinates: those of its middle.
+
+        start, end (n,): the points at the ends of the step; middle (n,): the means of these, with
+        the mean attitudes of their bodies; velocities (n,): (end - start) / h. One that stores
+        energy overrides this, so that their work is what it stores; see `discrete_gradient.py`.
+        """
+        return self.forces(middle, velocities)

@@ -1,0 +1,123 @@
+"""MJCF, MuJoCo's files, read by MuJoCo itself: `pip install 'difflie[mjcf]'`.
+
+MuJoCo resolves defaults, frames, includes, units and the inertia of geoms; what is read here is the
+model it compiles. Everything in that model that moves the machine is either used or named in a
+warning. How MuJoCo computes and draws (time step, solver, materials) is no part of a `System`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...constraints import constrain
+from ...forces import attach
+from ...system import Free, ModelError, System, tree
+from ...system.validation import shown, warn
+from ..files import existing
+from .bodies import freed, read_bodies
+from .check import check_mjcf
+from .equalities import equality_constraints
+from .names import body_names, joint_names
+from .tendons import tendon_couplings
+from .unused import unused
+
+
+def read_mjcf(
+    path: str | os.PathLike[str],
+    base: str | None = None,
+    gravity: ArrayLike | None = None,
+) -> System:
+    """The `System` an MJCF file describes, with the names and the order of MuJoCo's bodies.
+
+    base: None moves the bodies as the file says; "free" puts the one root body, which must have no
+    joint, on a free joint "root_joint", "fixed" allows none in the file. gravity (3,) in m/s^2,
+    world coordinates; None takes the file's.
+
+    A body of several joints, or with a joint away from its origin, hangs on massless bodies
+    "BODY/JOINT", so that its pose is MuJoCo's. Coordinates of hinges and slides count from the
+    model's initial pose, where MuJoCo's are `ref`; those of a free joint are its pose in the world
+    (`MujocoOrdering` converts states). An unnamed joint is called "BODY/hinge" (slide, ball, free),
+    an unnamed body "bodyN". Frictionloss is smooth Coulomb friction; limits and frictionloss are no
+    constraints. Ranges of force and control, times the gear, become max_effort where actuators
+    drive a hinge or slide, and the actuators' armature and damping the joint's. Stiffness and
+    damping of tendons through sites become couplings. Equality constraints between bodies, sites
+    and joints become constraints, kept exactly where MuJoCo's are soft.
+
+    Warns once of all that is not used, and as `tree` does of doubtful masses and inertias. Raises
+    ImportError without MuJoCo, `ModelError` with the file and MuJoCo's message for what it cannot
+    read, FileNotFoundError where there is no such file.
+    """
+    path = existing(path, "MJCF")
+    mujoco = _mujoco(path)
+    check_mjcf(path)
+    model = _compiled(mujoco, path)
+    disabled = _disabled(mujoco, model)
+    if base not in (None, "fixed", "free"):
+        raise ModelError(f"{path}: base is {shown(base)}; it must be 'fixed' or 'free'")
+    bodies = read_bodies(model, path)
+    if base == "free":
+        bodies = freed(bodies, path)
+    free = [b.joint.name for b in bodies if isinstance(b.joint, Free)]
+    if base == "fixed" and free:
+        raise ModelError(
+            f"{path}: base is 'fixed' and the file has the free joint {shown(free[0])}; leave "
+            "out base"
+        )
+    own_gravity = np.zeros(3) if "gravity" in disabled else model.opt.gravity
+    name = model.names.split(b"\0", 1)[0].decode() or path.stem
+    given = own_gravity.tolist() if gravity is None else gravity
+    named = body_names(model)
+    try:
+        system = tree(bodies, name=name, gravity=given)
+        system = attach(system, *tendon_couplings(model, named))
+        loops = equality_constraints(model, named, joint_names(model), disabled)
+        system = constrain(system, *loops)
+    except ModelError as error:
+        message = str(error).removeprefix(f"{path}: ")
+        raise ModelError(f"{path}: {message}") from None
+    left = list(unused(model, disabled))
+    if left:
+        warn(f"{path}: not used: {', '.join(left)}")
+    return system
+
+
+def _mujoco(path: Path) -> Any:
+    try:
+        return importlib.import_module("mujoco")
+    except ImportError:
+        raise ImportError(
+            f"{path}: MJCF is read by MuJoCo, which is not installed: pip install 'difflie[mjcf]'"
+        ) from None
+
+
+def _compiled(mujoco: Any, path: Path) -> Any:
+    """MuJoCo's model of a file.
+
+    In a thread of its own: MuJoCo keeps what handles its warnings by thread, and some broken files
+    leave that calling itself for ever.
+    """
+    try:
+        with ThreadPoolExecutor(1) as reader:
+            return reader.submit(mujoco.MjModel.from_xml_path, str(path)).result()
+    except ValueError as error:
+        message = " ".join(str(error).split())
+        raise ModelError(f"{path}: MuJoCo does not read it: {message}") from None
+    except RuntimeError:
+        raise ModelError(
+            f"{path}: MuJoCo fails to read it and does not say where; look for an "
+            "attribute without a value"
+        ) from None
+
+
+def _disabled(mujoco: Any, model: Any) -> set[str]:
+    """The names of the option flags that are off, as in "gravity"."""
+    flags = mujoco.mjtDisableBit.__members__.items()
+    off = [n for n, flag in flags if n[:7] == "mjDSBL_" and model.opt.disableflags & int(flag)]
+    return {name.removeprefix("mjDSBL_").lower() for name in off}

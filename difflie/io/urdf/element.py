@@ -1,0 +1,172 @@
+"""Elements of a URDF file, which know where they stand and what nobody asked them for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+from ...system.validation import LARGEST, ModelError, shown
+from ..xml import refuse_other_files
+
+_COUNTS = {1: "one number", 2: "two numbers", 3: "three numbers", 6: "six numbers"}
+
+# What expat says of an element that is never closed.
+_UNCLOSED = (expat.errors.XML_ERROR_TAG_MISMATCH, expat.errors.XML_ERROR_NO_ELEMENTS)
+
+# What is nested deeper is no robot, and walking it would end in a RecursionError.
+_DEEPEST = 100
+
+
+@dataclass
+class Element:
+    """An XML element. It remembers what it was asked for, so that the rest can be reported.
+
+    path: of the file; above: the element it is in, None for the root. asked: the tags and, with an
+    @ in front, the attributes the reader looked for.
+    """
+
+    path: Path
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    above: Element | None
+    children: list[Element] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+
+    @property
+    def label(self) -> str:
+        """How messages call it: with what it is in, up to three levels and without the root."""
+        labels: list[str] = []
+        element = self
+        while element is not None and (element is self or element.above) and len(labels) < 4:
+            name = element.attributes.get("name")
+            named = "" if name is None else f" name={shown(name)}"
+            labels.append(f"<{shown(element.tag)[1:-1]}{named}>")
+            element = element.above
+        return " of ".join(labels)
+
+    @property
+    def source(self) -> str:
+        """Its label, with the file and the line in front."""
+        return f"{self.path}:{self.line}: {self.label}"
+
+    def get(self, name: str) -> str | None:
+        """The text of an attribute, None if it is not there."""
+        self.asked.add(f"@{name}")
+        text = self.attributes.get(name)
+        if text is not None and ("${" in text or "$(" in text):
+            raise xacro(self, f"{name}={shown(text)}")
+        return text
+
+    def needed(self, name: str) -> str:
+        """The text of an attribute that must be there."""
+        text = self.get(name)
+        if text is None:
+            raise ModelError(f'{self.source}: the attribute {name} is missing; add {name}="..."')
+        return text
+
+    def numbers(
+        self, name: str, count: int, default: Any = None, *, finite: bool = True
+    ) -> list[float]:
+        """The numbers in an attribute; it must be there if there is no default."""
+        text = self.get(name) if default is not None else self.needed(name)
+        if text is None:
+            return list(default or ())
+        try:
+            values = [_number(word) for word in text.split()]
+        except ValueError:
+            values = []
+        if len(values) != count:
+            raise ModelError(f"{self.source}: {name} needs {_COUNTS[count]}, got {shown(text)}")
+        if any(math.isnan(v) or (finite and math.isinf(v)) for v in values):
+            raise ModelError(f"{self.source}: {name} must be finite, got {shown(text)}")
+        if finite and any(abs(v) > LARGEST for v in values):
+            raise ModelError(
+                f"{self.source}: {name} must be at most {LARGEST:g}, got {shown(text)}"
+            )
+        return values
+
+    def number(self, name: str, default: float | None = None, *, finite: bool = True) -> float:
+        """The one number in an attribute."""
+        return self.numbers(name, 1, None if default is None else [default], finite=finite)[0]
+
+    def all(self, tag: str) -> list[Element]:
+        """The children with a tag."""
+        self.asked.add(tag)
+        return [c for c in self.children if c.tag == tag]
+
+    def child(self, tag: str) -> Element | None:
+        """The child with a tag, None if there is none."""
+        found = self.all(tag)
+        if len(found) > 1:
+            raise ModelError(
+                f"{found[1].source}: it has another <{tag}> in line {found[0].line}; remove one"
+            )
+        return found[0] if found else None
+
+    def needed_child(self, tag: str, example: str) -> Element:
+        """The child with a tag that must be there."""
+        found = self.child(tag)
+        if found is None:
+            raise ModelError(f"{self.source}: the element <{tag}> is missing; add {example}")
+        return found
+
+    def walk(self) -> Iterator[Element]:
+        """This element and all below it, in the order of the file."""
+        yield self
+        for c in self.children:
+            yield from c.walk()
+
+
+def _number(word: str) -> float:
+    if "_" in word:  # float() would take it for a separator of digits
+        raise ValueError(word)
+    return float(word)
+
+
+def root_element(data: bytes, path: Path) -> Element:
+    """The root element of what a file has in it."""
+    parser = expat.ParserCreate()
+    roots: list[Element] = []
+    above: list[Element] = []
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        element = Element(
+            path, tag, attributes, parser.CurrentLineNumber, above[-1] if above else None
+        )
+        if len(above) == _DEEPEST:
+            raise ModelError(
+                f"{element.source}: elements are nested more than {_DEEPEST} deep, and those of a "
+                "URDF no more than six; close what is open above"
+            )
+        (above[-1].children if above else roots).append(element)
+        above.append(element)
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda tag: above.pop()
+    refuse_other_files(parser, path)
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        what = expat.errors.messages[error.code]
+        unclosed = error.code in map(expat.errors.codes.get, _UNCLOSED) and above
+        fix = f"close the element {above[-1].label}" if unclosed else "correct it there"
+        raise ModelError(
+            f"{path}:{error.lineno}: not XML: {what} at column {error.offset + 1}; {fix}"
+        ) from None
+    except ModelError:
+        raise
+    except (LookupError, ValueError) as error:
+        raise ModelError(f"{path}:1: not readable as XML: {error}; save it as UTF-8") from None
+    return roots[0]
+
+
+def xacro(element: Element, what: str) -> ModelError:
+    """The error for what a macro of xacro stands for."""
+    return ModelError(
+        f"{element.source}: {what} is a xacro macro; expand the file first: xacro FILE > robot.urdf"
+    )

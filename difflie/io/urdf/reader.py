@@ -1,0 +1,277 @@
+"""URDF, the Unified Robot Description Format: files with links and the joints between them.
+
+Every element and attribute of a file is either used or named in a warning. Beyond the
+specification a joint may be of the type "spherical" (also "ball"), "translation", "universal" (a
+second axis in <axis2 xyz="..."/>, default 0 1 0) or "helical" (its pitch in m/rad in the axis,
+pitch="...").
+
+What URDF has no words for stands in elements <difflie>, which other readers pass over:
+
+    <robot name="r">
+      <difflie base="free" gravity="0 0 -9.81"/>        what `load` does by default
+      <difflie world="w"/>                              the link w is the world and no body
+      <joint ...>
+        <difflie armature="0.1" friction_velocity="0.01" stiffness="2" spring_reference="0.3"/>
+
+In a joint it may hold every number of `Joint`, one for each degree of freedom, which then counts
+instead of what <limit> and <dynamics> say.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...system import Body, Fixed, Free, ModelError, System, tree
+from ...system.builders import STANDARD_GRAVITY
+from ...system.validation import nearest, shown, warn
+from ..files import existing
+from ..names import distinct
+from .element import Element, root_element, xacro
+from .joints import Notes, mimic_law, read_joint
+
+_BASES = {"fixed": Fixed, "free": Free}
+# What only some joint types use: where it is not used, the warning names the type too.
+_BY_TYPE = {"axis", "axis2", "limit", "dynamics", "mimic", "difflie", "@lower", "@upper", "@pitch"}
+
+
+def read_urdf(
+    path: str | os.PathLike[str],
+    base: str | None = None,
+    gravity: ArrayLike | None = None,
+) -> System:
+    """The `System` a URDF file describes; bodies and joints keep the names and order of the file.
+
+    base: "fixed" fastens the root link to the world, "free" lets it move on a free joint; either
+    joint is called "root_joint". This holds for any root link, also one that is named "world".
+    gravity (3,) in m/s^2, world coordinates. What is None is as the file's <difflie> says, else
+    "fixed" and (0, 0, -9.81).
+
+    As the specification has it, axes default to (1, 0, 0), the axis of a planar joint is the
+    plane's normal and a missing lower or upper limit is 0; continuous joints have no position
+    limits. A mimic of a mimic is resolved to the joint that both follow.
+
+    Warns once of all that is not used, and as `tree` does of doubtful masses and inertias. Raises
+    `ModelError`, which names the file, the line, the element and the fix, for what is no URDF or
+    no machine; FileNotFoundError where there is no such file.
+    """
+    path = Path(path)
+    _check_base(str(path), base)
+    robot = parsed(path)
+    notes: Notes = defaultdict(list)
+    world = None
+    own = robot.child("difflie")
+    if own is not None:
+        world, own_base = own.get("world"), own.get("base")
+        _check_base(own.source, own_base)
+        base = own_base if base is None else base
+        own_gravity = own.numbers("gravity", 3, STANDARD_GRAVITY)
+        gravity = own_gravity if gravity is None else gravity
+    bodies = _bodies(robot, base, world, notes)
+    name = robot.get("name")
+    if name is None:
+        name = path.stem
+        notes[f"robot without a name, called {shown(name)}"].append(robot.line)
+    system = tree(bodies, name=name, gravity=STANDARD_GRAVITY if gravity is None else gravity)
+    unused: Notes = defaultdict(list)
+    _find_unused(robot, "robot", "", unused)
+    remarks = [_listed(notes)] if notes else []
+    if unused:
+        remarks.insert(0, f"not used: {_listed(unused)}")
+        system = replace(system, topology=replace(system.topology, unread=tuple(unused)))
+    if remarks:
+        warn(f"{path}: {'; '.join(remarks)}")
+    return system
+
+
+def _check_base(source: str, base: str | None) -> None:
+    if base is not None and base not in _BASES:
+        raise ModelError(
+            f"{source}: base is {shown(base)}; it must be 'fixed' or "
+            f"'free'{nearest(str(base), _BASES)}"
+        )
+
+
+def parsed(path: Path) -> Element:
+    """The <robot> element of a file."""
+    data = existing(path, "URDF").read_bytes()
+    if not data.strip():
+        raise ModelError(f"{path}:1: the file is empty; a URDF has a <robot> element with links")
+    robot = root_element(data, path)
+    if robot.tag != "robot":
+        raise ModelError(
+            f"{robot.source}: the root element is {robot.label}; what is read is URDF, whose root "
+            "element is <robot>"
+        )
+    prefixes = {k[6:] for k, v in robot.attributes.items() if k[:6] == "xmlns:" and "xacro" in v}
+    prefixes.add("xacro")
+    for element in robot.walk():
+        if element.tag.split(":")[0] in prefixes and ":" in element.tag:
+            raise xacro(element, f"<{element.tag}>")
+    return robot
+
+
+def _bodies(robot: Element, base: str | None, world: str | None, notes: Notes) -> list[Body]:
+    """The root link, then the children of the joints in the order of the joints.
+
+    A root link that is the world is no body; base must then be None.
+    """
+    links = _by_name(robot, "link")
+    joints = _by_name(robot, "joint")
+    if not links:
+        raise ModelError(f'{robot.source}: there is no link; add <link name="..."/>')
+    joint_of: dict[str, Element] = {}
+    parents: dict[str, str] = {}
+    for joint in joints.values():
+        parent, child = (_end(joint, role, links) for role in ("parent", "child"))
+        if child in joint_of:
+            raise ModelError(
+                f"{joint.source}: the link {shown(child)} is the child of {joint_of[child].label} "
+                f"in line {joint_of[child].line} too; a link has one parent: remove one of the "
+                "joints"
+            )
+        joint_of[child], parents[child] = joint, parent
+    roots = [name for name in links if name not in joint_of]
+    if len(roots) > 1:
+        named = ", ".join(f"{shown(name)} (line {links[name].line})" for name in roots)
+        raise ModelError(
+            f"{links[roots[1]].source}: there are {len(roots)} root links, which no joint has as "
+            f"its child: {named}; connect all but one of them by a joint"
+        )
+    if world is not None:
+        _check_world(robot, links, roots, world, base)
+    read = {joint.needed("name"): read_joint(joint, notes) for joint in joints.values()}
+    laws = {name: mimic_law(name, joints, read) for name in read}
+    bodies = []
+    for name in roots:
+        if name == world:
+            continue
+        root_joint = distinct("root_joint", joints)
+        joint = _BASES[base or "fixed"](name=root_joint, source=links[name].source)
+        bodies.append(Body(name=name, joint=joint, **_inertial(links[name])))
+    for name, element in joint_of.items():
+        position, rpy = _origin(element)
+        kind, fields = read[element.needed("name")]
+        bodies.append(
+            Body(
+                name=name,
+                joint=kind(**fields, mimic=laws[element.needed("name")]),
+                parent=None if parents[name] == world else parents[name],
+                position=position,
+                # A rotation about one axis is exact as a rotation vector.
+                rotation=rpy if np.count_nonzero(rpy) < 2 else _rotation(rpy),
+                **_inertial(links[name]),
+            )
+        )
+    return bodies
+
+
+def _check_world(
+    robot: Element, links: dict[str, Element], roots: list[str], world: str, base: str | None
+) -> None:
+    own = robot.needed_child("difflie", "<difflie/>")
+    if [world] != roots:
+        raise ModelError(
+            f"{own.source}: the world is the link {shown(world)}, which is not the root; "
+            f"name the root{nearest(world, roots)}"
+        )
+    if base is not None:
+        raise ModelError(
+            f"{own.source}: base is {shown(base)} and the root link {shown(world)} is the world, "
+            "to which the joints of the file connect; leave out base"
+        )
+    if links[world].child("inertial") is not None:
+        raise ModelError(f"{links[world].source}: it is the world, which has no mass; remove it")
+
+
+def _by_name(robot: Element, tag: str) -> dict[str, Element]:
+    named: dict[str, Element] = {}
+    for element in robot.all(tag):
+        name = element.needed("name")
+        if not name:
+            raise ModelError(f"{element.source}: its name is empty; give it one")
+        if name in named:
+            raise ModelError(
+                f"{element.source}: line {named[name].line} has a {tag} of this name too; "
+                "rename one of them"
+            )
+        named[name] = element
+    return named
+
+
+def _end(joint: Element, role: str, links: dict[str, Element]) -> str:
+    element = joint.needed_child(role, f'<{role} link="..."/>')
+    name = element.needed("link")
+    if name not in links:
+        raise ModelError(
+            f"{element.source}: the link {shown(name)} does not exist"
+            f"{nearest(name, links) or '; add it or name another'}"
+        )
+    return name
+
+
+def _inertial(link: Element) -> dict[str, Any]:
+    """The fields of a `Body` that the link itself gives."""
+    inertial = link.child("inertial")
+    if inertial is None:
+        return {"source": link.source}
+    com, rpy = _origin(inertial)
+    mass = inertial.needed_child("mass", '<mass value="..."/> in kg').number("value")
+    about = inertial.needed_child("inertia", '<inertia ixx="..." .../> in kg m^2')
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    xx, xy, xz, yy, yz, zz = (about.number(name) for name in names)
+    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    if any(rpy):
+        rotation = _rotation(rpy)
+        inertia = rotation @ inertia @ rotation.T
+    return {"mass": mass, "com": com, "inertia": inertia, "source": link.source}
+
+
+def _origin(element: Element) -> tuple[list[float], list[float]]:
+    """xyz in m and rpy in rad."""
+    zero = [0.0, 0.0, 0.0]
+    origin = element.child("origin")
+    if origin is None:
+        return zero, zero
+    return origin.numbers("xyz", 3, zero), origin.numbers("rpy", 3, zero)
+
+
+def _rotation(rpy: Sequence[float]) -> np.ndarray:
+    """(3, 3): turned about the fixed x by roll, then the fixed y by pitch, the fixed z by yaw."""
+    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+def _find_unused(element: Element, path: str, joint_type: str, unused: Notes) -> None:
+    """Collects what nobody asked for; of an element that is not used only itself."""
+    for name in element.attributes:
+        if f"@{name}" not in element.asked and name != "xmlns" and name[:6] != "xmlns:":
+            unused[_typed(f"{path}/@{name}", f"@{name}", joint_type)].append(element.line)
+    for child in element.children:
+        below = child.tag if path == "robot" else f"{path}/{child.tag}"
+        if child.tag not in element.asked:
+            unused[_typed(below, child.tag, joint_type)].append(child.line)
+        else:
+            kind = child.attributes["type"] if below == "joint" else joint_type
+            _find_unused(child, below, kind, unused)
+
+
+def _typed(path: str, name: str, joint_type: str) -> str:
+    return f"{joint_type} {path}" if joint_type and name in _BY_TYPE else path
+
+
+def _listed(notes: Notes) -> str:
+    return ", ".join(f"{what} ({len(at)}, first line {at[0]})" for what, at in notes.items())

@@ -1,0 +1,80 @@
+"""Checks of what `simulate` and `step` are given."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import jax
+import numpy as np
+from jax.core import Tracer
+
+from ..integrators import Method, by_name
+from ..system.system import System
+from ..system.validation import check_shape, real_numbers
+
+
+def chosen_method(method: Any) -> Method:
+    """The method, which may be given by its name. Raises TypeError for what is none."""
+    if isinstance(method, str):
+        return by_name(method)
+    if not isinstance(method, Method):
+        raise TypeError(f"method is {method!r}; give a Method such as RKMK4(), or its name")
+    return method
+
+
+def checked_dt(caller: str, dt: Any, dtype: Any) -> jax.Array:
+    """The length of a step () in s. Raises ValueError or TypeError for what is none."""
+    dt = real_numbers(caller, "dt", dt)
+    check_shape(caller, "dt", dt.shape, ())
+    if not isinstance(dt, Tracer) and not 0 < float(dt) < np.inf:
+        raise ValueError(f"{caller}: dt is {dt}; it must be positive and finite (s)")
+    return dt.astype(dtype)
+
+
+# Steps are counted with 32 bits, and the last number stands for never.
+_MOST_STEPS = np.iinfo(np.int32).max - 1
+
+
+def checked_counts(steps: int, save_every: int) -> tuple[int, int]:
+    """Both. Raises ValueError for what are no numbers of steps, or save none of them."""
+    steps, save_every = _count("steps", steps), _count("save_every", save_every)
+    if save_every > steps:
+        raise ValueError(
+            f"simulate: save_every is {save_every} and there are {steps} steps, so that no step is "
+            "saved; save every one of them, or take more"
+        )
+    return steps, save_every
+
+
+def _count(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"simulate: {name} is {value!r}; it must be a whole number, 1 or more")
+    if value > _MOST_STEPS:
+        raise ValueError(f"simulate: {name} is {value}; it must be at most {_MOST_STEPS}")
+    return int(value)
+
+
+def check_memory(system: System, saved: int, controlled: bool) -> None:
+    """Raises ValueError for more saved rows than there is memory for."""
+    commands = controlled + any(actuator.remembers for actuator in system.actuators)
+    width = 1 + system.nq + system.nv + commands * system.nu
+    size = (saved + 1) * width * system.dtype.itemsize
+    try:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # where the machine does not tell
+        return
+    if size > there:
+        raise ValueError(
+            f"simulate: {saved} saved states of {system.name} take {size / 1e9:.4g} GB, and there "
+            f"are {there / 1e9:.4g} GB of memory; raise save_every"
+        )
+
+
+def check_forgetting(system: System, dt: jax.Array, steps: int) -> None:
+    """Raises ValueError for an actuator whose memory does not last for so many steps of dt s."""
+    if isinstance(dt, Tracer):
+        return
+    for actuator in system.actuators:
+        for fault in actuator.forgets(float(dt), steps) if actuator.remembers else ():
+            raise ValueError(f"simulate: {actuator}: {fault}")

@@ -1,0 +1,186 @@
+"""How a simulation ended, and the sentences that say so."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool
+
+from ..system.topology import Topology
+
+NEVER = np.iinfo(np.int32).max
+
+
+class Reconstruction(NamedTuple):
+    """How far from the true start a motion ends that is run back: see `Reversible`.
+
+    distance, tolerance (): differences in q and v, in units of 1 or of the largest entry.
+    """
+
+    distance: jax.Array
+    tolerance: jax.Array
+
+    @property
+    def good(self) -> Bool[Array, "*batch"]:
+        """Whether the distance is within the tolerance, a boolean scalar."""
+        return self.distance <= self.tolerance
+
+
+class Ending(eqx.Module):
+    """How a motion with events ended.
+
+    event (): which came, by its number in `until`, -1 for none. t () in s: when, or the end of the
+    last step; it has derivatives. step (): at the end of which it was noticed, 2^31 - 1 for never.
+    names: how messages call the events.
+    """
+
+    event: jax.Array
+    t: jax.Array
+    step: jax.Array
+    names: tuple[str, ...] = eqx.field(static=True)
+
+
+class Result(eqx.Module):
+    """How a simulation ended; `str` gives it in sentences.
+
+    nonfinite_step (): the step that led to a state that is not finite. unsolved_step (): the step
+    whose equations an implicit method did not solve, or an adaptive one not to its tolerance. A
+    step that fails is not made, nor any after it: all states from there on are the one before.
+    singular_step (): the first step that ends near a singular configuration, in which equations of
+    constraints that were independent at the start agree; a motion that goes on from there may be
+    one of several.
+    position_step, velocity_step, effort_step (n_dofs,): the first step at which each degree of
+    freedom was beyond its limit. All are 2^31 - 1 where it never happened. dt in s.
+    start_error (): by how much the start breaks the constraints, overlaps contacts or is off the
+    unit length of quaternions, in units of what is allowed.
+    reconstruction: how well the start is found again, where the adjoint is `Reversible`. ending:
+    which event stopped the motion, where it was to stop at one.
+    """
+
+    nonfinite_step: jax.Array
+    unsolved_step: jax.Array
+    singular_step: jax.Array
+    position_step: jax.Array
+    velocity_step: jax.Array
+    effort_step: jax.Array
+    start_error: jax.Array
+    dt: jax.Array
+    steps: int = eqx.field(static=True)
+    topology: Topology = eqx.field(static=True)
+    reconstruction: Reconstruction | None = None
+    ending: Ending | None = None
+
+    @property
+    def ok(self) -> Bool[Array, "*batch"]:
+        """Whether the start was allowed, the state stayed finite, every step was solved, and the
+        start, where it is looked for, was found again: a boolean scalar."""
+        ok = (self.nonfinite_step == NEVER) & (self.unsolved_step == NEVER)
+        ok = ok & (self.start_error <= 1)
+        if self.ending is not None:
+            ok = ok & (self.ending.step > 0)
+        return ok if self.reconstruction is None else ok & self.reconstruction.good
+
+    @property
+    def within_limits(self) -> Bool[Array, "*batch"]:
+        """Whether no position, velocity or effort limit was left, a boolean scalar."""
+        limits = self.position_step, self.velocity_step, self.effort_step
+        return jnp.all(jnp.concatenate(limits, axis=-1) == NEVER, axis=-1)
+
+    def messages(self) -> list[str]:
+        """One sentence for the end, and one for each kind of limit that was left.
+
+        Of a batch one sentence, and the one for the end of the first that failed. Concrete results
+        only.
+        """
+        if np.ndim(self.nonfinite_step):
+            return self._of_batch()
+        dt, lost, unsolved = float(self.dt), int(self.nonfinite_step), int(self.unsolved_step)
+        if self.start_error > 1:
+            sentences = [
+                "failed: the start breaks the constraints, or the unit length of a quaternion, by "
+                f"{float(self.start_error):.3g} times what is allowed; difflie.assemble finds a "
+                "state that keeps the constraints"
+            ]
+        elif unsolved <= lost and unsolved != NEVER:
+            sentences = [
+                f"failed: the equations of the step that ends at t = {unsolved * dt:.6g} s (step "
+                f"{unsolved} of {self.steps}) were not solved; try a smaller dt"
+            ]
+        elif lost == NEVER:
+            sentences = [self._completed()]
+        else:
+            sentences = [
+                f"failed: the state is not finite at t = {lost * dt:.6g} s (step {lost} of "
+                f"{self.steps}); try a smaller dt, and check masses and inputs"
+            ]
+        if self.reconstruction is not None and not self.reconstruction.good:
+            distance, tolerance = map(float, self.reconstruction)
+            sentences.append(
+                f"failed: run back, the motion ends {distance:.3g} from its start, more than the "
+                f"tolerance of {tolerance:.3g}, and Reversible has no derivative; where a motion "
+                "dissipates, use RecursiveCheckpoint"
+            )
+        if self.singular_step != NEVER:
+            sentences.append(
+                f"a singular configuration near t = {int(self.singular_step) * dt:.6g} s: the "
+                "constraints leave more than one way to go on from there"
+            )
+        names = [self.topology.joints[b] for b in self.topology.dof_body]
+        for kind, limit in (
+            ("position", self.position_step),
+            ("velocity", self.velocity_step),
+            ("effort", self.effort_step),
+        ):
+            left: dict[str, int] = {}
+            for row in np.argsort(limit, kind="stable"):
+                if limit[row] != NEVER:
+                    left.setdefault(names[row], int(limit[row]))
+            if len(left) == 1:
+                ((name, step),) = left.items()
+                sentences.append(
+                    f"joint {name!r} left its {kind} limit first at t = {step * dt:.6g} s"
+                )
+            elif left:
+                first = _listed([f"{name!r} (t = {left[name] * dt:.6g} s)" for name in left], 3)
+                sentences.append(f"{len(left)} joints left their {kind} limits: {first}")
+        return sentences
+
+    def _completed(self) -> str:
+        whole = f"completed: {self.steps} steps, {self.steps * float(self.dt):.6g} s"
+        if self.ending is None:
+            return whole
+        event, step, names = int(self.ending.event), int(self.ending.step), self.ending.names
+        if event < 0:
+            return f"{whole}; no event came"
+        if step == 0:
+            return (
+                f"failed: the {names[event]} has come at the start already; an event is positive "
+                "before it comes"
+            )
+        return (
+            f"stopped: the {names[event]} came at t = {float(self.ending.t):.10g} s (step {step} "
+            f"of {self.steps})"
+        )
+
+    def _of_batch(self) -> list[str]:
+        places = [tuple(map(int, p)) for p in np.argwhere(~np.asarray(self.ok))]
+        total = np.size(self.nonfinite_step)
+        if not places:
+            return [f"{total} simulations, 0 failed"]
+        failed = _listed([", ".join(map(str, p)) if len(p) == 1 else str(p) for p in places], 10)
+        first = jax.tree.map(lambda a: a[places[0]], self).messages()
+        why = next(m for m in first if m.startswith("failed"))
+        return [f"{total} simulations, {len(places)} failed: {failed}", f"the first of them {why}"]
+
+    def __str__(self) -> str:
+        return "; ".join(self.messages())
+
+
+def _listed(names: list[str], most: int) -> str:
+    """The names, of many the first ones and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

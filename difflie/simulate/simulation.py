@@ -1,0 +1,123 @@
+"""The function `simulate`: its arguments checked, its loop run."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..constraints import Projection, Stabilisation, start_error
+from ..formulations import formulation_of
+from ..integrators import RKMK4, Method
+from ..system.arguments import checked
+from ..system.kinematic_tree import Tree
+from ..system.system import System
+from .adjoint import Adjoint, Direct
+from .arguments import (
+    check_forgetting,
+    check_memory,
+    checked_counts,
+    checked_dt,
+    chosen_method,
+)
+from .error_estimate import Refinement
+from .events import Until, events_of
+from .inputs import Input, finer_input, sampled_input
+from .loop import Run, trajectory
+from .trajectory import Trajectory
+
+_PROJECTION = Projection()
+
+
+def simulate(
+    system: System,
+    q0: Any,
+    v0: Any,
+    *,
+    dt: Any = 1e-3,
+    steps: int = 1000,
+    method: Method | str = RKMK4(),
+    control: Input = None,
+    wrench: Input = None,
+    save_every: int = 1,
+    until: Until = None,
+    adjoint: Adjoint = Direct(),
+    stabilisation: Stabilisation = _PROJECTION,
+    progress: Callable[[int, int], None] | None = None,
+) -> Trajectory:
+    """The motion of a system from the state q0 (nq,), v0 (nv,), in steps of dt (s).
+
+    Main arguments:
+      method: an integrator such as `RKMK4()`, or its name (see `register`).
+      control: what is commanded (nu,) to the actuators of the system, in their order and units,
+        or without actuators the generalised force (nv,) in N m or N; springs, damping and friction
+        are added to it. A function of (t, q, v), a `ZeroOrderHold` or `FirstOrderHold`, an array
+        (steps, nu) of values held over each step, or None for zero. The command of an actuator with
+        a memory, such as a delay, is held over each step in any case.
+      wrench: external wrenches (nb, 6) on the bodies, in body frames; given as `control` is.
+
+    Other arguments:
+      save_every: save every k-th state; the trajectory has steps // save_every + 1 of them.
+      until: an event, or a list of them: functions of (t, q, v), positive at the start. At the
+        first zero of one of them the motion stops; it is found to rounding, by a last step that is
+        shorter. `Trajectory.result.ending` says which came, and when; rows after the end repeat it,
+        in their times as well. In a batch each run stops for itself. What is zero or negative only
+        within a step is not seen; what is no number has come. Where a function jumps over zero the
+        time of the end has no right derivatives. Where none comes the motion has all its steps.
+      adjoint: how the loop is differentiated: `Direct`, `RecursiveCheckpoint` with a budget of
+        memory, `Forward`, or, for methods that are symmetric in time, `Reversible`.
+      stabilisation: how explicit and Gauss methods stay on the constraints of a system that has
+        some (see `constrain`).
+      progress: called now and then in a run of many steps whose arguments are all concrete, as
+        progress(steps done, steps). Such a run is made in pieces, between which it can be stopped.
+
+    Differentiable with respect to every leaf of the system, the state, dt and the inputs, in
+    forward and reverse mode as the adjoint allows. Raises ValueError or TypeError for a wrong shape
+    or precision, a concrete NaN, dt <= 0, an unknown method (with the nearest name) or one that the
+    adjoint does not differentiate, an actuator with a memory where it steps back, a concrete start
+    that breaks a constraint, which it names, or at which an event has come. What happens on the way
+    (a state that is not finite, a step that is not solved, a singular configuration, a limit that
+    is left), and a traced start that breaks a constraint, stands in `Trajectory.result`; a motion
+    stays where it was before the first step that fails.
+    """
+    checked(system)
+    method = chosen_method(method)
+    remembering = [actuator for actuator in system.actuators if actuator.remembers]
+    adjoint.check(method, formulation_of(method, system).time_symmetric(method), remembering)
+    q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
+    steps, save_every = checked_counts(steps, save_every)
+    check_memory(system, steps // save_every, control is not None)
+    dt = checked_dt("simulate", dt, system.dtype)
+    check_forgetting(system, dt, steps)
+    n_bodies = len(system.body_names)
+    control = sampled_input(system, "control", control, (system.nu,), steps)
+    wrench = sampled_input(system, "wrench", wrench, (n_bodies, 6), steps)
+    events = events_of(system, until, (jnp.zeros_like(dt), q0, v0))
+    error = start_error(system, q0, v0)
+    state = Tree.of(system), q0, v0, dt
+    run = Run(state, control, wrench, events, (method, adjoint, stabilisation))
+    made = trajectory(run, error, steps, save_every, progress)
+    finer = functools.partial(_finer, system, run, steps, save_every)
+    return replace(made, refinement=Refinement(finer, method.order))
+
+
+def _finer(system: System, run: Run, steps: int, save_every: int, n: int) -> Trajectory:
+    """The same run with steps n times as short."""
+    (_, q0, v0, dt), control, wrench, events, (method, adjoint, stabilisation) = run
+    return simulate(
+        replace(system, actuators=tuple(a.finer(n) for a in system.actuators)),
+        q0,
+        v0,
+        dt=dt / n,
+        steps=n * steps,
+        method=method.finer(n),
+        control=finer_input(control, n),
+        wrench=finer_input(wrench, n),
+        save_every=n * save_every,
+        until=events or None,
+        adjoint=adjoint,
+        stabilisation=stabilisation,
+    )

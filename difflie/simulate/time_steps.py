@@ -1,0 +1,141 @@
+"""The time steps of a loop: what acts, the step of the method, what is noticed on the way."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from .. import native
+from ..forces.actuators.acting import (
+    Memories,
+    first_memories,
+    joint_force_of,
+    next_memories,
+    remember,
+)
+from ..formulations import Formulation, Inputs
+from ..integrators.method import chosen
+from ..system.kinematic_tree import Tree
+from .command import Command
+from .events import Event, come
+from .inputs import inputs_at
+from .watch import Watch
+
+
+class LoopState(NamedTuple):
+    """What a time loop carries from step to step.
+
+    step (): how many were taken. inner: the state of the method. watch: what was noticed. memories:
+    those of the actuators, None where none has any. command: what was commanded and given, None
+    without control and memories.
+    """
+
+    step: jax.Array
+    inner: Any
+    watch: Watch
+    memories: Memories | None
+    command: Command | None
+
+
+class TimeSteps(NamedTuple):
+    """The steps of a loop, as an adjoint takes them, of the length dt () in s.
+
+    functions: the control and the wrench, None for what is sampled, whose row an input then is.
+    """
+
+    formulation: Formulation
+    functions: tuple[Any, Any]
+    events: tuple[Event, ...]
+    dt: jax.Array
+
+    @property
+    def tree(self) -> Tree:
+        """That of the machine."""
+        return self.formulation.tree
+
+    @property
+    def small(self) -> bool:
+        """Whether a loop is to be one native call."""
+        return self.tree.topology.unrolled
+
+    def start(
+        self, q0: jax.Array, v0: jax.Array, rows: Any, save_every: int
+    ) -> tuple[LoopState, Any]:
+        """The state at the beginning, and what is recorded of it; rows (m, k, ...) of inputs."""
+
+        def begun(q0: jax.Array, v0: jax.Array, row: Any) -> tuple[LoopState, Any]:
+            state = self._begun(q0, v0, row, save_every)
+            return state, self.formulation.record(state.inner)
+
+        begun = native.kernel(begun) if self.small else begun
+        return begun(q0, v0, jax.tree.map(lambda a: a[0, 0], rows))
+
+    def _begun(self, q0: jax.Array, v0: jax.Array, row: Any, save_every: int) -> LoopState:
+        tree, t0 = self.tree, jnp.zeros_like(self.dt)
+        # What is typed with a few digits is put on the manifold, where stepping back leads.
+        q = tree.topology.manifold.retract(q0, jnp.zeros_like(v0))
+        acting, memories = inputs_at(self.functions, row, t0, self.dt), None
+        controlled = acting.control is not None
+        if remember(tree.system):
+            u = acting.command(tree.system, t0, q, v0)
+            memories = first_memories(tree, u, q, v0, self.dt)
+        acting = acting.remembering(tree.system, memories, t0, q, v0)
+        inner = self.formulation.init(t0, q, v0, self.dt, acting)
+        happened = come(self.events, t0, q0, v0) if self.events else None
+        zero, command = jnp.zeros(tree.system.nu, v0.dtype), None
+        if controlled or memories is not None:
+            none = zero if controlled else None, None if memories is None else zero
+            command = Command(none, none, save_every)
+        watch = Watch.start(tree, q0, happened)
+        return LoopState(jnp.zeros((), jnp.int32), inner, watch, memories, command)
+
+    def acting(self, k: jax.Array, row: Any) -> tuple[jax.Array, Inputs]:
+        """When step k () begins, in s, and what acts in it."""
+        t = k.astype(self.dt.dtype) * self.dt
+        return t, inputs_at(self.functions, row, t, self.dt)
+
+    def step(self, state: LoopState, row: Any) -> LoopState:
+        """The state after one more step."""
+        k, inner, watch, memories, command = state
+        formulation, tree, system = self.formulation, self.tree, self.tree.system
+        t, acting = self.acting(k, row)
+        here = t, *formulation.read(inner)
+        acting = acting.remembering(system, memories, *here)
+        acting = acting.held(*here) if formulation.reads_once else acting
+        at_start = acting._replace(wrench=None).held(*here)
+        torques = at_start.torques(tree, *here)
+        if command is not None:
+            u = None if command.latest[0] is None else at_start.command(system, *here)
+            commanded = u, None if memories is None else torques
+            command = command.after(k, commanded, watch.going(k))
+
+        after, solved = formulation.step(t, inner, self.dt, acting)
+
+        k = k + 1
+        q, v = formulation.read(after)
+        happened = come(self.events, k.astype(t.dtype) * self.dt, q, v) if self.events else None
+        effort = None if torques is None else joint_force_of(system, torques)
+        watch = watch.after(tree, k, q, v, effort, solved, happened)
+        going = watch.going(k)
+        if memories is not None:
+            start = at_start.command(system, *here), *here[1:]
+            memories = chosen(going, next_memories(tree, *start, memories), memories)
+        return LoopState(k, chosen(going, after, inner), watch, memories, command)
+
+    def back(self, state: LoopState, row: Any) -> LoopState:
+        """The state before the last step, of machines without a memory."""
+        k, inner, watch, _, command = state
+        t, acting = self.acting(k - 1, row)
+        before = self.formulation.step(t + self.dt, inner, -self.dt, acting)[0]
+        # No step that was not made is taken back.
+        before = chosen(watch.going(k), before, inner) if self.events else before
+        # As at the start: what was commanded before does not matter to what comes.
+        return LoopState(k - 1, before, watch, None, jax.tree.map(jnp.zeros_like, command))
+
+    def read(self, state: LoopState) -> Any:
+        """What is saved: (q, v), what the formulation records, (commands, torques)."""
+        formulation, command = self.formulation, state.command
+        commanded = (None, None) if command is None else command.saved
+        return formulation.read(state.inner), formulation.record(state.inner), commanded

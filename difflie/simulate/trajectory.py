@@ -1,0 +1,155 @@
+"""What a simulation returns: the motion at its saved times, and how it ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from ..constraints.equations import equations
+from ..constraints.unilateral import bilateral
+from ..dynamics import momentum
+from ..forces import energy
+from ..quantities import Effort, Passive, along
+from ..system.kinematic_tree import Tree
+from ..system.system import System
+from .error_estimate import ErrorEstimate, Refinement, error_estimate
+from .result import Result
+
+
+class Trajectory(eqx.Module):
+    """A simulated motion, saved at m + 1 times.
+
+    t (m + 1,) in s, q (m + 1, nq), v (m + 1, nv); result says how the simulation ended. states:
+    what the method moves at these times where that is more than q and v, such as `NaturalMotion` or
+    `DescriptorMotion`; None for other methods. u (m + 1, nu): what the control commands to the
+    actuators, in their units, in the step that begins at each of these times, as of its beginning,
+    and at the end what it commanded in the last step; None without control. torques (m + 1, nu) in
+    N m or N: what the actuators give at the start of the same steps; None where none remembers
+    anything, and they are functions of state and command.
+    """
+
+    t: Float[Array, " saved"]
+    q: Float[Array, "saved nq"]
+    v: Float[Array, "saved nv"]
+    result: Result
+    states: Any = None
+    u: Float[Array, "saved nu"] | None = None
+    torques: Float[Array, "saved nu"] | None = None
+    refinement: Refinement = eqx.field(default=Refinement(), repr=False)
+
+    def at(self, t: Any) -> tuple[Float[Array, "*times nq"], Float[Array, "*times nv"]]:
+        """The configuration (..., nq) and velocity (..., nv) at times t (...), in s, in between.
+
+        Cubic Hermite interpolation in exponential coordinates: between two saved states it meets
+        both configurations and velocities, stays on the manifold, and its error falls with the
+        fourth power of their distance (the velocity's with the third). Raises ValueError for a
+        concrete time that is not between the first and the last saved one.
+        """
+        t = jnp.asarray(t, self.t.dtype)
+        if not isinstance(t, Tracer) and not isinstance(self.t, Tracer):
+            lost = np.asarray((t < self.t[0]) | (t > self.t[-1]) | jnp.isnan(t))
+            if lost.any():
+                raise ValueError(
+                    f"Trajectory.at: t = {np.asarray(t)[lost].ravel()[0]} s is not between "
+                    f"{float(self.t[0])} s and {float(self.t[-1])} s"
+                )
+        q, v = _between(self, t.ravel())
+        return q.reshape((*t.shape, -1)), v.reshape((*t.shape, -1))
+
+    def error_estimate(self) -> ErrorEstimate:
+        """About how far q and v are from the exact motion, at the saved times: `ErrorEstimate`.
+
+        The run is made again with steps of a quarter of the length (four times the work), and the
+        distance to it, 4^p / (4^p - 1) times for a method of order p, is the estimate. Differences
+        of q are taken on the manifold. Where the error falls with another power of the step, as
+        with contacts, stops and events, the estimate is still between 3/4 and 4/3 of it for powers
+        from 1 on. A method that chooses its own steps also gets a sixteenth of its tolerances.
+        Samples are held, or joined by lines, over the same times; a function that commands an
+        actuator with a memory is held over the shorter steps, so that the exact motion is that with
+        a command that is never held. It is the error of the method alone, not of the model, and
+        below what rounding makes of q and v it says little.
+
+        Within jit, vmap or a derivative call it there, beside `simulate`; where one of the two runs
+        fails it is NaN then. Raises ValueError where one of them fails, and for a run that does not
+        know how it was made: one that went through a transformation, was changed, or was not
+        returned by `simulate`.
+        """
+        return error_estimate(self)
+
+    def energy(self, system: System) -> tuple[Float[Array, " saved"], Float[Array, " saved"]]:
+        """Kinetic and potential energy (m + 1,) in J at the saved times."""
+        return jax.vmap(lambda q, v: energy(system, q, v))(self.q, self.v)
+
+    def momentum(self, system: System) -> Float[Array, "saved 6"]:
+        """Angular momentum about the world origin and linear momentum (m + 1, 6), world."""
+        return jax.vmap(lambda q, v: momentum(system, q, v))(self.q, self.v)
+
+    def effort(self, system: System) -> Float[Array, "saved nv"]:
+        """The generalised force (m + 1, nv) in N m or N that the actuators apply to the joints.
+
+        It is what they make of `u`, and `u` itself without actuators; see `Effort`.
+        """
+        return along(Effort(), system, self)
+
+    def passive(self, system: System) -> Float[Array, "saved nv"]:
+        """The generalised force (m + 1, nv) of springs, damping, friction and couplings.
+
+        In N m or N, at the saved times; see `passive_force`.
+        """
+        return along(Passive(), system, self)
+
+    def constraint_violation(
+        self, system: System
+    ) -> tuple[Float[Array, " saved"], Float[Array, " saved"]]:
+        """How far the system's constraints are broken (m + 1,): max |g| and max |A v|.
+
+        g is in m or without unit, A v the same in 1/s; see `constraint_residual`. Contacts and
+        stops do not count, as an open gap breaks nothing.
+        """
+        system = bilateral(system)
+
+        def largest(q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+            here = equations(Tree.of(system), q)
+            g, rate = here.residual(), here.rate(v)
+            return jnp.max(jnp.abs(g), initial=0), jnp.max(jnp.abs(rate), initial=0)
+
+        return jax.jit(jax.vmap(largest))(self.q, self.v)
+
+    def constraint_error(self, system: System) -> Float[Array, " saved"]:
+        """How far q has left the configuration manifold (m + 1,): max ||quaternion| - 1|
+        and what other manifolds call so."""
+        return jax.vmap(system.manifold.defect)(self.q)
+
+
+@eqx.filter_jit
+def _between(
+    trajectory: Trajectory, times: Float[Array, " n"]
+) -> tuple[Float[Array, "n nq"], Float[Array, "n nv"]]:
+    manifold = trajectory.result.topology.manifold
+
+    def state(t: jax.Array) -> tuple[jax.Array, jax.Array]:
+        # Rows after an event have its time, and no length between them.
+        end = jnp.searchsorted(trajectory.t, trajectory.t[-1])
+        last = jnp.maximum(end - 1, 0)
+        k = jnp.clip(jnp.searchsorted(trajectory.t, t, side="right") - 1, 0, last)
+        h = trajectory.t[k + 1] - trajectory.t[k]
+        q0 = trajectory.q[k]
+        end = manifold.difference(q0, trajectory.q[k + 1])
+        leave, arrive = h * trajectory.v[k], manifold.dexp_inv(end, h * trajectory.v[k + 1])
+
+        def point(s: jax.Array) -> jax.Array:
+            theta = s * (1 - s) ** 2 * leave + s**2 * (3 - 2 * s) * end + s**2 * (s - 1) * arrive
+            return manifold.retract(q0, theta)
+
+        s = (t - trajectory.t[k]) / h
+        q = point(s)
+        rate = jax.jvp(lambda s: manifold.difference(q, point(s)), (s,), (jnp.ones_like(s),))[1]
+        return q, rate / h
+
+    return jax.vmap(state)(times)
