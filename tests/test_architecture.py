@@ -31,8 +31,8 @@ ORDER = (
         "parameters",
         "io",
     ),
-    *("integrators", "quantities", "error_estimate", "result", "adjoint", "formulations"),
-    *("simulate", "identify", "view", "run", "study", "demo", "reproduce", "cli"),
+    *("integrators", "quantities", "view", "error_estimate", "result", "adjoint", "formulations"),
+    *("simulate", "identify", "reproduce", "cli"),
 )
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
 ROOMS = (
