@@ -26,7 +26,7 @@ import numpy as np
 import tyro
 
 import difflie as dl
-from difflie.demo import START, arm
+from difflie.cli.demo import START, arm
 from difflie.io.results import machine, save_json
 from difflie.view.plots import figure, label, save
 

@@ -32,8 +32,8 @@ ORDER = (
         "parameters",
         "io",
     ),
-    *("integrators", "quantities", "formulations"),
-    *("simulate", "identify", "view", "run", "study", "demo", "reproduce", "cli"),
+    *("integrators", "quantities", "view", "formulations", "simulate", "identify"),
+    *("reproduce", "cli"),
 )
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
 ROOMS = (

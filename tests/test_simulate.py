@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import difflie as dl
-from difflie.demo import START, arm
+from difflie.cli.demo import START, arm
 
 ARM = arm()
 Q0 = jnp.asarray(START)

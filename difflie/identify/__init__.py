@@ -27,3 +27,6 @@ from .recordings import read_recording as read_recording
 from .sensors import Encoder as Encoder
 from .sensors import with_encoders as with_encoders
 from .shooting import Shooting as Shooting
+from .validation import Trial as Trial
+from .validation import Validation as Validation
+from .validation import leave_one_out as leave_one_out

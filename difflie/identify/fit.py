@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from ..io.results import machine
 from ..parameters import Parameters
 from ..system.system import System
 from ..system.validation import warn
@@ -21,7 +23,12 @@ from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
 from .minimiser import Minimiser, Outcome, Progress
 from .problem import Problem
-from .recordings import DataError
+from .recordings import DataError, Recording
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .validation import Validation
 
 # Deviations from a prior, and parts of an error from a bound.
 _FAR = 3.0
@@ -62,6 +69,76 @@ class Fit:
     def system(self) -> System:
         """The machine that was found."""
         return self.parameters.machine(jnp.asarray(self.x))
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """What was found by name, as `difflie identify` writes it.
+
+        parameters: of each its unit, start, value, and standard errors, which are infinite of those
+        that fit.undetermined names. fit: how it ended; fit.unidentifiable has the directions in
+        which parameters may move together, with the share of each. states: `own`.
+        """
+        columns = {
+            "unit": self.parameters.units,
+            "start": self.start.tolist(),
+            "value": self.values.tolist(),
+            "std_error": self.standard_errors.tolist(),
+            "std_error_blockwise": self.blockwise_errors.tolist(),
+        }
+        rows = zip(*columns.values(), strict=True)
+        table = {
+            name: dict(zip(columns, row, strict=True))
+            for name, row in zip(self.parameters.names, rows, strict=True)
+        }
+        return {
+            "parameters": table,
+            "fit": {
+                "cost": self.cost,
+                "variance": self.variance,
+                "steps": self.steps,
+                "message": self.message,
+                "condition": self.information.condition,
+                "unidentifiable": [dict(row) for row in self.information.unidentifiable],
+                "undetermined": [n for n, row in table.items() if np.isinf(row["std_error"])],
+            },
+            "states": self.own,
+            "converged": self.converged,
+        }
+
+    def plot(self) -> Figure:
+        """The estimates with their 95 % intervals, and their start, as a matplotlib figure."""
+        from ..view.identification import estimate_figure
+
+        return estimate_figure(self.results["parameters"])
+
+    def validate(
+        self, recordings: Recording | Sequence[Recording], **settings: Any
+    ) -> list[Validation]:
+        """How well the machine predicts recordings, such as those that were not fitted.
+
+        In each degree of freedom the root mean square of the errors of torques and of motions that
+        are simulated in windows, and how alike neighbouring errors are: see `Validation`. settings:
+        window=0.5 in s, observe, substeps and position, as `Trial.of` takes them, which says what
+        is judged, warned of, and raised.
+        """
+        from .validation import Trial
+
+        recordings = [recordings] if isinstance(recordings, Recording) else recordings
+        system = self.system
+        return [Trial.of(system, r, **settings).validation(system) for r in recordings]
+
+    def report(self, folder: str | Path, validations: Sequence[Validation] = ()) -> Path:
+        """Writes `report.html` into a folder, and its pictures beside it; returns its path.
+
+        Estimates with their standard errors, correlations, confidence ellipses, and the errors and
+        pictures of what `validate` returned. Raises OSError for a folder that cannot be written.
+        """
+        from ..view.identification import write_report
+
+        results = {"system": self.parameters.system.name, **self.results, "machine": machine()}
+        results["validation"] = [row for v in validations for row in v.rows]
+        pictures = [(v.recording.name, v.arrays) for v in validations]
+        return write_report(Path(folder), results, pictures, self.correlations)
 
 
 def fit(

@@ -88,6 +88,15 @@ class Recording:
                 )
             object.__setattr__(self, quantity, values)
 
+    def steps_in(self, window: float) -> int:
+        """How many steps, of their median length, a window in s has: one or more.
+
+        Raises DataError for a window that is not positive and finite.
+        """
+        if not 0 < window < np.inf:
+            raise DataError(f"{self.name}: a window has {window} s; it must be positive and finite")
+        return max(1, round(window / float(np.median(np.diff(self.t)))))
+
     def between(self, first: float, last: float) -> Recording:
         """The rows with first <= t < last (s). Raises DataError where fewer than two are left."""
         kept = (self.t >= first) & (self.t < last)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -15,11 +15,14 @@ from ..constraints.equations import equations
 from ..constraints.unilateral import bilateral
 from ..dynamics import momentum
 from ..forces import energy
-from ..quantities import Effort, Passive, along
+from ..quantities import Curve, Effort, Energy, Passive, along, curve
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .error_estimate import ErrorEstimate, Refinement, error_estimate
 from .result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Trajectory(eqx.Module):
@@ -125,6 +128,30 @@ class Trajectory(eqx.Module):
         """How far q has left the configuration manifold (m + 1,): max ||quaternion| - 1|
         and what other manifolds call so."""
         return jax.vmap(system.manifold.defect)(self.q)
+
+    def plot(self, system: System | None = None) -> Figure:
+        """q and v over time, as a matplotlib figure, and with the system its forces and energy.
+
+        Forces that never act are left out. Raises ValueError for a batch of runs, and for the run
+        of another system.
+        """
+        from ..view.plots import curve_figure
+
+        if self.t.ndim != 1:
+            raise ValueError(
+                f"Trajectory.plot: these are {self.t.shape[:-1]} runs, and a picture is of one; "
+                "take one, such as jax.tree.map(lambda a: a[0], run)"
+            )
+        t, labels = np.asarray(self.t), self.result.topology
+        curves = [
+            Curve("q", t, np.asarray(self.q), labels.coordinate_labels),
+            Curve("v", t, np.asarray(self.v), labels.velocity_labels),
+        ]
+        if system is not None:
+            forces = [curve(force, system, self) for force in (Effort(), Passive())]
+            curves += [force for force in forces if force.values.any()]
+            curves.append(curve(Energy(), system, self))
+        return curve_figure(curves)
 
 
 @eqx.filter_jit

@@ -1,1 +1,1 @@
-"""Figures of motions."""
+"""Pictures and pages of results: arrays, names and plain tables in, figures and files out."""

@@ -1,141 +1,226 @@
-"""What an identification found, as pictures and one HTML page."""
+"""What an identification found, as pictures and as a report."""
 
 from __future__ import annotations
 
-import base64
-import html
-import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
-from ..identify import Fit
-from ..io.files import write_whole
 from .plots import figure, label
+from .report import Cell, Section
+from .report import write_report as write_page
 
 _PAIRS = 6
-_STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}
-table{border-collapse:collapse}td,th{padding:.2em .9em;border-bottom:1px solid #ddd;
-text-align:right}td:first-child,th:first-child{text-align:left}img{max-width:100%}"""
+# Standard errors to either side of an estimate.
+_INTERVAL = 1.96
 
 
-def report(
+def write_report(
     folder: Path,
-    results: dict[str, Any],
-    found: Fit | None,
-    judgements: Sequence[dict[str, Any]],
-    joints: Sequence[str],
+    results: Mapping[str, Any],
+    runs: Sequence[tuple[str, Mapping[str, Any]]],
+    correlations: NDArray | None,
 ) -> Path:
-    """Writes `report.html`, with the pictures in it, and these beside it as PNG."""
-    pictures = {}
-    for k, judgement in enumerate(judgements):
-        title = f"Run {k}: {judgement['recording'].name}"
-        pictures[title] = f"run_{k}.png", run_figure(judgement, joints)
-    if found is not None and len(found.values) > 1:
-        pictures["Correlations"] = "correlations.png", correlation_figure(found)
-        ellipses = ellipse_figure(found)
-        if ellipses is not None:
-            title = "Confidence of the pairs most correlated, by standard errors"
-            pictures[title] = "ellipses.png", ellipses
-    parts = [f"<h1>{html.escape(results['system'])}</h1>", *_outcome(results)]
-    parts.append(_rows_of_parameters(results["parameters"]))
-    parts.append(_rows_of_runs("Runs", [*results["training"], *results["validation"]]))
-    if results.get("left_out"):
-        title = "Runs left out, each judged by the fit to the others"
-        parts.append(_rows_of_runs(title, results["left_out"]))
-    for title, (name, canvas) in pictures.items():
-        buffer = io.BytesIO()
-        canvas.savefig(buffer, format="png")
-        write_whole(folder / name, buffer.getvalue())
-        data = base64.b64encode(buffer.getvalue()).decode()
-        title = html.escape(title)
-        parts.append(f'<h2>{title}</h2><img alt="{title}" src="data:image/png;base64,{data}">')
-    page = "\n".join(parts)
-    path = folder / "report.html"
-    write_whole(
-        path,
-        f'<!doctype html><meta charset="utf-8"><title>{html.escape(results["name"])}</title>'
-        f"<style>{_STYLE}</style>\n{page}\n",
+    """Writes `report.html`, with the pictures in it, and these beside it as PNG; returns its path.
+
+    results: as `difflie identify --json` writes them, of which system, fit (None where nothing was
+    fitted), parameters, training, validation, left_out and machine are shown. runs: the name and
+    the arguments of `run_figure` for each run. correlations (p, p): of the parameters, None where
+    they were not fitted.
+    """
+    made = {"configuration": results.get("name"), **results["machine"]}
+    provenance = {key: value for key, value in made.items() if value is not None}
+    sections = _sections(results, runs, correlations)
+    return write_page(folder, results["system"], sections, provenance)
+
+
+def _sections(
+    results: Mapping[str, Any],
+    runs: Sequence[tuple[str, Mapping[str, Any]]],
+    correlations: NDArray | None,
+) -> Iterator[Section]:
+    parameters = results["parameters"]
+    yield Section(text=_outcome(results["fit"]))
+    yield Section(
+        "Parameters",
+        ("parameter", "unit", "start", "value", "standard error", "block-robust"),
+        [
+            (name, p["unit"], p["start"], p["value"], *map(_error, (p[k] for k in _ERRORS)))
+            for name, p in parameters.items()
+        ],
+        (
+            "Block-robust standard errors allow for residuals that are alike over up to a fiftieth "
+            "of the measurements; where they are much larger they are the ones to believe.",
+        ),
     )
-    return path
+    tables = {
+        "Runs": [*results.get("training", ()), *results.get("validation", ())],
+        "Runs left out, each judged by the fit to the others": results.get("left_out", ()),
+    }
+    for title, rows in tables.items():
+        if rows:
+            yield Section(
+                title,
+                ("run", "joint", "torque RMSE", "its autocorrelation", "position RMSE"),
+                [list(row.values()) for row in rows],
+                (
+                    "Autocorrelations, the largest of twenty, are in bounds of white noise: far "
+                    "above 1 the model lacks something, or the data is smoothed: believe the "
+                    "block-robust errors.",
+                ),
+            )
+    for k, (name, arrays) in enumerate(runs):
+        yield Section(f"Run {k}: {name}", picture=run_figure(**arrays), file=f"run_{k}.png")
+    if correlations is None or len(correlations) < 2:
+        return
+    picture = correlation_figure(list(parameters), correlations)
+    yield Section("Correlations", picture=picture, file="correlations.png")
+    ellipses = ellipse_figure(parameters, correlations)
+    if ellipses is not None:
+        title = "Confidence of the pairs most correlated, by standard errors"
+        yield Section(title, picture=ellipses, file="ellipses.png")
 
 
-def run_figure(judgement: dict[str, Any], joints: Sequence[str]) -> Figure:
+_ERRORS = "std_error", "std_error_blockwise"
+
+
+def _error(value: float | None) -> Cell:
+    return "not identifiable" if value is not None and np.isinf(value) else value
+
+
+def _outcome(fit: Mapping[str, Any] | None) -> list[str]:
+    if fit is None:
+        return ["Given parameters, judged; nothing was fitted."]
+    sentences = [
+        f"{fit['message']}; cost {fit['cost']:.6g}, variance of the residuals in their deviations "
+        f"{fit['variance']:.4g}."
+    ]
+    for row in fit["unidentifiable"]:
+        names = ", ".join(f"{name} ({share:+.2f})" for name, share in row.items())
+        sentences.append(f"Not identifiable from this data: {names}.")
+    return sentences
+
+
+def run_figure(
+    joints: Sequence[str],
+    t: NDArray,
+    torque: NDArray | None,
+    effort: NDArray | None,
+    q: NDArray | None,
+    motions: NDArray | None,
+    window: int,
+) -> Figure:
     """Measured against predicted torque and motion, joint by joint, and the torque's error.
 
-    Of the measured torque what arrives at the joint is shown. Where coordinates are no numbers
-    for joints, such as quaternions, the motion's error stands for it.
+    t (n,) in s; torque (n, nv): what the motion needs, effort (n, nv): what of the measured torque
+    arrives at the joints, None where they are not known; q (n, nv): the measured motion, None where
+    coordinates are no numbers for joints, such as quaternions; motions (w, window + 1, nv): those
+    predicted in windows of so many rows, without q their errors.
     """
-    recording, window = judgement["recording"], judgement["window"]
-    torque, arrived, q = judgement["torque"], judgement["effort"], recording.q
-    numbers = q is not None and q.shape[1] == len(joints)
-    motions = judgement["windows" if numbers else "departure"]
-    rows, height = (1, 3.0) if torque is None or arrived is None else (3, 8.0)
+    rows, height = (1, 3.0) if torque is None or effort is None else (3, 8.0)
     canvas, axes = figure(rows, len(joints), (5.5 * len(joints), height))
-    t = recording.t
     for k, name in enumerate(joints):
         last, bottom = k == len(joints) - 1, axes[-1, k]
-        if torque is not None and arrived is not None:
+        if torque is not None and effort is not None:
             top, middle = axes[:2, k]
-            top.plot(t, arrived[:, k], label="measured", linewidth=1.0)
+            top.plot(t, effort[:, k], label="measured", linewidth=1.0)
             top.plot(t, torque[:, k], label="predicted", linewidth=1.0)
-            middle.plot(t, torque[:, k] - arrived[:, k], linewidth=0.8)
+            middle.plot(t, torque[:, k] - effort[:, k], linewidth=0.8)
             label(top, "t [s]", "effort [N m or N]", legend=last)
             label(middle, "t [s]", "error [N m or N]")
-        if q is not None and numbers:
+        if q is not None:
             bottom.plot(t, q[:, k], label="measured", linewidth=1.0)
         for i, motion in enumerate(() if motions is None else motions):
             times = t[i * window : i * window + window + 1]
             title = "predicted" if i == 0 else None
             bottom.plot(times, motion[: len(times), k], "C1", label=title, linewidth=1.0)
-        text = "q [rad or m]" if numbers else "error of q [rad or m]"
-        label(bottom, "t [s]", text, legend=numbers and last)
+        text = "error of q [rad or m]" if q is None else "q [rad or m]"
+        label(bottom, "t [s]", text, legend=q is not None and last)
         axes[0, k].set_title(name, loc="left", fontsize="medium", fontweight="bold")
     return canvas
 
 
-def correlation_figure(found: Fit) -> Figure:
-    """The correlations of all numbers with each other."""
-    names = found.parameters.names
+def estimate_figure(parameters: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Estimates with their 95 % intervals and starts, the parameters of a unit on one axis.
+
+    parameters: by name the unit, value, start and std_error of each, infinite where it is not
+    identifiable.
+    """
+    units = list(dict.fromkeys(p["unit"] for p in parameters.values()))
+    groups = [{n: p for n, p in parameters.items() if p["unit"] == unit} for unit in units]
+    size = 7.0, 0.9 * len(groups) + 0.28 * len(parameters)
+    canvas, axes = figure(len(groups), 1, size, [len(group) + 2.0 for group in groups])
+    for a, unit, group in zip(axes[:, 0], units, groups, strict=True):
+        places = np.arange(len(group))
+        value, start, error = (
+            np.array([p[key] for p in group.values()]) for key in ("value", "start", "std_error")
+        )
+        known = np.isfinite(error)
+        if known.any():
+            a.errorbar(
+                value[known],
+                places[known],
+                xerr=_INTERVAL * error[known],
+                fmt="o",
+                capsize=3,
+                label="estimate, 95 %",
+            )
+        if not known.all():
+            a.plot(value[~known], places[~known], "C0o", mfc="none", label="not identifiable")
+        a.plot(start, places, "C2x", label="start")
+        a.set_yticks(places, list(group))
+        a.set_ylim(len(group) - 0.5, -0.5)
+        label(a, f"[{unit}]" if unit else "without unit", "", legend=a is axes[0, 0])
+    return canvas
+
+
+def correlation_figure(names: Sequence[str], correlations: NDArray) -> Figure:
+    """The correlations (p, p) of all parameters with each other."""
     canvas, axes = figure(1, 1, (6.5, 5.5))
     only = axes[0, 0]
     only.grid(visible=False)
-    image = only.imshow(found.correlations, vmin=-1, vmax=1, cmap="RdBu")
+    image = only.imshow(correlations, vmin=-1, vmax=1, cmap="RdBu")
     canvas.colorbar(image, ax=only)
     only.set_xticks(range(len(names)), names, rotation=90, fontsize="x-small")
     only.set_yticks(range(len(names)), names, fontsize="x-small")
     return canvas
 
 
-def ellipse_figure(found: Fit) -> Figure | None:
+def ellipse_figure(
+    parameters: Mapping[str, Mapping[str, Any]], correlations: NDArray
+) -> Figure | None:
     """Where two numbers together are with 95 %, for the pairs most correlated, six at most.
 
-    By the standard errors, not the block-robust ones. None where no two numbers are determined.
+    parameters: as for `estimate_figure`; correlations (p, p). By the standard errors, not the
+    block-robust ones. None where no two numbers are determined.
     """
-    r = np.nan_to_num(np.triu(found.correlations, 1))
+    r = np.nan_to_num(np.triu(correlations, 1))
     order = np.argsort(-np.abs(r), axis=None)[:_PAIRS]
-    pairs = [pair for pair in zip(*np.unravel_index(order, r.shape), strict=True) if r[pair]]
+    pairs = [(i, j) for i, j in zip(*np.unravel_index(order, r.shape), strict=True) if r[i, j]]
     if not pairs:
         return None
     columns = min(len(pairs), 3)
     rows = -(-len(pairs) // columns)
     canvas, axes = figure(rows, columns, (4.5 * columns + 1.5, 3.9 * rows))
+    named = list(parameters.items())
     for k, a in enumerate(axes.ravel()):
         if k < len(pairs):
-            _ellipse(a, found, *pairs[k], legend=k == columns - 1)
+            i, j = pairs[k]
+            _ellipse(a, named[i], named[j], float(r[i, j]), legend=k == columns - 1)
         else:
             a.set_visible(False)
     return canvas
 
 
-def _ellipse(axes: Axes, found: Fit, i: int, j: int, legend: bool) -> None:
-    pair, r = [i, j], found.correlations[i, j]
+def _ellipse(axes: Axes, first: tuple, second: tuple, r: float, legend: bool) -> None:
     centre, start, size = (
-        x[pair] + 0.0 for x in (found.values, found.start, found.standard_errors)
+        np.array([p[key] + 0.0 for _, p in (first, second)])
+        for key in ("value", "start", "std_error")
     )
     angle = np.linspace(0, 2 * np.pi, 200)
     x = np.cos(angle)
@@ -156,63 +241,5 @@ def _ellipse(axes: Axes, found: Fit, i: int, j: int, legend: bool) -> None:
     axes.set_ylim(least[1], most[1])
     axes.ticklabel_format(useOffset=False)
     axes.locator_params(axis="x", nbins=4)
-    names, units = found.parameters.names, found.parameters.units
-    first, second = (f"{names[k]} [{units[k]}]" if units[k] else names[k] for k in pair)
-    label(axes, first, second, f"correlation {r:+.2f}", legend=legend)
-
-
-def _outcome(results: dict[str, Any]) -> list[str]:
-    fitted = results["fit"]
-    if fitted is None:
-        return ["<p>Given parameters, judged; nothing was fitted.</p>"]
-    said = [f"<p>{html.escape(fitted['message'])}; cost {fitted['cost']:.6g}, variance of the "]
-    said.append(f"residuals in their deviations {fitted['variance']:.4g}.</p>")
-    for row in fitted["unidentifiable"]:
-        names = ", ".join(f"{html.escape(name)} ({share:+.2f})" for name, share in row.items())
-        said.append(f"<p>Not identifiable from this data: {names}.</p>")
-    return said
-
-
-def _rows_of_parameters(parameters: dict[str, dict[str, Any]]) -> str:
-    rows = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{html.escape(p['unit'])}</td>"
-        f"<td>{_number(p['start'])}</td>"
-        f"<td>{_number(p['value'])}</td><td>{_number(p['std_error'])}</td>"
-        f"<td>{_number(p['std_error_blockwise'])}</td></tr>"
-        for name, p in parameters.items()
-    )
-    head = (
-        "<tr><th>parameter</th><th>unit</th><th>start</th><th>value</th><th>standard error</th>"
-        "<th>block-robust</th></tr>"
-    )
-    said = (
-        "<p>Block-robust standard errors allow for residuals that are alike over up to a fiftieth "
-        "of the measurements; where they are much larger they are the ones to believe.</p>"
-    )
-    return f"<h2>Parameters</h2><table>{head}{rows}</table>{said}"
-
-
-def _rows_of_runs(title: str, runs: Sequence[dict[str, Any]]) -> str:
-    rows = "".join(
-        f"<tr><td>{html.escape(r['run'])}</td><td>{html.escape(r['joint'])}</td>"
-        f"<td>{_number(r['torque_rmse'])}</td><td>{_number(r['torque_autocorrelation'])}</td>"
-        f"<td>{_number(r['position_rmse'])}</td></tr>"
-        for r in runs
-    )
-    head = (
-        "<tr><th>run</th><th>joint</th><th>torque RMSE</th><th>its autocorrelation</th>"
-        "<th>position RMSE</th></tr>"
-    )
-    said = (
-        "<p>Autocorrelations, the largest of twenty, are in bounds of white noise: far above 1 the "
-        "model lacks something, or the data is smoothed: believe the block-robust errors.</p>"
-    )
-    return f"<h2>{title}</h2><table>{head}{rows}</table>{said}"
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return ""
-    if np.isnan(value):
-        return "not known"
-    return f"{value + 0.0:.5g}" if np.isfinite(value) else "not identifiable"  # 0, not -0
+    x, y = (f"{name} [{p['unit']}]" if p["unit"] else name for name, p in (first, second))
+    label(axes, x, y, f"correlation {r:+.2f}", legend=legend)

@@ -18,10 +18,15 @@ _COLOURS = ("#0b5394", "#cc4125", "#38761d", "#8e63a6", "#b45f06", "#0097a7", "#
 _MOST_NAMES = 32
 
 
-def figure(rows: int = 1, columns: int = 1, size: tuple[float, float] = (8.0, 4.5)):
-    """A `Figure` and its axes, an array (rows, columns)."""
+def figure(
+    rows: int = 1,
+    columns: int = 1,
+    size: tuple[float, float] = (8.0, 4.5),
+    heights: Sequence[float] | None = None,
+):
+    """A `Figure` and its axes, an array (rows, columns); heights (rows,): of the rows, in ratio."""
     canvas = Figure(figsize=size, layout="constrained", dpi=130)
-    axes = canvas.subplots(rows, columns, squeeze=False)
+    axes = canvas.subplots(rows, columns, squeeze=False, height_ratios=heights)
     for a in axes.ravel():
         a.grid(visible=True, color="#dddddd", linewidth=0.6)
         a.set_axisbelow(True)

@@ -11,10 +11,10 @@ from methods import three_methods
 
 import difflie as dl
 from difflie import identify as di
+from difflie.cli.run import run_config
 from difflie.forces.actuators.acting import delivered
 from difflie.io.config import ConfigError, read_config
 from difflie.io.couplings import coupled
-from difflie.run import run as run_configured
 from difflie.system.kinematic_tree import Tree
 
 RNG = np.random.default_rng(7)
@@ -370,9 +370,9 @@ def test_a_described_motion_with_a_servo(tmp_path):
     text = SERVO.replace("FOLDER", folder.as_posix())
     path.write_text(text.replace("command", "effort"))
     with pytest.raises(ConfigError, match=r"control.effort: .* give control.command"):
-        run_configured(read_config(path), None)
+        run_config(read_config(path), None)
     path.write_text(text)
-    figures = run_configured(read_config(path), None)
+    figures = run_config(read_config(path), None)
     assert figures["ok"] and 0 < figures["final"]["q"][0] < 0.5
 
 

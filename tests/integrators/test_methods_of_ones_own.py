@@ -11,9 +11,9 @@ from jax.flatten_util import ravel_pytree
 from loops import four_bar
 
 import difflie as dl
+from difflie.cli.run import run_config
 from difflie.integrators import ButcherTableau, FieldMethod, RungeKuttaMuntheKaas, State, by_name
 from difflie.io.config import read_config
-from difflie.run import run as run_configured
 from difflie.solvers.newton import Newton
 from difflie.solvers.root import root
 
@@ -152,7 +152,7 @@ def test_a_configuration_file_names_it(tmp_path):
     (tmp_path / "run.toml").write_text(
         '[system]\nfile = "pendulum.urdf"\n[simulation]\nmethod = "Ralston"\nsteps = 2\n'
     )
-    results = run_configured(read_config(tmp_path / "run.toml"), None)
+    results = run_config(read_config(tmp_path / "run.toml"), None)
     assert results["ok"] and results["method"] == "Ralston"
 
 

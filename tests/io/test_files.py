@@ -112,11 +112,11 @@ def test_outputs_that_cannot_be_written_are_found_before_anything_runs(
 ):
     import socket
 
-    monkeypatch.setattr("difflie.run.run", None)
-    monkeypatch.setattr("difflie.demo.demo", None)
-    monkeypatch.setattr("difflie.study.study", None)
-    monkeypatch.setattr("difflie.cli.read_study", lambda path: path)
-    monkeypatch.setattr("difflie.reproduce.REPRODUCTIONS", {"goetz": None})
+    monkeypatch.setattr("difflie.cli.run.run_config", None)
+    monkeypatch.setattr("difflie.cli.demo.run_demo", None)
+    monkeypatch.setattr("difflie.cli.identify.run_study", None)
+    monkeypatch.setattr("difflie.cli.identify.read_study", lambda path: path)
+    monkeypatch.setattr("difflie.cli.reproduce.REPRODUCTIONS", {"goetz": None})
     (tmp_path / "file").write_text("")
     (tmp_path / "loop").symlink_to("loop")
     monkeypatch.chdir(tmp_path)

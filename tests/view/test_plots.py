@@ -4,7 +4,7 @@ import numpy as np
 from trees import zoo
 
 import difflie as dl
-from difflie.demo import _draw_payload
+from difflie.cli.demo import _draw_payload
 from difflie.quantities import Curve
 from difflie.view import plots
 
@@ -56,6 +56,6 @@ def test_every_joint_has_labels():
 
 def test_the_payloads_mass_and_height_have_axes_of_their_own(tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr("difflie.demo.save", lambda canvas, path: drawn.append(canvas))
+    monkeypatch.setattr("difflie.cli.demo.save", lambda canvas, path: drawn.append(canvas))
     _draw_payload(tmp_path, np.arange(3), np.zeros((3, 7)), np.zeros((3, 7)), np.zeros((3, 3)))
     assert [a.get_ylabel() for a in drawn[0].axes] == ["q [rad]", "mass [kg]", "height [m]"]

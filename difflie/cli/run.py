@@ -1,57 +1,86 @@
-"""Runs a configured simulation and writes what came out."""
+"""`difflie run`: simulates what a TOML file describes, and writes what came out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import tyro
 
-from .constraints import assemble
-from .integrators import by_name
-from .io import load
-from .io.config import Config, ConfigError
-from .io.couplings import coupled
-from .io.loops import closed
-from .io.results import machine, save_arrays, save_table
-from .quantities import Coordinates, Curve, Effort, Energy, Passive, Velocities, curve
-from .simulate import Trajectory, simulate
-from .system import ModelError, System
-from .system.arguments import checked
-from .system.validation import nearest, shown
-from .view.plots import curve_figure, save
+from ..constraints import assemble
+from ..integrators import Method, by_name
+from ..io.config import Config, ConfigError, read_config
+from ..io.loops import closed
+from ..io.results import machine, save_arrays, save_table
+from ..quantities import Coordinates, Curve, Effort, Energy, Passive, Velocities, curve
+from ..simulate import Trajectory, simulate
+from ..system import ModelError, System
+from ..system.arguments import checked
+from ..system.validation import nearest, shown
+from ..view.plots import save
+from .loading import load_system
+from .output import check_outputs, console, say, step_counter, write_results
 
 _MEASURED = Coordinates(), Velocities(), Effort(), Passive(), Energy()
-_FORCES = "effort", "passive"
 
 
 def run(
-    config: Config, out: Path | None, progress: Callable[[int, int], None] | None = None
+    file: Annotated[Path, tyro.conf.Positional],
+    out: Path | None = None,
+    json: Path | None = None,
+) -> None:
+    """Run the simulation a TOML file describes.
+
+    Args:
+        file: the configuration; see difflie/io/config.py and the examples in configs/.
+        out: a folder for the trajectory (.npz, .csv) and a picture.
+        json: a file for the results.
+    """
+    config = read_config(file)
+    check_outputs(out, json, "trajectory.npz", "trajectory.csv", "motion.png")
+    steps = config.simulation.steps
+    with console.status(f"{file.name}: compiling and running {steps} steps") as status:
+        results = run_config(config, out, step_counter(file.name, status.update))
+    if "assembly" in results:
+        moved = results["assembly"]
+        say(
+            f"assembled: the initial coordinates moved by up to {moved['configuration']:.3g}, the "
+            f"velocities by up to {moved['velocity']:.3g}; the constraints were kept to "
+            f"{results['constraint_residual']:.2g}"
+        )
+    for message in results["messages"]:
+        say(message)
+    energy = results["energy"]
+    say(
+        f"energy {energy['start']:.6g} J at the start, {energy['end']:.6g} J at the end; "
+        f"largest change {energy['largest_change']:.3g} J"
+    )
+    if out is not None:
+        say(f"written: {out}/trajectory.npz, {out}/trajectory.csv, {out}/motion.png")
+    write_results(json, results)
+    if not results["ok"]:
+        raise SystemExit(1)
+
+
+def run_config(
+    config: Config, out: Path | None = None, progress: Callable[[int, int], None] | None = None
 ) -> dict[str, Any]:
     """Simulates, writes `trajectory.npz`, the same as CSV and `motion.png`, returns the results.
 
     The files have the state, the efforts of the control and of the system by itself, and the
     energy; in the archive `NAME_labels` (n, 2) are the name and the unit of each column of NAME.
     What the method moves beyond q and v, such as multipliers, is in the archive as `states_NAME`.
-    progress is called as by `simulate`. Raises `ConfigError` where the configuration does not fit
-    the system it names.
+    progress is called as by `simulate`. Raises `ConfigError`, and `ModelError` of constraints,
+    where the configuration does not fit the system it names.
     """
-    system = load(
-        config.system.robot(config.path.parent),
-        base=config.system.base,
-        gravity=config.system.gravity,
-        loops=config.system.loops_file(config.path.parent),
-    )
-    system = coupled(system, config.couplings, config.path)
-    system = _closed(config, system)
     table = config.simulation
-    try:
-        method = by_name(table.method)
-    except ValueError as error:
-        raise ConfigError(f"{config.path}: simulation.method: {error}") from None
+    system = closed(load_system(config), config.constraint, config.path)
+    method = _method(config)
     guess = _initial(config, system)
     q0, v0 = _assembled(config, system, *guess)
     trajectory = simulate(
@@ -68,8 +97,7 @@ def run(
     curves = {measured.name: curve(measured, system, trajectory) for measured in _MEASURED}
     if out is not None:
         _write(out, system, trajectory, curves)
-    total = curves["energy"].values[:, -1]
-    results = _results(config, system, trajectory, total)
+    results = _results(config, system, trajectory, curves["energy"].values[:, -1])
     return results | _kept(system, guess, trajectory) if system.constraints else results
 
 
@@ -89,9 +117,13 @@ def _write(out: Path, system: System, trajectory: Trajectory, curves: dict[str, 
         for (entry, unit), column in zip(c.labels, c.values.T, strict=True)
     }
     save_table(out / "trajectory.csv", {"t [s]": trajectory.t, **columns})
-    # Forces that never act are left out.
-    drawn = [c for name, c in curves.items() if name not in _FORCES or c.values.any()]
-    save(curve_figure(drawn), out / "motion.png")
+    save(trajectory.plot(system), out / "motion.png")
+
+
+def _own_states(trajectory: Trajectory) -> dict[str, Any]:
+    """What the method moves beyond q and v, by name."""
+    own = trajectory.states
+    return {} if own is None else {f"states_{f.name}": getattr(own, f.name) for f in fields(own)}
 
 
 def _results(config: Config, system: System, trajectory: Trajectory, total: np.ndarray) -> dict:
@@ -131,18 +163,11 @@ def _kept(system: System, guess: tuple[Any, Any], trajectory: Trajectory) -> dic
     }
 
 
-def _own_states(trajectory: Trajectory) -> dict[str, Any]:
-    """What the method moves beyond q and v, by name."""
-    own = trajectory.states
-    return {} if own is None else {f"states_{f.name}": getattr(own, f.name) for f in fields(own)}
-
-
-def _closed(config: Config, system: System) -> System:
-    """The system with the constraints of the configuration."""
+def _method(config: Config) -> Method:
     try:
-        return closed(system, config.constraint, config.path)
-    except ModelError as error:
-        raise ConfigError(str(error)) from None
+        return by_name(config.simulation.method)
+    except ValueError as error:
+        raise ConfigError(f"{config.path}: simulation.method: {error}") from None
 
 
 def _assembled(config: Config, system: System, q: Any, v: Any) -> tuple[Any, Any]:
@@ -154,9 +179,10 @@ def _assembled(config: Config, system: System, q: Any, v: Any) -> tuple[Any, Any
 
 
 def _initial(config: Config, system: System) -> tuple[Any, Any]:
+    """The state (q, v) of the configuration, with single joints by name."""
     table, t = config.initial, system.topology
-    q = _list(config, "initial.q", table.q, system.nq, np.asarray(system.neutral()))
-    v = _list(config, "initial.v", table.v, system.nv, np.zeros(system.nv))
+    q = _numbers(config, "initial.q", system.nq, np.asarray(system.neutral()))
+    v = _numbers(config, "initial.v", system.nv)
     for key, values, vector, starts in (
         ("joints", table.joints, q, t.coordinate_start),
         ("rates", table.rates, v, t.velocity_start),
@@ -169,9 +195,8 @@ def _initial(config: Config, system: System) -> tuple[Any, Any]:
         for name, value in values.items():
             if name not in scalar:
                 raise ConfigError(
-                    f"{config.path}: initial.{key}: {system.name} has no joint {shown(name)} "
-                    "with one "
-                    f"degree of freedom{nearest(name, scalar)}"
+                    f"{config.path}: initial.{key}: {system.name} has no joint {shown(name)} with "
+                    f"one degree of freedom{nearest(name, scalar)}"
                 )
             if not np.isfinite(value):
                 raise ConfigError(
@@ -185,46 +210,41 @@ def _initial(config: Config, system: System) -> tuple[Any, Any]:
     return q, v
 
 
-def _control(config: Config, system: System):
-    table, nv = config.control, system.nv
+def _control(config: Config, system: System) -> Callable[..., jax.Array] | None:
+    """The control of the configuration, None where it says nothing."""
+    table = config.control
     unfit = ("effort", "stiffness", "damping", "target") if system.actuators else ("command",)
     for name in unfit:
         if getattr(table, name) is not None:
             fix = "actuators; give control.command" if system.actuators else "no actuators"
             raise ConfigError(f"{config.path}: control.{name}: {system.name} has {fix}")
     if system.actuators:
-        command = _list(config, "control.command", table.command, system.nu, np.zeros(system.nu))
-        held = jnp.asarray(command, system.dtype)
+        held = jnp.asarray(_numbers(config, "control.command", system.nu), system.dtype)
         return lambda t, q, v: held
-    zero = np.zeros(nv)
-    values = {
-        name: jnp.asarray(
-            _list(config, f"control.{name}", getattr(table, name), nv, zero), system.dtype
-        )
+    effort, stiffness, damping, target = (
+        jnp.asarray(_numbers(config, f"control.{name}", system.nv), system.dtype)
         for name in ("effort", "stiffness", "damping", "target")
-    }
-    if all(getattr(table, name) is None for name in values):
+    )
+    if table.effort is table.stiffness is table.damping is None:
         return None
-    if table.stiffness is not None and system.nq != nv:
+    if table.stiffness is None:
+        return lambda t, q, v: effort - damping * v
+    if system.nq != system.nv:
         raise ConfigError(
             f"{config.path}: control.stiffness: {system.name} has joints that move on a group, "
             "towards which a spring on the coordinates is not defined; leave stiffness out"
         )
-
-    def control(t, q, v):
-        tau = values["effort"] - values["damping"] * v
-        if table.stiffness is None:
-            return tau
-        return tau + values["stiffness"] * (values["target"] - q)
-
-    return control
+    return lambda t, q, v: effort - damping * v + stiffness * (target - q)
 
 
-def _list(config: Config, key: str, given: list[float] | None, size: int, default: np.ndarray):
-    if given is None:
-        return np.array(default, float)
-    if len(given) != size:
-        raise ConfigError(f"{config.path}: {key} has {len(given)} numbers; {size} are needed")
-    if not np.all(np.isfinite(given)):
-        raise ConfigError(f"{config.path}: {key} is {given}; all must be finite")
-    return np.array(given, float)
+def _numbers(config: Config, key: str, size: int, default: Any = 0.0) -> np.ndarray:
+    """The numbers (size,) under a key TABLE.NAME of the configuration."""
+    table, name = key.split(".")
+    numbers = getattr(getattr(config, table), name)
+    if numbers is None:
+        return np.array(np.broadcast_to(default, size), float)
+    if len(numbers) != size:
+        raise ConfigError(f"{config.path}: {key} has {len(numbers)} numbers; {size} are needed")
+    if not np.all(np.isfinite(numbers)):
+        raise ConfigError(f"{config.path}: {key} is {numbers}; all must be finite")
+    return np.array(numbers, float)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from rich.markdown import Markdown
 
-from .dynamics import body_poses
-from .integrators import RKMK2, RKMK4, Method, SemiImplicitEuler
-from .io import load
-from .io.config import PACKAGE_DATA
-from .io.files import write_whole
-from .io.results import machine
-from .parameters import Parameters
-from .simulate import simulate
-from .system import System
-from .view.plots import draw_drift, draw_lines, figure, label, save
+from ..dynamics import body_poses
+from ..integrators import RKMK2, RKMK4, Method, SemiImplicitEuler
+from ..io import load
+from ..io.config import PACKAGE_DATA
+from ..io.files import write_whole
+from ..io.results import machine
+from ..parameters import Parameters
+from ..simulate import simulate
+from ..system import System
+from ..view.plots import draw_drift, draw_lines, figure, label, save
+from .output import check_outputs, console, progress_bars, say, write_results
 
 START = (0.0, -0.6, 0.0, -2.2, 0.0, 1.7, 0.8)
 PAYLOAD = (1.5, 0.08)
@@ -34,16 +35,25 @@ PAYLOAD = (1.5, 0.08)
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True)
-class Report:
-    """What the demo found: results for `--json`, and the summary as Markdown."""
+def demo(out: Path = Path("difflie-demo"), json: Path | None = None) -> None:
+    """Simulate, differentiate and identify a seven-joint arm, with pictures and a summary.
 
-    results: dict[str, Any]
-    summary: str
+    Args:
+        out: the folder for pictures and the summary.
+        json: a file for the results.
+    """
+    check_outputs(out, json, "drift.png", "payload.png", "summary.md")
+    with progress_bars() as progress:
+        results = run_demo(out, progress)
+    summary = _summary(results)
+    write_whole(out / "summary.md", summary)
+    console.print(Markdown(summary))
+    say(f"Pictures and summary: {out}/")
+    write_results(json, {"name": "demo", **results})
 
 
-def demo(out: Path, progress: Progress = lambda stage, done, total: None) -> Report:
-    """Runs all three parts, writes pictures and `summary.md` into `out`; needs 64-bit floats.
+def run_demo(out: Path, progress: Progress = lambda stage, done, total: None) -> dict[str, Any]:
+    """Runs all three parts, writes pictures into `out`, returns the results; in 64-bit floats.
 
     progress(stage, done, total) is called as the work goes on.
     """
@@ -54,10 +64,7 @@ def demo(out: Path, progress: Progress = lambda stage, done, total: None) -> Rep
         "payload": _payload(out, progress),
         "machine": machine(),
     }
-    results["seconds"] = time.perf_counter() - begin
-    summary = _summary(results)
-    write_whole(out / "summary.md", summary)
-    return Report(results, summary)
+    return results | {"seconds": time.perf_counter() - begin}
 
 
 def arm(**options: Any) -> System:

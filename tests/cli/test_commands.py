@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import difflie as dl
-from difflie import cli
 from difflie import identify as di
-from difflie.cli import main
-from difflie.run import _own_states
+from difflie.cli import COMMANDS, main, output
+from difflie.cli.run import _own_states
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 TORQUE = "passive left_hinge [N m]"
 ARM = '[system]\nfile = "package:arm7"\n'
 CONTACT = f"{ARM}[[contact]]\nstiffness = 1e4\n"
@@ -210,10 +209,10 @@ def test_mistakes_are_one_sentence(tmp_path, capsys, text, words):
 
 def test_steps_done_are_told_where_there_is_no_terminal(capsys, monkeypatch):
     """One line every few seconds, also where a log file is all there is to see."""
-    told = cli._steps_told("a.toml", print)
+    told = output.step_counter("a.toml", print)
     told(5, 10)
     assert not capsys.readouterr().out
-    monkeypatch.setattr(cli, "_SECONDS", 0.0)
+    monkeypatch.setattr(output, "_SECONDS", 0.0)
     told(6, 10)
     assert capsys.readouterr().out == "a.toml: step 6 of 10\n"
 
@@ -228,11 +227,29 @@ def test_help_names_every_command():
     done = subprocess.run(
         [sys.executable, "-m", "difflie.cli", "--help"], capture_output=True, text=True, check=True
     )
-    for command in ("demo", "run", "reproduce"):
+    for command in COMMANDS:
         assert command in done.stdout
+    assert "Run the simulation a TOML file describes." in done.stdout
 
 
-@pytest.mark.slow
+def test_help_imports_neither_jax_nor_numpy():
+    """It is there at once: the file of a command is imported when the command is called."""
+    code = (
+        "import sys; from difflie.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: print({'jax', 'numpy', 'matplotlib', 'difflie.io'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("set()\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_explain_their_options(command, capsys):
+    assert call(command, "--help") == 0
+    shown = capsys.readouterr().out
+    assert "--out" in shown and "--json" in shown and "a file for the" in shown
+
+
 @pytest.mark.slow
 def test_matrix_solves_of_batches_end_on_few_cores():
     """Guards: the command line sets what keeps them from waiting for each other for ever."""

@@ -3,7 +3,6 @@
 import itertools
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,13 +12,13 @@ from scipy.stats import chi2
 
 import difflie as dl
 from difflie.cli import main
+from difflie.cli.identify import run_study
 from difflie.identify import DataError, InverseDynamics, Recording, Shooting, read_recording
 from difflie.io.study import read_study
 from difflie.io.tables import ConfigError
-from difflie.study import study
 from difflie.view.identification import ellipse_figure
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 MEASURED = ROOT.parent / "shared" / "data"
 needs_measurements = pytest.mark.skipif(not MEASURED.is_dir(), reason=f"{MEASURED} is absent")
 URDF = ROOT / "configs" / "simple_pendulum.urdf"
@@ -115,24 +114,20 @@ def test_ellipses_have_the_probability_they_say():
     """The line is where the squared distance is the 95 % quantile of chi-squared of two numbers."""
     covariance = np.array([[4.0, -1.8, 0.1], [-1.8, 1.0, 0.0], [0.1, 0.0, 9.0]])
     error = np.sqrt(np.diag(covariance))
-    found = SimpleNamespace(
-        parameters=SimpleNamespace(
-            names=("arm/mass", "arm/I_yy", "cube/I_yy/I_xx"), units=("kg", "kg m^2", "")
-        ),
-        values=np.array([1.0, 2.0, 3.0]),
-        start=np.array([1.5, -70.0, 3.0]),
-        standard_errors=error,
-        correlations=covariance / np.outer(error, error),
-    )
-    first, second = ellipse_figure(found).axes
+    parameters = {
+        "arm/mass": {"unit": "kg", "value": 1.0, "start": 1.5, "std_error": error[0]},
+        "arm/I_yy": {"unit": "kg m^2", "value": 2.0, "start": -70.0, "std_error": error[1]},
+        "cube/I_yy/I_xx": {"unit": "", "value": 3.0, "start": 3.0, "std_error": error[2]},
+    }
+    correlations = covariance / np.outer(error, error)
+    first, second = ellipse_figure(parameters, correlations).axes
     assert (first.get_xlabel(), first.get_ylabel()) == ("arm/mass [kg]", "arm/I_yy [kg m^2]")
     assert second.get_ylabel() == "cube/I_yy/I_xx"
     assert "start beyond: 1.5, -70" in {text.get_text() for text in first.texts}
-    line = np.array(first.lines[0].get_data()) - found.values[:2, None]
+    line = np.array(first.lines[0].get_data()) - np.array([[1.0], [2.0]])
     square = np.sum(line * np.linalg.solve(covariance[:2, :2], line), axis=0)
     np.testing.assert_allclose(square, chi2.ppf(0.95, 2), rtol=1e-12)
-    found.correlations = np.full((3, 3), np.nan)
-    assert ellipse_figure(found) is None
+    assert ellipse_figure(parameters, np.full((3, 3), np.nan)) is None
 
 
 def test_runs_are_left_out_in_turn(folder, tmp_path):
@@ -146,7 +141,7 @@ def test_runs_are_left_out_in_turn(folder, tmp_path):
     runs = "".join(f'[[run]]\nfile = "{k}.csv"\n' for k in range(3))
     text = TEXT[: TEXT.index("[[run]]")] + runs + TEXT[TEXT.index("[[parameter]]") :]
     (tmp_path / "study.toml").write_text(text + "[fit]\nleave_out = true\n")
-    found = study(read_study(tmp_path / "study.toml"), out=tmp_path / "out")
+    found = run_study(read_study(tmp_path / "study.toml"), out=tmp_path / "out")
     assert [row["run"] for row in found["left_out"]] == ["0.csv", "1.csv", "2.csv"]
     left, used = ([row["torque_rmse"] for row in found[key]] for key in ("left_out", "training"))
     assert left[2] == pytest.approx(0.5, rel=1e-6) and used[2] < 0.5
@@ -186,7 +181,7 @@ def test_what_stands_at_a_joint(folder, tmp_path):
     text = TEXT[: TEXT.index("[[run]]")] + '[[run]]\nfile = "swing.csv"\n' + STANDING
     text += TEXT[TEXT.index("[[parameter]]") :]
     (tmp_path / "study.toml").write_text(text)
-    found = study(read_study(tmp_path / "study.toml"), out=tmp_path / "out")
+    found = run_study(read_study(tmp_path / "study.toml"), out=tmp_path / "out")
     numbers = {name: row["value"] for name, row in found["parameters"].items()}
     expected = {"hinge/position_bias": 0.05, "hinge/breakaway": 0.3}
     expected |= {"arm/mass": 0.8, "hinge/damping": 0.05}
@@ -200,7 +195,7 @@ def test_what_stands_at_a_joint(folder, tmp_path):
     assert saved.bodies.mass[-1] == pytest.approx(0.8) and not saved.couplings + saved.sensors
     (tmp_path / "study.toml").write_text(text.replace("breakaway = 0.1", "breakaway = -0.1"))
     with pytest.raises(ConfigError, match=r"stribeck\[0\]: .*must not be negative"):
-        study(read_study(tmp_path / "study.toml"))
+        run_study(read_study(tmp_path / "study.toml"))
 
 
 def test_given_parameters_are_judged_only(folder, tmp_path):
@@ -244,11 +239,11 @@ def test_a_fit_that_is_killed_goes_on(tmp_path):
             raise SystemError
 
     with pytest.raises(SystemError):
-        study(config, out=out, keep=kept, progress=killed)
+        run_study(config, out=out, keep=kept, progress=killed)
     so_far = json.loads(kept.read_text())
     assert so_far == json.loads((out / "identification.json").read_text())
     assert so_far["converged"] is False and len(so_far["states"][0]) == 2
-    found = study(config, resume=kept, progress=lambda step, cost: costs.append(cost))
+    found = run_study(config, resume=kept, progress=lambda step, cost: costs.append(cost))
     assert found["converged"] and costs[0] > 10 * costs[2]
     assert costs[3] == pytest.approx(costs[2], rel=1e-6)
     values = {name: row["start"] for name, row in found["parameters"].items()}
@@ -256,7 +251,7 @@ def test_a_fit_that_is_killed_goes_on(tmp_path):
     so_far["states"] = [[1.0]]
     kept.write_text(json.dumps(so_far))
     with pytest.warns(UserWarning, match="the states to resume with are those of other windows"):
-        study(config, resume=kept)
+        run_study(config, resume=kept)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,84 @@
+"""The command line: `difflie demo`, `run`, `identify` and `reproduce`, one file for each command.
+
+The file of a command is imported when the command is called, so that the help takes no time.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.metadata
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import tyro
+
+COMMANDS = "demo", "run", "identify", "reproduce"
+# So few cores may all wait at once in linear algebra of batches, see `_avoid_a_deadlock`.
+_FEW_CORES = 4
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line; a bad input ends it with one sentence and the exit status 2."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    # Options of tyro write completions of all commands.
+    called = COMMANDS if arguments and arguments[0].startswith("--tyro") else arguments[:1]
+    _avoid_a_deadlock()
+    warnings.showwarning = _show_warning
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            {name: _command(name) if name in called else _listed(name) for name in COMMANDS},
+            prog="difflie",
+            args=arguments,
+        )
+    except (ValueError, TypeError, OSError) as error:
+        _end("[bold red]error:[/] " + str(error).replace("[", r"\["), 2)
+    except KeyboardInterrupt:
+        _end("stopped", 130)
+
+
+def _command(name: str) -> Callable[..., None]:
+    """The function of a command, with jax set up for it."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_logging_level", "CRITICAL")  # no alarms of the compiler
+    return getattr(importlib.import_module(f".{name}", __name__), name)
+
+
+def _listed(name: str) -> Callable[[], None]:
+    """What stands for a command in the help of all: its docstring, without importing its file."""
+
+    def listed() -> None:
+        pass
+
+    functions = ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")).body
+    (function,) = (f for f in functions if isinstance(f, ast.FunctionDef) and f.name == name)
+    listed.__doc__ = ast.get_docstring(function)
+    return listed
+
+
+def _end(message: str, status: int) -> None:
+    from rich.console import Console
+
+    Console(stderr=True).print(message, highlight=False, soft_wrap=True)
+    raise SystemExit(status) from None
+
+
+def _avoid_a_deadlock() -> None:
+    """Lets jaxlib up to 0.10 use one core where there are few.
+
+    Its linear algebra on batches waits, inside a thread of a pool as large as the number of cores,
+    for other threads of this pool: as many operations as threads, at once, wait for ever.
+    """
+    few = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    version = importlib.metadata.version("jaxlib")
+    if few <= _FEW_CORES and version.startswith(("0.8.", "0.9.", "0.10.")):
+        os.environ.setdefault("PJRT_NPROC", "1")  # read with the first operation
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
+    print(f"warning: {message}", file=sys.stderr)

@@ -1,0 +1,258 @@
+"""`difflie identify`: measurements in, a machine and what is known of it out."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax.numpy as jnp
+import numpy as np
+import tyro
+from numpy.typing import NDArray
+from rich.table import Table
+
+from ..forces.at_joint import AtJoint
+from ..identify import DataError, Fit, Recording, Trial, Validation, leave_one_out, log_warnings
+from ..io import save
+from ..io.files import file_name
+from ..io.numbers import read_numbers, read_states
+from ..io.results import machine, save_json
+from ..io.study import Study, read_study
+from ..io.tables import ConfigError
+from ..parameters import Parameters
+from ..system import System
+from ..system.validation import warn
+from ..view import identification
+from .output import check_outputs, console, say, write_results
+from .study import fitted, parameters_of, recordings_of, system_of
+
+
+def identify(
+    file: Annotated[Path, tyro.conf.Positional],
+    data: Path | None = None,
+    validate: tuple[Path, ...] = (),
+    parameters: Path | None = None,
+    resume: Path | None = None,
+    out: Path | None = None,
+    json: Path | None = None,
+) -> None:
+    """Find the parameters of a machine that explain measurements, as a TOML file describes it.
+
+    Args:
+        file: the configuration; `python -m pydoc difflie.io.study` shows its keys.
+        data: the folder of the measured runs; by default that of the configuration.
+        validate: more files to judge by, which are not used for the fit.
+        parameters: a JSON file with numbers by name, which are judged; nothing is fitted.
+        resume: a JSON file of an earlier run, such as one that was interrupted, to begin with.
+        out: a folder for results, pictures, a report (HTML) and the machine (URDF, no actuators).
+        json: a file for the results; the standard errors of what fit.undetermined names are null.
+    """
+    config = read_study(file)
+    check_outputs(out, json, "identification.json", "report.html")
+    with console.status(f"{file.name}: compiling") as status:
+
+        def progress(step: int, cost: float) -> None:
+            status.update(f"{file.name}: step {step}, cost {cost:.6g}")
+
+        results = run_study(
+            config,
+            data=data,
+            validate=validate,
+            parameters=parameters,
+            resume=resume,
+            out=out,
+            keep=json,
+            progress=progress,
+        )
+    _show(results)
+    if out is not None:
+        say(f"written: {out}/report.html")
+    write_results(json, results)
+    if results["converged"] is False:
+        raise SystemExit(1)
+
+
+def run_study(
+    config: Study,
+    *,
+    data: Path | None = None,
+    validate: Sequence[Path] = (),
+    parameters: Path | None = None,
+    resume: Path | None = None,
+    out: Path | None = None,
+    keep: Path | None = None,
+    progress: Callable[[int, float], None] | None = None,
+) -> dict[str, Any]:
+    """Fits, or judges the given parameters, and returns the results.
+
+    data: the folder of the runs; validate: more files to judge by. parameters: a JSON file with
+    numbers by name, or one that was written before: then nothing is fitted. resume: such a file to
+    begin the fit with, its states too. After each step that is better the numbers found so far are
+    in `keep` and among the results in `out`, so that one may resume what was killed. Writes into
+    `out` the results, pictures, `report.html`, and the machine as URDF without what stands at its
+    joints.
+
+    The results are those of `Fit.results`, and the errors of each run in training (those that were
+    fitted), validation and, with fit.leave_out, left_out: each run with what a fit to the others
+    finds. In files null stands for what is no finite number.
+
+    Raises `ConfigError` and `DataError` for what does not fit together.
+    """
+    if parameters is not None and resume is not None:
+        raise ConfigError("given parameters are judged only; leave out those to resume with")
+    system = system_of(config)
+    free = parameters_of(config, system)
+    runs = recordings_of(config, system, data or config.path.parent, validate)
+    for recording in (recording for use in runs.values() for recording in use):
+        for message in log_warnings(system, recording):
+            warn(message)
+    # What cannot be judged is said before the fit.
+    trials = {use: [_trial(config, system, run) for run in runs[use]] for use in runs}
+    results: dict[str, Any] = {"name": config.path.stem, "system": system.name}
+    fit = None
+    if parameters is None:
+        begin = time.perf_counter()
+        files = [path for path in (keep, out and out / "identification.json") if path is not None]
+
+        def improved(x: NDArray, own: tuple[NDArray, ...]) -> None:
+            for path in files:
+                save_json(path, results | _so_far(free, x, own))
+
+        x, own = _start(config, free, resume)
+        fit = fitted(config, free, runs["fit"], x, own, progress=progress, improved=improved)
+        results |= fit.results
+        results["fit"]["seconds"] = time.perf_counter() - begin
+        final = fit.system
+    else:
+        values = read_numbers(parameters, free.names)
+        results |= _unfitted(free, values)
+        final = _with_values(free, values, parameters)
+    judged = {use: [trial.validation(final) for trial in trials[use]] for use in trials}
+    for name, use in (("validation", "validate"), ("training", "fit")):
+        results[name] = _rows(judged[use])
+    if fit is not None and config.fit.leave_out:
+        # The states are those of all runs.
+        def refitted(others: Sequence[Recording]) -> Fit:
+            return fitted(config, free, others, x, progress=progress)
+
+        results["left_out"] = _rows(_left_out(fit, trials["fit"], refitted))
+    results["machine"] = machine()
+    if out is not None:
+        _write(out, results, fit, [*judged["fit"], *judged["validate"]], final)
+    return results
+
+
+def _trial(config: Study, system: System, recording: Recording) -> Trial:
+    table = dataclasses.asdict(config.validation)
+    try:
+        return Trial.of(system, recording, position=config.fit.position, **table)
+    except DataError as error:
+        raise ConfigError(f"{config.path}: validation.{error}") from None
+
+
+def _start(
+    config: Study, free: Parameters, resume: Path | None
+) -> tuple[NDArray | None, list[NDArray] | None]:
+    """The free numbers (n,) and the states to begin with; None for those of the file.
+
+    Raises `ConfigError` where the system has a number that no free ones make.
+    """
+    if resume is None:
+        try:
+            _ = free.start
+        except ValueError as error:
+            raise ConfigError(f"{config.path}: [[parameter]]: {error}") from None
+        return None, None
+    system = _with_values(free, read_numbers(resume, free.names), resume)
+    try:
+        x = np.asarray(free.x_of(system))
+    except ValueError as error:
+        raise ConfigError(f"{resume}: {error}") from None
+    return x, read_states(resume)
+
+
+def _with_values(free: Parameters, values: NDArray, path: Path) -> System:
+    """The system with the numbers (n,) of a JSON file."""
+    try:
+        return free.with_values(jnp.asarray(values, free.system.dtype))
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _left_out(
+    fit: Fit, trials: Sequence[Trial], refitted: Callable[[Sequence[Recording]], Fit]
+) -> list[Validation]:
+    """How well each run is predicted by a fit to the others; none where that to all has failed.
+
+    Fits begin where that to all runs began: one that went to a bound would not come back.
+    """
+    if fit.converged:
+        return leave_one_out(trials, refitted)
+    warn("the fit has not converged, and no run is left out")
+    return []
+
+
+def _rows(validations: Sequence[Validation]) -> list[dict[str, Any]]:
+    return [row for validation in validations for row in validation.rows]
+
+
+def _so_far(free: Parameters, x: NDArray, own: tuple[NDArray, ...]) -> dict[str, Any]:
+    """The results of a fit that has not ended, for one that goes on."""
+    values = np.asarray(free.values(x)).tolist()
+    table = {name: {"value": value} for name, value in zip(free.names, values, strict=True)}
+    return {"parameters": table, "states": own, "fit": None, "converged": False}
+
+
+def _unfitted(free: Parameters, values: NDArray) -> dict[str, Any]:
+    """The results where nothing was fitted."""
+    rows = zip(free.names, free.units, np.asarray(free.initial), values, strict=True)
+    table = {
+        n: {"unit": u, "start": s, "value": v, "std_error": None, "std_error_blockwise": None}
+        for n, u, s, v in rows
+    }
+    return {"parameters": table, "fit": None, "converged": None}
+
+
+def _write(
+    out: Path,
+    results: dict[str, Any],
+    fit: Fit | None,
+    validations: Sequence[Validation],
+    system: System,
+) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    save_json(out / "identification.json", results)
+    pictures = [(v.recording.name, v.arrays) for v in validations]
+    correlations = None if fit is None else fit.correlations
+    identification.write_report(out, results, pictures, correlations)
+    # URDF has no words for actuators and sensors; the results have their numbers. What else it
+    # cannot say `save` refuses, when all the rest is written.
+    others = tuple(c for c in system.couplings if not isinstance(c, AtJoint))
+    bare = dataclasses.replace(system, couplings=others, actuators=(), sensors=())
+    save(bare, out / f"{file_name(system.name)}.urdf")
+
+
+def _show(results: dict[str, Any]) -> None:
+    """Prints how the fit ended, the parameters, and the errors of the runs."""
+    if results["fit"] is not None:
+        console.print(f"{results['fit']['message']}, cost {results['fit']['cost']:.6g}")
+        for row in results["fit"]["unidentifiable"]:
+            console.print(f"not identifiable from this data: {', '.join(row)}", soft_wrap=True)
+    table = Table("parameter", "start", "value", "standard error", "block-robust")
+    keys = "start", "value", "std_error", "std_error_blockwise"
+    for name, p in results["parameters"].items():
+        table.add_row(name, *(_short(p[key]) for key in keys))
+    console.print(table)
+    table = Table("run", "use", "joint", "torque RMSE", "position RMSE")
+    for use in ("training", "left_out", "validation"):
+        for row in results.get(use, ()):
+            errors = _short(row["torque_rmse"]), _short(row["position_rmse"])
+            table.add_row(row["run"], use.replace("_", " "), row["joint"], *errors)
+    console.print(table)
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value + 0.0:.5g}"  # 0, not -0

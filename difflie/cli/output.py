@@ -1,0 +1,72 @@
+"""What commands print while they run, and the files they write."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..io.files import check_writable
+from ..io.results import save_json
+
+console = Console()
+# Between two lines of progress where the output is no terminal.
+_SECONDS = 3.0
+
+
+def say(message: str) -> None:
+    """Prints a sentence as it is: no number is coloured, no line broken."""
+    console.print(message, highlight=False, soft_wrap=True)
+
+
+def check_outputs(out: Path | None, json: Path | None, *names: str) -> None:
+    """Raises `OutputError` for what could not be written, before anything is computed.
+
+    names: of the files in the folder `out`.
+    """
+    for path in [json, *(out / name for name in names if out is not None)]:
+        if path is not None:
+            check_writable(path)
+
+
+def write_results(path: Path | None, results: dict[str, Any]) -> None:
+    """Writes the results of a command where `--json` asks for them."""
+    if path is not None:
+        save_json(path, results)
+        say(f"results: {path}")
+
+
+@contextmanager
+def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each stage, moved by what is called with (stage, done, total)."""
+    columns = (TextColumn("{task.description:<14}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as bar:
+        tasks: dict[str, Any] = {}
+
+        def update(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(stage, total=total)
+            bar.update(tasks[stage], completed=done, total=total)
+
+        yield update
+
+
+def step_counter(name: str, update: Callable[[str], None]) -> Callable[[int, int], None]:
+    """What tells of the steps done: a line every few seconds where the output is no terminal."""
+    last = time.monotonic()
+
+    def report(done: int, steps: int) -> None:
+        nonlocal last
+        text = f"{name}: step {done} of {steps}"
+        if console.is_terminal:
+            update(text)
+        elif time.monotonic() - last > _SECONDS:
+            last = time.monotonic()
+            say(text)
+
+    return report

@@ -1,0 +1,193 @@
+"""What the file of an identification describes: machine, parameters, recordings, and the fit."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..identify import (
+    Cauchy,
+    Encoder,
+    Fit,
+    Huber,
+    InverseDynamics,
+    LevenbergMarquardt,
+    Loss,
+    Problem,
+    Recording,
+    Shooting,
+    Squares,
+    fit,
+    read_recording,
+    with_encoders,
+)
+from ..io.study import RunTable, Study
+from ..io.tables import ConfigError, instance
+from ..parameters import InertiaRatios, Parameter, Parameters, Scaled
+from ..system import ModelError, System
+from ..system.validation import warn
+from .loading import load_system
+
+_LOSSES: dict[str, Callable[[float], Loss]] = {
+    "squares": lambda limit: Squares(),
+    "huber": Huber,
+    "cauchy": Cauchy,
+}
+
+
+def system_of(config: Study) -> System:
+    """The machine of the file, with its actuators, other forces and encoders.
+
+    Raises `ConfigError` for what does not suit the robot.
+    """
+    system = load_system(config)
+    for i, table in enumerate(config.encoder):
+        encoder = instance(Encoder, table, config.path, f"encoder[{i}]")
+        try:
+            system = with_encoders(system, encoder)
+        except ModelError as error:
+            raise ConfigError(f"{config.path}: encoder[{i}]: {error}") from None
+    return system
+
+
+def parameters_of(config: Study, system: System) -> Parameters:
+    """The parameters that the file declares of the system; raises `ConfigError` for unfit ones."""
+    declared = [
+        Parameter(
+            p.path,
+            bounds=None if p.lower is None and p.upper is None else (p.lower, p.upper),
+            start=p.start,
+            prior=None if p.prior is None else (p.prior[0], p.prior[1]),
+            tied=p.tied,
+            fixed=p.fixed,
+            transform=Scaled() if p.scaled else InertiaRatios() if p.ratios else None,
+        )
+        for p in config.parameter
+    ]
+    try:
+        return Parameters(system, declared)
+    except ValueError as error:
+        raise ConfigError(f"{config.path}: [[parameter]]: {error}") from None
+
+
+def recordings_of(
+    config: Study, system: System, folder: Path, validate: Sequence[Path] = ()
+) -> dict[str, list[Recording]]:
+    """The recordings of the file by their use, "fit" or "validate", read from a folder.
+
+    validate: more files of the second kind. Raises `ConfigError` and DataError for what cannot be
+    read or is not as the file says.
+    """
+    recordings = {
+        use: [_recording(config, system, folder, run) for run in config.run if run.use == use]
+        for use in ("fit", "validate")
+    }
+    recordings["validate"] += [
+        _recording(config, system, Path(), RunTable(str(path))) for path in validate
+    ]
+    return recordings
+
+
+def _recording(config: Study, system: System, folder: Path, run: RunTable) -> Recording:
+    table = config.data
+    recording = read_recording(
+        folder / run.file,
+        time=table.time or "time",
+        names=table.names,
+        rate=table.rate,
+        scale=table.scale,
+        **table.columns,
+    )
+    for name, limit in table.jump.items():
+        recording = recording.before_jump(table.columns["q"].index(name), limit)
+    numbers = system.nq == system.nv
+    if table.resample is not None:
+        recording = recording.resampled(table.resample, None if numbers else system.manifold)
+    if table.smooth is not None:
+        if not numbers:
+            raise ConfigError(
+                f"{config.path}: data.smooth is for configurations that are numbers, and "
+                f"{system.name} has attitudes among them; leave it out, and fit motions"
+            )
+        recording = recording.smoothed(table.smooth, table.order)
+    recording = dataclasses.replace(recording, weight=run.weight)
+    first = table.first if run.first is None else run.first
+    last = table.last if run.last is None else run.last
+    if first is not None or last is not None:
+        ends = -np.inf if first is None else first, np.inf if last is None else last
+        recording = recording.between(*ends)
+    if run.first is not None or run.last is not None:
+        part = f"{recording.name} ({recording.t[0]:.4g} to {recording.t[-1]:.4g} s)"
+        recording = dataclasses.replace(recording, name=part)
+    return recording
+
+
+def fitted(
+    config: Study,
+    free: Parameters,
+    recordings: Sequence[Recording],
+    x: NDArray | None = None,
+    own: Sequence[NDArray] | None = None,
+    *,
+    progress: Callable[[int, float], None] | None = None,
+    improved: Callable[[NDArray, tuple[NDArray, ...]], None] | None = None,
+) -> Fit:
+    """The fit that the file describes to recordings; x, own, progress and improved as for `fit`.
+
+    Raises `ConfigError` and DataError for what does not fit together.
+    """
+    if not recordings:
+        raise ConfigError(f'{config.path}: no [[run]] has use = "fit"; give one')
+    problems, table = _problems(config, free.system, recordings), config.fit
+    if own is not None and [o.shape for o in own] != [p.own.shape for p in problems]:
+        warn("the states to resume with are those of other windows: left out")
+        own = None
+    return fit(
+        free,
+        problems,
+        start=x,
+        own=own,
+        loss=_LOSSES[table.loss](table.limit),
+        minimiser=LevenbergMarquardt(max_steps=table.steps, tolerance=table.tolerance),
+        progress=progress,
+        improved=improved,
+    )
+
+
+def _problems(config: Study, system: System, recordings: Sequence[Recording]) -> list[Problem]:
+    table = config.fit
+    problems: list[Problem] = []
+    if table.error in ("torque", "both"):
+        loose = np.inf if table.unactuated is None else table.unactuated
+        problems.append(InverseDynamics.of(system, recordings, table.torque, loose))
+    if table.error in ("motion", "both"):
+        problems.append(
+            Shooting.of(
+                system,
+                recordings,
+                window=_window(config, recordings),
+                position=table.position,
+                velocity=np.inf if table.velocity is None else table.velocity,
+                free=table.states,
+                substeps=table.substeps,
+            )
+        )
+    return problems
+
+
+def _window(config: Study, recordings: Sequence[Recording]) -> int | None:
+    """The steps of fit.window, which are as many in all recordings; None for no windows."""
+    seconds = config.fit.window
+    if seconds is None:
+        return None
+    steps, *others = sorted({recording.steps_in(seconds) for recording in recordings})
+    if others:
+        raise ConfigError(
+            f"{config.path}: in fit.window there are {steps} to {others[-1]} rows, as the runs "
+            "have different steps; give data.resample"
+        )
+    return steps

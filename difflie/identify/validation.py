@@ -1,0 +1,244 @@
+"""How well a machine predicts recordings: its torques, and its motions in windows.
+
+A recording that was not fitted shows what the parameters are good for; Ljung 1999, section 16.5.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from ..parameters import Parameters
+from ..system.system import System
+from ..system.validation import warn
+from .estimate import whiteness
+from .fit import Fit, fit
+from .inverse_dynamics import InverseDynamics
+from .problem import Deviation
+from .recordings import DataError, Recording
+from .shooting import Shooting
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_LAGS = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Validation:
+    """What a machine predicts of a recording of n rows, and how far off that is.
+
+    joints (nv,): the names of the degrees of freedom. torque (n, nv) in N m or N: what the measured
+    motion needs; effort (n, nv): what of the measured commands arrives at the joints; NaN in gaps,
+    both None where the torques were not judged. motions (w, s + 1, nq) in rad or m: simulated with
+    the measured commands in windows of s steps; departure (w, s + 1, nv): how far they are from the
+    measured ones, NaN in gaps; both None where the motion was not judged. observed: the rows at the
+    beginning of a window that are not judged, as they are where it starts.
+    """
+
+    recording: Recording
+    joints: tuple[str, ...]
+    window: int
+    observed: int
+    torque: NDArray | None = None
+    effort: NDArray | None = None
+    motions: NDArray | None = None
+    departure: NDArray | None = None
+
+    @property
+    def torque_error(self) -> NDArray:
+        """The needed torque less that which arrives (n, nv) in N m or N; NaN where not judged."""
+        if self.torque is None or self.effort is None:
+            return np.full((1, len(self.joints)), np.nan)
+        return self.torque - self.effort
+
+    @property
+    def torque_rmse(self) -> NDArray:
+        """The root of the mean square of the torque's error (nv,) in N m or N; NaN without any."""
+        return _over_columns(_rms, self.torque_error)
+
+    @property
+    def torque_autocorrelation(self) -> NDArray:
+        """The largest autocorrelation of the torque's error (nv,), over what white noise has.
+
+        Of the first twenty; where it is far above 1 the block-robust standard errors are the ones
+        to believe. NaN for errors of no more than twenty rows.
+        """
+        return _over_columns(_largest_autocorrelation, self.torque_error)
+
+    @property
+    def position_rmse(self) -> NDArray:
+        """The root of the mean square of the motion's error (nv,) in rad or m; NaN without any."""
+        nv = len(self.joints)
+        if self.departure is None:
+            return np.full(nv, np.nan)
+        return _over_columns(_rms, self.departure[:, self.observed :].reshape(-1, nv))
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The errors of each degree of freedom, under their names; None where not judged."""
+        keys = "torque_rmse", "torque_autocorrelation", "position_rmse"
+        columns = np.stack([getattr(self, key) for key in keys], axis=1)
+        return [
+            {"run": self.recording.name, "joint": joint}
+            | {k: None if np.isnan(x) else float(x) for k, x in zip(keys, row, strict=True)}
+            for joint, row in zip(self.joints, columns, strict=True)
+        ]
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """What its picture shows: see `difflie.view.identification.run_figure`."""
+        q = self.recording.q
+        # Coordinates that are no numbers for degrees of freedom are shown by their errors.
+        plain = q is not None and q.shape[1] == len(self.joints)
+        return {
+            "joints": self.joints,
+            "t": self.recording.t,
+            "torque": self.torque,
+            "effort": self.effort,
+            "q": q if plain else None,
+            "motions": self.motions if plain else self.departure,
+            "window": self.window,
+        }
+
+    def plot(self) -> Figure:
+        """Measured and predicted torques and motions, joint by joint, as a matplotlib figure."""
+        from ..view.identification import run_figure
+
+        return run_figure(**self.arrays)
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """A recording, ready to be held against machines of one structure.
+
+    torques and motion: the errors it is judged by, None where it lacks what these need.
+    """
+
+    recording: Recording
+    window: int
+    observe: int | None
+    torques: InverseDynamics | None
+    motion: Shooting | None
+
+    @staticmethod
+    def of(
+        system: System,
+        recording: Recording,
+        *,
+        window: float = 0.5,
+        observe: int | None = None,
+        substeps: int = 1,
+        position: Deviation = 1.0,
+    ) -> Trial:
+        """The trial of a recording: torques where it has q, v, a and tau, motions where v.
+
+        window: in s, of the motions, which are simulated with the measured commands in `substeps`
+        of each step, from the measured state at its first row. observe: the first rows of each
+        window, two or more, find its start in place of that, v is not needed, and errors are those
+        of the rows behind; position: their standard deviations in rad or m, as in `Shooting.of`.
+
+        Warns of what cannot be judged. Raises DataError for a window that is not positive, and for
+        an `observe` of less than two rows, or of more than a window has.
+        """
+        steps = recording.steps_in(window)
+        if observe is not None and observe < 2:
+            raise DataError(f"observe is {observe}; give two rows or more")
+        if observe is not None and observe > steps:
+            raise DataError(
+                f"observe is {observe}, but a window of {recording.name} has {steps + 1} rows; "
+                "take fewer, or a longer window"
+            )
+        torques = motion = None
+        if recording.a is not None and recording.tau is not None and not system.constraints:
+            try:
+                torques = InverseDynamics.of(system, [recording])
+            except DataError as error:
+                warn(f"{error}; its torques are not judged")
+        if recording.v is not None or observe is not None:
+            numbers = {"window": steps, "position": position, "substeps": substeps}
+            try:
+                motion = Shooting.of(system, [recording], free=observe is not None, **numbers)
+            except DataError as error:
+                warn(f"{error}; its motion is not judged")
+        return Trial(recording, steps, observe, torques, motion)
+
+    def validation(self, system: System) -> Validation:
+        """How well a machine predicts the recording."""
+        torque = effort = motions = departure = None
+        if self.torques is not None:
+            there = np.asarray(self.torques.there)
+            torque = np.where(there, self.torques.torques(system), np.nan)
+            effort = np.where(there, self.torques.efforts(system), np.nan)
+        if self.motion is not None:
+            # With the memories of what was before each window, which its rows do not know.
+            motion = dataclasses.replace(self.motion, memories=self.motion.remembered(system))
+            own = motion.own
+            if self.observe is not None:
+                start = fit(Parameters(system, []), motion.beginnings(self.observe))
+                own = jnp.asarray(start.own[0])
+            motions, off = (np.asarray(x) for x in _predicted(motion, system, own))
+            gap = np.isnan(motion.q).any(axis=-1, keepdims=True)
+            departure = np.where(gap, np.nan, off)
+        return Validation(
+            recording=self.recording,
+            joints=tuple(name for name, _ in system.topology.velocity_labels),
+            window=self.window,
+            observed=self.observe or 1,
+            torque=torque,
+            effort=effort,
+            motions=motions,
+            departure=departure,
+        )
+
+
+def leave_one_out(
+    trials: Sequence[Trial], fitted: Callable[[list[Recording]], Fit]
+) -> list[Validation]:
+    """How well each recording is predicted by what is fitted to the others: cross-validation.
+
+    fitted(recordings): the fit to some of the recordings. A recording whose others do not suffice
+    for a fit is left out, and warned of, as are fits that did not converge.
+    """
+    validations = []
+    for k, trial in enumerate(trials):
+        others = [t.recording for t in (*trials[:k], *trials[k + 1 :])]
+        try:
+            without = fitted(others)
+        except DataError as error:
+            warn(f"without {trial.recording.name}: {error}")
+            continue
+        if not without.converged:
+            warn(f"without {trial.recording.name}: {without.message}")
+        validations.append(trial.validation(without.system))
+    return validations
+
+
+@eqx.filter_jit
+def _predicted(motion: Shooting, system: System, own: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Simulated configurations of windows, and how they depart from the measured ones."""
+    q = motion.motions(system, own)[0]
+    return q, motion.departure(system, q)
+
+
+def _over_columns(measure: Callable[[NDArray], float], error: NDArray) -> NDArray:
+    """A measure of each column of errors (n, nv) without its gaps."""
+    return np.array([measure(column[~np.isnan(column)]) for column in error.T])
+
+
+def _rms(error: NDArray) -> float:
+    return float(np.sqrt(np.mean(error**2))) if len(error) else np.nan
+
+
+def _largest_autocorrelation(error: NDArray) -> float:
+    if len(error) <= _LAGS:
+        return np.nan
+    correlations, bound = whiteness(error, _LAGS)
+    return float(np.abs(correlations).max() / bound)
