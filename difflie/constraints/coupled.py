@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ..groups.components import Scalar
+from ..system.fields import number
 from ..system.validation import ModelError
 from .constraint import CoordinateConstraint
 
@@ -22,7 +23,7 @@ class Polynomial(CoordinateConstraint):
     """
 
     driven: str = eqx.field(static=True)
-    coefficients: jax.Array
+    coefficients: jax.Array = eqx.field(converter=number(shape=None))
     driver: str | None = eqx.field(static=True, default=None)
 
     def __init__(self, driven: str, coefficients: Any, driver: str | None = None) -> None:

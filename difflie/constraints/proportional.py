@@ -25,7 +25,7 @@ class Proportional(CoordinateConstraint):
 
     names: tuple[str, ...] = eqx.field(static=True)
     ratios: jax.Array = eqx.field(converter=number(shape=None))
-    offset: jax.Array = eqx.field(converter=number(unit="rad or m"))
+    offset: jax.Array = eqx.field(converter=number(unit="rad or m"), default=0.0)
 
     def __init__(self, names: Sequence[str], ratios: Any, offset: Any = 0.0) -> None:
         self.names = tuple(names)

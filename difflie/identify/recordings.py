@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..groups import Manifold
-from ..io.study import QUANTITIES
+from ..io.study import QUANTITIES, Quantity
 from ..system.validation import nearest, shown
 from .columns import DataError, read_columns
 
@@ -234,7 +234,7 @@ def read_recording(
     time: str = "time",
     names: Sequence[str] | None = None,
     rate: float | None = None,
-    scale: Mapping[str, float] | None = None,
+    scale: Mapping[Quantity, float] | None = None,
     **columns: Sequence[str],
 ) -> Recording:
     """A recording from a CSV file with a header, or an npz file with an array for each column.

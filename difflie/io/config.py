@@ -44,41 +44,55 @@ Constraints may also stand in a file of their own, system.loops. Where there are
 state is a guess, which is assembled.
 
 Every table but `system` may be left out, and every key but `system.file` and those of forces that
-have no default in their class. A key that is unknown, of a wrong type or out of range is one
-`ConfigError` that names the file, the key and the fix.
+have no default in their class. Keys that are unknown, of a wrong type or out of range are told all
+at once, in a `ConfigError` that names on a line for each the file, the key and the fix.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from ..constraints import Constraint
-from ..system import ModelError
+from ..system.fields import number
 from ..system.validation import shown
 from .couplings import OWN, TABLES, Force, couplings_of
 from .files import absence, present
 from .loops import constraints_of
-from .tables import ConfigError, instances, read_tables
+from .tables import read_file
+from .toml import ConfigError as ConfigError
+from .toml import Faults, read_toml
 
 PACKAGE_DATA = Path(__file__).resolve().parent.parent / "data"
 _PACKAGE = "package:"
 _MOST_ROWS = 10_000_000  # of a few hundred numbers some memories can hold
 
 
+def _is_there(file: str, folder: Path) -> Iterator[str]:
+    robot = SystemTable(file).robot(folder)
+    if not present(robot) or robot.is_dir():
+        shipped = sorted(p.stem for p in PACKAGE_DATA.glob("*.urdf"))
+        yield (
+            f"file: there is no file {robot}{absence(robot)}; give a path from the configuration's "
+            f"folder, or one of the shipped {', '.join(repr(_PACKAGE + name) for name in shipped)}"
+        )
+
+
 @dataclass(frozen=True)
 class SystemTable:
     """[system]: a robot file, relative to the configuration; "package:NAME" is a shipped one.
 
-    base, gravity and loops, a file that is relative too, as in `difflie.load`.
+    base, gravity (3,) in m/s^2 and loops, a file that is relative too, as in `difflie.load`.
     """
 
     file: str
-    base: str | None = None
-    gravity: list[float] | None = None
+    base: Literal["fixed", "free"] | None = None
+    gravity: Annotated[list[float], number(unit="m/s^2", shape=(3,))] | None = None
     loops: str | None = None
+    conditions = (_is_there,)
 
     def robot(self, folder: Path) -> Path:
         """The robot file, with a relative path taken from the configuration's folder."""
@@ -90,63 +104,65 @@ class SystemTable:
         """The file of loops, likewise."""
         return None if self.loops is None else folder / self.loops
 
-    def check(self, path: Path) -> None:
-        """Raises `ConfigError`, in the name of the configuration at the path, for what is unfit."""
-        for key, value, good, needed in (
-            ("base", self.base, self.base in (None, "fixed", "free"), '"fixed" or "free"'),
-            (
-                "gravity",
-                self.gravity,
-                self.gravity is None or len(self.gravity) == 3,
-                "three numbers (m/s^2)",
-            ),
-        ):
-            if not good:
-                raise ConfigError(f"{path}: system.{key} is {shown(value)}; it must be {needed}")
-        robot = self.robot(path.parent)
-        if not present(robot) or robot.is_dir():
-            shipped = sorted(p.stem for p in PACKAGE_DATA.glob("*.urdf"))
-            raise ConfigError(
-                f"{path}: system.file: there is no file {robot}{absence(robot)}; give a path "
-                "from the "
-                "configuration's folder, or one of the shipped "
-                f"{', '.join(repr(_PACKAGE + name) for name in shipped)}"
-            )
-
 
 @dataclass(frozen=True)
 class InitialTable:
-    """[initial]: the whole q and v, or single joints by name (rad or m; rad/s or m/s)."""
+    """[initial]: the whole q (nq,) and v (nv,), or single joints by name.
+
+    joints: coordinates in rad or m, rates in rad/s or m/s; those of others are zero.
+    """
 
     q: list[float] | None = None
     v: list[float] | None = None
-    joints: dict[str, float] = field(default_factory=dict)
-    rates: dict[str, float] = field(default_factory=dict)
+    joints: dict[str, Annotated[float, number(unit="rad or m")]] = field(default_factory=dict)
+    rates: dict[str, Annotated[float, number(unit="rad/s or m/s")]] = field(default_factory=dict)
+
+
+def _keeps_rows(save_every: int, steps: int) -> Iterator[str]:
+    if save_every > steps:
+        yield f"save_every is {save_every}; it must be at most simulation.steps, {steps}"
+    elif steps // save_every > _MOST_ROWS:
+        least = -(-steps // _MOST_ROWS)
+        yield (
+            f"save_every is {save_every}; it must be {least} or more: of {steps} steps too many "
+            "are kept"
+        )
 
 
 @dataclass(frozen=True)
 class SimulationTable:
-    """[simulation]: dt in s."""
+    """[simulation]: the time step dt in s, the number of steps, and the method by its name.
 
-    dt: float = 1e-3
-    steps: int = 1000
+    save_every: how many steps there are from one state that is kept to the next.
+    """
+
+    dt: Annotated[float, number(unit="s", positive=True, least=1e-12, most=1e12)] = 1e-3
+    steps: Annotated[int, number(least=1)] = 1000
     method: str = "RKMK4"
-    save_every: int = 1
+    save_every: Annotated[int, number(least=1)] = 1
+    conditions = (_keeps_rows,)
+
+
+def _has_both(stiffness: Any, target: Any) -> Iterator[str]:
+    if (stiffness is None) != (target is None):
+        yield f"stiffness is {shown(stiffness)}; it must be given together with control.target"
 
 
 @dataclass(frozen=True)
 class ControlTable:
     """[control]: tau = effort + stiffness (target - q) - damping v, one entry for each velocity.
 
-    The spring towards the target acts on joints whose coordinates are plain numbers. command: what
-    a system with actuators has in place of these, one entry for each, in their units.
+    effort in N m or N, stiffness in N m/rad or N/m, damping in N m s/rad or N s/m, target in rad or
+    m. The spring towards the target acts on joints whose coordinates are plain numbers. command:
+    what a system with actuators has in place of these, one entry for each, in their units.
     """
 
     command: list[float] | None = None
-    effort: list[float] | None = None
-    stiffness: list[float] | None = None
-    damping: list[float] | None = None
-    target: list[float] | None = None
+    effort: Annotated[list[float], number(unit="N m or N", shape=None)] | None = None
+    stiffness: Annotated[list[float], number(unit="N m/rad or N/m", shape=None)] | None = None
+    damping: Annotated[list[float], number(unit="N m s/rad or N s/m", shape=None)] | None = None
+    target: Annotated[list[float], number(unit="rad or m", shape=None)] | None = None
+    conditions = (_has_both,)
 
 
 @dataclass(frozen=True)
@@ -168,44 +184,14 @@ class Config:
 def read_config(path: str | os.PathLike[str]) -> Config:
     """The configuration in a TOML file.
 
-    Raises `ConfigError` for a missing or broken file, an unknown or missing key (with the nearest
-    known one) and a value of a wrong type or out of range.
+    Raises `ConfigError` for a missing or broken file, and else with all its faults: unknown or
+    missing keys (with the nearest known one) and values of a wrong type or out of range.
     """
     path = Path(path)
-    tables = read_tables(path)
-    known: dict[str, type] = {
-        "system": SystemTable,
-        "initial": InitialTable,
-        "simulation": SimulationTable,
-        "control": ControlTable,
+    tables, faults = read_toml(path), Faults(path)
+    parts = {
+        "path": path,
+        "constraint": constraints_of(tables, faults),
+        "couplings": couplings_of(tables, faults),
     }
-    try:
-        loops = constraints_of(tables.pop("constraint", []), path)
-    except ModelError as error:
-        raise ConfigError(str(error)) from None
-    couplings = couplings_of(tables, path)
-    parts = instances(path, tables, known, {}, others=("constraint", *OWN, *TABLES))
-    config = Config(path=path, constraint=loops, couplings=couplings, **parts)
-    _check(config)
-    return config
-
-
-def _check(config: Config) -> None:
-    def refuse(key: str, value: Any, needed: str) -> None:
-        raise ConfigError(f"{config.path}: {key} is {shown(value)}; it must be {needed}")
-
-    s = config.simulation
-    if not 1e-12 <= s.dt <= 1e12:
-        refuse("simulation.dt", s.dt, "positive, from 1e-12 to 1e12 (s)")
-    for key, value in (("steps", s.steps), ("save_every", s.save_every)):
-        if not 1 <= value < 2**31 - 1:
-            refuse(f"simulation.{key}", value, "a whole number from 1 to 2147483646")
-    if s.save_every > s.steps:
-        refuse("simulation.save_every", s.save_every, f"at most simulation.steps, {s.steps}")
-    if s.steps // s.save_every > _MOST_ROWS:
-        needed = f"{-(-s.steps // _MOST_ROWS)} or more: of {s.steps} steps too many are kept"
-        refuse("simulation.save_every", s.save_every, needed)
-    config.system.check(config.path)
-    c = config.control
-    if (c.stiffness is None) != (c.target is None):
-        refuse("control.stiffness", c.stiffness, "given together with control.target")
+    return read_file(Config, tables, faults, ("constraint", *OWN, *TABLES), **parts)

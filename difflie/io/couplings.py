@@ -35,7 +35,8 @@ from .. import forces
 from ..forces import Actuator, Coupling, JointCoupling
 from ..system.system import System
 from ..system.validation import ModelError, nearest, shown
-from .tables import ConfigError, fields_of, instance, rows_of
+from .tables import keys_of, read, read_keys, rows_of, tell_unknown
+from .toml import ConfigError, Faults
 
 Force = Coupling | JointCoupling | Actuator
 _BASES = Coupling, JointCoupling, Actuator
@@ -56,61 +57,66 @@ TABLES: dict[str, tuple[type, ...]] = {
 OWN = "coupling", "actuator"
 
 
-def couplings_of(tables: dict[str, Any], path: Path) -> dict[str, Force]:
-    """Takes the tables of forces out of those of a file: "spring[0]" and what it describes.
+def couplings_of(tables: dict[str, Any], faults: Faults) -> dict[str, Force]:
+    """The forces that tables of a file describe, by "spring[0]" and the like.
 
-    Raises `ConfigError` for an unknown or missing key (with the nearest known one), a value that is
-    not what the field declares, and a type that is no class of a force.
+    Tells unknown and missing keys (with the nearest known one), values that are not what the field
+    declares, and types that are no class of a force.
     """
     found: dict[str, Force] = {}
     for name in [name for name in tables if name in TABLES or name in OWN]:
-        for i, row in enumerate(rows_of(tables.pop(name), name, path)):
+        for i, row in enumerate(rows_of(tables, name, faults)):
             where = f"{name}[{i}]"
-            if name in OWN:
-                cls, row = _named(row, path, where)
-            else:
-                cls = _meant(TABLES[name], row, path, where)
-            found[where] = instance(cls, row, path, where)
+            with faults.caught("", ConfigError):
+                if name in OWN:
+                    cls, row = _named(row, faults.path, where)
+                else:
+                    cls, row = _meant(TABLES[name], row, where, faults)
+                found[where] = read(cls, row, where, faults, f"[{where}]")
     return found
 
 
 def coupled(system: System, couplings: dict[str, Force], path: Path) -> System:
     """The system with the forces of a file; errors of `attach` name the file and the table."""
+    faults = Faults(path)
     for where, coupling in couplings.items():
-        try:
+        with faults.caught(where, ModelError):
             system = forces.attach(system, coupling)
-        except ModelError as error:
-            raise ConfigError(f"{path}: {where}: {error}") from None
+    faults.end()
     return system
 
 
-def _meant(classes: Sequence[type], row: dict[str, Any], path: Path, where: str) -> type:
-    """Of several classes the one that has the keys."""
-    keys = [fields_of(cls) for cls in classes]
-    every = {key: None for own in keys for key in own}
-    unknown = [key for key in row if key not in every]
-    if len(classes) == 1 or unknown:
-        for key in unknown:
-            raise ConfigError(f"{path}: [{where}] has no key {shown(key)}{nearest(key, every)}")
-        return classes[0]
-    common = {key for key in every if all(own.get(key, False) for own in keys)}
-    for key in every:
-        if key in common and key not in row:
-            raise ConfigError(f"{path}: [{where}] lacks the key {shown(key)}")
-    marks = [[k for k in own if sum(k in other for other in keys) == 1] for own in keys]
-    said = {cls: [k for k in own if k in row] for cls, own in zip(classes, marks, strict=True)}
-    meant = [cls for cls, given in said.items() if given]
-    if len(meant) > 1:
-        both = " and ".join(f"{shown(said[cls][0])} of {cls.__name__}" for cls in meant)
-        raise ConfigError(f"{path}: [{where}] has the keys {both}; leave one out")
-    needed = [[k for k in mark if own[k]] for own, mark in zip(keys, marks, strict=True)]
-    if not meant and all(needed):
-        either = " or ".join(
-            f"the key {shown(own[0])} of {cls.__name__}"
-            for cls, own in zip(classes, needed, strict=True)
-        )
-        raise ConfigError(f"{path}: [{where}] needs either {either}")
-    return meant[0] if meant else classes[0]
+def _meant(
+    classes: Sequence[type], row: dict[str, Any], where: str, faults: Faults
+) -> tuple[type, dict[str, Any]]:
+    """Of several classes the one that has the keys of a table, and these without unknown ones.
+
+    Raises `ConfigError` where they do not tell it.
+    """
+    if len(classes) == 1:
+        return classes[0], row
+    keys = [keys_of(cls) for cls in classes]
+    every = {name: key for own in keys for name, key in own.items()}
+    tell_unknown(row, every, lambda name: f"[{where}] has no key {shown(name)}", faults)
+    row = {name: value for name, value in row.items() if name in every}
+    marks = [[name for name in own if sum(name in other for other in keys) == 1] for own in keys]
+    given = [[name for name in own if name in row] for own in marks]
+    needed = [[name for name in own if every[name].needed] for own in marks]
+    meant = [k for k, own in enumerate(given) if own]
+    if len(meant) == 1 or (not meant and not all(needed)):
+        return classes[meant[0] if meant else 0], row
+    common = {name: key for name, key in keys[0].items() if name not in marks[0]}
+    shared = {name: value for name, value in row.items() if name in common}
+    read_keys(common, shared, where, faults, f"[{where}]")
+    options = [
+        f"{shown(names[0])} of {cls.__name__}"
+        for cls, names in zip(classes, given if meant else needed, strict=True)
+        if names
+    ]
+    if meant:
+        raise ConfigError(f"[{where}] has the keys {' and '.join(options)}; leave one out")
+    either = " or ".join(f"the key {option}" for option in options)
+    raise ConfigError(f"[{where}] needs either {either}")
 
 
 def _named(row: dict[str, Any], path: Path, where: str) -> tuple[type, dict[str, Any]]:
@@ -118,21 +124,20 @@ def _named(row: dict[str, Any], path: Path, where: str) -> tuple[type, dict[str,
     kind = row.get("type")
     if not isinstance(kind, str):
         known = ", ".join(CLASSES)
-        raise ConfigError(f"{path}: [{where}] needs the key 'type': \"module:Class\", or {known}")
+        raise ConfigError(f"[{where}] needs the key 'type': \"module:Class\", or {known}")
     rest = {key: value for key, value in row.items() if key != "type"}
     module, colon, name = kind.partition(":")
-    if not colon:
-        if kind not in CLASSES:
-            hint = nearest(kind, CLASSES) or '; write "module:Class" for one of your own'
-            raise ConfigError(f"{path}: {where}.type: difflie has no force {shown(kind)}{hint}")
+    if colon:
+        return _class_of(_imported(module, path, where), name, f"{where}.type"), rest
+    if kind in CLASSES:
         return CLASSES[kind], rest
-    cls = _class_of(_imported(module, path, where), name, f"{path}: {where}.type")
-    return cls, rest
+    hint = nearest(kind, CLASSES) or '; write "module:Class" for one of your own'
+    raise ConfigError(f"{where}.type: difflie has no force {shown(kind)}{hint}")
 
 
 def _imported(module: str, path: Path, where: str) -> ModuleType:
     """The module of this name; one beside the file comes first."""
-    start = f"{path}: {where}.type"
+    start = f"{where}.type"
     if not all(part.isidentifier() for part in module.split(".")):
         raise ConfigError(f"{start}: {shown(module)} is no name of a module; write module:Class")
     folder = str(path.parent.resolve())

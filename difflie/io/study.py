@@ -56,45 +56,84 @@ columns.v motions start at differences of q, for fit.states and validation.obser
 
 from __future__ import annotations
 
-import math
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
+from ..system.fields import number
 from ..system.validation import nearest, shown
 from .config import SystemTable
 from .couplings import OWN, TABLES, Force, couplings_of
-from .tables import ConfigError, instances, read_tables, rows_of
+from .tables import read_file, rows_of
+from .toml import Faults, read_toml
 
-QUANTITIES = ("q", "v", "a", "tau")
-ERRORS = ("torque", "motion", "both")
-LOSSES = ("squares", "huber", "cauchy")
-USES = ("fit", "validate")
-_COARSEST = 1e-2
-_SUBSTEPS = 1000
+Quantity = Literal["q", "v", "a", "tau"]
+QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+Seconds = Annotated[float, number(unit="s", positive=True)]
+Substeps = Annotated[int, number(least=1, most=1000)]
+Torques = Annotated[float | list[float], number(unit="N m or N", shape=None, positive=True)]
+Positions = Annotated[float | list[float], number(unit="rad or m", shape=None, positive=True)]
+Velocities = Annotated[float | list[float], number(unit="rad/s or m/s", shape=None, positive=True)]
+
+
+def _has_columns(columns: dict[str, list[str]]) -> Iterator[str]:
+    if "q" not in columns:
+        yield f"columns is {shown(columns)}; it must be a table with the columns of q"
+    for quantity in (name for name, names in columns.items() if not names):
+        yield f"columns.{quantity} is []; it must be the names of one column or more"
+
+
+def _jumps_in_q(jump: dict[str, float], columns: dict[str, list[str]]) -> list[str]:
+    known = columns.get("q", [])
+    needed = f"it must be one of {', '.join(map(repr, known))}"
+    unknown = [name for name in jump if name not in known]
+    return [f"jump has the key {shown(n)}; {needed}{nearest(n, known)}" for n in unknown]
+
+
+def _has_scales(scale: dict[str, float]) -> list[str]:
+    zero = {quantity: factor for quantity, factor in scale.items() if factor == 0}
+    return [f"scale.{name} is {zero[name]}; it must be finite and not zero" for name in zero]
+
+
+def _has_one_clock(time: str | None, rate: float | None) -> Iterator[str]:
+    if time is not None and rate is not None:
+        yield f"rate is {rate}; it must be left out where data.time names a column"
+
+
+def _has_middle(smooth: int | None) -> Iterator[str]:
+    if smooth is not None and smooth % 2 == 0:
+        yield f"smooth is {smooth}; it must be an odd number of rows"
+
+
+def _in_order(first: float | None, last: float | None) -> Iterator[str]:
+    if first is not None and last is not None and first >= last:
+        yield f"to is {last}; it must be a time after {first} s"
 
 
 @dataclass(frozen=True)
 class DataTable:
-    """[data]: the columns of all files; smooth and order in rows, see `Recording.smoothed`.
+    """[data]: the columns of all files, by quantity; smooth and order as in `Recording.smoothed`.
 
-    names: of the columns of files without a header. rate: rows in a second of files without times.
-    jump: by names in columns.q, see `Recording.before_jump`. first, last: of runs that
-    give no other.
+    time: the name of the column of times in s. names: of the columns of files without a header.
+    rate: rows in a second of files without times. jump: by names in columns.q the second
+    derivative, per s^2, that ends a run, see `Recording.before_jump`. first, last (s): of runs that
+    give no other. scale: the factors of the columns to SI units. resample: the step in s.
     """
 
-    columns: dict[str, Any]
+    columns: dict[Quantity, list[str]]
     time: str | None = None
     names: list[str] | None = None
-    rate: float | None = None
-    jump: dict[str, float] = field(default_factory=dict)
-    first: float | None = field(default=None, metadata={"key": "from"})
-    last: float | None = field(default=None, metadata={"key": "to"})
-    scale: dict[str, float] = field(default_factory=dict)
-    resample: float | None = None
-    smooth: int | None = None
+    rate: Annotated[float, number(unit="1/s", positive=True)] | None = None
+    jump: dict[str, Annotated[float, number(positive=True)]] = field(default_factory=dict)
+    first: Annotated[float, number(unit="s")] | None = field(default=None, metadata={"key": "from"})
+    last: Annotated[float, number(unit="s")] | None = field(default=None, metadata={"key": "to"})
+    scale: dict[Quantity, float] = field(default_factory=dict)
+    resample: Seconds | None = None
+    smooth: Annotated[int, number(positive=True)] | None = None
     order: int = 2
+    conditions = _has_columns, _jumps_in_q, _has_scales, _has_one_clock, _has_middle, _in_order
 
 
 @dataclass(frozen=True)
@@ -105,51 +144,63 @@ class RunTable:
     """
 
     file: str
-    first: float | None = field(default=None, metadata={"key": "from"})
-    last: float | None = field(default=None, metadata={"key": "to"})
-    use: str = "fit"
-    weight: float = 1.0
+    first: Annotated[float, number(unit="s")] | None = field(default=None, metadata={"key": "from"})
+    last: Annotated[float, number(unit="s")] | None = field(default=None, metadata={"key": "to"})
+    use: Literal["fit", "validate"] = "fit"
+    weight: Annotated[float, number(positive=True)] = 1.0
+
+
+def _has_one_transform(ratios: bool, scaled: bool) -> Iterator[str]:
+    if ratios and scaled:
+        yield "ratios is True; it must be left out of what is scaled"
 
 
 @dataclass(frozen=True)
 class ParameterTable:
-    """[[parameter]]: see `difflie.parameters.Parameter`; prior is a mean and a deviation.
+    """[[parameter]]: see `difflie.parameters.Parameter`, in whose units its numbers are.
 
-    scaled: one free factor of the value, see `difflie.parameters.Scaled`. ratios: of an inertia of
-    unknown scale, see `difflie.parameters.InertiaRatios`.
+    prior: a mean and a standard deviation. scaled: one free factor of the value, see
+    `difflie.parameters.Scaled`. ratios: of an inertia of unknown scale, see
+    `difflie.parameters.InertiaRatios`.
     """
 
     path: str
     start: float | list[float] | None = None
     lower: float | None = None
     upper: float | None = None
-    prior: list[float] | None = None
+    prior: (
+        Annotated[list[float], number(shape=(2,), fix="a mean and a standard deviation")] | None
+    ) = None
     tied: bool = False
     fixed: bool = False
     scaled: bool = False
     ratios: bool = False
+    conditions = (_has_one_transform,)
 
 
 @dataclass(frozen=True)
 class FitTable:
     """[fit]: the error, its standard deviations, and when to stop.
 
-    leave_out: whether each run in turn is judged by a fit to the others. unactuated: the deviation
-    of the torques (N m or N) where no actuator stands; without it these are left out.
+    torque (N m or N), position (rad or m) and velocity (rad/s or m/s): one deviation for all, or
+    one for each velocity. unactuated: that of the torques where no actuator stands; without it
+    these are left out. window: of motions, in s; states: whether those at its start are found;
+    substeps: of each row. loss, with its limit in deviations. leave_out: whether each run in turn
+    is judged by a fit to the others.
     """
 
-    error: str = "torque"
-    torque: float | list[float] = 1.0
-    unactuated: float | list[float] | None = None
-    position: float | list[float] = 1.0
-    velocity: float | list[float] | None = None
-    window: float | None = None
+    error: Literal["torque", "motion", "both"] = "torque"
+    torque: Torques = 1.0
+    unactuated: Torques | None = None
+    position: Positions = 1.0
+    velocity: Velocities | None = None
+    window: Seconds | None = None
     states: bool = False
-    substeps: int = 1
-    loss: str = "squares"
-    limit: float = 2.0
-    steps: int = 100
-    tolerance: float = 1e-8
+    substeps: Substeps = 1
+    loss: Literal["squares", "huber", "cauchy"] = "squares"
+    limit: Annotated[float, number(positive=True)] = 2.0
+    steps: Annotated[int, number(positive=True)] = 100
+    tolerance: Annotated[float, number(positive=True, least=0, most=1e-2)] = 1e-8
     leave_out: bool = False
 
 
@@ -158,12 +209,25 @@ class ValidationTable:
     """[validation]: windows (s) of the motions that are simulated with measured torques.
 
     observe: rows of a window, two or more, that find its start and are not judged; without it the
-    motion starts at the first row.
+    motion starts at the first row. substeps: of each row.
     """
 
-    window: float = 0.5
-    observe: int | None = None
-    substeps: int = 1
+    window: Seconds = 0.5
+    observe: Annotated[int, number(least=2)] | None = None
+    substeps: Substeps = 1
+
+
+def _has_others(fit: FitTable, run: list[RunTable]) -> Iterator[str]:
+    if fit.leave_out and sum(r.use == "fit" for r in run) < 2:
+        yield ('fit.leave_out is True; it must be left out, with less than two runs of use = "fit"')
+
+
+def _has_times(data: DataTable, run: list[RunTable]) -> Iterator[str]:
+    for i, own in enumerate(run):
+        first = data.first if own.first is None else own.first
+        last = data.last if own.last is None else own.last
+        if (own.first, own.last) != (None, None):
+            yield from (f"run[{i}].{fault}" for fault in _in_order(first, last))
 
 
 @dataclass(frozen=True)
@@ -183,110 +247,20 @@ class Study:
     encoder: list[dict[str, Any]]
     fit: FitTable
     validation: ValidationTable
+    conditions = _has_others, _has_times
 
 
 def read_study(path: str | os.PathLike[str]) -> Study:
     """The identification in a TOML file.
 
-    Raises `ConfigError` for a missing or broken file, an unknown or missing key (with the nearest
-    known one) and a value of a wrong type or out of range.
+    Raises `ConfigError` for a missing or broken file, and else with all its faults: unknown or
+    missing keys (with the nearest known one) and values of a wrong type or out of range.
     """
     path = Path(path)
-    tables = read_tables(path)
-    single: dict[str, type] = {
-        "system": SystemTable,
-        "data": DataTable,
-        "fit": FitTable,
-        "validation": ValidationTable,
+    tables, faults = read_toml(path), Faults(path)
+    parts = {
+        "path": path,
+        "couplings": couplings_of(tables, faults),
+        "encoder": rows_of(tables, "encoder", faults),
     }
-    repeated: dict[str, type] = {
-        "run": RunTable,
-        "parameter": ParameterTable,
-    }
-    couplings = couplings_of(tables, path)
-    encoder = rows_of(tables.pop("encoder", []), "encoder", path)
-    others = "encoder", *OWN, *TABLES
-    parts = instances(path, tables, single, repeated, others=others)
-    study = Study(path=path, couplings=couplings, encoder=encoder, **parts)
-    _check(study)
-    return study
-
-
-def _check(study: Study) -> None:
-    def refuse(key: str, value: Any, needed: str) -> None:
-        raise ConfigError(f"{study.path}: {key} is {shown(value)}; it must be {needed}")
-
-    def one_of(key: str, value: str, known: tuple[str, ...]) -> None:
-        if value not in known:
-            refuse(key, value, f"one of {', '.join(map(repr, known))}{nearest(value, known)}")
-
-    study.system.check(study.path)
-    for quantity, names in study.data.columns.items():
-        one_of("a key of data.columns", quantity, QUANTITIES)
-        if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
-            refuse(f"data.columns.{quantity}", names, "a list of texts")
-        if not names:
-            refuse(f"data.columns.{quantity}", names, "the names of one column or more")
-    if "q" not in study.data.columns:
-        refuse("data.columns", study.data.columns, "a table with the columns of q")
-    for quantity, factor in study.data.scale.items():
-        one_of("a key of data.scale", quantity, QUANTITIES)
-        if not math.isfinite(factor) or factor == 0:
-            refuse(f"data.scale.{quantity}", factor, "finite and not zero")
-    if study.data.time is not None and study.data.rate is not None:
-        refuse("data.rate", study.data.rate, "left out where data.time names a column")
-    for name in study.data.jump:
-        one_of("a key of data.jump", name, tuple(study.data.columns.get("q", ())))
-    one_of("fit.error", study.fit.error, ERRORS)
-    one_of("fit.loss", study.fit.loss, LOSSES)
-    for i, run in enumerate(study.run):
-        one_of(f"run[{i}].use", run.use, USES)
-        if not 0 < run.weight < float("inf"):
-            refuse(f"run[{i}].weight", run.weight, "positive and finite")
-    for name, table in (("data", study.data), *((f"run[{i}]", r) for i, r in enumerate(study.run))):
-        first = study.data.first if table.first is None else table.first
-        last = study.data.last if table.last is None else table.last
-        if first is not None and math.isnan(first):
-            refuse(f"{name}.from", first, "a time")
-        if last is not None and not last > (-math.inf if first is None else first):
-            after = "" if first is None else f" after {first} s"
-            refuse(f"{name}.to", last, f"a time{after}")
-    for i, parameter in enumerate(study.parameter):
-        if parameter.prior is not None and len(parameter.prior) != 2:
-            refuse(f"parameter[{i}].prior", parameter.prior, "a mean and a standard deviation")
-        if parameter.scaled and parameter.ratios:
-            refuse(f"parameter[{i}].ratios", True, "left out of what is scaled")
-    positive = {
-        "data.rate": study.data.rate,
-        **{f"data.jump.{name}": limit for name, limit in study.data.jump.items()},
-        "data.resample": study.data.resample,
-        "data.smooth": study.data.smooth,
-        "fit.window": study.fit.window,
-        "fit.limit": study.fit.limit,
-        "fit.steps": study.fit.steps,
-        "fit.substeps": study.fit.substeps,
-        "validation.window": study.validation.window,
-        "validation.substeps": study.validation.substeps,
-    }
-    for key, value in positive.items():
-        if value is not None and not 0 < value < float("inf"):
-            refuse(key, value, "positive and finite")
-    for name in ("torque", "unactuated", "position", "velocity"):
-        given = getattr(study.fit, name)
-        each = given if isinstance(given, list) else [1.0 if given is None else given]
-        if not each or not all(x > 0 for x in each):
-            refuse(f"fit.{name}", given, "one positive deviation, or one for each velocity")
-    if not 0 < study.fit.tolerance <= _COARSEST:
-        refuse("fit.tolerance", study.fit.tolerance, f"positive and at most {_COARSEST}")
-    for key in ("fit", "validation"):
-        if getattr(study, key).substeps > _SUBSTEPS:
-            refuse(f"{key}.substeps", getattr(study, key).substeps, f"at most {_SUBSTEPS}")
-    if study.validation.observe is not None and study.validation.observe < 2:
-        refuse("validation.observe", study.validation.observe, "two rows or more")
-    if study.data.smooth is not None and study.data.smooth % 2 == 0:
-        refuse("data.smooth", study.data.smooth, "an odd number of rows")
-    if study.fit.leave_out and sum(run.use == "fit" for run in study.run) < 2:
-        refuse("fit.leave_out", True, 'left out, with less than two runs of use = "fit"')
-    for kind, given in (("run", study.run), ("parameter", study.parameter)):
-        if not given:
-            raise ConfigError(f"{study.path}: there is no [[{kind}]]; give one or more")
+    return read_file(Study, tables, faults, ("encoder", *OWN, *TABLES), **parts)

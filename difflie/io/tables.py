@@ -1,285 +1,229 @@
-"""TOML files as dataclasses and modules: a table is a class, a key one of its fields."""
+"""Tables of a file as dataclasses and modules: a table is a class, a key one of its fields.
+
+What the value of a key must be, and what it is where it is left out, stand at the field; see
+`kinds.py`. What several values must be together stands in the class, too: `conditions` are
+functions of its fields, by their names, and of the file's `folder`, which yield what is wrong with
+these; of a module `faults` tells it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import math
-import re
-import tomllib
-from collections.abc import Callable
+import functools
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from ..forces.actuators.axis import as_axis
-from ..forces.path import as_path
 from ..system.fields import Number
-from ..system.validation import LARGEST, InputError, nearest, shown
-from .files import absence, present
-
-_DEEPEST = 20
-_DIGITS = re.compile(r"\d[\d_]{1000}")
-
-
-class ConfigError(InputError):
-    """A configuration that cannot be run; the message names the file, the key and the fix."""
+from ..system.validation import ModelError, closest, nearest, shown
+from .inline import STANDS_FOR
+from .kinds import Kind, kind_of, list_of
+from .toml import ConfigError as ConfigError
+from .toml import Faults
 
 
-def read_tables(path: Path) -> dict[str, Any]:
-    """What a TOML file says; raises `ConfigError` for one that is missing or broken.
+@dataclass(frozen=True, kw_only=True)
+class Inline(Kind):
+    """A table inside a table, or a list of tables: what is made of the instances of a class."""
 
-    So does a number that no table has a use for: infinite, NaN, or a whole one beyond 64 bits.
-    """
-    if path.is_dir():
-        raise ConfigError(f"{path}: this is a directory; name a .toml file in it")
-    if not present(path):
-        raise ConfigError(f"{path}: there is no such file{absence(path)}")
-    try:
-        # Some editors put a mark in front of UTF-8.
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: this is not TOML: {error}; save it as UTF-8") from None
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: this is not TOML: {error}; correct it there") from None
-    except ValueError:
-        found = _DIGITS.search(text)  # the limit of `int`
-        line = text[: found.start() if found else 0].count("\n") + 1
-        raise ConfigError(
-            f"{path}: a number in line {line} has more than a thousand digits; shorten it"
-        ) from None
-    except RecursionError:
-        raise _nested(path) from None
-    _check_values(tables, path)
-    return tables
+    cls: type
+    made: Callable[[Any], Any] = lambda read: read
 
-
-def _check_values(tables: dict[str, Any], path: Path) -> None:
-    """Raises `ConfigError` for numbers that are none of 64 bits, and for what is nested deep."""
-    waiting: list[tuple[str, int, Any]] = [("", 0, tables)]
-    while waiting:
-        key, depth, value = waiting.pop()
-        if depth > _DEEPEST:
-            raise _nested(path)
+    def inside(self, value: Any, where: str, faults: Faults) -> Any:
+        before = len(faults)
         if isinstance(value, dict):
-            start = f"{key}." if key else ""
-            # The key only where it can be read.
-            waiting += [(start + shown(k)[1:-1], depth + 1, v) for k, v in value.items()]
-        elif isinstance(value, list):
-            waiting += [(f"{key}[{i}]", depth + 1, v) for i, v in enumerate(value)]
-        elif isinstance(value, float) and not math.isfinite(value):
-            raise ConfigError(f"{path}: {key} is {value}; it must be finite")
-        elif isinstance(value, float) and abs(value) > LARGEST:
-            raise ConfigError(f"{path}: {key} is {value}; it must be at most {LARGEST:g}")
-        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise ConfigError(
-                f"{path}: {key} is a whole number beyond 64 bits; give a smaller one, or write it "
-                "with a decimal point"
-            )
+            found = read(self.cls, value, where, faults)
+        else:
+            found = [read(self.cls, v, f"{where}[{i}]", faults) for i, v in enumerate(value)]
+        with faults.caught(where, ModelError):
+            return self.made(found) if len(faults) == before else None
 
 
-def _nested(path: Path) -> ConfigError:
-    return ConfigError(
-        f"{path}: lists and tables are nested more than {_DEEPEST} deep, which no configuration "
-        "needs; close brackets, and shorten keys with dots"
-    )
+@dataclass(frozen=True)
+class Key:
+    """A key of a table: the field that it fills, whether it must be given, what its value is."""
+
+    field: str
+    needed: bool
+    kind: Kind
 
 
-def instances(
-    path: Path,
-    tables: dict[str, Any],
-    single: dict[str, type],
-    repeated: dict[str, type],
-    others: tuple[str, ...] = (),
-) -> dict[str, Any]:
-    """What a file gives for the tables [name] of the single and [[name]] of the repeated classes.
+@functools.cache
+def keys_of(cls: type) -> dict[str, Key]:
+    """The keys of a table that describes an instance of a dataclass or module.
 
-    others: names of tables that are read elsewhere. Raises `ConfigError` for a table that is not
-    known (with the nearest one) or of the other kind, and as its keys and values demand.
+    A field whose name is no key has this in its metadata, as "key". Raises `ConfigError` for a
+    class that needs what no file can say.
     """
-    for name, rows in tables.items():
-        if name not in single and name not in repeated:
-            near = nearest(name, [*single, *repeated, *others])
-            raise ConfigError(f"{path}: there is no table [{name}]{near}")
-        if name in single and not isinstance(rows, dict):
-            raise ConfigError(f"{path}: {name} must be a table: write [{name}]")
-        if name in repeated:
-            rows_of(rows, name, path)
-    parts: dict[str, Any] = {
-        name: instance(cls, tables.get(name, {}), path, name) for name, cls in single.items()
-    }
-    for name, cls in repeated.items():
-        each = enumerate(tables.get(name, []))
-        parts[name] = [instance(cls, row, path, f"{name}[{i}]") for i, row in each]
-    return parts
+    keys = {}
+    for f in dataclasses.fields(cls):
+        needed = f.default is MISSING and f.default_factory is MISSING
+        kind = value_kind(cls, f)
+        if f.init and kind is not None:
+            keys[f.metadata.get("key", f.name)] = Key(f.name, needed, kind)
+        elif f.init and needed:
+            hint = f.type if isinstance(f.type, str) else inspect.formatannotation(f.type)
+            raise ConfigError(
+                f"{cls.__name__}: a file cannot say its field {f.name!r} of the type {hint}; give "
+                "it a default, or a converter dl.number()"
+            )
+    return keys
 
 
-def rows_of(rows: Any, name: str, path: Path) -> list[dict[str, Any]]:
-    """The tables [[name]] of a file; raises `ConfigError` where they are something else."""
-    if not _is_list_of_tables(rows):
-        raise ConfigError(f"{path}: {name} must be a list of tables: write [[{name}]]")
-    return rows
+def describable(cls: Any) -> bool:
+    """Whether a table can describe instances of a class."""
+    if not dataclasses.is_dataclass(cls) or inspect.isabstract(cls):
+        return False
+    try:
+        keys_of(typing.cast(type, cls))
+    except ConfigError:
+        return False
+    return True
+
+
+def value_kind(cls: type, f: dataclasses.Field) -> Kind | None:
+    """What the value of a field of a class must be; None where no file can say it."""
+    hint, converter = f.type, f.metadata.get("converter")
+    if isinstance(hint, str):
+        home = next(c for c in cls.__mro__ if f.name in inspect.get_annotations(c))
+        try:
+            hint = eval(hint, vars(sys.modules[home.__module__]))
+        except (NameError, AttributeError, TypeError):
+            hint = None  # a name that is imported for type checkers only
+    if isinstance(converter, Number):
+        hint = Annotated[hint, converter]
+    plain = kind_of(hint)
+    if plain is not None:
+        return plain
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        hint, *others = (h for h in typing.get_args(hint) if h is not types.NoneType)
+        hint = None if others else hint
+    hint, made = STANDS_FOR.get(converter, STANDS_FOR.get(hint, (hint, lambda read: read)))
+    many = typing.get_origin(hint) is list
+    cls = typing.get_args(hint)[0] if many else hint
+    return _inline(cls, many, made) if describable(cls) else None
+
+
+def _inline(cls: type, many: bool, made: Callable[[Any], Any]) -> Inline:
+    words = f"{{{', '.join(f'{name} = ...' for name in keys_of(cls))}}}"
+    kind = Kind(f"a table {words}", f"tables {words}", lambda v: isinstance(v, dict))
+    kind = list_of(kind) if many else kind
+    return Inline(kind.one, kind.many, kind.fits, cls=cls, made=made)
+
+
+def read(cls: type, given: dict[str, Any], where: str, faults: Faults, title: str = "") -> Any:
+    """An instance of a dataclass or module with what a table says; None where that is at fault.
+
+    where: the table, as the names of its keys begin; title: as it is called where it has no such
+    key, or lacks one. Tells unknown keys, with the nearest known one, keys that are missing, values
+    that are not what their fields declare, and what the class refuses.
+    """
+    before, values, made = len(faults), {}, None
+    with faults.caught(where, ConfigError):
+        values, wrong = read_keys(keys_of(cls), given, where, faults, title)
+        _check_conditions(cls, values, wrong, f"{where}.", faults)
+    with faults.caught(where, ValueError, TypeError):
+        made = cls(**values) if len(faults) == before else None
+    faults.tell(*(f"{where}: {fault}" for fault in getattr(made, "faults", list)()))
+    return made
+
+
+def read_keys(
+    keys: dict[str, Key], given: dict[str, Any], where: str, faults: Faults, title: str = ""
+) -> tuple[dict[str, Any], set[str]]:
+    """The values of keys by the names of their fields, and the fields that are at fault."""
+    title = title or where
+    meant = tell_unknown(given, keys, lambda name: f"{title} has no key {shown(name)}", faults)
+    values, wrong = {}, set()
+    for name, key in keys.items():
+        before = len(faults)
+        if name in given:
+            values[key.field] = key.kind.read(given[name], f"{where}.{name}", faults)
+        elif key.needed and name not in meant:
+            faults.tell(f"{title} lacks the key {shown(name)}")
+        if len(faults) > before or name in meant:
+            wrong.add(key.field)
+    return values, wrong
+
+
+def tell_unknown(
+    given: Iterable[str], known: Iterable[str], said: Callable[[str], str], faults: Faults
+) -> set[str]:
+    """Tells names that are not known, with the nearest known one; returns these."""
+    unknown = [name for name in given if name not in known]
+    faults.tell(*(f"{said(name)}{nearest(name, known)}" for name in unknown))
+    return {near for near in (closest(name, known) for name in unknown) if near}
+
+
+def _check_conditions(
+    cls: type, values: dict[str, Any], wrong: set[str], where: str, faults: Faults
+) -> None:
+    """Tells what is wrong with several values together; of those at fault nothing is said."""
+    conditions = getattr(cls, "conditions", ())
+    made = cls(**{**dict.fromkeys(wrong), **values}) if conditions else None
+    for condition in conditions:
+        names = inspect.signature(condition).parameters
+        if wrong.isdisjoint(names):
+            given = {"folder": faults.path.parent, **vars(made)}
+            faults.tell(*(f"{where}{fault}" for fault in condition(*(given[n] for n in names))))
+
+
+def rows_of(tables: dict[str, Any], name: str, faults: Faults) -> list[dict[str, Any]]:
+    """The tables [[name]] among those of a file; tells where they are something else."""
+    rows = tables.get(name, [])
+    if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+        return rows
+    faults.tell(f"{name} must be a list of tables: write [[{name}]]")
+    return []
+
+
+def read_file(
+    cls: type, tables: dict[str, Any], faults: Faults, others: Iterable[str], **parts: Any
+) -> Any:
+    """A whole file as an instance of a class, whose fields are tables [name] and lists [[name]].
+
+    parts: fields that are read elsewhere; others: the names of their tables. Raises the error of
+    `faults` with all that is wrong: what was told before, tables that are not known (with the
+    nearest one), and what is wrong with those that are.
+    """
+    kinds = {f.name: value_kind(cls, f) for f in dataclasses.fields(cls) if f.name not in parts}
+    known = [*kinds, *others]
+    meant = tell_unknown(tables, known, lambda name: f"there is no table [{name}]", faults)
+    wrong = meant & kinds.keys()
+    for name, kind in kinds.items():
+        before = len(faults)
+        if name not in wrong or name in tables:
+            parts[name] = _part(typing.cast(Inline, kind), tables, name, faults)
+        if len(faults) > before:
+            wrong.add(name)
+    _check_conditions(cls, parts, wrong, "", faults)
+    faults.end()
+    return cls(**parts)
+
+
+def _part(kind: Inline, tables: dict[str, Any], name: str, faults: Faults) -> Any:
+    """The instance of a table [name], or those of [[name]], of which there must be one or more."""
+    if kind.fits([]):
+        rows = enumerate(rows_of(tables, name, faults))
+        found = [read(kind.cls, row, f"{name}[{i}]", faults, f"[{name}[{i}]]") for i, row in rows]
+        if tables.get(name, []) == []:
+            faults.tell(f"there is no [[{name}]]; give one or more")
+        return found
+    table = tables.get(name, {})
+    if isinstance(table, dict):
+        return read(kind.cls, table, name, faults, f"[{name}]")
+    faults.tell(f"{name} must be a table: write [{name}]")
+    return None
 
 
 def instance(cls: type, given: dict[str, Any], path: Path, name: str) -> Any:
-    """An instance of a dataclass or module with what the table [name] of the file gives.
-
-    Raises `ConfigError` for an unknown or missing key (with the nearest known one), a value that is
-    not of the field's type or not what its `number` declares, and what the class refuses.
-    """
-    required = fields_of(cls, f"{path}: {name}: ")
-    for key in given:
-        if key not in required:
-            raise ConfigError(f"{path}: [{name}] has no key {shown(key)}{nearest(key, required)}")
-    for key, needed in required.items():
-        if needed and key not in given:
-            raise ConfigError(f"{path}: [{name}] lacks the key {shown(key)}")
-    values = {}
-    for key, f in _keys(cls).items():
-        if key in given:
-            kind, check = _kind(f)
-            if not check(given[key]):
-                raise ConfigError(f"{path}: {name}.{key} is {shown(given[key])}; it must be {kind}")
-            values[f.name] = given[key]
-            if check is _is_path and f.metadata.get("converter"):
-                values[f.name] = [(point.get("body"), point["point"]) for point in given[key]]
-    try:
-        return cls(**values)
-    except (ValueError, TypeError) as error:
-        raise ConfigError(f"{path}: {name}: {error}") from None
-
-
-def fields_of(cls: type, where: str = "") -> dict[str, bool]:
-    """The keys of a table that describes an instance, and whether each must be given.
-
-    Fields whose name is no key have this in their metadata, as "key". Raises `ConfigError`, which
-    begins with `where`, for a class that needs what no table can say.
-    """
-    required = {}
-    for key, f in _keys(cls).items():
-        default = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
-        if _kind(f) is None:
-            if default:
-                raise ConfigError(
-                    f"{where}{cls.__name__}: a file cannot say its field {f.name!r} of the type "
-                    f"{_annotation(f)}; give it a default, or a converter dl.number()"
-                )
-            continue
-        required[key] = default
-    return required
-
-
-def _keys(cls: type) -> dict[str, dataclasses.Field]:
-    return {f.metadata.get("key", f.name): f for f in dataclasses.fields(cls) if f.init}
-
-
-def _annotation(f: dataclasses.Field) -> str:
-    if isinstance(f.type, str):
-        return f.type
-    return f.type.__name__ if type(f.type) is type else str(f.type)
-
-
-def _kind(f: dataclasses.Field) -> Any:
-    """What a value of the field must be, in words and as a check; None for what has no words."""
-    about = f.metadata.get("converter")
-    if isinstance(about, Number):
-        rank = None if about.shape is None else len(about.shape)
-        return _NUMBERS.get(rank, _NUMBERS[None])
-    if about is as_path:
-        return _KINDS["list[dict[str, Any]]"]
-    if about is as_axis:
-        return _AXIS
-    return _KINDS.get(_annotation(f))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and all(_is_number(x) for x in value)
-
-
-def _is_list_of_tables(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(x, dict) for x in value)
-
-
-def _is_path(value: Any) -> bool:
-    return _is_list_of_tables(value) and all(
-        set(x) in ({"point"}, {"point", "body"})
-        and isinstance(x.get("body", ""), str)
-        and _is_list(x["point"])
-        and len(x["point"]) == 3
-        for x in value
-    )
-
-
-def _is_axis(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and {"body"} <= value.keys() <= {"body", "position", "direction"}
-        and isinstance(value["body"], str)
-        and all(_is_list(x) and len(x) == 3 for key, x in value.items() if key != "body")
-    )
-
-
-def _is_nested(value: Any) -> bool:
-    return isinstance(value, list) and all(_is_number(x) or _is_nested(x) for x in value)
-
-
-# The numbers of a field that `number` declares, by how many indices they have.
-_NUMBERS: dict[int | None, tuple[str, Callable[[Any], bool]]] = {
-    0: ("a number", _is_number),
-    1: ("a list of numbers", _is_list),
-    2: ("a list of lists of numbers", lambda v: isinstance(v, list) and all(map(_is_list, v))),
-    None: ("a number, or numbers in lists", lambda v: _is_number(v) or _is_nested(v)),
-}
-_AXIS = (
-    'an axis {body = "NAME", position = [x, y, z], direction = [x, y, z]} of a body',
-    _is_axis,
-)
-# What is counted: iterations, rows.
-_COUNT = (
-    f"a whole number below {2**31}",
-    lambda v: isinstance(v, int) and not isinstance(v, bool) and abs(v) < 2**31,
-)
-_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "str": ("a string", lambda v: isinstance(v, str)),
-    "str | None": ("a string", lambda v: isinstance(v, str)),
-    "int": _COUNT,
-    "float": ("a number", _is_number),
-    "float | None": ("a number", _is_number),
-    "bool": ("true or false", lambda v: isinstance(v, bool)),
-    "int | None": _COUNT,
-    "float | list[float]": (
-        "a number or a list of numbers",
-        lambda v: _is_number(v) or _is_list(v),
-    ),
-    "float | list[float] | None": (
-        "a number or a list of numbers",
-        lambda v: _is_number(v) or _is_list(v),
-    ),
-    "list[str]": (
-        "a list of strings",
-        lambda v: isinstance(v, list) and all(isinstance(x, str) for x in v),
-    ),
-    "list[dict[str, Any]]": (
-        'a list of points {body = "NAME", point = [x, y, z]}, those of the world without a body',
-        _is_path,
-    ),
-    "tuple[str, ...] | None": (
-        "a list of strings",
-        lambda v: isinstance(v, list) and all(isinstance(x, str) for x in v),
-    ),
-    "list[str] | None": (
-        "a list of strings",
-        lambda v: isinstance(v, list) and all(isinstance(x, str) for x in v),
-    ),
-    "list[float]": ("a list of numbers", _is_list),
-    "list[float] | None": ("a list of numbers", _is_list),
-    "dict[str, Any]": ("a table", lambda v: isinstance(v, dict)),
-    "dict[str, float]": (
-        "a table of numbers",
-        lambda v: isinstance(v, dict) and all(_is_number(x) for x in v.values()),
-    ),
-}
+    """As `read`, of one table [name] of the file at a path; raises `ConfigError`."""
+    faults = Faults(path)
+    made = read(cls, given, name, faults, f"[{name}]")
+    faults.end()
+    return made

@@ -18,10 +18,13 @@ LARGEST = 1e30
 
 
 class InputError(ValueError):
-    """What is wrong with a file or a description, in one sentence; see `shortened`."""
+    """What is wrong with a file or a description: one sentence a fault, on a line of its own."""
 
-    def __init__(self, message: str):
-        super().__init__(shortened(message))
+    def __init__(self, *faults: str):
+        super().__init__(*map(shortened, faults))
+
+    def __str__(self) -> str:
+        return "\n".join(self.args)
 
 
 class ModelError(InputError):
@@ -52,10 +55,16 @@ def warn(message: str) -> None:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at the known name that is most like `name`; empty if none is."""
+    near = closest(name, known)
+    return "" if near is None else f"; did you mean {shown(near)}?"
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like `name`; None if none is."""
     # To compare long names takes long, and nobody types them.
     short = [k for k in known if len(k) < _LONGEST_NAME]
     near = difflib.get_close_matches(name, short, 1) if len(name) < _LONGEST_NAME else []
-    return f"; did you mean {shown(near[0])}?" if near else ""
+    return near[0] if near else None
 
 
 def numbers(value: Any, what: str) -> np.ndarray:

@@ -194,7 +194,7 @@ def test_what_stands_at_a_joint(folder, tmp_path):
     saved = dl.load(tmp_path / "out" / "simple_pendulum.urdf")
     assert saved.bodies.mass[-1] == pytest.approx(0.8) and not saved.couplings + saved.sensors
     (tmp_path / "study.toml").write_text(text.replace("breakaway = 0.1", "breakaway = -0.1"))
-    with pytest.raises(ConfigError, match=r"stribeck\[0\]: .*must not be negative"):
+    with pytest.raises(ConfigError, match=r"stribeck\[0\].breakaway is -0.1 N m or N; it must"):
         run_study(read_study(tmp_path / "study.toml"))
 
 
@@ -280,7 +280,7 @@ def test_given_parameters_that_are_none(folder, tmp_path, capsys, text, said):
         ('"arm/mass"', '"arm/mas"', "no parameter matches 'arm/mas'"),
         ('file = "swing.csv"', 'file = "swings.csv"', "there is no such file"),
         ("[data]", "[data]\nsmooth = 4", "an odd number of rows"),
-        ("[data]", "[fit]\nwindow = 0.0\n[data]", "fit.window is 0.0; it must be positive"),
+        ("[data]", "[fit]\nwindow = 0.0\n[data]", "fit.window is 0.0 s; it must be positive"),
         ("columns.tau", "columns.torque", "columns is 'torque'; it must be one of"),
         ("[data]", '[[encoder]]\njoint = "hing"\n[data]', "encoder[0]: simple_pendulum: Encoder"),
         ("[data]", '[[stribeck]]\njoint = "hinge"\n[data]', "breakaway"),
@@ -298,10 +298,22 @@ def test_given_parameters_that_are_none(folder, tmp_path, capsys, text, said):
         ("to = 1.5", "to = nan", "run[0].to is nan; it must be finite"),
         ("to = 1.5", "to = 'x'", "run[0].to is 'x'; it must be a number"),
         ("to = 1.5", "to = 1.5\nfrom = 2", "run[0].to is 1.5; it must be a time after 2 s"),
-        ("[data]", "[fit]\ntolerance = 91\n[data]", "fit.tolerance is 91; it must be positive and"),
+        (
+            "[data]",
+            "[fit]\ntolerance = 91\n[data]",
+            "fit.tolerance is 91; it must be between 0 and 0.01",
+        ),
         ("[data]", "[fit]\nlimit = 0\n[data]", "fit.limit is 0; it must be positive"),
-        ("[data]", "[fit]\ntorque = [1, 0]\n[data]", "fit.torque is [1, 0]; it must be one pos"),
-        ("[data]", "[fit]\nsubsteps = 10000000\n[data]", "substeps is 10000000; it must be at"),
+        (
+            "[data]",
+            "[fit]\ntorque = [1, 0]\n[data]",
+            "fit.torque is [1, 0] N m or N; it must be posi",
+        ),
+        (
+            "[data]",
+            "[fit]\nsubsteps = 10000000\n[data]",
+            "substeps is 10000000; it must be between 1 and",
+        ),
         ('columns.a = ["acceleration"]', "", "a is not measured; name its columns, or smooth q"),
     ],
 )
@@ -448,12 +460,16 @@ def test_flights_without_header_times_or_torques(flights, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("jump.z = 50.0", "jump.height = 50.0", "a key of data.jump is 'height'; it must be one"),
+        (
+            "jump.z = 50.0",
+            "jump.height = 50.0",
+            "data.jump has the key 'height'; it must be one of",
+        ),
         ("jump.z = 50.0", "jump.z = -1.0", "data.jump.z is -1.0; it must be positive"),
         ("from = 0.015", "from = 0.3", "0.csv: times have shape (0,); two or more are needed"),
-        ("rate = 100.0", "rate = 0.0", "data.rate is 0.0; it must be positive"),
+        ("rate = 100.0", "rate = 0.0", "data.rate is 0.0 1/s; it must be positive"),
         ("rate = 100.0", 'rate = 1.0\ntime = "t"', "data.rate is 1.0; it must be left out"),
-        ("observe = 8", "observe = 1", "validation.observe is 1; it must be two rows or more"),
+        ("observe = 8", "observe = 1", "validation.observe is 1; it must be 2 or more"),
         ("ratios = true", "ratios = true\nscaled = true", "parameter[0].ratios is True"),
         ('"cube/inertia"', '"cube/com"', "InertiaRatios does not suit com"),
         ("position = 1e-3", "velocity = 1.0", "v is not measured; leave its deviation out"),
@@ -466,6 +482,54 @@ def test_flights_that_cannot_be_read_are_named(flights, tmp_path, capsys, old, n
     assert call("identify", path, "--data", flights) == 2
     shown = " ".join(capsys.readouterr().err.split())
     assert said in shown, shown
+
+
+SEVERAL = """
+[data]
+columns.q = ["angle"]
+columns.tork = ["torque"]
+smooth = 4
+from = 2.0
+to = 1.0
+[[run]]
+file = "swing.csv"
+use = "fitt"
+[[run]]
+file = "swing.csv"
+weight = 0.0
+[[parameter]]
+path = "arm/mass"
+prior = [0.1]
+[fit]
+loss = "hubber"
+toleranc = 1e-6
+window = -1.0
+[validation]
+substeps = 1.5
+"""
+
+
+def test_all_faults_of_a_study_are_told_at_once(tmp_path):
+    """A line for each, also of those between keys; a part at fault says nothing of the others."""
+    path = tmp_path / "study.toml"
+    path.write_text(f'[system]\nfile = "{URDF}"\n{SEVERAL}')
+    with pytest.raises(ConfigError) as caught:
+        read_study(path)
+    expected = {
+        "a key of data.columns is 'tork'; it must be one of 'q', 'v', 'a', 'tau'",
+        "data.smooth is 4; it must be an odd number of rows",
+        "data.to is 1.0; it must be a time after 2.0 s",
+        "run[0].use is 'fitt'; it must be one of 'fit', 'validate'; did you mean 'fit'?",
+        "run[1].weight is 0.0; it must be positive",
+        "parameter[0].prior is [0.1]; it must be a list of two numbers, a mean and a standard "
+        "deviation",
+        "fit.loss is 'hubber'; it must be one of 'squares', 'huber', 'cauchy'; did you mean "
+        "'huber'?",
+        "[fit] has no key 'toleranc'; did you mean 'tolerance'?",
+        "fit.window is -1.0 s; it must be positive",
+        "validation.substeps is 1.5; it must be a whole number below 2147483647",
+    }
+    assert set(str(caught.value).split("\n")) == {f"{path}: {fault}" for fault in expected}
 
 
 def test_a_study_without_parameters(tmp_path):

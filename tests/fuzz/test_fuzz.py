@@ -1,4 +1,4 @@
-"""Changed files: each is read as what it says, or refused in one sentence that names it."""
+"""Changed files: each is read as what it says, or refused in sentences that name it."""
 
 import csv
 import re
@@ -109,16 +109,17 @@ def complaint(kind: str, seed: int, folder: Path) -> str | None:
             if others:
                 return f"warns {others[0].category.__name__} {others[0].message}"
         except REFUSED as error:
-            said = [str(error)]
-            if not any(name in said[0] for name in NAMES.values()):
-                return f"names no file: {said[0]}"
+            said = str(error).split("\n")
+            for sentence in said:
+                if not any(name in sentence for name in NAMES.values()):
+                    return f"names no file: {sentence}"
         except Exception:
             return traceback.format_exc()
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-    for message in said:
-        if "\n" in message or len(message) > 2500 or not message.isprintable():
-            return f"is no sentence: {message!r}"
+    for sentence in said:
+        if len(sentence) > 2500 or not sentence.isprintable():
+            return f"is no sentence: {sentence!r}"
     return None
 
 

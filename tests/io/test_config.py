@@ -41,6 +41,37 @@ def test_modules_that_cannot_be_used_are_named(tmp_path):
         assert str(path) in str(caught.value)
 
 
+TYPED = """from __future__ import annotations
+from typing import TYPE_CHECKING, Literal
+import difflie as dl
+import equinox as eqx
+if TYPE_CHECKING:
+    from jax import Array
+class Typed(dl.JointForce):
+    joint: str = eqx.field(static=True)
+    gain: Array = eqx.field(converter=dl.number(unit="N m"))
+    shape: Literal["sine", "square"] = eqx.field(static=True, default="sine")
+    def effort(self, x, v):
+        return self.gain * x
+"""
+
+
+def test_types_of_ones_own_say_what_a_key_must_be(tmp_path):
+    """Also where a name is there for type checkers only, and of a literal."""
+    (tmp_path / "typed_force.py").write_text(TYPED)
+    path = tmp_path / "a.toml"
+    text = f"{SYSTEM}[[coupling]]\ntype = 'typed_force:Typed'\njoint = 'joint2'\ngain = 2\n"
+    path.write_text(text)
+    assert read_config(path).couplings["coupling[0]"].gain == 2
+    path.write_text(text.replace("2\n", "[2]\nshape = 'squar'"))
+    with pytest.raises(ConfigError) as caught:
+        read_config(path)
+    assert str(caught.value).split(f"{path}: coupling[0].")[1:] == [
+        "gain is [2]; it must be a number (N m)\n",
+        "shape is 'squar'; it must be one of 'sine', 'square'; did you mean 'square'?",
+    ]
+
+
 CONFIGS = [p for p in sorted((ROOT / "configs").glob("*.toml")) if ".loops" not in p.name]
 
 
@@ -71,8 +102,8 @@ def test_defaults(tmp_path):
         ("[system]\nfile = 3", "system.file is 3; it must be a string"),
         ('[system]\nfile = "gone.urdf"', "there is no file .*gone.urdf.*'package:arm7'"),
         (SYSTEM + 'base = "fre"', "system.base is 'fre'"),
-        (SYSTEM + "gravity = [1.0]", "three numbers"),
-        (SYSTEM + "[simulation]\ndt = 0.0", "simulation.dt is 0.0; it must be positive"),
+        (SYSTEM + "gravity = [1.0]", r"three numbers \(m/s\^2\)"),
+        (SYSTEM + "[simulation]\ndt = 0.0", "simulation.dt is 0.0 s; it must be positive"),
         (SYSTEM + '[simulation]\ndt = "1"', "simulation.dt is '1'; it must be a number"),
         (SYSTEM + "[simulation]\nsteps = 2.5", "it must be a whole number"),
         (SYSTEM + "[simulation]\nsteps = true", "it must be a whole number"),
@@ -80,23 +111,38 @@ def test_defaults(tmp_path):
         (SYSTEM + f"[simulation]\nsteps = {2**62}", "it must be a whole number"),
         (SYSTEM + "[simulation]\nsave_every = 0", "simulation.save_every is 0"),
         (SYSTEM + '[initial]\nq = ["a"]', "initial.q .* must be a list of numbers"),
-        (SYSTEM + "[initial.joints]\nq = true", "must be a table of numbers"),
+        (SYSTEM + "[initial.joints]\nq = true", r"initial.joints.q is True; .*number \(rad or m"),
         (SYSTEM + "[control]\nstiffness = [1.0]", "together with control.target"),
         (SYSTEM + "[spring]\nstiffness = 1.0", r"list of tables: write \[\[spring\]\]"),
         (SYSTEM + "[[sprin]]\nstiffness = 1.0", "no table .*did you mean 'spring'"),
         (SYSTEM + "[[constrain]]\ntype = 'Fixed'", "no table .*did you mean 'constraint'"),
-        (SYSTEM + "[[spring]]\nstiffness = 1.0", r"\[spring\[0\]\] lacks the key 'path'"),
-        (SYSTEM + DAMPER + "\npath = [{bodi = 'a', point = [0, 0, 1]}]", "list of points {body ="),
-        (SYSTEM + DAMPER + "\npath = [{point = [0, 1]}]", r"damper\[0\].path is .*list of points"),
-        (SYSTEM + "[[contact]]\nstiffness = 1.0", r"\[contact\[0\]\] lacks the key 'path'"),
+        (
+            SYSTEM + "[[spring]]\nstiffness = 1.0\nrest_length = 1.0",
+            r"\[spring\[0\]\] lacks the key 'path'",
+        ),
+        (
+            SYSTEM + DAMPER + "\npath = [{bodi = 'a', point = [0, 0, 1]}]",
+            r"damper\[0\].path\[0\] has no key 'bodi'; .*'body'",
+        ),
+        (
+            SYSTEM + DAMPER + "\npath = [{point = [0, 1]}]",
+            r"path\[0\].point is .*three numbers \(m\)",
+        ),
+        (
+            SYSTEM + "[[contact]]\nstiffness = 1.0\nradii = [1, 1]",
+            r"\[contact\[0\]\] lacks the key 'path'",
+        ),
         (SYSTEM + CONTACT, r"\[contact\[0\]\] needs either the key 'normal' of PlaneContact or"),
         (
             SYSTEM + CONTACT + "normal = [0, 0, 1]\nradii = [1, 1]",
             "'normal' of PlaneContact and 'r",
         ),
         (SYSTEM + CONTACT + "radii = [1, 1]\nradius = 1.0", "'radius' of PlaneContact .*leave one"),
-        (SYSTEM + CONTACT + "normal = 3.0", r"contact\[0\].normal is 3.0; .*list of numbers"),
-        (SYSTEM + CONTACT + "fricton = 3.0", "no key 'fricton'; did you mean 'friction'"),
+        (SYSTEM + CONTACT + "normal = 3.0", r"contact\[0\].normal is 3.0; .*list of three numbers"),
+        (
+            SYSTEM + CONTACT + "normal = [0, 0, 1]\nfricton = 3.0",
+            "no key 'fricton'; did you mean 'friction'",
+        ),
         (SYSTEM + "[[coupling]]\nstiffness = 1.0", r"\[coupling\[0\]\] needs the key 'type'"),
         (SYSTEM + "[[coupling]]\ntype = 'Sprin'", "no force 'Sprin'; did you mean 'Spring'"),
         (
@@ -113,11 +159,15 @@ def test_defaults(tmp_path):
             SYSTEM + "[[coupling]]\ntype = 'difflie:Elastic'",
             "Elastic lacks the method potential, te",
         ),
-        (SYSTEM + "[[bushing]]\npath = []\nstiffness = [1.0]", "a list of lists of numbers"),
+        (
+            SYSTEM + "[[bushing]]\npath = []\nstiffness = [1.0]",
+            "a list of six lists of six numbers",
+        ),
         (SYSTEM + "[[joint_stop]]", r"\[joint_stop\[0\]\] lacks the key 'stiffness'"),
         (SYSTEM + "[[joint_stop]]\njoints = [1]\nstiffness = 1.0", "joints is .* list of strings"),
         (
-            SYSTEM + "[[tension_damper]]\npath = []\ndamping = 1.0\nrate_smoothing = 0.1",
+            SYSTEM
+            + "[[tension_damper]]\npath = []\ndamping = 1.0\nsmoothing = 1\nrate_smoothing = 1",
             r"\[tension_damper\[0\]\] lacks the key 'rest_length'",
         ),
     ],
@@ -129,6 +179,73 @@ def test_mistakes(tmp_path, text, words):
         read_config(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+SEVERAL = """
+[system]
+file = "gone/a.urdf"
+bas = "free"
+gravity = [0.0, 9.81]
+
+[initial.joints]
+elbow = "up"
+
+[simulation]
+dt = 0.0
+steps = 10
+save_every = 20
+metod = "RKMK4"
+
+[control]
+target = [1.0, inf]
+
+[[spring]]
+path = [{body = "hand", pont = [0, 0, 0]}, {point = [0, 0]}]
+stiffness = -1.0
+rest_length = 0.1
+
+[[coupling]]
+type = "Sprin"
+
+[[constraint]]
+type = "RevoluteConstraint"
+first = {boddy = "a"}
+friction = {coefficient = -1.0, velocity = "slow"}
+
+[[dampr]]
+damping = 1.0
+"""
+
+
+def test_all_faults_are_told_at_once(tmp_path):
+    """A line for each, with its key and value, and the nearest key, table or class there is."""
+    path = tmp_path / "broken.toml"
+    path.write_text(SEVERAL)
+    with pytest.raises(ConfigError) as caught:
+        read_config(path)
+    expected = {
+        "[system] has no key 'bas'; did you mean 'base'?",
+        "system.gravity is [0.0, 9.81]; it must be a list of three numbers (m/s^2)",
+        "initial.joints.elbow is 'up'; it must be a number (rad or m)",
+        "[simulation] has no key 'metod'; did you mean 'method'?",
+        "simulation.dt is 0.0 s; it must be positive",
+        "simulation.save_every is 20; it must be at most simulation.steps, 10",
+        "control.target[1] is inf; it must be finite",
+        "spring[0].path[0] has no key 'pont'; did you mean 'point'?",
+        "spring[0].path[1].point is [0, 0]; it must be a list of three numbers (m)",
+        "spring[0].stiffness is -1.0 N/m; it must not be negative",
+        "coupling[0].type: difflie has no force 'Sprin'; did you mean 'Spring'?",
+        "constraint[0]: RevoluteConstraint lacks the key 'second'",
+        "constraint[0].first has no key 'boddy'; did you mean 'body'?",
+        "constraint[0].friction.coefficient is -1.0 m or 1; it must be positive, without friction "
+        "give none",
+        "constraint[0].friction.velocity is 'slow'; it must be a number (rad/s or m/s), it makes "
+        "friction smooth",
+        "there is no table [dampr]; did you mean 'damper'?",
+    }
+    sentences = set(str(caught.value).split("\n"))
+    (gone,) = (s for s in sentences if "system.file: there is no file" in s)
+    assert sentences - {gone} == {f"{path}: {fault}" for fault in expected}
 
 
 NUMBERS = {
@@ -149,7 +266,10 @@ NUMBERS = {
     "NaN": (SYSTEM + "[control]\neffort = [0, nan]", r"control.effort\[1\] is nan; it must be fin"),
     "inf": (SYSTEM + "[initial.joints]\nb = 1e999", "initial.joints.b is inf; it must be fin"),
     "large": (SYSTEM + "[initial.joints]\nb = -1e99", "joints.b is -1e.*; it must be at most 1e"),
-    "small": (SYSTEM + "[simulation]\ndt = 5e-324", "simulation.dt is 5e-324; it must be pos"),
+    "small": (
+        SYSTEM + "[simulation]\ndt = 5e-324",
+        "simulation.dt is 5e-324 s; it must be between 1e-12 and",
+    ),
     "lists": (SYSTEM + f"a = {'[' * 3000}{']' * 3000}", "nested more than 20 deep"),
     "tables": (SYSTEM + f"a = {'{a=' * 3000}1{'}' * 3000}", "nested more than 20 deep"),
     "dots": (SYSTEM + f"{'a.' * 3000}a = 1", "nested more than 20 deep"),

@@ -119,18 +119,18 @@ MISTAKES = [
         BALL.replace("SphericalConstraint", "belt"),
         "no type 'belt' .*known are .*RevoluteConstraint",
     ),
-    (BALL.replace('"SphericalConstraint"', "[]"), r"there is no type \[\]"),
+    (BALL.replace('"SphericalConstraint"', "[]"), r"\.type is \[\]; it must be a string"),
     ("[[constraint]]\n" + FIRST, "lacks the key 'type': one of"),
     (BALL.replace("second", "secnd"), "has no key 'secnd'; did you mean 'second'"),
     (
         '[[constraint]]\ntype = "SphericalConstraint"\n' + FIRST,
         "SphericalConstraint lacks the key 'second'",
     ),
-    (BALL.replace("{body", "{bdy"), r"\.first: a frame has no key 'bdy'; did you mean 'body'"),
-    (BALL.replace(FIRST, 'first = "rod"\n'), r"\.first is 'rod'; it must be a frame \{body ="),
+    (BALL.replace("{body", "{bdy", 1), r"\.first has no key 'bdy'; did you mean 'body'"),
+    (BALL.replace(FIRST, 'first = "rod"\n'), r"\.first is 'rod'; it must be a table \{body ="),
     (BALL.replace('"rod"', "3"), r"\.first\.body is 3; it must be a string"),
     (BALL.replace("-0.25]", '"a"]'), r"\.first\.position is .* list of three numbers"),
-    (BALL.replace(", -0.25]", "]"), r"\.first: .*'rod': position has shape \(2,\)"),
+    (BALL.replace(", -0.25]", "]"), r"\.first\.position is .* list of three numbers \(m\)"),
     (BALL.replace("-0.25", "inf"), r"\.first\.position\[2\] is inf; it must be finite"),
     (BALL.replace("25]}", "25], axis = [0, 0, 0]}"), r"\.first: .*the axis is zero"),
     (
@@ -143,7 +143,7 @@ MISTAKES = [
     ),
     (
         '[[constraint]]\ntype = "Polynomial"\ndriven = "knee"\ncoefficients = "no"',
-        r"\.coefficients is 'no'; it must be a number, or a list",
+        r"\.coefficients is 'no'; it must be a number, or numbers in lists",
     ),
     (
         '[[constraint]]\ntype = "Polynomial"\ndriven = "knee"\ncoefficients = [0.0, 1.0]',
