@@ -18,21 +18,22 @@ CHECKED = {
     "groups": "attitudes directors manifold poses products quaternion se3 so3 transition",
     "dynamics": "aba centroidal closed_form coriolis crba derivatives discrete_articulated "
     "discrete_inverse_dynamics energy factorisation forward identifiable jacobians kinematics "
-    "natural.coordinates natural.equations natural.layout paths planar_centres planar_chain "
-    "operational_space planar_springs regressor rnea screws statics",
+    "natural.coordinates natural.equations natural.layout paths "
+    "operational_space regressor rnea screws statics",
     "system": "kinematic_tree tree_numbers",
     "forces": "actuators bushing compliance contact_geometry contacts coupling dampers "
     "discrete_gradient energy passive point_forces points ropes springs stiffness stribeck torsion",
     "constraints": "assembly consistency curves equations friction motion position redundancy "
     "singular stabilisation start",
     "integrators": "bdf commutator_free crouch_grossman descriptor embedded_munthe_kaas "
-    "energy_momentum energy_stable gauss generalized_alpha mean_gradients method moreau "
-    "munthe_kaas rattle semi_implicit_euler stormer_verlet variational variational_lie "
-    "variational_planar",
+    "energy_momentum gauss generalized_alpha method moreau "
+    "munthe_kaas rattle semi_implicit_euler stormer_verlet variational variational_lie",
     "quantities": "distance effort energy frames limits momentum point pose power state",
     "parameters": "block nearness places pseudo_inertia",
     "simulate": "result trajectory watch",
     "identify": "inverse_dynamics jacobian linear losses nominal problem sensors shooting",
+    "reproduce": "goetz.centres goetz.chain goetz.energy_stable goetz.mean_gradients "
+    "goetz.springs goetz.variational",
 }
 install_import_hook(
     [

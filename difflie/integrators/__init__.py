@@ -26,16 +26,11 @@ from .embedded_munthe_kaas import EmbeddedMuntheKaas as EmbeddedMuntheKaas
 from .embedded_munthe_kaas import RungeKutta43 as RungeKutta43
 from .energy_momentum import EnergyMomentum as EnergyMomentum
 from .energy_momentum import FrameMechanics as FrameMechanics
-from .energy_stable import ConstrainedProblem as ConstrainedProblem
-from .energy_stable import EnergyStable as EnergyStable
 from .gauss import GaussLegendre4 as GaussLegendre4
 from .gauss import GaussLegendre6 as GaussLegendre6
 from .gauss import ImplicitMidpoint as ImplicitMidpoint
 from .gauss import SymmetricMethod as SymmetricMethod
 from .generalized_alpha import GeneralizedAlpha as GeneralizedAlpha
-from .mean_gradients import DiscreteGradient as DiscreteGradient
-from .mean_gradients import GaussMean as GaussMean
-from .mean_gradients import MeanGradient as MeanGradient
 from .method import Field as Field
 from .method import FieldMethod as FieldMethod
 from .method import Method as Method
@@ -66,4 +61,3 @@ from .tableau import SymmetricTableau as SymmetricTableau
 from .variational import DiscreteMechanics as DiscreteMechanics
 from .variational import VariationalMidpoint as VariationalMidpoint
 from .variational_lie import LieVariational as LieVariational
-from .variational_planar import PlanarVariational as PlanarVariational

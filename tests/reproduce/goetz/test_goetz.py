@@ -10,7 +10,10 @@ import pytest
 from rich.console import Console
 
 from difflie.io.results import save_json
-from difflie.reproduce import REPRODUCTIONS, goetz
+from difflie.reproduce import REPRODUCTIONS
+from difflie.reproduce.goetz.motion import exact_angles, move, three_links
+from difflie.reproduce.goetz.schemes import SCHEMES
+from difflie.reproduce.goetz.study import DURATION, STATE_TIME, STEP, energy_order
 
 LARGEST = {
     ("gravity", "energy-stable midpoint"): 1e-13,
@@ -52,7 +55,7 @@ def check_energy(case, method, error):
 )
 def test_the_exact_motion(case, expected):
     """At t = 2 s, by an integrator of order 8 with error control to 1e-13 (DOP853)."""
-    np.testing.assert_allclose(goetz.exact_angles(goetz.three_links(case)), expected, atol=5e-12)
+    np.testing.assert_allclose(exact_angles(three_links(case), STATE_TIME), expected, atol=5e-12)
 
 
 @pytest.mark.parametrize(
@@ -65,8 +68,8 @@ def test_the_exact_motion(case, expected):
     ],
 )
 def test_a_standard_run(case, method):
-    steps = round(goetz.DURATION / goetz.STEP)
-    motion = goetz.run(goetz.SCHEMES[method], goetz.three_links(case), goetz.STEP, steps)
+    """Its length, and the magnitudes of its errors."""
+    motion = move(SCHEMES[method], three_links(case), STEP, DURATION)
     assert motion.unsolved is None
     assert motion.t.shape == (5001,) and motion.phi.shape == motion.constraint.shape == (5001, 3)
     check_energy(case, method, np.max(np.abs(motion.energy_error)))
@@ -76,8 +79,7 @@ def test_a_standard_run(case, method):
 
 def test_a_step_that_is_too_large_is_reported():
     """The sine velocity has no solution when a link turns too far in a step."""
-    scheme, chain = goetz.SCHEMES["variational sine"], goetz.three_links("gravity")
-    motion = goetz.run(scheme, chain, 1.0, 50)
+    motion = move(SCHEMES["variational sine"], three_links("gravity"), 1.0, 50.0)
     assert motion.unsolved is not None and 0 < motion.unsolved < 50
     # The run ends with the last state that it reached.
     assert motion.t[-1] == pytest.approx(motion.unsolved - 1.0)
@@ -88,15 +90,15 @@ def test_runs_beyond_the_first_that_ended_early_show_no_order():
     """Which of them do not end, and where they wander, is a matter of rounding."""
     h = np.array([0.01, 0.02, 0.04, 0.08, 0.16])
     errors = np.array([1e-4, 4e-4, 16e-4, np.nan, 2.0])
-    assert goetz.energy_order(h, errors) == pytest.approx(2)
-    assert goetz.energy_order(h, 1e-9 * errors) is None
+    assert energy_order(h, errors) == pytest.approx(2)
+    assert energy_order(h, 1e-9 * errors) is None
 
 
 def test_single_precision_is_refused():
     jax.config.update("jax_enable_x64", False)
     try:
         with pytest.raises(RuntimeError, match="jax_enable_x64"):
-            goetz.reproduce()
+            REPRODUCTIONS["goetz"].compute()
     finally:
         jax.config.update("jax_enable_x64", True)
 
