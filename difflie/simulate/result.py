@@ -136,9 +136,9 @@ class Result(eqx.Module):
             ("effort", self.effort_step),
         ):
             left: dict[str, int] = {}
-            for row in np.argsort(limit, kind="stable"):
-                if limit[row] != NEVER:
-                    left.setdefault(names[row], int(limit[row]))
+            for dof in np.argsort(limit, kind="stable"):
+                if limit[dof] != NEVER:
+                    left.setdefault(names[dof], int(limit[dof]))
             if len(left) == 1:
                 ((name, step),) = left.items()
                 sentences.append(
