@@ -40,7 +40,7 @@ _EXTRAS = {
     "stiffness": {"stiffness": 0.0},
     "limits": {"lower": -np.inf, "upper": np.inf, "max_velocity": np.inf, "max_effort": np.inf},
 }
-# The constraint like a joint, and the row of its axis.
+# The constraint like a joint, and the dof that has its axis.
 _PAIRS: dict[type[types.Joint], tuple[Callable[..., Constraint], int | None]] = {
     types.Fixed: (pairs.FixedConstraint, None),
     types.Revolute: (pairs.RevoluteConstraint, 0),
@@ -187,8 +187,8 @@ def _lost(system: System, without: Sequence[str]) -> jax.Array | bool:
             if isinstance(values, Tracer):
                 lost = lost | jnp.any(values != nothing)
                 continue
-            for row in np.flatnonzero(np.asarray(values) != nothing):
-                found.setdefault(extra, {})[t.joints[t.dof_body[row]]] = None
+            for dof in np.flatnonzero(np.asarray(values) != nothing):
+                found.setdefault(extra, {})[t.joints[t.dof_body[dof]]] = None
     if found:
         what = "; ".join(f"{extra} of {', '.join(map(repr, on))}" for extra, on in found.items())
         raise ModelError(
@@ -241,9 +241,9 @@ def _joints(system: System) -> list[Constraint | None]:
     aligned = jax.vmap(least_rotation)(joints.axis)
     made: list[Constraint | None] = []
     for b, kind in enumerate(map(type, t.types)):
-        rows = aligned[int(t.dof_start[b]) : int(t.dof_start[b + 1])]
+        axes = aligned[int(t.dof_start[b]) : int(t.dof_start[b + 1])]
         parent = None if t.parents[b] == WORLD else t.bodies[t.parents[b]]
-        made.append(_joint(system, b, kind, (parent, turns[b]), rows))
+        made.append(_joint(system, b, kind, (parent, turns[b]), axes))
     return made
 
 
@@ -252,7 +252,7 @@ def _joint(
     b: int,
     kind: type[types.Joint],
     above: tuple[str | None, jax.Array],
-    rows: jax.Array,
+    aligned: jax.Array,
 ) -> Constraint | None:
     joints, (parent, turn) = system.joints, above
     unit = jnp.eye(3, dtype=system.dtype)
@@ -271,9 +271,10 @@ def _joint(
         a, c = (x / jnp.sqrt(jnp.sum(x * x)) for x in axes)
         sine, cosine = jnp.cross(a, c), jnp.sum(a * c)
         angle = jnp.arctan2(jnp.sqrt(jnp.sum(sine * sine)), cosine)
-        return pairs.UniversalConstraint(*frames(rows[0] @ _TO_X, rows[1] @ _TO_Y), angle=angle)
+        both = frames(aligned[0] @ _TO_X, aligned[1] @ _TO_Y)
+        return pairs.UniversalConstraint(*both, angle=angle)
     if kind is types.Helical:
-        both = frames(rows[0], rows[0])
+        both = frames(aligned[0], aligned[0])
         pitch = joints.pitch[int(system.topology.dof_start[b])]
         still = not isinstance(pitch, Tracer) and not pitch
         return pairs.RevoluteConstraint(*both) if still else HelicalConstraint(*both, pitch=pitch)
@@ -284,7 +285,7 @@ def _joint(
             f"joints of the types {', '.join(cls.__name__ for cls in _PAIRS)}, Helical or Universal"
         )
     pair, along = _PAIRS[kind]
-    axis = unit if along is None else rows[along]
+    axis = unit if along is None else aligned[along]
     return pair(*frames(axis, axis))
 
 
@@ -311,6 +312,6 @@ def _counted(system: System, source: int, first: Any, second: Any, ratio: jax.Ar
     turning = isinstance(first, pairs.RevoluteConstraint)
     if turning and not isinstance(ratio, Tracer) and float(ratio).is_integer():
         return True
-    row = int(system.topology.dof_start[source])
-    limits = system.joints.lower[row], system.joints.upper[row]
+    dof = int(system.topology.dof_start[source])
+    limits = system.joints.lower[dof], system.joints.upper[dof]
     return all(not isinstance(x, Tracer) and abs(float(x)) < np.pi for x in limits)

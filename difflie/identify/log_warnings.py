@@ -33,14 +33,14 @@ def log_warnings(system: System, recording: Recording) -> list[str]:
     rates = () if v is None or v.shape != q.shape else (jnp.asarray(v),)
     q, *rates = (np.asarray(x) for x in meant(system, jnp.asarray(q), *rates))
     lower, upper = np.asarray(system.joints.lower), np.asarray(system.joints.upper)
-    for row, b in enumerate(t.dof_body):
-        if row in t.mimic_dofs:
+    for dof, b in enumerate(t.dof_body):
+        if dof in t.mimic_dofs:
             continue
-        k, joint = int(t.dof_velocity[row]), t.joints[b]
+        k, joint = int(t.dof_velocity[dof]), t.joints[b]
         column = q[:, k][~np.isnan(q[:, k])]
-        outside = (column < lower[row]) | (column > upper[row])
-        limited = np.isfinite((lower[row], upper[row])).any()
-        angle = UNITS[t.kinds[b][row - int(t.dof_start[b])]] == "rad"
+        outside = (column < lower[dof]) | (column > upper[dof])
+        limited = np.isfinite((lower[dof], upper[dof])).any()
+        angle = UNITS[t.kinds[b][dof - int(t.dof_start[b])]] == "rad"
         unit = "degrees (scale.q = 0.0174533)" if angle else "mm (scale.q = 0.001)"
         if limited and len(column) and outside.mean() > _OUTSIDE:
             found.append(

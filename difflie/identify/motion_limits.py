@@ -23,12 +23,12 @@ class Limits(eqx.Module):
     @staticmethod
     def of(system: System, position: Any, velocity: Any, acceleration: Any, effort: Any) -> Limits:
         t, joints = system.topology, system.joints
-        rows = np.setdiff1d(np.arange(t.n_dofs), t.mimic_dofs)
-        rows = rows[np.argsort(t.dof_velocity[rows])]
-        names = [t.joints[t.dof_body[row]] for row in rows]
+        dofs = np.setdiff1d(np.arange(t.n_dofs), t.mimic_dofs)
+        dofs = dofs[np.argsort(t.dof_velocity[dofs])]
+        names = [t.joints[t.dof_body[dof]] for dof in dofs]
 
         def given(name: str, value: Any, default: Any) -> NDArray:
-            array = np.asarray(default)[rows] if value is None else np.asarray(value, float)
+            array = np.asarray(default)[dofs] if value is None else np.asarray(value, float)
             if array.shape not in ((), (system.nv,)):
                 raise ValueError(
                     f"{system.name}: the limits of {name} have shape {array.shape}; give a number, "

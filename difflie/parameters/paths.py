@@ -84,14 +84,14 @@ def entries(system: System) -> list[Entry]:
         found += [Entry(("joints", leaf), b, name, leaf) for leaf in ("position", "rotation")]
     for leaf in (f.name for f in fields(Joints)):
         if leaf not in ("position", "rotation", "multiplier", "offset", "numbers"):
-            found += _rows(system, leaf)
+            found += _of_dofs(system, leaf)
     for b, joint in enumerate(t.types):
         for leaf in system.joints.numbers.get(joint.type_name(), {}):
             place = ("joints", "numbers", joint.type_name(), leaf)
             found.append(Entry(place, int(t.place_in_type[b]), t.joints[b], leaf))
     for leaf in ("multiplier", "offset"):
-        for i, row in enumerate(t.mimic_dofs):
-            found.append(Entry(("joints", leaf), i, t.joints[t.dof_body[row]], leaf))
+        for i, dof in enumerate(t.mimic_dofs):
+            found.append(Entry(("joints", leaf), i, t.joints[t.dof_body[dof]], leaf))
     found.append(Entry(("gravity",), None, "", "gravity"))
     for group in GROUPS:
         for keys, _ in jax.tree_util.tree_leaves_with_path(getattr(system, group)):
@@ -106,12 +106,12 @@ def entries(system: System) -> list[Entry]:
     return found
 
 
-def _rows(system: System, leaf: str) -> list[Entry]:
+def _of_dofs(system: System, leaf: str) -> list[Entry]:
     """The entries of a leaf with one value for each degree of freedom, where it is of use."""
     t = system.topology
     found = []
-    for row, b in enumerate(t.dof_body):
-        i, count = row - int(t.dof_start[b]), len(t.kinds[b])
+    for dof, b in enumerate(t.dof_body):
+        i, count = dof - int(t.dof_start[b]), len(t.kinds[b])
         if leaf == "axis" and not t.types[b].in_series:
             continue
         if leaf in ("stiffness", "spring_reference") and not t.manifolds[b].plain:
@@ -119,7 +119,7 @@ def _rows(system: System, leaf: str) -> list[Entry]:
         if leaf == "pitch" and not (t.types[b].in_series and t.kinds[b][i] == "helical"):
             continue
         suffix = f"[{i}]" if count > 1 else ""
-        found.append(Entry(("joints", leaf), row, t.joints[b], leaf, suffix))
+        found.append(Entry(("joints", leaf), dof, t.joints[b], leaf, suffix))
     return found
 
 

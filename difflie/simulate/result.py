@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -98,25 +98,7 @@ class Result(eqx.Module):
         """
         if np.ndim(self.nonfinite_step):
             return self._of_batch()
-        dt, lost, unsolved = float(self.dt), int(self.nonfinite_step), int(self.unsolved_step)
-        if self.start_error > 1:
-            sentences = [
-                "failed: the start breaks the constraints, or the unit length of a quaternion, by "
-                f"{float(self.start_error):.3g} times what is allowed; difflie.assemble finds a "
-                "state that keeps the constraints"
-            ]
-        elif unsolved <= lost and unsolved != NEVER:
-            sentences = [
-                f"failed: the equations of the step that ends at t = {unsolved * dt:.6g} s (step "
-                f"{unsolved} of {self.steps}) were not solved; try a smaller dt"
-            ]
-        elif lost == NEVER:
-            sentences = [self._completed()]
-        else:
-            sentences = [
-                f"failed: the state is not finite at t = {lost * dt:.6g} s (step {lost} of "
-                f"{self.steps}); try a smaller dt, and check masses and inputs"
-            ]
+        sentences = [self._end()]
         if self.reconstruction is not None and not self.reconstruction.good:
             distance, tolerance = map(float, self.reconstruction)
             sentences.append(
@@ -126,28 +108,52 @@ class Result(eqx.Module):
             )
         if self.singular_step != NEVER:
             sentences.append(
-                f"a singular configuration near t = {int(self.singular_step) * dt:.6g} s: the "
+                f"a singular configuration near {self._time(self.singular_step)}: the "
                 "constraints leave more than one way to go on from there"
             )
-        names = [self.topology.joints[b] for b in self.topology.dof_body]
-        for kind, limit in (
-            ("position", self.position_step),
-            ("velocity", self.velocity_step),
-            ("effort", self.effort_step),
-        ):
-            left: dict[str, int] = {}
-            for row in np.argsort(limit, kind="stable"):
-                if limit[row] != NEVER:
-                    left.setdefault(names[row], int(limit[row]))
-            if len(left) == 1:
-                ((name, step),) = left.items()
-                sentences.append(
-                    f"joint {name!r} left its {kind} limit first at t = {step * dt:.6g} s"
-                )
-            elif left:
-                first = _listed([f"{name!r} (t = {left[name] * dt:.6g} s)" for name in left], 3)
-                sentences.append(f"{len(left)} joints left their {kind} limits: {first}")
+        limits = self.position_step, self.velocity_step, self.effort_step
+        for kind, limit in zip(("position", "velocity", "effort"), limits, strict=True):
+            sentences += self._left(kind, limit)
         return sentences
+
+    def _time(self, step: Any) -> str:
+        """When a step ends, in words."""
+        return f"t = {int(step) * float(self.dt):.6g} s"
+
+    def _end(self) -> str:
+        """How it ended."""
+        nonfinite, unsolved = int(self.nonfinite_step), int(self.unsolved_step)
+        if self.start_error > 1:
+            return (
+                "failed: the start breaks the constraints, or the unit length of a quaternion, by "
+                f"{float(self.start_error):.3g} times what is allowed; difflie.assemble finds a "
+                "state that keeps the constraints"
+            )
+        if unsolved <= nonfinite and unsolved != NEVER:
+            return (
+                f"failed: the equations of the step that ends at {self._time(unsolved)} (step "
+                f"{unsolved} of {self.steps}) were not solved; try a smaller dt"
+            )
+        if nonfinite == NEVER:
+            return self._completed()
+        return (
+            f"failed: the state is not finite at {self._time(nonfinite)} (step {nonfinite} of "
+            f"{self.steps}); try a smaller dt, and check masses and inputs"
+        )
+
+    def _left(self, kind: str, limit: Any) -> list[str]:
+        """The sentence on the joints that left a kind of limit, if any did."""
+        left: dict[str, int] = {}
+        for dof in np.argsort(limit, kind="stable"):
+            if limit[dof] != NEVER:
+                left.setdefault(self.topology.joints[self.topology.dof_body[dof]], limit[dof])
+        if len(left) == 1:
+            ((name, step),) = left.items()
+            return [f"joint {name!r} left its {kind} limit first at {self._time(step)}"]
+        if not left:
+            return []
+        first = _listed([f"{name!r} ({self._time(left[name])})" for name in left], 3)
+        return [f"{len(left)} joints left their {kind} limits: {first}"]
 
     def _completed(self) -> str:
         whole = f"completed: {self.steps} steps, {self.steps * float(self.dt):.6g} s"
