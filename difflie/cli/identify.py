@@ -118,8 +118,9 @@ def run_study(
         files = [path for path in (keep, out and out / "identification.json") if path is not None]
 
         def improved(x: NDArray, own: tuple[NDArray, ...]) -> None:
+            so_far = _unfitted(free, free.values(x)) | {"states": own, "converged": False}
             for path in files:
-                save_json(path, results | _so_far(free, x, own))
+                save_json(path, results | so_far)
 
         x, own = _start(config, free, resume)
         fit = fitted(config, free, runs["fit"], x, own, progress=progress, improved=improved)
@@ -134,11 +135,7 @@ def run_study(
     for name, use in (("validation", "validate"), ("training", "fit")):
         results[name] = _rows(judged[use])
     if fit is not None and config.fit.leave_out:
-        # The states are those of all runs.
-        def refitted(others: Sequence[Recording]) -> Fit:
-            return fitted(config, free, others, x, progress=progress)
-
-        results["left_out"] = _rows(_left_out(fit, trials["fit"], refitted))
+        results["left_out"] = _rows(_left_out(config, fit, trials["fit"], x, progress))
     results["machine"] = machine()
     if out is not None:
         _write(out, results, fit, [*judged["fit"], *judged["validate"]], final)
@@ -183,14 +180,20 @@ def _with_values(free: Parameters, values: NDArray, path: Path) -> System:
 
 
 def _left_out(
-    fit: Fit, trials: Sequence[Trial], refitted: Callable[[Sequence[Recording]], Fit]
+    config: Study,
+    fit: Fit,
+    trials: Sequence[Trial],
+    x: NDArray | None,
+    progress: Callable[[int, float], None] | None,
 ) -> list[Validation]:
     """How well each run is predicted by a fit to the others; none where that to all has failed.
 
-    Fits begin where that to all runs began: one that went to a bound would not come back.
+    Fits begin where that to all runs began, at x (n,): one that went to a bound would not come
+    back.
     """
     if fit.converged:
-        return leave_one_out(trials, refitted)
+        free = fit.parameters
+        return leave_one_out(trials, lambda runs: fitted(config, free, runs, x, progress=progress))
     warn("the fit has not converged, and no run is left out")
     return []
 
@@ -199,16 +202,10 @@ def _rows(validations: Sequence[Validation]) -> list[dict[str, Any]]:
     return [row for validation in validations for row in validation.rows]
 
 
-def _so_far(free: Parameters, x: NDArray, own: tuple[NDArray, ...]) -> dict[str, Any]:
-    """The results of a fit that has not ended, for one that goes on."""
-    values = np.asarray(free.values(x)).tolist()
-    table = {name: {"value": value} for name, value in zip(free.names, values, strict=True)}
-    return {"parameters": table, "states": own, "fit": None, "converged": False}
-
-
-def _unfitted(free: Parameters, values: NDArray) -> dict[str, Any]:
-    """The results where nothing was fitted."""
-    rows = zip(free.names, free.units, np.asarray(free.initial), values, strict=True)
+def _unfitted(free: Parameters, values: Any) -> dict[str, Any]:
+    """The results where nothing was fitted, or not to the end: values (n,) without errors."""
+    start, values = np.asarray(free.initial).tolist(), np.asarray(values).tolist()
+    rows = zip(free.names, free.units, start, values, strict=True)
     table = {
         n: {"unit": u, "start": s, "value": v, "std_error": None, "std_error_blockwise": None}
         for n, u, s, v in rows

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .plots import figure, label
+from .plots import colours, figure, label
 from .report import Cell, Section
 from .report import write_report as write_page
 
@@ -122,26 +122,28 @@ def run_figure(
     coordinates are no numbers for joints, such as quaternions; motions (w, window + 1, nv): those
     predicted in windows of so many rows, without q their errors.
     """
-    rows, height = (1, 3.0) if torque is None or effort is None else (3, 8.0)
-    canvas, axes = figure(rows, len(joints), (5.5 * len(joints), height))
-    for k, name in enumerate(joints):
-        last, bottom = k == len(joints) - 1, axes[-1, k]
+    columns = 1 if torque is None or effort is None else 3
+    canvas, axes = figure(len(joints), columns, (3.6 * columns + 1.2, 2.4 * len(joints)))
+    measured, predicted = colours(2)
+    for k, (name, row) in enumerate(zip(joints, axes, strict=True)):
+        last, drawn = row[-1], {"linewidth": 1.0}
+        row[0].set_title(name, loc="left", fontsize="medium", fontweight="bold")
         if torque is not None and effort is not None:
-            top, middle = axes[:2, k]
-            top.plot(t, effort[:, k], label="measured", linewidth=1.0)
-            top.plot(t, torque[:, k], label="predicted", linewidth=1.0)
-            middle.plot(t, torque[:, k] - effort[:, k], linewidth=0.8)
-            label(top, "t [s]", "effort [N m or N]", legend=last)
-            label(middle, "t [s]", "error [N m or N]")
+            row[0].plot(t, effort[:, k], color=measured, label="measured", **drawn)
+            row[0].plot(t, torque[:, k], color=predicted, label="predicted", **drawn)
+            row[1].plot(t, torque[:, k] - effort[:, k], color=measured, **drawn)
+            label(row[0], "t [s]", "effort [N m or N]", legend=False)
+            label(row[1], "t [s]", "error [N m or N]", legend=False)
         if q is not None:
-            bottom.plot(t, q[:, k], label="measured", linewidth=1.0)
+            last.plot(t, q[:, k], color=measured, label="measured", **drawn)
         for i, motion in enumerate(() if motions is None else motions):
             times = t[i * window : i * window + window + 1]
-            title = "predicted" if i == 0 else None
-            bottom.plot(times, motion[: len(times), k], "C1", label=title, linewidth=1.0)
-        text = "error of q [rad or m]" if q is None else "q [rad or m]"
-        label(bottom, "t [s]", text, legend=q is not None and last)
-        axes[0, k].set_title(name, loc="left", fontsize="medium", fontweight="bold")
+            title = "predicted" if i == 0 and q is not None else None
+            last.plot(times, motion[: len(times), k], color=predicted, label=title, **drawn)
+        label(last, "t [s]", f"{'error of ' if q is None else ''}q [rad or m]", legend=False)
+    lines, names = axes[0, 0].get_legend_handles_labels()
+    if names:
+        canvas.legend(lines, names, loc="outside right upper", frameon=False, fontsize="small")
     return canvas
 
 
@@ -171,8 +173,8 @@ def estimate_figure(parameters: Mapping[str, Mapping[str, Any]]) -> Figure:
                 label="estimate, 95 %",
             )
         if not known.all():
-            a.plot(value[~known], places[~known], "C0o", mfc="none", label="not identifiable")
-        a.plot(start, places, "C2x", label="start")
+            a.plot(value[~known], places[~known], "o", mfc="none", label="not identifiable")
+        a.plot(start, places, "x", color="#38761d", label="start")
         a.set_yticks(places, list(group))
         a.set_ylim(len(group) - 0.5, -0.5)
         label(a, f"[{unit}]" if unit else "without unit", "", legend=a is axes[0, 0])
@@ -181,7 +183,8 @@ def estimate_figure(parameters: Mapping[str, Mapping[str, Any]]) -> Figure:
 
 def correlation_figure(names: Sequence[str], correlations: NDArray) -> Figure:
     """The correlations (p, p) of all parameters with each other."""
-    canvas, axes = figure(1, 1, (6.5, 5.5))
+    size = max(6.5, 2.5 + 0.18 * len(names))
+    canvas, axes = figure(1, 1, (size, size - 1))
     only = axes[0, 0]
     only.grid(visible=False)
     image = only.imshow(correlations, vmin=-1, vmax=1, cmap="RdBu")

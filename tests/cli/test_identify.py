@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from scipy.stats import chi2
 
 import difflie as dl
 from difflie.cli import main
@@ -16,7 +15,6 @@ from difflie.cli.identify import run_study
 from difflie.identify import DataError, InverseDynamics, Recording, Shooting, read_recording
 from difflie.io.study import read_study
 from difflie.io.tables import ConfigError
-from difflie.view.identification import ellipse_figure
 
 ROOT = Path(__file__).parent.parent.parent
 MEASURED = ROOT.parent / "shared" / "data"
@@ -108,26 +106,6 @@ def test_what_the_measurements_do_not_determine_is_null_and_named(folder, tmp_pa
     page = (tmp_path / "out" / "report.html").read_text()
     assert page.count("not identifiable") == 2
     assert (tmp_path / "out" / "ellipses.png").is_file()
-
-
-def test_ellipses_have_the_probability_they_say():
-    """The line is where the squared distance is the 95 % quantile of chi-squared of two numbers."""
-    covariance = np.array([[4.0, -1.8, 0.1], [-1.8, 1.0, 0.0], [0.1, 0.0, 9.0]])
-    error = np.sqrt(np.diag(covariance))
-    parameters = {
-        "arm/mass": {"unit": "kg", "value": 1.0, "start": 1.5, "std_error": error[0]},
-        "arm/I_yy": {"unit": "kg m^2", "value": 2.0, "start": -70.0, "std_error": error[1]},
-        "cube/I_yy/I_xx": {"unit": "", "value": 3.0, "start": 3.0, "std_error": error[2]},
-    }
-    correlations = covariance / np.outer(error, error)
-    first, second = ellipse_figure(parameters, correlations).axes
-    assert (first.get_xlabel(), first.get_ylabel()) == ("arm/mass [kg]", "arm/I_yy [kg m^2]")
-    assert second.get_ylabel() == "cube/I_yy/I_xx"
-    assert "start beyond: 1.5, -70" in {text.get_text() for text in first.texts}
-    line = np.array(first.lines[0].get_data()) - np.array([[1.0], [2.0]])
-    square = np.sum(line * np.linalg.solve(covariance[:2, :2], line), axis=0)
-    np.testing.assert_allclose(square, chi2.ppf(0.95, 2), rtol=1e-12)
-    assert ellipse_figure(parameters, np.full((3, 3), np.nan)) is None
 
 
 def test_runs_are_left_out_in_turn(folder, tmp_path):

@@ -1,6 +1,8 @@
 """Pictures say what they show: names of joints, and units."""
 
+import jax
 import numpy as np
+import pytest
 from trees import zoo
 
 import difflie as dl
@@ -47,6 +49,19 @@ def test_what_is_infinite_is_not_drawn():
     limits = Curve("limit left", np.arange(3.0), values, (("elbow", "rad"), ("base", "m")))
     (axes,) = plots.curve_figure([limits]).axes
     assert texts(axes) == ("limit left [rad]", ["elbow"])
+
+
+def test_runs_are_plotted():
+    """q and v by the names of joints; with the system also its energy and the forces that act."""
+    arm = dl.Body(name="arm", joint=dl.Revolute(name="hinge", damping=0.1), mass=1.0, com=(1, 0, 0))
+    system = dl.chain([arm])
+    run = dl.simulate(system, [0.1], [0.2], dt=0.01, steps=5)
+    assert [texts(a) for a in run.plot().axes] == [("q [rad]", ["hinge"]), ("v [rad/s]", ["hinge"])]
+    names = [a.get_ylabel() for a in run.plot(system).axes]
+    assert names == ["q [rad]", "v [rad/s]", "passive [N m]", "energy [J]"]
+    runs = jax.vmap(lambda q: dl.simulate(system, q, [0.2], dt=0.01, steps=5))(np.zeros((3, 1)))
+    with pytest.raises(ValueError, match=r"these are \(3,\) runs, and a picture is of one"):
+        runs.plot()
 
 
 def test_every_joint_has_labels():
