@@ -1,11 +1,8 @@
 """A chain of links in the vertical plane, on revolute joints, with springs along it.
 
 Goetz 2024, chapters 2 and 4. Link i turns about joint i, which lies at the origin (i = 1) or in
-link i - 1 at (length, 0), by the angle phi_i relative to link i - 1 (link 1: to the x axis). Its
-centre of mass x_i is at `com` in its own frame. With the Jacobians J_i = dx_i/dphi and W_i, row i
-of the lower triangle of ones, for the absolute angle theta_i = W_i phi,
-
-    M(phi) = sum_i m_i J_i^T J_i + inertia_i W_i^T W_i
+link i - 1 at (length, 0), by the angle phi_i relative to link i - 1 (link 1: to the x axis), by
+theta_i = phi_1 + ... + phi_i absolutely. Its centre of mass x_i is at `com` in its own frame.
 """
 
 from __future__ import annotations
@@ -46,24 +43,15 @@ class PlanarChain(eqx.Module):
         joints = jnp.cumsum(links, axis=1) - links
         return joints + self.com[:, 0] * q + self.com[:, 1] * normal(q)
 
-    def jacobian(self, phi: Float[Array, " n"]) -> Float[Array, "three_n n"]:
-        """From joint velocities to those of the centres, x before y, and of the absolute angles."""
-        turning = jnp.tril(jnp.ones((len(phi), len(phi)), phi.dtype))
-        return jnp.concatenate((*jax.jacfwd(self.centres)(phi), turning))
-
-    @property
-    def inertias(self) -> Float[Array, " three_n"]:
-        """In kg and kg m^2, of the velocities in the order of `jacobian`."""
-        return jnp.concatenate((self.mass, self.mass, self.inertia))
+    def kinetic_energy(self, phi: Float[Array, " n"], rate: Float[Array, " n"]) -> Float[Array, ""]:
+        """T = sum_i m_i |dx_i/dt|^2 / 2 + inertia_i (dtheta_i/dt)^2 / 2, a scalar in J."""
+        _, velocities = jax.jvp(self.centres, (phi,), (rate,))
+        turning = jnp.sum(self.inertia * jnp.cumsum(rate) ** 2)
+        return (jnp.sum(self.mass * velocities**2) + turning) / 2
 
     def mass_matrix(self, phi: Float[Array, " n"]) -> Float[Array, "n n"]:
-        """M(phi) (n, n) in kg m^2, for joint velocities."""
-        jacobian = self.jacobian(phi)
-        return (jacobian.T * self.inertias) @ jacobian
-
-    def kinetic_energy(self, phi: Float[Array, " n"], rate: Float[Array, " n"]) -> Float[Array, ""]:
-        """sum_i m_i |dx_i/dt|^2 / 2 + inertia_i (dtheta_i/dt)^2 / 2, a scalar in J."""
-        return jnp.sum(self.inertias * (self.jacobian(phi) @ rate) ** 2) / 2
+        """M(phi) (n, n) in kg m^2, with T = dphi/dt . M dphi/dt / 2."""
+        return jax.hessian(self.kinetic_energy, 1)(phi, jnp.zeros_like(phi))
 
     def potential(self, phi: Float[Array, " n"]) -> Float[Array, ""]:
         """The energy of gravity and springs, a scalar in J."""
@@ -76,10 +64,6 @@ class PlanarChain(eqx.Module):
         weight = self.gravity * jnp.sum(self.mass * centres[1])
         return weight + self.springs.energy(self.springs.segments(attitudes, self.length))
 
-    def energy(self, phi: Float[Array, " n"], rate: Float[Array, " n"]) -> Float[Array, ""]:
-        """Kinetic and potential energy, a scalar in J."""
-        return self.kinetic_energy(phi, rate) + self.potential(phi)
-
     def lagrangian(self, phi: Float[Array, " n"], rate: Float[Array, " n"]) -> Float[Array, ""]:
         """Kinetic less potential energy, a scalar in J."""
         return self.kinetic_energy(phi, rate) - self.potential(phi)
@@ -89,9 +73,10 @@ class PlanarChain(eqx.Module):
         return inverse(self.mass_matrix(phi), len(phi)) @ momentum
 
     def acceleration(self, phi: Float[Array, " n"], rate: Float[Array, " n"]) -> Float[Array, " n"]:
-        """d^2 phi/dt^2 (n,) in rad/s^2: M a = dL/dphi - dM/dt dphi/dt."""
-        _, change = jax.jvp(self.mass_matrix, (phi,), (rate,))
-        return self.rate(phi, jax.grad(self.lagrangian)(phi, rate) - change @ rate)
+        """a = d^2 phi/dt^2 (n,) in rad/s^2, of M a + dp/dphi dphi/dt = dL/dphi, p = dL/drate."""
+        momentum = jax.grad(self.lagrangian, 1)
+        _, change = jax.jvp(lambda phi: momentum(phi, rate), (phi,), (rate,))
+        return self.rate(phi, jax.grad(self.lagrangian)(phi, rate) - change)
 
     def field(self, t: Array, y: Float[Array, " two_n"]) -> Float[Array, " two_n"]:
         """dy/dt of y = (phi, dphi/dt) (2n,): velocities and accelerations."""

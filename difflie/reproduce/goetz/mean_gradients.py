@@ -13,13 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-Potential = Callable[[jax.Array], jax.Array]
 # gbar (n,) of potential(q) () from q0 (n,) to q1 (n,), in units of the potential per q.
-MeanGradient = Callable[[Potential, jax.Array, jax.Array], jax.Array]
+MeanGradient = Callable[[Callable, jax.Array, jax.Array], jax.Array]
 
 
 def gauss_mean(
-    points: int, potential: Potential, q0: Float[Array, " n"], q1: Float[Array, " n"]
+    points: int, potential: Callable, q0: Float[Array, " n"], q1: Float[Array, " n"]
 ) -> Float[Array, " n"]:
     """Gauss quadrature with s points: gbar = sum_g w_g grad V(q0 + xi_g (q1 - q0)).
 
@@ -32,7 +31,7 @@ def gauss_mean(
 
 
 def discrete_gradient(
-    potential: Potential, q0: Float[Array, " n"], q1: Float[Array, " n"]
+    potential: Callable, q0: Float[Array, " n"], q1: Float[Array, " n"]
 ) -> Float[Array, " n"]:
     """Gonzalez' discrete gradient: grad V at the middle, corrected along the step.
 

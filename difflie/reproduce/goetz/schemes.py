@@ -80,7 +80,7 @@ class Rates(NamedTuple):
 def _of_angles(chain: PlanarChain, phi: jax.Array, rate: jax.Array) -> tuple:
     """Observed, with (5.2): | |q_i| - 1 | of the attitudes q_i = (cos phi_i, sin phi_i)."""
     norm = jnp.sqrt(jnp.cos(phi) ** 2 + jnp.sin(phi) ** 2)
-    return phi, chain.energy(phi, rate), jnp.abs(norm - 1)
+    return phi, chain.kinetic_energy(phi, rate) + chain.potential(phi), jnp.abs(norm - 1)
 
 
 Scheme = EnergyStable | Variational | Rates
