@@ -14,7 +14,9 @@ import os
 import stat
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 # In bytes, of all files together.
 LIMIT = 512 * 2**20
@@ -40,6 +42,16 @@ def folder() -> Path | None:
         return (place if place.is_absolute() else Path.home() / ".cache") / "difflie"
     except RuntimeError:
         return None  # no home
+
+
+def kept(described: Any, make: Callable[[], bytes]) -> bytes:
+    """The data that all of `described` says how to make, made only if it is not there yet."""
+    key = hashlib.sha256(repr(described).encode()).hexdigest()
+    data = read(key)
+    if data is None:
+        data = make()
+        write(key, data)
+    return data
 
 
 def read(key: str) -> bytes | None:

@@ -11,7 +11,7 @@ import enum
 import functools
 import hashlib
 import importlib.resources
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -48,9 +48,16 @@ def _digest(parts: Any) -> str:
 @functools.cache
 def _compiler() -> str:
     """A digest of the compiler itself: a changed one makes other code."""
-    files = importlib.resources.files("difflie.native").iterdir()
-    texts = sorted((f.name, f.read_bytes()) for f in files if f.name.endswith(".py"))
-    return _digest(texts)
+    return _digest(sorted(_sources(importlib.resources.files("difflie.native"))))
+
+
+def _sources(folder: Any, within: str = "") -> Iterator[tuple[str, bytes]]:
+    """All code in a folder: names and contents."""
+    for f in folder.iterdir():
+        if f.is_dir():
+            yield from _sources(f, f"{within}{f.name}/")
+        elif f.name.endswith(".py"):
+            yield within + f.name, f.read_bytes()
 
 
 class _Reader:

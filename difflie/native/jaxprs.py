@@ -92,23 +92,3 @@ def without_closure(f: Callable[..., Any], *like: Any) -> tuple[Callable[..., An
         return jax.tree.unflatten(results, leaves)
 
     return explicit, closed.consts
-
-
-def solves_in_loops(jaxpr: Any) -> bool:
-    """Whether a linear system is solved by a loop that goes on until it is good enough."""
-    for equation in jaxpr.eqns:
-        inside = [inner.jaxpr for inner in nested(equation.params)]
-        if equation.primitive.name == "custom_linear_solve":
-            inside = [inner.jaxpr for inner in equation.params["jaxprs"] if inner is not None]
-            if any(_loops(inner) for inner in inside):
-                return True
-        if equation.primitive.name == "native":
-            inside.append(equation.params["how"].turn.closed().jaxpr)
-        if any(solves_in_loops(inner) for inner in inside):
-            return True
-    return False
-
-
-def _loops(jaxpr: Any) -> bool:
-    inside = [inner.jaxpr for equation in jaxpr.eqns for inner in nested(equation.params)]
-    return any(e.primitive.name == "while" for e in jaxpr.eqns) or any(map(_loops, inside))

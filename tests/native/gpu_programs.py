@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import difflie as dl
-from difflie.native import cuda, nvrtc
-from difflie.native.code import Loop
+from difflie.native.gpu import cuda, nvrtc
 from difflie.native.jaxprs import nested
+from difflie.native.loop import Loop
 from difflie.native.program import Unsupported
 
 TABLE = Path(__file__).with_name("gpu_resources.toml")

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.native import cuda, nvrtc
-from difflie.native.code import Loop
-from difflie.native.object_code import Unavailable
+from difflie.native.attempts import Unavailable
+from difflie.native.gpu import cuda, nvrtc
+from difflie.native.loop import Loop
 from difflie.native.private import ClosedJaxpr
 
 

@@ -15,10 +15,13 @@ import pytest
 from kernels import Kernels, nvrtc_required, required
 
 from difflie import native
-from difflie.native import call, cuda, launch, nvrtc
-from difflie.native.code import Loop, Traced
-from difflie.native.object_code import Unavailable
+from difflie.native import attempts
+from difflie.native.attempts import Unavailable
+from difflie.native.cpu import call, ffi
+from difflie.native.gpu import cuda, launch, nvrtc, trial
+from difflie.native.loop import Loop
 from difflie.native.program import Unsupported
+from difflie.native.turns import Traced
 
 CC = shutil.which("cc") or shutil.which("gcc")
 STREAM = 0x5EED
@@ -295,14 +298,14 @@ def small_loop(**options):
 @pytest.mark.parametrize("along", [(), (False, True, True)])
 def test_the_comparison_with_the_ordinary_way(on_kernels, along):
     loop = small_loop(saved=(1, 25), length=100)
-    small, batch, args = launch.trial(loop, along)
+    small, batch, args = trial.trial(loop, along)
     assert (small.length, small.saved) == (4, (1, 2))
     assert cuda.source(small, along) == cuda.source(loop, along)
     right = cuda.source(loop, along)
     wrong = right.replace("cos(", "0.999999 * cos(")
     assert right != wrong
     problems = [
-        launch.disagreement(
+        trial.disagreement(
             lambda *xs, text=text: on_kernels.run(small, batch, along, xs, text),
             *(small, batch, along, args),
         )
@@ -314,14 +317,14 @@ def test_the_comparison_with_the_ordinary_way(on_kernels, along):
 
 def test_nothing_is_said_of_what_has_no_result():
     loop = loop_of(lambda x: (jnp.log(-x),), [((2,), float)], 0, 1)
-    small, batch, args = launch.trial(loop, ())
-    found = launch.disagreement(jax.jit(small.apply), small, batch, (), args)
+    small, batch, args = trial.trial(loop, ())
+    found = trial.disagreement(jax.jit(small.apply), small, batch, (), args)
     assert found == "there is too little to compare"
 
 
 def test_a_launch_that_fails_is_an_error(on_kernels):
     loop = small_loop()
-    given = [cuda.numbers(loop, None), *launch.trial(loop, ())[2]]
+    given = [cuda.numbers(loop, None), *trial.trial(loop, ())[2]]
     outs = [np.zeros((1, *s)) for s in loop.out_shapes]
     assert on_kernels.launched(cuda.source(loop, ()), given, outs, function=8) == 13
 
@@ -331,7 +334,7 @@ def test_offsets_are_those_of_the_header(tmp_path):
     wanted = {
         "XLA_FFI_Api, XLA_FFI_Error_Create": launch._ERROR_CREATE,
         "XLA_FFI_Api, XLA_FFI_Stream_Get": launch._STREAM_GET,
-        "XLA_FFI_Buffer, data": launch._DATA,
+        "XLA_FFI_Buffer, data": ffi.DATA,
         "XLA_FFI_Buffer, dims": launch._DIMS,
         "XLA_FFI_Stream_Get_Args, stream": 24,
         "XLA_FFI_Error_Create_Args, errc": 24,
@@ -418,7 +421,7 @@ def test_all_of_it_on_a_gpu_that_is_no_gpu(on_kernels, monkeypatch, tmp_path):
 @pretending
 def test_a_wrong_kernel_is_not_used(on_kernels, monkeypatch, tmp_path):
     monkeypatch.setenv("DIFFLIE_CACHE", str(tmp_path))
-    launch._warn_once.cache_clear()
+    attempts.tell_once.cache_clear()
     Pretended(monkeypatch, on_kernels, lambda text: text.replace("exp(", "1.0001 * exp("))
     f, args = swing(length=9), given(float, length=9)
     with pytest.warns(UserWarning, match="not used: results differ"):
@@ -431,7 +434,7 @@ def test_a_wrong_kernel_is_not_used(on_kernels, monkeypatch, tmp_path):
 def test_what_fails_once_is_not_tried_again(on_kernels, monkeypatch, tmp_path):
     """A GPU without memory for a kernel is asked once; the program runs the ordinary way."""
     monkeypatch.setenv("DIFFLIE_CACHE", str(tmp_path))
-    launch._warn_once.cache_clear()
+    attempts.tell_once.cache_clear()
     Pretended(monkeypatch, on_kernels)
     tried = []
 
@@ -463,7 +466,7 @@ def no_gpu():
 @pytest.mark.parametrize("failure", [no_gpu, lambda: 1 / 0], ids=["no GPU", "anything"])
 def test_without_a_gpu_there_is_one_warning(monkeypatch, failure):
     monkeypatch.setattr(launch, "_gpu", failure)
-    launch._warn_once.cache_clear()
+    attempts.tell_once.cache_clear()
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         for every in (1, 2):
@@ -474,7 +477,7 @@ def test_without_a_gpu_there_is_one_warning(monkeypatch, failure):
 
 def test_the_call_in_a_program_for_gpus(monkeypatch):
     monkeypatch.setattr(launch, "_target", lambda loop, along: "difflie_cuda_test")
-    assert call.available()
+    assert attempts.available()
     f = jax.vmap(swing(), in_axes=(None, 0, 0))
     for g, args in ((swing(), given(float)), (f, given(np.float32, 65))):
         lines = lowered_for_gpus(g, *args).splitlines()

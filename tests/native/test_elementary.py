@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from difflie.native.elementary import NAMES, definitions, symbol
+from difflie.native.cpu.elementary import NAMES, definitions, symbol
 
 llvm = pytest.importorskip("llvmlite.binding")
 

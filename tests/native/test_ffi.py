@@ -13,7 +13,8 @@ import pytest
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
-from difflie.native import ffi, object_code, private
+from difflie.native import private
+from difflie.native.cpu import ffi, object_code
 
 pytest.importorskip("llvmlite")
 needs_cpu = pytest.mark.skipif(jax.default_backend() != "cpu", reason="handlers are for CPUs")

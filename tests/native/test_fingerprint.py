@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.native.code import Loop, Traced
 from difflie.native.fingerprint import fingerprint
+from difflie.native.loop import Loop
+from difflie.native.turns import Traced
 
 
 def loop(f, *args, consts=0, carry=0, rows=1, **settings):

@@ -14,7 +14,7 @@ from kernels import Kernels, nvrtc_required
 from ptx import Ptx
 
 from difflie import native
-from difflie.native import cuda, nvrtc
+from difflie.native.gpu import cuda, nvrtc
 
 
 class Interpreted(Kernels):

@@ -15,7 +15,11 @@ from jax import lax
 from transformations import GAIN, TRANSFORMATIONS, X, assert_same, batch, natively
 
 import difflie as dl
-from difflie.native import call, code, ffi, kernel, llvm, loops, object_code, program, scan
+from difflie.native import attempts, kernel, scan
+from difflie.native.cpu import call, ffi, functions, object_code
+from difflie.native.loop import Loop
+from difflie.native.program import instructions
+from difflie.native.turns import Traced
 
 
 def small_loop(x, gain):
@@ -362,7 +366,7 @@ def chain(numpy, x, turns):
 
 def test_long_turns_with_loops_inside(monkeypatch):
     """Programs are divided into functions, in loops inside as well; lanes end at their own time."""
-    monkeypatch.setattr(llvm, "_CHUNK", 50)
+    monkeypatch.setattr(functions, "_CHUNK", 50)
 
     def f(x, n):
         def body(c):
@@ -388,8 +392,8 @@ def test_long_turns_with_loops_inside(monkeypatch):
             z = chain(np, z, 2) + d
         return y + first, chain(np, z, 12)
 
-    traced = code.Traced(jax.make_jaxpr(f)(X, jnp.int32(3)))
-    program = loops.program_of(code.Loop(traced, 0, 0, (1, 1), (1, 1), 1))
+    traced = Traced(jax.make_jaxpr(f)(X, jnp.int32(3)))
+    program = Loop(traced, 0, 0, (1, 1), (1, 1), 1).program()
     assert max(len(loop.body.operations) for loop in program.loops.values()) > 500
     assert_same(natively(1, kernel(f), X, jnp.int32(3)), expected(np.asarray(X), 3), 1e-11)
     xs, ns = batch(21)[0], jnp.arange(21, dtype=np.int32) % 7
@@ -439,18 +443,18 @@ def test_threads_of_python():
 
 def test_an_untested_version_is_told_of_once(monkeypatch):
     """And runs the ordinary way."""
-    call._tested.cache_clear()
+    attempts._tested.cache_clear()
     monkeypatch.setattr(jax, "__version_info__", (0, 99, 0))
     with pytest.warns(UserWarning, match=r"take a jax from 0\.8 to 0\.12") as told:
         assert_same(natively(0, lambda x: kernel(kernel(jnp.sin))(x), X), jnp.sin(X))
     assert len(told) == 1
-    call._tested.cache_clear()
+    attempts._tested.cache_clear()
 
 
 def test_a_program_too_long_is_told_of_once(monkeypatch):
     """And runs the ordinary way, with the same numbers."""
-    monkeypatch.setattr(program, "LONGEST", 60)
-    call._tell_once.cache_clear()
+    monkeypatch.setattr(instructions, "LONGEST", 60)
+    attempts.tell_once.cache_clear()
 
     def long(x):
         for _ in range(30):

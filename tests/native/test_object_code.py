@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from difflie.native import disk_cache, object_code
-from difflie.native.object_code import Unavailable, address
+from difflie.native import disk_cache
+from difflie.native.attempts import Unavailable
+from difflie.native.cpu import object_code
+from difflie.native.cpu.object_code import address
 
 llvm = pytest.importorskip("llvmlite.binding")
 
@@ -63,7 +65,8 @@ def test_code_runs_and_stays(compiled):
 def test_another_process_loads(folder, monkeypatch):
     """What one process compiled, another only loads."""
     code = (
-        "import sys; from difflie.native.object_code import address; address(sys.argv[1], 'twice')"
+        "import sys; from difflie.native.cpu.object_code import address;"
+        "address(sys.argv[1], 'twice')"
     )
     subprocess.run([sys.executable, "-c", code, TEXT.format(5)], check=True, timeout=100)
     monkeypatch.setattr(object_code, "_compiled", None)
@@ -181,6 +184,6 @@ def test_difflie_is_imported_without_llvmlite():
     """Who compiles nothing needs no llvmlite."""
     code = (
         "import sys; sys.modules['llvmlite'] = None;"
-        "import difflie, difflie.native.object_code, difflie.native.ffi"
+        "import difflie, difflie.native.cpu.object_code, difflie.native.cpu.ffi"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=100)

@@ -20,7 +20,6 @@ from trees import zoo
 import difflie as dl
 from difflie.forces.actuators import Drive
 from difflie.native.jaxprs import nested
-from difflie.native.loops import program_of
 from difflie.system.kinematic_tree import Tree
 
 ADJOINTS = [dl.Direct(), dl.RecursiveCheckpoint(8), dl.Forward(), dl.Reversible()]
@@ -152,7 +151,7 @@ def step_sizes(system):
         for equation in jaxpr.eqns:
             how = equation.params.get("how")
             if how is not None and how.length == 8:
-                yield len(program_of(how).used())
+                yield len(how.program().used())
             for inner in nested(equation.params):
                 yield from loops(inner.jaxpr)
 

@@ -13,12 +13,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from . import disk_cache
-
-
-class Unavailable(Exception):
-    """Why there is no machine code, in one sentence."""
-
+from .. import disk_cache
+from ..attempts import Unavailable
 
 # Goes up when the same text and options are to be compiled to something else.
 _FORMAT = 2
@@ -45,18 +41,10 @@ def address_of(digest: str, name: str, write: Callable[[], str]) -> int:
     """The same for a program with this digest, written only if its code is not there yet."""
     with _lock:
         if (digest, name) not in _addresses:
-            with _failing():
-                host = _host()
-                engine = host.engine()
+            host, engine = _started()
             described = (_FORMAT, digest, _OPTIONS, host.llvm.llvm_version_info, *host[1:])
-            key = hashlib.sha256(repr(described).encode()).hexdigest()
-            code = disk_cache.read(key)
-            text = write() if code is None else ""
-            with _failing():
-                if code is None:
-                    code = _compiled(host, text)
-                    disk_cache.write(key, code)
-                _addresses[digest, name] = _loaded(host, engine, code, name)
+            code = disk_cache.kept(described, lambda: _compiled(host, write()))
+            _addresses[digest, name] = _loaded(host, engine, code, name)
         return _addresses[digest, name]
 
 
@@ -87,6 +75,13 @@ class _Host(NamedTuple):
         return self.llvm.create_mcjit_compiler(self.llvm.parse_assembly(""), self.machine())
 
 
+@_failing()
+def _started() -> tuple[_Host, Any]:
+    """The processor, and what loads code for it."""
+    host = _host()
+    return host, host.engine()
+
+
 @functools.cache
 def _host() -> _Host:
     try:
@@ -106,6 +101,7 @@ def _host() -> _Host:
     return _Host(llvm, llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
 
 
+@_failing()
 def _loaded(host: _Host, engine: Any, code: bytes, name: str) -> int:
     engine.add_object_file(host.llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
@@ -117,6 +113,7 @@ def _loaded(host: _Host, engine: Any, code: bytes, name: str) -> int:
     return found
 
 
+@_failing()
 def _compiled(host: _Host, text: str) -> bytes:
     llvm, machine = host.llvm, host.machine()
     module = llvm.parse_assembly(text)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import importlib.util
 import re
 from collections.abc import Iterator, Sequence
@@ -15,8 +14,8 @@ from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
 
-from . import disk_cache
-from .object_code import Unavailable
+from .. import disk_cache
+from ..attempts import Unavailable
 
 # Goes up when the same source and options are to be compiled to something else.
 _FORMAT = 1
@@ -30,12 +29,7 @@ def compiled(source: str, architecture: str, newest: int | None = None) -> bytes
     """
     nvrtc, version = library(newest)
     described = (_FORMAT, source, _OPTIONS, architecture, version)
-    key = hashlib.sha256(repr(described).encode()).hexdigest()
-    code = disk_cache.read(key)
-    if code is None:
-        code, _ = translated(nvrtc, source, architecture)
-        disk_cache.write(key, code)
-    return code
+    return disk_cache.kept(described, lambda: translated(nvrtc, source, architecture)[0])
 
 
 @functools.cache

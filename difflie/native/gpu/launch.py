@@ -9,39 +9,33 @@ warning, and the program runs the ordinary way.
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import functools
 import hashlib
-import os
 import threading
-import warnings
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.ffi
 import numpy as np
 
-from . import cuda, disk_cache, ffi, nvrtc, object_code
-from .code import Loop
-from .ffi import METADATA, field, struct
-from .object_code import Unavailable
-from .private import Context, ShapedArray, Value, reshaped
-from .program import Unsupported
+from .. import disk_cache
+from ..attempts import Unavailable, reason, tried, warn_once
+from ..cpu import ffi, object_code
+from ..cpu.ffi import METADATA, field, struct
+from ..loop import Loop
+from ..private import Context, ShapedArray, Value, reshaped
+from . import cuda, nvrtc
+from .trial import disagreement, trial
 
-# Environments and turns that are compared, and the pace of rows that are rare. The environments are
-# two blocks of threads, the second one not full.
-_BATCH, _TURNS, _PACE = cuda.THREADS + 2, 4, 2
 # Offsets in XLA's header c_api.h: of functions of its interface, and of fields of a buffer.
-_ERROR_CREATE, _STREAM_GET, _DATA, _DIMS = 48, 80, 24, 40
+_ERROR_CREATE, _STREAM_GET, _DIMS = 48, 80, 40
 _INTERNAL = 13  # XLA's code of such errors
 
 _lock = threading.Lock()
 _registered: set[str] = set()
 # By name, why a handler cannot be trusted; none if it can.
 _problems: dict[str, str | None] = {}
-_targets: weakref.WeakKeyDictionary[Loop, dict] = weakref.WeakKeyDictionary()
 
 
 def compiled(
@@ -64,32 +58,6 @@ def compiled(
     return [reshaped(x, a) for x, a in zip(found, outs, strict=True)]
 
 
-def _target(loop: Loop, along: tuple[bool, ...]) -> str | None:
-    """The name of a registered handler that can be trusted, if there is one."""
-    known = _targets.setdefault(loop, {})
-    if along not in known:
-        known[along] = None
-        try:
-            known[along] = _trusted(loop, along)
-        except Unsupported as problem:
-            if os.environ.get("DIFFLIE_NATIVE") == "explain":
-                print(f"native: {problem}")
-        except Exception as problem:
-            # No failure on the way to faster code may keep a program from running.
-            _warn_once(_reason(problem))
-    return known[along]
-
-
-def _reason(problem: Exception) -> str:
-    return str(problem) if isinstance(problem, Unavailable) else repr(problem)[:300]
-
-
-@functools.cache
-def _warn_once(reason: str) -> None:
-    message = f"{reason}; without native code a motion on the GPU may take many times as long"
-    warnings.warn(message, stacklevel=2)
-
-
 def _trusted(loop: Loop, along: tuple[bool, ...]) -> str:
     """A handler that has been compared with the ordinary way; raises Unavailable."""
     gpu = _gpu()
@@ -100,10 +68,15 @@ def _trusted(loop: Loop, along: tuple[bool, ...]) -> str:
             _problems[name] = _problem(gpu, name, text, loop, along)
         except Exception as problem:
             # What fails once, for want of memory say, is not tried with every program.
-            _problems[name] = _reason(problem)
+            _problems[name] = reason(problem)
     if _problems[name]:
         raise Unavailable(_problems[name])
     return name
+
+
+_target = tried(
+    _trusted, functools.partial(warn_once, cost="on the GPU may take many times as long")
+)
 
 
 def _problem(gpu: _Gpu, name: str, text: str, loop: Loop, along: tuple[bool, ...]) -> str | None:
@@ -205,16 +178,14 @@ def give(handler: int, launch: int, kernel: int) -> None:
     ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(handler)(ctypes.addressof(frame))
 
 
+def _address_of_data(data: str, buffer: str) -> str:
+    """Arguments of kernels are told by where they lie."""
+    return f"  {data} = getelementptr i8, ptr {buffer}, i64 {ffi.DATA}"
+
+
 def _handler(name: str, operands: int, results: int) -> str:
     """The text of a handler; frames of size 0, which XLA has none of, are those of `give`."""
-    lines = []
-    for kind, first, count, at in (("a", 0, operands, 72), ("r", operands, results, 112)):
-        lines.append(field(f"%{kind}s", "%frame", at))
-        for i in range(count):
-            lines.append(field(f"%{kind}{i}", f"%{kind}s", 8 * i))
-            lines.append(f"  %{kind}{i}.data = getelementptr i8, ptr %{kind}{i}, i64 {_DATA}")
-            lines.append(f"  %{kind}{i}.to = getelementptr ptr, ptr %table, i64 {first + i}")
-            lines.append(f"  store ptr %{kind}{i}.data, ptr %{kind}{i}.to")
+    lines = ffi.filled("%table", operands, results, _address_of_data)
     message = "The CUDA driver cannot launch a native program."
     return f"""@launch = internal global ptr null
 @kernel = internal global ptr null
@@ -266,76 +237,3 @@ failure:
   ret ptr %error
 }}
 """
-
-
-# The comparison
-
-
-def trial(loop: Loop, along: Sequence[bool]) -> tuple[Loop, int | None, list[np.ndarray]]:
-    """A loop of a few turns of the same kernel, a batch if there is one, and arguments to try.
-
-    The arguments of every other environment, and of all, are positive, so that most functions have
-    a value there; those of the rest have both signs.
-    """
-    rows, saved = (tuple(min(e, _PACE) for e in x) for x in (loop.rows, loop.saved))
-    length = min(loop.length, _TURNS) if max((*rows, *saved), default=1) == 1 else _TURNS
-    small = dataclasses.replace(loop, rows=rows, saved=saved, length=length)
-    batch = _BATCH if along else None
-    random = np.random.default_rng(0)
-    given = []
-    pairs = zip(small.in_shapes, loop.turn.in_avals, strict=True)
-    for (shape, aval), wide in zip(pairs, along or [False] * len(loop.turn.in_avals), strict=True):
-        shape = (_BATCH, *shape) if wide else shape
-        if np.issubdtype(aval.dtype, np.floating):
-            x = random.uniform(0.2, 0.9, shape)
-            if wide:
-                x[1::2] *= random.choice((-1, 1), x[1::2].shape)
-        else:
-            x = random.integers(0, 2, shape)
-        given.append(np.asarray(x).astype(aval.dtype))
-    return small, batch, given
-
-
-def disagreement(
-    native: Callable[..., Any],
-    loop: Loop,
-    batch: int | None,
-    along: Sequence[bool],
-    given: Sequence[np.ndarray],
-) -> str | None:
-    """How the results differ from those of the ordinary way by more than rounding; None if not.
-
-    How much rounding matters is seen from arguments that differ by it. Where these have no result,
-    nothing is asked of the other.
-    """
-    ordinary = loop.apply
-    if batch is not None:
-        axes = tuple(0 if a else None for a in along)
-        ordinary = jax.vmap(loop.apply, in_axes=axes, out_axes=0, axis_size=batch)
-    run = jax.jit(ordinary)
-    floats = [x.dtype for x in given if np.issubdtype(x.dtype, np.floating)]
-    step = max((float(np.finfo(t).eps) for t in floats), default=0.0)
-    signs = np.random.default_rng(1)
-    near = [
-        (x * (1 + 4 * step * signs.choice((-1, 1), x.shape))).astype(x.dtype)
-        if np.issubdtype(x.dtype, np.floating)
-        else x
-        for x in given
-    ]
-    calls = (run, given), (run, near), (native, given)
-    wanted, other, found = (list(map(np.asarray, f(*xs))) for f, xs in calls)
-    compared = total = 0
-    with np.errstate(all="ignore"):
-        for y, x, z in zip(found, wanted, other, strict=True):
-            y, is_float = y.reshape(x.shape), np.issubdtype(x.dtype, np.floating)
-            kept = np.isfinite(x) & np.isfinite(z)
-            compared, total = compared + int(kept.sum()), total + x.size
-            if not kept.any():
-                continue
-            y, x, z = (a[kept].astype(np.float64) for a in (y, x, z))
-            allowed = 1e4 * step * float(np.max(np.abs(x))) if is_float else 0.0
-            allowed += 1e3 * float(np.max(np.abs(x - z)))
-            worst = float(np.max(np.abs(y - x)))
-            if not worst <= allowed:
-                return f"results differ by {worst:.1e}, by rounding no more than {allowed:.1e}"
-    return None if 3 * compared >= total else "there is too little to compare"

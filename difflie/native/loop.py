@@ -1,4 +1,4 @@
-"""What a native call computes: a loop whose turn is a traced function, or the transpose of one.
+"""What a native call computes: a loop of turns.
 
 A turn is a function of constants, of what is carried from turn to turn, and of the turn's rows; it
 returns what is carried on and what is saved. Here it can be applied the ordinary way, written as
@@ -9,159 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .from_jaxpr import constants, write_closed
 from .jaxprs import depending, with_results
 from .private import ClosedJaxpr, eval_jaxpr, without_dead_code
-from .program import Program, Unsupported
-from .transposition import transposed
+from .program import Program, Unsupported, finished
+from .rules import arguments, constants, flat
+from .turns import Traced, Transposed, Turn
 
 # Longer loops inside a turn are not written out.
 _LONGEST_INSIDE = 64
-
-
-class Turn(Protocol):
-    """A function of arrays."""
-
-    in_avals: list[Any]
-    out_avals: list[Any]
-
-    def apply(self, *args: Any) -> list[Any]:
-        """The results the ordinary way."""
-        ...
-
-    def write(self, program: Program, given: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The results as part of a program."""
-        ...
-
-    def closed(self) -> ClosedJaxpr:
-        """The function as a jaxpr."""
-        ...
-
-    def described(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
-        """All that `write` depends on, jaxprs by what `of` says of them."""
-        ...
-
-
-class Traced:
-    """A function that has been traced."""
-
-    def __init__(self, closed: ClosedJaxpr):
-        self._closed = closed
-        self.in_avals, self.out_avals = closed.in_avals, closed.out_avals
-
-    def apply(self, *args: Any) -> list[Any]:
-        results = eval_jaxpr(self._closed.jaxpr, self._closed.consts, *args)
-        # What is a number of Python's in a jaxpr would stay one.
-        return [jnp.asarray(x, a.dtype) for x, a in zip(results, self.out_avals, strict=True)]
-
-    def write(self, program: Program, given: Sequence[np.ndarray]) -> list[np.ndarray]:
-        found = write_closed(program, self._closed, given)
-        return [np.broadcast_to(x, a.shape) for x, a in zip(found, self.out_avals, strict=True)]
-
-    def closed(self) -> ClosedJaxpr:
-        return self._closed
-
-    def described(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
-        return "traced", of(self._closed)
-
-
-class Transposed:
-    """The transpose of the turn of a loop in those constants and rows, and in all it carries.
-
-    Its constants are those in which the loop is not linear. It carries the cotangents of what the
-    loop carries, and the sums of those of its linear constants. Its rows are the rows in which the
-    loop is not linear, and the cotangents of what it saves; it saves those of the linear rows.
-    """
-
-    def __init__(self, loop: Loop, linear: tuple[bool, ...]):
-        self.turn, self.linear = loop.turn, linear
-        n, m = loop.consts, loop.consts + loop.carry
-        avals = loop.turn.in_avals
-        self.places = range(n), range(n, m), range(m, len(avals))
-        fixed = [avals[i] for i in self.places[0] if not linear[i]]
-        sums = [avals[i] for i in self.places[0] if linear[i]]
-        carried, rows = avals[n:m], [avals[i] for i in self.places[2] if not linear[i]]
-        self.on_rows = [avals[i] for i in self.places[2] if linear[i]]
-        self.carry = loop.carry
-        self.counts = len(fixed), len(carried), len(sums), len(rows)
-        self.in_avals = [*fixed, *carried, *sums, *rows, *loop.turn.out_avals[loop.carry :]]
-        self.out_avals = [*carried, *sums, *self.on_rows]
-
-    def _split(self, given: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """What the turn is not linear in, the cotangents of its results, and the sums."""
-        fixed, carried, sums, rows = np.cumsum(self.counts)
-        known = [*given[:fixed], *given[sums:rows]]
-        on_results = [*given[fixed:carried], *given[rows:]]
-        return known, on_results, list(given[carried:sums])
-
-    def _merged(self, known: Sequence[Any], linear: Sequence[Any]) -> list[Any]:
-        known, linear = list(known), list(linear)
-        return [(linear if chosen else known).pop(0) for chosen in self._all_linear()]
-
-    def _all_linear(self) -> list[bool]:
-        return [x or i in self.places[1] for i, x in enumerate(self.linear)]
-
-    def _ordered(self, cotangents: Sequence[Any], sums: Sequence[Any], add: Callable) -> list[Any]:
-        """The cotangents of the linear arguments, in their order, as results of this turn."""
-        at = [i for i, x in enumerate(self._all_linear()) if x]
-        on = dict(zip(at, cotangents, strict=True))
-        consts, carried, rows = ([on[i] for i in p if i in on] for p in self.places)
-        return [*carried, *(add(s, c) for s, c in zip(sums, consts, strict=True)), *rows]
-
-    def apply(self, *args: Any) -> list[Any]:
-        known, on_results, sums = self._split(args)
-
-        def along(*linear: Any) -> list[Any]:
-            return self.turn.apply(*self._merged(known, linear))
-
-        avals = [a for a, x in zip(self.turn.in_avals, self._all_linear(), strict=True) if x]
-        like = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
-        found = jax.linear_transpose(along, *like)(on_results)
-        return self._ordered(found, sums, jnp.add)
-
-    def write(self, program: Program, given: Sequence[np.ndarray]) -> list[np.ndarray]:
-        known, on_results, sums = self._split(given)
-        avals = [a for a, x in zip(self.turn.in_avals, self._all_linear(), strict=True) if x]
-        linear = []
-        for a in avals:
-            (zero,) = constants(program, np.zeros((1,), a.dtype))
-            kind = program.types[zero]
-            entries = [program.placeholder(kind) for _ in range(a.size)]
-            linear.append(np.array(entries, np.int64).reshape(a.shape))
-        results = self.turn.write(program, self._merged(known, linear))
-        try:
-            turned = transposed(program, _flat(linear), _flat(results), _flat(on_results))
-        except Unsupported:
-            # Where a solver goes on until it is good enough, jax knows how its transpose does.
-            return write_closed(program, self.closed(), given)
-        found = iter(turned)
-        cotangents = [
-            np.array([next(found) for _ in range(a.size)], np.int64).reshape(a.shape) for a in avals
-        ]
-
-        def add(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-            pairs = zip(x.ravel().tolist(), y.ravel().tolist(), strict=True)
-            sums = [program.add(a, b, program.types[a]) for a, b in pairs]
-            return np.array(sums, np.int64).reshape(x.shape)
-
-        return self._ordered(cotangents, sums, add)
-
-    def closed(self) -> ClosedJaxpr:
-        return jax.make_jaxpr(self.apply)(*self.in_avals)
-
-    def described(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
-        own = self.linear, self.carry, self.places[1]
-        return "transposed", self.turn.described(of), own
-
-
-def _flat(arrays: Sequence[np.ndarray]) -> list[int]:
-    return [k for a in arrays for k in a.ravel().tolist()]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -210,74 +71,52 @@ class Loop:
     def apply(self, *args: Any) -> list[Any]:
         """The results the ordinary way."""
         n, m = self.consts, self.consts + self.carry
-        consts, carry, rows = list(args[:n]), list(args[n:m]), list(args[m:])
+        consts, carry, rows = args[:n], args[n:m], args[m:]
         if self.length == 1:
             results = self.turn.apply(*consts, *carry, *(x[0] for x in rows))
             return [*results[: self.carry], *(y[None] for y in results[self.carry :])]
-        every = max((*self.rows, *self.saved), default=1)
-        if any(e not in (1, every) for e in (*self.rows, *self.saved)):
-            raise NotImplementedError("rows and outputs at three different paces")
-        # What is rare belongs to the last turn of a group, which is the first on the way back.
-        often, saved_often = [e == 1 for e in self.rows], [e == 1 for e in self.saved]
 
-        def split(items: Sequence[Any], first: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-            pairs = list(zip(items, first, strict=True))
-            return [x for x, is_first in pairs if is_first], [x for x, f in pairs if not f]
+        def turn(i: Any, state: Any) -> Any:
+            carry, saved = state
+            k = self.length - 1 - i if self.reverse else i
+            now = [_row(x, k, every) for x, every in zip(rows, self.rows, strict=True)]
+            results = self.turn.apply(*consts, *carry, *now)
+            kept = zip(saved, results[self.carry :], self.saved, strict=True)
+            return results[: self.carry], [_with_row(x, y, k, every) for x, y, every in kept]
 
-        def merged(yes: Sequence[Any], no: Sequence[Any], first: Sequence[bool]) -> list[Any]:
-            yes, no = list(yes), list(no)
-            return [(yes if is_first else no).pop(0) for is_first in first]
+        shapes = zip(self.out_shapes, self.turn.out_avals, strict=True)
+        saved = [jnp.zeros(shape, a.dtype) for shape, a in shapes][self.carry :]
+        carry, saved = jax.lax.fori_loop(0, self.length, turn, (list(carry), saved))
+        return [*carry, *saved]
 
-        def group(carry: Any, given: Any) -> Any:
-            here, rare = given
-
-            def one(state: Any, given: Any) -> Any:
-                (carry, kept), (k, here) = state, given
-                is_last = k == every - 1
-                now = [jnp.where(is_last, x, jnp.zeros_like(x)) for x in rare]
-                results = self.turn.apply(*consts, *carry, *merged(here, now, often))
-                outs, seldom = split(results[self.carry :], saved_often)
-                kept = [jnp.where(is_last, y, z) for y, z in zip(seldom, kept, strict=True)]
-                return (results[: self.carry], kept), outs
-
-            _, seldom = split(self.turn.out_avals[self.carry :], saved_often)
-            state = carry, [jnp.zeros(a.shape, a.dtype) for a in seldom]
-            turns = jnp.arange(every), here
-            (carry, kept), outs = jax.lax.scan(one, state, turns, reverse=self.reverse)
-            return carry, (outs, kept)
-
-        here, rare = split(rows, often)
-        groups = self.length // every
-        here = [x.reshape((groups, every, *x.shape[1:])) for x in here]
-        carry, (outs, kept) = jax.lax.scan(
-            group, carry, (here, rare), length=groups, reverse=self.reverse
-        )
-        outs = [y.reshape((self.length, *y.shape[2:])) for y in outs]
-        return [*carry, *merged(outs, kept, saved_often)]
-
-    def write(self, program: Program, given: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def write(self, program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The loop written out, as part of a program."""
         if self.length > _LONGEST_INSIDE:
             raise Unsupported("a long loop inside")
         n, m = self.consts, self.consts + self.carry
-        consts, carry, rows = list(given[:n]), list(given[n:m]), list(given[m:])
+        consts, carry, rows = args[:n], args[n:m], args[m:]
+        zeros = [constants(program, np.zeros(a.shape, a.dtype)) for a in self.turn.in_avals[m:]]
         saved: list[list[np.ndarray]] = [[] for _ in self.saved]
         turns = range(self.length)
-        for i in reversed(turns) if self.reverse else turns:
-            here = []
-            for x, every, a in zip(rows, self.rows, self.turn.in_avals[m:], strict=True):
-                zeros = constants(program, np.zeros(a.shape, a.dtype))
-                here.append(x[(i + 1) // every - 1] if (i + 1) % every == 0 else zeros)
-            results = self.turn.write(program, [*consts, *carry, *here])
+        for k in reversed(turns) if self.reverse else turns:
+            every_row = zip(rows, self.rows, zeros, strict=True)
+            now = [x[k // e] if (k + 1) % e == 0 else zero for x, e, zero in every_row]
+            results = self.turn.write(program, [*consts, *carry, *now])
             carry = results[: self.carry]
             for kept, y, every in zip(saved, results[self.carry :], self.saved, strict=True):
-                if (i + 1) % every == 0:
+                if (k + 1) % every == 0:
                     kept.append(y)
         stacked = []
         for ys, a in zip(saved, self.turn.out_avals[self.carry :], strict=True):
             ys = ys[::-1] if self.reverse else ys
             stacked.append(np.stack(ys) if ys else np.zeros((0, *a.shape), np.int64))
         return [*carry, *stacked]
+
+    def program(self) -> Program:
+        """The program of one turn."""
+        program = Program()
+        results = self.turn.write(program, arguments(program, self.turn.in_avals))
+        return finished(program, flat(results))
 
     # Derivatives
 
@@ -355,18 +194,16 @@ class Loop:
 
     def transposed(self, linear: Sequence[bool]) -> Loop:
         """The loop back, of cotangents."""
-        m = self.consts + self.carry
-        turn = Transposed(self, tuple(linear))
+        turn = Transposed(self.turn, self.consts, self.carry, linear)
         fixed, carried, sums, _ = turn.counts
-        on_rows = [e for e, x in zip(self.rows, linear[m:], strict=True) if x]
-        rows = [e for e, x in zip(self.rows, linear[m:], strict=True) if not x]
+        paces = list(zip(self.rows, linear[self.consts + self.carry :], strict=True))
         return dataclasses.replace(
             self,
             turn=turn,
             consts=fixed,
             carry=carried + sums,
-            rows=(*rows, *self.saved),
-            saved=tuple(on_rows),
+            rows=(*(e for e, is_linear in paces if not is_linear), *self.saved),
+            saved=tuple(e for e, is_linear in paces if is_linear),
             reverse=not self.reverse,
         )
 
@@ -405,6 +242,25 @@ class Loop:
         )
         smaller._needed[(True,) * sum(used)] = smaller, [True] * sum(used), [True] * sum(keep)
         return smaller, used, keep
+
+
+def _row(x: Any, k: Any, every: int) -> Any:
+    """The row of turn k; zeros where there is none."""
+    zeros = jnp.zeros(x.shape[1:], x.dtype)
+    if not x.shape[0]:
+        return zeros
+    row = jax.lax.dynamic_index_in_dim(x, k // every, keepdims=False)
+    return row if every == 1 else jnp.where(k % every == every - 1, row, zeros)
+
+
+def _with_row(x: Any, y: Any, k: Any, every: int) -> Any:
+    """The rows with that of turn k, if there is one."""
+    if not x.shape[0]:
+        return x
+    if every != 1:
+        before = jax.lax.dynamic_index_in_dim(x, k // every, keepdims=False)
+        y = jnp.where(k % every == every - 1, y, before)
+    return jax.lax.dynamic_update_index_in_dim(x, y, k // every, 0)
 
 
 def _derivative(

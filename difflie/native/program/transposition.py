@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .program import Program, Unsupported
+from .folding import Program
+from .instructions import Unsupported, union
 
 
 def transposed(
@@ -33,9 +34,10 @@ def transposed(
     for k in range(len(program.operations) - 1, first - 1, -1):
         if k in solutions:
             operands = program.operands[k]
-            zeros = [program.constant(0.0, kinds[x]) for x in operands]
-            given = [solutions[k].get(i, zero) for i, zero in enumerate(zeros)]
-            for x, cotangent in zip(operands, program.solves[k](program, given), strict=True):
+            zeros = [program.zero(kinds[x]) for x in operands]
+            on_solution = [solutions[k].get(i, zero) for i, zero in enumerate(zeros)]
+            on_right = program.solves[k](program, on_solution)
+            for x, cotangent in zip(operands, on_right, strict=True):
                 give(x, cotangent)
         if k not in on or program.operations[k] == "placeholder":
             continue
@@ -61,29 +63,25 @@ def transposed(
             give(operands[0], program.div(cotangent, operands[1], kind))
         elif operation == "select" and operands[0] not in varied:
             which, yes, no = operands
-            zero = program.constant(0.0, kind)
+            zero = program.zero(kind)
             give(yes, program.select(which, zero, cotangent, kind))
             give(no, program.select(which, cotangent, zero, kind))
         elif operation == "item" and program.operations[operands[0]] == "solve":
-            solutions.setdefault(operands[0], {})[operands[1]] = cotangent
+            solutions.setdefault(operands[0], {})[program.places[k]] = cotangent
         elif operation == "convert":
             give(operands[0], program.convert(cotangent, kinds[operands[0]]))
         else:
             raise Unsupported(f"the transpose of the operation {operation}")
-    found = [on.get(x, program.constant(0.0, kinds[x])) for x in inputs]
+    sums = [on.get(x, program.zero(kinds[x])) for x in inputs]
     lost = [vanished.get(y, 0) for y in outputs]
-    return _showing(program, inputs, zip(lost, needed, cotangents, strict=True), found)
+    return _showing(program, inputs, zip(lost, needed, cotangents, strict=True), sums)
 
 
 def _varied(program: Program, inputs: Sequence[int]) -> set[int]:
     """The scalars that depend on placeholders."""
     varied = set(inputs)
     for k in range(min(inputs, default=len(program.operations)), len(program.operations)):
-        operation = program.operations[k]
-        if operation == "item":
-            if program.operands[k][0] in varied:
-                varied.add(k)
-        elif operation != "argument" and any(x in varied for x in program.operands[k]):
+        if not varied.isdisjoint(program.operands[k]):
             varied.add(k)
     return varied
 
@@ -92,26 +90,23 @@ def _showing(
     program: Program,
     inputs: Sequence[int],
     outputs: Iterable[tuple[int, int, int]],
-    found: Sequence[int],
+    sums: Sequence[int],
 ) -> list[int]:
-    """The cotangents found, showing what has vanished from the coefficients and with them.
+    """The cotangents of inputs, showing what has vanished from the coefficients and with them.
 
     Of every output, what has vanished from it, what it should show, and its cotangent.
     """
-    bits = {program.bit(x): place for place, x in enumerate(inputs)}
-    linear = 0
-    for bit in bits:
-        linear |= bit
-    entries = [0] * len(found)
+    bits = {program.shown[x]: place for place, x in enumerate(inputs)}
+    linear = union(bits)
+    entries = [0] * len(sums)
     for lost, needed, cotangent in outputs:
         if not lost:
             continue
-        others, vanished = lost & ~linear, lost & linear
         reached = needed & linear
         while reached:
             bit = reached & -reached
             reached ^= bit
-            entries[bits[bit]] |= others
-            if vanished & bit:
+            entries[bits[bit]] |= lost & ~linear
+            if lost & bit:
                 entries[bits[bit]] |= program.needed(cotangent)
-    return [program.showing(x, e & ~linear) for x, e in zip(found, entries, strict=True)]
+    return [program.showing(x, e & ~linear) for x, e in zip(sums, entries, strict=True)]

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .code import Loop
-from .from_jaxpr import kind_of
-from .loops import program_of
-from .program import Program, Unsupported
+from ..loop import Loop
+from ..program import Instructions, Unsupported
+from ..program.order import greatest, is_pair, ordered
+from ..rules import kind_of
 
 NAME = "turns"
 # One warp a block: small batches reach all processors, and a thread may use all registers it wants.
@@ -88,7 +88,7 @@ def _paces(loop: Loop) -> list[int]:
 
 def source(loop: Loop, along: Sequence[bool]) -> str:
     """The kernel of a loop; arguments not `along` are the same for all environments."""
-    program = program_of(loop)
+    program = loop.program()
     if (length := _length(program)) > LONGEST:
         raise Unsupported(f"{length} instructions for a GPU, more than {LONGEST}")
     arrays = _arrays(loop, along)
@@ -97,7 +97,7 @@ def source(loop: Loop, along: Sequence[bool]) -> str:
     names = [f"a{i}_{e}" for i, x in enumerate(inputs) for e in range(x.size)]
     first = [0, *itertools.accumulate(x.size for x in inputs)]
     code = _Printer().printed(program, names, first[n])
-    read = {program.operands[k][0] for k in program.used() if program.operations[k] == "argument"}
+    read = {program.places[k] for k in program.used() if program.operations[k] == "argument"}
 
     def entries(i: int) -> list[tuple[int, str]]:
         """The entries of an input that are read; all that is carried is written at the end."""
@@ -161,7 +161,7 @@ def _arrays(loop: Loop, along: Sequence[bool]) -> list[_Array]:
     return [_Array(*x) for x in zip(names, kinds, sizes, batched, paces, strict=True)]
 
 
-def _length(program: Program) -> int:
+def _length(program: Instructions) -> int:
     """The instructions of a program, as the compiler sees them."""
     total = sum(_length(x.condition) + _length(x.body) for x in program.loops.values())
     called = (program.operations[k] in _FUNCTIONS for k in program.used())
@@ -189,59 +189,53 @@ class _Printer:
     def __init__(self) -> None:
         self._count = itertools.count()
 
-    def printed(self, program: Program, arguments: Sequence[str], fixed: int) -> _Printed:
+    def printed(self, program: Instructions, arguments: Sequence[str], fixed: int) -> _Printed:
         """A program of these arguments; what depends on the first `fixed` ones only runs once."""
         names: dict[int, str] = {}
-        repeated: dict[int, bool] = {}
         code = _Printed([], [], [])
-        operations, operands, used = program.operations, program.operands, program.used()
-        turned = {(operations[k], operands[k]): k for k in used if operations[k] in ("sin", "cos")}
+        operations, operands, order = program.operations, program.operands, ordered(program)
+        at_turns = [place >= fixed for place in range(len(arguments))]
+        repeated = greatest(program, order, at_turns, False)
 
         def name_of(x: int) -> str:
             known = program.known[x]
             return names[x] if known is None else _literal(known, program.types[x])
 
-        for k in used:
+        def new(k: int) -> str:
+            names[k] = f"v{next(self._count)}"
+            return names[k]
+
+        for k, after in zip(order, [*order[1:], *order[-1:]], strict=True):
             operation, xs, kind = operations[k], operands[k], program.types[k]
             if program.known[k] is not None or k in names:
                 continue
             if operation == "argument":
-                names[k], repeated[k] = arguments[xs[0]], xs[0] >= fixed
+                names[k] = arguments[program.places[k]]
                 continue
             if operation == "item":
-                repeated[k] = repeated[xs[0]]
-                names[k] = f"{names[xs[0]]}_{xs[1]}"
+                names[k] = f"{names[xs[0]]}_{program.places[k]}"
                 continue
-            if operation == "placeholder":
-                raise Unsupported("what should be linear is not")
-            repeated[k] = any(repeated[x] for x in xs if program.known[x] is None)
             lines = code.again if repeated[k] else code.once
-            names[k] = name = f"v{next(self._count)}"
-            given = [name_of(x) for x in xs]
+            name, values = new(k), [name_of(x) for x in xs]
             if operation == "while":
-                lines += self._loop(program, k, name, given)
-                continue
-            pair = {"sin": "cos", "cos": "sin"}.get(operation, "")
-            other = turned.get((pair, xs))
-            if other is not None:
-                names[other] = other_name = f"v{next(self._count)}"
-                repeated[other] = repeated[k]
-                sine, cosine = (name, other_name) if pair == "cos" else (other_name, name)
+                lines += self._loop(program, k, name, values)
+            elif is_pair(program, k, after):
+                sine, cosine = (name, new(after)) if operation == "sin" else (new(after), name)
                 f = "sincos" if kind == "f64" else "sincosf"
                 lines.append(f"{_TYPE[kind]} {sine}, {cosine};")
-                lines.append(f"{f}({given[0]}, &{sine}, &{cosine});")
-                continue
-            result = _expression(operation, given, program.types[xs[-1]], kind)
-            lines.append(f"const {_TYPE[kind]} {name} = {result};")
+                lines.append(f"{f}({values[0]}, &{sine}, &{cosine});")
+            else:
+                result = _expression(operation, values, program.types[xs[-1]], kind)
+                lines.append(f"const {_TYPE[kind]} {name} = {result};")
         code.results.extend(map(name_of, program.results))
         return code
 
-    def _loop(self, program: Program, k: int, name: str, given: Sequence[str]) -> list[str]:
+    def _loop(self, program: Instructions, k: int, name: str, values: Sequence[str]) -> list[str]:
         """The lines of a loop inside, which carries the variables name_0, name_1, ..."""
         loop = program.loops[k]
-        start = given[loop.fixed :]
+        start = values[loop.fixed :]
         carried = [f"{name}_{i}" for i in range(len(start))]
-        arguments = [*given[: loop.fixed], *carried]
+        arguments = [*values[: loop.fixed], *carried]
         kinds = [program.types[x] for x in program.operands[k][loop.fixed :]]
         condition = self.printed(loop.condition, arguments, loop.fixed)
         body = self.printed(loop.body, arguments, loop.fixed)

@@ -12,17 +12,18 @@ import functools
 import os
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax.ffi
 import numpy as np
 
-from .private import Context, Value, constant, foreign_call
+from ..private import Context, Value, constant, foreign_call
 
 # The version that handlers declare; XLA takes it and its own.
 _MAJOR, _MINOR = 0, 1
+DATA = 24  # offset of the address of its entries in a buffer
 _LINE = 64  # bytes of the cache that a thread takes from others by writing to one of them
 
 _lock = threading.Lock()
@@ -89,16 +90,30 @@ def handler(name: str, operands: int, results: int, shared: bool) -> str:
     if shared:
         lines.append(_job(name, operands + results))
     buffers = "%buffers" if shared else "%table"
-    for kind, first, count, at in (("a", 0, operands, 72), ("r", operands, results, 112)):
-        lines.append(field(f"%{kind}s", "%frame", at))
-        for i in range(count):
-            lines.append(field(f"%{kind}{i}", f"%{kind}s", 8 * i))
-            lines.append(field(f"%{kind}{i}.data", f"%{kind}{i}", 24))
-            lines.append(f"  %{kind}{i}.to = getelementptr ptr, ptr {buffers}, i64 {first + i}")
-            lines.append(f"  store ptr %{kind}{i}.data, ptr %{kind}{i}.to")
+    lines += filled(buffers, operands, results, lambda data, buffer: field(data, buffer, DATA))
     if not shared:
         return "\n".join([*lines, "  call void @block(ptr %table, i64 0)", "  ret ptr null\n}\n"])
     return "\n".join([*lines, _share(name), _functions(name)])
+
+
+def filled(table: str, operands: int, results: int, entry: Callable[[str, str], str]) -> list[str]:
+    """Lines that fill a table with one entry for each buffer of a call: of operands, then results.
+
+    entry: the line that makes the entry of this name from the buffer of that name.
+    """
+    lines, place = [], 0
+    for kind, count, at in (("a", operands, 72), ("r", results, 112)):
+        lines.append(field(f"%{kind}s", "%frame", at))
+        for i in range(count):
+            name = f"%{kind}{i}"
+            lines += [
+                field(name, f"%{kind}s", 8 * i),
+                entry(f"{name}.data", name),
+                f"  {name}.to = getelementptr ptr, ptr {table}, i64 {place}",
+                f"  store ptr {name}.data, ptr {name}.to",
+            ]
+            place += 1
+    return lines
 
 
 def field(result: str, struct: str, offset: int, kind: str = "ptr") -> str:

@@ -1,0 +1,258 @@
+"""The jax primitive of native calls: a loop, for one or for a batch, and what jax does with it.
+
+It is differentiated as the loop that it is, so that its derivatives are native calls as well: the
+changes take the states at the start of every turn, and compute again what a turn needs inside.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .attempts import available
+from .cpu import call
+from .gpu import launch
+from .loop import Loop
+from .private import (
+    Context,
+    Primitive,
+    ShapedArray,
+    Value,
+    Zero,
+    define,
+    instantiate_zeros,
+    is_undefined_primal,
+)
+
+_native_p = Primitive("native")
+
+
+def bind(
+    loop: Loop, args: Sequence[Any], batch: int | None = None, along: Sequence[bool] = ()
+) -> list[Any]:
+    """Runs a loop, on the arguments it needs; with `batch`, arguments `along` have this axis."""
+    along = list(along) or [False] * len(args)
+    loop, _, keep = loop.needed([True] * len(loop.turn.out_avals))
+    args = [x for x, k in zip(args, keep, strict=True) if k]
+    along = tuple(a for a, k in zip(along, keep, strict=True) if k)
+    if batch is not None and not any(along):
+        results = bind(loop, args)
+        return [jnp.broadcast_to(r, (batch, *r.shape)) for r in results]
+    if not args:
+        return loop.apply()  # of known numbers alone
+    return _native_p.bind(*args, how=loop, batch=batch, along=along)
+
+
+def _apply(*args: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -> list[Any]:
+    """The results the ordinary way, for one or for a batch."""
+    if batch is None:
+        return how.apply(*args)
+    axes = tuple(0 if a else None for a in along)
+    return jax.vmap(how.apply, in_axes=axes, out_axes=0, axis_size=batch)(*args)
+
+
+def _shapes(*_: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -> list[Any]:
+    lead = () if batch is None else (batch,)
+    return [
+        ShapedArray((*lead, *shape), a.dtype)
+        for shape, a in zip(how.out_shapes, how.turn.out_avals, strict=True)
+    ]
+
+
+def _differentiate(
+    primals: Sequence[Any], tangents: Sequence[Any], *, how: Loop, batch: int | None, along: tuple
+) -> tuple[list[Any], list[Any]]:
+    flags = list(along) or [False] * len(primals)
+    moving, changed = how.moving([not isinstance(t, Zero) for t in tangents])
+    points = list(zip(primals, flags, strict=True))
+    every = zip(tangents, flags, moving, strict=True)
+    directions = [(instantiate_zeros(t), f) if moves else None for t, f, moves in every]
+    differentiate = _together if how.forward_only else _one_after_the_other
+    results, found = differentiate(how, batch, points, directions, moving, changed)
+    found = iter(found)
+    changes = [
+        next(found) if c else Zero(jax.typeof(r).to_tangent_aval())
+        for r, c in zip(results, changed, strict=True)
+    ]
+    return results, changes
+
+
+# An argument of a loop: its value, and whether it has the axis of the batch.
+_Given = tuple[Any, bool]
+
+
+def _one_after_the_other(
+    how: Loop,
+    batch: int | None,
+    points: list[_Given],
+    directions: list[_Given | None],
+    moving: list[bool],
+    changed: list[bool],
+) -> tuple[list[Any], list[Any]]:
+    """The results and their changes; the second loop is linear in the directions."""
+    n, m, outs = how.consts, how.consts + how.carry, len(changed)
+    kept, changes = how.along(moving, changed)
+    changes, _, needed = changes.needed([True] * len(changes.turn.out_avals))
+    # Of the states at the start of the turns, those that changes need are kept.
+    first = n + sum(moving[:m])
+    states = needed[first : first + how.carry]
+    kept, _, used = kept.needed([*[True] * outs, *states])
+    found = _bound(kept, batch, [x for x, u in zip(points, used, strict=True) if u])
+    saved = iter(found[outs:])
+    rows = [(next(saved), batch is not None) if s else None for s in states]
+    given = [*points[:n], *_some(directions[:n]), *_some(directions[n:m])]
+    given += [*rows, *points[m:], *_some(directions[m:])]
+    needed_ones = _some([x if k else None for x, k in zip(given, needed, strict=True)])
+    return found[:outs], _bound(changes, batch, needed_ones)
+
+
+def _together(
+    how: Loop,
+    batch: int | None,
+    points: list[_Given],
+    directions: list[_Given | None],
+    moving: list[bool],
+    changed: list[bool],
+) -> tuple[list[Any], list[Any]]:
+    """The results, and their changes by a loop of both, which keeps nothing.
+
+    The results come from a loop of their own, as jax wants them known before the directions.
+    """
+    n, m = how.consts, how.consts + how.carry
+    parts = slice(n), slice(n, m), slice(m, None)
+    given = [x for p in parts for x in (*points[p], *_some(directions[p]))]
+    own, moved = how.carry, sum(changed[: how.carry])
+    middle = own + moved
+    end = middle + len(changed) - own
+    wanted = [own <= i < middle or i >= end for i in range(end + sum(changed) - moved)]
+    loop, left, keep = how.together(moving, changed).needed(wanted)
+    found = iter(
+        _bound(loop, batch, _some([x if k else None for x, k in zip(given, keep, strict=True)]))
+    )
+    computed = [next(found) if is_left else None for is_left in left]
+    return _bound(how, batch, points), [y for y, w in zip(computed, wanted, strict=True) if w]
+
+
+def _some(items: Sequence[_Given | None]) -> list[_Given]:
+    return [x for x in items if x is not None]
+
+
+def _bound(loop: Loop, batch: int | None, given: Sequence[_Given]) -> list[Any]:
+    return bind(loop, [x for x, _ in given], batch, [a for _, a in given])
+
+
+def _transpose(
+    cotangents: Sequence[Any], *args: Any, how: Loop, batch: int | None, along: tuple
+) -> list[Any]:
+    loop, left, keep = how.needed([not isinstance(c, Zero) for c in cotangents])
+    n, m = loop.consts, loop.consts + loop.carry
+    places = [i for i, k in enumerate(keep) if k]
+    given = [(args[i], along[i] if along else False) for i in places]
+    linear = [is_undefined_primal(x) for x, _ in given]
+    back = loop.transposed(linear)
+    lead = () if batch is None else (batch,)
+    batched = batch is not None
+    on = [(instantiate_zeros(c), batched) for c, u in zip(cotangents, left, strict=True) if u]
+    sums = [
+        (jnp.zeros((*lead, *a.shape), a.dtype), batched)
+        for a, is_linear in zip(loop.turn.in_avals[:n], linear[:n], strict=True)
+        if is_linear
+    ]
+    known = [None if is_linear else x for x, is_linear in zip(given, linear, strict=True)]
+    arguments = [*_some(known[:n]), *on[: loop.carry], *sums]
+    arguments += [*_some(known[m:]), *on[loop.carry :]]
+    found = _native_p.bind(
+        *(x for x, _ in arguments), how=back, batch=batch, along=tuple(a for _, a in arguments)
+    )
+    on_carry, on_consts = iter(found[: loop.carry]), iter(found[loop.carry : back.carry])
+    on_rows = iter(found[back.carry :])
+    placed: list[Any] = [None] * len(args)
+    for k, (i, (_, is_along), is_linear) in enumerate(zip(places, given, linear, strict=True)):
+        carried = n <= k < m
+        if is_linear or carried:
+            cotangent = next(on_carry if carried else on_consts if k < n else on_rows)
+            if is_linear:
+                one = batch is None or is_along
+                placed[i] = cotangent if one else jnp.sum(cotangent, axis=0)
+    return placed
+
+
+def _batch(
+    args: Sequence[Any], dims: Sequence[Any], *, how: Loop, batch: int | None, along: tuple
+) -> tuple[list[Any], list[int]]:
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    moving = [d is not None for d in dims]
+    args = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    if batch is None:
+        results = _native_p.bind(*args, how=how, batch=size, along=tuple(moving))
+        return results, [0] * len(results)
+    # A batch of batches is one long one.
+    lead = (size, batch)
+    for i, (outer, inner) in enumerate(zip(moving, along, strict=True)):
+        shape = how.in_shapes[i]
+        if inner and not outer:
+            args[i] = args[i][None]
+        elif outer and not inner:
+            args[i] = args[i][:, None]
+        if outer or inner:
+            args[i] = jnp.broadcast_to(args[i], (*lead, *shape)).reshape((math.prod(lead), *shape))
+    both = tuple(outer or inner for outer, inner in zip(moving, along, strict=True))
+    results = _native_p.bind(*args, how=how, batch=math.prod(lead), along=both)
+    return [r.reshape((*lead, *r.shape[1:])) for r in results], [0] * len(results)
+
+
+def _without_unused(used: list[bool], equation: Any) -> tuple[list[bool], Any]:
+    """The rule that removes results no one asks for, which a call hides from the compiler."""
+    if not any(used):
+        return [False] * len(equation.invars), None
+    loop, left, keep = equation.params["how"].needed(used)
+    along = equation.params["along"]
+    params = equation.params | {
+        "how": loop,
+        "along": tuple(a for a, k in zip(along, keep, strict=True) if k) if along else (),
+    }
+    if params["batch"] is not None and not any(params["along"]):
+        return [True] * len(keep), equation
+    smaller = equation.replace(
+        invars=[v for v, k in zip(equation.invars, keep, strict=True) if k],
+        outvars=[v for v, u in zip(equation.outvars, left, strict=True) if u],
+        params=params,
+    )
+    return keep, smaller
+
+
+def _lowering(machine: ModuleType) -> Callable[..., Any]:
+    """Makes a rule from the ordinary one: by the module's `compiled`, where this has a program."""
+
+    def rule(ordinary: Callable[..., Any]) -> Callable[..., Any]:
+        def lower(context: Context, *args: Value, **params: Any) -> Any:
+            given = (params[name] for name in ("how", "batch", "along"))
+            found = machine.compiled(context, args, *given) if available() else None
+            return found or ordinary(context, *args, **params)
+
+        return lower
+
+    return rule
+
+
+def _run(*args: Any, **params: Any) -> list[Any]:
+    return jax.jit(functools.partial(_native_p.bind, **params))(*args)
+
+
+define(
+    _native_p,
+    apply=_apply,
+    run=_run,
+    shapes=_shapes,
+    differentiate=_differentiate,
+    transpose=_transpose,
+    batch=_batch,
+    without_unused=_without_unused,
+    lowerings={"cpu": _lowering(call), "cuda": _lowering(launch)},
+)

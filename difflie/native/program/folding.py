@@ -1,0 +1,243 @@
+"""Programs: a function on small arrays, written out scalar by scalar.
+
+Every entry of every array is a scalar with a number of its own. What is known at trace time is
+computed at once. In particular the zeros and ones that come from structure (the pattern of a screw,
+a world at rest) vanish together with all that they are multiplied with; 0 x is 0 here even where x
+should turn out to be infinite. What vanishes takes no argument with it that is not a number: each
+scalar knows which entries of the arguments it must show besides those it is computed from, and
+results are not numbers where one of these is none.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+
+import numpy as np
+
+from .instructions import Instructions, union
+from .operations import BINARY, COMPARE, NUMPY, UNARY
+
+# Of doubles, Python computes the same, and faster.
+_AS_IN_PYTHON = operator.add, operator.sub, operator.mul
+
+
+class Program(Instructions):
+    """Instructions, and the arithmetic that appends them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Where this is false, loops make no turns: in a branch that is not taken.
+        self.guard: int | None = None
+
+    def _kept(self, result: int, *operands: int) -> int:
+        """A result, which still shows what its operands would."""
+        entries = union(map(self.needed, operands))
+        return self.showing(result, entries) if entries else result
+
+    def _computed(self, f: Callable, kind: str, *operands: int) -> int:
+        values = [self.known[x] for x in operands]
+        if kind == "f64" and f in _AS_IN_PYTHON:
+            result = f(*values)
+        else:
+            with np.errstate(all="ignore"):
+                values = [
+                    NUMPY[self.types[x]].type(a) for x, a in zip(operands, values, strict=True)
+                ]
+                result = np.asarray(f(*values)).astype(NUMPY[kind]).item()
+        return self._kept(self.constant(result, kind), *operands)
+
+    def _opposite(self, x: int) -> int:
+        """What x, one of the negatives, is the negative of."""
+        return self.losing(self._negatives[x], self.lost(x))
+
+    def zero(self, kind: str) -> int:
+        """The number 0 of a type."""
+        return self.constant(0.0 if kind[0] == "f" else 0, kind)
+
+    def one(self, kind: str) -> int:
+        """The number 1 of a type."""
+        return self.constant(1.0 if kind[0] == "f" else 1, kind)
+
+    def unary(self, name: str, x: int, kind: str) -> int:
+        """An operation of one operand, by the name it has in jax."""
+        if self.known[x] is not None:
+            return self._computed(UNARY[name], kind, x)
+        if name == "neg" and x in self._negatives:
+            return self._opposite(x)
+        return self.value(name, (x,), kind)
+
+    def add(self, x: int, y: int, kind: str) -> int:
+        """x + y."""
+        a, b = self.known[x], self.known[y]
+        if a is not None and b is not None:
+            return self._computed(operator.add, kind, x, y)
+        if a == 0:
+            return self._kept(y, x)
+        if b == 0:
+            return self._kept(x, y)
+        # A sign is carried on to where it costs nothing.
+        if y in self._negatives:
+            return self.sub(x, self._opposite(y), kind)
+        if x in self._negatives:
+            return self.sub(y, self._opposite(x), kind)
+        return self.value("add", (x, y), kind)
+
+    def sub(self, x: int, y: int, kind: str) -> int:
+        """x - y."""
+        a, b = self.known[x], self.known[y]
+        if a is not None and b is not None:
+            return self._computed(operator.sub, kind, x, y)
+        if b == 0:
+            return self._kept(x, y)
+        if a == 0:
+            return self._kept(self.unary("neg", y, kind), x)
+        if y in self._negatives:
+            return self.add(x, self._opposite(y), kind)
+        return self.value("sub", (x, y), kind)
+
+    def mul(self, x: int, y: int, kind: str) -> int:
+        """x y."""
+        if self.known[x] is None and self.known[y] is not None:
+            x, y = y, x
+        a = self.known[x]
+        if a is not None:
+            if self.known[y] is not None:
+                return self._computed(operator.mul, kind, x, y)
+            if a == 0:
+                return self._kept(self.zero(kind), x, y)
+            if a == 1:
+                return self._kept(y, x)
+            if a == -1:
+                return self._kept(self.unary("neg", y, kind), x)
+        if y in self._negatives:
+            return self.unary("neg", self.mul(x, self._opposite(y), kind), kind)
+        if x in self._negatives:
+            return self.unary("neg", self.mul(self._opposite(x), y, kind), kind)
+        return self.value("mul", (x, y), kind)
+
+    def div(self, x: int, y: int, kind: str) -> int:
+        """x / y, of whole numbers without the fraction."""
+        if kind[0] != "f":
+            return self._whole("div", x, y, kind)
+        a, b = self.known[x], self.known[y]
+        if a is not None and b is not None:
+            return self._computed(np.divide, kind, x, y)
+        if b == 1:
+            return self._kept(x, y)
+        if a == 0:
+            return self._kept(self.zero(kind), x, y)
+        return self.value("div", (x, y), kind)
+
+    def _whole(self, name: str, x: int, y: int, kind: str) -> int:
+        """The quotient or rest of whole numbers, where the processor has none as well."""
+        a, b = self.known[x], self.known[y]
+        zero, signed = self.zero(kind), kind[0] == "i"
+        all_bits = self.constant(-1 if signed else int(np.iinfo(NUMPY[kind]).max), kind)
+        by_zero, by_minus_one = (all_bits, self.sub(zero, x, kind)) if name == "div" else (x, zero)
+        if b == 0:
+            return by_zero
+        if b == 1:
+            return x if name == "div" else zero
+        if b == -1 and signed:
+            return by_minus_one
+        if a is not None and b is not None:
+            quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            return self.constant(quotient if name == "div" else a - b * quotient, kind)
+        if b is not None:
+            return self.value(name, (x, y), kind)
+        special = {zero: by_zero}
+        if signed:
+            # The least number, divided by -1, is too large.
+            special[self.constant(-1, kind)] = by_minus_one
+        tests = [self.compare("eq", y, at) for at in special]
+        bad = functools.reduce(lambda p, q: self.binary("or", p, q, "b1"), tests)
+        result = self.value(name, (x, self.select(bad, y, self.one(kind), kind)), kind)
+        for test, instead in reversed([*zip(tests, special.values(), strict=True)]):
+            result = self.select(test, result, instead, kind)
+        return result
+
+    def binary(self, name: str, x: int, y: int, kind: str) -> int:
+        """An operation of two operands, by the name it has in jax."""
+        if name in ("add", "sub", "mul", "div"):
+            return getattr(self, name)(x, y, kind)
+        if name == "rem" and kind[0] != "f":
+            return self._whole("rem", x, y, kind)
+        a, b = self.known[x], self.known[y]
+        if a is not None and b is not None:
+            return self._computed(BINARY[name], kind, x, y)
+        if kind == "b1" and name in ("and", "or"):
+            for known, other in ((a, y), (b, x)):
+                if known is not None:
+                    keeps = bool(known) == (name == "and")
+                    return other if keeps else self.constant(bool(known), kind)
+            if x == y:
+                return x
+        return self.value(name, (x, y), kind)
+
+    def compare(self, name: str, x: int, y: int) -> int:
+        """Whether x is equal to y, less, and so on, by the name it has in jax."""
+        if self.known[x] is not None and self.known[y] is not None:
+            return self.constant(bool(COMPARE[name](self.known[x], self.known[y])), "b1")
+        return self.value(name, (x, y), "b1")
+
+    def all_of(self, *truths: int) -> int:
+        """Whether all of these hold."""
+        whole = self.constant(True, "b1")
+        for x in truths:
+            whole = self.binary("and", whole, x, "b1")
+        return whole
+
+    def is_finite(self, x: int) -> int:
+        """Whether x is neither infinite nor no number."""
+        if self.known[x] is not None:
+            return self.constant(bool(np.isfinite(self.known[x])), "b1")
+        kind = self.types[x]
+        largest = self.constant(float(np.finfo(NUMPY[kind]).max), kind)
+        return self.compare("le", self.unary("abs", x, kind), largest)
+
+    def select(self, which: int, no: int, yes: int, kind: str) -> int:
+        """yes where `which` holds, no elsewhere."""
+        if self.known[which] is not None:
+            return yes if self.known[which] else no
+        if no == yes:
+            return no
+        if not self._lost or kind[0] != "f":
+            return self.value("select", (which, yes, no), kind)
+        needed = self.needed(yes) & self.needed(no)
+        if self.base(no) == self.base(yes):
+            return self.losing(no, needed)
+        return self.losing(self.value("select", (which, yes, no), kind), needed)
+
+    def swap(self, which: int, x: int, y: int) -> tuple[int, int]:
+        """y and x where `which` holds, x and y elsewhere."""
+        kind = self.types[x]
+        return self.select(which, x, y, kind), self.select(which, y, x, kind)
+
+    def convert(self, x: int, kind: str) -> int:
+        """x as a number of another type."""
+        source, known = self.types[x], self.known[x]
+        if source == kind:
+            return x
+        if known is None:
+            return self.value("convert", (x,), kind)
+        if source[0] == "f" and kind[0] in "iu":
+            # The nearest whole number of the type, as at run time.
+            info = np.iinfo(NUMPY[kind])
+            known = 0 if known != known else int(min(max(known, info.min), info.max))
+        with np.errstate(all="ignore"):
+            known = np.asarray(known).astype(NUMPY[kind]).item()
+        return self._kept(self.constant(known, kind), x)
+
+    def power(self, x: int, exponent: int, kind: str) -> int:
+        """x to a whole power."""
+        result = one = self.one(kind)
+        square, left = x, abs(exponent)
+        while left:
+            if left & 1:
+                result = self.mul(result, square, kind)
+            left >>= 1
+            if left:
+                square = self.mul(square, square, kind)
+        return result if exponent >= 0 else self.div(one, result, kind)

@@ -1,0 +1,262 @@
+"""The instructions of a program, each distinct one once, and what has vanished from them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+# Longer programs take minutes to compile.
+LONGEST = 150_000
+
+
+class Unsupported(Exception):
+    """The function cannot be written as a program; the message says why."""
+
+
+class TooLong(Unsupported):
+    """Its program would take minutes to compile."""
+
+
+class While(NamedTuple):
+    """What an instruction `while` repeats: two programs of the same arguments.
+
+    Their first `fixed` arguments stay as they are, the others are carried. `condition` has one
+    result, `body` those carried.
+    """
+
+    fixed: int
+    condition: Instructions
+    body: Instructions
+
+
+def union(masks: Iterable[int]) -> int:
+    """All bits that are set in any of them."""
+    return functools.reduce(operator.or_, masks, 0)
+
+
+class Instructions:
+    """The instructions of a program, in order.
+
+    Scalar k is `operations[k]` on the scalars `operands[k]`, of type `types[k]`, and is known at
+    trace time where `known[k]` is not None. Operations are those of jax, and besides
+
+    - `argument`, with its place `places[k]` among the arguments;
+    - `constant`, with nothing;
+    - `placeholder` and `solve`, which are there to be transposed;
+    - `while`, whose `loops[k]` are a While, on the values of its arguments;
+    - `item`, on a `while` or `solve`, with the place `places[k]` of the result;
+    - `alias`, the same number as another scalar, from which other entries have vanished.
+
+    Entries are arguments and placeholders of floating point, and sets of them the bits of an
+    integer: bit i stands for `entries[i]`. A scalar shows those in `shown[k]`: it is not a number
+    where one of these is none, as far as arithmetic goes.
+    """
+
+    def __init__(self) -> None:
+        self.operations: list[str] = []
+        self.operands: list[tuple[int, ...]] = []
+        self.types: list[str] = []
+        self.known: list[Any] = []
+        self.shown: list[int] = []
+        self.places: dict[int, int] = {}
+        self.loops: dict[int, While] = {}
+        self.solves: dict[int, Callable] = {}
+        self.arguments: list[int] = []
+        self.entries: list[int] = []
+        self.results: list[int] = []
+        self._numbers: dict[Any, int] = {}
+        self._lost: dict[int, int] = {}
+        # What is the negative of what.
+        self._negatives: dict[int, int] = {}
+        self._linear = 0
+
+    def append(self, operation: str, operands: tuple, kind: str, known: Any, shown: int) -> int:
+        """A new instruction, whether there is an equal one or not."""
+        number = len(self.operations)
+        if number >= LONGEST:
+            raise TooLong(f"more than {LONGEST} instructions")
+        self.operations.append(operation)
+        self.operands.append(operands)
+        self.types.append(kind)
+        self.known.append(known)
+        self.shown.append(shown)
+        if operation == "neg":
+            self._negatives[number] = operands[0]
+        return number
+
+    def argument(self, kind: str) -> int:
+        """A new entry of the arguments."""
+        shown = self._entry() if kind[0] == "f" else 0
+        number = self.append("argument", (), kind, None, shown)
+        self.places[number] = len(self.arguments)
+        self.arguments.append(number)
+        return number
+
+    def placeholder(self, kind: str) -> int:
+        """A scalar that no result is computed from, in which a part of the program is linear."""
+        shown = self._entry()
+        self._linear |= shown
+        return self.append("placeholder", (), kind, None, shown)
+
+    def _entry(self) -> int:
+        """The bit of the next instruction as an entry."""
+        self.entries.append(len(self.operations))
+        return 1 << len(self.entries) - 1
+
+    def is_linear(self, x: int) -> bool:
+        """Whether a scalar is computed from placeholders."""
+        return bool(self._linear and self.needed(x) & self._linear)
+
+    def constant(self, x: Any, kind: str) -> int:
+        """A number that is known at trace time, a Python number of this type."""
+        if kind[0] == "f":
+            # 0.0 and -0.0 are equal, but not the same.
+            key = ("nan",) if x != x else (x, math.copysign(1.0, x) if x == 0 else 0)
+        else:
+            key = x
+        number = self._numbers.get((kind, key))
+        if number is None:
+            number = self._numbers[kind, key] = self.append("constant", (), kind, x, 0)
+        return number
+
+    def value(self, operation: str, operands: tuple[int, ...], kind: str) -> int:
+        """The result of an operation at run time."""
+        lost, lost_of = 0, self._lost
+        if lost_of and not lost_of.keys().isdisjoint(operands):
+            if kind[0] == "f" and operation != "select":
+                for x in operands:
+                    lost |= lost_of.get(x, 0)
+            operands = tuple(map(self.base, operands))
+        key = (operation, operands, kind)
+        number = self._numbers.get(key)
+        if number is not None:
+            return self.losing(number, lost) if lost or number in lost_of else number
+        shown = 0
+        if kind[0] == "f":
+            if operation == "select":
+                shown = self.shown[operands[1]] & self.shown[operands[2]]
+            else:
+                for x in operands:
+                    shown |= self.shown[x]
+        number = self._numbers[key] = self.append(operation, operands, kind, None, shown)
+        lost &= ~shown
+        if lost:
+            lost_of[number] = lost
+        return number
+
+    def item(self, of: int, place: int, kind: str, shown: int) -> int:
+        """A result of an instruction that has several."""
+        key = ("item", of, place)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = self.append("item", (of,), kind, None, shown)
+            self.places[number] = place
+        return number
+
+    def solve(self, operands: Sequence[int], transpose: Callable) -> list[int]:
+        """The solution of a linear system, as many numbers, of which only the transpose is known.
+
+        transpose appends what solves the transposed system: from scalars to scalars.
+        """
+        lost, shown = union(map(self.lost, operands)), union(self.shown[x] for x in operands)
+        plain = tuple(map(self.base, operands))
+        number = self.append("solve", plain, "b1", None, 0)
+        self.solves[number] = transpose
+        items = [self.item(number, k, self.types[x], shown) for k, x in enumerate(plain)]
+        return [self.showing(x, lost) for x in items]
+
+    def repeat(self, loop: While, operands: Sequence[int]) -> list[int]:
+        """The carried values at the end of a loop."""
+        lost, shown = [self.lost(x) for x in operands], [self.shown[x] for x in operands]
+        plain = tuple(self.base(x) for x in operands)
+        key = ("while", plain, loop.condition.digest, loop.body.digest)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = self.append("while", plain, "b1", None, 0)
+            self.loops[number] = loop
+        sources = [loop.body.needed_arguments(x) for x in loop.body.results]
+        ends = []
+        for k, x in enumerate(loop.body.results):
+            # What a carried value is computed from, over any number of turns.
+            place = loop.fixed + k
+            reached, new = {place}, {place}
+            while new:
+                new = {j for i in new if i >= loop.fixed for j in sources[i - loop.fixed]} - reached
+                reached |= new
+            itself = shown[place] if place in sources[k] else 0
+            item = self.item(number, k, loop.body.types[x], itself)
+            ends.append(self.showing(item, union(lost[j] for j in reached)))
+        return ends
+
+    # What has vanished
+
+    def losing(self, x: int, lost: int) -> int:
+        """The same number as x, from which just these entries have vanished."""
+        x = self.base(x)
+        lost &= ~self.shown[x]
+        if lost == self._lost.get(x, 0):
+            return x
+        key = ("alias", x, lost)
+        alias = self._numbers.get(key)
+        if alias is None:
+            known, shown = self.known[x], self.shown[x]
+            alias = self._numbers[key] = self.append("alias", (x,), self.types[x], known, shown)
+            if x in self._negatives:
+                self._negatives[alias] = self._negatives[x]
+        self._lost[alias] = lost
+        return alias
+
+    def base(self, x: int) -> int:
+        """The scalar that an alias stands for, any other itself."""
+        return self.operands[x][0] if self.operations[x] == "alias" else x
+
+    def lost(self, x: int) -> int:
+        """The entries that have vanished from a scalar."""
+        return self._lost.get(x, 0)
+
+    def needed(self, x: int) -> int:
+        """The entries that a scalar shows or should show."""
+        return self.shown[x] | self._lost.get(x, 0)
+
+    def needed_arguments(self, x: int) -> set[int]:
+        """The places of the arguments that a scalar shows or should show."""
+        mask = self.needed(x)
+        return {self.places[entry] for k, entry in enumerate(self.entries) if mask >> k & 1}
+
+    def showing(self, x: int, entries: int) -> int:
+        """The scalar, which should show these entries as well."""
+        if self.types[x][0] != "f" or not entries & ~self.needed(x):
+            return x
+        return self.losing(x, entries | self.lost(x))
+
+    def forget(self) -> dict[int, int]:
+        """What has vanished so far, by scalar; from now on nothing has."""
+        vanished = self._lost
+        # An alias stays one: where it is an operand, what it stands for takes its place.
+        self._lost = {x: 0 for x in vanished if self.operations[x] == "alias"}
+        return vanished
+
+    # What is used
+
+    def used(self, results: Sequence[int] | None = None) -> list[int]:
+        """What these results, or those of the program, are computed from, in order; no aliases."""
+        used = bytearray(len(self.operations))
+        for x in self.results if results is None else results:
+            used[x] = 1
+        operands = self.operands
+        for k in range(len(used) - 1, -1, -1):
+            if used[k]:
+                for x in operands[k]:
+                    used[x] = 1
+        return list(itertools.compress(range(len(used)), used))
+
+    @functools.cached_property
+    def digest(self) -> int:
+        """The same for two finished programs that are the same."""
+        loops = [(k, x.fixed, x.condition.digest, x.body.digest) for k, x in self.loops.items()]
+        instructions = self.operations, self.operands, self.types, map(repr, self.known)
+        return hash(tuple(map(tuple, (*instructions, self.places.items(), self.results, loops))))

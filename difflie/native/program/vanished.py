@@ -1,0 +1,138 @@
+"""The end of a program: results that are not numbers where what has vanished from them is none.
+
+A derivative has hundreds of entries from which the same has vanished, and would spend an eighth of
+its time on them. So what has vanished from many is tested first, and a few arguments stop being
+numbers with it, which nothing else is computed from; with them do all results that show one of
+these.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from .folding import Program
+from .instructions import union
+
+
+def finished(program: Program, results: Sequence[int]) -> Program:
+    """The program of these results, with what has to be tested for them."""
+    often = _vanished_often(program, results)
+    if often:
+        program, results = _behind_spoilt(program, often, results)
+    wrong: dict[int, int] = {}
+    for mask in sorted({program.lost(x) for x in results} - {0}, key=int.bit_count):
+        wrong[mask] = _wrong(program, mask, wrong)
+    program.results = [
+        _without(program, wrong[program.lost(x)], plain) if program.lost(x) else plain
+        for x, plain in ((x, program.base(x)) for x in results)
+    ]
+    return program
+
+
+def _without(program: Program, wrong: int, x: int) -> int:
+    kind = program.types[x]
+    return program.value("select", (wrong, program.constant(math.nan, kind), x), kind)
+
+
+def _vanished_often(program: Program, results: Sequence[int]) -> int:
+    """The entries to be tested before all else, of sets that have vanished from many results.
+
+    To test an entry takes two operations, which are not spared where no result shows it; every
+    result from which something else has vanished takes one.
+    """
+    lost = Counter(program.lost(x) for x in results)
+    del lost[0]
+    visible = union(program.shown[x] for x in results)
+    masks = sorted(lost, key=lambda mask: (mask & visible).bit_count() / lost[mask])
+    chosen = itertools.accumulate(masks, operator.or_, initial=0)
+    counts = (lost[mask] for mask in masks)
+    left = itertools.accumulate(counts, operator.sub, initial=lost.total())
+    cost = {m: 2 * (m & visible).bit_count() + n for m, n in zip(chosen, left, strict=True)}
+    return min(cost, key=cost.__getitem__)
+
+
+def _behind_spoilt(
+    program: Program, entries: int, results: Sequence[int]
+) -> tuple[Program, Sequence[int]]:
+    """A program from spoilt arguments, which are no numbers where one of the entries is none."""
+    spoilt = _spoiling(program, entries, results)
+    if not spoilt:
+        return program, results
+    new = Program()
+    moved = {x: new.argument(program.types[x]) for x in program.arguments}
+    wrong = _wrong(new, entries, {})
+    for k in spoilt:
+        entry = program.entries[k]
+        moved[entry] = _without(new, wrong, moved[entry])
+        new.shown[moved[entry]] = entries | 1 << k
+    some = union(1 << k for k in spoilt)
+    for k in program.used([program.base(x) for x in results]):
+        if program.operations[k] == "argument":
+            continue
+        shown = program.shown[k]
+        number = moved[k] = new.append(
+            program.operations[k],
+            tuple([moved[x] for x in program.operands[k]]),
+            program.types[k],
+            program.known[k],
+            shown | entries if shown & some else shown,
+        )
+        if k in program.places:
+            new.places[number] = program.places[k]
+        if k in program.loops:
+            new.loops[number] = program.loops[k]
+    return new, [new.losing(moved[program.base(x)], program.lost(x)) for x in results]
+
+
+def _spoiling(program: Program, entries: int, results: Sequence[int]) -> list[int]:
+    """Few entries, one of which each result from which `entries` vanished shows.
+
+    Where it shows any from which no result is computed that need not show all of `entries`.
+    """
+    apart = _read(program, [x for x in results if entries & ~program.needed(x)])
+    masks = [program.shown[x] & ~apart for x in results if program.lost(x) & entries]
+    size = len(program.entries) // 8 + 1
+    text = b"".join(m.to_bytes(size, "little") for m in masks if m)
+    packed = np.frombuffer(text, np.uint8).reshape(-1, size)
+    shows = np.unpackbits(packed, axis=1, bitorder="little").astype(bool)
+    counts, chosen = shows.sum(axis=0), []
+    while len(shows):
+        best = int(np.argmax(counts))
+        chosen.append(best)
+        covered = shows[:, best]
+        counts -= shows[covered].sum(axis=0)
+        shows = shows[~covered]
+    return chosen
+
+
+def _read(program: Program, results: Sequence[int]) -> int:
+    """The entries that results are computed from, shown by them or not."""
+    read = {x: 1 << k for k, x in enumerate(program.entries)}
+    results = list(map(program.base, results))
+    for k in program.used(results):
+        if k not in read:
+            read[k] = union(read[x] for x in program.operands[k])
+    return union(read.get(x, 0) for x in results)
+
+
+def _wrong(program: Program, entries: int, parts: dict[int, int]) -> int:
+    """Whether one of these entries is not a number, known of parts of them."""
+    wrong = []
+    for mask in sorted(parts, key=int.bit_count, reverse=True):
+        if mask & entries == mask:
+            wrong.append(parts[mask])
+            entries &= ~mask
+    kept = [x for k, x in enumerate(program.entries) if entries >> k & 1]
+    wrong += [program.value("ne", (x, x), "b1") for x in kept]
+    # In pairs: a row of operations as long as the entries are many would be deep.
+    while len(wrong) > 1:
+        rest = wrong[len(wrong) // 2 * 2 :]
+        pairs = zip(wrong[::2], wrong[1::2], strict=False)
+        wrong = [program.value("or", (x, y), "b1") for x, y in pairs] + rest
+    return wrong[0]

@@ -1,0 +1,131 @@
+"""Functions within functions: calls, loops, branches, linear systems."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..fingerprint import CALLS
+from ..jaxprs import nested
+from ..private import scan_sizes
+from ..program import Program, Unsupported, While, finished
+from .arithmetic import choice
+from .places import is_at
+from .writing import RULES, Array, elementwise, flat, kind_of, like, write_closed
+
+
+def _call(program: Program, equation: Any, *xs: Array) -> list[Array]:
+    return write_closed(program, nested(equation.params)[0], xs)
+
+
+def _native(program: Program, equation: Any, *xs: Array) -> list[Array]:
+    loop, batch = equation.params["how"], equation.params["batch"]
+    if batch is None:
+        return loop.write(program, xs)
+    along = equation.params["along"]
+    rows = [
+        loop.write(program, [x[b] if a else x for x, a in zip(xs, along, strict=True)])
+        for b in range(batch)
+    ]
+    return [np.stack(row) for row in zip(*rows, strict=True)]
+
+
+def _scan(program: Program, equation: Any, *xs: Array) -> list[Array]:
+    """A loop that is written out."""
+    params = equation.params
+    (body,) = nested(params)
+    n_consts, n_carry = scan_sizes(params)
+    fixed, carry = xs[:n_consts], xs[n_consts : n_consts + n_carry]
+    sliced, backwards = xs[n_consts + n_carry :], slice(None, None, -1 if params["reverse"] else 1)
+    avals = [v.aval for v in body.jaxpr.outvars]
+    saved = []
+    for i in range(params["length"])[backwards]:
+        results = write_closed(program, body, [*fixed, *carry, *(x[i] for x in sliced)])
+        results = [np.broadcast_to(r, a.shape) for r, a in zip(results, avals, strict=True)]
+        carry = results[:n_carry]
+        saved.append(results[n_carry:])
+    if not saved:
+        return [*carry, *(np.zeros((0, *a.shape), np.int64) for a in avals[n_carry:])]
+    return [*carry, *(np.stack(rows) for rows in zip(*saved[backwards], strict=True))]
+
+
+def _while(program: Program, equation: Any, *xs: Array) -> list[Array]:
+    params = equation.params
+    n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
+    consts, start = xs[: n_cond + n_body], xs[n_cond + n_body :]
+    avals = [v.aval for v in params["body_jaxpr"].jaxpr.outvars]
+    # What is known is known inside, and what is given twice is one argument.
+    guard = [] if program.guard is None else [program.guard]
+    used = dict.fromkeys([*flat(consts), *guard])
+    fixed = [k for k in used if program.known[k] is None]
+
+    def inside() -> tuple[Program, list[Array], list[Array], list[int]]:
+        """A new program: its constants, what it carries, and whether it may make turns."""
+        inner = Program()
+        place = {k: inner.argument(program.types[k]) for k in fixed}
+        known = [k for k in flat(consts) if program.known[k] is not None]
+        place |= {k: inner.constant(program.known[k], program.types[k]) for k in known}
+        moved = [place[k] for k in flat(consts)]
+        kinds = [kind_of(a.dtype) for a in avals for _ in range(a.size)]
+        carried = like([inner.argument(kind) for kind in kinds], avals)
+        return inner, like(moved, consts), carried, [place[k] for k in guard if k in place]
+
+    condition, constants, carried, guards = inside()
+    (more,) = write_closed(condition, params["cond_jaxpr"], [*constants[:n_cond], *carried])
+    if more.shape:
+        raise Unsupported("a loop that ends at another time for each entry")
+    condition = finished(condition, [condition.all_of(more.item(), *guards)])
+    body, constants, carried, _ = inside()
+    after = write_closed(body, params["body_jaxpr"], [*constants[n_cond:], *carried])
+    after = [np.broadcast_to(x, a.shape) for x, a in zip(after, avals, strict=True)]
+    body = finished(body, flat(after))
+    ends = program.repeat(While(len(fixed), condition, body), [*fixed, *flat(start)])
+    return like(ends, avals)
+
+
+def _cond(program: Program, equation: Any, which: Array, *xs: Array) -> list[Array]:
+    branches = equation.params["branches"]
+    last, known = len(branches) - 1, program.known[which.item()]
+    if known is not None:
+        return write_closed(program, branches[min(max(int(known), 0), last)], xs)
+    results, outer = [], program.guard
+    for i, branch in enumerate(branches):
+        here = is_at(program, which.item(), i, last)
+        program.guard = here if outer is None else program.all_of(here, outer)
+        results.append(write_closed(program, branch, xs))
+    program.guard = outer
+    chosen = []
+    for v, cases in zip(equation.outvars, zip(*results, strict=True), strict=True):
+        cases = [np.broadcast_to(c, v.aval.shape) for c in cases]
+        f = functools.partial(choice, program, kind_of(v.aval.dtype), {}, which.item())
+        chosen.append(elementwise(f, *cases))
+    return chosen
+
+
+def _linear_solve(program: Program, equation: Any, *xs: Array) -> list[Array]:
+    params = equation.params
+    lengths, jaxprs = params["const_lengths"], params["jaxprs"]
+    first = lengths.matvec + lengths.vecmat
+    middle, last = first + lengths.solve, first + lengths.solve + lengths.transpose_solve
+    right, back = xs[last:], jaxprs.transpose_solve
+    if back is None or not any(map(program.is_linear, flat(right))):
+        return write_closed(program, jaxprs.solve, [*xs[first:middle], *right])
+
+    def transpose(program: Program, cotangents: Sequence[int]) -> list[int]:
+        operands = [*xs[middle:last], *like(cotangents, right)]
+        return flat(write_closed(program, back, operands))
+
+    return like(program.solve(flat(right), transpose), right)
+
+
+RULES |= {
+    **dict.fromkeys(CALLS, _call),
+    "cond": _cond,
+    "custom_linear_solve": _linear_solve,
+    "native": _native,
+    "scan": _scan,
+    "while": _while,
+}

@@ -1,0 +1,185 @@
+"""Slices, gathers and scatters at places that may be known at run time only."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..program import NUMPY, Program, Unsupported
+from .arithmetic import at_most
+from .indices import gathered, scattered
+from .writing import RULES, Array, array_of, elementwise, kind_of_result
+
+# To choose among more places at run time takes too many comparisons.
+MOST_PLACES = 256
+
+
+def _one_of(places: int) -> None:
+    if places > MOST_PLACES:
+        raise Unsupported(f"one of {places} places, known at run time only")
+
+
+def _chosen(program: Program, kind: str, which: int, no: Array, yes: Array) -> Array:
+    """All of yes where a truth holds, all of no elsewhere."""
+    return elementwise(lambda n, y: program.select(which, n, y, kind), no, yes)
+
+
+def is_at(program: Program, start: int, k: int, last: int) -> int:
+    """Whether a start, clamped to 0..last, is k."""
+    here = program.constant(k, program.types[start])
+    if last == 0:
+        return program.constant(True, "b1")
+    return program.compare("le" if k == 0 else "ge" if k == last else "eq", start, here)
+
+
+def _known_or_none(program: Program, x: Array) -> Array | None:
+    known = [program.known[k] for k in x.ravel().tolist()]
+    return None if None in known else array_of(known, x.shape)
+
+
+def _clamped(start: Any, last: int) -> int:
+    return min(max(int(start), 0), last)
+
+
+def _dynamic_slice(program: Program, equation: Any, x: Array, *starts: Array) -> list[Array]:
+    kind, sizes = kind_of_result(equation), equation.params["slice_sizes"]
+    for axis, (size, start) in enumerate(zip(sizes, starts, strict=True)):
+        x = _window(program, kind, x, axis, size, start.item())
+    return [x]
+
+
+def _window(program: Program, kind: str, x: Array, axis: int, size: int, start: int) -> Array:
+    last = x.shape[axis] - size
+    rows = np.moveaxis(x, axis, 0)
+    known = program.known[start]
+    if known is not None:
+        first = _clamped(known, last)
+        return np.moveaxis(rows[first : first + size], 0, axis)
+    _one_of(last + 1)
+    window = rows[last : last + size]
+    for k in range(last - 1, -1, -1):
+        up_to = at_most(program, start, k)
+        window = _chosen(program, kind, up_to, window, rows[k : k + size])
+    return np.moveaxis(window, 0, axis)
+
+
+def _update(program: Program, equation: Any, x: Array, new: Array, *starts: Array) -> list[Array]:
+    kind = kind_of_result(equation)
+    updated = x.copy()
+    last = [n - m for n, m in zip(x.shape, new.shape, strict=True)]
+    known = [program.known[s.item()] for s in starts]
+    ranges = [
+        range(n + 1) if f is None else [_clamped(f, n)] for f, n in zip(known, last, strict=True)
+    ]
+    _one_of(math.prod(map(len, ranges)))
+    for corner in itertools.product(*ranges):
+        window = tuple(slice(a, a + m) for a, m in zip(corner, new.shape, strict=True))
+        axes = zip(starts, corner, last, known, strict=True)
+        tests = [is_at(program, s.item(), a, n) for s, a, n, f in axes if f is None]
+        here = program.all_of(*tests)
+        updated[window] = _chosen(program, kind, here, updated[window], new)
+    return [updated]
+
+
+def _gather(program: Program, equation: Any, x: Array, indices: Array) -> list[Array]:
+    params, kind = equation.params, kind_of_result(equation)
+    known = _known_or_none(program, indices)
+    if known is None:
+        return [_gather_somewhere(program, kind, x, indices, params)]
+    places = gathered(params, x.shape, known)
+    flat = np.append(x.ravel(), _filler(program, params["fill_value"], kind))
+    return [flat[places]]
+
+
+def _filler(program: Program, value: Any, kind: str) -> int:
+    """What a gather takes from outside."""
+    if value is not None:
+        return program.constant(np.asarray(value).astype(NUMPY[kind]).item(), kind)
+    if kind[0] == "f":
+        return program.constant(math.nan, kind)
+    if kind == "b1":
+        return program.constant(True, kind)
+    info = np.iinfo(NUMPY[kind])
+    return program.constant(int(info.min if kind[0] == "i" else info.max), kind)
+
+
+def _gather_somewhere(program: Program, kind: str, x: Array, indices: Array, params: dict) -> Array:
+    """A gather of rows x[i] at places known at run time only, clamped."""
+    numbers = params["dimension_numbers"]
+    mapped, batch = numbers.start_index_map, indices.shape[:-1]
+    simple = not numbers.operand_batching_dims and indices.shape[-1] == len(mapped)
+    if not simple or math.prod(batch) > 64:
+        raise Unsupported("a gather at places known at run time only")
+    if "FILL" in str(params["mode"]) and "CLIP" not in str(params["mode"]):
+        raise Unsupported("a gather that fills, at places known at run time only")
+    zero = program.constant(0, "i32")
+    pieces = []
+    for at in indices.reshape((-1, len(mapped))).tolist():
+        piece = x
+        for axis, size in enumerate(params["slice_sizes"]):
+            start = at[mapped.index(axis)] if axis in mapped else zero
+            piece = _window(program, kind, piece, axis, size, start)
+        pieces.append(np.squeeze(piece, tuple(numbers.collapsed_slice_dims)))
+    stacked = np.stack(pieces).reshape((*batch, *pieces[0].shape))
+    # The axes of the batch stand where no axis of a slice does.
+    return np.moveaxis(stacked, range(len(batch), stacked.ndim), numbers.offset_dims)
+
+
+def _scatter(name: str) -> Callable:
+    def put(program: Program, old: int, new: int, kind: str) -> int:
+        return new if name == "set" else program.binary(name, old, new, kind)
+
+    def apply(program: Program, equation: Any, x: Array, at: Array, new: Array) -> list[Array]:
+        params, kind = equation.params, kind_of_result(equation)
+        known = _known_or_none(program, at)
+        if known is None:
+            return [_scatter_somewhere(program, kind, put, x, at, new, params)]
+        places = scattered(params, x.shape, known, new.shape).ravel().tolist()
+        entries = x.ravel().tolist()
+        for place, y in zip(places, new.ravel().tolist(), strict=True):
+            if place >= 0:
+                entries[place] = put(program, entries[place], y, kind)
+        return [array_of(entries, x.shape)]
+
+    return apply
+
+
+def _scatter_somewhere(
+    program: Program, kind: str, put: Callable, x: Array, at: Array, new: Array, params: dict
+) -> Array:
+    """A scatter of one slice at a place known at run time only; outside, nothing is changed."""
+    numbers = params["dimension_numbers"]
+    if at.ndim != 1 or numbers.operand_batching_dims:
+        raise Unsupported("a scatter at places known at run time only")
+    window = np.expand_dims(new, tuple(numbers.inserted_window_dims))
+    starts = dict(zip(numbers.scatter_dims_to_operand_dims, at.tolist(), strict=True))
+    last = [n - m for n, m in zip(x.shape, window.shape, strict=True)]
+    ranges = [range(n + 1 if k in starts else 1) for k, n in enumerate(last)]
+    _one_of(math.prod(map(len, ranges)))
+    changed, clips = x.copy(), "CLIP" in str(params["mode"])
+
+    def starts_at(start: int, k: int, last: int) -> int:
+        if clips:
+            return is_at(program, start, k, last)
+        return program.compare("eq", start, program.constant(k, program.types[start]))
+
+    for corner in itertools.product(*ranges):
+        here = program.all_of(*(starts_at(s, corner[i], last[i]) for i, s in starts.items()))
+        part = tuple(slice(a, a + m) for a, m in zip(corner, window.shape, strict=True))
+        new_part = elementwise(lambda a, b: put(program, a, b, kind), changed[part], window)
+        changed[part] = _chosen(program, kind, here, changed[part], new_part)
+    return changed
+
+
+_SCATTERS = {"scatter": "set", "scatter-add": "add", "scatter_add": "add"}
+_SCATTERS |= {"scatter-mul": "mul", "scatter_mul": "mul"}
+RULES |= {
+    **{name: _scatter(how) for name, how in _SCATTERS.items()},
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _update,
+    "gather": _gather,
+}

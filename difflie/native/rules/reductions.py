@@ -1,0 +1,109 @@
+"""Sums and the like of some axes, and products of matrices."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..program import Program, Unsupported
+from .writing import RULES, Array, array_of, elementwise, kind_of_result
+
+
+def _reduction(name: str) -> Callable:
+    def reduce(program: Program, equation: Any, x: Array) -> list[Array]:
+        kind = kind_of_result(equation)
+        axes = tuple(equation.params["axes"])
+        kept = [i for i in range(x.ndim) if i not in axes]
+        shape = tuple(x.shape[i] for i in kept)
+        if not x.size:
+            if math.prod(shape) and name != "add":
+                raise Unsupported("the reduction of nothing")
+            return [np.full(shape, program.zero(kind), np.int64)]
+        rows = np.transpose(x, [*kept, *axes]).reshape((math.prod(shape), -1)).tolist()
+        f = functools.partial(program.binary, name, kind=kind)
+        return [array_of([functools.reduce(f, row) for row in rows], shape)]
+
+    return reduce
+
+
+def _cumulative(name: str) -> Callable:
+    def apply(program: Program, equation: Any, x: Array) -> list[Array]:
+        kind, axis = kind_of_result(equation), equation.params["axis"]
+        backwards = slice(None, None, -1 if equation.params["reverse"] else 1)
+        rows = np.moveaxis(x, axis, 0)[backwards]
+        f = functools.partial(elementwise, lambda a, b: program.binary(name, a, b, kind))
+        sums = np.stack(list(itertools.accumulate(rows, f))) if len(rows) else rows
+        return [np.moveaxis(sums[backwards], 0, axis)]
+
+    return apply
+
+
+def _arg_best(comparison: str) -> Callable:
+    def apply(program: Program, equation: Any, x: Array) -> list[Array]:
+        kind = kind_of_result(equation)
+        (axis,) = equation.params["axes"]
+
+        def best(entries: Any) -> int:
+            first, *rest = entries.tolist()
+            at = program.constant(0, kind)
+            for k, y in enumerate(rest, 1):
+                # What is not a number comes first, as in NumPy.
+                better = program.compare(comparison, y, first)
+                if program.types[y][0] == "f":
+                    nan = program.compare("ne", y, y)
+                    fine = program.compare("eq", first, first)
+                    better = program.all_of(program.binary("or", better, nan, "b1"), fine)
+                first = program.select(better, first, y, program.types[y])
+                at = program.select(better, at, program.constant(k, kind), kind)
+            return at
+
+        return [np.apply_along_axis(best, axis, x)]
+
+    return apply
+
+
+def _dot(program: Program, equation: Any, x: Array, y: Array) -> list[Array]:
+    kind = kind_of_result(equation)
+    if any(program.types[a.flat[0]] != kind for a in (x, y) if a.size):
+        raise Unsupported("a product of mixed types")
+    (cx, cy), (bx, by) = equation.params["dimension_numbers"]
+    left, shape_x = _as_rows(x, bx, cx)
+    right, shape_y = _as_rows(y, by, cy)
+    entries = []
+    for one, two in zip(left.tolist(), right.tolist(), strict=True):
+        for row, column in itertools.product(one, two):
+            total = program.zero(kind)
+            for a, b in zip(row, column, strict=True):
+                total = program.add(total, program.mul(a, b, kind), kind)
+            entries.append(total)
+    return [array_of(entries, (*(x.shape[i] for i in bx), *shape_x, *shape_y))]
+
+
+def _as_rows(x: Array, batch: Sequence[int], summed: Sequence[int]) -> tuple[Array, tuple]:
+    """An array as (batch, rows, summed), and the shape of its rows."""
+    rest = [i for i in range(x.ndim) if i not in (*summed, *batch)]
+    sizes = [math.prod(x.shape[i] for i in axes) for axes in (batch, rest, summed)]
+    ordered = np.transpose(x, (*batch, *rest, *summed))
+    return ordered.reshape(sizes), tuple(x.shape[i] for i in rest)
+
+
+RULES |= {
+    "argmax": _arg_best("gt"),
+    "argmin": _arg_best("lt"),
+    "cummax": _cumulative("max"),
+    "cummin": _cumulative("min"),
+    "cumprod": _cumulative("mul"),
+    "cumsum": _cumulative("add"),
+    "dot_general": _dot,
+    "reduce_and": _reduction("and"),
+    "reduce_max": _reduction("max"),
+    "reduce_min": _reduction("min"),
+    "reduce_or": _reduction("or"),
+    "reduce_prod": _reduction("mul"),
+    "reduce_sum": _reduction("add"),
+}
