@@ -41,8 +41,8 @@ from numpy.typing import NDArray
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify.fit import _Residual
 from difflie.identify.jacobian import residuals_and_jacobian
+from difflie.identify.search import Residual
 from difflie.integrators import SemiImplicitEuler
 from difflie.io.results import machine, save_json
 
@@ -209,7 +209,7 @@ class InDifflie:
 
     def linearised(self) -> tuple[Any, float]:
         """As `fit` does it: a function of x with residuals and Jacobian; seconds to compile it."""
-        arguments = _Residual(di.Squares()), (self.parameters.start, (self.problem.own,))
+        arguments = Residual(di.Squares()), (self.parameters.start, (self.problem.own,))
         begin = time.perf_counter()
         others = self.parameters, (self.problem,)
         compiled = residuals_and_jacobian.lower(*arguments, others).compile()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from ..forces.at_joint import AtJoint
-from ..identify import DataError, Fit, Recording, Trial, Validation, leave_one_out, log_warnings
+from ..identify import Fit, Recording, Trial, Validation, leave_one_out, log_warnings
 from ..io import save
 from ..io.files import file_name
 from ..io.numbers import read_numbers, read_states
@@ -26,6 +26,7 @@ from ..parameters import Parameters
 from ..system import System
 from ..system.validation import warn
 from ..view import identification
+from .loading import located
 from .output import check_outputs, console, say, write_results
 from .study import fitted, parameters_of, recordings_of, system_of
 
@@ -144,10 +145,8 @@ def run_study(
 
 def _trial(config: Study, system: System, recording: Recording) -> Trial:
     table = dataclasses.asdict(config.validation)
-    try:
+    with located(f"{config.path}: validation."):
         return Trial.of(system, recording, position=config.fit.position, **table)
-    except DataError as error:
-        raise ConfigError(f"{config.path}: validation.{error}") from None
 
 
 def _start(
@@ -158,25 +157,19 @@ def _start(
     Raises `ConfigError` where the system has a number that no free ones make.
     """
     if resume is None:
-        try:
+        with located(f"{config.path}: [[parameter]]: "):
             _ = free.start
-        except ValueError as error:
-            raise ConfigError(f"{config.path}: [[parameter]]: {error}") from None
         return None, None
     system = _with_values(free, read_numbers(resume, free.names), resume)
-    try:
+    with located(f"{resume}: "):
         x = np.asarray(free.x_of(system))
-    except ValueError as error:
-        raise ConfigError(f"{resume}: {error}") from None
     return x, read_states(resume)
 
 
 def _with_values(free: Parameters, values: NDArray, path: Path) -> System:
     """The system with the numbers (n,) of a JSON file."""
-    try:
+    with located(f"{path}: "):
         return free.with_values(jnp.asarray(values, free.system.dtype))
-    except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from None
 
 
 def _left_out(

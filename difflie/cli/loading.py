@@ -1,12 +1,24 @@
-"""The machine that a configuration of any command describes."""
+"""What configurations of all commands have: a machine, and errors that name a place in the file."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ..io import load
-from ..io.config import Config
+from ..io.config import Config, ConfigError
 from ..io.couplings import coupled
 from ..io.study import Study
 from ..system import System
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Makes a `ConfigError` of a ValueError, whose message then begins with the place in a file."""
+    try:
+        yield
+    except ValueError as error:
+        raise ConfigError(f"{where}{error}") from None
 
 
 def load_system(config: Config | Study) -> System:

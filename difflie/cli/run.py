@@ -13,17 +13,17 @@ import numpy as np
 import tyro
 
 from ..constraints import assemble
-from ..integrators import Method, by_name
+from ..integrators import by_name
 from ..io.config import Config, ConfigError, read_config
 from ..io.loops import closed
 from ..io.results import machine, save_arrays, save_table
 from ..quantities import Coordinates, Curve, Effort, Energy, Passive, Velocities, curve
 from ..simulate import Trajectory, simulate
-from ..system import ModelError, System
+from ..system import System
 from ..system.arguments import checked
 from ..system.validation import nearest, shown
 from ..view.plots import save
-from .loading import load_system
+from .loading import load_system, located
 from .output import check_outputs, console, say, step_counter, write_results
 
 _MEASURED = Coordinates(), Velocities(), Effort(), Passive(), Energy()
@@ -80,9 +80,11 @@ def run_config(
     """
     table = config.simulation
     system = closed(load_system(config), config.constraint, config.path)
-    method = _method(config)
+    with located(f"{config.path}: simulation.method: "):
+        method = by_name(table.method)
     guess = _initial(config, system)
-    q0, v0 = _assembled(config, system, *guess)
+    with located(f"{config.path}: initial: "):
+        q0, v0 = assemble(system, *guess)
     trajectory = simulate(
         system,
         q0,
@@ -163,21 +165,6 @@ def _kept(system: System, guess: tuple[Any, Any], trajectory: Trajectory) -> dic
     }
 
 
-def _method(config: Config) -> Method:
-    try:
-        return by_name(config.simulation.method)
-    except ValueError as error:
-        raise ConfigError(f"{config.path}: simulation.method: {error}") from None
-
-
-def _assembled(config: Config, system: System, q: Any, v: Any) -> tuple[Any, Any]:
-    """The state near a guess that keeps the constraints."""
-    try:
-        return assemble(system, q, v)
-    except ModelError as error:
-        raise ConfigError(f"{config.path}: initial: {error}") from None
-
-
 def _initial(config: Config, system: System) -> tuple[Any, Any]:
     """The state (q, v) of the configuration, with single joints by name."""
     table, t = config.initial, system.topology
@@ -203,10 +190,8 @@ def _initial(config: Config, system: System) -> tuple[Any, Any]:
                     f"{config.path}: initial.{key}.{name} is {value}; it must be finite"
                 )
             vector[scalar[name]] = value
-    try:
+    with located(f"{config.path}: initial.q: "):
         q, v = checked(system, q=(q.tolist(), q.shape), v=(v.tolist(), v.shape))
-    except ValueError as error:
-        raise ConfigError(f"{config.path}: initial.q: {error}") from None
     return q, v
 
 

@@ -28,9 +28,9 @@ from ..identify import (
 from ..io.study import RunTable, Study
 from ..io.tables import ConfigError, instance
 from ..parameters import InertiaRatios, Parameter, Parameters, Scaled
-from ..system import ModelError, System
+from ..system import System
 from ..system.validation import warn
-from .loading import load_system
+from .loading import load_system, located
 
 _LOSSES: dict[str, Callable[[float], Loss]] = {
     "squares": lambda limit: Squares(),
@@ -47,10 +47,8 @@ def system_of(config: Study) -> System:
     system = load_system(config)
     for i, table in enumerate(config.encoder):
         encoder = instance(Encoder, table, config.path, f"encoder[{i}]")
-        try:
+        with located(f"{config.path}: encoder[{i}]: "):
             system = with_encoders(system, encoder)
-        except ModelError as error:
-            raise ConfigError(f"{config.path}: encoder[{i}]: {error}") from None
     return system
 
 
@@ -68,10 +66,8 @@ def parameters_of(config: Study, system: System) -> Parameters:
         )
         for p in config.parameter
     ]
-    try:
+    with located(f"{config.path}: [[parameter]]: "):
         return Parameters(system, declared)
-    except ValueError as error:
-        raise ConfigError(f"{config.path}: [[parameter]]: {error}") from None
 
 
 def recordings_of(

@@ -1,5 +1,6 @@
 """Parameters of a machine from measurements: recordings, errors, fits, and motions to measure."""
 
+from .cross_validation import leave_one_out as leave_one_out
 from .descent import Descent as Descent
 from .estimate import Information as Information
 from .estimate import correlations as correlations
@@ -29,4 +30,3 @@ from .sensors import with_encoders as with_encoders
 from .shooting import Shooting as Shooting
 from .validation import Trial as Trial
 from .validation import Validation as Validation
-from .validation import leave_one_out as leave_one_out

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,14 +20,15 @@ from .estimate import Information, blockwise, correlations, information
 from .jacobian import residuals_and_jacobian
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
-from .minimiser import Minimiser, Outcome, Progress
+from .minimiser import Improved, Minimiser, Outcome, Progress
 from .problem import Problem
-from .recordings import DataError, Recording
+from .recordings import Recording
+from .search import Residual, search
+from .validation import Trial, Validation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .validation import Validation
 
 # Deviations from a prior, and parts of an error from a bound.
 _FAR = 3.0
@@ -121,8 +121,6 @@ class Fit:
         window=0.5 in s, observe, substeps and position, as `Trial.of` takes them, which says what
         is judged, warned of, and raised.
         """
-        from .validation import Trial
-
         recordings = [recordings] if isinstance(recordings, Recording) else recordings
         system = self.system
         return [Trial.of(system, r, **settings).validation(system) for r in recordings]
@@ -151,7 +149,7 @@ def fit(
     known_deviations: bool = False,
     minimiser: Minimiser = LevenbergMarquardt(),
     progress: Progress | None = None,
-    improved: Callable[[NDArray, tuple[NDArray, ...]], None] | None = None,
+    improved: Improved | None = None,
 ) -> Fit:
     """The parameters that explain measurements best, in the sense of the losses.
 
@@ -171,52 +169,11 @@ def fit(
     problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
     if start is None:
         _warn_of_small_starts(parameters)
-    begin = _beginning(parameters, problems, start, own)
-    residual, args = _Residual(loss), (parameters, problems)
-    r, _ = residuals_and_jacobian(residual, begin, args)
-    cost = float(r @ r) / 2
-    if not np.isfinite(cost):
-        raise DataError(
-            "the residuals at the start are not finite: the simulated motion diverges, or the "
-            "start is no machine; start nearer, use shorter windows, or fit the torques first"
-        )
-
-    def kept(unknown: tuple) -> None:
-        if improved is not None:
-            improved(np.asarray(unknown[0]), tuple(np.asarray(o) for o in unknown[1]))
-
-    best = minimiser.minimised(residual, begin, args, cost, progress, kept)
-    fitted = _fitted(parameters, problems, loss, known_deviations, begin[0], best)
+    begun, best = search(parameters, problems, start, own, loss, minimiser, progress, improved)
+    fitted = _fitted(parameters, problems, loss, known_deviations, begun, best)
     for warning in _warnings(fitted):
         warn(warning)
     return fitted
-
-
-def _beginning(
-    parameters: Parameters, problems: tuple[Problem, ...], start: Any, own: Sequence[Any] | None
-) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-    """x and the unknowns of each problem with which a fit begins, checked."""
-    x = jnp.asarray(parameters.start if start is None else start)
-    shapes = [p.own.shape for p in problems]
-    own = [p.own for p in problems] if own is None else own
-    states = tuple(jnp.asarray(o, x.dtype) for o in own)
-    if [o.shape for o in states] != shapes:
-        raise DataError(
-            f"unknowns of the problems' own have the shapes {[o.shape for o in states]}; give "
-            f"those of {shapes}"
-        )
-    unknowns = x.size + sum(o.size for o in states)
-    if not unknowns:
-        raise DataError(
-            f"{parameters.system.name}: no free parameters; declare one that is not fixed"
-        )
-    count = sum(int(np.sum(p.measured)) for p in problems)
-    if count + parameters.residual(x).size < unknowns:
-        raise DataError(
-            f"{count} measurements are fewer than the {unknowns} unknowns to find; give more, or "
-            "fix some"
-        )
-    return x, states
 
 
 def _fitted(
@@ -229,7 +186,7 @@ def _fitted(
 ) -> Fit:
     """What is known of the parameters at the end of a search that began at x = begun (n,)."""
     x, states = best.unknown
-    r, jacobian = residuals_and_jacobian(_Residual(Squares()), best.unknown, (parameters, problems))
+    r, jacobian = residuals_and_jacobian(Residual(Squares()), best.unknown, (parameters, problems))
     there = jnp.concatenate([p.measured for p in problems])
     weak = loss(r[: there.size])
     cost = float(weak @ weak + jnp.sum(r[there.size :] ** 2)) / 2
@@ -305,18 +262,6 @@ def _warnings(found: Fit) -> list[str]:
             if np.isfinite(bound) and abs(value - bound) <= room:
                 said.append(f"{name} is {value:.4g}, at its bound {bound:.4g}; is this right?")
     return said
-
-
-class _Residual(eqx.Module):
-    """All residuals (k,), weakened by the loss, and those of the priors."""
-
-    loss: Loss
-
-    def __call__(self, unknown: tuple, args: tuple) -> jax.Array:
-        (x, own), (parameters, problems) = unknown, args
-        system = parameters.machine(x)
-        parts = [p.residual(system, o) for p, o in zip(problems, own, strict=True)]
-        return jnp.concatenate([*(self.loss(r) for r in parts), parameters.residual(x)])
 
 
 def _by_values(jacobian: NDArray, slopes: NDArray) -> NDArray:

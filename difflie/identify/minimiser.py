@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
+from numpy.typing import NDArray
 
 Progress = Callable[[int, float], None]
+Improved = Callable[[NDArray, tuple[NDArray, ...]], None]
 _COARSEST = 1e-2
 
 

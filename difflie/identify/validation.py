@@ -6,12 +6,11 @@ A recording that was not fitted shows what the parameters are good for; Ljung 19
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,10 +18,10 @@ from ..parameters import Parameters
 from ..system.system import System
 from ..system.validation import warn
 from .estimate import whiteness
-from .fit import Fit, fit
 from .inverse_dynamics import InverseDynamics
 from .problem import Deviation
 from .recordings import DataError, Recording
+from .search import search
 from .shooting import Shooting
 
 if TYPE_CHECKING:
@@ -36,10 +35,10 @@ class Validation:
     """What a machine predicts of a recording of n rows, and how far off that is.
 
     joints (nv,): the names of the degrees of freedom. torque (n, nv) in N m or N: what the measured
-    motion needs; effort (n, nv): what of the measured commands arrives at the joints; NaN in gaps,
-    both None where the torques were not judged. motions (w, s + 1, nq) in rad or m: simulated with
-    the measured commands in windows of s steps; departure (w, s + 1, nv): how far they are from the
-    measured ones, NaN in gaps; both None where the motion was not judged. observed: the rows at the
+    motion needs; effort (n, nv): what of the measured commands is delivered at the joints; NaN in
+    gaps, and where torques were not judged. motions (w, s + 1, nq) in rad or m: simulated with the
+    measured commands in windows of s steps; departure (w, s + 1, nv): how far they are from the
+    measured ones, NaN in gaps; no window where the motion was not judged. observed: the rows at the
     beginning of a window that are not judged, as they are where it starts.
     """
 
@@ -47,22 +46,15 @@ class Validation:
     joints: tuple[str, ...]
     window: int
     observed: int
-    torque: NDArray | None = None
-    effort: NDArray | None = None
-    motions: NDArray | None = None
-    departure: NDArray | None = None
-
-    @property
-    def torque_error(self) -> NDArray:
-        """The needed torque less that which arrives (n, nv) in N m or N; NaN where not judged."""
-        if self.torque is None or self.effort is None:
-            return np.full((1, len(self.joints)), np.nan)
-        return self.torque - self.effort
+    torque: NDArray
+    effort: NDArray
+    motions: NDArray
+    departure: NDArray
 
     @property
     def torque_rmse(self) -> NDArray:
         """The root of the mean square of the torque's error (nv,) in N m or N; NaN without any."""
-        return _over_columns(_rms, self.torque_error)
+        return _over_columns(_rms, self.torque - self.effort)
 
     @property
     def torque_autocorrelation(self) -> NDArray:
@@ -71,15 +63,13 @@ class Validation:
         Of the first twenty; where it is far above 1 the block-robust standard errors are the ones
         to believe. NaN for errors of no more than twenty rows.
         """
-        return _over_columns(_largest_autocorrelation, self.torque_error)
+        return _over_columns(_largest_autocorrelation, self.torque - self.effort)
 
     @property
     def position_rmse(self) -> NDArray:
         """The root of the mean square of the motion's error (nv,) in rad or m; NaN without any."""
-        nv = len(self.joints)
-        if self.departure is None:
-            return np.full(nv, np.nan)
-        return _over_columns(_rms, self.departure[:, self.observed :].reshape(-1, nv))
+        error = self.departure[:, self.observed :].reshape(-1, len(self.joints))
+        return _over_columns(_rms, error)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -172,7 +162,8 @@ class Trial:
 
     def validation(self, system: System) -> Validation:
         """How well a machine predicts the recording."""
-        torque = effort = motions = departure = None
+        torque = effort = np.full((len(self.recording.t), system.nv), np.nan)
+        motions, departure = (np.zeros((0, self.window + 1, n)) for n in (system.nq, system.nv))
         if self.torques is not None:
             there = np.asarray(self.torques.there)
             torque = np.where(there, self.torques.torques(system), np.nan)
@@ -182,8 +173,8 @@ class Trial:
             motion = dataclasses.replace(self.motion, memories=self.motion.remembered(system))
             own = motion.own
             if self.observe is not None:
-                start = fit(Parameters(system, []), motion.beginnings(self.observe))
-                own = jnp.asarray(start.own[0])
+                _, best = search(Parameters(system, []), (motion.beginnings(self.observe),))
+                (own,) = best.unknown[1]
             motions, off = (np.asarray(x) for x in _predicted(motion, system, own))
             gap = np.isnan(motion.q).any(axis=-1, keepdims=True)
             departure = np.where(gap, np.nan, off)
@@ -197,28 +188,6 @@ class Trial:
             motions=motions,
             departure=departure,
         )
-
-
-def leave_one_out(
-    trials: Sequence[Trial], fitted: Callable[[list[Recording]], Fit]
-) -> list[Validation]:
-    """How well each recording is predicted by what is fitted to the others: cross-validation.
-
-    fitted(recordings): the fit to some of the recordings. A recording whose others do not suffice
-    for a fit is left out, and warned of, as are fits that did not converge.
-    """
-    validations = []
-    for k, trial in enumerate(trials):
-        others = [t.recording for t in (*trials[:k], *trials[k + 1 :])]
-        try:
-            without = fitted(others)
-        except DataError as error:
-            warn(f"without {trial.recording.name}: {error}")
-            continue
-        if not without.converged:
-            warn(f"without {trial.recording.name}: {without.message}")
-        validations.append(trial.validation(without.system))
-    return validations
 
 
 @eqx.filter_jit

@@ -109,26 +109,26 @@ def _outcome(fit: Mapping[str, Any] | None) -> list[str]:
 def run_figure(
     joints: Sequence[str],
     t: NDArray,
-    torque: NDArray | None,
-    effort: NDArray | None,
+    torque: NDArray,
+    effort: NDArray,
     q: NDArray | None,
-    motions: NDArray | None,
+    motions: NDArray,
     window: int,
 ) -> Figure:
     """Measured against predicted torque and motion, joint by joint, and the torque's error.
 
     t (n,) in s; torque (n, nv): what the motion needs, effort (n, nv): what of the measured torque
-    arrives at the joints, None where they are not known; q (n, nv): the measured motion, None where
-    coordinates are no numbers for joints, such as quaternions; motions (w, window + 1, nv): those
-    predicted in windows of so many rows, without q their errors.
+    is delivered at the joints, NaN where they are not known; q (n, nv): the measured motion, None
+    where coordinates are no numbers for joints, such as quaternions; motions (w, window + 1, nv):
+    those predicted in windows of so many rows, without q their errors.
     """
-    columns = 1 if torque is None or effort is None else 3
+    columns = 3 if np.isfinite(torque).any() else 1
     canvas, axes = figure(len(joints), columns, (3.6 * columns + 1.2, 2.4 * len(joints)))
     measured, predicted = colours(2)
     for k, (name, row) in enumerate(zip(joints, axes, strict=True)):
         last, drawn = row[-1], {"linewidth": 1.0}
         row[0].set_title(name, loc="left", fontsize="medium", fontweight="bold")
-        if torque is not None and effort is not None:
+        if columns > 1:
             row[0].plot(t, effort[:, k], color=measured, label="measured", **drawn)
             row[0].plot(t, torque[:, k], color=predicted, label="predicted", **drawn)
             row[1].plot(t, torque[:, k] - effort[:, k], color=measured, **drawn)
@@ -136,7 +136,7 @@ def run_figure(
             label(row[1], "t [s]", "error [N m or N]", legend=False)
         if q is not None:
             last.plot(t, q[:, k], color=measured, label="measured", **drawn)
-        for i, motion in enumerate(() if motions is None else motions):
+        for i, motion in enumerate(motions):
             times = t[i * window : i * window + window + 1]
             title = "predicted" if i == 0 and q is not None else None
             last.plot(times, motion[: len(times), k], color=predicted, label=title, **drawn)

@@ -1,0 +1,90 @@
+"""The search for the unknowns that make the residuals of problems small, from a checked start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..parameters import Parameters
+from .jacobian import residuals_and_jacobian
+from .levenberg_marquardt import LevenbergMarquardt
+from .losses import Loss, Squares
+from .minimiser import Improved, Minimiser, Outcome, Progress
+from .problem import Problem
+from .recordings import DataError
+
+
+class Residual(eqx.Module):
+    """All residuals (k,), weakened by the loss, and those of the priors."""
+
+    loss: Loss
+
+    def __call__(self, unknown: tuple, args: tuple) -> jax.Array:
+        (x, own), (parameters, problems) = unknown, args
+        system = parameters.machine(x)
+        parts = [p.residual(system, o) for p, o in zip(problems, own, strict=True)]
+        return jnp.concatenate([*(self.loss(r) for r in parts), parameters.residual(x)])
+
+
+def search(
+    parameters: Parameters,
+    problems: tuple[Problem, ...],
+    start: Any = None,
+    own: Sequence[Any] | None = None,
+    loss: Loss = Squares(),
+    minimiser: Minimiser = LevenbergMarquardt(),
+    progress: Progress | None = None,
+    improved: Improved | None = None,
+) -> tuple[jax.Array, Outcome]:
+    """The x (n,) with which the search begins, and what it comes to; arguments as of `fit`.
+
+    Raises DataError where nothing is free, where there are fewer measurements and priors than
+    unknowns, and where the residuals at the start are not finite.
+    """
+    begin = _beginning(parameters, problems, start, own)
+    residual, args = Residual(loss), (parameters, problems)
+    r, _ = residuals_and_jacobian(residual, begin, args)
+    cost = float(r @ r) / 2
+    if not np.isfinite(cost):
+        raise DataError(
+            "the residuals at the start are not finite: the simulated motion diverges, or the "
+            "start is no machine; start nearer, use shorter windows, or fit the torques first"
+        )
+
+    def kept(unknown: tuple) -> None:
+        if improved is not None:
+            improved(np.asarray(unknown[0]), tuple(np.asarray(o) for o in unknown[1]))
+
+    return begin[0], minimiser.minimised(residual, begin, args, cost, progress, kept)
+
+
+def _beginning(
+    parameters: Parameters, problems: tuple[Problem, ...], start: Any, own: Sequence[Any] | None
+) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+    """x and the unknowns of each problem with which a fit begins, checked."""
+    x = jnp.asarray(parameters.start if start is None else start)
+    shapes = [p.own.shape for p in problems]
+    own = [p.own for p in problems] if own is None else own
+    states = tuple(jnp.asarray(o, x.dtype) for o in own)
+    if [o.shape for o in states] != shapes:
+        raise DataError(
+            f"unknowns of the problems' own have the shapes {[o.shape for o in states]}; give "
+            f"those of {shapes}"
+        )
+    unknowns = x.size + sum(o.size for o in states)
+    if not unknowns:
+        raise DataError(
+            f"{parameters.system.name}: no free parameters; declare one that is not fixed"
+        )
+    count = sum(int(np.sum(p.measured)) for p in problems)
+    if count + parameters.residual(x).size < unknowns:
+        raise DataError(
+            f"{count} measurements are fewer than the {unknowns} unknowns to find; give more, or "
+            "fix some"
+        )
+    return x, states
