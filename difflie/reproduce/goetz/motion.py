@@ -17,7 +17,7 @@ from .schemes import Rates, Scheme
 from .springs import PlanarSprings
 
 # States that one native call gives: few enough to be short where a motion has fewer.
-_ROWS = 1024
+_BLOCK = 1024
 
 # Which segments the springs of each case run along: none under gravity alone.
 _ROUTES = {"gravity": (), "mono": ((0,), (1,), (2,)), "multi": ((0, 1, 2),)}
@@ -54,9 +54,9 @@ def move(scheme: Scheme, chain: PlanarChain, h: float, duration: float) -> Motio
     state, left, solved, parts = scheme.start(chain), round(duration / h) + 1, True, []
     begin = time.process_time()
     while left > 0 and solved:
-        given = jnp.asarray(h, chain.length.dtype), jnp.asarray(left)
-        (state, solved), (rows, reached) = _march(scheme, chain, state, *given)
-        parts.append((rows, np.asarray(reached)))
+        step, remaining = jnp.asarray(h, chain.length.dtype), jnp.asarray(left)
+        (state, solved), (states, reached) = _march(scheme, chain, state, step, remaining)
+        parts.append((states, np.asarray(reached)))
         left -= np.count_nonzero(reached)
     seconds = time.process_time() - begin
     seen = [[np.asarray(a)[reached] for a in _observe(scheme, chain, x)] for x, reached in parts]
@@ -67,7 +67,7 @@ def move(scheme: Scheme, chain: PlanarChain, h: float, duration: float) -> Motio
 
 @eqx.filter_jit
 def _march(scheme: Scheme, chain: PlanarChain, state: Any, h: jax.Array, left: jax.Array) -> tuple:
-    """The next _ROWS states, this one included, and which of them are reached of those left.
+    """The next _BLOCK states, this one included, and which of them are reached of those left.
 
     First the state after the last of them, and whether the step to it was solved.
     """
@@ -80,12 +80,12 @@ def _march(scheme: Scheme, chain: PlanarChain, state: Any, h: jax.Array, left: j
         )
         return after, (state, reached)
 
-    return native.scan(turn, (state, jnp.asarray(True)), jnp.arange(_ROWS), _ROWS)
+    return native.scan(turn, (state, jnp.asarray(True)), jnp.arange(_BLOCK), _BLOCK)
 
 
 @eqx.filter_jit
-def _observe(scheme: Scheme, chain: PlanarChain, rows: Any) -> tuple:
-    return jax.vmap(lambda state: scheme.observe(chain, state))(rows)
+def _observe(scheme: Scheme, chain: PlanarChain, states: Any) -> tuple:
+    return jax.vmap(lambda state: scheme.observe(chain, state))(states)
 
 
 def exact_angles(chain: PlanarChain, t: float) -> np.ndarray:

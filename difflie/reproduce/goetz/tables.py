@@ -41,9 +41,9 @@ def compute(progress: Progress) -> tuple[dict[str, Any], Any]:
     angles, and the computing time in percent of the simulated one, without compilation.
     """
     pairs = [(case, method) for case in CASES for method in SCHEMES]
-    found = each(progress, "methods", lambda pair: study(*pair), pairs)
+    studied = each(progress, "methods", lambda pair: study(*pair), pairs)
     times = each(progress, "timing", lambda pair: seconds(*pair), pairs, workers=1)
-    studies = dict(zip(pairs, found, strict=True))
+    studies = dict(zip(pairs, studied, strict=True))
     rows = [
         {"case": case, "method": method, **_numbers(s, time)}
         for ((case, method), s), time in zip(studies.items(), times, strict=True)
