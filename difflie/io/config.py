@@ -71,14 +71,8 @@ _PACKAGE = "package:"
 _MOST_ROWS = 10_000_000  # of a few hundred numbers some memories can hold
 
 
-def _robot(file: str, folder: Path) -> Path:
-    if file.startswith(_PACKAGE):
-        return PACKAGE_DATA / f"{file.removeprefix(_PACKAGE)}.urdf"
-    return folder / file
-
-
 def _is_there(file: str, folder: Path) -> Iterator[str]:
-    robot = _robot(file, folder)
+    robot = SystemTable(file).robot(folder)
     if not present(robot) or robot.is_dir():
         shipped = sorted(p.stem for p in PACKAGE_DATA.glob("*.urdf"))
         yield (
@@ -102,7 +96,9 @@ class SystemTable:
 
     def robot(self, folder: Path) -> Path:
         """The robot file, with a relative path taken from the configuration's folder."""
-        return _robot(self.file, folder)
+        if self.file.startswith(_PACKAGE):
+            return PACKAGE_DATA / f"{self.file.removeprefix(_PACKAGE)}.urdf"
+        return folder / self.file
 
     def loops_file(self, folder: Path) -> Path | None:
         """The file of loops, likewise."""

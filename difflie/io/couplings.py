@@ -34,7 +34,7 @@ from typing import Any
 from .. import forces
 from ..forces import Actuator, Coupling, JointCoupling
 from ..system.system import System
-from ..system.validation import nearest, shown
+from ..system.validation import ModelError, nearest, shown
 from .tables import keys_of, read, read_keys, rows_of, tell_unknown
 from .toml import ConfigError, Faults
 
@@ -67,7 +67,7 @@ def couplings_of(tables: dict[str, Any], faults: Faults) -> dict[str, Force]:
     for name in [name for name in tables if name in TABLES or name in OWN]:
         for i, row in enumerate(rows_of(tables, name, faults)):
             where = f"{name}[{i}]"
-            with faults.caught():
+            with faults.caught("", ConfigError):
                 if name in OWN:
                     cls, row = _named(row, faults.path, where)
                 else:
@@ -80,7 +80,7 @@ def coupled(system: System, couplings: dict[str, Force], path: Path) -> System:
     """The system with the forces of a file; errors of `attach` name the file and the table."""
     faults = Faults(path)
     for where, coupling in couplings.items():
-        with faults.caught(where):
+        with faults.caught(where, ModelError):
             system = forces.attach(system, coupling)
     faults.end()
     return system

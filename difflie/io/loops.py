@@ -85,7 +85,7 @@ def closed(system: System, constraints: Sequence[Constraint], path: Path) -> Sys
     """The system with constraints of a file; errors of `constrain` name the file and the table."""
     faults = Faults(path, ModelError)
     for i, constraint in enumerate(constraints):
-        with faults.caught(f"constraint[{i}]"):
+        with faults.caught(f"constraint[{i}]", ModelError):
             system = constrain(system, constraint)
     faults.end()
     return system

@@ -69,8 +69,9 @@ from .couplings import OWN, TABLES, Force, couplings_of
 from .tables import read_file, rows_of
 from .toml import Faults, read_toml
 
-Quantity = Literal["q", "v", "a", "tau"]
-QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+_Names = Literal["q", "v", "a", "tau"]
+Quantity = Annotated[str, _Names]
+QUANTITIES: tuple[str, ...] = get_args(_Names)
 Seconds = Annotated[float, number(unit="s", positive=True)]
 Substeps = Annotated[int, number(least=1, most=1000)]
 Torques = Annotated[float | list[float], number(unit="N m or N", shape=None, positive=True)]
@@ -81,23 +82,20 @@ Velocities = Annotated[float | list[float], number(unit="rad/s or m/s", shape=No
 def _has_columns(columns: dict[str, list[str]]) -> Iterator[str]:
     if "q" not in columns:
         yield f"columns is {shown(columns)}; it must be a table with the columns of q"
-    for quantity, names in columns.items():
-        if not names:
-            yield f"columns.{quantity} is []; it must be the names of one column or more"
+    for quantity in (name for name, names in columns.items() if not names):
+        yield f"columns.{quantity} is []; it must be the names of one column or more"
 
 
-def _jumps_in_q(jump: dict[str, float], columns: dict[str, list[str]]) -> Iterator[str]:
+def _jumps_in_q(jump: dict[str, float], columns: dict[str, list[str]]) -> list[str]:
     known = columns.get("q", [])
-    for name in jump:
-        if name not in known:
-            choices = f"{', '.join(map(repr, known))}{nearest(name, known)}"
-            yield f"jump has the key {shown(name)}; it must be one of {choices}"
+    needed = f"it must be one of {', '.join(map(repr, known))}"
+    unknown = [name for name in jump if name not in known]
+    return [f"jump has the key {shown(n)}; {needed}{nearest(n, known)}" for n in unknown]
 
 
-def _has_scales(scale: dict[str, float]) -> Iterator[str]:
-    for quantity, factor in scale.items():
-        if factor == 0:
-            yield f"scale.{quantity} is {factor}; it must be finite and not zero"
+def _has_scales(scale: dict[str, float]) -> list[str]:
+    zero = {quantity: factor for quantity, factor in scale.items() if factor == 0}
+    return [f"scale.{name} is {zero[name]}; it must be finite and not zero" for name in zero]
 
 
 def _has_one_clock(time: str | None, rate: float | None) -> Iterator[str]:
@@ -153,6 +151,11 @@ class RunTable:
     weight: Annotated[float, number(positive=True)] = 1.0
 
 
+def _is_prior(prior: list[float] | None) -> Iterator[str]:
+    if prior is not None and len(prior) != 2:
+        yield f"prior is {shown(prior)}; it must be a mean and a standard deviation"
+
+
 def _has_one_transform(ratios: bool, scaled: bool) -> Iterator[str]:
     if ratios and scaled:
         yield "ratios is True; it must be left out of what is scaled"
@@ -171,21 +174,12 @@ class ParameterTable:
     start: float | list[float] | None = None
     lower: float | None = None
     upper: float | None = None
-    prior: (
-        Annotated[list[float], number(shape=(2,), fix="a mean and a standard deviation")] | None
-    ) = None
+    prior: list[float] | None = None
     tied: bool = False
     fixed: bool = False
     scaled: bool = False
     ratios: bool = False
-    conditions = (_has_one_transform,)
-
-
-def _has_deviations(torque: Any, unactuated: Any, position: Any, velocity: Any) -> Iterator[str]:
-    given = {"torque": torque, "unactuated": unactuated, "position": position, "velocity": velocity}
-    for name, value in given.items():
-        if value == []:
-            yield f"{name} is []; it must be one positive deviation, or one for each velocity"
+    conditions = _is_prior, _has_one_transform
 
 
 @dataclass(frozen=True)
@@ -212,7 +206,6 @@ class FitTable:
     steps: Annotated[int, number(positive=True)] = 100
     tolerance: Annotated[float, number(positive=True, least=0, most=1e-2)] = 1e-8
     leave_out: bool = False
-    conditions = (_has_deviations,)
 
 
 @dataclass(frozen=True)
@@ -234,10 +227,10 @@ def _has_others(fit: FitTable, run: list[RunTable]) -> Iterator[str]:
 
 
 def _has_times(data: DataTable, run: list[RunTable]) -> Iterator[str]:
-    for i, r in enumerate(run):
-        if r.first is not None or r.last is not None:
-            first = data.first if r.first is None else r.first
-            last = data.last if r.last is None else r.last
+    for i, own in enumerate(run):
+        first = data.first if own.first is None else own.first
+        last = data.last if own.last is None else own.last
+        if (own.first, own.last) != (None, None):
             yield from (f"run[{i}].{fault}" for fault in _in_order(first, last))
 
 

@@ -14,13 +14,13 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from ..system.fields import Number
-from ..system.validation import closest, nearest, shown
+from ..system.validation import ModelError, closest, nearest, shown
 from .inline import STANDS_FOR
 from .kinds import Kind, kind_of, list_of
 from .toml import ConfigError as ConfigError
@@ -40,7 +40,7 @@ class Inline(Kind):
             found = read(self.cls, value, where, faults)
         else:
             found = [read(self.cls, v, f"{where}[{i}]", faults) for i, v in enumerate(value)]
-        with faults.caught(where):
+        with faults.caught(where, ModelError):
             return self.made(found) if len(faults) == before else None
 
 
@@ -80,9 +80,10 @@ def describable(cls: Any) -> bool:
     if not dataclasses.is_dataclass(cls) or inspect.isabstract(cls):
         return False
     try:
-        return isinstance(keys_of(typing.cast(type, cls)), dict)
+        keys_of(typing.cast(type, cls))
     except ConfigError:
         return False
+    return True
 
 
 def value_kind(cls: type, f: dataclasses.Field) -> Kind | None:
@@ -122,14 +123,14 @@ def read(cls: type, given: dict[str, Any], where: str, faults: Faults, title: st
     key, or lacks one. Tells unknown keys, with the nearest known one, keys that are missing, values
     that are not what their fields declare, and what the class refuses.
     """
-    with faults.caught(where):
-        before, values, wrong = len(faults), *read_keys(keys_of(cls), given, where, faults, title)
+    before, values, made = len(faults), {}, None
+    with faults.caught(where, ConfigError):
+        values, wrong = read_keys(keys_of(cls), given, where, faults, title)
         _check_conditions(cls, values, wrong, f"{where}.", faults)
-        if len(faults) == before:
-            made = cls(**values)
-            faults.tell(*(f"{where}: {fault}" for fault in getattr(made, "faults", list)()))
-            return made
-    return None
+    with faults.caught(where, ValueError, TypeError):
+        made = cls(**values) if len(faults) == before else None
+    faults.tell(*(f"{where}: {fault}" for fault in getattr(made, "faults", list)()))
+    return made
 
 
 def read_keys(

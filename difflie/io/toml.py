@@ -35,11 +35,11 @@ class Faults:
         self.sentences += [f"{self.path}: {sentence}" for sentence in sentences]
 
     @contextmanager
-    def caught(self, where: str = "") -> Iterator[None]:
-        """Adds what is raised inside, of the table or key `where`."""
+    def caught(self, where: str, *errors: type[Exception]) -> Iterator[None]:
+        """Adds such errors from inside, of the table or key `where`, if they do not say which."""
         try:
             yield
-        except (ValueError, TypeError) as error:
+        except errors as error:
             self.tell(f"{where}: {error}" if where else str(error))
 
     def end(self) -> None:
