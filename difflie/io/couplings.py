@@ -91,7 +91,7 @@ def _meant(
 ) -> tuple[type, dict[str, Any]]:
     """Of several classes the one that has the keys of a table, and these without unknown ones.
 
-    Raises `ConfigError` where they do not tell it.
+    Raises `ConfigError` where the keys suit none of them, or several.
     """
     if len(classes) == 1:
         return classes[0], row
