@@ -25,7 +25,7 @@ def check_type(joint: Joint, where: str) -> None:
     for name in ("dofs",) if joint.in_series else ("manifold", "transform"):
         if getattr(cls, name) is getattr(known, name):
             raise ModelError(
-                f"{where}: {cls.__name__} has no {name}; a joint type of one's own needs it"
+                f"{where}: {cls.__name__} has no {name}; a user-defined joint type needs it"
             )
     if any(isinstance(value, dataclasses.Field) for value in vars(cls).values()):
         raise ModelError(
