@@ -4,7 +4,7 @@
 
 Column j of the centroidal momentum matrix A_G is the momentum Ic_j S_j of everything beyond dof j
 when it moves along the screw S_j at unit rate; the linear part of A_G is m dc/dq. Bodies fixed to
-the world take no part in the motion and count neither here nor in the potential energy.
+the world do not move, and count neither here nor in the potential energy.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def momentum_columns(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "6 nv"]
 
 
 def _center(s: Screws) -> Vector:
-    """The centre of mass seen from the first tree's frame."""
+    """The centre of mass in the frame of the first tree."""
     moments = s.inertia.first + (s.origin - _first(s.origin)) * s.inertia.mass
     return jax.tree.map(jnp.sum, moments) * (1 / jnp.sum(s.inertia.mass))
 

@@ -8,12 +8,12 @@ With the links' screws, inertias and transforms collected in matrices,
     M = (I + S^T G^T Pi) Omega (I + S^T G^T Pi)^T
     M^-1 = (I - S^T Y Pi)^T Omega^-1 (I - S^T Y Pi)
 
-and the O(n) algorithms are these products read from right to left. Here it holds for trees, whose
-links have their parents in place of their predecessors, for rotor inertias R, and for joints of
-several degrees of freedom: each of these is a link, of no mass but for a joint's last. K is the
-bias acceleration of the joints, which the sum over such links lacks. In other frames Q of the links
-every matrix changes by the law of its kind, S -> Q S, G -> Q G Q^-1, J -> Q^-T J Q^-1, and what
-stands between joints, M, C, phi, J_t, Omega and the factors, not at all.
+and the O(n) algorithms are these products, evaluated from right to left. This file extends the
+paper to trees, with parents in place of predecessors, to rotor inertias R, and to joints of several
+degrees of freedom. Each of these is a link; only the last one of a joint has mass. K is the joint
+bias acceleration, which the sum over such links does not contain. In other link frames Q the
+matrices transform as S -> Q S, G -> Q G Q^-1, J -> Q^-T J Q^-1. M, C, phi, J_t, Omega and the
+factors do not change.
 
 For study and verification: the matrices are dense, O(n^3) operations. Twists and wrenches have
 their angular part first and are body-fixed.
@@ -139,7 +139,7 @@ def closed(
 ) -> ClosedForm:
     """The closed form at (q (nq,), v (nv,)) in the link frames Q (nv, 4, 4), without mimic joints.
 
-    Q_i takes coordinates of link i's own frame to those of the new one.
+    Q_i takes coordinates of link i's own frame to those of the new frame.
     """
     with jax.default_matmul_precision("highest"):
         return _closed(tree, q, v, frames)
@@ -229,10 +229,10 @@ def _body_frames(tree: Tree, Q_inverse: jax.Array) -> jax.Array:
     """(6nb, 6n) from the frame of the link that carries each body to the body's; zero if none."""
     t = tree.topology
     offset = tree.body_frames.inverse().to_array()
-    carried = jnp.asarray(t.last_dof[:, None] == np.arange(t.n_dofs), Q_inverse.dtype)
+    moves = jnp.asarray(t.last_dof[:, None] == np.arange(t.n_dofs), Q_inverse.dtype)
     world = jnp.eye(6, dtype=Q_inverse.dtype)[None]
     seen = jax.vmap(se3.Ad)(offset) @ jnp.concatenate((Q_inverse, world))[t.last_dof]
-    return _blocks(carried[:, :, None, None] * seen[:, None])
+    return _blocks(moves[:, :, None, None] * seen[:, None])
 
 
 def _transforms(Gamma: jax.Array, P_0: jax.Array, t: Topology) -> Float[Array, "n 6 6"]:

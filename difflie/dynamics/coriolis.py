@@ -2,12 +2,12 @@
 
     C = sum_i J_i^T (I_i dJ_i/dt + B_i J_i),      C v = bias force - gravity,      dM/dt = C + C^T
 
-B of a body is the wrench of the inertia of its points r, moving with dr/dt = V_v + V_w x r, against
-a turn of their velocities:
+For a body whose points r move with dr/dt = V_v + V_w x r, B X is the inertial wrench of rotating
+their velocities at the rate X_w:
 
     B X = integral of (r x (X_w x dr/dt), X_w x dr/dt) dm,      B V = V x* I V,      B + B^T = dI/dt
 
-C is not determined by C v; this one is that of the Christoffel symbols of the bodies.
+C v does not determine C. This choice is that of the Christoffel symbols of the bodies.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .screws import generalised_matrix, pairs, screws
 @components
 @dataclass(frozen=True, slots=True)
 class Turning:
-    """B of bodies, about the origin of a frame at rest.
+    """B of bodies, about the origin of a frame fixed in the world.
 
-    spread: the integral of (r . dr/dt) 1 - dr/dt r^T over the mass (kg m^2/s); momentum: the linear
-    one, the integral of dr/dt (N s).
+    spread: the integral of (r . dr/dt) 1 - dr/dt r^T over the mass (kg m^2/s). momentum: the linear
+    momentum, the integral of dr/dt (N s).
     """
 
     spread: Matrix
@@ -46,7 +46,7 @@ class Turning:
         return Force(self.spread @ x.angular, x.angular.cross(self.momentum))
 
     def transposed_times(self, x: Motion) -> Vector:
-        """The angular part of B^T x; the rest is zero."""
+        """The angular part of B^T x; the linear part is zero."""
         return self.spread.transposed_times(x.angular) + self.momentum.cross(x.linear)
 
 

@@ -1,22 +1,23 @@
 """Derivatives of inverse and forward dynamics (Carpentier, Mansard 2018; Singh, Russell, Wensing
 2022).
 
-A change of the configuration along dof k carries everything beyond along S_k. On top of what is
-merely carried, bodies gain the velocity dS_k and the acceleration ddS_k - V x dS_k, with
+A change of the configuration along dof k moves all bodies beyond it along S_k. Besides this rigid
+displacement, the bodies gain the velocity dS_k and the acceleration ddS_k - V x dS_k, with
 
     dS_k = V_p x S_k,      ddS_k = A_p x S_k + V_p x dS_k,      A_world = (0, -g)
 
-and V_p, A_p the motion of what joint k hangs on. With Ic, Bc the sums of the inertias and of B (see
-`coriolis`) of everything beyond a dof, F that of the wrenches and S' = dS/dt, if dof k carries j,
+where V_p, A_p are the twist and acceleration of the parent of joint k. Let Ic, Bc, F be the sums of
+the inertias, of B (see `coriolis`) and of the wrenches beyond a dof, and S' = dS/dt. If dof k moves
+dof j,
 
     dtau_j/dq_k = S_j . (Ic_j ddS_k + 2 Bc_j dS_k)
     dtau_j/dv_k = S_j . (Ic_j (dS_k + S_k') + 2 Bc_j S_k)
     dtau_k/dq_j = S_k . (Ic_j ddS_j + 2 Bc_j dS_j + S_j x* F_j)
     dtau_k/dv_j = S_k . (Ic_j (dS_j + S_j') + 2 Bc_j S_j)
 
-The dofs of a Lie-group joint carry each other. Where a motion subspace depends on the coordinates
-inverse dynamics is differentiated as it stands instead. Forward dynamics follows from
-M da = dtau - dID(q, v, a).
+The dofs of a joint on a Lie group move each other. If a motion subspace depends on the coordinates,
+inverse dynamics is differentiated in forward mode instead. The derivatives of forward dynamics
+follow from M da = dtau - dID(q, v, a).
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def of_forward_dynamics(
 def _mass(tree: Tree, s: Screws) -> Float[Array, "nv nv"]:
     """The mass matrix (nv, nv): S_j . Ic_j S_k for dof j not before k.
 
-    As `crba`, but from the screws that are there already, without two more passes along the tree.
+    As `crba`, but from the screws already at hand, without two more passes along the tree.
     """
     momentum = s.composite(s.inertia) @ s.axes
     matrix = pairs(s, near=(momentum, s.axes), far=momentum)
@@ -80,7 +81,7 @@ def _mass(tree: Tree, s: Screws) -> Float[Array, "nv nv"]:
 def _wrenches(
     tree: Tree, s: Screws, twists: Motion, gains: Motion, wrench: Float[Array, "nb 6"] | None
 ) -> Force:
-    """What accelerates the bodies carried by each dof, less the external wrenches on them."""
+    """The wrenches that accelerate the bodies of each dof, less the external wrenches on them."""
     accelerations = total(masks(s.topology).ancestor_mask, gains) + tree.base_acceleration
     needed = s.inertia @ accelerations + twists.cross_force(s.inertia @ twists)
     return needed if wrench is None else needed - s.poses.force(tree.dof_forces(wrench))
@@ -128,7 +129,7 @@ def _differentiated(
     a: Float[Array, " nv"],
     wrench: Float[Array, "nb 6"] | None,
 ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
-    """The same by forward mode, along the motions of every degree of freedom."""
+    """dtau/dq and dtau/dv by forward mode, along every degree of freedom."""
 
     def effort(xi: jax.Array, v: jax.Array) -> jax.Array:
         return rnea(tree, tree.topology.manifold.retract(q, xi), v, a, wrench)

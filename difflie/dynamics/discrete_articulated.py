@@ -1,4 +1,4 @@
-"""The articulated sweep of a time step: Newton's method for discrete inverse dynamics in O(n).
+"""Articulated-body recursion of a time step: Newton's method for discrete inverse dynamics in O(n).
 
 The momenta at the start of a step (`discrete_inverse_dynamics`, same symbols) depend on the rate w
 of the step through the displacements X_i = h V_i, and
@@ -7,8 +7,8 @@ dV_i = A_i dV_p + b_i dw_i,     A_i = dexp_{X_i}^-1 dexp_{Y_i} Ad_{f_i}^-1,  Y_i
                                 b_i = dexp_{X_i}^-1 Ad_{exp Y_i} dexp_{h S_i w_i} S_i
 dm_i = K_i dV_i
 
-so that the Newton step is found as accelerations are by the articulated-body algorithm, to which
-all this reduces for h = 0. The matrices are no longer symmetric:
+so that the Newton step follows as accelerations do in the articulated-body algorithm, to which it
+reduces for h = 0. The matrices are no longer symmetric:
 
 backward  D_i = S_i . KA_i b_i + slope_i,  u_i = target_i - S_i . mA_i
           KA_p += Ad_{f_i}^-T (KA_i - KA_i b_i S_i^T KA_i / D_i) A_i,       KA_i begins with K_i
@@ -64,19 +64,19 @@ def newton_step(
         unit = screw.add_to(still)
         column = unit if is_first is None else MotionTransform.dexp(moved.joint) @ unit
         column = backward @ Transform.exp(moved.above).motion(column)
-        carried = backward @ MotionTransform.dexp(moved.above)
+        transfer = backward @ MotionTransform.dexp(moved.above)
         if is_first is not None:
-            # Of the dofs of a whole joint, which share one displacement, the first carries it over.
-            carried = jax.tree.map(lambda a, b: jnp.where(is_first == 1, a, b), carried, identity)
-        carried = carried @ MotionTransform.of_inverse(pose)
+            # The dofs of a whole joint share one displacement; the first one passes it on.
+            transfer = jax.tree.map(lambda a, b: jnp.where(is_first == 1, a, b), transfer, identity)
+        transfer = transfer @ MotionTransform.of_inverse(pose)
 
         response, along = gradient @ column, gradient.transposed_times(unit)
         inverse = 1 / (screw.dot(response) + slope)
         remaining = target - screw.dot(momentum)
-        projected = gradient.minus_outer(response * inverse, along) @ carried
+        projected = gradient.minus_outer(response * inverse, along) @ transfer
         momentum = momentum + response * (inverse * remaining)
         value = projected.change_frame(pose), pose.force(momentum)
-        return value, (carried, column, along, inverse, remaining)
+        return value, (transfer, column, along, inverse, remaining)
 
     zero = jnp.zeros((), tree.dtype)
     nothing = (
@@ -90,8 +90,8 @@ def newton_step(
     reduced = backward_pass(t, articulate, nothing, data)
 
     def correct(parent: Motion, dof):
-        carried, column, along, inverse, remaining = dof
-        change = carried @ parent
+        transfer, column, along, inverse, remaining = dof
+        change = transfer @ parent
         rate = inverse * (remaining - change.dot(along))
         return change + column * rate, rate
 
@@ -101,7 +101,7 @@ def newton_step(
 def _through_dexp(moved: Motion, momentum: Force, h: jax.Array | float) -> MotionToForce:
     """The derivative of dexp_{h V}^-T P with respect to V at fixed P.
 
-    That of the map of SO(3), in dual numbers w = angular + e linear and f = force + e moment.
+    As that on SO(3), in dual numbers w = angular + e linear and f = force + e moment.
     """
 
     def gradient(w: Vector, f: Vector) -> Matrix:

@@ -1,19 +1,19 @@
 """Discrete inverse dynamics: the momenta at both ends of a time step, in O(n).
 
-Between q and q' = retract(q, h w) every body is thought to move along one screw. With the kinetic
+Between q and q' = retract(q, h w) every body is assumed to move along one screw. With the kinetic
 energy T of these motions and L_d(q, q') = h T, the momenta are -D1 L_d at the start and D2 L_d at
 the end, the discrete Legendre transforms (Marsden and West 2001, 1.5). The recursion is that of
-Lee, Liu, Park and Srinivasa 2018 and Fan, Schultz and Murphey 2018, here for joints of every type:
+Lee, Liu, Park and Srinivasa 2018 and Fan, Schultz and Murphey 2018, extended to all joint types:
 
 forward   X_i = log(exp(Ad_{f_i}^-1 X_p) exp(h S_i w_i)),      X_world = 0
           m_i = dexp_{X_i}^-T I_i X_i / h
 backward  F_i = m_i + sum over children of Ad_{f_c}^-T F_c,     p_i = S_i . F_i         (start)
           F_i = Ad_{exp X_i}^T m_i + sum over children of Ad_{f'_c}^-T F_c, p_i' = S_i . F_i (end)
 
-X_i is the displacement of the frame of dof i, seen from itself, f_i and f'_i its pose in the frame
-of the dof before it at q and q'. The dofs of a joint that moves as a whole share one displacement,
-along h S w: its subspace must be constant. The
-rotors of the joints have the momenta armature_i w_i; as in `rnea` they do not turn with the joint.
+X_i is the displacement of the frame of dof i, in that frame; f_i and f'_i are its poses in the
+frame of the dof before it, at q and q'. The dofs of a joint that moves as a whole share one
+displacement along h S w, so its subspace must be constant. The rotors have the momenta
+armature_i w_i; as in `rnea` they do not turn with the joint.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from .statics import backpropagated
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Displacements:
-    """How the frames of the dofs are displaced in a step (n_dofs,), each seen from its own dof.
+    """The displacements of the frames of the dofs in a step (n_dofs,), each in its own frame.
 
-    above: of the frame before the joint. joint: along the joint. total: both, one after the other.
-    For the dofs of a joint that moves as a whole all are those of the joint.
+    above: of the frame before the joint. joint: along the joint. total: both in sequence. All dofs
+    of a joint that moves as a whole have the values of the joint.
     """
 
     above: Motion
@@ -47,7 +47,7 @@ class Displacements:
 
 
 def displacements(tree: Tree, poses: Transform, step: Float[Array, " nv"]) -> Displacements:
-    """The displacements while the coordinates move by step (nv,), from the given relative poses."""
+    """The displacements for a change `step` (nv,) of the coordinates, from the relative poses."""
     still = tree.zero_twist
 
     def displace(parent, dof):
@@ -90,10 +90,10 @@ def momenta(
     start = _generalised(tree, poses, bodies)
     poses = tree.poses(tree.topology.manifold.retract(q, w * h))
     end = _generalised(tree, poses, Transform.exp(moved).inverse_force(bodies))
-    # Where the world is homogeneous nothing but the frame changes. The same, rounded once only.
+    # Next to the world the momentum only changes frame. The same value, rounded only once.
     adjoint = tree.topology.manifold.adjoint
-    (carried,) = jax.linear_transpose(lambda x: adjoint(w * h, x), w)(start)
-    end = jnp.where(_next_to_world(tree.topology), carried, end)
+    (in_new_frame,) = jax.linear_transpose(lambda x: adjoint(w * h, x), w)(start)
+    end = jnp.where(_next_to_world(tree.topology), in_new_frame, end)
     rotors = tree.generalised(tree.armature * tree.rates(w))
     return start + rotors, end + rotors
 

@@ -1,7 +1,7 @@
 """The factorisation M = L^T D L of the mass matrix along the tree.
 
-L is unit lower triangular with L_ij = 0 unless dof j moves dof i, D is diagonal: the elimination
-from the tips to the root makes no entry that M does not have (Featherstone 2005). The articulated
+L is unit lower triangular with L_ij = 0 unless dof j moves dof i, D is diagonal: elimination from
+the tips to the root causes no fill-in (Featherstone 2005). The articulated
 bodies give both without M (Rodriguez 1987; Ploen, Park 1999, Proposition 1, where L^T is
 I + S^T G^T Pi and D is Omega):
 
@@ -29,8 +29,7 @@ class Factorisation(eqx.Module):
     """M = L^T D L; vectors are (nv,), in the order of v.
 
     lower (nv, depth): the rows of L without their ones, each along its path from the world.
-    diagonal (nv,): D, the inertia that each degree of freedom feels with all that it carries left
-    free; positive.
+    diagonal (nv,): D, the articulated inertia along each degree of freedom; positive.
     """
 
     lower: jax.Array
@@ -38,17 +37,17 @@ class Factorisation(eqx.Module):
     topology: Topology = eqx.field(static=True)
 
     def solve(self, b: ArrayLike) -> Float[Array, " nv"]:
-        """M^-1 b (nv,) of b (nv,), in as many operations as L has entries."""
+        """M^-1 b (nv,) of b (nv,); the cost is the number of nonzero entries of L."""
         y = self._transposed_solve(jnp.asarray(b)) / self.diagonal
         return self._solve(y)
 
     def multiply(self, x: ArrayLike) -> Float[Array, " nv"]:
-        """M x (nv,) of x (nv,), in as many operations as L has entries."""
+        """M x (nv,) of x (nv,); the cost is the number of nonzero entries of L."""
         y = self._multiply(jnp.asarray(x)) * self.diagonal
         return self._transposed_multiply(y)
 
     def matrices(self) -> tuple[Float[Array, "nv nv"], Float[Array, " nv"]]:
-        """L (nv, nv) and D (nv,), in the order of v, in which L is lower triangular too."""
+        """L (nv, nv), lower triangular, and D (nv,), both in the order of v."""
         t = self.topology
         lower = dense(t, self.lower + own(t, self.lower.dtype))
         return lower, self.diagonal
@@ -57,7 +56,7 @@ class Factorisation(eqx.Module):
         """log det M, a scalar."""
         return jnp.sum(jnp.log(self.diagonal))
 
-    # Each pass carries, by depth, what concerns the dofs on the path to the world.
+    # Each pass carries one value per depth, for the dofs on the path to the world.
 
     def _solve(self, y: Float[Array, " nv"]) -> Float[Array, " nv"]:
         def visit(path, dof):

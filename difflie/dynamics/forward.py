@@ -47,7 +47,7 @@ def mass_inverse_times(
 def mass_inverse(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """M(q)^-1 (nv, nv), one unit force for each dof; symmetric up to rounding.
 
-    The articulated inertias do not depend on the force and are computed once for all.
+    The articulated inertias do not depend on the force and are computed only once.
     """
     unit = jnp.eye(tree.topology.nv, dtype=q.dtype)
     return jax.vmap(lambda e: mass_inverse_times(tree, q, e))(unit)
@@ -56,17 +56,17 @@ def mass_inverse(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
 def _solve(tree, q, v, tau, wrench):
     if tree.multiplier is None:
         return aba(tree, q, v, tau, wrench)
-    # A mimic joint ties branches together, so that M no longer factors along the tree.
+    # A mimic joint couples branches, so that M no longer factors along the tree.
     bias = rnea(tree, q, v, jnp.zeros_like(v), wrench)
     factor = jax.scipy.linalg.cho_factor(crba(tree, q))
     return jax.scipy.linalg.cho_solve(factor, tau - bias)
 
 
 def _read(tree: Tree, wrench: bool) -> Tree:
-    """The tree with those leaves only that are read here, with a wrench or without; None elsewhere.
+    """The tree with only the leaves that the recursion reads; the others are None.
 
-    What a function with a derivative of its own is given it keeps, read or not, and so does every
-    native call it is in.
+    wrench: whether there is one. A function with a custom derivative keeps all its arguments, read
+    or not. So does every native call that contains it.
     """
     joints = tree.system.joints
     read = tree.placement, tree.pitch, tree.inertia, tree.multiplier, tree.shift

@@ -1,12 +1,13 @@
-"""The base parameters: what of the inertial parameters motion and torque can tell.
+"""The base parameters: the inertial parameters that motion and torque determine.
 
-Columns of the inverse-dynamics regressor W over many states depend on each other, the same way in
-all states: some parameters act only together, some not at all (Gautier and Khalil 1990; Gautier
-1991). Taken from the world outwards, columns that are independent of those before are kept, and
+The columns of the inverse-dynamics regressor W over many states are linearly dependent, in the same
+way for all states: some parameters act only in combination, some not at all (Gautier and Khalil
+1990; Gautier 1991). From the world outwards, every column independent of those before is kept, and
 
-    W = W[:, columns] K,      Y pi = Y[:, columns] (K pi):
+    W = W[:, columns] K,      Y pi = Y[:, columns] (K pi)
 
-the base parameters K pi are those of the kept columns, each with what acts like it grouped into it.
+The base parameters K pi are those of the kept columns, each combined with the parameters that have
+the same effect.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from .regressor import effort_columns
 
 
 class BaseParameters(NamedTuple):
-    """The minimal parameters of a system.
+    """The base (minimal) parameters of a system.
 
-    matrix (rank, 10 nb): takes the inertial parameters to the base parameters, in kg, kg m, kg m^2.
-    columns (rank,): the parameters that stand for the base parameters, in increasing order; these
-    columns of a regressor make the reduced one.
+    matrix (rank, 10 nb): maps the inertial parameters to the base parameters, in kg, kg m, kg m^2.
+    columns (rank,): the inertial parameters that stand for the base parameters, in increasing
+    order; these columns of a regressor form the reduced regressor.
     """
 
     matrix: np.ndarray
@@ -39,11 +40,12 @@ class BaseParameters(NamedTuple):
 
 
 def independent_columns(w: np.ndarray) -> BaseParameters:
-    """The first columns of w (m, n) that all others depend on, and the dependence.
+    """The first columns of w (m, n) on which all others depend, and the dependence.
 
-    A column counts as dependent when less than the square root of the rounding unit is left of it.
+    A column counts as dependent if its part independent of those before is smaller than the square
+    root of the rounding unit.
     """
-    r = np.linalg.qr(w).R  # the same dependences in few rows
+    r = np.linalg.qr(w).R  # the same dependences, with at most n rows
     scale = np.linalg.norm(r, axis=0)
     tolerance = np.sqrt(np.finfo(w.dtype).eps)
     scale = np.where(scale > tolerance * scale.max(initial=0), scale, np.inf)
@@ -51,11 +53,11 @@ def independent_columns(w: np.ndarray) -> BaseParameters:
     basis = np.zeros((len(r), 0), w.dtype)
     kept = []
     for j, column in enumerate(scaled.T):
-        for _ in range(2):  # once more, against the rounding errors of the first time
+        for _ in range(2):  # twice, to remove the rounding errors of the first time
             column = column - basis @ (basis.T @ column)
-        rest = np.linalg.norm(column)
-        if rest > tolerance:
-            basis = np.column_stack((basis, column / rest))
+        remainder = np.linalg.norm(column)
+        if remainder > tolerance:
+            basis = np.column_stack((basis, column / remainder))
             kept.append(j)
     columns = np.array(kept, dtype=int)
     combined = np.linalg.lstsq(scaled[:, columns], r, rcond=None)[0] / scale[columns, None]

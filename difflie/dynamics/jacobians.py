@@ -2,13 +2,14 @@
 
 Column j of a Jacobian is the screw S_j of dof j, for the dofs between the world and the body (Park
 1994; Murray, Li, Sastry 1994, section 3.4). With V the twist of the body, r its origin and T its
-pose, seen from a frame at rest,
+pose, in a frame fixed in the world,
 
     body        Ad_T^-1 S,          d/dt:  Ad_T^-1 (dS/dt - V x S)
     spatial     S,                  d/dt:  dS/dt = V_c x S
     geometric   (w, u + w x r),     d/dt:  (w', u' + w' x r + w x r'),      S = (w, u)
 
-where V_c is the twist of what carries the screw. The acceleration is J a + (dJ/dt) v.
+where V_c is the twist of the frame in which the screw is fixed. The acceleration is
+J a + (dJ/dt) v.
 """
 
 from __future__ import annotations
@@ -83,13 +84,13 @@ def _moving(
 
 
 def _pose(tree: Tree, s: Screws, body: Index) -> Transform:
-    """The frame of the body in that of its tree."""
+    """The pose of the body in the frame of its tree."""
     base = _of_dof(tree, s.poses, world_frame(s.origin.x.dtype), body)
     return base @ jax.tree.map(lambda a: a[body], tree.offset)
 
 
 def _of_dof(tree: Tree, values, world, body: Index):
-    """The value of the dof that carries the body, `world` for a body fixed to it."""
+    """The value of the dof that carries the body; `world` for a body fixed to the world."""
     dof = jnp.asarray(tree.topology.body_dof)[body]
     return jax.tree.map(lambda a, w: jnp.append(a, w)[dof], values, world)
 

@@ -13,7 +13,7 @@ from ..system.traverse import forward_pass
 
 
 def dof_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
-    """The frame of every dof in the world (n_dofs,)."""
+    """The pose of every dof's frame in the world (n_dofs,), at q (nq,)."""
     return chained(tree, tree.poses(q))
 
 
@@ -21,14 +21,14 @@ def chained(tree: Tree, poses: Transform) -> Transform:
     """The products of relative poses (n_dofs,) from the world to every dof."""
 
     def place(parent: Transform, pose: Transform):
-        here = parent @ pose
-        return here, here
+        in_world = parent @ pose
+        return in_world, in_world
 
     return forward_pass(tree.topology, place, world_frame(poses.translation.x.dtype), poses)
 
 
 def dof_twists(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Motion:
-    """The twist of every dof's frame (n_dofs,), seen from itself."""
+    """The twist of every dof's frame (n_dofs,), in that frame, at q (nq,), v (nv,)."""
 
     def move(parent: Motion, dof):
         pose, screw, rate = dof
@@ -40,18 +40,18 @@ def dof_twists(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Mo
 
 
 def body_world_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
-    """The frame of every body in the world (nb,)."""
+    """The pose of every body in the world (nb,), at q (nq,)."""
     return tree.body_values(dof_poses(tree, q), world_frame(q.dtype)) @ tree.body_frames
 
 
 def body_twist_components(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Motion:
-    """The body-fixed twist of every body (nb,)."""
+    """The body-fixed twist of every body (nb,), at q (nq,), v (nv,)."""
     twists = tree.body_values(dof_twists(tree, q, v), tree.zero_twist)
     return tree.body_frames.inverse_motion(twists)
 
 
 def world_frame(dtype: np.dtype) -> Transform:
-    """The identity, its components ()."""
+    """The identity pose, its components ()."""
     entries = jnp.eye(3, dtype=dtype).ravel()
     zero = jnp.zeros((), dtype)
     return Transform(Matrix(*entries), Vector(zero, zero, zero))

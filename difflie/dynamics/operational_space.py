@@ -1,4 +1,4 @@
-"""The dynamics of a machine as its frame feels it.
+"""The dynamics of a machine in the coordinates of one of its frames.
 
 With the Jacobian J of the frame's twist V = J v and M a + c + g = tau,
 
@@ -28,9 +28,9 @@ class OperationalSpace(NamedTuple):
     """The dynamics of a frame in its own axes, angular part first.
 
     inertia: Lambda (6, 6) in kg m^2, kg m and kg. bias: mu (6,), of Coriolis and centrifugal
-    forces, and gravity: p (6,), both in N m and N. inverse_inertia: Lambda^-1 (6, 6). Where the
-    frame cannot move in all six directions, as with fewer than six degrees of freedom or at a
-    singular pose, Lambda^-1 has no inverse, and only it is of use.
+    forces, and gravity: p (6,), both in N m and N. inverse_inertia: Lambda^-1 (6, 6). If the frame
+    cannot move in all six directions, as with fewer than six degrees of freedom or at a singular
+    pose, Lambda^-1 has no inverse and only Lambda^-1 is meaningful.
     """
 
     inertia: Float[Array, "6 6"]

@@ -20,10 +20,10 @@ from ..system.traverse import forward_pass
 
 
 def projected(tree: Tree, poses: Transform, screws: Screw | Motion, wrenches: Force) -> jax.Array:
-    """The table of S_j . F_i: the wrench on dof i (n_dofs,), seen from i, along the screw of dof j.
+    """The table of S_j . F_i: the wrench on dof i (n_dofs,), in its own frame, along screw j.
 
-    The screws are carried forward and so seen from dof i: no digits are lost far from the world's
-    origin.
+    The forward pass expresses the screws in the frame of dof i: no digits are lost far from the
+    world's origin.
     """
     t = tree.topology
     nothing = Motion.zero(jnp.zeros(t.depth.max(initial=-1) + 1, tree.armature.dtype))
@@ -38,7 +38,7 @@ def projected(tree: Tree, poses: Transform, screws: Screw | Motion, wrenches: Fo
 
 
 def own(t: Topology, dtype: np.dtype) -> jax.Array:
-    """The table of the identity matrix: one at each dof's own depth."""
+    """The table (n_dofs, longest path) of the identity matrix: one at each dof's own depth."""
     return jnp.asarray(t.depth[:, None] == np.arange(t.depth.max(initial=-1) + 1), dtype)
 
 

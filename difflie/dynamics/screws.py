@@ -1,14 +1,14 @@
 """The screws of all dofs in one frame, and sums along the tree as products with masks.
 
-Every tree of a system gets a frame that rests in the world with the world's axes, and stands where
-the tree's first dof is at the moment, so that nothing is lost far from the world origin. In it
+Every tree of a system gets a frame with the world's axes, fixed in the world at the current origin
+of the tree's first dof, so that no digits are lost far from the world origin. In it
 
     V_i = sum_j A_ij S_j v_j,      dS_j/dt = V_c(j) x S_j,      A_ij = 1 if dof j moves dof i
 
-with c(j) the dof that carries the screw j: j itself, but in a joint that moves as a whole, whose
-screws move with the body, the last dof of the joint. To dS_j/dt comes what the subspace of such a
-joint changes by itself. There is no recursion but the one over the poses: matrices over
-all pairs of dofs are a few dense products, which compile and run fast.
+where c(j) is the dof with which screw j moves: j itself, or the last dof of a joint that moves as a
+whole. If the subspace of such a joint varies, its own derivative is added to dS_j/dt. The only
+recursion is that over the poses: matrices over all pairs of dofs are a few dense products, which
+compile and run fast.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from .kinematics import chained
 class Screws(eqx.Module):
     """The dofs of a tree at a configuration; shapes are (n_dofs,), frames those of the trees.
 
-    poses: the frames of the dofs. origin: where the tree's frame stands in the world. axes: the
-    screws. inertia: of the bodies that each dof carries. gradients (n_dofs, n_dofs): how the screw
-    of dof i changes in the body as dof j moves; None where none does.
+    poses: of the frames of the dofs. origin: of the tree's frame in the world. axes: the screws.
+    inertia: of the bodies that each dof carries. gradients (n_dofs, n_dofs): the derivative of the
+    screw of dof i in its body along dof j; None if all are zero.
     """
 
     poses: Transform
@@ -50,31 +50,31 @@ class Screws(eqx.Module):
         return total(masks(self.topology).ancestor_mask, self.axes * rates)
 
     def changes(self, twists: Motion, rates: Float[Array, " n_dofs"]) -> Motion:
-        """The derivatives of the screws with respect to time, for twists and rates (n_dofs,)."""
+        """The time derivatives of the screws (n_dofs,), for twists and rates (n_dofs,)."""
         frame = masks(self.topology).fixed_in
-        carried = jax.tree.map(lambda a: a[frame], twists).cross(self.axes)
+        rigid = jax.tree.map(lambda a: a[frame], twists).cross(self.axes)
         if self.gradients is None:
-            return carried
-        return carried + jax.tree.map(lambda a: jnp.sum(a * rates, axis=1), self.gradients)
+            return rigid
+        return rigid + jax.tree.map(lambda a: jnp.sum(a * rates, axis=1), self.gradients)
 
     def motion(
         self, rates: Float[Array, " n_dofs"], accelerations: Float[Array, " n_dofs"]
     ) -> tuple[Motion, Motion]:
-        """The twist of every dof, and what its joint adds to the spatial acceleration."""
+        """The twist of every dof, and its joint's contribution to the spatial acceleration."""
         twists = self.twists(rates)
         return twists, self.axes * accelerations + self.changes(twists, rates) * rates
 
     def composite(self, values: Any) -> Any:
-        """The sums over each dof and all dofs beyond it, of any components (n_dofs,)."""
+        """The sums over each dof and all dofs beyond it, of components (n_dofs,)."""
         return total(masks(self.topology).ancestor_mask.T, values)
 
 
 class Masks(NamedTuple):
-    """Which dof has to do with which, as booleans (n_dofs, n_dofs).
+    """Which dof affects which, as booleans (n_dofs, n_dofs).
 
     ancestor_mask[i, j]: dof j moves dof i. turned_by[j, k]: dof k moves the screw of dof j.
-    after[k, j]: the joint of dof j comes before that of dof k on the way from the world. fixed_in
-    (n_dofs,): the dof in whose frame the screw rests; root (n_dofs,): the first dof of the tree.
+    after[k, j]: the joint of dof j comes before that of dof k on the path from the world. fixed_in
+    (n_dofs,): the dof in whose frame the screw is fixed. root (n_dofs,): the first dof of the tree.
     """
 
     ancestor_mask: np.ndarray
@@ -86,7 +86,7 @@ class Masks(NamedTuple):
 
 @lru_cache
 def masks(t: Topology) -> Masks:
-    """The masks of a topology, made once."""
+    """The masks (n_dofs, n_dofs) of a topology, cached."""
     ancestor_mask = t.ancestor_mask
     root = np.arange(t.n_dofs)
     for i, above in enumerate(t.dof_parent):
@@ -124,10 +124,10 @@ def total(mask: np.ndarray, values: Any) -> Any:
 
 
 def pairs(s: Screws, near: tuple[Any, Any], far: Any) -> Float[Array, "n_dofs n_dofs"]:
-    """The matrix (n_dofs, n_dofs) of the products of two dofs, taken at the outer one of both.
+    """The matrix (n_dofs, n_dofs) of products of two dofs, taken at the outer one of the two.
 
-    Entry (j, k) is near[0]_j . near[1]_k where dof k moves the screw j, S_j . far_k (a Force) where
-    dof j comes before, and zero where neither moves the other.
+    Entry (j, k) is near[0]_j . near[1]_k if dof k moves the screw j, S_j . far_k (a Force) if dof j
+    comes before k, and zero if neither moves the other.
     """
     m = masks(s.topology)
     left, right = (_table(x) for x in near)

@@ -1,4 +1,4 @@
-"""From wrenches on the bodies to efforts at the joints, by one backward pass: J^T F in O(n).
+"""Force backpropagation J^T F, from wrenches on the bodies to joint forces, in O(n).
 
 F_i = F_ext_i + sum over children of Ad_{X_c}^-T F_c,      tau_i = S_i . F_i
 """
@@ -16,7 +16,7 @@ from ..system.traverse import backward_pass
 def backpropagated(
     tree: Tree, poses: Transform, screws: Screw | Motion, wrenches: Force
 ) -> Float[Array, " n_dofs"]:
-    """The effort along every dof (n_dofs,) of wrenches on the dofs (n_dofs,), in their frames.
+    """The force along every dof (n_dofs,) of wrenches on the dofs (n_dofs,), in their frames.
 
     poses, screws (n_dofs,): `tree.poses` and `tree.screws` at the configuration.
     """

@@ -1,4 +1,4 @@
-"""How a system meets a method: one file for each family of methods, in the variables it needs."""
+"""How a system becomes the problem of a method: one file for each family of methods."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .nonsmooth import NonsmoothFormulation as NonsmoothFormulation
 from .rates import RateFormulation as RateFormulation
 from .rest import RestFormulation as RestFormulation
 
-# The first that makes the problems of a method, and supports what a system has, is taken.
+# The first one that fits the method and supports everything in the system is used.
 FORMULATIONS: tuple[type[Formulation], ...] = (
     RateFormulation,
     ConstrainedRateFormulation,
@@ -38,10 +38,10 @@ FORMULATIONS: tuple[type[Formulation], ...] = (
 
 
 def formulation_of(method: Method, system: System) -> type[Formulation]:
-    """The formulation of a system for a method, which says what equations it integrates.
+    """The formulation of a system for a method: the equations that it integrates.
 
-    Raises TypeError for a method of equations that no formulation makes, ValueError for a system
-    that has what they do not support, or whose variables they do not describe.
+    Raises TypeError if no formulation makes the problems of the method. Raises ValueError if these
+    do not support something in the system, or cannot describe it.
     """
     offered = _offered(method)
     if not system.nv:
@@ -60,12 +60,12 @@ def formulation_of(method: Method, system: System) -> type[Formulation]:
 
 
 def formulated(tree: Tree, method: Method, stabilisation: Stabilisation) -> Formulation:
-    """A system as the problem of a method."""
+    """The formulation of a system, ready for a method."""
     return formulation_of(method, tree.system).of(tree, method, stabilisation)
 
 
 def _offered(method: Method) -> list[type[Formulation]]:
-    """Those that make the problems of a method, or the one that it brings itself."""
+    """The formulations that make the problems of a method, or the one that it brings itself."""
     wanted = getattr(method, "equations", None)
     offered = [kind for kind in FORMULATIONS if kind.equations is wanted]
     if not offered and isinstance(wanted, type) and issubclass(wanted, Formulation):
@@ -80,7 +80,7 @@ def _offered(method: Method) -> list[type[Formulation]]:
 
 
 def _parts(system: System) -> dict[str, list[Any]]:
-    """What not every formulation supports, of a system."""
+    """The parts of a system that not every formulation supports."""
     return {
         "contacts": list(unilateral(system).constraints),
         "joint friction": [c for _, c in with_friction(system)],

@@ -1,4 +1,4 @@
-"""Configuration and momentum of a system with constraints: what RATTLE needs."""
+"""Configuration and momentum of a system with constraints, for RATTLE."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .momenta import MomentumFormulation, TreeMechanics
 
 
 class ConstrainedMotion(eqx.Module):
-    """What constraints do, at the saved times.
+    """The constraint multipliers at the saved times.
 
-    multipliers (m + 1, p) in N or N m: of the p equations, so that A^T lambda acts on the system;
-    of redundant equations the smallest.
+    multipliers (m + 1, p) in N or N m, of the p equations: the reaction A^T lambda acts on the
+    system. For redundant constraints they are the smallest.
     """
 
     multipliers: jax.Array
@@ -32,8 +32,8 @@ class ConstrainedMotion(eqx.Module):
 class ConstrainedMomentumFormulation(MomentumFormulation):
     """Discrete mechanics of a system with constraints.
 
-    Raises ValueError for mimic joints and for constraints of velocities, which no discrete action
-    has.
+    Raises ValueError for mimic joints, and for velocity constraints, which a discrete action cannot
+    contain.
     """
 
     equations: ClassVar[type] = ConstrainedMechanics

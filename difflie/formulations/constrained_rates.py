@@ -29,7 +29,7 @@ class ConstrainedRateFormulation(RateFormulation):
 
     @staticmethod
     def time_symmetric(method: FieldMethod) -> bool:
-        # What follows a step, such as a projection, would have to precede it on the way back.
+        # A projection after a step would have to come before it in the step back.
         return False
 
     def step(self, t: jax.Array, state: Any, h: Scalar, inputs: Inputs) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Configurations, velocities and multipliers at once: what methods in descriptor form need."""
+"""Configurations, velocities and multipliers together, for methods in descriptor form."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class DescriptorMotion(eqx.Module):
     """Accelerations and multipliers of a method in descriptor form, at the saved times.
 
     acceleration (m + 1, nv): dv/dt in rad/s^2 or m/s^2. multipliers (m + 1, k) in N or N m, of the
-    k equations of the constraints, in their order, as `constrained_dynamics` has them: A^T lambda
-    is the reaction that acts on the system; of redundant equations they are the smallest.
+    k constraint equations in the order of `constrained_dynamics`: A^T lambda is the reaction on the
+    system. For redundant constraints they are the smallest.
     """
 
     acceleration: jax.Array
@@ -44,7 +44,7 @@ class DescriptorFormulation(Formulation):
         return ConstrainedTree(self.tree, inputs)
 
     def record(self, state: DescriptorState) -> DescriptorMotion:
-        # Those of the step are the smallest for the equations at its beginning.
+        # Those of the step are the smallest for the equations at its start.
         M, A = jax.lax.stop_gradient(ConstrainedTree(self.tree, Inputs()).matrices(state.q))
         gram = product(A, jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(M), A.T))
         smallest = minimum_norm(gram)(product(gram, state.multipliers))
@@ -52,7 +52,7 @@ class DescriptorFormulation(Formulation):
 
 
 class ConstrainedTree(DescriptorSystem):
-    """A system with its constraints and what acts on it."""
+    """A system with its constraints and the inputs that act on it."""
 
     tree: Tree
     inputs: Inputs

@@ -1,4 +1,4 @@
-"""What a formulation is: a system as one family of methods sees it."""
+"""The protocol of formulations: a system as one family of methods needs it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Inputs(NamedTuple):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
     ) -> tuple[Float[Array, " nv"], Float[Array, "nb 6"] | None]:
-        """The generalised force (nv,), that of the system included, and the wrenches (nb, 6)."""
+        """The generalised force (nv,), including the system's own, and the wrenches (nb, 6)."""
         tau = passive(tree, q, v)
         effort = self.effort(tree, t, q, v)
         if effort is not None:
@@ -49,7 +49,10 @@ class Inputs(NamedTuple):
         return tau, None if self.wrench is None else self.wrench(t, q, v)
 
     def held(self, t: jax.Array, q: jax.Array, v: jax.Array) -> Inputs:
-        """What they are at one moment, evaluated once, whenever it is asked for."""
+        """The inputs held constant at their values for one state.
+
+        They are evaluated here, and only once.
+        """
         control, wrench = (
             None if f is None else _constant(f(t, q, v)) for f in (self.control, self.wrench)
         )
@@ -63,9 +66,9 @@ class Inputs(NamedTuple):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
     ) -> Inputs:
-        """For a time step that starts with these memories.
+        """The inputs for a time step that starts with these memories.
 
-        What is commanded to actuators with a memory is held over it.
+        The command of actuators with a memory is held constant over the step.
         """
         if memories is None:
             return self
@@ -80,7 +83,7 @@ class Inputs(NamedTuple):
     def command(
         self, system: System, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> Float[Array, " nu"]:
-        """What is commanded (nu,), zero without control."""
+        """The command (nu,); zero without a control."""
         return jnp.zeros(system.nu, v.dtype) if self.control is None else self.control(t, q, v)
 
     def torques(
@@ -90,7 +93,7 @@ class Inputs(NamedTuple):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
     ) -> Float[Array, " nu"] | None:
-        """What the actuators give (nu,) in N m or N; None where there is nothing to act."""
+        """The torques (nu,) that the actuators deliver, in N m or N; None if nothing acts."""
         if self.control is None and not tree.system.actuators:
             return None
         command = self.command(tree.system, t, q, v)
@@ -103,7 +106,7 @@ class Inputs(NamedTuple):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
     ) -> Float[Array, " nv"] | None:
-        """The generalised force (nv,) of what the actuators give; None likewise."""
+        """The generalised force (nv,) of the delivered torques; None if nothing acts."""
         torques = self.torques(tree, t, q, v)
         return None if torques is None else generalised(tree, torques, q, v)
 
@@ -127,29 +130,29 @@ class Formulation(eqx.Module):
 
     @classmethod
     def of(cls, tree: Tree, method: Any, stabilisation: Stabilisation) -> Formulation:
-        """That of a system for a method."""
+        """The formulation of a system for a method."""
         return cls(tree, method)
 
     @classmethod
     def check(cls, method: Any, system: System) -> None:
-        """Raises ValueError for a system that the variables of a method do not describe.
+        """Raises ValueError for a system that the variables of a method cannot describe.
 
-        TypeError for a method that lacks what is asked of those of its equations.
+        Raises TypeError for a method that lacks what its equations need.
         """
 
     @staticmethod
     def time_symmetric(method: Any) -> bool:
-        """Whether a step -h leads from the end of a step to its start, up to rounding."""
+        """Whether a step -h leads from the end of a step back to its start, up to rounding."""
         return method.time_symmetric
 
     @property
     def reads_once(self) -> bool:
-        """Whether a step reads its inputs where it begins, and nowhere else."""
+        """Whether a step evaluates its inputs only once, at its start."""
         return False
 
     @abc.abstractmethod
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> Any:
-        """What the method integrates, in a step h (s) from the time t (s)."""
+        """The problem that the method integrates in a step h (s) from the time t (s)."""
 
     def init(
         self,
@@ -161,7 +164,7 @@ class Formulation(eqx.Module):
     ) -> Any:
         """The state of the method at the configuration q (nq,) and velocity v (nv,).
 
-        With the inputs of the first step.
+        inputs: those of the first step.
         """
         state = self.method.init(self.problem(t, h, inputs), t, (q, v), h)
         if _shapes(getattr(state, "y", None)) != _shapes((q, v)):
@@ -197,7 +200,7 @@ class Formulation(eqx.Module):
         return state.y
 
     def record(self, state: Any) -> Any:
-        """What is saved of a state besides, a pytree; None where q and v say everything."""
+        """What is saved besides q and v, a pytree; None if nothing is."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""Configuration and momentum: what variational methods need."""
+"""Configuration and momentum, for variational methods."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from .formulation import Formulation, Inputs
 class MomentumFormulation(Formulation):
     """Discrete mechanics of a tree of rigid bodies.
 
-    Raises ValueError for mimic joints, as a discrete Lagrangian of theirs would have to tie
-    branches, and for joints that move on no group.
+    Raises ValueError for mimic joints, because these couple branches in a discrete Lagrangian, and
+    for joints that are not on a Lie group.
     """
 
     equations: ClassVar[type] = DiscreteMechanics
@@ -82,8 +82,8 @@ class TreeMechanics(DiscreteMechanics):
         h: Scalar,
         target: Float[Array, " nv"],
     ) -> Float[Array, " nv"]:
-        # What acts at one joint and depends on its own motion only has a diagonal derivative, which
-        # one direction gives. This much makes stiff dampers and drives solvable.
+        # Forces at one joint that depend on its own motion only have a diagonal derivative, which
+        # one direction gives. This is enough to solve for stiff dampers and drives.
         middle = self.manifold.retract(q, w * (h / 2))
         direction = jnp.full_like(q, h / 2), jnp.ones_like(w)
         slope = jax.jvp(self._at_joints, (middle, w), direction)[1] * (-h / 2)

@@ -1,4 +1,4 @@
-"""Bodies in natural coordinates: what the energy-momentum scheme needs."""
+"""Bodies in natural coordinates, for the energy-momentum scheme."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class NaturalMotion(eqx.Module):
         return _momentum(system, self)
 
     def constraint_error(self, system: System) -> Float[Array, " saved"]:
-        """How far the bodies have left their joints and the directors the unit sphere (m + 1,).
+        """The error of the joints' and the directors' constraints (m + 1,) at the saved times.
 
-        The largest error in the equations of the joints and of the directors' scalar products.
+        The largest residual in the equations of the joints and of the directors' scalar products.
         """
         return _constraint_error(system, self)
 
@@ -95,10 +95,10 @@ def _by_velocity(system: System, dofs: Float[Array, " n_dofs"]) -> Float[Array, 
 class NaturalFormulation(Formulation):
     """P Q'' = C^T mu + forces, c(Q) = 0 in natural coordinates Q.
 
-    The velocity v that is read has the momentum of the natural velocity: M(q) v = J^T P Q'. It
-    keeps the momentum maps of the scheme; its energy is that of the scheme less the part of Q' that
-    is no tangent, which is O(h^4). Raises ValueError for mimic, helical and translation joints, and
-    for contacts and stops.
+    The velocity v that is returned has the momentum of the natural velocity: M(q) v = J^T P Q'. It
+    keeps the momentum maps of the scheme. Its energy is that of the scheme less that of the part of
+    Q' that is no tangent, which is O(h^4). Raises ValueError for mimic, helical and translation
+    joints, and for contacts and stops.
     """
 
     equations: ClassVar[type] = FrameMechanics
@@ -124,8 +124,8 @@ class NaturalFormulation(Formulation):
 class NaturalTree(FrameMechanics):
     """A tree of rigid bodies in a step whose middle is at the time t (s).
 
-    What it carries are the rates (nv,) of the armature at the joints, a scheme of its own with the
-    same mean rate.
+    Its further state is the rates (nv,) of the rotors (armature) at the joints, integrated by a
+    scheme of their own with the same mean rate.
     """
 
     tree: Tree

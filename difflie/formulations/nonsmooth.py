@@ -1,4 +1,4 @@
-"""Velocities that jump and impulses: what Moreau's time stepping needs."""
+"""Jumping velocities and impulses, for Moreau's time stepping."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .formulation import Formulation, Inputs
 class ContactMotion(NamedTuple):
     """The impulses of the step before each saved time, in N s or N m s.
 
-    bilateral (m + 1, b): of the b equations that hold always. contacts (m + 1, k, 3): normal, and
-    along both directions of slip, of the k contacts and stops; over dt they are the mean force.
+    bilateral (m + 1, b): of the b bilateral constraints. contacts (m + 1, k, 3): of the k contacts
+    and stops, normal and along the two directions of slip; divided by dt they are the mean force.
     """
 
     bilateral: jax.Array

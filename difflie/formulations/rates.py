@@ -1,4 +1,4 @@
-"""Configuration and velocity, moved along a vector field: what Runge-Kutta methods need."""
+"""Configuration and velocity moved along a vector field, for Runge-Kutta methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines that cannot move."""
+"""Machines without degrees of freedom."""
 
 from __future__ import annotations
 

@@ -91,12 +91,12 @@ class SO3(Manifold):
 
 
 def length_defect(y: jax.Array) -> jax.Array:
-    """How far the quaternion at the head of a point is off unit length, ()."""
+    """| |p| - 1 |, a scalar, of the quaternion p = y[:4] of a point y (point_size,)."""
     return jnp.abs(jnp.sqrt(jnp.sum(y[:4] ** 2)) - 1)
 
 
 def length_fault(y: np.ndarray) -> tuple[str, int, str]:
-    """What `FlatManifold.fault` says of a quaternion at the head of a point that is too far off."""
+    """`FlatManifold.fault` of a point (point_size,) whose quaternion y[:4] is not a unit one."""
     length = float(np.linalg.norm(y[:4]))
     return "quaternion", 4, f"has length {length:.6g}; divide it by its length (order w, x, y, z)"
 

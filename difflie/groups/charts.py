@@ -1,16 +1,17 @@
-"""Charts: the local coordinates in which the manifolds of quaternions and poses take their steps.
+"""Charts: local coordinates of rotations and rigid motions near the identity.
 
-A chart writes the rotations near the identity as R = psi(x) and the rigid motions as psi(x, y),
-the turn psi(x) and a translation; x (3,) is in rad and y (3,) in m. At zero the derivative of psi
-is the identity, so that small coordinates are tangents whatever the chart.
+A chart writes a rotation as R = psi(x), and a rigid motion as psi(x, y) with the rotation psi(x)
+and a translation; x (3,) is in rad, y (3,) in m. The derivative of psi at zero is the identity, so
+small coordinates are tangents in every chart.
 
-`Exponential` is the rotation vector and the screw, without a singularity in turns below 2 pi.
-`Cayley` is x = 2 tan(t/2) along the axis, t the angle: twice the Rodrigues parameters c of
-`so3.cay(c)`, and twice the extended ones (c, d) of `se3.cay` on rigid motions. It needs no
-trigonometric function and its rates are polynomials, regular everywhere; a half turn is at
-infinity.
+`Exponential`: the rotation vector, and screws. It is regular for rotations by less than 2 pi.
 
-Functions of components; Mueller, sections 5 and 6.4.
+`Cayley`: x = 2 tan(t/2) times the axis, with t the rotation angle. This is twice the Rodrigues
+parameters c of `so3.cay(c)`, and on rigid motions twice the extended ones (c, d) of `se3.cay`. It
+needs no trigonometric function. Its rates are polynomials and regular everywhere. A rotation by pi
+is at infinity.
+
+Arguments are scalar components. Source: Mueller, sections 5 and 6.4.
 """
 
 from __future__ import annotations
@@ -25,40 +26,40 @@ from .components import Matrix, Scalar, Vector
 
 
 class Chart(abc.ABC):
-    """Local coordinates psi, with psi(0) the identity and the identity as derivative there."""
+    """Local coordinates psi, with psi(0) = 1 and the derivative of psi at 0 the identity."""
 
     @abc.abstractmethod
     def turn(self, x: Vector) -> tuple[Scalar, Vector]:
-        """The unit quaternion of psi(x)."""
+        """The unit quaternion (4,) of the rotation psi(x), as scalar and vector part."""
 
     @abc.abstractmethod
     def turn_inverse(self, p0: Scalar, p: Vector) -> Vector:
-        """The x of a quaternion, the same for both signs."""
+        """The x (3,) of a unit quaternion (p0, p), the same for both of its signs."""
 
     @abc.abstractmethod
     def rotation(self, x: Vector) -> Matrix:
-        """The rotation matrix of psi(x)."""
+        """The rotation matrix (3, 3) psi(x)."""
 
     @abc.abstractmethod
     def translation(self, x: Vector, y: Vector) -> Vector:
-        """The translation of psi(x, y)."""
+        """The translation (3,) of psi(x, y), in m."""
 
     @abc.abstractmethod
     def translation_inverse(self, x: Vector, r: Vector) -> Vector:
-        """The y with which psi(x, y) translates by r."""
+        """The y (3,) for which psi(x, y) has the translation r (3,), in m."""
 
     @abc.abstractmethod
     def rate(self, x: Vector, w: Vector) -> Vector:
-        """dpsi_{-x}^-1 w: dx/dt when psi(x(t)) turns with the body rate w."""
+        """dpsi_{-x}^-1 w: dx/dt when psi(x(t)) has the body-fixed angular velocity w (3,)."""
 
     @abc.abstractmethod
     def twist_rate(self, x: Vector, y: Vector, w: Vector, v: Vector) -> tuple[Vector, Vector]:
-        """The rates of (x, y) when psi(x(t), y(t)) moves with the body twist (w, v)."""
+        """dx/dt and dy/dt when psi(x(t), y(t)) has the body-fixed twist (w, v)."""
 
 
 @dataclass(frozen=True)
 class Exponential(Chart):
-    """psi = exp: the rotation vector, and screws."""
+    """psi = exp: rotation vectors and screws."""
 
     def turn(self, x: Vector) -> tuple[Scalar, Vector]:
         return quaternion.exp_components(x)
@@ -91,7 +92,7 @@ class Cayley(Chart):
         c = x * 0.5
         y = c.square()
         r = 1 / jnp.sqrt(1 + y)
-        # r itself, but rounded once where it is near 1: the errors of many small steps average out.
+        # Equals r. Near 1 it is rounded only once, so the errors of many small steps average out.
         return 1 - y * r * r / (1 + r), c * r
 
     def turn_inverse(self, p0: Scalar, p: Vector) -> Vector:

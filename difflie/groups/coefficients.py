@@ -1,13 +1,12 @@
 """The scalar coefficients of the exponential map and its differentials.
 
-Every coefficient is a function of x = t^2, t the rotation angle in rad, so that no square root
-stands at t = 0. Below x = 4 it is a Taylor polynomial long enough for double precision there, and
-above it the closed form; neither side ever sees an argument that belongs to the other. A long
-series with a late switch, rather than a short one with an early switch, is what keeps the
-cancellation of the closed form away, and with it the errors of the first and second derivatives.
+Every coefficient is a function of x = t^2, with t the rotation angle in rad, so that no square root
+is taken at t = 0. Below x = 4 it is a Taylor polynomial, exact to double precision; above, the
+closed form. Neither branch is evaluated outside its range. A long series with a late switch avoids
+the cancellation in the closed form, and the errors it causes in first and second derivatives.
 
-The derivative of a coefficient is a coefficient of the same kind, evaluated once however many
-tangents there are.
+The derivative of a coefficient is a coefficient of the same kind. It is evaluated once for any
+number of tangents.
 
 This is the only file of the package with a series or a switch on an angle.
 """
@@ -25,7 +24,7 @@ import jax.numpy as jnp
 Function = Callable[[jax.Array], jax.Array]
 
 _SWITCH = 4
-_NEGLIGIBLE = Fraction(1, 2**62)  # of a Taylor polynomial at the switch, and of its derivatives
+_NEGLIGIBLE = Fraction(1, 2**62)  # relative size of the terms left out, at the switch
 
 
 def _horner(coefficients: Sequence[Fraction], x: jax.Array) -> jax.Array:
@@ -40,7 +39,7 @@ def _derived(coefficients: Sequence[Fraction]) -> tuple[Fraction, ...]:
 
 
 def _with_derivative(evaluate: Function, make_derivative: Callable[[], Function]) -> Function:
-    """`evaluate` with the given derivative, which is made when it is first asked for."""
+    """`evaluate` with a derivative of its own, which is built when it is first needed."""
     f = jax.custom_jvp(evaluate)
     derivative = cache(make_derivative)
 

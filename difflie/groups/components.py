@@ -22,7 +22,7 @@ Scalar = Any  # a float or an array; every component of one object has the same 
 
 
 def components(cls: type[Components]) -> type[Components]:
-    """Makes a dataclass a pytree of its fields."""
+    """Registers a dataclass as a pytree whose children are its fields."""
     return jax.tree_util.register_dataclass(cls, [f.name for f in fields(cast(Any, cls))], [])
 
 
@@ -79,6 +79,7 @@ class Vector(Componentwise):
         )
 
     def outer(self, o: Vector) -> Matrix:
+        """self o^T (3, 3)."""
         return Matrix(
             *(self.x * o.x, self.x * o.y, self.x * o.z),
             *(self.y * o.x, self.y * o.y, self.y * o.z),
@@ -117,6 +118,7 @@ class Matrix(Componentwise):
 
     @staticmethod
     def scaled_identity(s: Scalar) -> Matrix:
+        """s I (3, 3)."""
         o = s * 0
         return Matrix(s, o, o, o, s, o, o, o, s)
 
@@ -160,9 +162,9 @@ class Matrix(Componentwise):
 
 
 def checked(a: ArrayLike, shape: tuple[int, ...], where: str) -> jax.Array:
-    """`a` as a floating array of the given shape.
+    """`a` as a floating-point array of this shape; integers are converted.
 
-    Raises ValueError for another shape, naming the module and what to do.
+    Raises ValueError for another shape; the message names the module and the fix.
     """
     a = jnp.asarray(a)
     if a.shape != shape:

@@ -18,10 +18,13 @@ from jaxtyping import Array, Float
 def middle(
     frame: Float[Array, "*#batch 4 3"], rates: Float[Array, "*#batch 6"], h: jax.Array | float
 ) -> Float[Array, "*batch 4 3"]:
-    """The mean of the frames at the beginning and the end of a step: the solution of the equation.
+    """The mean of the frames at the start and the end of a step of length h (s).
 
-    Shapes: (4, 3), (6,), scalar -> (4, 3). The directors are (I - hat(g))^-1 d0 with g = h w / 2,
-    that is (d0 + g x d0 + g (g . d0)) / (1 + |g|^2): orthogonal to second order in h only.
+    Shapes: (4, 3), (6,), scalar -> (4, 3). Its directors solve the equation above:
+
+        d = (I - hat(g))^-1 d0 = (d0 + g x d0 + g (g . d0)) / (1 + |g|^2),    g = h w / 2
+
+    They are orthonormal up to O(h^2) only.
     """
     g = (h / 2) * rates[..., None, :3]
     origin, directors = frame[..., :1, :], frame[..., 1:, :]
@@ -36,8 +39,8 @@ def motion(
 ) -> Float[Array, "*batch 4 3"]:
     """The rates of the coordinates: (u, w x d1, w x d2, w x d3).
 
-    Shapes: (4, 3), (6,) -> (4, 3). At the middle of a step it carries its start to its end:
-    h motion(middle, rates) is their difference.
+    Shapes: (4, 3), (6,) -> (4, 3). At the middle of a step h motion(middle, rates) is the
+    difference of the frames at its end and its start.
     """
     turning = jnp.cross(rates[..., None, :3], frame[..., 1:, :])
     return jnp.concatenate((rates[..., None, 3:], turning), axis=-2)
@@ -46,7 +49,7 @@ def motion(
 def rates(
     frame: Float[Array, "*#batch 4 3"], velocity: Float[Array, "*#batch 4 3"]
 ) -> Float[Array, "*batch 6"]:
-    """The rates (6,) of which a velocity (4, 3), a tangent at an orthonormal frame, is the motion.
+    """The inverse of `motion`: the rates (w, u) of a velocity tangent at an orthonormal frame.
 
     Shapes: (4, 3), (4, 3) -> (6,).
     """
@@ -57,7 +60,7 @@ def rates(
 def load(
     frame: Float[Array, "*#batch 4 3"], force: Float[Array, "*#batch 4 3"]
 ) -> Float[Array, "*batch 6"]:
-    """The moment about the origin and the force (6,) of forces (4, 3) on the coordinates.
+    """The moment about the origin (N m) and the force (N) of forces on the coordinates.
 
     Shapes: (4, 3), (4, 3) -> (6,). The transpose of `motion`: the power is the same.
     """
@@ -66,7 +69,7 @@ def load(
 
 
 def orthonormalised(frame: Float[Array, "*batch 4 3"]) -> Float[Array, "*batch 4 3"]:
-    """The frame with its directors orthonormal, where they are so up to small errors e; up to e^2.
+    """One Newton step towards orthonormal directors: errors e become O(e^2).
 
     Shapes: (4, 3) -> (4, 3).
     """

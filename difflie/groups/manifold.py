@@ -1,13 +1,12 @@
 """Configuration manifolds, as an integrator sees them.
 
-Every manifold here is a Lie group written as points (flat arrays, or tuples of them), with flat
-tangent vectors in its Lie algebra, left-trivialised (body-fixed): along a motion y(t) with rate
-xi(t) holds dy/dt = y . hat(xi).
+Every manifold here is a Lie group. Points are flat arrays or tuples of them. Tangents are flat
+vectors in the Lie algebra, left-trivialised (body-fixed): a motion y(t) with the rate xi(t) obeys
+dy/dt = y . hat(xi).
 
-Steps are taken in local coordinates psi: exp, and on `UnitQuaternion` and `Pose` any `Chart`. What
-rounding takes a point off its manifold, every step takes back: the errors of products, tiny as they
-are, would collect in one direction. So derivatives with respect to a point, in its coordinates, are
-along the manifold.
+Steps are taken in local coordinates psi: exp, and on `UnitQuaternion` and `Pose` any `Chart`. Every
+step normalises its point, because the tiny rounding errors of products would otherwise accumulate.
+Derivatives with respect to the coordinates of a point are therefore along the manifold.
 """
 
 from __future__ import annotations
@@ -26,26 +25,26 @@ from .charts import Chart, Exponential
 
 
 class Manifold(eqx.Module):
-    """What an integrator may ask of a configuration space; points are y, tangents xi, eta, theta.
+    """A configuration space with points y and tangents xi, eta, theta.
 
-    Their shapes are in the docstring of each manifold. Lengths are in m and turns in rad.
+    Each manifold's docstring gives their shapes. Lengths are in m, angles in rad.
     """
 
     @abc.abstractmethod
     def retract(self, y: Any, xi: Any) -> Any:
-        """y . psi(xi); with psi = exp the point reached from y at the rate xi in unit time."""
+        """y . psi(xi); with psi = exp the point reached at the constant rate xi in unit time."""
 
     @abc.abstractmethod
     def difference(self, y0: Any, y1: Any) -> Any:
-        """The xi of least rotation with retract(y0, xi) = y1."""
+        """The tangent xi of least rotation with retract(y0, xi) = y1."""
 
     @abc.abstractmethod
     def dexp_inv(self, theta: Any, xi: Any) -> Any:
-        """dpsi_{-theta}^-1 xi: d theta/dt when y0 . psi(theta(t)) moves with the rate xi."""
+        """dpsi_{-theta}^-1 xi: d theta/dt when y0 . psi(theta(t)) moves at the rate xi."""
 
     @abc.abstractmethod
     def magnitude(self, y: Any) -> Any:
-        """What an error, a tangent at y, is relative to: coordinates, and 1 rad for attitudes."""
+        """The scale of relative errors at y, a tangent: |coordinates|, and 1 rad for attitudes."""
 
     @abc.abstractmethod
     def bracket(self, xi: Any, eta: Any) -> Any:
@@ -65,16 +64,16 @@ class Manifold(eqx.Module):
 
 
 class FlatManifold(Manifold):
-    """One whose points (point_size,) and tangents (tangent_size,) are single arrays."""
+    """A manifold whose points (point_size,) and tangents (tangent_size,) are single arrays."""
 
     point_size: ClassVar[int]
     tangent_size: ClassVar[int]
-    # Whether points are plain numbers, and tangents the derivatives of these.
+    # Whether coordinates are plain numbers and tangents their time derivatives.
     plain: ClassVar[bool] = False
 
     @property
     def labels(self) -> tuple[tuple[str, str], ...]:
-        """The name of each number of a point, and its unit; empty where they are counted."""
+        """The name and the unit of each coordinate of a point; empty if they are only numbered."""
         return ()
 
     @abc.abstractmethod
@@ -82,25 +81,28 @@ class FlatManifold(Manifold):
         """The neutral point (point_size,), at which the coordinates are zero."""
 
     def defect(self, y: jax.Array) -> jax.Array:
-        """How far a point is off the manifold, in its own units, (): 0 where all are on it."""
+        """The distance of a point y (point_size,) from the manifold, a scalar in its own units."""
         return jnp.zeros((), y.dtype)
 
     def fault(self, y: np.ndarray) -> tuple[str, int, str]:
-        """What a point that is too far off is called, how many of its numbers it concerns, and
-        what is wrong with them, with the fix."""
+        """The words of an error message about a point y (point_size,) off the manifold.
+
+        A noun, the number of leading coordinates that it stands for, and the fault with its fix.
+        """
         off = float(self.defect(jnp.asarray(y)))
         return "point", self.point_size, f"is {off:.6g} off its manifold; take one that is on it"
 
     @abc.abstractmethod
     def adjoint(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
-        """Ad_{psi(theta)} xi: a rate at retract(y, theta), as one at y that moves both alike."""
+        """Ad_{psi(theta)} xi: the rate at y that corresponds to xi at retract(y, theta)."""
 
     @abc.abstractmethod
     def halfway(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
         """(1 + Ad_g)^-1 xi, g . g = psi(theta); with exp dexp_{theta/2} dexp_theta^-1 xi / 2.
 
-        The rate of the point halfway from y to retract(y, theta) when y moves with the rate xi and
-        the other end rests. When that moves and y rests, it is xi less this, linear in xi as it is.
+        The rate of the point halfway between y and retract(y, theta) when y moves at the rate xi
+        and the other end is fixed. When the other end moves at the rate xi and y is fixed, the rate
+        is xi minus this. It is linear in xi.
         """
 
 

@@ -74,7 +74,7 @@ class Pose(FlatManifold):
         return se3.twist_array(a, r @ b + self.chart.translation(w, v).cross(a))
 
     def halfway(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, "6"]:
-        # A dual quaternion p + e q, e^2 = 0, is the pose, and the formula of attitudes holds.
+        # The pose as a dual quaternion p + e q, e^2 = 0: the formula of `UnitQuaternion` holds.
         w, v = se3.twist_components(theta)
         a, b = se3.twist_components(xi)
         p0, p = self.chart.turn(w)

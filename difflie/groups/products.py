@@ -24,7 +24,7 @@ class _Factors(Manifold):
     factors: eqx.AbstractVar[tuple[Any, ...]]
 
     def _each(self, method: str, *parts: Sequence[Any]) -> tuple:
-        """What a method of every factor makes of its parts of the arguments."""
+        """The results of one method of every factor, applied to its parts of the arguments."""
         arguments = zip(self.factors, *parts, strict=True)
         return tuple(getattr(factor, method)(*own) for factor, *own in arguments)
 
@@ -54,9 +54,9 @@ class Product(_Factors):
 
 
 class FlatProduct(_Factors, FlatManifold):
-    """The product of flat factors: points (nq,) and tangents (nv,) one after the other.
+    """The product of flat factors: points (nq,) and tangents (nv,), concatenated.
 
-    The joints of this package are `Euclidean`, `UnitQuaternion` and `Pose`.
+    The joints of this package use `Euclidean`, `UnitQuaternion` and `Pose`.
     """
 
     factors: tuple[FlatManifold, ...]

@@ -18,27 +18,28 @@ from .components import Matrix, Scalar, Vector, checked
 
 
 def exp_components(w: Vector) -> tuple[Scalar, Vector]:
-    """Component form of `exp`."""
+    """Component form of `exp`: (3,) -> (4,)."""
     x = w.square()
     return co.cos_half(x), w * co.half_sinc_half(x)
 
 
 @jax.custom_jvp
 def log_components(p0: Scalar, p: Vector) -> Vector:
-    """Component form of `log`.
+    """Component form of `log`: (4,) -> (3,).
 
-    With p0 >= 0 the rotation angle t is at most pi; halving it twice more, tan(t/4) and tan(t/8),
-    costs two square roots and leaves an arctangent whose series converges without a switch.
+    With p0 >= 0 the rotation angle t is at most pi. Halving it twice more, by tan(t/4) and
+    tan(t/8), costs two square roots and leaves an arctangent whose series converges without a
+    switch.
 
-    The derivative is that of a body with the angular velocity of q. Going through the square roots
-    instead is as accurate, but the compiler fuses such a chain into each of its uses, and the
-    second derivative of a logarithm then takes a thousand times as long.
+    The derivative is that of a body with the angular velocity of q. Differentiating the square
+    roots is as accurate, but the compiler would fuse that chain into each of its uses, and the
+    second derivative of a logarithm would take a thousand times as long.
     """
     return p * vector_ratio_components(p0, p.square())
 
 
 def vector_ratio_components(p0: Scalar, x: Scalar) -> Scalar:
-    """|log(q)| / |p| of the quaternion q = (p0, p), of any length, and x = |p|^2."""
+    """|log(q)| / |p|, a scalar, of a quaternion q = (p0, p) of any length, with x = |p|^2."""
     sign = jnp.where(p0 < 0, -jnp.ones_like(p0), jnp.ones_like(p0))
     quarter = sign / (jnp.sqrt(p0 * p0 + x) + sign * p0)  # tan(t/4) over |p|
     y = x * (quarter * quarter)
@@ -55,24 +56,24 @@ def _(primals: tuple[Scalar, Vector], tangents: tuple[Scalar, Vector]) -> tuple[
 
 
 def rotation_vector_rate(w: Vector, u: Vector) -> Vector:
-    """dexp_{-w}^-1 u, components of (3,): the rate of w when the body turns with the rate u."""
+    """dexp_{-w}^-1 u: dw/dt (3,) when the body has the body-fixed angular velocity u (3,)."""
     turn = w.cross(u)
     return u + turn * 0.5 + w.cross(turn) * co.k_g(w.square())
 
 
 def multiply_components(a0: Scalar, a: Vector, b0: Scalar, b: Vector) -> tuple[Scalar, Vector]:
-    """Component form of `multiply`."""
+    """Component form of `multiply`: (4,), (4,) -> (4,)."""
     return a0 * b0 - a.dot(b), b * a0 + a * b0 + a.cross(b)
 
 
 def normalized_components(p0: Scalar, p: Vector) -> tuple[Scalar, Vector]:
-    """The unit quaternion in the direction of any but zero."""
+    """The unit quaternion (4,) in the direction of a nonzero quaternion (4,)."""
     scale = 1 / jnp.sqrt(p0 * p0 + p.square())
     return p0 * scale, p * scale
 
 
 def to_matrix_components(p0: Scalar, p: Vector) -> Matrix:
-    """Component form of `to_matrix`."""
+    """Component form of `to_matrix`: (4,) -> (3, 3)."""
     s = 2 / (p0 * p0 + p.square())
     x, y, z = s * p.x, s * p.y, s * p.z
     return Matrix(
@@ -83,10 +84,10 @@ def to_matrix_components(p0: Scalar, p: Vector) -> Matrix:
 
 
 def from_matrix_components(r: Matrix) -> tuple[Scalar, Vector]:
-    """Component form of `from_matrix`.
+    """Component form of `from_matrix`: (3, 3) -> (4,).
 
-    Four times p_i times the quaternion is linear in the matrix for each i; the row with the
-    largest p_i has length at least 2, so that normalising it is always safe (Shepperd 1978).
+    For each i, 4 p_i times the quaternion is linear in the matrix. The candidate with the largest
+    p_i has length at least 2, so normalising it is always safe (Shepperd 1978).
     """
     trace, one = r.xx + r.yy + r.zz, 1
     rows = (

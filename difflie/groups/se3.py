@@ -20,19 +20,19 @@ from .components import Matrix, Scalar, Vector, checked
 
 
 def exp_translation_components(w: Vector, v: Vector) -> Vector:
-    """The translation dexp_w v of exp(w, v)."""
+    """The translation (3,) dexp_w v of exp(w, v)."""
     x = w.square()
     return v * co.alpha(x) + w * (co.k_c(x) * w.dot(v)) + w.cross(v) * co.half_beta(x)
 
 
 def dexp_corner_components(w: Vector, v: Vector) -> Matrix:
-    """The lower left block of dexp, the derivative of dexp_w in the direction v."""
+    """The lower-left block (3, 3) of dexp: the derivative of dexp_w in the direction v."""
     x, wv = w.square(), w.dot(v)
     return _corner(wv * co.k_d(x), wv * co.k_e(x), co.half_beta(x), co.k_c(x), w, v)
 
 
 def dexp_inv_corner_components(w: Vector, v: Vector) -> Matrix:
-    """The lower left block of dexp^-1, the derivative of dexp_w^-1 in the direction v."""
+    """The lower-left block (3, 3) of dexp^-1: the derivative of dexp_w^-1 in the direction v."""
     x, wv = w.square(), w.dot(v)
     half = jnp.full_like(x, -0.5)
     return _corner(jnp.zeros_like(x), wv * co.k_h(x), half, co.k_g(x), w, v)

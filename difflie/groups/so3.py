@@ -31,14 +31,17 @@ def quadratic(one: Scalar, a: Scalar, b: Scalar, w: Vector) -> Matrix:
 
 
 def exp_components(w: Vector) -> Matrix:
-    """Component form of `exp`."""
+    """Component form of `exp`: (3,) -> (3, 3)."""
     x = w.square()
     return quadratic(jnp.ones_like(x), co.alpha(x), co.half_beta(x), w)
 
 
 @jax.custom_jvp
 def log_components(r: Matrix) -> Vector:
-    """Component form of `log`; the derivative is as in `quaternion.log_components`."""
+    """Component form of `log`: (3, 3) -> (3,).
+
+    The derivative is as in `quaternion.log_components`.
+    """
     return quaternion.log_components(*quaternion.from_matrix_components(r))
 
 
@@ -50,37 +53,37 @@ def _(primals: tuple[Matrix], tangents: tuple[Matrix]) -> tuple[Vector, Vector]:
 
 
 def orthonormalized_components(r: Matrix) -> Matrix:
-    """The rotation next to a matrix that is one up to small errors e; up to e^2."""
+    """One Newton step towards the nearest rotation (3, 3): errors e become O(e^2)."""
     error = Matrix.scaled_identity(jnp.ones_like(r.xx)) - r.transpose() @ r
     return r + r @ (error * 0.5)
 
 
 def dexp_components(w: Vector) -> Matrix:
-    """Component form of `dexp`."""
+    """Component form of `dexp`: (3,) -> (3, 3)."""
     x = w.square()
     return quadratic(jnp.ones_like(x), co.half_beta(x), co.k_c(x), w)
 
 
 def dexp_inv_components(w: Vector) -> Matrix:
-    """Component form of `dexp_inv`."""
+    """Component form of `dexp_inv`: (3,) -> (3, 3)."""
     x = w.square()
     return quadratic(jnp.ones_like(x), jnp.full_like(x, -0.5), co.k_g(x), w)
 
 
 def cay_components(c: Vector) -> Matrix:
-    """Component form of `cay`."""
+    """Component form of `cay`: (3,) -> (3, 3)."""
     s = 2 / (1 + c.square())
     return quadratic(jnp.ones_like(s), s, s, c)
 
 
 def cay_inv_components(r: Matrix) -> Vector:
-    """Component form of `cay_inv`."""
+    """Component form of `cay_inv`: (3, 3) -> (3,)."""
     p0, p = quaternion.from_matrix_components(r)
     return p * (1 / p0)
 
 
 def dcay_components(c: Vector) -> Matrix:
-    """Component form of `dcay`."""
+    """Component form of `dcay`: (3,) -> (3, 3)."""
     s = 2 / (1 + c.square())
     return quadratic(s, s, jnp.zeros_like(s), c)
 
@@ -92,7 +95,7 @@ def half_one_plus_cay_components(c: Vector) -> Matrix:
 
 
 def dcay_inv_components(c: Vector) -> Matrix:
-    """Component form of `dcay_inv`; (I - hat(c) + c c^T)/2 is free of cancellation."""
+    """Component form of `dcay_inv`: (I - hat(c) + c c^T) / 2, which has no cancellation."""
     half = jnp.full_like(c.x, 0.5)
     return Matrix.scaled_identity(half) - Matrix.skew(c * 0.5) + c.outer(c * 0.5)
 

@@ -15,12 +15,12 @@ coordinates, in m. The local coordinates X (6,), angular part first, start at 0 
 w is body-fixed in all of them; dr/dt is in world coordinates. With `retract` for tau and `dexp_inv`
 for dX/dt = dpsi_{-X}^-1 V they are manifolds: a Munthe-Kaas method of any tableau is that tableau
 on the local model. The Cayley coordinates are twice the (extended) Rodrigues parameters, so that
-X is a tangent at 0 in all eight. What composes exponentials (Crouch-Grossman, commutator-free) has
-order 2 at most with (c) and (d).
+X is a tangent at 0 in all eight. Methods that compose exponentials (Crouch-Grossman,
+commutator-free) have order 2 at most with (c) and (d).
 
-In the paper (80) and (84) turn the step of (b) and (c) into the body frame, and (81) to (93)
-compose rotation vectors by a formula with a pole at 2 pi; here the position is that of the group,
-and quaternions are multiplied.
+The paper rotates the steps of (b) and (c) into the body frame in (80) and (84). It composes
+rotation vectors in (81) to (93) by a formula with a pole at 2 pi. This file uses the position of
+the group instead, and multiplies quaternions.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from .products import FlatProduct
 
 
 class RotationVector(Manifold):
-    """A manifold whose points start with a quaternion, with a rotation vector (3,) in its place.
+    """A manifold whose points start with a rotation vector (3,) in place of a quaternion (4,).
 
-    Of the vectors of one attitude the shortest, at most pi rad long, is the one that `retract`
-    returns: it jumps where an attitude passes a half turn from the identity.
+    `retract` returns the shortest rotation vector of the attitude, at most pi rad long. It jumps
+    where an attitude passes a rotation by pi from the identity.
     """
 
     manifold: UnitQuaternion | Pose | FlatProduct

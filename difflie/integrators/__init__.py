@@ -1,8 +1,8 @@
 """One-step methods on the manifolds of `difflie.groups`.
 
-`by_name("RKMK4")` is `RKMK4()`. A method knows nothing of bodies: it moves a point of a manifold
-along a field of tangents, by the principle of a discrete action, or so that equations hold at the
-end of the step.
+`by_name("RKMK4")` is `RKMK4()`. A method knows nothing of bodies. It moves a point of a manifold
+along a vector field, by a discrete action principle, or so that given equations hold at the end of
+the step.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     q' = q . exp(h D_n),    v' = sum_i gamma_i D_{n-i},    h dv'/dt = sum_i alpha_i v_{n+1-i}
 
-with the balance and the constraints at the end of the step. In index 2 the correction of positions
-is a part of h D_n that the velocity is without. Up to two steps need no commutators. Wieloch and
+with the dynamics and the constraints at the end of the step. In index 2 the correction of positions
+is part of h D_n, but not of the velocity. Up to two steps need no commutators. Wieloch and
 Arnold 2021.
 """
 
@@ -44,9 +44,9 @@ class BDF1(DescriptorMethod):
 class BDF2(DescriptorMethod):
     """Order 2, implicit: v' = (3 D_n - D_{n-1}) / 2, h dv'/dt = 3/2 v' - 2 v + 1/2 v_{n-1}.
 
-    The step before the first one is that of the motion's Taylor expansion; in index 3 velocities
-    are shifted at the start to where the smooth numerical solution runs, without which multipliers
-    would be of first order at first.
+    The step before the first one is taken from the Taylor expansion of the motion. In index 3 the
+    initial velocities are shifted to the smooth numerical solution; otherwise the first multipliers
+    would be of first order only.
     """
 
     order: ClassVar[int] = 2

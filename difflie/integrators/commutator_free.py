@@ -6,9 +6,9 @@ Park and Chung 2005, (29): with h the step and k_j the rates of the stages,
     k_i = field(t + c_i h, y_i)
     y'  = y . exp(h sum_j beta_j^[1] k_j) . exp(h sum_j beta_j^[2] k_j) ...
 
-Products grow to the right because rates are body-fixed. All stages run through one loop, so that a
-step evaluates the longest product, e factors, once for each stage and once for the update, with
-zeros where the tableau ends: (s + 1) e exponentials, more than the method needs.
+Products grow to the right because rates are body-fixed. All stages run through one loop. A step
+therefore evaluates the longest product, of e factors, once for each stage and once for the update,
+padded with zeros: (s + 1) e exponentials, more than the method needs.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""Implicit steps of mechanical systems in descriptor form, with their constraints as they are.
+"""Implicit steps of mechanical systems in descriptor form, with constraints and multipliers.
 
     M(q) a + bias(q, v) - tau(t, q, v) - A(q)^T lambda = 0,    g(q) = 0,    A(q) v = 0
 
-A method ties configuration, velocity and acceleration at the end of a step to one increment u; the
-balance and the constraints there are solved for it and for the multipliers. In index 3 these are
-the equations of positions, with the velocities that follow; the stabilised index 2 form keeps both
-levels, and corrects positions by M^-1 A(q_n)^T eta to be able to (Gear, Gupta and Leimkuhler 1985).
+A method writes configuration, velocity and acceleration at the end of a step as functions of one
+increment u. The dynamics and the constraints there are solved for u and the multipliers. Index 3
+keeps the position constraints only. The stabilised index 2 form keeps position and velocity
+constraints, by a correction M^-1 A(q_n)^T eta of the positions (Gear, Gupta and Leimkuhler 1985).
 
-Unknowns and equations are taken as large as displacements, h^2 M^-1 times the balance and h^2
-lambda: the condition of the linear equations does not depend on h (Bottasso, Bauchau and Cardona
-2007). Of redundant equations those combinations are left out that say nothing new, and multipliers
-along them are zero.
+Unknowns and equations are scaled to displacements, as h^2 M^-1 times the dynamics and h^2 lambda:
+the condition of the linear equations does not depend on h (Bottasso, Bauchau and Cardona 2007).
+Redundant combinations of constraints are left out, and the multipliers along them are zero.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from .method import Method, Scalar, chosen
 
 
 class DescriptorSystem(eqx.Module):
-    """What a method asks of a mechanical system with p equations of positions and m of velocities.
+    """A mechanical system with p position constraints and m velocity constraints, for a method.
 
     Arrays are q (nq,), others (nv,), multipliers (m,). Of the m equations A v = 0 the p holonomic
     ones are the derivatives of g = 0, in their order.
@@ -47,7 +46,7 @@ class DescriptorSystem(eqx.Module):
     @property
     @abc.abstractmethod
     def holonomic(self) -> np.ndarray:
-        """Which of the equations of velocities are derivatives of those of positions, (m,)."""
+        """(m,) which velocity constraints are derivatives of position constraints."""
 
     @abc.abstractmethod
     def equations(
@@ -65,7 +64,7 @@ class DescriptorSystem(eqx.Module):
     def acceleration(
         self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[Float[Array, " nv"], Float[Array, " m"]]:
-        """The acceleration (nv,) and the multipliers (m,) with which A v = 0 stays true."""
+        """The acceleration (nv,) and the multipliers (m,) that keep A v = 0."""
 
     @abc.abstractmethod
     def normal(self, q: Float[Array, " nq"], rate: Float[Array, " m"]) -> Float[Array, " nv"]:
@@ -92,10 +91,10 @@ class DescriptorState(NamedTuple):
 
 
 class Start(NamedTuple):
-    """The Taylor expansion of a consistent motion at its start, all (nv,), multipliers (m,).
+    """The Taylor expansion of a consistent motion at its start; arrays (nv,), multipliers (m,).
 
-    acceleration and jerk: dv/dt and its derivative. bracket: [v, dv/dt], which the logarithm of the
-    motion has besides: log(q_0^-1 q_1) = h v + h^2/2 dv/dt + h^3 (jerk / 6 + bracket / 12).
+    acceleration and jerk: dv/dt and its derivative. bracket: [v, dv/dt], an additional term of the
+    logarithm of the motion: log(q_0^-1 q_1) = h v + h^2/2 dv/dt + h^3 (jerk / 6 + bracket / 12).
     """
 
     acceleration: jax.Array
@@ -107,7 +106,7 @@ class Start(NamedTuple):
 class End(NamedTuple):
     """The end of a step for an increment: h times its rate, v, and h^2 times the acceleration.
 
-    All (nv,): q_1 = retract(q_0, displacement). memory is what the method keeps of it.
+    All (nv,): q_1 = retract(q_0, displacement). memory is what the method keeps for the next step.
     """
 
     displacement: jax.Array
@@ -117,9 +116,10 @@ class End(NamedTuple):
 
 
 class DescriptorMethod(Method):
-    """An implicit method for systems in descriptor form. Raises ValueError for another index.
+    """An implicit method for systems in descriptor form.
 
-    index: 2 keeps the equations of positions and of velocities; 3 those of positions only.
+    index: 2 keeps the position and the velocity constraints, 3 the position constraints only.
+    Raises ValueError for another index.
     """
 
     equations: ClassVar[type] = DescriptorSystem
@@ -135,13 +135,13 @@ class DescriptorMethod(Method):
     def init(
         self, problem: DescriptorSystem, t: Scalar, y: tuple[jax.Array, jax.Array], h: Scalar
     ) -> DescriptorState:
-        """The state with which steps h begin from a consistent y = (q, v) at the time t."""
+        """The state before the first step h, from a consistent y = (q, v) at the time t."""
 
     @abc.abstractmethod
     def step(
         self, problem: DescriptorSystem, t: Scalar, state: DescriptorState, h: Scalar
     ) -> tuple[DescriptorState, Bool[Array, ""]]:
-        """The state at t + h, and whether it was found (); if not it is the one at t."""
+        """The state at t + h, and whether the step was solved (); if not, the state at t."""
 
     def solved(
         self,
@@ -152,10 +152,10 @@ class DescriptorMethod(Method):
         end: Callable[[jax.Array, jax.Array], End],
         guess: Float[Array, " nv"],
     ) -> tuple[DescriptorState, Bool[Array, ""]]:
-        """The state at t + h, and whether it was found (); if not it is the one at t.
+        """The state at t + h, and whether the step was solved (); if not, the state at t.
 
-        end(u, correction) for the increment u (nv,), with a guess, and the correction of positions
-        (nv,), zero in index 3; both are of the size of displacements.
+        end(u, correction): the `End` for the increment u (nv,), with a guess, and the correction of
+        positions (nv,), zero in index 3. Both are scaled as displacements.
         """
         q, n, m = state.q, len(state.v), len(state.multipliers)
         rows = np.flatnonzero(system.holonomic)
@@ -171,7 +171,7 @@ class DescriptorMethod(Method):
             )
 
         def parts(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-            """The balance (nv,), what is kept of the constraints (m + p or m,), and A (m, nv)."""
+            """The residuals of dynamics (nv,) and constraints (m + p or m,), and A (m, nv)."""
             mu, eta = x[n : n + m], x[n + m :]
             q1, v1, a1, multipliers, _ = reached(x)
             effort, g, A = system.equations(t + h, q1, v1, a1)
@@ -187,13 +187,13 @@ class DescriptorMethod(Method):
             return jnp.concatenate((balance, kept))
 
         def jacobian(x: jax.Array, exact: jax.Array) -> jax.Array:
-            """Differences in u, and where it is to be exact in the corrections of positions.
+            """Differences in u and, if `exact`, in the corrections of positions.
 
-            What these do to forces and rates is small unless a step is about as long as the way to
-            a singular configuration.
+            Their effect on forces and rates is small, unless a step is nearly as long as the
+            distance to a singular configuration.
             """
             step = float(jnp.finfo(x.dtype).eps) ** 0.5 * jnp.maximum(1, jnp.max(jnp.abs(x)))
-            # The first values are those at x.
+            # The first evaluation is at x.
             places = np.r_[0, np.arange(n), np.arange(n + m, x.size)]
 
             def column(k: jax.Array, state: tuple) -> tuple:
@@ -232,9 +232,9 @@ def expanded(
     v: Float[Array, " nv"],
     h: Scalar,
 ) -> Start:
-    """The expansion at a consistent state q (nq,), v (nv,), for steps h.
+    """The expansion at a consistent state q (nq,), v (nv,), for steps of length h.
 
-    The jerk is a difference over h/8, good to O(h^2), which compiles faster than a derivative.
+    The jerk is a difference over h/8, accurate to O(h^2). It compiles faster than a derivative.
     """
 
     def later(a: jax.Array, s: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
@@ -252,17 +252,17 @@ def expanded(
 def across(
     system: DescriptorSystem, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
-    """The part (nv,) of v (nv,) that breaks the equations of positions."""
+    """The part (nv,) of v (nv,) that violates the derivatives of the position constraints."""
     _, A = system.matrices(q)
     return system.normal(q, jnp.where(system.holonomic, product(A, v), 0))
 
 
 class _Scales(NamedTuple):
-    """What makes the equations of a step comparable, at its start.
+    """Scaling of the equations of a step, evaluated at its start.
 
-    weight (n, n): M^-1. size (): of A M^-1 A^T. ways (n, p): M^-1 A^T / size of the p equations of
-    positions, along which these are corrected. redundant (m, m), redundant_positions (p, p): the
-    projectors on what equations say twice.
+    weight (n, n): M^-1. size (): of A M^-1 A^T. ways (n, p): M^-1 A^T / size of the p position
+    constraints, the directions in which positions are corrected. redundant (m, m),
+    redundant_positions (p, p): the projectors on redundant combinations of constraints.
     """
 
     weight: jax.Array
@@ -273,7 +273,7 @@ class _Scales(NamedTuple):
 
 
 def _scales(system: DescriptorSystem, q: Float[Array, " nq"], rows: np.ndarray) -> _Scales:
-    """Of the equations at q, of which `rows` are those of positions."""
+    """The scaling at q; `rows` are the position constraints among the equations."""
     M, A = system.matrices(q)
     factor = jax.scipy.linalg.cho_factor(M)
     Y = jax.scipy.linalg.cho_solve(factor, A.T)
@@ -287,9 +287,9 @@ def _scales(system: DescriptorSystem, q: Float[Array, " nq"], rows: np.ndarray) 
 
 
 def _redundant(gram: Float[Array, "m m"]) -> Float[Array, "m m"]:
-    """The projector (m, m) on the combinations of m equations that say nothing new.
+    """The projector (m, m) on the redundant combinations of m constraints.
 
-    gram (m, m): A M^-1 A^T, whose eigenvalues are the squares of what the combinations say.
+    gram (m, m): A M^-1 A^T, whose eigenvalues are the squared sizes of the combinations.
     """
     if not len(gram):
         return gram
@@ -303,5 +303,5 @@ def _without(
     equations: Float[Array, " m *k"],
     unknowns: Float[Array, " m *k"],
 ) -> Float[Array, " m *k"]:
-    """The equations (m, ...), and in place of the redundant ones that the unknowns vanish there."""
+    """The equations (m, ...), with the redundant ones replaced by: these unknowns are zero."""
     return equations - product(redundant, equations - unknowns)

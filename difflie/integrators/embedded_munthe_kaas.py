@@ -44,13 +44,14 @@ class EmbeddedMuntheKaas(MuntheKaas, TableauMethod):
     """A Munthe-Kaas method that divides each step h into as many sub-steps as its tolerance needs.
 
     rtol: the relative tolerance of a sub-step, and the absolute one of an attitude in rad. atol:
-    the absolute tolerance, in the units of each coordinate and velocity. substeps: the most
-    attempts within one step h; a step that needs more is not solved.
+    the absolute tolerance, in the units of each coordinate and velocity. substeps: the maximal
+    number of attempts within one step h; a step that needs more is not solved. Raises ValueError
+    for tolerances outside (0, 1) and for substeps below 1.
 
-    The lengths of the sub-steps are not differentiated: derivatives are those of the sub-steps
-    that were taken, exact for these, in forward and reverse mode. A step h is never exceeded, so
-    that inputs which jump at the grid and states saved there cost no accuracy; the length found is
-    carried on to the next step.
+    The lengths of the sub-steps are not differentiated: derivatives are exact for the sub-steps
+    taken, in forward and reverse mode. Sub-steps end at each step h, so inputs that jump on the
+    time grid, and states saved there, cost no accuracy. The sub-step length is kept for the next
+    step.
     """
 
     tableau: EmbeddedTableau = eqx.field(static=True)
@@ -67,11 +68,11 @@ class EmbeddedMuntheKaas(MuntheKaas, TableauMethod):
             raise ValueError(f"{self.name}: substeps is {self.substeps}; it must be 1 or more")
 
     def finer(self, n: int) -> EmbeddedMuntheKaas:
-        """With tolerances of 1 / n^2: the error of a run is about proportional to them."""
+        """The method with tolerances divided by n^2: its error is about proportional to them."""
         return replace(self, rtol=self.rtol / n**2, atol=self.atol / n**2)
 
     def init(self, problem: VectorField, t: Scalar, y: Any, h: Scalar) -> State:
-        """The memory: the length of the first attempt, the whole step, and the error before it."""
+        """The memory: the length of the first attempt, the whole step, and the last error."""
         (h,) = in_precision_of(y, h)
         return State(y, (jax.lax.stop_gradient(h), jnp.ones_like(h)))
 
@@ -87,7 +88,7 @@ class EmbeddedMuntheKaas(MuntheKaas, TableauMethod):
             accepted = error <= 1
             error = jnp.clip(jnp.where(jnp.isnan(error), jnp.inf, error), 1e-10, 1e10)
             next_length = jax.lax.stop_gradient(step) * self._factor(error, before, accepted)
-            # A sub-step shortened to land on the grid says nothing against longer ones.
+            # A sub-step shortened to end on the grid does not limit the next one.
             landed = accepted & (jax.lax.stop_gradient(step) < length)
             next_length = jnp.where(landed, jnp.maximum(next_length, length), next_length)
             left = jnp.where(step < remaining, remaining - step, 0)
@@ -103,7 +104,7 @@ class EmbeddedMuntheKaas(MuntheKaas, TableauMethod):
     def attempt(
         self, manifold: Manifold, field: Field, t: jax.Array, y: Any, h: jax.Array
     ) -> tuple[Any, Any]:
-        """The point at t + h, and the estimated error of the companion, a tangent."""
+        """The point at t + h, and the error estimated by the companion, a tangent."""
         manifold = self.local(manifold)
         slopes = chart_rates(self.tableau, manifold, field, t, y, h)
         b = jnp.asarray(self.tableau.b, h.dtype)
@@ -116,7 +117,7 @@ class EmbeddedMuntheKaas(MuntheKaas, TableauMethod):
         sizes = jax.tree.map(jnp.maximum, manifold.magnitude(y), manifold.magnitude(end))
         ratios = jax.tree.map(lambda e, s: e / (self.atol + self.rtol * s), estimate, sizes)
         entries = jnp.concatenate([r.ravel() for r in jax.tree.leaves(ratios)])
-        # The largest entry is taken out, as squares of large ratios overflow in f32.
+        # The largest entry is factored out, because squares of large ratios overflow in f32.
         largest = jnp.maximum(jnp.max(jnp.abs(entries), initial=0), 1e-10)
         return largest * jnp.sqrt(jnp.mean((entries / largest) ** 2))
 
@@ -146,7 +147,7 @@ class DormandPrince54(EmbeddedMuntheKaas):
 
 
 def _landing(length: jax.Array, remaining: jax.Array) -> jax.Array:
-    """A step of about `length` that ends at `remaining` or leaves room for a full one."""
+    """A step of about `length` that ends at `remaining`, or leaves room for a full one."""
     half = jnp.where(2 * length > remaining, remaining / 2, length)
     return jnp.where(length >= remaining, remaining, half)
 
@@ -156,7 +157,7 @@ def _bounded_while(
 ) -> Any:
     """body, while unfinished(state), at most `limit` times; differentiable in both modes.
 
-    In two levels, so that what is left of the limit is passed over in blocks.
+    Two nested loops, so that the unused part of the limit is skipped in blocks.
     """
 
     def guarded(body: Callable[[Any], Any]) -> Callable[[Any, None], tuple[Any, None]]:
@@ -168,6 +169,6 @@ def _bounded_while(
     def times(count: int, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return lambda state: jax.lax.scan(guarded(body), state, None, length=count)[0]
 
-    blocks, rest = divmod(limit, _BLOCK)
+    blocks, remainder = divmod(limit, _BLOCK)
     state = times(blocks, times(_BLOCK, body))(state)
-    return times(rest, body)(state) if rest else state
+    return times(remainder, body)(state) if remainder else state

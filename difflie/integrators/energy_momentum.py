@@ -34,8 +34,10 @@ from .method import Method, Scalar, State
 
 
 class Step(NamedTuple):
-    """A step as its loads see it: the frames (nb, 4, 3) at its start, middle and end, and the rates
-    (nb, 6) of `groups.directors` in between."""
+    """A step: the frames (nb, 4, 3) at its start, middle and end, and the rates (nb, 6).
+
+    The rates are those of `groups.directors`.
+    """
 
     start: Float[Array, "nb 4 3"]
     middle: Float[Array, "nb 4 3"]
@@ -44,11 +46,11 @@ class Step(NamedTuple):
 
 
 class Frames(NamedTuple):
-    """What is kept besides (q, v).
+    """The memory of the scheme besides (q, v).
 
-    frames, velocities (nb, 4, 3): natural coordinates and their rates, which are no tangents.
-    carried: what the problem moves besides, a pytree. rates (nb, 6), impulse (m,): the last step's,
-    where Newton's method begins.
+    frames, velocities (nb, 4, 3): natural coordinates and their rates, which are not tangents.
+    carried: further state of the problem, a pytree. rates (nb, 6), impulse (m,): of the last step,
+    the initial guess of Newton's method.
     """
 
     frames: jax.Array
@@ -59,38 +61,38 @@ class Frames(NamedTuple):
 
 
 class FrameMechanics(eqx.Module):
-    """What the scheme asks of a machine in a step; points are y = (q, v)."""
+    """A machine in natural coordinates, as the scheme needs it; points are y = (q, v)."""
 
     @property
     @abc.abstractmethod
     def mass(self) -> Float[Array, "nb 4 4"]:
-        """The pseudo-inertias."""
+        """The pseudo-inertias (nb, 4, 4)."""
 
     @abc.abstractmethod
     def constraints(self, frames: Float[Array, "nb 4 3"]) -> Float[Array, " m"]:
-        """The values of the joints' equations."""
+        """The residuals (m,) of the joints' equations."""
 
     @abc.abstractmethod
     def start(self, y: Any) -> tuple[Float[Array, "nb 4 3"], Float[Array, "nb 4 3"], Any]:
-        """Frames, their velocities, and what is carried, at y."""
+        """The frames and their velocities (nb, 4, 3) at y, and the further state."""
 
     @abc.abstractmethod
     def load(self, step: Step, state: State, h: Scalar) -> Float[Array, "nb 6"]:
-        """The moments about the mean origins and the forces, world axes, in a step from a state."""
+        """The moments about the mean origins and the forces (nb, 6) in a step, in world axes."""
 
     @abc.abstractmethod
     def end(
         self, step: Step, velocities: Float[Array, "nb 4 3"], state: State, h: Scalar
     ) -> tuple[Any, Any]:
-        """The point y = (q, v), and what is carried, after a step from a state."""
+        """The point y = (q, v) after a step from a state, and the further state."""
 
 
 class EnergyMomentum(Method):
-    """Order 2: energy and momentum maps are kept to rounding, whatever the step.
+    """Order 2: energy and momentum maps are kept to rounding, for every step length.
 
     Energy is kept for loads whose work in a step is the loss of their potential (a discrete
-    gradient); a momentum map, if they have no moment about its axis at the middle of the step.
-    Betsch and Steinmann 2001; Gonzalez 1996.
+    gradient). A momentum map is kept if the loads have no moment about its axis at the middle of
+    the step. Betsch and Steinmann 2001; Gonzalez 1996.
     """
 
     equations: ClassVar[type] = FrameMechanics

@@ -33,9 +33,9 @@ from .tableau import SymmetricTableau
 
 
 class SymmetricMethod(TableauMethod):
-    """The time-symmetric method of a symmetric tableau; it remembers the rates F (s, n) of a step.
+    """The time-symmetric method of a symmetric tableau; its memory is the rates F (s, n) of a step.
 
-    Their polynomial through the nodes, continued, is where the next step begins to iterate.
+    The polynomial through these, extrapolated, is the initial guess of the next step.
     """
 
     time_symmetric: ClassVar[bool] = True
@@ -70,7 +70,7 @@ class SymmetricMethod(TableauMethod):
             thetas = h * _sums(a - b / 2, rates)
             return jax.lax.map(rate, (thetas, jnp.asarray(c, h.dtype)))
 
-        # Increments h F, in the units of y, say how near the solution is.
+        # Increments h F, in the units of y, measure the distance to the solution.
         guess = h * _sums(_continuation(c), memory)
         x, solved = root(
             lambda x: x - h * again(x.reshape(memory.shape) / h).ravel(),

@@ -3,7 +3,7 @@
     q' = q . exp(h v + h^2 ((1/2 - beta) a + beta a')),    v' = v + h ((1 - gamma) a + gamma a')
     (1 - alpha_m) a' + alpha_m a = (1 - alpha_f) dv'/dt + alpha_f dv/dt
 
-with the balance and the constraints at q', v', dv'/dt. The auxiliary a is the acceleration at
+with the dynamics and the constraints at q', v', dv'/dt. The auxiliary a is the acceleration at
 t + h (alpha_m - alpha_f), up to O(h^2). Bruels and Cardona 2010; Arnold, Bruels and Cardona 2015.
 """
 
@@ -22,12 +22,12 @@ from .method import Scalar
 class GeneralizedAlpha(DescriptorMethod):
     """Order 2, implicit: positions, velocities and multipliers, with numerical dissipation.
 
-    rho (), without unit: the spectral radius for h -> infinity, from 1, without dissipation, down
-    to 0, where what the step does not resolve is gone after one step. Constraints are kept at both
-    levels, with index=3 at that of positions. At the start a, and in index 3 the velocity, are
-    shifted to where the smooth numerical solution runs; multipliers would be of first order at
-    first. With rho near 1 errors of multipliers fade like rho^n. Raises ValueError for rho outside
-    [0, 1].
+    rho (), without unit: the spectral radius for h -> infinity, from 1, without dissipation, to 0,
+    where motions too fast for the step vanish after one step. Position and velocity constraints are
+    kept, with index=3 position constraints only. At the start a, and in index 3 the velocity, are
+    shifted to the smooth numerical solution; otherwise the first multipliers would be of first
+    order only. With rho near 1 errors of multipliers decay like rho^n. Raises ValueError for rho
+    outside [0, 1].
     """
 
     order: ClassVar[int] = 2

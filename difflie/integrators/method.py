@@ -1,8 +1,8 @@
-"""What every integrator is: two functions of one signature for all families.
+"""The protocol of all integrators: `init` and `step`, with one signature for all families.
 
 A method names the form of the equations of motion that it integrates, `equations`: a vector field
-on a manifold, a discrete action, equations in descriptor form. An instance of that class is the
-problem that `init` and `step` get; `difflie.formulations` makes one of a machine.
+on a manifold, a discrete action, or equations in descriptor form. An instance of that class is the
+problem that `init` and `step` get; `difflie.formulations` makes it from a machine.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Field = Callable[[jax.Array, Any], Any]
 
 
 class State(NamedTuple):
-    """What a method moves, a pytree of arrays.
+    """The state of a method, a pytree of arrays.
 
-    y: the point, in the variables of the problem; of a machine configuration and velocity (q, v).
+    y: the point, in the variables of the problem; for a machine configuration and velocity (q, v).
     memory: what the method keeps from step to step.
     """
 
@@ -36,12 +36,12 @@ class State(NamedTuple):
 class Method(eqx.Module):
     """A one-step method: what `simulate` takes.
 
-    It compares equal to every other of its kind and settings, and may be closed over or passed
+    Methods of one class with equal settings compare equal. A method may be closed over or passed
     through any transformation.
 
     equations: the class of the problems that it integrates, such as `VectorField`, or a
     `difflie.formulations.Formulation` of its own. time_symmetric: whether a step -h leads from the
-    end of a step to its start, up to rounding. implicit: whether a step solves equations.
+    end of a step back to its start, up to rounding. implicit: whether a step solves equations.
     """
 
     equations: ClassVar[type]
@@ -55,18 +55,18 @@ class Method(eqx.Module):
 
     @property
     def name(self) -> str:
-        """What `by_name` calls it."""
+        """The name that `by_name` knows."""
         return type(self).__name__
 
     def finer(self, n: int) -> Method:
-        """The method for steps n times as short, whose error is to be far smaller.
+        """The method for steps n times as short, whose error must be far smaller.
 
-        Itself, but where it has tolerances that its error depends on.
+        The method itself, unless its error depends on tolerances.
         """
         return self
 
     def init(self, problem: Any, t: Scalar, y: Any, h: Scalar) -> Any:
-        """The state with which steps h begin from the point y at the time t.
+        """The state before the first step of length h, from the point y at the time t.
 
         A `State`, or another pytree of arrays with an attribute y.
         """
@@ -76,8 +76,8 @@ class Method(eqx.Module):
     def step(self, problem: Any, t: Scalar, state: Any, h: Scalar) -> tuple[Any, Any]:
         """The state at t + h, from that at t, and whether the step was solved ().
 
-        The result has the shapes and the precision of the state. What it is where the step was not
-        solved does not matter to `simulate`, which goes no further.
+        The result has the shapes and the precision of the state. If the step was not solved, its
+        value does not matter: `simulate` stops there.
         """
 
 
@@ -95,7 +95,7 @@ class VectorField(eqx.Module):
 class FieldMethod(Method):
     """A method for any `VectorField`.
 
-    reads_once: whether a step evaluates the field once, where it begins.
+    reads_once: whether a step evaluates the field only once, at its start.
     """
 
     equations: ClassVar[type] = VectorField
@@ -104,11 +104,11 @@ class FieldMethod(Method):
     @property
     @abc.abstractmethod
     def stages(self) -> int:
-        """How often a step evaluates the field, or how many points it looks for."""
+        """The number of evaluations of the field in a step, or of points that it solves for."""
 
 
 class TableauMethod(FieldMethod):
-    """A `FieldMethod` whose coefficients are a tableau, which says its order and its stages."""
+    """A `FieldMethod` whose order and stages are those of its tableau of coefficients."""
 
     tableau: eqx.AbstractVar[Any]
 
@@ -124,7 +124,10 @@ class TableauMethod(FieldMethod):
 def single_step(
     method: Method, manifold: Manifold, field: Field, t: Scalar, y: Any, h: Scalar
 ) -> Any:
-    """The point at t + h, from the point y at t, of one step of a method along a field."""
+    """The point at t + h after one step of a method along a field, from the point y at t.
+
+    y is an array, or a tuple of them, in the shapes of the manifold.
+    """
     problem = VectorField(manifold, field)
     return method.step(problem, t, method.init(problem, t, y, h), h)[0].y
 
@@ -153,19 +156,19 @@ def stage_rates(
 ) -> Any:
     """The rates k_i = evaluate(k, a_i, c_i) of all stages, leaves with a leading axis (s,).
 
-    evaluate sees the rates of the stages before, zero for the others. It is traced once, whatever
-    the number of stages: a method of order 8 compiles as fast as one of order 2.
+    evaluate gets the rates of the earlier stages, and zeros for the others. It is traced once for
+    any number of stages: a method of order 8 compiles as fast as one of order 2.
     """
     stages = len(c)
     empty = jax.tree.map(lambda k: jnp.zeros((stages, *k.shape), k.dtype), like)
 
     def stage(rates: Any, row: tuple) -> tuple[Any, None]:
         i, a, c = row
-        here = jnp.arange(stages) == i
+        is_stage = jnp.arange(stages) == i
         rate = evaluate(rates, a, c)
 
         def store(all_rates: jax.Array, one: jax.Array) -> jax.Array:
-            return jnp.where(here.reshape((-1,) + (1,) * one.ndim), one, all_rates)
+            return jnp.where(is_stage.reshape((-1,) + (1,) * one.ndim), one, all_rates)
 
         return jax.tree.map(store, rates, rate), None
 
@@ -174,7 +177,7 @@ def stage_rates(
 
 
 def square(rows: Sequence[Sequence[float]], size: int) -> np.ndarray:
-    """Ragged rows as an array (len(rows), size), filled up with zeros."""
+    """Ragged rows as an array (len(rows), size), padded with zeros."""
     filled = np.zeros((len(rows), size))
     for i, row in enumerate(rows):
         filled[i, : len(row)] = row

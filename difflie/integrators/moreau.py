@@ -6,8 +6,8 @@
 
     A_b v' = 0,    0 <= p_n  |_  A_n v' + e A_n v >= 0,    p_t = proj of the disk |p_t| <= mu p_n
 
-An impulse belongs to a whole step: impacts, of which any number may fall into one, and steady
-forces are treated alike, and nothing has to be located in time. Moreau 1988; Jean 1999; the
+An impulse belongs to a whole step. Impacts, any number of them in a step, and steady forces are
+treated alike, and no event has to be located in time. Moreau 1988; Jean 1999; the
 conditions as projections after Alart and Curnier 1991.
 """
 
@@ -29,10 +29,10 @@ from .method import Method, Scalar, State
 
 
 class Closed(eqx.Module):
-    """The constraints at one configuration, each contact with three rows: normal, and two of slip.
+    """The constraints at one configuration; each contact has three: normal, and two of slip.
 
-    delassus (m, m): A M^-1 A^T; Y (nv, m): M^-1 A^T; A (m, nv). m = b + 3 k: b bilateral equations,
-    then k contacts. closed (k,): which of them are. friction, restitution (k,).
+    delassus (m, m): A M^-1 A^T. Y (nv, m): M^-1 A^T. A (m, nv). m = b + 3 k: b bilateral equations,
+    then k contacts. closed (k,): which contacts are closed. friction, restitution (k,).
     """
 
     A: jax.Array
@@ -43,12 +43,12 @@ class Closed(eqx.Module):
 
 
 class NonsmoothMechanics(eqx.Module):
-    """What `Moreau` asks of a mechanical system in a step; q (nq,), v (nv,), points y = (q, v)."""
+    """A mechanical system in a step of `Moreau`; q (nq,), v (nv,), points y = (q, v)."""
 
     @property
     @abc.abstractmethod
     def size(self) -> int:
-        """The number m of rows of the constraints: b + 3 k."""
+        """The number m = b + 3 k of constraints."""
 
     @property
     @abc.abstractmethod
@@ -61,11 +61,11 @@ class NonsmoothMechanics(eqx.Module):
 
     @abc.abstractmethod
     def constraints(self, q: Float[Array, " nq"]) -> Closed:
-        """The constraints at q."""
+        """The constraints at q (nq,)."""
 
     @abc.abstractmethod
     def position(self, q: Float[Array, " nq"]) -> tuple[Float[Array, " nq"], Bool[Array, ""]]:
-        """The configuration (nq,) near q that keeps bilateral constraints, and whether found."""
+        """The configuration (nq,) near q on the bilateral constraints; whether it converged ()."""
 
 
 class Moreau(Method):
@@ -100,11 +100,11 @@ class Moreau(Method):
 def impulses(
     contacts: Closed, before: Float[Array, " m"], free: Float[Array, " m"]
 ) -> tuple[Float[Array, " m"], Bool[Array, ""]]:
-    """The impulses p (m,), and whether they were found ().
+    """The impulses p (m,), and whether they were solved for ().
 
     before, free (m,): the velocities A v of the constraints before the step, and after it without
-    impulses. Gauss-Seidel iteration finds out which contacts stick, slide and open, and Newton's
-    method on the equations of that finds the impulses.
+    impulses. Gauss-Seidel iteration decides which contacts stick, slide and open. Newton's method
+    then solves the resulting equations for the impulses.
     """
     m, k = len(free), len(contacts.closed)
     if not m:
@@ -121,7 +121,7 @@ def impulses(
     tangent = jnp.minimum(scale[b:].reshape(k, 3)[:, 1], scale[b:].reshape(k, 3)[:, 2])
 
     def projected(p: jax.Array, w: jax.Array) -> jax.Array:
-        """What the conditions make of impulses p at velocities w, those of all contacts."""
+        """The impulses p projected on the conditions of all contacts, at velocities w."""
         both = p[:b] - scale[:b] * w[:b]
         pushed = p[b:].reshape(k, 3)
         slip = w[b:].reshape(k, 3)
@@ -147,7 +147,7 @@ def impulses(
 
     guess = jax.lax.fori_loop(0, 20, sweep, jnp.zeros_like(free))
 
-    # In the units of velocities, so that rounding is that of velocities.
+    # In units of velocity, so that rounding errors are those of velocities.
     def residual(x: jax.Array) -> jax.Array:
         p = x * scale
         return (p - projected(p, product(delassus, p) + free)) / scale

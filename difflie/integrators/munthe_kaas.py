@@ -15,7 +15,7 @@ part of its series up to a number of nested brackets, with the Bernoulli numbers
 A method of order p keeps its order with p - 2 brackets, and with p - 3 where that one has the
 coefficient zero (odd from 3 on); it loses it with fewer.
 
-Other coordinates psi than exp do as well, with the inverse of their own dpsi. Cayley coordinates
+Other coordinates psi can replace exp, with the inverse of their own dpsi. Cayley coordinates
 need no trigonometric functions and no series. Hairer, Lubich and Wanner 2006, IV.8.
 """
 
@@ -49,11 +49,11 @@ _CHARTS: dict[str, Chart] = {"exp": Exponential(), "cay": Cayley()}
 
 
 class MuntheKaas(FieldMethod):
-    """A method on a vector space, in local coordinates.
+    """A method on a vector space, in local coordinates of a manifold.
 
-    coordinates: "exp" takes those of the manifold, which are exponential unless it was given
-    others; "cay" takes Cayley coordinates for attitudes and poses, where an attitude must turn by
-    less than pi in a step. ValueError for another name; TypeError, in the first step, for "cay" on
+    coordinates: "exp" uses those of the manifold, which are exponential by default; "cay" uses
+    Cayley coordinates for attitudes and poses, where an attitude must turn by less than pi in a
+    step. Raises ValueError for another name. Raises TypeError, in the first step, for "cay" on
     rotation matrices.
     """
 
@@ -76,8 +76,8 @@ class MuntheKaas(FieldMethod):
 class RungeKuttaMuntheKaas(MuntheKaas, TableauMethod):
     """The Munthe-Kaas method of any explicit Runge-Kutta tableau.
 
-    `brackets` is the number of nested brackets that are kept of the inverse of dexp; None keeps it
-    exact. ValueError for fewer than 0, and with other coordinates than exponential ones.
+    brackets: the number of nested brackets kept in the series of the inverse of dexp; None is
+    exact. Raises ValueError for fewer than 0, and with coordinates other than exponential ones.
     """
 
     tableau: ButcherTableau = eqx.field(static=True)
@@ -133,7 +133,10 @@ def chart_rates(
 
 
 def truncated_dexp_inv(manifold: Manifold, theta: Any, xi: Any, brackets: int) -> Any:
-    """The terms of dexp_{-theta}^-1 xi with at most so many nested brackets."""
+    """The terms of dexp_{-theta}^-1 xi with at most so many nested brackets.
+
+    theta, xi and the result are tangents, in the shapes of the manifold.
+    """
     coefficients = dexp_inv_coefficients(brackets)
     total = nested = xi
     for coefficient in coefficients[1:]:

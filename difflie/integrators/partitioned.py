@@ -1,4 +1,4 @@
-"""What methods ask that move configurations and velocities one after the other."""
+"""Checks for methods that move configurations and velocities one after the other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..groups import Euclidean, FlatProduct, Manifold, Product
 
 
 def two_factors(method: str, manifold: Manifold) -> tuple[Manifold, ...]:
-    """Q and E of Product((Q, E)); TypeError for other manifolds."""
+    """Q and E of Product((Q, E)). Raises TypeError for other manifolds."""
     if (
         not isinstance(manifold, Product)
         or len(manifold.factors) != 2
@@ -32,7 +32,7 @@ def _is_euclidean(manifold: Manifold) -> bool:
 
 
 def check_alike(method: str, rate: Any, v: Any) -> None:
-    """TypeError unless the rate of q has the shapes of v."""
+    """Raises TypeError unless the rate of q has the shapes of v."""
     wanted, actual = _shapes(rate), _shapes(v)
     if wanted != actual:
         raise TypeError(

@@ -30,32 +30,32 @@ from .variational import DiscreteMechanics, at_start, continued, transported
 
 
 class ConstrainedMechanics(DiscreteMechanics):
-    """What RATTLE asks of a system with m equations of constraints g(q) = 0."""
+    """A mechanical system with m constraints g(q) = 0, for RATTLE."""
 
     @abc.abstractmethod
     def residual(self, q: Float[Array, " nq"]) -> Float[Array, " m"]:
-        """g (m,)."""
+        """g(q) (m,)."""
 
     @abc.abstractmethod
     def jacobian(self, q: Float[Array, " nq"]) -> Float[Array, "m nv"]:
-        """A (m, nv), the derivative of g along rates."""
+        """A(q) (m, nv), the derivative of g along left-trivialised rates."""
 
     @abc.abstractmethod
     def consistent(self, q: Float[Array, " nq"], p: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """p + A^T mu (nv,), with the mu for which A M^-1 of it is zero."""
+        """p + A^T mu (nv,), with the mu for which A M^-1 (p + A^T mu) = 0."""
 
     @abc.abstractmethod
     def multipliers(
         self, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> Float[Array, " k"]:
-        """Those of the equations of index 1 at a state, one for each equation of velocities."""
+        """The multipliers (k,) of the index-1 equations, one for each velocity constraint."""
 
 
 class ConstrainedMomentum(NamedTuple):
-    """What is kept besides (q, v): as of `Momentum`, and the multipliers at (q, v).
+    """The memory besides (q, v): that of `Momentum`, and the multipliers at (q, v).
 
-    These are those of the equations of index 1, of order 2 as (q, v) are; the impulses of a step
-    are of order 1 only.
+    The multipliers are those of the index-1 equations and of order 2, as (q, v) is. The impulses of
+    a step are of order 1 only.
     """
 
     p: jax.Array
@@ -64,11 +64,12 @@ class ConstrainedMomentum(NamedTuple):
 
 
 class Rattle(Method):
-    """Order 2, implicit, for systems with constraints, which positions and velocities keep.
+    """Order 2, implicit, for systems with constraints; keeps position and velocity constraints.
 
-    Symplectic: the energy error stays bounded, and the momenta of symmetries are kept. The discrete
-    Lagrangian is that of `VariationalMidpoint`, which this is where there are no constraints: a
-    potential acts halfway, so that stiff springs, dampers and drives are solved for.
+    Symplectic: the energy error stays bounded, and momentum maps of symmetries are kept. The
+    discrete Lagrangian is that of `VariationalMidpoint`; without constraints the two methods are
+    equal. Potentials act at the middle of the step, so stiff springs, dampers and drives are
+    treated implicitly.
     """
 
     equations: ClassVar[type] = ConstrainedMechanics
@@ -77,7 +78,7 @@ class Rattle(Method):
     order: ClassVar[int] = 2
 
     def init(self, problem: ConstrainedMechanics, t: Scalar, y: Any, h: Scalar) -> State:
-        """From q (nq,) and v (nv,) that keep the constraints."""
+        """The state from q (nq,) and v (nv,) that satisfy the constraints."""
         q, v = y
         multipliers = problem.multipliers(t, q, v)
         return State(y, ConstrainedMomentum(problem.momentum(q, v), (v, v, v), multipliers))
@@ -99,7 +100,7 @@ class Rattle(Method):
         h: Scalar,
         guess: Float[Array, " nv"],
     ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Float[Array, " nv"], Bool[Array, ""]]:
-        """q' (nq,), p' (nv,), the rate w (nv,) that leads there, and whether it was found ()."""
+        """q' (nq,), p' (nv,), the rate w (nv,) of the step, and whether it was solved ()."""
         manifold, n, A = mechanics.manifold, len(p), mechanics.jacobian(q)
 
         def impulse(w: jax.Array) -> jax.Array:
@@ -110,7 +111,7 @@ class Rattle(Method):
             return at_start(manifold, w * h, impulse(w)) + product(A.T, mu)
 
         def broken(w: jax.Array) -> jax.Array:
-            # As a velocity: the equations keep their condition in small steps.
+            # As a velocity, so that the equations stay well conditioned in small steps.
             return mechanics.residual(manifold.retract(q, w * h)) / h
 
         def residual(x: jax.Array) -> jax.Array:
@@ -130,7 +131,7 @@ class Rattle(Method):
         w = x[:n]
         start, end = mechanics.momenta(q, w, h)
         whole = impulse(w)
-        # What is not solved, little as it is, would collect in the momenta of symmetries.
+        # The small residual of the solve would otherwise accumulate in the momentum maps.
         unsolved = transported(manifold, w * h, start - impulses(x) - p)
         end = end + (whole - at_start(manifold, w * h, whole)) - unsolved
         q = manifold.retract(q, w * h)
@@ -145,14 +146,15 @@ def _reactions(
     w: Float[Array, " nv"],
     A: jax.Array,
 ) -> tuple:
-    """How impulses at the start change the rate (nv, m), the rate g(q') / h (m, nv), and the
-    impulses that do so: at the rate w, for the whole step.
+    """How impulses at the start of a step act, linearised at its rate w, for the whole step.
 
-    The derivative of retract(q, h w) is dexp_{-h w}, here Ad_{exp(-h w / 2)}: good to (h w)^2 / 24.
+    Three values: the change of the rate (nv, m), the derivative (m, nv) of g(q') / h by the rate,
+    and the impulses for a change of g(q') / h, as a linear function. The derivative of retract(q, h
+    w) is dexp_{-h w}, approximated by Ad_{exp(-h w / 2)} to (h w)^2 / 24.
     """
     q, p, h, w, A = jax.lax.stop_gradient((q, p, h, w, A))
     manifold, unit = mechanics.manifold, jnp.eye(len(w), dtype=w.dtype)
-    # Affine in the target, and little where the target is p.
+    # Affine in the target, and small if the target is near p.
     targets = p + jnp.concatenate((0 * p[None], A))
     steps = jax.vmap(lambda target: mechanics.newton_step(q, w, h, target))(targets)
     response = (steps[1:] - steps[0]).T

@@ -1,7 +1,6 @@
-"""The methods that are known by their names.
+"""The methods that are known by name, for `simulate(method="RKMK4")` and configuration files.
 
-The table is one of the process, for `simulate(method="RKMK4")` and configuration files; nothing
-else about a method is global.
+The table belongs to the process; nothing else about a method is global.
 """
 
 from __future__ import annotations
@@ -59,10 +58,11 @@ _known: dict[str, Method] = {m.name: m for m in METHODS}
 
 
 def register(method: Any) -> Any:
-    """Makes a method known by its name, and returns it, so that it can stand above a class.
+    """Makes a method known by its name, and returns it; can be used as a class decorator.
 
-    Of a class, the method with its defaults; of a method, it with its settings. Raises ValueError
-    for a name that is taken, TypeError for what is no method, or for a class without defaults.
+    A class is registered with its default settings, an instance with its own. Raises ValueError for
+    a name that is taken. Raises TypeError for something that is no method, and for a class without
+    defaults.
     """
     instance = _instance(method)
     if instance.name in _known:
@@ -89,7 +89,10 @@ def _instance(method: Any) -> Method:
 
 
 def by_name(name: str) -> Method:
-    """The method called `name`; a ValueError that suggests the nearest if there is none."""
+    """The method with this name.
+
+    Raises ValueError, with the nearest known name, if there is none.
+    """
     if name in _known:
         return _known[name]
     lower = {k.lower(): k for k in _known}

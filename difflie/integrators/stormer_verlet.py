@@ -33,7 +33,7 @@ class StormerVerlet(FieldMethod):
     stages: ClassVar[int] = 2
 
     def init(self, problem: VectorField, t: Scalar, y: Any, h: Scalar) -> State:
-        """The first kick h/2 a (n,) is looked for from the last one, which is remembered."""
+        """The memory is the first kick h/2 a (n,) of the last step, the guess for the next one."""
         return State(y, jnp.zeros_like(ravel_pytree(y[1])[0]))
 
     def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:

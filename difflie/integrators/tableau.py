@@ -1,8 +1,8 @@
-"""What a tableau is: the coefficients of a method, as data that checks itself.
+"""Tableaux: the coefficients of a method, as data that checks itself.
 
 Rows of explicit methods are ragged: row i of `a` has the i coefficients that multiply the rates of
-the stages before it (i = 0, 1, ...), so that a tableau is explicit by its shape. Those of an
-implicit one are full.
+the stages before it (i = 0, 1, ...), so a tableau is explicit by its shape. Rows of an implicit
+tableau are full.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TOLERANCE = 1e-14
 
 @dataclasses.dataclass(frozen=True)
 class _RungeKuttaTableau(abc.ABC):
-    """What explicit and implicit tableaux of s stages share."""
+    """Common to explicit and implicit tableaux of s stages."""
 
     a: tuple[tuple[float, ...], ...]
     b: tuple[float, ...]
@@ -50,9 +50,9 @@ class ButcherTableau(_RungeKuttaTableau):
     """An explicit Runge-Kutta method of s stages.
 
     `a[i]` (i,) holds the coefficients of stage i, `b` (s,) the weights and `c` (s,) the nodes, with
-    c_i = sum_j a_ij and sum_i b_i = 1, all without unit. `order` is that of the method the tableau
-    is meant for. Numbers of any kind become Python floats. A tableau that breaks these rules is a
-    ValueError.
+    c_i = sum_j a_ij and sum_i b_i = 1, all without unit. `order` is that of the method that the
+    tableau is meant for. Numbers of any kind become Python floats. Raises ValueError for a tableau
+    that breaks these rules.
     """
 
     def _check_length(self, i: int, row: tuple[float, ...]) -> None:
@@ -84,9 +84,9 @@ class EmbeddedTableau(ButcherTableau):
 class SymmetricTableau(_RungeKuttaTableau):
     """An implicit Runge-Kutta method of s stages that is its own adjoint.
 
-    `a` (s, s), `b` (s,) and `c` (s,) as in a `ButcherTableau`, with full rows. Seen from the end of
-    the step it is the same method: a_s+1-i,s+1-j + a_ij = b_j, and b and c - 1/2 read backwards are
-    b and 1/2 - c. A tableau that breaks these rules is a ValueError.
+    `a` (s, s), `b` (s,) and `c` (s,) as in a `ButcherTableau`, with full rows. Self-adjoint:
+    a_s+1-i,s+1-j + a_ij = b_j, and b and c - 1/2 in reverse order are b and 1/2 - c. Raises
+    ValueError for a tableau that breaks these rules.
     """
 
     def __post_init__(self):

@@ -24,10 +24,10 @@ from .method import Method, Scalar, State
 
 
 class DiscreteMechanics(eqx.Module):
-    """What a variational method asks of a mechanical system; arrays are q (nq,), others (nv,).
+    """A mechanical system in one step of a variational method; arrays are q (nq,), others (nv,).
 
-    A step leads from q to q' = retract(q, h w). Momenta, forces and rates are left-trivialised. It
-    is the problem of one step, whose middle it knows; points are y = (q, v).
+    A step leads from q to q' = retract(q, h w). Momenta, forces and rates are left-trivialised. The
+    problem is that of one step, whose middle it knows; points are y = (q, v).
     """
 
     @property
@@ -49,38 +49,38 @@ class DiscreteMechanics(eqx.Module):
 
     @abc.abstractmethod
     def force(self, q: jax.Array, w: jax.Array) -> jax.Array:
-        """The generalised force of potentials, friction and drives in the middle of the step.
+        """The generalised force of potentials, friction and drives at the middle of the step.
 
-        q is the configuration there.
+        q (nq,) is the configuration there.
         """
 
     @abc.abstractmethod
     def newton_step(self, q: jax.Array, w: jax.Array, h: Scalar, target: jax.Array) -> jax.Array:
-        """The dw with which the momenta at the start, less the impulse there, become the target.
+        """The dw for which the momenta at the start, less the impulse there, equal the target.
 
-        To first order in dw, where `target` contains the impulse at w: of its change as much as is
-        easily had is enough. Affine in the target.
+        To first order in dw; `target` contains the impulse at w. An approximate derivative of the
+        impulse is enough. Affine in the target.
         """
 
 
 class Momentum(NamedTuple):
-    """What is kept besides (q, v): the momentum p = M v (nv,), and the rates w of three steps."""
+    """The memory besides (q, v): the momentum p = M v (nv,), and the rates w of three steps."""
 
     p: jax.Array
     rates: tuple[jax.Array, jax.Array, jax.Array]
 
 
 def continued(rates: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
-    """The rate w (nv,) of the next step, from the parabola through those of the last three."""
+    """The rate w (nv,) of the next step, extrapolated by the parabola through the last three."""
     w0, w1, w2 = rates
     return 3 * (w2 - w1) + w0
 
 
 class VariationalMidpoint(Method):
-    """Order 2, implicit: forces in the middle of the step, motions along one screw for each body.
+    """Order 2, implicit: forces at the middle of the step, each body moves along one screw.
 
     L_d(q, q') = h (T - U(q_m)): the kinetic energy T of bodies that move along screws from q to q',
-    the potential U halfway between. Forces without a potential act through their virtual work on
+    the potential U at the middle q_m. Forces without a potential act through their virtual work on
     q_m. Marsden and West 2001; for trees Lee, Liu, Park and Srinivasa 2018.
     """
 
@@ -104,7 +104,7 @@ class VariationalMidpoint(Method):
     def _moved(
         self, mechanics: DiscreteMechanics, q: jax.Array, p: jax.Array, h: Scalar, guess: jax.Array
     ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        """q' (nq,), p' (nv,), the rate w (nv,) that leads there, and whether it was found ()."""
+        """q' (nq,), p' (nv,), the rate w (nv,) of the step, and whether it was solved ()."""
         manifold = mechanics.manifold
 
         def impulse(w: jax.Array) -> jax.Array:
@@ -122,16 +122,16 @@ class VariationalMidpoint(Method):
         start, end = mechanics.momenta(q, w, h)
         whole = impulse(w)
         first = at_start(manifold, w * h, whole)
-        # What is not solved, little as it is, would collect in the momenta of symmetries.
+        # The small residual of the solve would otherwise accumulate in the momentum maps.
         unsolved = transported(manifold, w * h, start - first - p)
         return manifold.retract(q, w * h), end + (whole - first) - unsolved, w, solved
 
 
 def at_start(manifold: FlatProduct, step: jax.Array, impulse: jax.Array) -> jax.Array:
-    """The part (nv,) at the start of a step of an impulse (nv,) halfway, by its virtual work."""
+    """The part (nv,) at the start of a step of an impulse (nv,) at its middle, by virtual work."""
     return jax.linear_transpose(lambda x: manifold.halfway(step, x), step)(impulse)[0]
 
 
 def transported(manifold: FlatProduct, step: jax.Array, momentum: jax.Array) -> jax.Array:
-    """A momentum (nv,) at the start of a step, seen from its end: Ad^T."""
+    """A momentum (nv,) at the start of a step, expressed at its end: Ad^T."""
     return jax.linear_transpose(lambda x: manifold.adjoint(step, x), step)(momentum)[0]

@@ -1,4 +1,4 @@
-"""The variational integrator on a Lie group, such as of one rigid body.
+"""The variational integrator on a Lie group, for example for one rigid body.
 
 The body-fixed velocity V has the kinetic energy V . J V / 2 with a constant J. A step of length h
 leads from q to q' = q tau(h V), with exp or the Cayley map for tau, and the discrete Lagrangian is
@@ -7,8 +7,8 @@ right-trivialised and F the body-fixed force at a point, its discrete Euler-Lagr
 
     dtau_{hV}^-T J V = mu + h/2 F(q),    mu' = Ad_{tau(hV)}^T (mu + h/2 F(q)) + h/2 F(q')
 
-The first is solved for V. The second moves the momentum as a body that is carried along does, so
-that Ad_{q^-1}^T mu, the momentum in space, changes by the forces alone, whatever the tolerance.
+The first is solved for V. The second transports the momentum with the body, so that the spatial
+momentum Ad_{q^-1}^T mu changes by the forces alone, for any tolerance.
 Marsden, Pekarsky and Shkoller 1999; Bou-Rabee and Marsden 2009; Lee, Leok and McClamroch 2007.
 """
 
@@ -75,7 +75,7 @@ class LieVariational(Method):
     def step(
         self, problem: GroupMechanics, t: Scalar, state: GroupState, h: Scalar
     ) -> tuple[GroupState, jax.Array]:
-        """The state at t + h, and whether the step was solved (); it stays where it was not."""
+        """The state at t + h, and whether the step was solved (); if not, the state at t."""
         group, inertia, force = problem
         t, h = in_precision_of(state.q, t, h)
 
@@ -92,9 +92,9 @@ class LieVariational(Method):
 
         rate, solved = root(residual, state.rate, Newton())
 
-        def carried(xi: jax.Array) -> jax.Array:
+        def transport(xi: jax.Array) -> jax.Array:
             return group.adjoint(h * rate, xi)
 
         q = group.retract(state.q, h * rate)
-        mu = jax.linear_transpose(carried, rate)(begun)[0] + impulse(t + h, q)
+        mu = jax.linear_transpose(transport, rate)(begun)[0] + impulse(t + h, q)
         return chosen(solved, GroupState(q, mu, rate), state), solved

@@ -1,4 +1,4 @@
-"""Newton's method with a given Jacobian, for implicit steps that are no native code."""
+"""Newton's method with a user's Jacobian, for implicit steps outside native code."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .root import Function, LinearSolve, Search
 
 @dataclass(frozen=True)
 class Chord(Search):
-    """With jacobian(x, exact) (n, n), about the derivative of the residual at x.
+    """Newton's method with jacobian(x, exact) (n, n), about the derivative of the residual at x.
 
-    It is kept as long as each update is less than half of the one before, and then taken anew, from
-    then on with `exact` true (), as are the derivatives of a root that needed this; the same
-    Jacobian solves the equations of its derivatives, by refinement. What is found, and when, is as
-    in `Newton`.
+    It is kept while each update is less than half of the one before. Then it is evaluated anew,
+    with `exact` true () from then on, also for the derivatives of such a root. The equations of the
+    derivatives are solved with the same Jacobian, by refinement. Convergence is judged as in
+    `Newton`.
     """
 
     jacobian: Callable[[jax.Array, jax.Array], jax.Array]
@@ -39,18 +39,18 @@ class Chord(Search):
             x, near, _, count = state
             floor = jnp.where(near, rounding**0.5, self.far * rounding)
             matrix = jnp.linalg.inv(jacobian(x, count > 0))
-            x, size, found = contraction(residual, matrix, x, floor, 1.0, no)
+            x, size, converged = contraction(residual, matrix, x, floor, 1.0, no)
             near = size <= rounding**0.5 * jnp.maximum(1, jnp.max(jnp.abs(x)))
-            return x, near, found, count + 1
+            return x, near, converged, count + 1
 
         def unfinished(state: tuple) -> jax.Array:
-            _, _, found, count = state
-            return ~found & (count < self.attempts)
+            _, _, converged, count = state
+            return ~converged & (count < self.attempts)
 
         no = jnp.asarray(False)
         start = guess, no, no, jnp.asarray(0)
-        x, _, found, count = jax.lax.while_loop(unfinished, attempt, start)
-        return jnp.where(found, x, guess), found, count > 1
+        x, _, converged, count = jax.lax.while_loop(unfinished, attempt, start)
+        return jnp.where(converged, x, guess), converged, count > 1
 
     def linear(
         self, x: jax.Array, memory: jax.Array, jacobian: Callable

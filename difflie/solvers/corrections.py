@@ -1,4 +1,4 @@
-"""Newton's method with a Newton step from elsewhere: an O(n) recursion, or a projection."""
+"""Newton's method with an external Newton step: an O(n) recursion, or a projection."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .root import Function, LinearSolve, Search
 
 @dataclass(frozen=True)
 class Corrections(Search):
-    """With correction(x, b) (n,), about -residual'(x)^-1 (residual(x) - b).
+    """Newton's method with correction(x, b) (n,), about -residual'(x)^-1 (residual(x) - b).
 
-    The root is found with b = 0; the derivative by b (n,) solves the equations of the root's
-    derivatives.
+    The search uses b = 0. The derivative of the correction by b (n,) solves the equations of the
+    root's derivatives.
 
-    The root is found when the correction is below a few units of rounding of max(1, |x|), when the
-    next would be, shrinking once more as it did last, or when it has stopped shrinking far below
-    the square root of rounding: what a step leaves unsolved would be a random walk of its
-    invariants. A correction that is not finite is not applied, and ends the search.
+    The search has converged when the correction is below a few units of rounding of max(1, |x|),
+    when the next one would be at the same rate of contraction, or when it no longer shrinks, far
+    below the square root of rounding. Looser criteria would make the invariants of a motion drift
+    as a random walk. A correction that is not finite is not applied, and ends the search.
     """
 
     correction: Callable[[jax.Array, jax.Array], jax.Array]

@@ -7,12 +7,10 @@ import jax.numpy as jnp
 
 
 def inverse(a: jax.Array, columns: jax.Array | int) -> jax.Array:
-    """The inverse of a matrix a (n, n), by rows with the largest pivot of each column.
+    """The inverse (n, n) of a matrix a (n, n), with the largest pivot of each column.
 
-    `columns` is n, or less to eliminate so many only.
-
-    For small matrices: in a program of small operations a call of LAPACK costs more than this. Not
-    a number where a is singular. Golub and Van Loan, Matrix Computations, 3.4.
+    columns: n, or fewer to eliminate only the first ones. For small matrices, for which a call of
+    LAPACK costs more than this. NaN if a is singular. Golub and Van Loan, Matrix Computations, 3.4.
     """
     n = len(a)
     rows = jnp.arange(n)
@@ -20,11 +18,11 @@ def inverse(a: jax.Array, columns: jax.Array | int) -> jax.Array:
     def eliminate(k: jax.Array, w: jax.Array) -> jax.Array:
         column = jax.lax.dynamic_slice_in_dim(w, k, 1, axis=1)
         sizes = jnp.where(rows >= k, jnp.abs(column[:, 0]), -1)
-        place = jnp.min(jnp.where(sizes == jnp.max(sizes), rows, n - 1))
-        pivot = jax.lax.dynamic_slice_in_dim(w, place, 1)
+        pivot_row = jnp.min(jnp.where(sizes == jnp.max(sizes), rows, n - 1))
+        pivot = jax.lax.dynamic_slice_in_dim(w, pivot_row, 1)
         moved = jax.lax.dynamic_slice_in_dim(w, k, 1)
-        w = jax.lax.dynamic_update_slice_in_dim(w, moved, place, axis=0)
-        column = jax.lax.dynamic_update_slice_in_dim(column, entry(moved, k), place, axis=0)
+        w = jax.lax.dynamic_update_slice_in_dim(w, moved, pivot_row, axis=0)
+        column = jax.lax.dynamic_update_slice_in_dim(column, entry(moved, k), pivot_row, axis=0)
         pivot = pivot / entry(pivot, k)
         return jnp.where(rows[:, None] == k, pivot, w - column * pivot)
 
@@ -37,6 +35,6 @@ def inverse(a: jax.Array, columns: jax.Array | int) -> jax.Array:
 
 def product(a: jax.Array, x: jax.Array) -> jax.Array:
     """a @ x for a (m, n) and x (n,)."""
-    # Sums of more numbers at once have no native code.
+    # Larger sums have no native code.
     rows = max(1, 4095 // max(1, len(x)))
     return jax.lax.map(lambda row: jnp.sum(row * x), a, batch_size=min(rows, len(a)))

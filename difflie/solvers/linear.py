@@ -2,9 +2,9 @@
 
 Graphics processors multiply matrices in a lower precision unless told otherwise.
 
-There is no decision about a rank, which would change from one evaluation to the next: eigenvalues
-or singular values s act by s / (s^2 + e^2) with e far below the largest, which leaves out what is
-rounding and weakens what is small.
+No rank is decided, which would change from one evaluation to the next. Eigenvalues or singular
+values s are inverted as s / (s^2 + e^2), with e far below the largest: this removes rounding errors
+and damps small values.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def product(a: Any, b: jax.Array) -> jax.Array:
 def minimum_norm(gram: jax.Array) -> Linear:
     """The smallest x (m,) with gram x = b, as a linear function of b (m,) in the range of gram.
 
-    For a positive semidefinite gram (m, m), which is not differentiated. A refinement makes up for
-    what small eigenvalues lose.
+    gram (m, m) is positive semidefinite and is not differentiated. One refinement makes up for the
+    damping of small eigenvalues.
     """
     if not len(gram):
         return lambda b: b
@@ -47,8 +47,8 @@ def minimum_norm(gram: jax.Array) -> Linear:
 def pseudoinverse(matrix: jax.Array) -> Linear:
     """The smallest x (m,) with matrix x = b, as a linear function of b (m,) in the range.
 
-    matrix (m, m) is not differentiated. What small singular values lose is for an iteration to
-    make up.
+    matrix (m, m) is not differentiated. The damping of small singular values is left to an outer
+    iteration.
     """
     if not len(matrix):
         return lambda b: b

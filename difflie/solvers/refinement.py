@@ -9,11 +9,11 @@ from .root import Function
 
 
 def refined(linear: Function, inverse: Function, b: jax.Array) -> jax.Array:
-    """The x (n,) with linear(x) = b (n,), by an inverse that need not be exact; NaN if it fails.
+    """The x (n,) with linear(x) = b (n,), by an approximate inverse; NaN if it fails.
 
-    It is found when the next correction would be below rounding, shrinking once more as the last
-    did, or when they have stopped shrinking far below the square root of rounding of max(1, |x|):
-    where equations repeat each other and b is only rounding, corrections do not shrink below it.
+    It has converged when the next correction would be below rounding, at the same rate of
+    contraction, or when corrections no longer shrink, far below the square root of rounding of
+    max(1, |x|): with redundant equations and a b of rounding errors they do not shrink further.
     """
     eps = jnp.finfo(b.dtype).eps
 
@@ -31,7 +31,7 @@ def refined(linear: Function, inverse: Function, b: jax.Array) -> jax.Array:
         _, size, done, count = state
         return ~done & (count < 50) & ~jnp.isnan(size)
 
-    # The inverse is by far the longest part of the program, and stands in it once.
+    # The inverse is by far the longest part of the program, and occurs in it once.
     start = 0 * b, jnp.zeros((), b.dtype), jnp.asarray(False), jnp.asarray(0)
-    x, _, found, _ = jax.lax.while_loop(unfinished, improve, start)
-    return jnp.where(found, x, jnp.nan)
+    x, _, converged, _ = jax.lax.while_loop(unfinished, improve, start)
+    return jnp.where(converged, x, jnp.nan)

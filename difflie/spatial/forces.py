@@ -13,14 +13,14 @@ from ..groups.components import Componentwise, Scalar, Vector, components
 @components
 @dataclass(frozen=True, slots=True)
 class Force(Componentwise):
-    """A wrench or a momentum: moment (N m or N m s), force (N or N s)."""
+    """A wrench or a momentum (6,): moment (N m or N m s) first, then force (N or N s)."""
 
     moment: Vector
     force: Vector
 
     @staticmethod
     def zero(o: Scalar) -> Force:
-        """No wrench; o is a zero of the components' shape."""
+        """The zero wrench; o is a zero of the components' shape."""
         return Force(Vector(o, o, o), Vector(o, o, o))
 
     @staticmethod

@@ -37,7 +37,7 @@ class Symmetric(Componentwise):
 
     @staticmethod
     def of_outer(v: Vector, s: Scalar) -> Symmetric:
-        """s v v^T."""
+        """s v v^T (3, 3)."""
         x, y, z = v.x * s, v.y * s, v.z * s
         return Symmetric(x * v.x, x * v.y, x * v.z, y * v.y, y * v.z, z * v.z)
 
@@ -49,6 +49,7 @@ class Symmetric(Componentwise):
         )
 
     def matrix(self) -> Matrix:
+        """All nine components."""
         return Matrix(
             *(self.xx, self.xy, self.xz),
             *(self.xy, self.yy, self.yz),
@@ -56,7 +57,7 @@ class Symmetric(Componentwise):
         )
 
     def rotated(self, r: Matrix) -> Symmetric:
-        """r self r^T."""
+        """r self r^T (3, 3)."""
         m = r @ self.matrix()
         return Symmetric(
             m.xx * r.xx + m.xy * r.xy + m.xz * r.xz,
@@ -71,10 +72,10 @@ class Symmetric(Componentwise):
 @components
 @dataclass(frozen=True, slots=True)
 class Inertia(Componentwise):
-    """The spatial inertia of a rigid body about its frame origin.
+    """The spatial inertia of a rigid body about its frame origin, in its frame.
 
-    mass (kg), first moment m c (kg m, c the centre of mass), second moments about the frame
-    ORIGIN, not about the centre of mass (kg m^2).
+    mass (kg); first: the first moment of mass m c (kg m), c the centre of mass; second: the inertia
+    about the frame ORIGIN (kg m^2), not about the centre of mass.
     """
 
     mass: Scalar
@@ -83,7 +84,7 @@ class Inertia(Componentwise):
 
     @staticmethod
     def about_com(mass: Scalar, com: Vector, central: Symmetric) -> Inertia:
-        """From the inertia `central` about the centre of mass `com` (Steiner's theorem)."""
+        """From mass, centre of mass (m) and the inertia about it (kg m^2): Steiner's theorem."""
         first = com * mass
         square = first.dot(com)
         zero = square * 0
@@ -91,17 +92,17 @@ class Inertia(Componentwise):
         return Inertia(mass, first, central + shift - Symmetric.of_outer(com, mass))
 
     def __matmul__(self, m: Motion) -> Force:
-        """The momentum of a twist, or the wrench of an acceleration."""
+        """I V: the momentum of a twist, or the wrench of a spatial acceleration."""
         return Force(
             self.second @ m.angular + self.first.cross(m.linear),
             m.linear * self.mass - self.first.cross(m.angular),
         )
 
     def change_frame(self, t: Transform) -> Inertia:
-        """The same body about the outer frame of t."""
+        """The inertia of the same body about the outer frame of t, in its axes."""
         h = t.rotation @ self.first
         p = t.translation
-        # second moments shift by -(p~ h~ + h~ p~ + m p~ p~), h the rotated first moment
+        # the second moment shifts by -(p~ h~ + h~ p~ + m p~ p~), h the rotated first moment
         trace = 2 * p.dot(h) + self.mass * p.square()
         o = trace * 0
         ph, pp = p.outer(h), Symmetric.of_outer(p, self.mass)
@@ -115,7 +116,7 @@ class Inertia(Componentwise):
 @components
 @dataclass(frozen=True, slots=True)
 class ArticulatedInertia(Componentwise):
-    """The 6x6 symmetric matrix [[A, H], [H^T, M]] that maps a Motion to a Force."""
+    """The symmetric 6x6 matrix [[A, H], [H^T, M]] that maps a Motion to a Force."""
 
     second: Symmetric
     coupling: Matrix
@@ -123,11 +124,12 @@ class ArticulatedInertia(Componentwise):
 
     @staticmethod
     def zero(o: Scalar) -> ArticulatedInertia:
-        """No inertia; o is a zero of the components' shape."""
+        """Zero inertia; o is a zero of the components' shape."""
         return ArticulatedInertia(Symmetric(*[o] * 6), Matrix(*[o] * 9), Symmetric(*[o] * 6))
 
     @staticmethod
     def of_rigid(i: Inertia) -> ArticulatedInertia:
+        """The inertia of one rigid body, as a 6x6 matrix."""
         o = i.mass * 0
         return ArticulatedInertia(
             i.second, Matrix.skew(i.first), Symmetric(i.mass, o, o, i.mass, o, i.mass)
@@ -148,7 +150,7 @@ class ArticulatedInertia(Componentwise):
         )
 
     def change_frame(self, t: Transform) -> ArticulatedInertia:
-        """Ad_t^-T self Ad_t^-1: the same inertia for motions of the outer frame of t."""
+        """Ad_t^-T self Ad_t^-1: the same inertia, expressed in the outer frame of t."""
         r, p = t.rotation, t.translation
         mass = self.mass.rotated(r)
         coupling = r @ self.coupling @ r.transpose()

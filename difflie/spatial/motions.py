@@ -16,27 +16,31 @@ from .forces import Force
 @components
 @dataclass(frozen=True, slots=True)
 class Motion(Componentwise):
-    """A twist or a spatial acceleration: angular part (rad/s), linear part (m/s)."""
+    """A twist or a spatial acceleration (6,), angular part first.
+
+    Units: rad/s and m/s, or rad/s^2 and m/s^2.
+    """
 
     angular: Vector
     linear: Vector
 
     def cross(self, o: Motion) -> Motion:
-        """ad_self o, the Lie bracket."""
+        """ad_self o, the Lie bracket (spatial cross product of motions)."""
         return Motion(
             self.angular.cross(o.angular),
             self.angular.cross(o.linear) + self.linear.cross(o.angular),
         )
 
     def cross_force(self, f: Force) -> Force:
-        """-ad_self^T f: the rate of change of a wrench carried along by the twist."""
+        """-ad_self^T f: the rate of change of a wrench fixed in a frame that moves with self."""
         return Force(
             self.angular.cross(f.moment) + self.linear.cross(f.force), self.angular.cross(f.force)
         )
 
-    # A motion may stand for a screw in any direction; see `Screw` for what follows.
+    # The methods of `Screw`: a motion can stand for a screw axis of any direction.
 
     def times(self, rate: Scalar) -> Motion:
+        """self * rate."""
         return self * rate
 
     def add_to(self, m: Motion) -> Motion:
@@ -48,7 +52,7 @@ class Motion(Componentwise):
         return m.cross(self)
 
     def column(self, i: Any) -> Force:
-        """i @ self, of an `ArticulatedInertia`: the wrench of a unit acceleration along self."""
+        """i @ self: the wrench of a unit acceleration along self, i an `ArticulatedInertia`."""
         return i @ self
 
     def dot(self, f: Force) -> Scalar:
@@ -56,9 +60,9 @@ class Motion(Componentwise):
         return self.angular.dot(f.moment) + self.linear.dot(f.force)
 
     def then(self, o: Motion) -> Motion:
-        """log(exp(self) exp(o)), of least rotation, as precise in proportion as both are.
+        """log(exp(self) exp(o)), of least rotation, to the relative precision of both.
 
-        The logarithm of a product of matrices would lose what is small beside one.
+        The logarithm of a product of matrices would lose what is small compared with 1.
         """
         a, b = self.angular, o.angular
         turned = quaternion.exp_components(a)
@@ -73,7 +77,7 @@ class Motion(Componentwise):
 
     @staticmethod
     def zero(o: Scalar) -> Motion:
-        """No motion; o is a zero of the components' shape."""
+        """Zero motion; o is a zero of the components' shape."""
         return Motion(Vector(o, o, o), Vector(o, o, o))
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""6x6 matrices on motions without symmetry, which finite steps of time need."""
+"""6x6 operators without symmetry, as dynamics in discrete time needs them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .transforms import Transform
 class MotionTransform:
     """A 6x6 matrix [[A, 0], [C, A]] that maps a Motion to a Motion.
 
-    Ad, ad, dexp, its inverse and all their products are of this kind: they are matrices A + e C of
-    dual numbers, e^2 = 0, that act on the dual vectors (angular) + e (linear).
+    Ad, ad, dexp, its inverse and all their products have this form. They are dual matrices A + e C,
+    e^2 = 0, acting on dual vectors (angular) + e (linear).
     """
 
     diagonal: Matrix
@@ -27,13 +27,13 @@ class MotionTransform:
 
     @staticmethod
     def of_inverse(t: Transform) -> MotionTransform:
-        """Ad_t^-1."""
+        """Ad_t^-1: from the outer to the inner frame of t."""
         r = t.rotation.transpose()
         return MotionTransform(r, -(r @ Matrix.skew(t.translation)))
 
     @staticmethod
     def dexp(m: Motion) -> MotionTransform:
-        """The right-trivialised differential of the exponential map."""
+        """The right-trivialised differential of exp at m, as `se3.dexp`."""
         corner = se3.dexp_corner_components(m.angular, m.linear)
         return MotionTransform(so3.dexp_components(m.angular), corner)
 
@@ -77,6 +77,7 @@ class MotionToForce(Componentwise):
 
     @staticmethod
     def of_rigid(i: Inertia) -> MotionToForce:
+        """The inertia of one rigid body, as a 6x6 matrix."""
         first = Matrix.skew(i.first)
         return MotionToForce(i.second.matrix(), first, -first, Matrix.scaled_identity(i.mass))
 
@@ -108,7 +109,7 @@ class MotionToForce(Componentwise):
         )
 
     def change_frame(self, t: Transform) -> MotionToForce:
-        """Ad_t^-T self: the forces seen from the outer frame of t."""
+        """Ad_t^-T self: the forces expressed in the outer frame of t, for the same motions."""
         r, skew = t.rotation, Matrix.skew(t.translation)
         lower, mass = r @ self.lower, r @ self.mass
         return MotionToForce(

@@ -1,4 +1,4 @@
-"""The axes of degrees of freedom."""
+"""Screw axes of the degrees of freedom."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from .motions import Motion
 @components
 @dataclass(frozen=True, slots=True)
 class Screw:
-    """The axis of one degree of freedom, always the z axis of its own frame.
+    """The screw axis of one degree of freedom, always the z axis of its own frame.
 
     angular: rad per unit of the coordinate (1 revolute, 0 prismatic); linear: m per unit of the
-    coordinate (0 revolute, 1 prismatic, the pitch for helical). A component that is a Python
-    number is structure: products with its zeros are never formed.
+    coordinate (0 revolute, 1 prismatic, the pitch for helical). A component that is a Python float
+    is known at trace time: products with its zeros are never formed.
     """
 
     angular: Scalar
     linear: Scalar
 
     def times(self, rate: Scalar) -> Screw:
+        """self * rate."""
         return Screw(_product(self.angular, rate), _product(self.linear, rate))
 
     def add_to(self, m: Motion) -> Motion:

@@ -1,4 +1,4 @@
-"""Poses, and how motions and forces change with the frame."""
+"""Poses, and how motions and forces change frame."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .motions import Motion
 @components
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A pose (R, p): x_outer = R x_inner + p."""
+    """A pose (R, p) in m: x_outer = R x_inner + p."""
 
     rotation: Matrix
     translation: Vector
@@ -27,7 +27,7 @@ class Transform:
         )
 
     def inverse_motion(self, m: Motion) -> Motion:
-        """Ad^-1 m: a motion of the outer frame, seen from the inner one."""
+        """Ad^-1 m: a motion given in the outer frame, expressed in the inner frame."""
         r = self.rotation
         return Motion(
             r.transposed_times(m.angular),
@@ -35,17 +35,17 @@ class Transform:
         )
 
     def motion(self, m: Motion) -> Motion:
-        """Ad m: a motion of the inner frame, seen from the outer one."""
+        """Ad m: a motion given in the inner frame, expressed in the outer frame."""
         angular = self.rotation @ m.angular
         return Motion(angular, self.rotation @ m.linear + self.translation.cross(angular))
 
     def force(self, f: Force) -> Force:
-        """Ad^-T f: a wrench of the inner frame, seen from the outer one."""
+        """Ad^-T f: a wrench given in the inner frame, expressed in the outer frame."""
         force = self.rotation @ f.force
         return Force(self.rotation @ f.moment + self.translation.cross(force), force)
 
     def inverse_force(self, f: Force) -> Force:
-        """Ad^T f: a wrench of the outer frame, seen from the inner one."""
+        """Ad^T f: a wrench given in the outer frame, expressed in the inner frame."""
         r = self.rotation
         return Force(
             r.transposed_times(f.moment - self.translation.cross(f.force)),
@@ -59,7 +59,7 @@ class Transform:
 
     @staticmethod
     def exp(m: Motion) -> Transform:
-        """The displacement along the screw m in unit time."""
+        """exp(m): the displacement by the constant twist m in unit time."""
         w = m.angular
         return Transform(so3.exp_components(w), se3.exp_translation_components(w, m.linear))
 

@@ -1,4 +1,4 @@
-"""What is checked of systems and states before they are traced."""
+"""Checks of systems and states before they are traced."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .system import System
 from .topology import Topology
 from .validation import check_shape, real_numbers, shown
 
-# How far a point may be off its manifold; the length of a quaternion from 1.
+# Tolerated distance of a point from its manifold; of a quaternion | |p| - 1 |.
 QUATERNION_TOLERANCE = 1e-3
 
 
 def check_independent(t: Topology, what: str, fix: str) -> None:
-    """Raises ValueError, saying what needs it and the fix, where a joint mimics another."""
+    """Raises ValueError if a joint mimics another; the message names `what` and the fix."""
     mimics = [t.joints[b] for b, source in enumerate(t.mimics) if source is not None]
     if mimics:
         raise ValueError(
@@ -28,11 +28,12 @@ def check_independent(t: Topology, what: str, fix: str) -> None:
 
 
 def checked(system: System, **arrays: tuple[Any, tuple[int, ...]]) -> list[jax.Array]:
-    """The given arrays (name = (value, shape)) in the precision of the system.
+    """The arrays, passed as name = (value, shape), in the precision of the system.
 
-    Raises ValueError for a wrong shape, a NaN or infinity in a concrete array, a quaternion far
-    from unit length and a batch of systems, TypeError for another precision than the system's, for
-    what are no real numbers and for what is no system; each names the fix.
+    Raises ValueError for a wrong shape, for NaN or infinity in a concrete array, for a quaternion
+    far from unit length and for a batch of systems. Raises TypeError for another precision than the
+    system's, for values that are not real numbers and for an argument that is not a `System`. Every
+    message names the fix.
     """
     _check_system(system)
     return [_checked(system, name, value, shape) for name, (value, shape) in arrays.items()]
@@ -65,9 +66,9 @@ def _checked(system: System, name: str, value: Any, shape: tuple[int, ...]) -> j
         return array
     numbers = np.asarray(array)
     if not np.all(np.isfinite(numbers)):
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(numbers))[0])
+        index = tuple(int(i) for i in np.argwhere(~np.isfinite(numbers))[0])
         raise ValueError(
-            f"{system.name}: {name}{list(place)} is {numbers[place]}; it must be finite"
+            f"{system.name}: {name}{list(index)} is {numbers[index]}; it must be finite"
         )
     if name.startswith("q"):
         _check_points(system, name, numbers)
@@ -80,7 +81,7 @@ def _check_points(system: System, name: str, q: np.ndarray) -> None:
         space, start, end = t.manifolds[b], *map(int, t.coordinate_start[b : b + 2])
         if space.plain:
             continue
-        with jax.ensure_compile_time_eval():  # known numbers, also while something is traced
+        with jax.ensure_compile_time_eval():  # concrete numbers, even inside a trace
             defect = float(space.defect(jnp.asarray(q[start:end])))
         if defect > QUATERNION_TOLERANCE:
             noun, count, wrong = space.fault(q[start:end])

@@ -31,7 +31,7 @@ def chain(
     name: str = "chain",
     gravity: ArrayLike = STANDARD_GRAVITY,
 ) -> System:
-    """A `System` in which every body hangs on the one before it, the first on the world.
+    """A serial chain: every body is connected to the one before it, the first to the world.
 
     gravity (3,) in m/s^2, world coordinates. The bodies' own `parent` is ignored. Raises
     `ModelError` as `tree` does.
@@ -49,10 +49,12 @@ def tree(
 ) -> System:
     """A `System` of bodies that name their parents, in any order.
 
-    The system keeps the given order, except that a parent always comes before its children.
-    gravity (3,) in m/s^2, world coordinates. Raises `ModelError` for what cannot be simulated: an
-    unknown or repeated name, a cycle, a negative or non-finite number, a zero axis, a wrong shape;
-    warns of inertias that no rigid body has, and of accelerations that no inertia determines.
+    The system keeps the order of the bodies, except that a parent always comes before its children.
+    gravity (3,) in m/s^2, world coordinates.
+
+    Raises `ModelError` for what cannot be simulated: an unknown or repeated name, a cycle, a
+    negative or non-finite number, a zero axis, a wrong shape. Warns of inertias that no rigid body
+    can have, and of joints that move no inertia.
     """
     if not bodies:
         raise ModelError(f"{name}: a system needs at least one body")
@@ -97,10 +99,10 @@ def tree(
 
 
 def bodies_of(system: System) -> list[Body]:
-    """The bodies of which `tree` builds the system again, in its order, with concrete numbers.
+    """The bodies from which `tree` builds this system again, in its order: the inverse of `tree`.
 
-    Raises `ModelError` for numbers `tree` refuses, a planar or translation joint with other axes
-    than its own, and a batch of systems.
+    The system has concrete numbers. Raises `ModelError` for numbers that `tree` refuses, for a
+    planar or translation joint with other axes than its type's, and for a batch of systems.
     """
     t = system.topology
     if system.bodies.mass.ndim != 1:
@@ -156,7 +158,7 @@ def _joint_of(
 
 
 def _own_numbers(bodies: list[Body]) -> dict[str, dict[str, Any]]:
-    """The numbers that types of joints declare, by type and name, stacked over its joints."""
+    """The numbers that joint types declare, by type and name, stacked over the type's joints."""
     types: dict[str, type[Joint]] = {}
     columns: dict[str, dict[str, list[Any]]] = {}
     for b in bodies:
@@ -201,7 +203,7 @@ def _by_dof(bodies: list[Body], name: str) -> Any:
 
 
 def _sorted(bodies: list[Body], system: str) -> list[Body]:
-    """Parents before children; of the bodies that may come next the earliest given."""
+    """The bodies with parents before children, otherwise in their order."""
     names = [b.name for b in bodies]
     counts = Counter(names)
     for b in bodies:
@@ -225,7 +227,7 @@ def _sorted(bodies: list[Body], system: str) -> list[Body]:
         for child in children.pop(body.name, []):
             heapq.heappush(ready, child)
     if children:
-        waiting = [bodies[i] for i in sorted(i for rest in children.values() for i in rest)]
+        waiting = [bodies[i] for i in sorted(i for siblings in children.values() for i in siblings)]
         parents = {b.name: str(b.parent) for b in waiting}
         loop = [waiting[0].name]
         while (above := parents[loop[-1]]) not in loop:

@@ -1,4 +1,4 @@
-"""What is checked of bodies and joints before a system is built."""
+"""Checks of bodies and joints before a system is built."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from .validation import ModelError, numbers, shown
 
 
 def check_bodies(bodies: list[Body]) -> Iterator[str]:
-    """Raises `ModelError` for numbers no body or joint can have; yields what is only doubtful."""
+    """Raises `ModelError` for numbers that no body or joint can have.
+
+    Yields a warning for each that is possible but doubtful.
+    """
     seen: dict[str, str] = {}
     for b in bodies:
         where = b.source or f"body {b.name!r}"

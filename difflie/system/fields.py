@@ -1,11 +1,11 @@
-"""Numbers as fields of a module: unit, shape, sign and meaning, declared once where they stand.
+"""Numeric fields of a module: unit, shape, sign and meaning, declared once, at the field.
 
     class Drag(Coupling):
         path: Path = eqx.field(converter=as_path)
         area: jax.Array = eqx.field(converter=number(unit="m^2", positive=True))
 
-Validation, reading from files, the transforms of identification, and the units in tables, pictures
-and JSON files all come from this declaration.
+Validation, file reading, the transforms of identification, and the units in tables, plots and JSON
+files all use this declaration.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from jax.core import Tracer
 
 from .validation import LARGEST, ModelError, shown
 
-# What the values of a field are: plain numbers; rotation vectors in rad; directions, whose length
-# means nothing; inertias about the centre of mass; symmetric matrices without negative eigenvalue.
+# Kinds of values: plain numbers; rotation vectors in rad; directions, whose length has no meaning;
+# inertias about the centre of mass; positive semidefinite matrices.
 KINDS = "plain", "rotation", "direction", "inertia", "semidefinite"
-# Shorter and longer directions have no square.
+# The squared lengths of directions between these bounds are safe from under- and overflow.
 _SHORTEST, _LONGEST = 1e-9, 1e9
 
 
 @dataclasses.dataclass(frozen=True)
 class Number:
-    """The converter of a field, which says what its numbers are; see `number`."""
+    """The converter of a numeric field, with its declaration; see `number`."""
 
     unit: str = ""
     shape: tuple[int, ...] | None = None
@@ -46,7 +46,7 @@ class Number:
     def __call__(self, value: Any) -> Any:
         """A number or array as a leaf; arrays keep their precision.
 
-        Raises `ModelError` for what is none.
+        Raises `ModelError` for anything else.
         """
         if isinstance(value, jax.Array) or (value is None and self.optional):
             return value
@@ -57,7 +57,7 @@ class Number:
             raise ModelError(f"{shown(value)} was given where a number is needed") from None
 
     def fault(self, name: str, value: Any) -> str:
-        """What is wrong with the value of the field of this name, and the fix, or nothing."""
+        """The fault in a value of the field of this name, with the fix; empty if there is none."""
         if self.shape is not None and jnp.shape(value) != self.shape:
             return f"{name} has shape {jnp.shape(value)}, needed is {self.shape}"
         if isinstance(value, Tracer):
@@ -125,13 +125,15 @@ def number(
 ) -> Number:
     """The converter of a field that is a leaf: a finite number, or an array of this shape.
 
-    unit: SI, as messages and tables show it; "" for none. shape: None for any. positive,
-    nonnegative: the sign of every entry; least, most: the bounds of one. finite: False for what may
-    be infinite. optional: None is allowed, and no leaf. kind: "plain", or "rotation", a rotation
-    vector; "direction", whose length means nothing; "inertia", about the centre of mass;
-    "semidefinite", a symmetric matrix without negative eigenvalue. fix: what to do where sign or
-    bounds are not kept, for the end of the message. Raises ValueError for what no unit, shape or
-    kind is.
+    unit: SI, as messages and tables show it; "" for none. shape: None for any shape. positive,
+    nonnegative: the sign of every entry. least, most: the bounds of every entry. finite: False if
+    entries may be infinite. optional: None is allowed, and is no leaf.
+
+    kind: "plain"; "rotation", a rotation vector in rad; "direction", whose length has no meaning;
+    "inertia", about the centre of mass; "semidefinite", a positive semidefinite matrix. fix: the
+    end of the message if a sign or bound is violated.
+
+    Raises ValueError for an invalid unit, shape or kind.
     """
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(map(repr, KINDS))}")
@@ -150,15 +152,16 @@ PLAIN = Number()
 
 @functools.lru_cache
 def declared(cls: type) -> dict[str, Number]:
-    """What the fields of a module's class declare by `number`, by name."""
+    """The numeric fields that a module's class declares by `number`, by field name."""
     converters = {f.name: f.metadata.get("converter") for f in dataclasses.fields(cls)}
     return {name: about for name, about in converters.items() if isinstance(about, Number)}
 
 
 def number_faults(module: eqx.Module) -> list[str]:
-    """What is wrong with the numbers of a module, each with the fix.
+    """The faults in the numbers of a module, each with its fix.
 
-    Leaves in fields without `number` need only be finite; of traced ones the shape is checked.
+    Leaves in fields not declared by `number` must only be finite. Of traced leaves only the shape
+    is checked.
     """
     faults, known = [], declared(type(module))
     for field in dataclasses.fields(module):
@@ -171,7 +174,7 @@ def number_faults(module: eqx.Module) -> list[str]:
 
 
 def _leaf_faults(name: str, value: Any) -> list[str]:
-    """What is wrong with a field that declares nothing."""
+    """The faults in a field that declares nothing."""
     if eqx.is_inexact_array_like(value):
         return [PLAIN.fault(name, value)]
     return [
@@ -182,9 +185,9 @@ def _leaf_faults(name: str, value: Any) -> list[str]:
 
 
 def numbers(value: Any, what: str, *shapes: tuple[int, ...], hint: str = "") -> Any:
-    """The value as an array of one of these shapes, jax's where it is one.
+    """The value as an array of one of these shapes; a jax array stays one.
 
-    Raises `ModelError`, which names the wrong element; of traced arrays the shape is checked.
+    Raises `ModelError`, which names the wrong element. Of traced arrays only the shape is checked.
     """
     needed = " or ".join(f"numbers of shape {shape}" if shape else "one number" for shape in shapes)
     try:
@@ -197,9 +200,9 @@ def numbers(value: Any, what: str, *shapes: tuple[int, ...], hint: str = "") -> 
         return array
     wrong = np.argwhere(~(np.abs(np.asarray(array)) <= LARGEST))
     if len(wrong):
-        place = tuple(wrong[0].tolist())
-        element = f"{what}{list(place)}" if place else what
+        index = tuple(wrong[0].tolist())
+        element = f"{what}{list(index)}" if index else what
         raise ModelError(
-            f"{element} is {array[place]}; it must be finite, and at most {LARGEST:g} in size"
+            f"{element} is {array[index]}; it must be finite, and at most {LARGEST:g} in size"
         )
     return array

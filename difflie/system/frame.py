@@ -22,9 +22,12 @@ class Frame(eqx.Module):
     """A frame fixed on a body.
 
     body: its name, None for the world. position (3,) in m and rotation (3,), a rotation vector in
-    rad: the frame in the body's frame; both are leaves. A rotation matrix (3, 3) may be given. In
-    place of a rotation `axis` (3,), of any length, may be: the direction of the frame's z axis,
-    which least rotation takes there. Raises `ModelError` for both, and for other than numbers.
+    rad: the pose of the frame in the body frame. Both are leaves. rotation may also be passed as a
+    rotation matrix (3, 3). `axis` (3,), of any length, can be passed instead of rotation: it is the
+    direction of the frame's z axis, which the smallest rotation takes there.
+
+    Raises `ModelError` if both rotation and axis are passed, for a zero axis, and for values that
+    are not numbers.
     """
 
     body: str | None = eqx.field(static=True)
@@ -54,7 +57,7 @@ class Frame(eqx.Module):
 
     @property
     def pose(self) -> Transform:
-        """The frame in that of its body, as components () in m."""
+        """The pose of the frame in its body frame, components () in m."""
         turn = so3.exp_components(Vector.from_array(self.rotation))
         return Transform(turn, Vector.from_array(self.position))
 
@@ -63,7 +66,10 @@ class Frame(eqx.Module):
 
 
 def as_frame(frame: Any) -> Frame:
-    """A frame, or that of a body by its name; None for the world."""
+    """A `Frame` unchanged; from a body's name that body's frame; from None the world's.
+
+    Raises `ModelError` for anything else.
+    """
     if frame is None or isinstance(frame, str):
         return Frame(frame)
     if isinstance(frame, Frame):
@@ -72,14 +78,14 @@ def as_frame(frame: Any) -> Frame:
 
 
 def _least_rotation(direction: Any) -> jax.Array:
-    """The rotation vector (3,) of least rotation from z to a direction (3,)."""
+    """The rotation vector (3,) of the smallest rotation that takes z to a direction (3,)."""
     if not isinstance(direction, Tracer):
         x, y = plane(np.asarray(direction))
         z = direction / np.linalg.norm(direction)
         dtype = jax.dtypes.canonicalize_dtype(direction.dtype)
         return so3.log(jnp.asarray(np.stack((x, y, z), axis=1), dtype))
     n = Vector.from_array(direction / jnp.sqrt(jnp.sum(direction**2)))
-    # With the quaternion (1 + n_z, z x n), of any length; about x where n is -z.
+    # From the unnormalised quaternion (1 + n_z, z x n); about x if n is -z.
     below = 1 + n.z < 1e-12
     scalar = jnp.where(below, 0, 1 + n.z)
     x, y = jnp.where(below, 1, -n.y), jnp.where(below, 0, n.x)

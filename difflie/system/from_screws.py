@@ -1,9 +1,9 @@
 """Systems from the screws of their joints at the zero pose, without link frames.
 
 Every joint is a screw S_i in world coordinates at q = 0. A body moves by the product of
-exponentials exp(S_1 q_1) ... exp(S_i q_i) of the joints that carry it; this times its pose at zero
-is its pose (Lynch and Park 2017, section 4.1.1). The frames of the links are then a matter of
-choice (Ploen and Park 1999, (15)-(17)). Here all are parallel to the world's at q = 0, so that the
+exponentials exp(S_1 q_1) ... exp(S_i q_i) of the joints between it and the world; this times its
+pose at zero is its pose (Lynch and Park 2017, section 4.1.1). The link frames are arbitrary (Ploen
+and Park 1999, (15)-(17)). Here all are parallel to the world's at q = 0, so that the
 M_i of f_{i-1,i} = M_i exp(S_i q_i) are translations.
 """
 
@@ -24,7 +24,7 @@ from .tables import inertial_of, listed, names_of, parents_of, pose_of, rows_of,
 from .validation import ModelError, shown
 
 _ROW = "(axis, point), (direction, None) or (omega, v)"
-# What differs less from unit length, and from zero, is rounding.
+# Tolerance for unit length and for zero.
 _LENGTH, _NOTHING = 1e-3, 1e-9
 
 
@@ -52,10 +52,10 @@ def from_screws(
 
     mass (n,) in kg, com (n, 3) in m and inertia (n, 3, 3) in kg m^2, about the centre of mass, are
     those of the bodies that the joints move, in world coordinates at q = 0; zero by default.
-    parents: for each body the name of another, or None for the world; by default every body hangs
-    on the one before it. tool (4, 4): the pose of a frame at q = 0, added as the body "tool" fixed
-    to the body of the last row. names: of the bodies and their joints, by default link1, link2, ...
-    gravity (3,) in m/s^2. Other numbers of the joints are set afterwards:
+    parents: for each body the name of another, or None for the world; by default every body is
+    connected to the one before it. tool (4, 4): the pose of a frame at q = 0, added as the body
+    "tool" fixed to the body of the last row. names: of the bodies and their joints, by default
+    link1, link2, ... gravity (3,) in m/s^2. Other numbers of the joints are set afterwards:
     `system.replace(armature=...)`.
 
     body_poses(q)[i] = exp(S_1 q_1) ... exp(S_i q_i) body_poses(0)[i], over the joints from the

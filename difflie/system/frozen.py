@@ -1,7 +1,8 @@
-"""Frozen modules: their numbers are constants of the programs that they are part of.
+"""Frozen modules: their numbers are compile-time constants.
 
-A frozen module is of its class, has its fields and methods, and is a pytree without leaves. It is
-hashed and compared by its numbers, so that jax compiles a function once for all that are equal.
+A frozen module is an instance of the original class, with its fields and methods, and a pytree
+without leaves. It is hashed and compared by its numbers, so jax compiles a function once for all
+equal ones.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Module = TypeVar("Module", bound=eqx.Module)
 
 
 class _Constants:
-    """A module that is equal to those with the same structure and, bit by bit, numbers."""
+    """A module that compares equal to those with the same structure and bitwise equal numbers."""
 
     def __init__(self, module: eqx.Module):
         leaves, structure = jax.tree.flatten(module)
@@ -38,7 +39,7 @@ class _Constants:
 
 
 class _FrozenType(type(eqx.Module)):
-    """The type of the classes of frozen modules, which are made from the same fields."""
+    """The metaclass of frozen modules, which share the fields of the original class."""
 
     def __call__(cls, *args: Any, **fields: Any) -> Any:
         with jax.ensure_compile_time_eval():
@@ -47,10 +48,10 @@ class _FrozenType(type(eqx.Module)):
 
 @functools.cache
 def _frozen_class(cls: type[Module]) -> type[Module]:
-    """The class of a module's frozen ones."""
+    """The class of the frozen modules of a class."""
 
     class Frozen(cls, metaclass=_FrozenType):
-        # The fields are no attributes of an instance, so that they are no part of the pytree.
+        # Instances do not store the fields, so that these are not part of the pytree.
         _constants: _Constants = eqx.field(static=True, init=False, repr=False)
 
         def __hash__(self) -> int:
@@ -67,15 +68,16 @@ def _frozen_class(cls: type[Module]) -> type[Module]:
 
 
 def frozen(module: Module) -> Module:
-    """The module with constants for numbers. Raises TypeError, naming it, for one that is traced.
+    """The module with its numbers as compile-time constants; a frozen one is returned as it is.
 
-    `dataclasses.replace` of a frozen module is frozen as well.
+    `dataclasses.replace` of a frozen module is frozen as well. Raises TypeError, naming the number,
+    if one is traced.
     """
     if is_frozen(module):
         return module
-    for place, value in jax.tree_util.tree_leaves_with_path(module):
+    for path, value in jax.tree_util.tree_leaves_with_path(module):
         if isinstance(value, Tracer):
-            name = jax.tree_util.keystr(place).lstrip(".")
+            name = jax.tree_util.keystr(path).lstrip(".")
             raise TypeError(
                 f"{name} is traced, and the numbers of a frozen {type(module).__name__} are "
                 "constants; freeze or change it before jax.jit, jax.grad and jax.vmap, or use the "
@@ -87,10 +89,10 @@ def frozen(module: Module) -> Module:
 
 
 def is_frozen(module: eqx.Module) -> bool:
-    """Whether the numbers of a module are constants."""
+    """Whether the numbers of a module are compile-time constants."""
     return isinstance(type(module), _FrozenType)
 
 
 def thawed(module: Module) -> Module:
-    """The module as it was before it was frozen; one that is not frozen as it is."""
+    """The module with its numbers as leaves again; one that is not frozen is returned as it is."""
     return module._constants.module if is_frozen(module) else module  # pyright: ignore

@@ -1,4 +1,4 @@
-"""What is checked of a joint type of one's own, once for every joint when a system is built."""
+"""Checks of a user-defined joint type, made for every joint when a system is built."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Array = jax.Array | np.ndarray
 
 
 def check_type(joint: Joint, where: str) -> None:
-    """Raises `ModelError` for numbers, shapes or a subspace that no joint of its type has."""
+    """Raises `ModelError` if the numbers, shapes or motion subspace of a joint are inconsistent."""
     cls, known = type(joint), Series if joint.in_series else Joint
     for name in ("dofs",) if joint.in_series else ("manifold", "transform"):
         if getattr(cls, name) is getattr(known, name):
             raise ModelError(
-                f"{where}: {cls.__name__} has no {name}; a joint type of one's own needs it"
+                f"{where}: {cls.__name__} has no {name}; a user-defined joint type needs it"
             )
     if any(isinstance(value, dataclasses.Field) for value in vars(cls).values()):
         raise ModelError(
@@ -78,7 +78,7 @@ def _check_fields(joint: Joint, where: str) -> None:
 
 
 def _check_fixed(joint: Joint, where: str) -> None:
-    """Raises `ModelError` where the structure of a joint depends on its numbers, which vary."""
+    """Raises `ModelError` if the structure of a joint depends on its numbers."""
     bare = joint.without_numbers()
     try:
         fixed = repr((bare.manifold, bare.dofs())) == repr((joint.manifold, joint.dofs()))
@@ -107,15 +107,15 @@ def _check_shapes(joint: Joint, where: str) -> None:
 
 
 def _at_random(joint: Joint) -> tuple[dict[str, Array], jax.Array, jax.Array]:
-    """The numbers of a joint, a point (n,) of its tangent space and a velocity (n,)."""
+    """Numbers of a joint, a tangent (n,) and a velocity (n,), all at random."""
     xi, v = np.random.default_rng(0).uniform(-1, 1, (2, joint.manifold.tangent_size))
     own = {name: np.asarray(getattr(joint, name), float) for name in joint.numbers()}
-    with jax.ensure_compile_time_eval():  # known numbers, also while something is traced
+    with jax.ensure_compile_time_eval():  # concrete numbers, even inside a trace
         return jax.tree.map(jnp.asarray, (own, xi, v))
 
 
 def _check_motion(joint: Joint, where: str) -> None:
-    """Transform, subspace and bias at a point at random, against derivatives of the transform."""
+    """Checks transform, subspace and bias at a random point against derivatives."""
     with jax.ensure_compile_time_eval():
         bare, at = joint.without_numbers(), _at_random(joint)
         (T, S, bias), (S_wanted, bias_wanted) = _evaluate(_motion, bare, *at)
@@ -143,7 +143,7 @@ def _evaluated(
 
 
 def _motion(joint: Joint, own: dict[str, Array], xi: jax.Array, v: jax.Array) -> tuple:
-    """Transform, subspace and bias, and the last two as the derivatives of those before them."""
+    """Transform, subspace and bias, and the last two as derivatives of those before them."""
     joint, q = _placed(joint, own, xi)
     derived = Joint.motion_subspace(joint, q), Joint.bias(joint, q, v)
     return (joint.transform(q), joint.motion_subspace(q), joint.bias(q, v)), derived
@@ -166,7 +166,7 @@ def _pose(joint: Joint, own: dict[str, Array], xi: jax.Array) -> tuple:
 
 
 def _evaluate(f: Callable[..., Any], joint: Joint, *at: Any) -> Any:
-    """f(joint, ...) in numbers."""
+    """f(joint, ...) as concrete numbers."""
     return jax.device_get(_compiled(f, joint, *at))
 
 

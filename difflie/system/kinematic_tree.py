@@ -1,9 +1,11 @@
 """The `Tree`: a system in the form that all algorithms run on.
 
-Every degree of freedom gets a frame of its own whose z axis is the axis of the motion, so that the
-pattern of its screw is structure while its direction is a number, hidden in the placement of the
-frame. Bodies on fixed joints are merged into the body that carries them. All this is done with
-arrays over bodies and dofs, once for each system, and differentiated through.
+Every degree of freedom gets a frame of its own whose z axis is the axis of the motion. The pattern
+of its screw is then known at trace time, while its direction is part of the placement of the frame.
+Bodies on fixed joints are merged into their parent link. All this is done with arrays over bodies
+and dofs, once for each system, and is differentiable.
+
+The dof that carries a body is the last dof of its joint, or on a fixed joint that of its parent.
 """
 
 from __future__ import annotations
@@ -40,12 +42,12 @@ from .whole_joints import (
 class Tree(eqx.Module):
     """A system, and what follows from its bodies and joints; shapes are (n_dofs,) unless said.
 
-    There is one frame for each dof. placement: the frame of a dof in that of the dof before it (the
-    parent's last, or the world) while its coordinate is zero. pitch: of the helical dofs, None
-    where there are none. inertia: of the bodies carried by a dof, about its frame; zero within a
-    joint of several dofs. offset (nb + 1,): each body's frame in that of the dof that carries it;
-    the last entry is the world. multiplier, shift: the laws of mimic joints, 1 and 0 elsewhere,
-    None where there are none.
+    There is one frame for each dof. placement: the pose of a dof's frame in that of the dof before
+    it (the parent's last, or the world) while its coordinate is zero. pitch: of the helical dofs;
+    None without any. inertia: of all bodies that a dof carries, about its frame; zero but for the
+    last dof of a joint. offset (nb + 1,): the pose of each body's frame in that of the dof that
+    carries it; the last entry is the world. multiplier, shift: the laws of mimic joints, 1 and 0
+    for other dofs; None without mimic joints.
     """
 
     system: System
@@ -58,7 +60,7 @@ class Tree(eqx.Module):
 
     @staticmethod
     def of(system: System) -> Tree:
-        """Brings a system into the form that all algorithms run on; of a frozen one, frozen."""
+        """The tree of a system; frozen if the system is."""
         if is_frozen(system):
             return _of_constants(system)
         return Tree(system, *tree_numbers(system.bodies, system.joints, system.topology))
@@ -77,26 +79,26 @@ class Tree(eqx.Module):
 
     @property
     def gravity(self) -> Vector:
-        """In m/s^2 and world coordinates."""
+        """(3,) in m/s^2, world coordinates."""
         return Vector.from_array(self.system.gravity)
 
     @property
     def armature(self) -> Float[Array, " n_dofs"]:
-        """Inertia along the dof."""
+        """The rotor inertia along each dof (kg m^2 or kg)."""
         return self.system.joints.armature
 
     def with_constraints(self, constraints: tuple[eqx.Module, ...]) -> Tree:
-        """The same with other constraints."""
+        """The same tree with other constraints."""
         return replace(self, system=self.system.with_constraints(constraints))
 
     def weightless(self) -> Tree:
-        """The same without gravity."""
+        """The same tree without gravity."""
         gravity = np.zeros(self.system.gravity.shape, self.dtype)
         return replace(self, system=replace(self.system, gravity=gravity))
 
     @property
     def _axes(self) -> Screw:
-        """The axis of each dof; what the joint types fix of it is known at trace time."""
+        """The screw axis of each dof; what the joint types fix of it is known at trace time."""
         angular, linear = (p.astype(self.dtype) for p in screw_patterns(self.topology))
         if self.pitch is None:
             return Screw(angular, linear)
@@ -104,16 +106,16 @@ class Tree(eqx.Module):
 
     @property
     def zero_twist(self) -> Motion:
-        """The motion of the world at rest."""
+        """The twist of the world: zero."""
         return Motion.zero(jnp.zeros((), self.dtype))
 
     @property
     def base_acceleration(self) -> Motion:
-        """The acceleration of the world that stands for gravity: -g."""
+        """The acceleration -g of the world, which stands for gravity."""
         return Motion(self.zero_twist.angular, -self.gravity)
 
     def structured(self) -> Tree:
-        """The same numbers, those of them that the joint types fix known at trace time."""
+        """The same tree; numbers that the joint types fix are known at trace time."""
         t = self.topology
         carrying = np.isin(np.arange(t.n_dofs), t.body_dof)
         later = t.motion_start != np.arange(t.n_dofs)
@@ -149,14 +151,14 @@ class Tree(eqx.Module):
         return rates if self.multiplier is None else rates * self.multiplier
 
     def generalised(self, efforts: Float[Array, " n_dofs"]) -> Float[Array, " nv"]:
-        """Efforts of the dofs (n_dofs,) as a generalised force (nv,)."""
+        """Forces along the dofs (n_dofs,) as a generalised force (nv,): `rates` transposed."""
         t = self.topology
         if self.multiplier is None:
             return efforts
         return jax.ops.segment_sum(efforts * self.multiplier, t.dof_velocity, num_segments=t.nv)
 
     def poses(self, q: Float[Array, " nq"]) -> Transform:
-        """The frame of each dof in that of the dof before it, at the configuration q (nq,)."""
+        """The pose of each dof's frame in that of the dof before it, at q (nq,)."""
         t = self.topology
         screw, x = self._axes, self.coordinates(q)
         x = jnp.where(t.whole_dofs, jnp.zeros_like(x), x) if t.whole_dofs.any() else x
@@ -187,9 +189,9 @@ class Tree(eqx.Module):
         return poses
 
     def screws(self, q: Float[Array, " nq"]) -> Screw | Motion:
-        """The unit twist of each dof in its own frame, at the configuration q (nq,).
+        """The unit twist of each dof in its own frame, at q (nq,).
 
-        Screws about z where all joints have constant subspaces, or else motions.
+        Screws about z if all joints have constant subspaces, otherwise motions.
         """
         screw = self._axes
         if not varying(self.topology):
@@ -203,16 +205,16 @@ class Tree(eqx.Module):
 
     @property
     def fixed_screws(self) -> Screw:
-        """The screws where all joints have constant subspaces. Raises ValueError elsewhere."""
+        """The screws, if all joints have constant subspaces. Raises ValueError if not."""
         check_constant(self.topology, "a discrete motion")
         return self._axes
 
     def bias(self, q: Float[Array, " nq"], rates: Float[Array, " n_dofs"]) -> Motion | None:
-        """The bias acceleration of the joints (n_dofs,), in the frames of their last dofs.
+        """The joint bias acceleration (n_dofs,), in the frames of the joints' last dofs.
 
-        The velocity-product term of a joint is ad(V) S v + (dS/dt) v, with V the twist of the body;
-        summing ad(V_k) S_k v_k dof by dof lacks (dS/dt) v and the sum over i < j of
-        ad(S_j v_j) S_i v_i. None where there is nothing to add.
+        The velocity-product term of a joint is ad(V) S v + (dS/dt) v, with V the twist of the body.
+        The sum of ad(V_k) S_k v_k over its dofs does not contain (dS/dt) v and the sum over i < j
+        of ad(S_j v_j) S_i v_i: these are the bias. None if it is zero for all joints.
         """
         t, subspaces = self.topology, self._subspaces(q)
         added = []
@@ -242,9 +244,9 @@ class Tree(eqx.Module):
         return total
 
     def subspace_gradients(self, q: Float[Array, " nq"]) -> Motion | None:
-        """The derivative of the screw of dof i as dof j moves (n_dofs, n_dofs), in i's frame.
+        """The derivative (n_dofs, n_dofs) of the screw of dof i along dof j, in the frame of dof i.
 
-        None where all subspaces are constant.
+        None if all subspaces are constant.
         """
         if not varying(self.topology):
             return None
@@ -265,7 +267,7 @@ class Tree(eqx.Module):
         return Motion.from_array(total)
 
     def _subspaces(self, q: jax.Array) -> list[tuple[Whole, jax.Array]]:
-        """S (n, 6, k) of the joints whose subspace varies."""
+        """S (n, 6, k) of the joints whose subspace is not constant."""
         return [
             (whole, self._evaluated(whole, lambda joint, y: joint.motion_subspace(y), q))
             for whole in wholes(self.topology)
@@ -275,17 +277,17 @@ class Tree(eqx.Module):
     def _evaluated(
         self, whole: Whole, f: Callable[..., jax.Array], q: jax.Array, *args: jax.Array
     ) -> jax.Array:
-        """f(joint, coordinates, ...) of the joints of one type, of arguments (n, ...)."""
+        """f(joint, coordinates, ...) of all joints of one type, with arguments (n, ...)."""
         numbers = self.system.joints.numbers
         return whole.evaluate(f, numbers, whole.points(q, self.coordinates(q)), *args)
 
     @property
     def body_frames(self) -> Transform:
-        """Each body's frame (nb,) in that of the dof that carries it."""
+        """The pose of each body's frame (nb,) in that of the dof that carries it."""
         return jax.tree.map(lambda a: a[:-1], self.offset)
 
     def along_joints(self, motions: Motion) -> Motion:
-        """The motion (n_dofs,) at the last dof of each joint, seen from each of its dofs."""
+        """The motion (n_dofs,) of each joint's last dof, in the frames of all its dofs."""
         t = self.topology
         if not t.whole_dofs.any():
             return motions
@@ -302,7 +304,7 @@ class Tree(eqx.Module):
         return merged(self.body_frames.force(Force.from_array(wrench)), self.topology)
 
     def body_values(self, values: Transform | Motion, world: Transform | Motion):
-        """The value of the dof that carries each body (nb,), `world` for bodies fixed to it."""
+        """The value (nb,) of the dof that carries each body, `world` for bodies fixed to it."""
         dof = self.topology.body_dof
         return jax.tree.map(
             lambda a, w: jnp.concatenate((a, jnp.asarray(w, a.dtype)[None]))[dof], values, world
@@ -311,9 +313,9 @@ class Tree(eqx.Module):
 
 @functools.lru_cache
 def _of_constants(system: System) -> Tree:
-    """The tree of a frozen system, in double precision and rounded once.
+    """The tree of a frozen system, computed in double precision and rounded once.
 
-    What of a rotation is zero as far as angles in the system's precision say is zero.
+    Rotation entries that are zero to the system's precision are set to zero.
     """
     dtype = system.dtype
     numbers = jax.tree.map(lambda a: np.asarray(a, float), (system.bodies, system.joints))
@@ -325,7 +327,7 @@ def _of_constants(system: System) -> Tree:
         return jnp.asarray(exact.astype(dtype))
 
     with jax.ensure_compile_time_eval():
-        # A copy, with arrays of its own: jax keeps the types that arrays had in single precision.
+        # A copy with new arrays: jax caches the types that arrays had in single precision.
         with jax.enable_x64(True):
             exact = tree_numbers(*jax.tree.map(jnp.asarray, numbers), replace(system.topology))
         return frozen(Tree(system, *jax.tree_util.tree_map_with_path(rounded, exact)))

@@ -1,4 +1,4 @@
-"""Accelerations that no inertia determines: where the mass matrix is singular, whatever q is."""
+"""Joints that move no inertia: the mass matrix is then singular at every q."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 from .body import Body
 from .joint_checks import pose_and_subspace
 
-# Of what a joint could move in another direction.
+# Negligible momentum, relative to that of the joint's motion in another direction.
 _NOTHING = 1e-7
 
 
 def massless(bodies: list[Body], mimics: list[int | None]) -> Iterator[str]:
-    """A warning for every joint whose acceleration is not determined, as it moves no inertia.
+    """A warning for every joint whose acceleration is undetermined because it moves no inertia.
 
-    By itself, as a point mass on its axis leaves it, or together with others, as parallel axes do.
+    This can be a joint alone, such as one with a point mass on its axis, or several joints
+    together, such as joints with parallel axes.
     """
     if all(map(_has_inertia, bodies)):
         return
@@ -33,9 +34,9 @@ def massless(bodies: list[Body], mimics: list[int | None]) -> Iterator[str]:
 
 
 def _has_inertia(body: Body) -> bool:
-    """Whether its joint moves the body's own inertia, whatever the angles and in all directions.
+    """Whether a joint moves its body's own inertia in all directions, at all angles.
 
-    Where all do, momenta that are zero stop one body after the other, from the world outwards.
+    If all joints do, zero momentum implies zero velocity, body after body from the world outwards.
     """
     dofs, mass, com = body.joint.dofs(), body.mass, np.asarray(body.com, float)
     inertia = np.asarray(body.inertia, float)
@@ -48,7 +49,7 @@ def _has_inertia(body: Body) -> bool:
         turned = dof.kind != "prismatic" and axis @ about_joint @ axis > enough
         if not (turned or (dof.kind == "prismatic" and mass > 0)):
             return False
-    # More axes may be parallel.
+    # Two or more axes may be parallel.
     return len(dofs) <= 1
 
 
@@ -64,7 +65,7 @@ def _resists(body: Body, about_joint: np.ndarray) -> bool:
 
 
 def _undetermined(joints: list[int], momenta: np.ndarray, sizes: np.ndarray) -> set[int]:
-    """The joints of the columns that take part in a motion without momentum."""
+    """The joints that take part in a motion without momentum, from the columns of `_momenta`."""
     length = np.linalg.norm(momenta, axis=0)
     still = length <= _NOTHING * sizes
     moving = np.flatnonzero(~still)
@@ -79,10 +80,10 @@ def _undetermined(joints: list[int], momenta: np.ndarray, sizes: np.ndarray) -> 
 def _momenta(
     bodies: list[Body], mimics: list[int | None]
 ) -> tuple[list[int], np.ndarray, np.ndarray]:
-    """The joint of every velocity, and with which momenta it moves all inertias, at a random q.
+    """The joint of every velocity, and the momenta of all inertias at its unit rate, at a random q.
 
-    The columns (6 nb + n_dofs, nv) are scaled, so that their products are the entries of the mass
-    matrix; sizes (nv,) are what they could be in another direction.
+    The columns (6 nb + n_dofs, nv) are scaled so that their products are the entries of the mass
+    matrix. sizes (nv,): what their lengths could be in another direction.
     """
     rng = np.random.default_rng(0)
     index = {b.name: i for i, b in enumerate(bodies)}
@@ -125,7 +126,7 @@ def _momenta(
         if moved:
             js, w, along, point = (np.array(each) for each in zip(*moved, strict=True))
             lever = centre - point
-            # A joint that others follow comes several times.
+            # A joint with mimics occurs several times.
             np.add.at(own[:3].T, js, np.sqrt(b.mass) * (along + np.cross(w, lever)))
             np.add.at(own[3:].T, js, w @ turn @ root.T)
             ww, far = np.sum(w**2, axis=1), np.sum(lever**2, axis=1)

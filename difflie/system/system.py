@@ -22,8 +22,8 @@ from .validation import ModelError, real_numbers
 class Bodies(eqx.Module):
     """The mass properties of nb bodies, each in its body frame.
 
-    mass (nb,) in kg; com (nb, 3) the centre of mass in m; inertia (nb, 3, 3) ABOUT THE CENTRE OF
-    MASS in kg m^2, of which the symmetric part counts.
+    mass (nb,) in kg; com (nb, 3), the centre of mass in m; inertia (nb, 3, 3) ABOUT THE CENTRE OF
+    MASS in kg m^2, of which only the symmetric part counts.
     """
 
     mass: jax.Array = eqx.field(converter=number(unit="kg", shape=None, nonnegative=True))
@@ -32,21 +32,22 @@ class Bodies(eqx.Module):
 
 
 class Joints(eqx.Module):
-    """The numbers of the joints; one joint for each body, one entry of a leaf for each dof.
+    """The numbers of the joints: one joint for each body, one entry for each of its dofs.
 
     position (nb, 3) in m and rotation (nb, 3), a rotation vector in rad: the joint frame in the
-    parent body's frame; it is the body frame while the coordinate is zero.
-    axis (dofs, 3), of a length from 1e-9 to 1e9: the directions of the degrees of freedom in the
-    joint frame; only the dofs of joints in series are used. pitch (dofs,) in m/rad: helical dofs
-    only.
-    armature, damping, friction (dofs,): inertia, viscous and Coulomb friction at the joint.
-    friction_velocity (dofs,): the velocity over which Coulomb friction rises smoothly.
-    stiffness, spring_reference (dofs,): a linear spring and the coordinate at which it is at rest;
-    dofs whose coordinates are no plain numbers have none.
-    lower, upper, max_velocity, max_effort (dofs,): limits, infinite where there are none.
-    multiplier, offset (n_mimic,): the laws of the mimic joints.
-    numbers: what joint types declare beyond these, by the type's name in small letters and the
-    field, (n, ...) stacked over the joints of the type: numbers["wheel"]["radius"].
+    parent's body frame. It is the body frame while the coordinate is zero. axis (dofs, 3), of a
+    length from 1e-9 to 1e9: the directions of the dofs in the joint frame, used for joints in
+    series only. pitch (dofs,) in m/rad: used for helical dofs only.
+
+    armature, damping, friction (dofs,): rotor inertia, viscous and Coulomb friction at the joint.
+    friction_velocity (dofs,): the velocity over which Coulomb friction rises smoothly. stiffness,
+    spring_reference (dofs,): a linear spring and the coordinate at which it has no force; only for
+    dofs whose coordinates are plain numbers. lower, upper, max_velocity, max_effort (dofs,):
+    limits, infinite where there are none.
+
+    multiplier, offset (n_mimic,): the laws of the mimic joints. numbers: the numbers that joint
+    types declare of their own, by type name in small letters and field, stacked over the joints of
+    the type (n, ...): numbers["wheel"]["radius"].
     """
 
     position: jax.Array = eqx.field(converter=number(unit="m", shape=None))
@@ -83,10 +84,10 @@ class Joints(eqx.Module):
 class System(eqx.Module):
     """A tree of rigid bodies on joints. Every array is a differentiable, batchable leaf.
 
-    gravity (3,) in m/s^2 and world coordinates. couplings: springs, dampers and the like between
-    bodies, and actuators, as `difflie.attach` puts them there; constraints: closed loops and the
-    like, as `difflie.constrain` does; sensors: how its motion is read, as
-    `difflie.identify.with_encoders` does; no motion depends on them. Build a system with
+    gravity (3,) in m/s^2, world coordinates. couplings: springs, dampers and the like between
+    bodies, and actuators, added by `difflie.attach`. constraints: closed loops and the like, added
+    by `difflie.constrain`. sensors: how the motion is measured, added by
+    `difflie.identify.with_encoders`; they do not affect the motion. Build a system with
     `difflie.load`, `difflie.chain` or `difflie.tree`; `frozen` makes constants of its numbers.
     """
 
@@ -115,22 +116,22 @@ class System(eqx.Module):
 
     @property
     def nu(self) -> int:
-        """The length of a control: one number for each actuator, or without any that of v."""
+        """The length of a control: the number of actuators, or nv without actuators."""
         return len(self.actuators) or self.nv
 
     @property
     def actuator_names(self) -> tuple[str, ...]:
-        """The actuators, in the order of a control; none where that is the generalised force."""
+        """The actuators in the order of a control; empty if that is the generalised force."""
         return tuple(a.label for a in self.actuators)
 
     @property
     def body_names(self) -> tuple[str, ...]:
-        """Every body, in the order of `body_poses`, bodies on fixed joints included."""
+        """All bodies in the order of `body_poses`, including those on fixed joints."""
         return self.topology.bodies
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """The joints that have entries in q and v, in that order: neither fixed nor mimic."""
+        """The joints with entries in q and v, in that order; no fixed and no mimic joints."""
         return tuple(self.topology.joints[b] for b in self.topology.coordinate_joints)
 
     @property
@@ -154,17 +155,18 @@ class System(eqx.Module):
         return jax.tree.map(lambda a: a.astype(dtype), self)
 
     def frozen(self) -> System:
-        """The same system with its numbers as constants of the programs that it is part of.
+        """The same system with its numbers as compile-time constants.
 
-        Zeros, ones and all that depends on numbers alone are computed beforehand, in double
-        precision and rounded once, which about halves the code of a step. The frozen system can be
-        used as this one, inside and outside of `jax.jit`, `jax.vmap` and `jax.grad`, but it is a
-        pytree without leaves: equal to those with equal numbers, for which nothing is compiled
-        again, while each other machine takes programs of its own. Nothing is differentiated with
-        respect to its numbers, and no batch is made of them: for `jax.grad` it is an argument
-        without numbers, whose gradient is the system itself. `replace`, `astype`, `attach` and the
-        like give frozen systems. Raises TypeError for traced numbers, also by these, and ValueError
-        for a batch of systems.
+        Everything that depends on numbers alone is computed in advance, in double precision and
+        rounded once. This about halves the code of a step. The frozen system can be used like this
+        one, also in `jax.jit`, `jax.vmap` and `jax.grad`, but it is a pytree without leaves:
+        nothing is differentiated with respect to its numbers, and they are never batched. It equals
+        every frozen system with equal numbers, for which nothing is compiled again; every other one
+        needs programs of its own. The gradient with respect to a frozen system is that system
+        itself.
+
+        `replace`, `astype`, `attach` and the like give frozen systems. Raises TypeError for traced
+        numbers, also in these, and ValueError for a batch of systems.
         """
         if np.ndim(self.bodies.mass) != 1:
             raise ValueError(
@@ -180,10 +182,11 @@ class System(eqx.Module):
     def replace(self, **leaves: Any) -> System:
         """A copy with some leaves replaced, by name: `system.replace(mass=..., gravity=...)`.
 
-        Names are the fields of `bodies`, `joints` and `gravity`; a new value has the old one's
-        shape, except for leading batch axes under `jax.vmap`. Raises TypeError for an unknown name
-        (with the nearest known one) and what are no real numbers, ValueError for another shape and
-        for concrete numbers that no machine has, such as a negative mass.
+        Names are the fields of `bodies`, `joints` and `gravity`. A new value has the shape of the
+        old one, except for leading batch axes under `jax.vmap`. Raises TypeError for an unknown
+        name, with the nearest known one, and for values that are not real numbers. Raises
+        ValueError for another shape and for concrete numbers that no machine has, such as a
+        negative mass.
         """
         owners = {
             **{name: "bodies" for name in Bodies.__dataclass_fields__},
@@ -212,5 +215,5 @@ class System(eqx.Module):
         return system
 
 
-# What the leaves of a system without couplings and constraints say of themselves, by name.
+# The declarations of the numeric leaves of a system without couplings and constraints, by name.
 NUMBERS = declared(Bodies) | declared(Joints) | declared(System)

@@ -12,7 +12,7 @@ from .joints import UNITS, Joint
 
 WORLD = -1
 
-# Up to as many dofs, among them those of a humanoid, all passes are written out as one program.
+# Up to this many dofs, enough for a humanoid, all passes are unrolled into one program.
 _SMALL = 64
 
 
@@ -20,11 +20,11 @@ _SMALL = 64
 class Topology:
     """Names, parents and joint types, body by body; a static, hashable part of a `System`.
 
-    Body b hangs on body parents[b] (-1: the world) by joint b, of type types[b], a joint without
-    numbers, whose degrees of freedom are of the kinds kinds[b]. Parents come before their children.
+    Body b is connected to body parents[b] (-1: the world) by joint b. types[b] is its joint without
+    numbers, kinds[b] the kinds of its degrees of freedom. Parents come before their children.
     mimics[b] is None or the joint whose coordinate joint b follows. A "dof" is one degree of
-    freedom, mimic joints included; dofs are numbered in the order of the bodies. unread: what
-    else its file has, for those who write it again; topologies are equal whatever it says.
+    freedom, mimic joints included; dofs are numbered in the order of the bodies. unread: other
+    content of the file, kept for writing it again; it does not count in comparisons.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Topology:
 
     @cached_property
     def place_in_type(self) -> np.ndarray:
-        """(nb,) the number of each joint among those of its type, by which its own numbers go."""
+        """(nb,) the index of each joint among those of its type, which orders their numbers."""
         count: dict[str, int] = {}
         places = []
         for joint in self.types:
@@ -90,12 +90,12 @@ class Topology:
 
     @cached_property
     def dof_body(self) -> np.ndarray:
-        """(n_dofs,) the body each dof moves."""
+        """(n_dofs,) the body that each dof moves."""
         return np.repeat(np.arange(len(self.bodies)), np.diff(self.dof_start))
 
     @cached_property
     def dof_velocity(self) -> np.ndarray:
-        """(n_dofs,) the entry of v each dof moves with; for a mimic joint its source's."""
+        """(n_dofs,) the entry of v that each dof moves with; for a mimic joint its source's."""
         entries = []
         for b, kinds in enumerate(self.kinds):
             source = self.mimics[b] if self.mimics[b] is not None else b
@@ -104,7 +104,7 @@ class Topology:
 
     @cached_property
     def dof_coordinate(self) -> np.ndarray:
-        """(n_dofs,) the entry of q each dof is read from; -1 where coordinates are no numbers."""
+        """(n_dofs,) the entry of q of each dof; -1 if its coordinate is no plain number."""
         entries = []
         for b, kinds in enumerate(self.kinds):
             source = self.mimics[b] if self.mimics[b] is not None else b
@@ -122,7 +122,7 @@ class Topology:
 
     @cached_property
     def velocity_labels(self) -> tuple[tuple[str, str], ...]:
-        """For each entry of v its joint's name, numbered where that has several, and its unit."""
+        """For each entry of v its joint's name, numbered if the joint has several, and its unit."""
         labels = []
         for b in self.coordinate_joints:
             for i, kind in enumerate(self.kinds[b]):
@@ -132,7 +132,7 @@ class Topology:
 
     @cached_property
     def coordinate_labels(self) -> tuple[tuple[str, str], ...]:
-        """For each entry of q likewise, by the names of its manifold where that has any."""
+        """The same for each entry of q, with the names of its manifold if that has any."""
         labels = []
         for b in self.coordinate_joints:
             space, kinds = self.manifolds[b], self.kinds[b]
@@ -157,28 +157,28 @@ class Topology:
 
     @cached_property
     def coordinate_joints(self) -> tuple[int, ...]:
-        """The bodies whose joints have entries in q, in their order."""
+        """The bodies whose joints have entries in q, in the order of q."""
         return tuple(b for b, k in enumerate(self.kinds) if k and self.mimics[b] is None)
 
     @cached_property
     def last_dof(self) -> np.ndarray:
         """(nb,) the dof that carries each body: its joint's last, or its parent's; -1 the world."""
-        carrier = np.full(len(self.bodies), WORLD)
+        dofs = np.full(len(self.bodies), WORLD)
         for b, parent in enumerate(self.parents):
             if self.kinds[b]:
-                carrier[b] = self.dof_start[b + 1] - 1
+                dofs[b] = self.dof_start[b + 1] - 1
             elif parent != WORLD:
-                carrier[b] = carrier[parent]
-        return carrier
+                dofs[b] = dofs[parent]
+        return dofs
 
     @cached_property
     def body_dof(self) -> np.ndarray:
-        """(nb,) the dof that carries each body; n_dofs for bodies fixed to the world."""
+        """(nb,) `last_dof`, with n_dofs in place of -1 for bodies fixed to the world."""
         return np.where(self.last_dof == WORLD, self.n_dofs, self.last_dof)
 
     @cached_property
     def dof_parent(self) -> np.ndarray:
-        """(n_dofs,) the dof before each, of a smaller number; -1 the world."""
+        """(n_dofs,) the parent of each dof, of a smaller index; -1 the world."""
         parent = np.arange(self.n_dofs) - 1
         for b, start in enumerate(self.dof_start[:-1]):
             if self.kinds[b]:
@@ -196,7 +196,7 @@ class Topology:
 
     @cached_property
     def ancestor_mask(self) -> np.ndarray:
-        """(n_dofs, n_dofs) whether dof j moves dof i; itself included."""
+        """(n_dofs, n_dofs) entry (i, j): whether dof j moves dof i, itself included."""
         moved = np.eye(self.n_dofs, dtype=bool)
         for i, above in enumerate(self.dof_parent):
             if above != WORLD:
@@ -205,13 +205,13 @@ class Topology:
 
     @cached_property
     def support_mask(self) -> np.ndarray:
-        """(nb, n_dofs) whether dof j moves body b."""
+        """(nb, n_dofs) entry (b, j): whether dof j moves body b."""
         world = np.zeros((1, self.n_dofs), dtype=bool)
         return np.concatenate((self.ancestor_mask, world))[self.last_dof]
 
     @cached_property
     def whole_dofs(self) -> np.ndarray:
-        """(n_dofs,) whether the dof's joint moves as a whole.
+        """(n_dofs,) whether the dof's joint moves as a whole, by one transform T(q).
 
         The dofs of a joint in series move one after the other instead.
         """
@@ -220,13 +220,13 @@ class Topology:
 
     @cached_property
     def motion_start(self) -> np.ndarray:
-        """(n_dofs,) the first dof of the motion that each dof is part of."""
+        """(n_dofs,) the first dof of a joint that moves as a whole; in a series each dof itself."""
         first = self.dof_start[self.dof_body]
         return np.where(self.whole_dofs, first, np.arange(self.n_dofs))
 
     @cached_property
     def motion_end(self) -> np.ndarray:
-        """(n_dofs,) the last dof of it: where the motion is complete."""
+        """(n_dofs,) the last dof of a joint that moves as a whole; in a series each dof itself."""
         last = self.dof_start[self.dof_body + 1] - 1
         return np.where(self.whole_dofs, last, np.arange(self.n_dofs))
 
@@ -237,5 +237,5 @@ class Topology:
 
     @property
     def unrolled(self) -> bool:
-        """Whether passes along the tree are written out, dof by dof, in one program."""
+        """Whether passes along the tree are unrolled, dof by dof, into one program."""
         return self.n_dofs <= _SMALL

@@ -1,15 +1,17 @@
-"""How passes along a tree are made; the only place that knows.
+"""Forward and backward passes along the tree, and how they are compiled.
 
-The dofs of a system (its degrees of freedom) are visited by number, parents before children or the
-other way round, in one loop (`jax.lax.scan`). A chain hands its values from dof to dof; in a
-branched tree they are kept in a table and looked up by the dof's parent. There are two ways to
-compile the loop. Each visit can be a kernel of its own: that takes the same time for every machine.
-Or a whole algorithm, a function under `along_tree`, is one kernel, in which the loops are written
-out dof by dof and everything that the structure fixes is computed beforehand: that gives the
-fastest code, and takes time to compile for every dof. `Topology.unrolled` says which.
+The dofs of a system (its degrees of freedom) are visited in the order of their indices, parents
+before children or the other way round, in one loop (`jax.lax.scan`). In a chain each dof hands its
+value to the next. In a branched tree the values are kept in a table and read at the dof's parent.
+
+There are two ways to compile the loop. Scanned: each visit is a kernel of its own, which compiles
+in the same time for every machine. Unrolled: a whole algorithm, a function under `along_tree`, is
+one kernel, in which the loops are unrolled dof by dof and everything that the topology fixes is
+computed in advance. This gives the fastest code, but every dof adds to the compile time.
+`Topology.unrolled` decides. Only this file knows.
 
 Data are pytrees whose leaves have one leading axis over the dofs. A leaf that is a NumPy array is
-known at trace time; where it is the same for all dofs the visited function gets it as a Python
+known at trace time. If it is the same for all dofs, the visited function gets it as a Python
 number, so that its zeros and ones cost nothing.
 """
 
@@ -30,7 +32,11 @@ Visit = Callable[[Any, Any], tuple[Any, Any]]
 
 
 def along_tree(algorithm: Callable[..., Any]) -> Callable[..., Any]:
-    """An algorithm on a tree, its first argument: one kernel if the tree is unrolled."""
+    """An algorithm whose first argument is a `Tree`, compiled as one kernel if it is unrolled.
+
+    The other arguments and the result are arrays (...) or pytrees of them, as the algorithm has
+    them.
+    """
 
     def structured(tree: Any, *args: Any) -> Any:
         return algorithm(tree.structured(), *args)
@@ -45,12 +51,12 @@ def along_tree(algorithm: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def in_one(topology: Topology, f: Callable[..., Any]) -> Callable[..., Any]:
-    """f as one kernel if the tree is unrolled."""
+    """f, compiled as one kernel if the tree is unrolled; arguments and results as those of f."""
     return kernel(f) if topology.unrolled else f
 
 
 def for_each(f: Callable[..., Any]) -> Callable[..., Any]:
-    """f for every body or dof, along leading axes: a batch of one kernel for all machines."""
+    """f mapped over leading axes (n, ...) of bodies or dofs: a batch of one kernel."""
     return jax.vmap(kernel(f))
 
 
@@ -65,9 +71,9 @@ def forward_pass(topology: Topology, visit: Visit, start: Any, data: Any) -> Any
         return unpacked(outputs)
 
     def body(table: Any, x: Any) -> tuple[Any, Any]:
-        (here, parent), dof = x
+        (index, parent), dof = x
         value, output = step(_read(table, parent), dof)
-        return _put(table, value, here), output
+        return _put(table, value, index), output
 
     return unpacked(_along_table(topology, body, value, dofs, reverse=False))
 
@@ -83,8 +89,8 @@ def backward_pass(topology: Topology, visit: Visit, zero: Any, data: Any) -> Any
         return unpacked(outputs)
 
     def body(sums: Any, x: Any) -> tuple[Any, Any]:
-        (here, parent), dof = x
-        value, output = step(_read(sums, here), dof)
+        (index, parent), dof = x
+        value, output = step(_read(sums, index), dof)
         above = jax.tree.map(jnp.add, _read(sums, parent), value)
         return _put(sums, above, parent), output
 
@@ -92,10 +98,10 @@ def backward_pass(topology: Topology, visit: Visit, zero: Any, data: Any) -> Any
 
 
 def _prepared(visit: Visit, value: Any, data: Any) -> tuple[Any, Any, Visit, Callable]:
-    """The value to begin with, the dofs to loop over, one step, and what to do with its outputs.
+    """The start value, the dofs to loop over, one step, and a function that unpacks its outputs.
 
-    Where all is made of scalars, values, dofs and outputs are packed into one array each, which a
-    loop hands on faster than many, and the step is a kernel.
+    If everything consists of scalars, values, dofs and outputs are packed into one array each,
+    which a loop passes on faster than many, and the step is a kernel.
     """
     leaves, structure = jax.tree.flatten(data)
     known = [
@@ -105,8 +111,8 @@ def _prepared(visit: Visit, value: Any, data: Any) -> tuple[Any, Any, Visit, Cal
     dofs = [jnp.asarray(x) for x, constant in zip(leaves, known, strict=True) if constant is None]
 
     def dof(entries: Iterable[Any]) -> Any:
-        rest = iter(entries)
-        return jax.tree.unflatten(structure, [next(rest) if c is None else c for c in known])
+        remaining = iter(entries)
+        return jax.tree.unflatten(structure, [next(remaining) if c is None else c for c in known])
 
     start, value_structure = jax.tree.flatten(value)
     start = [jnp.asarray(x) for x in start]
@@ -130,12 +136,12 @@ def _prepared(visit: Visit, value: Any, data: Any) -> tuple[Any, Any, Visit, Cal
 
 
 def _along_table(topology: Topology, body: Callable, value: Any, dofs: Any, reverse: bool) -> Any:
-    """The outputs of a loop with a table of values, in which the world stands last."""
+    """The outputs of a loop with a table of values, in which the world is the last entry."""
     n = topology.n_dofs
     parent = np.where(topology.dof_parent == WORLD, n, topology.dof_parent)
-    places = jnp.arange(n), jnp.asarray(parent)
+    indices = jnp.arange(n), jnp.asarray(parent)
     table = jax.tree.map(lambda a: jnp.broadcast_to(a, (n + 1, *jnp.shape(a))), value)
-    return jax.lax.scan(body, table, (places, dofs), reverse=reverse)[1]
+    return jax.lax.scan(body, table, (indices, dofs), reverse=reverse)[1]
 
 
 def _read(table: Any, index: jax.Array) -> Any:

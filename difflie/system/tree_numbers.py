@@ -21,10 +21,10 @@ from .whole_joints import dof_frames
 
 @functools.partial(jax.jit, static_argnums=2)
 def tree_numbers(bodies: Bodies, joints: Joints, t: Topology) -> tuple:
-    """The fields of a `Tree` after the first.
+    """The fields of a `Tree` after its system, in their order and with the shapes stated there.
 
-    Compiled by itself, and so only once for all algorithms. What is alike for all bodies or dofs
-    is a batch of kernels, which are the same for every machine.
+    Compiled separately, and so only once for all algorithms. Operations that are the same for all
+    bodies or dofs are a batch of one kernel, which is shared by all machines.
     """
     joint = for_each(_rotation)(joints.rotation), joints.position
     aligned = for_each(least_rotation)(_safe(joints.axis, t))
@@ -45,16 +45,16 @@ def _rotation(vector: Float[Array, " 3"]) -> Float[Array, "3 3"]:
 def _factors(
     t: Topology, joint: _Pose, aligned: Float[Array, "n_dofs 3 3"]
 ) -> tuple[_Pose, tuple[_Pose, _Pose, jax.Array]]:
-    """Each body's frame in that of the dof that carries it, and what `_dof_frame` puts together.
+    """The pose of each body in the frame of its carrying dof, and the factors for `_dof_frame`.
 
-    joint: the frames (nb,) of the joints in those of the parents. aligned: of the dofs in those of
-    their joints, where these are in series.
+    joint: the poses (nb,) of the joint frames in the parents' body frames. aligned: the rotations
+    of the dofs in their joint frames, for joints in series.
     """
     whole = t.whole_dofs[:, None, None]
     aligned = jnp.where(whole, dof_frames(t).astype(aligned.dtype), aligned)
     identity = jnp.eye(3, dtype=aligned.dtype)
 
-    # The world's is the last one. Bodies on fixed joints follow one level after the other.
+    # The last entry is the world's. Bodies on fixed joints follow, one level after the other.
     n_bodies, moving = len(t.bodies), np.array([bool(kinds) for kinds in t.kinds])
     offset = (
         jnp.broadcast_to(identity, (n_bodies + 1, 3, 3)),
@@ -68,8 +68,8 @@ def _factors(
         poses = jax.vmap(_composed)(above, own)
         offset = offset[0].at[level].set(poses[0]), offset[1].at[level].set(poses[1])
 
-    # The first dof of a joint starts at the frame of the parent. Where the joint moves as a whole
-    # it keeps the joint frame: its transform comes in between.
+    # The first dof of a joint starts at the frame of the parent. In a joint that moves as a whole
+    # it keeps the joint frame, as the transform of the joint comes in between.
     body, dof = t.dof_body, np.arange(t.n_dofs)
     first = (dof == t.dof_start[body])[:, None]
     before = jnp.swapaxes(aligned[np.maximum(dof - 1, 0)], 1, 2)
@@ -86,7 +86,7 @@ def _factors(
 
 
 def _fixed_levels(t: Topology) -> list[np.ndarray]:
-    """The bodies on fixed joints, by the number of fixed joints up to a dof or the world."""
+    """The bodies on fixed joints, by the number of fixed joints between them and a dof."""
     depth = np.zeros(len(t.bodies), dtype=int)
     for b, parent in enumerate(t.parents):
         if not t.kinds[b]:
@@ -95,12 +95,12 @@ def _fixed_levels(t: Topology) -> list[np.ndarray]:
 
 
 def _composed(a: _Pose, b: _Pose) -> _Pose:
-    """The pose (3, 3), (3,) of b's inner frame in a's outer frame."""
+    """The pose (3, 3), (3,) a b: from b's inner frame to a's outer frame."""
     return product(a[0], b[0]), product(a[0], b[1]) + a[1]
 
 
 def _dof_frame(base: _Pose, joint: _Pose, aligned: Float[Array, "3 3"]) -> _Pose:
-    """The frame of a dof in that of the dof before it."""
+    """The pose of a dof's frame in that of the dof before it."""
     rotation, translation = _composed(base, joint)
     return product(rotation, aligned), translation
 
@@ -108,7 +108,7 @@ def _dof_frame(base: _Pose, joint: _Pose, aligned: Float[Array, "3 3"]) -> _Pose
 def _inertia_in_frame(
     pose: _Pose, mass: jax.Array, com: jax.Array, inertia: jax.Array
 ) -> Float[Array, " 13"]:
-    """Mass, first and second moment of a body about another frame (Steiner's theorem)."""
+    """Mass, first moment and inertia of a body about another frame (parallel-axis theorem)."""
     rotation, position = pose
     com = product(rotation, com) + position
     central = product(product(rotation, (inertia + inertia.T) / 2), rotation.T)
@@ -144,14 +144,14 @@ def _fields(
 
 
 def _safe(axis: Float[Array, "n_dofs 3"], t: Topology) -> Float[Array, "n_dofs 3"]:
-    """The axes of the dofs in series; z where a joint moves as a whole, whose dofs have none."""
+    """The axes of dofs in series; z for joints that move as a whole, whose axes are not used."""
     return jnp.where(t.whole_dofs[:, None], jnp.asarray([0.0, 0.0, 1.0], axis.dtype), axis)
 
 
 def least_rotation(axis: Float[Array, " 3"]) -> Float[Array, "3 3"]:
-    """The rotation that takes z to an axis.
+    """The smallest rotation (3, 3) that takes z to the direction of an axis (3,).
 
-    For an axis below the horizontal it starts from -z, which keeps both charts regular.
+    If the axis points below the horizontal it starts from -z, which keeps both formulas regular.
     """
     a = Vector.from_array(axis)
     a = a * (1 / jnp.sqrt(a.square()))
@@ -165,7 +165,7 @@ def least_rotation(axis: Float[Array, " 3"]) -> Float[Array, "3 3"]:
 
 
 def merged(values, t: Topology):
-    """The sums over the bodies that each dof carries; bodies fixed to the world are left out."""
+    """Sums (n_dofs, ...) of values (nb, ...) over the bodies of each dof, the world's left out."""
 
     def summed(a: jax.Array) -> jax.Array:
         return jnp.zeros((t.n_dofs + 1, *a.shape[1:]), a.dtype).at[t.body_dof].add(a)[:-1]

@@ -1,4 +1,4 @@
-"""Errors, warnings, and what is checked of names and numbers before a system is built."""
+"""Errors, warnings, and checks of names and numbers before a system is built."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 
 _LONGEST_NAME = 200
-# What no quantity of a machine exceeds in SI units, and single precision holds.
+# Larger than any quantity of a machine in SI units, and within the range of single precision.
 LARGEST = 1e30
 
 
 class InputError(ValueError):
-    """What is wrong with a file or a description: one sentence a fault, on a line of its own."""
+    """The faults of a file or a description, one sentence and one line for each."""
 
     def __init__(self, *faults: str):
         super().__init__(*map(shortened, faults))
@@ -28,16 +28,16 @@ class InputError(ValueError):
 
 
 class ModelError(InputError):
-    """A description that is no machine; the message names the place, the element and the fix."""
+    """A model that cannot be built; the message names the place, the element and the fix."""
 
 
 def shortened(message: str) -> str:
-    """A message on one line, cut in the middle where it is very long."""
+    """A message on one line, cut in the middle if it is very long."""
     return _cut("".join(c if c.isprintable() else " " for c in message), 2000)
 
 
 def shown(value: Any) -> str:
-    """A name or value of a file as messages show it, cut in the middle where it is long."""
+    """A name or value as messages show it, cut in the middle if it is long."""
     return _cut(repr(value), 100)
 
 
@@ -46,7 +46,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def warn(message: str) -> None:
-    """Warns of what the line did that called this package; see `shortened`."""
+    """Warns, at the line outside this package that called it; see `shortened`."""
     level, frame = 1, sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "difflie":
         level, frame = level + 1, frame.f_back
@@ -54,21 +54,21 @@ def warn(message: str) -> None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at the known name that is most like `name`; empty if none is."""
+    """A hint at the known name most similar to `name`; empty if none is similar."""
     near = closest(name, known)
     return "" if near is None else f"; did you mean {shown(near)}?"
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like `name`; None if none is."""
-    # To compare long names takes long, and nobody types them.
+    """The known name most similar to `name`; None if none is similar."""
+    # Comparing long names is slow, and nobody types them.
     short = [k for k in known if len(k) < _LONGEST_NAME]
     near = difflib.get_close_matches(name, short, 1) if len(name) < _LONGEST_NAME else []
     return near[0] if near else None
 
 
 def numbers(value: Any, what: str) -> np.ndarray:
-    """The value as an array of any shape. Raises `ModelError` for what is no number."""
+    """The value as an array of any shape. Raises `ModelError` if it is not numeric."""
     try:
         return np.asarray(value, float)
     except (TypeError, ValueError):
@@ -76,7 +76,7 @@ def numbers(value: Any, what: str) -> np.ndarray:
 
 
 def real_numbers(where: str, name: str, value: Any) -> jax.Array:
-    """The value, of any shape, as an array. Raises TypeError for what are no real numbers."""
+    """The value as an array of any shape. Raises TypeError if it is not real numbers."""
     try:
         array = jnp.asarray(value)
     except (TypeError, ValueError):
@@ -87,7 +87,7 @@ def real_numbers(where: str, name: str, value: Any) -> jax.Array:
 
 
 def check_shape(where: str, name: str, actual: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    """Raises ValueError for another shape than the one that is needed."""
+    """Raises ValueError if the actual shape is not the required one."""
     if actual != shape:
         batch = len(actual) == len(shape) + 1 and actual[1:] == shape
         hint = "; for a batch use jax.vmap" if batch else ""

@@ -1,4 +1,4 @@
-"""The joints that move as a whole, evaluated for all joints of a type at once.
+"""Joints that move as a whole, evaluated for all joints of a type at once.
 
 A joint in series is one screw after the other, each with a frame that its own coordinate turns. Any
 other joint has one transform T(q), and its dofs share the body's frame: the first dof's pose is
@@ -26,9 +26,9 @@ Numbers = Mapping[str, Mapping[str, jax.Array]]
 class Whole(NamedTuple):
     """The n joints of one type, with k dofs each.
 
-    dofs (n, k): their numbers. coordinates: where theirs are in q, (n, nq)
-    of one joint. number (n,): by which their own numbers go. frames (k, 3, 3): of the dofs in the
-    body frame. columns (6, k): of the subspace where it is constant, else None.
+    dofs (n, k): their indices. coordinates (n, nq of one joint): the indices of their entries in q.
+    number (n,): the indices of their own numbers. frames (k, 3, 3): the rotations of the dof frames
+    in the body frame. columns (6, k): the motion subspace if it is constant, otherwise None.
     """
 
     joint: Joint
@@ -41,7 +41,7 @@ class Whole(NamedTuple):
     def evaluate(
         self, f: Callable[..., jax.Array], numbers: Numbers, *args: jax.Array
     ) -> jax.Array:
-        """f(joint, ...) for every joint, of its numbers and arguments (n, ...); as precise."""
+        """f(joint, ...) for every joint, with arguments (n, ...), in the precision of these."""
         own = numbers.get(self.joint.type_name(), {})
         mine = {name: values[self.number] for name, values in own.items()}
 
@@ -58,7 +58,7 @@ class Whole(NamedTuple):
 
 @lru_cache
 def wholes(t: Topology) -> tuple[Whole, ...]:
-    """The joints of a topology that move as a whole, type by type."""
+    """The joints of a topology that move as a whole, grouped by type."""
     of_type: dict[Joint, list[int]] = {}
     for b, joint in enumerate(t.types):
         if not joint.in_series and t.kinds[b]:
@@ -83,7 +83,7 @@ def wholes(t: Topology) -> tuple[Whole, ...]:
 
 @lru_cache
 def dof_frames(t: Topology) -> np.ndarray:
-    """(n_dofs, 3, 3) the frame of each dof in its body's; the identity in a series."""
+    """(n_dofs, 3, 3) the frame of each dof in its body's frame; the identity in a series."""
     frames = np.broadcast_to(np.eye(3), (t.n_dofs, 3, 3)).copy()
     for whole in wholes(t):
         frames[whole.dofs] = whole.frames
@@ -91,7 +91,7 @@ def dof_frames(t: Topology) -> np.ndarray:
 
 
 def screw_patterns(t: Topology) -> tuple[np.ndarray, np.ndarray]:
-    """The angular and linear components of the screws, as far as the joint types fix them."""
+    """The angular and linear components (n_dofs,) of the screws, as far as joint types fix them."""
     kinds = np.array([k for kinds in t.kinds for k in kinds])
     angular, linear = (kinds != "prismatic").astype(float), (kinds == "prismatic").astype(float)
     for whole in wholes(t):
@@ -105,7 +105,7 @@ def varying(t: Topology) -> bool:
 
 
 def check_constant(t: Topology, method: str) -> None:
-    """Raises ValueError, naming the joint and the method, where a subspace is not constant."""
+    """Raises ValueError, naming joint and method, if a motion subspace is not constant."""
     for joint, name in zip(t.types, t.joints, strict=True):
         if not joint.in_series and not all(dof.axial for dof in joint.dofs()):
             raise ValueError(
@@ -115,12 +115,12 @@ def check_constant(t: Topology, method: str) -> None:
 
 
 def aligned(axis: object) -> np.ndarray:
-    """A rotation (3, 3) that takes z to the axis (3,), and for x, y and z exchanges them."""
+    """A rotation (3, 3) that takes z to the axis (3,); a permutation if the axis is x, y or z."""
     a = np.asarray(axis, float) / np.linalg.norm(np.asarray(axis, float))
     if a.max() == 1:
         i = int(a.argmax())
         return np.eye(3)[:, [(i + 1) % 3, (i + 2) % 3, i]]
-    # Any two directions across the axis do.
+    # Any two directions normal to the axis will do.
     x = np.cross(a, np.eye(3)[np.abs(a).argmin()])
     x = x / np.linalg.norm(x)
     return np.stack((x, np.cross(a, x), a), axis=1)

@@ -13,19 +13,20 @@ from .evaluate import Index, evaluated
 
 
 def body_poses(system: System, q: Any) -> Float[Array, "nb 4 4"]:
-    """The poses (nb, 4, 4) of all bodies, body to world coordinates, as in `body_names`."""
+    """The poses (nb, 4, 4) of all bodies at q (nq,), body to world, as in `body_names`."""
     return evaluated(kinematics.body_world_poses, system, q=q).to_array()
 
 
 def body_twists(system: System, q: Any, v: Any) -> Float[Array, "nb 6"]:
-    """The body-fixed twists (nb, 6) of all bodies, angular part first (rad/s, m/s)."""
+    """The body-fixed twists (nb, 6) of all bodies at q (nq,), v (nv,), in rad/s and m/s."""
     return evaluated(kinematics.body_twist_components, system, q=q, v=v).to_array()
 
 
 def body_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
-    """The Jacobian (6, nv) of a body: J v is its body-fixed twist.
+    """The Jacobian (6, nv) at q (nq,) of a body: J v is its body-fixed twist.
 
-    body: its name or index. A `jax.vmap` over indices takes all bodies at once, here and below.
+    body: its name or index. `jax.vmap` over indices takes all bodies at once, also in the functions
+    below. Raises ValueError for an unknown name.
     """
     return evaluated(jacobians.body_columns, system, q=q, body=body)
 
@@ -33,8 +34,8 @@ def body_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
 def spatial_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) whose J v is the body's twist in world axes, at the world origin.
 
-    The linear part is the velocity of the point of the body, thought unbounded, that is at the
-    world origin at the moment; "spatial" after Murray, Li and Sastry.
+    The linear part is the velocity of the body-fixed point that is at the world origin at this
+    moment. "Spatial" as in Murray, Li and Sastry 1994.
     """
     return evaluated(jacobians.spatial_columns, system, q=q, body=body)
 
@@ -42,45 +43,46 @@ def spatial_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"
 def geometric_jacobian(system: System, q: Any, body: Index) -> Float[Array, "6 nv"]:
     """The Jacobian (6, nv) whose J v is the body's twist in world axes, at the body's origin.
 
-    The angular velocity and the velocity of the body's origin, both in the world.
+    J v is the angular velocity (rad/s) and the velocity of the body's origin (m/s), both in world
+    coordinates.
     """
     return evaluated(jacobians.geometric_columns, system, q=q, body=body)
 
 
 def body_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[Array, "6 nv"]:
-    """The derivative (6, nv) of `body_jacobian` with respect to time, in 1/s.
+    """The time derivative (6, nv) of `body_jacobian`, in 1/s.
 
-    With it the derivative of the body-fixed twist is J a + J' v.
+    The time derivative of the body-fixed twist is J a + J' v.
     """
     return evaluated(jacobians.body_column_rates, system, q=q, v=v, body=body)
 
 
 def spatial_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[Array, "6 nv"]:
-    """The derivative (6, nv) of `spatial_jacobian` with respect to time, in 1/s.
+    """The time derivative (6, nv) of `spatial_jacobian`, in 1/s.
 
-    With it the body's spatial acceleration in world axes, at the world origin, is J a + J' v.
+    The body's spatial acceleration in world axes, at the world origin, is J a + J' v.
     """
     return evaluated(jacobians.spatial_column_rates, system, q=q, v=v, body=body)
 
 
 def geometric_jacobian_rate(system: System, q: Any, v: Any, body: Index) -> Float[Array, "6 nv"]:
-    """The derivative (6, nv) of `geometric_jacobian` with respect to time, in 1/s.
+    """The time derivative (6, nv) of `geometric_jacobian`, in 1/s.
 
-    With it the angular acceleration and the acceleration of the body's origin, both in the world,
-    are J a + J' v.
+    J a + J' v is the angular acceleration and the acceleration of the body's origin, both in world
+    coordinates.
     """
     return evaluated(jacobians.geometric_column_rates, system, q=q, v=v, body=body)
 
 
 def integrate(system: System, q: Any, dv: Any) -> Float[Array, " nq"]:
-    """The configuration (nq,) reached from q along the constant rate dv (nv,) in unit time."""
+    """The configuration (nq,) reached from q (nq,) at the constant rate dv (nv,) in unit time."""
     checked(system)
     q, dv = checked(system, q=(q, (system.nq,)), v=(dv, (system.nv,)))
     return system.manifold.retract(q, dv)
 
 
 def difference(system: System, q0: Any, q1: Any) -> Float[Array, " nv"]:
-    """The rate (nv,) with integrate(q0, difference(q0, q1)) = q1, of least rotation."""
+    """The rate (nv,) of least rotation with integrate(q0, difference(q0, q1)) = q1."""
     checked(system)
     q0, q1 = checked(system, q0=(q0, (system.nq,)), q1=(q1, (system.nq,)))
     return system.manifold.difference(q0, q1)

@@ -26,11 +26,10 @@ def forward_dynamics(
 ) -> Float[Array, " nv"]:
     """The acceleration a (nv,) with M a + bias = tau + sum J^T wrench.
 
-    q (nq,), v (nv,), tau (nv,): the whole generalised force in N m or N; springs, damping,
-    friction and drives are not added (see `passive_force`). wrench (nb, 6): external wrenches
-    (moment, force) on the bodies, in body frames. Articulated-body algorithm, O(n); with mimic
-    joints a dense solve.
-    Raises ValueError and TypeError as `checked` does.
+    q (nq,), v (nv,), tau (nv,): the whole generalised force in N m or N. Springs, damping, friction
+    and drives are not added (see `passive_force`). wrench (nb, 6): external wrenches (moment,
+    force) on the bodies, in body frames. Articulated-body algorithm, O(n); with mimic joints a
+    dense solve. Raises ValueError and TypeError as `checked` does.
     """
     return evaluated(forward.acceleration, system, q=q, v=v, tau=tau, wrench=wrench)
 
@@ -38,9 +37,10 @@ def forward_dynamics(
 def inverse_dynamics(
     system: System, q: Any, v: Any, a: Any, wrench: Any = None
 ) -> Float[Array, " nv"]:
-    """The generalised force tau (nv,) that gives the acceleration a (nv,).
+    """The generalised force tau (nv,) with M a + bias = tau + sum J^T wrench, for a given a (nv,).
 
-    Shapes and wrench as in `forward_dynamics`, whose inverse this is. Recursive Newton-Euler, O(n).
+    Shapes and wrench as in `forward_dynamics`, whose inverse this is. Recursive Newton-Euler
+    algorithm, O(n).
     """
     return evaluated(rnea, system, q=q, v=v, a=a, wrench=wrench)
 
@@ -53,7 +53,7 @@ def bias_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
 
 
 def gravity_force(system: System, q: Any) -> Float[Array, " nv"]:
-    """The generalised force (nv,) that holds the system at rest against gravity, in N m or N."""
+    """The generalised force (nv,) that balances gravity at zero velocity, in N m or N."""
     checked(system)
     return bias_force(system, q, jnp.zeros(system.nv, system.dtype))
 
@@ -64,31 +64,31 @@ def mass_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
 
 
 def mass_product(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
-    """M(q) x (nv,): the generalised force that accelerates a system at rest by x (nv,).
+    """M(q) x (nv,): the generalised force for the acceleration x (nv,) at zero velocity.
 
-    Gravity left out. Recursive Newton-Euler, O(n); M is not formed.
+    Without gravity. Recursive Newton-Euler algorithm, O(n); M is not formed.
     """
     return evaluated(forward.mass_times, system, q=q, x=x)
 
 
 def mass_solve(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
-    """M(q)^-1 x (nv,): the acceleration of a system at rest under the generalised force x (nv,).
+    """M(q)^-1 x (nv,): the acceleration under the generalised force x (nv,) at zero velocity.
 
-    Gravity left out. Articulated-body algorithm, O(n); M is not formed, save with mimic joints.
+    Without gravity. Articulated-body algorithm, O(n); M is formed only with mimic joints.
     """
     return evaluated(forward.mass_inverse_times, system, q=q, x=x)
 
 
 def inverse_mass_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
-    """The inverse (nv, nv) of the mass matrix, one solve for each dof; symmetric up to rounding."""
+    """M(q)^-1 (nv, nv), one solve for each dof; symmetric up to rounding."""
     return evaluated(forward.mass_inverse, system, q=q)
 
 
 def mass_factorisation(system: System, q: Any) -> Factorisation:
     """The factorisation M = L^T D L of the mass matrix at q (nq,), for solves and products.
 
-    L is unit lower triangular and as sparse as the tree is branched. Raises ValueError for systems
-    with mimic joints, which tie branches together.
+    L is unit lower triangular, with the sparsity of the tree's branches. Raises ValueError for
+    systems with mimic joints, because these couple branches.
     """
     checked(system)
     what = f"{system.name}: mass_factorisation"
@@ -100,8 +100,9 @@ def coriolis_matrix(system: System, q: Any, v: Any) -> Float[Array, "nv nv"]:
     """The Coriolis matrix C (nv, nv): C v + gravity = bias force, and dM/dt = C + C^T.
 
     dM/dt is the derivative of `mass_matrix` along v; for Lie-group joints its entries belong to
-    body-fixed velocities. dM/dt - 2 C is then skew. C v does not determine C: this is the choice of
-    Niemeyer and Slotine, and the Christoffel symbols where v is the derivative of q.
+    body-fixed velocities. dM/dt - 2 C is therefore skew-symmetric. C v does not determine C: this
+    is the choice of Niemeyer and Slotine 1991, and the Christoffel symbols where v is the
+    derivative of q.
     """
     return evaluated(coriolis.matrix, system, q=q, v=v)
 
@@ -129,12 +130,12 @@ def forward_dynamics_derivatives(
 
 
 def operational_space(system: System, q: Any, v: Any, frame: Any) -> OperationalSpace:
-    """The inertia, bias and gravity that a frame feels, in its own axes: F = Lambda dV/dt + mu + p.
+    """Inertia, bias and gravity of a frame, in its own axes: F = Lambda dV/dt + mu + p.
 
-    frame: a `Frame` on a body, or a body's name; V (6,) is its twist in its own axes, and F (6,)
-    the wrench at it. Source: Khatib, A unified approach for motion and force control of robot
-    manipulators, IEEE J. Robotics Automation 3 (1987), equations 9 to 12. Raises `ModelError`
-    for a frame of the world or on no body.
+    frame: a `Frame` on a body, or a body's name. V (6,) is its twist in its own axes, and F (6,)
+    the wrench on it. Raises `ModelError` for a frame on the world and for an unknown body. Source:
+    Khatib, A unified approach for motion and force control of robot manipulators, IEEE J. Robotics
+    Automation 3 (1987), equations 9 to 12.
     """
     checked(system)
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
@@ -149,9 +150,9 @@ def operational_space(system: System, q: Any, v: Any, frame: Any) -> Operational
 def closed_form(system: System, q: Any, v: Any, frames: Any = None) -> ClosedForm:
     """The matrices of Ploen and Park's closed form at q (nq,), v (nv,), and its algorithms.
 
-    frames (nv, 4, 4): for each degree of freedom the pose that takes coordinates of its own frame
-    to those of the frame to write everything in. Raises ValueError for systems with mimic joints
-    and for those on which nothing moves.
+    frames (nv, 4, 4): for each degree of freedom the pose of its own frame in the frame in which
+    everything is expressed. Raises ValueError for systems with mimic joints and for systems without
+    a joint that moves. Source: Ploen and Park 1999.
     """
     checked(system)
     what = f"{system.name}: closed_form"

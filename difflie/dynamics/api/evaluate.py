@@ -22,10 +22,10 @@ compiled: Callable[..., Callable[..., Any]] = functools.cache(jax.jit)
 
 
 def evaluated(algorithm: Callable[..., Any], system: System, **arguments: Any) -> Any:
-    """algorithm(tree, ...) with arguments in their order, each checked by its name.
+    """The result of algorithm(tree, *arguments), compiled; each argument is checked by its name.
 
-    q (nq,); body, a name or an index; wrench (nb, 6) and frames (nv, 4, 4), which may be None;
-    any others (nv,). Raises ValueError and TypeError as `checked` does.
+    q (nq,); body, a name or an index; wrench (nb, 6) and frames (nv, 4, 4), which may be None; all
+    others (nv,). Raises ValueError and TypeError as `checked` does.
     """
     checked(system)
     shapes = {
@@ -45,7 +45,10 @@ def evaluated(algorithm: Callable[..., Any], system: System, **arguments: Any) -
 
 
 def body_index(system: System, body: Index) -> int | jax.Array:
-    """The index of a body in `body_names`, by its name or index; a traced one as it is."""
+    """The index () of a body in `body_names`, from its name or index; traced indices pass through.
+
+    Raises ValueError for an unknown name.
+    """
     names = system.body_names
     if isinstance(body, str):
         if body not in names:
@@ -55,7 +58,7 @@ def body_index(system: System, body: Index) -> int | jax.Array:
 
 
 def bare_tree(system: System) -> Tree:
-    """Of bodies and joints alone, so that nothing is compiled anew for what is attached to them."""
+    """The `Tree` of bodies and joints alone; what is attached to them causes no new compilation."""
     if system.couplings or system.constraints or system.actuators or system.sensors:
         system = replace(system, couplings=(), constraints=(), actuators=(), sensors=())
     return Tree.of(system)

@@ -1,4 +1,4 @@
-"""The mass of a system, where its centre is, and its momentum."""
+"""The mass of a system, its centre of mass, and its momentum."""
 
 from __future__ import annotations
 

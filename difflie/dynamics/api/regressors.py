@@ -1,4 +1,4 @@
-"""The inertial parameters, and what depends on them linearly."""
+"""The inertial parameters, and the dynamics as linear functions of them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def inertial_parameters(system: System) -> Float[Array, "nb 10"]:
 def with_inertial_parameters(system: System, parameters: Any) -> System:
     """The system with other `inertial_parameters` (nb, 10).
 
-    Of a body without mass the first moments cannot be kept. Nothing is checked: whether a rigid
-    body can have the parameters is the caller's to know.
+    The first moments of a body without mass are lost. It is not checked whether a rigid body can
+    have these parameters.
     """
     size = (len(system.body_names), 10)
     (parameters,) = checked(system, parameters=(parameters, size))
@@ -47,26 +47,26 @@ def inverse_dynamics_regressor(
 
 
 def kinetic_energy_regressor(system: System, q: Any, v: Any) -> Float[Array, " n_parameters"]:
-    """The row y (10 nb,) with y . pi + armature v^2 / 2 = the kinetic energy; pi as above."""
+    """The vector y (10 nb,) with y . pi + sum armature v^2 / 2 = kinetic energy; pi as above."""
     return evaluated(regressor.kinetic_columns, system, q=q, v=v)
 
 
 def potential_energy_regressor(system: System, q: Any) -> Float[Array, " n_parameters"]:
-    """The row y (10 nb,) with y . pi = the potential energy, pi `inertial_parameters` as a row."""
+    """The vector y (10 nb,) with y . pi = potential energy; pi as above."""
     return evaluated(regressor.potential_columns, system, q=q)
 
 
 def momentum_regressor(system: System, q: Any, v: Any) -> Float[Array, "6 n_parameters"]:
-    """The matrix Y (6, 10 nb) with Y pi = `momentum`, pi `inertial_parameters` as a row."""
+    """The matrix Y (6, 10 nb) with Y pi = `momentum`; pi as above."""
     return evaluated(regressor.momentum_columns, system, q=q, v=v)
 
 
 def base_parameters(system: System) -> BaseParameters:
-    """The minimal parameters on which inverse dynamics depend; not for use in a trace.
+    """The base (minimal) parameters of inverse dynamics; cannot be traced.
 
-    matrix (rank, 10 nb) takes the inertial parameters (nb, 10), one body after the other, to the
-    base parameters; columns (rank,) are those of the regressor that remain. Found from
-    the regressors of random states, by which columns depend on each other to the square root of the
-    rounding unit: use double precision.
+    matrix (rank, 10 nb) maps the inertial parameters (nb, 10), one body after the other, to the
+    base parameters. columns (rank,) are the columns of the regressor that remain. They follow from
+    the regressors of random states. Columns count as linearly dependent to the square root of the
+    rounding unit: use double precision. Source: Gautier 1991.
     """
     return independent_columns(sampled_regressor(bare_tree(system)))

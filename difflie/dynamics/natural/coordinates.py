@@ -41,10 +41,10 @@ from .layout import BALL, FREE, Layout, check, layout
 
 
 class Arms(NamedTuple):
-    """How the joints move during one step.
+    """The geometry of the joints during one step.
 
-    turns (n, 3): for each turning dof the vector whose scalar product with the difference of the
-    two bodies' spins is the dof's rate. middle (nb, 4, 3): the mean coordinates of the step.
+    turns (n, 3): for each turning dof the vector whose scalar product with the relative spin of the
+    two bodies is the rate of the dof. middle (nb, 4, 3): the mean coordinates of the step.
     """
 
     turns: jax.Array
@@ -126,21 +126,21 @@ class NaturalCoordinates(eqx.Module):
         old = before[where.attitudes]
         side = jnp.sum(attitudes * old, axis=1, keepdims=True)
         attitudes = attitudes * jnp.where(side < 0, -jnp.ones_like(side), jnp.ones_like(side))
-        place = parent[where.free, 0] + _apply(parent[where.free, 1:], self.anchor[where.free])
-        positions = product(base[where.free], (bodies[where.free, 0] - place)[..., None])
+        anchor = parent[where.free, 0] + _apply(parent[where.free, 1:], self.anchor[where.free])
+        positions = product(base[where.free], (bodies[where.free, 0] - anchor)[..., None])
         parts = angles, self.slides(bodies), attitudes.ravel(), positions.ravel()
         return jnp.concatenate(parts)[where.coordinate_order]
 
     def arms(
         self, middle: Float[Array, "nb 4 3"], rates: Float[Array, "nb 6"], h: jax.Array | float
     ) -> Arms:
-        """How the joints move during a step of length h with the rates (nb, 6).
+        """The geometry of the joints during a step of length h (s) at the rates (nb, 6).
 
-        With g = h w / 2 the angle by which a joint turns about its mean axis a, of bodies with the
-        Cayley rates g_A and g_B = g_A + s a, is 2 arctan(s / (1 + g_A . g_B)): the composition of
-        rotations in Rodrigues' parameters. The arm makes this angle over h the rate of the dof,
-        exactly, and so the work of a torque the torque times the angle. A universal joint turns
-        about the one axis between its parent and its cross, and about the other between the cross
+        With g = h w / 2, the angle by which a joint turns about its mean axis a is 2 arctan(s / (1
+        + g_A . g_B)), for bodies with the Cayley rates g_A and g_B = g_A + s a: this is the
+        composition of rotations in Rodrigues parameters. With this arm the rate of the dof is
+        exactly this angle over h, and the work of a torque is torque times angle. A universal joint
+        turns about one axis between its parent and its cross, and about the other between the cross
         and its body.
         """
         where = self.layout
@@ -241,8 +241,8 @@ class NaturalCoordinates(eqx.Module):
 
         body (n,): their indices in `body_names`, the number of these for the world.
         """
-        place = _at(self.tree.offset, body)
-        inner = place.rotation @ Vector.from_array(points) + place.translation
+        pose = _at(self.tree.offset, body)
+        inner = pose.rotation @ Vector.from_array(points) + pose.translation
         return fixed(self.layout.merged_into[body], inner.to_array(), len(self.layout.parent), 1)
 
     def attitudes(self, bodies: Float[Array, "nb 4 3"], body: np.ndarray) -> Matrix:
@@ -263,7 +263,7 @@ class NaturalCoordinates(eqx.Module):
 
 
 def natural_coordinates(tree: Tree) -> NaturalCoordinates:
-    """A system in natural coordinates.
+    """A system in natural coordinates, with the shapes of `NaturalCoordinates`.
 
     Differentiable with respect to every number of the system. Raises ValueError as `check` does.
     """
@@ -319,7 +319,7 @@ def _with_world(bodies: jax.Array) -> jax.Array:
 def _sum_at(
     index: np.ndarray, values: Float[Array, " n *rest"], count: int
 ) -> Float[Array, " count *rest"]:
-    """(count, ...) the sums of the values (n, ...) by index; those beyond are left out."""
+    """(count, ...) the sums of the values (n, ...) by index; larger indices are left out."""
     return jnp.tensordot(
         jnp.asarray(np.arange(count)[:, None] == index, values.dtype),
         values,

@@ -117,9 +117,10 @@ class Equations:
 def position(
     constraints: Equations, slides: Equations, joint: JointsOfKind, along: list, axes: jax.Array
 ) -> None:
-    """The gap of a joint is spanned by the directions `along`, and its parts are the slides.
+    """Adds equations and slides for the gap of a joint, which the directions `along` (n, 3) span.
 
-    axes (n, 3, 3): the joint's frame; its third axis is the first of the directions.
+    The components of the gap along these are the slides. axes (n, 3, 3): the joint's frame; its
+    third axis is the first of the directions.
     """
     gap = joint.gap()
     if not along:
@@ -137,7 +138,11 @@ def position(
 def orientation(
     constraints: Equations, joint: JointsOfKind, turns: int, frame: jax.Array, second: jax.Array
 ) -> None:
-    """What a joint with so many turns, from `frame` on, fixes of the relative attitude."""
+    """Adds the equations for the relative attitude that a joint with so many turns leaves fixed.
+
+    frame (n, 3, 3): the joint's frame in the parent, from which it turns. second (n, 3, 3): the
+    axes of the second turn in those of the first.
+    """
     if turns == 0:
         for i in range(3):
             constraints.add(joint.in_parent(frame[:, :, i]), joint.in_body((i + 1) % 3))

@@ -12,16 +12,16 @@ from ...system.topology import Topology
 
 
 class Layout(NamedTuple):
-    """Where everything is: indices, fixed by the topology.
+    """Indices into natural coordinates, fixed by the topology.
 
-    By body with a joint of its own, in their order ("number" below), nb for the world: moving, the
-    index in the system; last, its last dof; parent, the number of the body it hangs on.
-    merged_into: the number of the body that each body of the system is merged into, the world's
-    last. single, double: the numbers of joints with one and with two turns; grouped, free: of those
-    that are spherical or free, and free. turning: the number of each turning dof, in the order
-    single, first of double, second of double, grouped. velocities: the entry in v of these, of the
-    translations of the free joints and of the slides. angles, attitudes (n, 4): entries in q. The
-    orders put what is computed in this order into v and q.
+    "Number" below means the position in the order of bodies with a joint of their own, nb for the
+    world. For each of these bodies: moving, the index in the system; last, its last dof; parent,
+    the number of its parent. merged_into: the number of the body that each body of the system is
+    merged into, the world's last. single, double: the numbers of joints with one and with two
+    turns; grouped, free: of those that are spherical or free, and free. turning: the number of each
+    turning dof, in the order single, first of double, second of double, grouped. velocities: the
+    entry in v of these, of the translations of the free joints and of the slides. angles, attitudes
+    (n, 4): entries in q. The orders permute values in this order to those of v and q.
     """
 
     moving: np.ndarray
@@ -53,9 +53,9 @@ _SERIES = {
 
 
 def check(t: Topology, method: str = "") -> None:
-    """Raises ValueError for a joint that natural coordinates do not describe, with a fix.
+    """Raises ValueError, with a fix, for a joint that natural coordinates do not describe.
 
-    method: that needs them, for the message.
+    method: the method that needs them, for the message.
     """
     where = f"{method} moves {t.name} in natural coordinates, which" if method else ""
     where = where or f"{t.name}: natural coordinates"
@@ -81,7 +81,7 @@ def check(t: Topology, method: str = "") -> None:
 
 @functools.cache
 def layout(t: Topology) -> Layout:
-    """The indices of a topology."""
+    """The index arrays of a topology, with the shapes of `Layout`."""
     moving = np.array([b for b, kinds in enumerate(t.kinds) if kinds])
     last = t.dof_start[moving + 1] - 1
     number = np.full(t.n_dofs + 1, len(moving))
@@ -99,7 +99,7 @@ def layout(t: Topology) -> Layout:
         return (start[:, None] + skip + np.arange(size)).ravel()
 
     def of_series(start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The entries of turning and of sliding dofs that are no group's."""
+        """The entries of turning and of sliding dofs of joints in series."""
         turning = (start[single] + slides[single], start[double], start[double] + 1)
         sliding = [start[j] + np.arange(slides[j]) for j in range(len(moving))]
         return np.concatenate(turning), np.concatenate(sliding).astype(int)

@@ -1,4 +1,4 @@
-"""The joint types, a file each; `joint` is the protocol, for types of one's own as well."""
+"""The joint types, one file each; `joint` is the protocol, also for user-defined types."""
 
 from .fixed import Fixed as Fixed
 from .free import Free as Free

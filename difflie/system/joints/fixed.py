@@ -10,7 +10,7 @@ from .series import Series
 
 @dataclass(frozen=True, kw_only=True)
 class Fixed(Series):
-    """No motion."""
+    """No motion: the body is fixed to its parent."""
 
     def dofs(self) -> tuple[Dof, ...]:
         return ()

@@ -13,7 +13,7 @@ from .series import OneAxis
 
 @dataclass(frozen=True, kw_only=True)
 class Helical(OneAxis):
-    """A screw: one angle (rad), advancing `pitch` m/rad along the axis."""
+    """A screw: one angle (rad); the body advances `pitch` m/rad along the axis."""
 
     pitch: float = 0.0
 

@@ -1,7 +1,7 @@
-"""The protocol of a joint: how one body moves on another. A type of one's own is one class.
+"""The joint protocol: how a body moves on its parent. A user-defined type is one class.
 
-With T(q) the pose of the body on the joint in the joint frame, V = S(q) v the body's twist against
-its parent, and A = S(q) a + bias(q, v) the rate of change of V, all in the body frame:
+T(q) is the pose of the body in the joint frame. V = S(q) v is the twist of the body relative to
+its parent and A = S(q) a + bias(q, v) its rate of change, both in the body frame:
 
     @dataclass(frozen=True, kw_only=True)
     class Wheel(dl.Joint):
@@ -10,10 +10,10 @@ its parent, and A = S(q) a + bias(q, v) the rate of change of V, all in the body
         @property
         def manifold(self): ...  # of q, with the tangents v: Euclidean(1)
         def transform(self, q): ...  # (4, 4)
-        def motion_subspace(self, q): ...  # (6, 1); left out, the derivative of the transform
-        def bias(self, q, v): ...  # (6,); left out, that of the subspace
+        def motion_subspace(self, q): ...  # (6, 1); default: derivative of the transform
+        def bias(self, q, v): ...  # (6,); default: that of the subspace
 
-Methods see traced arrays, `self.radius` among them, for one joint; they are evaluated for all
+The methods get traced arrays, such as `self.radius`, of one joint. They are evaluated for all
 joints of a type at once, before any recursion.
 """
 
@@ -35,10 +35,10 @@ from ...groups import FlatManifold, se3
 
 Axis = Sequence[float] | NDArray
 
-# Rounding, of subspaces in double precision.
+# Rounding errors of subspaces in double precision.
 _SAME = 1e-12
 
-# What the coordinate of a degree of freedom counts, by its kind.
+# The unit of a coordinate, by the kind of its degree of freedom.
 UNITS = {"revolute": "rad", "helical": "rad", "prismatic": "m", "angle": "rad", "length": "m"}
 
 
@@ -47,8 +47,8 @@ class Dof:
     """One degree of freedom.
 
     kind: "revolute", "prismatic" or "helical" for a screw of that kind about an axis through the
-    origin of the joint frame, axis (3,) of a length from 1e-9 to 1e9, pitch in m/rad; "angle" or
-    "length" for any other column of the motion subspace, after the unit of its coordinate.
+    origin of the joint frame, with axis (3,) of a length from 1e-9 to 1e9 and pitch in m/rad;
+    "angle" or "length", by the unit of its coordinate, for any other column of the motion subspace.
     """
 
     kind: str
@@ -62,7 +62,7 @@ class Dof:
 
     @property
     def screw(self) -> np.ndarray:
-        """(6,) the unit screw about the axis, angular part first."""
+        """The unit screw (6,) about the axis, angular part first."""
         axis = np.asarray(self.axis, float) / np.linalg.norm(self.axis)
         turn, along = {
             "revolute": (1.0, 0.0),
@@ -74,10 +74,9 @@ class Dof:
 
 @dataclass(frozen=True)
 class Mimic:
-    """The coordinate of a joint as multiplier * coordinate of another joint + offset.
+    """The coordinate of a joint is multiplier * coordinate of another joint + offset.
 
-    multiplier, in rad or m of this joint for one of the other, and offset, in rad or m, are
-    scalars.
+    multiplier (rad or m of this joint per rad or m of the other) and offset (rad or m) are scalars.
     """
 
     joint: str
@@ -89,18 +88,18 @@ class Mimic:
 class Joint:
     """What all joints have in common; values are scalars, or (n,) for n degrees of freedom.
 
-    armature: rotor inertia seen at the joint (kg m^2 or kg). damping: viscous (N m s/rad or N s/m).
-    friction: Coulomb (N m or N), rising smoothly over friction_velocity (rad/s or m/s). stiffness:
-    of a spring (N m/rad or N/m) that is at rest where the coordinate is `spring_reference` (rad or
-    m); only joints whose coordinates are plain numbers have one. lower, upper: limits of the
-    coordinate (rad or m). max_velocity (rad/s or m/s) and max_effort (N m or N): limits of their
-    absolute values. mimic: only for joints with one degree of freedom. source: where it was read,
-    for messages. An axis (3,) or normal (3,) is a direction in the joint frame, of a length from
-    1e-9 to 1e9.
+    armature: rotor inertia reflected to the joint (kg m^2 or kg). damping: viscous (N m s/rad or N
+    s/m). friction: Coulomb (N m or N), which rises smoothly over friction_velocity (rad/s or m/s).
+    stiffness: of a linear spring (N m/rad or N/m) without force at the coordinate
+    `spring_reference` (rad or m); only for joints whose coordinates are plain numbers. lower,
+    upper: limits of the coordinate (rad or m). max_velocity (rad/s or m/s) and max_effort (N m or
+    N): limits of absolute values. mimic: only for joints with one degree of freedom. source: where
+    the joint was read, for messages. An axis (3,) or normal (3,) is a direction in the joint frame,
+    of a length from 1e-9 to 1e9.
 
-    A type of one's own has a `manifold` and a `transform`, and its own numbers in fields declared
-    with `difflie.number`, on which neither `manifold` nor `dofs` may depend; its other fields must
-    be hashable. See the head of this file.
+    A user-defined type has a `manifold` and a `transform`, and numbers of its own in fields
+    declared with `difflie.number`. Neither `manifold` nor `dofs` may depend on these; all other
+    fields must be hashable. See the head of this file.
     """
 
     name: str | None = None
@@ -117,8 +116,8 @@ class Joint:
     mimic: Mimic | None = None
     source: str | None = None
 
-    # Whether the degrees of freedom are screws one after the other, each about an axis that the
-    # ones before it move; see `Series`.
+    # Whether the degrees of freedom are screws in series, each moved by those before it; see
+    # `Series`.
     in_series: ClassVar[bool] = False
 
     @property
@@ -127,7 +126,7 @@ class Joint:
         raise NotImplementedError
 
     def transform(self, q: jax.Array) -> jax.Array:
-        """T(q) (4, 4): the pose of the body in the joint frame; at a neutral q any pose will do."""
+        """T(q) (4, 4): the pose of the body in the joint frame; any pose at a neutral q."""
         raise NotImplementedError
 
     def motion_subspace(self, q: jax.Array) -> jax.Array:
@@ -138,7 +137,7 @@ class Joint:
         return jax.vmap(lambda rate: se3.vee(inverse @ rate), 2, 1)(rates)
 
     def bias(self, q: jax.Array, v: jax.Array) -> jax.Array:
-        """(dS/dt) v (6,), in the body frame."""
+        """The joint bias acceleration (dS/dt) v (6,), in the body frame."""
 
         def twist(time: jax.Array) -> jax.Array:
             return self.motion_subspace(self.manifold.retract(q, time * v)) @ v
@@ -149,13 +148,13 @@ class Joint:
     def dofs(self) -> tuple[Dof, ...]:
         """The degrees of freedom, one for each column of the motion subspace.
 
-        Where all have an axis, the subspace is constant and these are its columns. Left out, that
-        is found out for a type without numbers of its own.
+        If all have an axis, the subspace is constant and these are its columns. By default this is
+        detected for types without numbers of their own.
         """
         fixed = () if self.numbers() else _axial(self.without_numbers())
         return fixed or (Dof("angle"),) * self.manifold.tangent_size
 
-    # What follows is for the builders.
+    # Used by the builders only.
 
     @classmethod
     def type_name(cls) -> str:
@@ -164,16 +163,16 @@ class Joint:
 
     @classmethod
     def numbers(cls) -> tuple[str, ...]:
-        """The names of the fields of its own that are numbers."""
+        """The names of its own numeric fields."""
         return tuple(f.name for f in dataclasses.fields(cls) if "converter" in f.metadata)
 
     def without_numbers(self) -> Self:
-        """What is fixed by the type, as a hashable part of a topology."""
+        """The joint without its numbers, as a hashable part of a topology."""
         common = {f.name: f.default for f in dataclasses.fields(Joint)}
         return self.with_numbers(common | dict.fromkeys(self.numbers()))
 
     def with_numbers(self, numbers: Mapping[str, Any]) -> Self:
-        """A copy with other numbers, traced ones too."""
+        """A copy with other numbers, which may be traced."""
         joint = copy.copy(self)
         for name, value in numbers.items():
             object.__setattr__(joint, name, value)
@@ -189,9 +188,9 @@ class Joint:
 
 @functools.lru_cache
 def _axial(joint: Joint) -> tuple[Dof, ...]:
-    """The columns of a constant motion subspace, where all are screws about axes; or else none.
+    """The columns of a constant motion subspace, if all are screws about axes; otherwise none.
 
-    An analytic function that is the same at three points at random is constant.
+    An analytic function that is equal at three random points is constant.
     """
     space = joint.manifold
     xis = np.random.default_rng(1).uniform(-1, 1, (3, space.tangent_size))

@@ -33,9 +33,9 @@ class Planar(Series):
 
 
 def plane(normal: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The images of x and y under the least rotation that takes z to the normal (3,).
+    """The images of x and y under the smallest rotation that takes z to the normal (3,).
 
-    For the normal -z, which many least rotations reach, the one about x.
+    For the normal -z, which many such rotations reach, the rotation is about x.
     """
     length = np.linalg.norm(normal)
     x, y, z = (float(c) for c in normal / (length if length > 0 else 1.0))

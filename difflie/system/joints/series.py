@@ -16,10 +16,10 @@ from .joint import Joint
 
 @dataclass(frozen=True, kw_only=True)
 class Series(Joint):
-    """Screws one after the other, from the parent to the child, each moved by those before it.
+    """Screws in series, from the parent to the child; each is moved by those before it.
 
-    Coordinates are plain numbers and velocities their derivatives. A type says its `dofs`; T(q) is
-    the product of exp(q_i s_i) over their unit screws s_i, and the subspace follows.
+    Coordinates are plain numbers and velocities their derivatives. A type lists its `dofs`. T(q) is
+    the product of exp(q_i s_i) over their unit screws s_i, and the subspace follows from it.
     """
 
     in_series: ClassVar[bool] = True
@@ -53,7 +53,7 @@ class OneAxis(Series):
 
 
 def check_directions(axes: np.ndarray, own: np.ndarray, wanted: str) -> None:
-    """Raises ValueError, saying what is wanted, for axes (n, 3) of other directions than own."""
+    """Raises ValueError, with what is wanted, unless axes (n, 3) point along own (n, 3)."""
 
     def units(a: np.ndarray) -> np.ndarray:
         return a / np.linalg.norm(a, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Motion without turning."""
+"""Translation in three directions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .series import Series, check_directions
 
 @dataclass(frozen=True, kw_only=True)
 class Translation(Series):
-    """Motion without turning: x, y, z (m) along the axes of the joint frame."""
+    """Translation without rotation: x, y, z (m) along the axes of the joint frame."""
 
     def dofs(self) -> tuple[Dof, ...]:
         return tuple(Dof("prismatic", e) for e in np.eye(3).tolist())

@@ -13,7 +13,7 @@ from .series import Series
 
 @dataclass(frozen=True, kw_only=True)
 class Universal(Series):
-    """Two rotations in series: about `axis`, then about `second_axis` (rad, rad)."""
+    """Two rotations in series: about `axis`, then about `second_axis`; two angles (rad)."""
 
     axis: Axis = (1.0, 0.0, 0.0)
     second_axis: Axis = (0.0, 1.0, 0.0)
