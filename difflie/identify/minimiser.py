@@ -78,7 +78,7 @@ class Minimiser(eqx.Module):
         progress: Progress | None = None,
         improved: Callable[[Any], None] | None = None,
     ) -> Outcome:
-        """The best unknowns, from a start with this cost; Ctrl-C ends the search with the best so far.
+        """The best unknowns, from a start with this cost; Ctrl-C keeps the best so far.
 
         improved(unknowns) is called with each best, before progress(step, cost).
         """

@@ -161,7 +161,7 @@ class Recording:
         return dataclasses.replace(found, q=np.asarray(jax.jit(jax.vmap(between))(*ends)))
 
     def smoothed(self, window: int, order: int = 2) -> Recording:
-        """Savitzky-Golay smoothing of q and tau on a uniform grid, with v and a as derivatives of q.
+        """Savitzky-Golay smoothing of q and tau on a uniform grid; v and a are derivatives of q.
 
         window (rows, odd) and order of the polynomials, two or more. The ends, half a window each,
         are from the first and the last polynomial. Configurations must be plain numbers: angles and

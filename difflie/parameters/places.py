@@ -57,7 +57,7 @@ def about(system: System, place: Place) -> Number:
 
 
 def shape_of(system: System, place: Place) -> tuple[int, ...]:
-    """The shape of the array at a place; () for what is part of several, or of one."""
+    """The shape of the array at a place; () for inertial parameters and entries of the com."""
     return () if place == INERTIAL or place in COM else _leaf(system, place).shape
 
 
