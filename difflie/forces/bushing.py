@@ -78,14 +78,7 @@ class Bushing(Coupling):
     def _frames(self, frames: Transform) -> tuple[Transform, Transform]:
         """Both frames, their components ()."""
         first, second = both(frames)
-        turns = (
-            so3.exp_components(Vector.from_array(w))
-            for w in (self.first_rotation, self.second_rotation)
-        )
-        return tuple(
-            Transform(frame.rotation @ turn, frame.translation)
-            for frame, turn in zip((first, second), turns, strict=True)
-        )
+        return _turned(first, self.first_rotation), _turned(second, self.second_rotation)
 
     def _displacement(self, first: Transform, second: Transform) -> Motion:
         turn = first.rotation
@@ -113,3 +106,9 @@ def relative_twist(frames: Transform, twists: Motion, seen: Transform) -> Float[
     linear = t2.linear - t1.linear - t1.angular.cross(x2 - x1)
     back = seen.rotation.transposed_times
     return Motion(back(angular), back(linear)).to_array()
+
+
+def _turned(frame: Transform, rotation: jax.Array) -> Transform:
+    """A frame that is turned about its origin by a rotation vector (3,) in rad."""
+    turn = so3.exp_components(Vector.from_array(rotation))
+    return Transform(frame.rotation @ turn, frame.translation)

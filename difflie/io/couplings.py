@@ -91,7 +91,7 @@ def _meant(
 ) -> tuple[type, dict[str, Any]]:
     """The class, among several, that has the keys of a table; and the table's known keys.
 
-    Raises `ConfigError` where the keys do not decide it.
+    Raises `ConfigError` where the keys suit none of them, or several.
     """
     if len(classes) == 1:
         return classes[0], row

@@ -5,6 +5,8 @@ unions of these, and dictionaries, which are tables with the user's names as key
 and shape, which a type cannot express, are declared by `difflie.number`:
 
     dt: Annotated[float, number(unit="s", positive=True)]
+
+Annotated with a type instead of a number, a field takes values of that type in files.
 """
 
 from __future__ import annotations
@@ -58,9 +60,8 @@ class Kind:
     def needed(self, value: Any) -> str:
         """What is needed instead of a value, for the end of a message."""
         unit = f" ({self.number.unit})" if self.number and self.number.unit else ""
-        fix = f", {self.number.fix}" if self.number and self.number.fix else ""
         near = nearest(value, self.choices) if isinstance(value, str) else ""
-        return f"{self.one}{unit}{fix}{near}"
+        return f"{self.one}{unit}{near}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +115,10 @@ def kind_of(hint: Any) -> Kind | None:
     return list_of(kinds[0]) if origin in (list, tuple, Sequence) and len(kinds) == 1 else None
 
 
-def _declared(hint: Any, number: Number, *others: Any) -> Kind:
-    """The kind of declared numbers, and of arrays, whose shape a type does not tell."""
+def _declared(hint: Any, number: Any, *others: Any) -> Kind | None:
+    """The kind of numbers that are declared, also of arrays; or of a narrower type."""
+    if not isinstance(number, Number):
+        return kind_of(number)
     if hint is int or number.shape is None:
         kind = kind_of(hint) or _NUMBERS
     else:

@@ -49,15 +49,15 @@ def read_loops(path: str | os.PathLike[str]) -> list[Constraint]:
     except ConfigError as error:
         raise ModelError(str(error)) from None
     faults = Faults(path, ModelError)
-    constraints = constraints_of(tables, faults)
+    loops = constraints_of(tables, faults)
     for name in tables.keys() - {"constraint"}:
         faults.tell(
             f"{shown(name)} does not belong into a file of loops; it has [[constraint]] only"
         )
-    if not constraints and not faults:
+    if not loops and not faults:
         faults.tell("there is no loop in it; add a table [[constraint]]")
     faults.end()
-    return constraints
+    return loops
 
 
 def constraints_of(tables: dict[str, Any], faults: Faults) -> list[Constraint]:
@@ -66,7 +66,7 @@ def constraints_of(tables: dict[str, Any], faults: Faults) -> list[Constraint]:
     Reports unknown types and keys (with the nearest known one), missing keys, values of a wrong
     type, shape or size, and errors of the class itself.
     """
-    constraints = []
+    loops = []
     for i, row in enumerate(rows_of(tables, "constraint", faults)):
         where, given = f"constraint[{i}]", dict(row)
         if "type" not in row:
@@ -74,11 +74,11 @@ def constraints_of(tables: dict[str, Any], faults: Faults) -> list[Constraint]:
             continue
         kind = STRING.read(given.pop("type"), f"{where}.type", faults)
         if kind in TYPES:
-            constraints.append(read(TYPES[kind], given, where, faults, f"{where}: {kind}"))
+            loops.append(read(TYPES[kind], given, where, faults, f"{where}: {kind}"))
         elif kind is not None:
             hint = nearest(kind.title(), TYPES) or f"; known are {', '.join(TYPES)}"
             faults.tell(f"{where}: there is no type {shown(kind)} of constraint{hint}")
-    return constraints
+    return loops
 
 
 def closed(system: System, constraints: Sequence[Constraint], path: Path) -> System:

@@ -70,8 +70,9 @@ from .couplings import OWN, TABLES, Force, couplings_of
 from .tables import read_file, rows_of
 from .toml import Faults, read_toml
 
-Quantity = Literal["q", "v", "a", "tau"]
-QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+_Names = Literal["q", "v", "a", "tau"]
+Quantity = Annotated[str, _Names]
+QUANTITIES: tuple[str, ...] = get_args(_Names)
 Seconds = Annotated[float, number(unit="s", positive=True)]
 Substeps = Annotated[int, number(least=1, most=1000)]
 Torques = Annotated[float | list[float], number(unit="N m or N", shape=None, positive=True)]
@@ -151,6 +152,11 @@ class RunTable:
     weight: Annotated[float, number(positive=True)] = 1.0
 
 
+def _is_prior(prior: list[float] | None) -> Iterator[str]:
+    if prior is not None and len(prior) != 2:
+        yield f"prior is {shown(prior)}; it must be a mean and a standard deviation"
+
+
 def _has_one_transform(ratios: bool, scaled: bool) -> Iterator[str]:
     if ratios and scaled:
         yield "ratios is True; it must be left out of what is scaled"
@@ -169,14 +175,12 @@ class ParameterTable:
     start: float | list[float] | None = None
     lower: float | None = None
     upper: float | None = None
-    prior: (
-        Annotated[list[float], number(shape=(2,), fix="a mean and a standard deviation")] | None
-    ) = None
+    prior: list[float] | None = None
     tied: bool = False
     fixed: bool = False
     scaled: bool = False
     ratios: bool = False
-    conditions = (_has_one_transform,)
+    conditions = _is_prior, _has_one_transform
 
 
 @dataclass(frozen=True)

@@ -175,13 +175,16 @@ def test_the_machines_with_loops_run_as_shipped(tmp_path, name):
         ),
         (
             f"{CONTACT}normal = [0, 0]\n{TO_HAND}",
-            "contact[0]: arm7: coupling 0, PlaneContact (the world - 'link7'): normal has shape",
+            "contact[0].normal is [0, 0]; it must be a list of three numbers",
         ),
         (
             f"{CONTACT}radii = [0.1, -1]\n{TO_HAND}",
             "radii is [0.1, -1.0] m; it must not be",
         ),
-        (f"{CONTACT}normal = [0, 0, 0]\n{TO_HAND}", "the normal is zero; give it a direction"),
+        (
+            f"{CONTACT}normal = [0, 0, 0]\n{TO_HAND}",
+            "contact[0].normal is zero; give it a direction",
+        ),
         (
             f"{ARM}[[joint_stop]]\nstiffness = 9.0\njoints = ['join1']",
             "joint_stop[0]: arm7: coupling 0, JointStop ('join1'): no joint is named 'join1'; did",

@@ -499,8 +499,7 @@ def test_all_faults_of_a_study_are_told_at_once(tmp_path):
         "data.to is 1.0; it must be a time after 2.0 s",
         "run[0].use is 'fitt'; it must be one of 'fit', 'validate'; did you mean 'fit'?",
         "run[1].weight is 0.0; it must be positive",
-        "parameter[0].prior is [0.1]; it must be a list of two numbers, a mean and a standard "
-        "deviation",
+        "parameter[0].prior is [0.1]; it must be a mean and a standard deviation",
         "fit.loss is 'hubber'; it must be one of 'squares', 'huber', 'cauchy'; did you mean "
         "'huber'?",
         "[fit] has no key 'toleranc'; did you mean 'tolerance'?",
