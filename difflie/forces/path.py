@@ -74,7 +74,7 @@ def pulled(tensions: Vector) -> Vector:
 
 
 def root(square: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """The square root, with derivatives also at 0, where they are those of the square."""
+    """The square root (n,), elementwise; at 0 the derivative is that of the square."""
     return jnp.where(square == 0, square, jnp.sqrt(jnp.where(square == 0, 1, square)))
 
 

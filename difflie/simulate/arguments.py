@@ -37,7 +37,7 @@ _MOST_STEPS = np.iinfo(np.int32).max - 1
 
 
 def checked_counts(steps: int, save_every: int) -> tuple[int, int]:
-    """Both counts. Raises ValueError for invalid ones, and if no step would be saved."""
+    """Both counts, scalars. Raises ValueError for invalid ones, and if no step would be saved."""
     steps, save_every = _count("steps", steps), _count("save_every", save_every)
     if save_every > steps:
         raise ValueError(

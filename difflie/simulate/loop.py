@@ -53,7 +53,7 @@ class Run(NamedTuple):
 def trajectory(
     run: Run, error: jax.Array, steps: int, save_every: int, progress: Progress
 ) -> Trajectory:
-    """The motion in so many steps as a `Trajectory`; one state in `save_every` is saved."""
+    """The motion as a `Trajectory` with m + 1 rows (m + 1, ...), m = steps / save_every."""
     if steps > _PIECE and _concrete(run):
         return _in_pieces(run, error, steps, save_every, progress)
     return _at_once(run, error, steps, save_every)
