@@ -17,14 +17,14 @@ from pathlib import Path
 import tyro
 
 COMMANDS = "demo", "run", "identify", "reproduce"
-# So few cores may all wait at once in linear algebra of batches, see `_avoid_a_deadlock`.
+# With so few cores batched linear algebra may deadlock, see `_avoid_a_deadlock`.
 _FEW_CORES = 4
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line; a bad input ends it with one sentence and the exit status 2."""
+    """Runs the command line; an invalid input ends it with one sentence and exit status 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    # Options of tyro write completions of all commands.
+    # tyro's completion options need all commands.
     called = COMMANDS if arguments and arguments[0].startswith("--tyro") else arguments[:1]
     _avoid_a_deadlock()
     warnings.showwarning = _show_warning
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _command(name: str) -> Callable[..., None]:
-    """The function of a command, with jax set up for it."""
+    """The function of a command, after setting up jax for it."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -50,7 +50,7 @@ def _command(name: str) -> Callable[..., None]:
 
 
 def _listed(name: str) -> Callable[[], None]:
-    """What stands for a command in the help of all: its docstring, without importing its file."""
+    """A stand-in for a command in the overall help: its docstring, without importing it."""
 
     def listed() -> None:
         pass
@@ -69,10 +69,10 @@ def _end(message: str, status: int) -> None:
 
 
 def _avoid_a_deadlock() -> None:
-    """Lets jaxlib up to 0.10 use one core where there are few.
+    """Limits jaxlib up to 0.10 to one core where there are few.
 
-    Its linear algebra on batches waits, inside a thread of a pool as large as the number of cores,
-    for other threads of this pool: as many operations as threads, at once, wait for ever.
+    Its batched linear algebra waits, inside a thread of a pool with one thread per core, for other
+    threads of this pool: as many simultaneous operations as threads wait for ever.
     """
     few = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     version = importlib.metadata.version("jaxlib")

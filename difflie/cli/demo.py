@@ -30,7 +30,7 @@ from .output import check_outputs, console, progress_bars, say, write_results
 
 START = (0.0, -0.6, 0.0, -2.2, 0.0, 1.7, 0.8)
 PAYLOAD = (1.5, 0.08)
-"""The payload to be found: mass in kg, height of its centre of mass above the flange in m."""
+"""The true payload: mass in kg, height of its centre of mass above the flange in m."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -53,7 +53,7 @@ def demo(out: Path = Path("difflie-demo"), json: Path | None = None) -> None:
 
 
 def run_demo(out: Path, progress: Progress = lambda stage, done, total: None) -> dict[str, Any]:
-    """Runs all three parts, writes pictures into `out`, returns the results; in 64-bit floats.
+    """Runs all three parts, writes pictures into `out`, returns the results; in double precision.
 
     progress(stage, done, total) is called as the work goes on.
     """
@@ -73,7 +73,7 @@ def arm(**options: Any) -> System:
 
 
 def _drift(out: Path, progress: Progress) -> dict[str, Any]:
-    """The arm cut loose in weightlessness: what is lost of its energy and momentum?"""
+    """The arm in free flight without gravity: the drift of its energy and momentum."""
     methods: tuple[Method, ...] = (SemiImplicitEuler(), RKMK2(), RKMK4())
     system = arm(base="free", gravity=(0.0, 0.0, 0.0))
     system = system.replace(damping=jnp.zeros_like(system.joints.damping))
@@ -102,7 +102,7 @@ def _drift(out: Path, progress: Progress) -> dict[str, Any]:
 
 
 def _gradient(progress: Progress) -> dict[str, float]:
-    """How the height of the hand after half a second depends on every mass: exact, and checked."""
+    """The derivatives of the hand's height after half a second by every mass, checked."""
     system = arm()
     q0, v0 = jnp.asarray(START), jnp.zeros(7)
 
@@ -127,7 +127,7 @@ def _gradient(progress: Progress) -> dict[str, float]:
 
 
 def _payload(out: Path, progress: Progress) -> dict[str, Any]:
-    """Finds a payload's mass and height from a noisy recording, by gradient descent."""
+    """Identifies a payload's mass and height from a noisy recording, by gradient descent."""
     system, dt, steps, noise, iterations = arm(), 4e-3, 250, 1e-3, 150
     parameters = Parameters(system, ["payload/mass", "payload/com_z"])
     q0 = jnp.asarray(START)

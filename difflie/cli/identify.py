@@ -87,20 +87,20 @@ def run_study(
     keep: Path | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> dict[str, Any]:
-    """Fits, or judges the given parameters, and returns the results.
+    """Fits the parameters, or judges given ones, and returns the results.
 
     data: the folder of the runs; validate: more files to judge by. parameters: a JSON file with
-    numbers by name, or one that was written before: then nothing is fitted. resume: such a file to
-    begin the fit with, its states too. After each step that is better the numbers found so far are
-    in `keep` and among the results in `out`, so that one may resume what was killed. Writes into
-    `out` the results, pictures, `report.html`, and the machine as URDF without what stands at its
-    joints.
+    numbers by name, or earlier results: then nothing is fitted. resume: such a file from which the
+    fit starts, its states too. After each step that improves the fit the present numbers are
+    written to `keep` and to the results in `out`, so that a killed run can be resumed. Writes into
+    `out` the results, pictures, `report.html`, and the machine as URDF without actuators and
+    sensors.
 
     The results are those of `Fit.results`, and the errors of each run in training (those that were
-    fitted), validation and, with fit.leave_out, left_out: each run with what a fit to the others
-    finds. In files null stands for what is no finite number.
+    fitted), validation and, with fit.leave_out, left_out: each run predicted by a fit to the
+    others. In files null stands for a number that is not finite.
 
-    Raises `ConfigError` and `DataError` for what does not fit together.
+    Raises `ConfigError` and `DataError` for inputs that do not fit together.
     """
     if parameters is not None and resume is not None:
         raise ConfigError("given parameters are judged only; leave out those to resume with")
@@ -110,7 +110,7 @@ def run_study(
     for recording in (recording for use in runs.values() for recording in use):
         for message in log_warnings(system, recording):
             warn(message)
-    # What cannot be judged is said before the fit.
+    # Warn of what cannot be judged before the fit.
     trials = {use: [_trial(config, system, run) for run in runs[use]] for use in runs}
     results: dict[str, Any] = {"name": config.path.stem, "system": system.name}
     fit = None
@@ -152,9 +152,9 @@ def _trial(config: Study, system: System, recording: Recording) -> Trial:
 def _start(
     config: Study, free: Parameters, resume: Path | None
 ) -> tuple[NDArray | None, list[NDArray] | None]:
-    """The free numbers (n,) and the states to begin with; None for those of the file.
+    """The free numbers (n,) and the states to start with; None for those of the file.
 
-    Raises `ConfigError` where the system has a number that no free ones make.
+    Raises `ConfigError` where a number of the system has no free numbers.
     """
     if resume is None:
         with located(f"{config.path}: [[parameter]]: "):
@@ -179,10 +179,10 @@ def _left_out(
     x: NDArray | None,
     progress: Callable[[int, float], None] | None,
 ) -> list[Validation]:
-    """How well each run is predicted by a fit to the others; none where that to all has failed.
+    """How well each run is predicted by a fit to the others; empty if the fit to all has failed.
 
-    Fits begin where that to all runs began, at x (n,): one that went to a bound would not come
-    back.
+    These fits start where the fit to all runs started, at x (n,): from a value on a bound they
+    would not return.
     """
     if fit.converged:
         free = fit.parameters
@@ -196,7 +196,7 @@ def _rows(validations: Sequence[Validation]) -> list[dict[str, Any]]:
 
 
 def _unfitted(free: Parameters, values: Any) -> dict[str, Any]:
-    """The results where nothing was fitted, or not to the end: values (n,) without errors."""
+    """The results if nothing was fitted, or the fit is unfinished: values (n,) without errors."""
     start, values = np.asarray(free.initial).tolist(), np.asarray(values).tolist()
     rows = zip(free.names, free.units, start, values, strict=True)
     table = {

@@ -1,4 +1,4 @@
-"""What configurations of all commands have: a machine, and errors that name a place in the file."""
+"""Shared by all commands: the machine of a configuration, and errors with their place in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..system import System
 
 @contextmanager
 def located(where: str) -> Iterator[None]:
-    """Makes a `ConfigError` of a ValueError, whose message then begins with the place in a file."""
+    """Turns a ValueError into a `ConfigError` whose message starts with the place in a file."""
     try:
         yield
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What commands print while they run, and the files they write."""
+"""The output of commands: printed lines and files."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..io.files import check_writable
 from ..io.results import save_json
 
 console = Console()
-# Between two lines of progress where the output is no terminal.
+# Seconds between two lines of progress if the output is no terminal.
 _SECONDS = 3.0
 
 
 def say(message: str) -> None:
-    """Prints a sentence as it is: no number is coloured, no line broken."""
+    """Prints a sentence unchanged: without coloured numbers or line breaks."""
     console.print(message, highlight=False, soft_wrap=True)
 
 
 def check_outputs(out: Path | None, json: Path | None, *names: str) -> None:
-    """Raises `OutputError` for what could not be written, before anything is computed.
+    """Raises `OutputError` for files that could not be written, before anything is computed.
 
     names: of the files in the folder `out`.
     """
@@ -43,7 +43,7 @@ def write_results(path: Path | None, results: dict[str, Any]) -> None:
 
 @contextmanager
 def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each stage, moved by what is called with (stage, done, total)."""
+    """A bar for each stage, updated by calls with (stage, done, total)."""
     columns = (TextColumn("{task.description:<14}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:
         tasks: dict[str, Any] = {}
@@ -57,7 +57,7 @@ def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def step_counter(name: str, update: Callable[[str], None]) -> Callable[[int, int], None]:
-    """What tells of the steps done: a line every few seconds where the output is no terminal."""
+    """A function that reports the steps done; every few seconds if the output is no terminal."""
     last = time.monotonic()
 
     def report(done: int, steps: int) -> None:

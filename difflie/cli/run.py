@@ -1,4 +1,4 @@
-"""`difflie run`: simulates what a TOML file describes, and writes what came out."""
+"""`difflie run`: simulates the system of a TOML file, and writes the results."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def run_config(
 ) -> dict[str, Any]:
     """Simulates, writes `trajectory.npz`, the same as CSV and `motion.png`, returns the results.
 
-    The files have the state, the efforts of the control and of the system by itself, and the
-    energy; in the archive `NAME_labels` (n, 2) are the name and the unit of each column of NAME.
-    What the method moves beyond q and v, such as multipliers, is in the archive as `states_NAME`.
-    progress is called as by `simulate`. Raises `ConfigError`, and `ModelError` of constraints,
-    where the configuration does not fit the system it names.
+    The files have the state, the efforts of the control and the passive efforts, and the energy; in
+    the archive `NAME_labels` (n, 2) are the name and the unit of each column of NAME. The method's
+    own variables beyond q and v, such as multipliers, are in the archive as `states_NAME`. progress
+    is called as by `simulate`. Raises `ConfigError`, and `ModelError` for constraints, where the
+    configuration does not fit the system it names.
     """
     table = config.simulation
     system = closed(load_system(config), config.constraint, config.path)
@@ -123,7 +123,7 @@ def _write(out: Path, system: System, trajectory: Trajectory, curves: dict[str, 
 
 
 def _own_states(trajectory: Trajectory) -> dict[str, Any]:
-    """What the method moves beyond q and v, by name."""
+    """The method's own variables beyond q and v, by name."""
     own = trajectory.states
     return {} if own is None else {f"states_{f.name}": getattr(own, f.name) for f in fields(own)}
 
@@ -153,7 +153,7 @@ def _results(config: Config, system: System, trajectory: Trajectory, total: np.n
 
 
 def _kept(system: System, guess: tuple[Any, Any], trajectory: Trajectory) -> dict[str, Any]:
-    """How far assembly moved the guess (q, v), and how well the constraints were kept."""
+    """By how much assembly moved the guess (q, v), and the violation of the constraints."""
     q, v = guess
     moved = np.abs(system.manifold.difference(q, trajectory.q[0])).max(initial=0)
     changed = np.abs(trajectory.v[0] - v).max(initial=0)
@@ -196,7 +196,7 @@ def _initial(config: Config, system: System) -> tuple[Any, Any]:
 
 
 def _control(config: Config, system: System) -> Callable[..., jax.Array] | None:
-    """The control of the configuration, None where it says nothing."""
+    """The control of the configuration; None if it has none."""
     table = config.control
     unfit = ("effort", "stiffness", "damping", "target") if system.actuators else ("command",)
     for name in unfit:

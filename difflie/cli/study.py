@@ -1,4 +1,4 @@
-"""What the file of an identification describes: machine, parameters, recordings, and the fit."""
+"""The parts of an identification file: machine, parameters, recordings, and the fit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LOSSES: dict[str, Callable[[float], Loss]] = {
 def system_of(config: Study) -> System:
     """The machine of the file, with its actuators, other forces and encoders.
 
-    Raises `ConfigError` for what does not suit the robot.
+    Raises `ConfigError` for parts that do not suit the robot.
     """
     system = load_system(config)
     for i, table in enumerate(config.encoder):
@@ -53,7 +53,7 @@ def system_of(config: Study) -> System:
 
 
 def parameters_of(config: Study, system: System) -> Parameters:
-    """The parameters that the file declares of the system; raises `ConfigError` for unfit ones."""
+    """The parameters that the file declares; raises `ConfigError` for unsuitable ones."""
     declared = [
         Parameter(
             p.path,
@@ -75,8 +75,8 @@ def recordings_of(
 ) -> dict[str, list[Recording]]:
     """The recordings of the file by their use, "fit" or "validate", read from a folder.
 
-    validate: more files of the second kind. Raises `ConfigError` and DataError for what cannot be
-    read or is not as the file says.
+    validate: more files of the second kind. Raises `ConfigError` and DataError for files that
+    cannot be read or do not match the configuration.
     """
     recordings = {
         use: [_recording(config, system, folder, run) for run in config.run if run.use == use]
@@ -132,9 +132,10 @@ def fitted(
     progress: Callable[[int, float], None] | None = None,
     improved: Callable[[NDArray, tuple[NDArray, ...]], None] | None = None,
 ) -> Fit:
-    """The fit that the file describes to recordings; x, own, progress and improved as for `fit`.
+    """The fit that the file describes to recordings, from x (n,) if given; see `fit`.
 
-    Raises `ConfigError` and DataError for what does not fit together.
+    own, progress and improved as for `fit`. Raises `ConfigError` and DataError for inputs that do
+    not fit together.
     """
     if not recordings:
         raise ConfigError(f'{config.path}: no [[run]] has use = "fit"; give one')
@@ -176,7 +177,7 @@ def _problems(config: Study, system: System, recordings: Sequence[Recording]) ->
 
 
 def _window(config: Study, recordings: Sequence[Recording]) -> int | None:
-    """The steps of fit.window, which are as many in all recordings; None for no windows."""
+    """The steps in fit.window, equal for all recordings; None without windows."""
     seconds = config.fit.window
     if seconds is None:
         return None

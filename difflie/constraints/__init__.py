@@ -1,13 +1,13 @@
 """Constraints between bodies and between joints: closed loops, and joints of free bodies.
 
-The functions here are those of constrained motion; each checks its arrays, compiles itself once for
-each system topology, and inlines under the transformations of jax. With g the equations of
-positions, A v those of velocities, and c = (dA/dt) v:
+The functions here are those of constrained motion. Each checks its arrays, compiles once for each
+system topology, and inlines under the transformations of jax. With g the position constraints, A v
+the velocity constraints, and c = (dA/dt) v:
 
     M a + bias = tau + sum J^T wrench + A^T lambda,    A a + c = 0
 
-g is in m where it is a length and without unit where it compares directions, A v and c the same in
-1/s and 1/s^2, lambda in N and N m.
+g is in m where it is a length and without unit where it compares directions; A v and A a + c are in
+the same per s and per s^2; lambda is in N or N m.
 """
 
 from __future__ import annotations
@@ -80,15 +80,16 @@ def constrained_dynamics(
 ) -> tuple[Float[Array, " nv"], Float[Array, " m"]]:
     """The acceleration a (nv,) and the multipliers lambda (m,) of the m constraint equations.
 
-    tau (nv,) and wrench (nb, 6) as in `forward_dynamics`. A^T lambda is the reaction that acts on
-    the system: forces in N for equations between lengths, moments in N m for those between
-    directions. Of redundant equations the multipliers are the smallest, and a is unique. Friction
-    in joints, which their reactions drive (`constraints.Friction`), is contained in a.
+    q (nq,), v (nv,); tau (nv,) and wrench (nb, 6) as in `forward_dynamics`. A^T lambda is the
+    reaction that acts on the system: forces in N for equations between lengths, moments in N m for
+    those between directions. With redundant constraints lambda is the solution of minimum norm, and
+    a is unique. The friction in joints that their reactions cause (`constraints.Friction`) is
+    included in a.
 
-    A change of q or of the system after which redundant equations contradict each other, such as of
-    one length of a linkage that moves by its proportions only, has no derivative: in forward mode
-    it is not a number. Reverse mode does not know which changes are meant: its gradients are right
-    for those that keep the machine together, and `breaking_leaves` tells the others.
+    A change of q or of the system that makes redundant constraints inconsistent, such as of a
+    single length of an overconstrained linkage, has no derivative: forward mode gives NaN. Reverse
+    mode cannot know which changes are meant: its gradients hold for changes that keep the
+    constraints consistent, and `breaking_leaves` names the leaves that do not.
     """
     sizes = {"q": (q, (system.nq,)), "v": (v, (system.nv,)), "tau": (tau, (system.nv,))}
     q, v, tau = checked(system, **sizes)
@@ -98,19 +99,19 @@ def constrained_dynamics(
 
 
 def constraint_residual(system: System, q: Any) -> Float[Array, " p"]:
-    """g(q) (p,) at q (nq,): p equations of positions, in m or without unit."""
+    """g(q) (p,), the residual of the p position constraints at q (nq,), in m or without unit."""
     (q,) = checked(system, q=(q, (system.nq,)))
     return _residual(Tree.of(bilateral(system)), q)
 
 
 def constraint_jacobian(system: System, q: Any) -> Float[Array, "m nv"]:
-    """A(q) (m, nv) of all m equations at q (nq,): A v is zero where they hold."""
+    """The constraint Jacobian A(q) (m, nv) of all m equations at q (nq,): they say A v = 0."""
     (q,) = checked(system, q=(q, (system.nq,)))
     return _jacobian(Tree.of(bilateral(system)), q)
 
 
 def constraint_bias(system: System, q: Any, v: Any) -> Float[Array, " m"]:
-    """c = (dA/dt) v (m,) at q (nq,), v (nv,)."""
+    """The constraint bias acceleration c = (dA/dt) v (m,) at q (nq,), v (nv,)."""
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     return _bias(Tree.of(bilateral(system)), q, v)
 

@@ -32,7 +32,7 @@ from .gears import Gear, Transmission
 from .helical import HelicalConstraint
 
 GROUPS = ("SE3", "SO3xR3")
-# What joints have that an absolute machine has no place for, and where that is nothing.
+# The numbers of joints that absolute coordinates cannot hold, and their neutral values.
 _EXTRAS = {
     "armature": {"armature": 0.0},
     "damping": {"damping": 0.0},
@@ -40,7 +40,7 @@ _EXTRAS = {
     "stiffness": {"stiffness": 0.0},
     "limits": {"lower": -np.inf, "upper": np.inf, "max_velocity": np.inf, "max_effort": np.inf},
 }
-# The constraint like a joint, and the dof that has its axis.
+# The constraint that corresponds to a joint type, and the dof that has its axis.
 _PAIRS: dict[type[types.Joint], tuple[Callable[..., Constraint], int | None]] = {
     types.Fixed: (pairs.FixedConstraint, None),
     types.Revolute: (pairs.RevoluteConstraint, 0),
@@ -50,32 +50,31 @@ _PAIRS: dict[type[types.Joint], tuple[Callable[..., Constraint], int | None]] = 
     types.Spherical: (pairs.SphericalConstraint, None),
     types.Translation: (pairs.TranslationConstraint, None),
 }
-# From z to x and from z to y.
+# The rotations from z to x and from z to y.
 _TO_X = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
 _TO_Y = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
 def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ()) -> System:
-    """The same machine with free bodies, which constraints hold together instead of joints.
+    """The same machine in absolute coordinates: free bodies, and a constraint for each joint.
 
-    Every body keeps its name, mass, com (3,), inertia (3, 3) and frame. group: "SE3" puts each on a
-    free joint, with its pose and body-fixed twist; "SO3xR3" on a massless body with a
-    translation, then a ball joint, with position and attitude by themselves, the velocity of its
+    Every body keeps its name, mass, com (3,), inertia (3, 3) and frame. group: "SE3" puts each body
+    on a free joint, with its pose and body-fixed twist. "SO3xR3" puts it on a translation joint (of
+    a massless body) and a ball joint, with separate position and orientation, the velocity of its
     origin in world axes (m/s), and its body-fixed angular velocity. Every joint becomes the
     constraint of its type between the frames of parent and child, in the order of the joints; a
-    free joint becomes nothing. Bodies without inertia on fixed joints stay fixed. Couplings,
-    actuators along axes, and constraints between frames are carried over. A mimic joint becomes a
-    `Gear`, or where the angle it follows may leave half a turn either way and would have to be
-    counted, a `Transmission`. `absolute_state` takes states along. Derivatives go through to the
-    leaves of the system.
+    free joint becomes none. Bodies without inertia on fixed joints stay fixed. Couplings, actuators
+    along axes, and constraints between frames are kept. A mimic joint becomes a `Gear`; where the
+    angle it follows may exceed half a turn, so that turns would have to be counted, it becomes a
+    `Transmission`. `absolute_state` converts states. The result is differentiable with respect to
+    the leaves of the system.
 
-    without: of "armature", "damping", "friction", "stiffness" and "limits", what of the joints to
-    leave out. Raises `ModelError` for joints that have more than is left out, naming them, for
-    bodies without inertia on other joints, for constraints between joint coordinates, and for
-    actuators, stops, friction and encoders, which stand at joints; for traced leaves the masses are
-    not numbers then.
+    without: which of "armature", "damping", "friction", "stiffness" and "limits" of the joints to
+    leave out. Raises `ModelError`, with names, for joints that have others of these, for bodies
+    without inertia on joints that are not fixed, for constraints between joint coordinates, and for
+    actuators, stops, friction and encoders at joints. For traced leaves the masses are NaN instead.
 
-    The other way round, a machine of free bodies is built from the start as
+    A machine of free bodies can also be built directly:
 
         crank = dl.Body(name="crank", joint=dl.Free(), mass=1.0, inertia=...)
         rod = dl.Body(name="rod", joint=dl.Free(), mass=1.0, inertia=...)
@@ -139,11 +138,11 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
 def absolute_state(
     machine: System, system: System, q: Any, v: Any
 ) -> tuple[Float[Array, " n_coordinates"], Float[Array, " n_velocities"]]:
-    """The state of `machine`, which is `absolute(system)`, where the system is at q (nq,), v (nv,).
+    """The state of `machine`, which is `absolute(system)`, for q (nq,), v (nv,) of the system.
 
-    Its coordinates (7 n,), positions in m, and velocities (6 n,) in rad/s and m/s, for n free
-    bodies, in the order of its own q and v. Raises as `checked` does, and ValueError for a machine
-    with bodies that the system has not.
+    Returns the coordinates (7 n,), positions in m, and the velocities (6 n,) in rad/s and m/s, of n
+    free bodies, in the order of the machine's q and v. Raises as `checked` does, and ValueError for
+    a machine with bodies that the system does not have.
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     poses, twists = body_poses(system, q), body_twists(system, q, v)
@@ -173,7 +172,7 @@ def absolute_state(
 
 
 def _lost(system: System, without: Sequence[str]) -> jax.Array | bool:
-    """Whether traced joints have what is not carried over; raises for concrete ones."""
+    """Whether traced joints have numbers that would be lost; raises for concrete ones."""
     for name in without:
         if name not in _EXTRAS:
             raise ValueError(
@@ -199,7 +198,7 @@ def _lost(system: System, without: Sequence[str]) -> jax.Array | bool:
 
 
 def _free(system: System) -> np.ndarray:
-    """Which bodies become free (nb,): all that have inertia; the others must be fixed."""
+    """A mask (nb,) of the bodies that become free: all with inertia; others must be fixed."""
     t, bodies = system.topology, system.bodies
     free = np.ones(len(t.bodies), dtype=bool)
     if isinstance(bodies.mass, Tracer) or isinstance(bodies.inertia, Tracer):
@@ -219,7 +218,7 @@ def _free(system: System) -> np.ndarray:
 
 
 def _bodies(system: System, b: int, group: str, free: bool) -> list[Body]:
-    """What body b becomes, with numbers that are replaced."""
+    """The bodies that body b becomes, with placeholder numbers."""
     t = system.topology
     name, some = t.bodies[b], {"mass": 1.0, "inertia": np.eye(3)}
     if not free:
@@ -235,7 +234,7 @@ def _bodies(system: System, b: int, group: str, free: bool) -> list[Body]:
 
 
 def _joints(system: System) -> list[Constraint | None]:
-    """What every joint is as a constraint; None for free ones."""
+    """The constraint for every joint; None for free ones."""
     t, joints = system.topology, system.joints
     turns = jax.vmap(so3.exp)(joints.rotation)
     aligned = jax.vmap(least_rotation)(joints.axis)
@@ -290,7 +289,7 @@ def _joint(
 
 
 def _mimicked(system: System, made: list[Any]) -> list[Constraint]:
-    """The laws of the mimic joints, between the joints as constraints."""
+    """The constraints for the mimic joints, between the joints as constraints."""
     t, joints = system.topology, system.joints
     laws: list[Constraint] = []
     for b, source in enumerate(t.mimics):
@@ -306,7 +305,7 @@ def _mimicked(system: System, made: list[Any]) -> list[Constraint]:
 
 
 def _counted(system: System, source: int, first: Any, second: Any, ratio: jax.Array) -> bool:
-    """Whether poses tell the coordinate that is followed, as far as the law needs it."""
+    """Whether the followed coordinate can be read from poses, as far as the law needs it."""
     if not isinstance(second, pairs.RevoluteConstraint):
         return True
     turning = isinstance(first, pairs.RevoluteConstraint)

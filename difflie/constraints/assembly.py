@@ -1,4 +1,4 @@
-"""States that keep the constraints, found from guesses.
+"""Assembly: states near a guess that satisfy the constraints.
 
 Configurations q (nq,) are in rad and m, velocities v (nv,) in rad/s and m/s.
 """
@@ -29,17 +29,17 @@ from .unilateral import bilateral
 def assemble(
     system: System, q: Any, v: Any = None
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """A configuration (nq,) near q (nq,) and a velocity (nv,) near v that keep the constraints.
+    """A configuration (nq,) near q (nq,), and a velocity (nv,) near v (nv,), on the constraints.
 
-    v (nv,) is zero if not given. The way there is that of Gauss-Newton in the metric of M, in
-    steps of half a radian or half a metre at most. Derivatives with respect to the system's leaves
-    are those of the configuration nearest to the one found, whatever guess led there: differences
-    agree with them from a guess that keeps the constraints already. The one with respect to the
-    guess is left out. Of changes that leave no configuration near it they are not numbers in
-    forward mode; reverse mode is right for other changes only, see `breaking_leaves`.
+    v is zero if not given. The search is Gauss-Newton's in the metric of M, with steps of at most
+    half a radian or half a metre. Derivatives with respect to the system's leaves are those of the
+    constrained configuration nearest to the result, whatever the guess: finite differences agree
+    with them if the guess satisfies the constraints. There is no derivative with respect to the
+    guess. A change that leaves no configuration on the constraints gives NaN in forward mode;
+    reverse mode holds for consistent changes only, see `breaking_leaves`.
 
-    Raises `ModelError` where nothing is found, or a constraint is met the wrong way round, and
-    names the equations; for traced systems the result is not a number then.
+    Raises `ModelError`, naming the equations, if no solution is found or a constraint is assembled
+    in the wrong branch; for traced systems the result is NaN.
     """
     (q,) = checked(system, q=(q, (system.nq,)))
     (v,) = checked(system, v=(jnp.zeros_like(q, shape=system.nv) if v is None else v, (system.nv,)))
@@ -82,7 +82,7 @@ def _assembled(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> tu
 
 
 def _approached(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " nq"]:
-    """A configuration (nq,) that nearly keeps the constraints."""
+    """A configuration (nq,) that nearly satisfies the constraints."""
     rows = np.flatnonzero(holonomic(tree.system.constraints))
     eps = float(jnp.finfo(q.dtype).eps)
 

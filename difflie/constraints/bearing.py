@@ -1,4 +1,4 @@
-"""Joints with one freedom, and the friction in it."""
+"""Joints with one degree of freedom, and the friction in them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .constraint import JointConstraint
 
 
 class Friction(eqx.Module):
-    """Friction in a joint, driven by its reaction; see `friction.py`.
+    """Coulomb friction in a joint, in proportion to its reaction; see `friction.py`.
 
-    coefficient c: the friction for a reaction of one newton, in m for a revolute joint (coefficient
-    of friction times radius of the bearing), without unit for a prismatic one. velocity s_0 in
-    rad/s or m/s: the rate over which it rises smoothly. Both are scalars; `constrain` raises
-    `ModelError` unless they are positive.
+    coefficient c: the friction for a reaction of 1 N; in m for a revolute joint (coefficient of
+    friction times bearing radius), without unit for a prismatic one. velocity s_0 in rad/s or m/s:
+    the rate over which friction rises smoothly. Both are scalars; `constrain` raises `ModelError`
+    unless they are positive.
     """
 
     coefficient: jax.Array = eqx.field(
@@ -32,21 +32,21 @@ class Friction(eqx.Module):
     )
 
     def faults(self) -> list[str]:
-        """What is wrong with its numbers, each with the fix."""
+        """The faults of its numbers, each with the fix."""
         return number_faults(self)
 
 
 class Bearing(JointConstraint):
-    """A joint with one freedom, in which there may be friction."""
+    """A joint with one degree of freedom, which may have friction."""
 
     friction: Friction | None = eqx.field(default=None, kw_only=True)
 
     loads: ClassVar[tuple[int, ...]]
-    """Those of its equations whose multipliers are the force, in N, that friction grows with."""
+    """The equations whose multipliers are the reaction, in N, that causes friction."""
 
     @abc.abstractmethod
     def slip(self, frames: tuple[Transform, Transform], twists: tuple[Motion, Motion]) -> Scalar:
-        """The rate of the freedom in rad/s or m/s, linear in the twists of the frames."""
+        """The rate () of the joint in rad/s or m/s, linear in the twists of the frames."""
 
     def faults(self) -> list[str]:
         rubbing = [] if self.friction is None else self.friction.faults()

@@ -1,8 +1,8 @@
-"""Derivatives of what equations determine, reported where the equations cease to hold.
+"""Derivatives of solutions of redundant equations, NaN where the equations become inconsistent.
 
-Redundant equations have a solution as long as they do not contradict each other. A change of the
-machine after which they do has no derivative; the least squares that solve the linear equations of
-a derivative would give a number all the same. What they leave over tells.
+Redundant equations have a solution as long as they are consistent. A change of the machine that
+makes them inconsistent has no derivative, but least squares would return a number all the same. The
+residual of the linearized equations detects this.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from jaxtyping import Array, Float
 def while_kept(
     value: Float[Array, " n"], error: Float[Array, " m"], scale: Float[Array, ""]
 ) -> Float[Array, " n"]:
-    """The value (n,), whose derivative is not a number where that of the error (m,) is not zero.
+    """The value (n,), whose derivative is NaN where that of the error (m,) is not zero.
 
-    error: what is left of the equations that determine the value. scale (): by how much an error
-    changes with the value. Forward mode only: reverse mode is that of the value.
+    error: the residual of the equations that determine the value. scale (): by how much an error
+    changes with the value. In forward mode only: reverse mode is that of the value.
     """
     return value
 

@@ -15,15 +15,15 @@ from .constraint import Constraint, CoordinateConstraint, FrameConstraint
 
 
 def constrain(system: System, *constraints: Constraint) -> System:
-    """The system with constraints behind those it has.
+    """The system with constraints appended to those it has.
 
     Their numbers take on the system's precision and are leaves like all others:
-    `system.constraints[0].first.position` is (3,), in m. To take them off again:
+    `system.constraints[0].first.position` is (3,), in m. To remove them:
     `dataclasses.replace(system, constraints=())`. `simulate` and the functions of constrained
-    motion keep them; `forward_dynamics` and its kin are those of the tree. Raises `ModelError` for
-    an unknown body or joint (with the nearest known one), a joint of several degrees of freedom
-    between coordinates, two frames of a constraint on one body, and a number that is not finite or
-    out of its range.
+    motion take them into account; `forward_dynamics` and the other functions of the tree do not.
+    Raises `ModelError` for an unknown body or joint (with the nearest known one), a joint of
+    several degrees of freedom in a constraint between coordinates, two frames of a constraint on
+    one body, and a number that is not finite or out of its range.
     """
     for k, constraint in enumerate(constraints, start=len(system.constraints)):
         if not isinstance(constraint, FrameConstraint | CoordinateConstraint):

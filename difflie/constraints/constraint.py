@@ -1,4 +1,4 @@
-"""What a constraint is: equations between frames on bodies, or between coordinates of joints."""
+"""The constraint protocol: equations between frames on bodies, or between joint coordinates."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from ..system.frame import Frame
 
 
 class Constraint(eqx.Module):
-    """Equations that the motion of a system keeps.
+    """Equations that the motion of a system satisfies.
 
-    equations: what each of them keeps, in a few words; as many as there are.
+    equations: a short name for each of them, for messages; as many as there are.
     """
 
     equations: ClassVar[tuple[str, ...]]
 
     @abc.abstractmethod
     def residual(self, *given: Any) -> list[Scalar]:
-        """The equations g = 0 of positions, at the frames or coordinates they are about.
+        """The residuals g () of the position constraints, at the frames or joint coordinates.
 
-        As many as `positions` says.
+        As many as `positions`.
         """
 
     @property
     def holonomic(self) -> bool:
-        """Whether all equations restrict positions; others restrict velocities only."""
+        """Whether all equations restrict positions; otherwise some restrict velocities only."""
         return True
 
     @property
@@ -47,7 +47,7 @@ class Constraint(eqx.Module):
         return len(self.equations)
 
     def faults(self) -> list[str]:
-        """What is wrong with its numbers, each with the fix; a subclass may add to it."""
+        """The faults of its numbers, each with the fix; a subclass may add to it."""
         return number_faults(self)
 
 
@@ -67,19 +67,19 @@ class FrameConstraint(Constraint):
 
     @abc.abstractmethod
     def residual(self, *frames: Any) -> list[Scalar]:
-        """The equations g = 0 at these poses of the frames in the world.
+        """The residuals g () at these poses of the frames in the world.
 
-        Lengths in m, directions without unit. The derivatives are taken of what stands here; it
-        holds for all poses, also for those that break the constraint.
+        Lengths in m, directions without unit. They are differentiated, and so must be valid for all
+        poses, also those that violate the constraint.
         """
 
     def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
-        """dg/dt, linear in the twists of the frames, each seen from itself."""
+        """dg/dt, linear in the twists of the frames, each in its own frame's coordinates."""
         rates = tuple(moved_along(f, t) for f, t in zip(frames, twists, strict=True))
         return jax.jvp(self.residual, frames, rates)[1]
 
     def misassembled(self, *frames: Any) -> Bool[Array, ""] | None:
-        """Whether g = 0 holds in another way than is meant, a boolean (); None if it cannot."""
+        """Whether g = 0 holds in a wrong branch, a boolean (); None if there is no other branch."""
         return None
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ class JointConstraint(FrameConstraint):
 
 
 class VelocityConstraint(FrameConstraint):
-    """Equations between velocities of frames, not all of which equations of positions imply."""
+    """Equations between velocities of frames, some of them nonholonomic."""
 
     @property
     def holonomic(self) -> bool:
@@ -105,9 +105,9 @@ class VelocityConstraint(FrameConstraint):
 
     @abc.abstractmethod
     def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
-        """What must be zero, linear in the twists of the frames, each seen from itself.
+        """The velocity residuals (), linear in the twists of the frames, each in its own frame.
 
-        The derivatives of the equations of positions first, if there are any.
+        Those of the position constraints come first, if there are any.
         """
 
 
@@ -121,13 +121,13 @@ class CoordinateConstraint(Constraint):
 
     @abc.abstractmethod
     def residual(self, *coordinates: Any) -> list[Scalar]:
-        """The equations g = 0 at the coordinates of the joints, in rad or m."""
+        """The residuals g () at the coordinates () of the joints, in rad or m."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__} ({', '.join(map(repr, self.joints))})"
 
 
 def moved_along(frame: Transform, twist: Motion) -> Transform:
-    """The derivative of a pose that moves with a twist of its own frame: T hat(V)."""
+    """The derivative T hat(V) of a pose T that moves with the body-fixed twist V."""
     r = frame.rotation
     return Transform(r @ Matrix.skew(twist.angular), r @ twist.linear)

@@ -1,4 +1,4 @@
-"""Equations between the coordinates of joints."""
+"""Polynomial equations between the coordinates of joints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Polynomial(CoordinateConstraint):
     """q_driven = c_0 + c_1 q_driver + c_2 q_driver^2 + ...: 1 equation.
 
     driven and driver are joints with one degree of freedom; coefficients (n,), a leaf, in powers of
-    rad or m. Without a driver the one coefficient is where the driven joint stays. Raises
+    rad or m. Without a driver the one coefficient is the fixed coordinate of the driven one. Raises
     `ModelError` for coefficients of another shape.
     """
 

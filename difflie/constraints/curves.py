@@ -1,4 +1,4 @@
-"""Curves in space, and the point of a curve that is nearest to another."""
+"""Curves in space, and the nearest point of a curve to a given point."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..solvers.linear import product
 from ..system.fields import number
 from ..system.validation import ModelError
 
-# Places at which the search for the nearest point looks first, on every piece of a curve.
+# Samples on every piece of a curve, from which the search for the nearest point starts.
 _SAMPLES = 8
 
 
 class Curve(eqx.Module):
-    """A curve c(s), a position (3,) in m at a parameter s, made of polynomials on pieces.
+    """A curve c(s), a position (3,) in m at a parameter s, piecewise polynomial.
 
-    Piece k is for s in [k, k + 1]. Beyond its ends an open curve goes on as its last pieces do; a
-    `closed` one returns to its beginning.
+    Piece k is for s in [k, k + 1]. An open curve is extrapolated beyond its ends; a `closed` one is
+    periodic.
     """
 
     closed: eqx.AbstractVar[bool]
@@ -110,10 +110,10 @@ def _second_derivatives(n: int, closed: bool) -> np.ndarray:
 
 @jax.custom_jvp
 def nearest_parameter(curve: Curve, point: jax.Array) -> jax.Array:
-    """The parameter s () of the point of the curve nearest to a point (3,).
+    """The parameter s () of the point of the curve nearest to a point (3,) in m.
 
-    The best of some samples, improved by Newton's method for (p - c(s)) . c'(s) = 0, of whose root
-    the derivatives are.
+    Newton's method for (p - c(s)) . c'(s) = 0 from the best of some samples; derivatives are those
+    of the root.
     """
     n = len(curve.pieces)
     s = jnp.arange(n * _SAMPLES + 1, dtype=point.dtype) / _SAMPLES

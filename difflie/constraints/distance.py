@@ -14,8 +14,8 @@ from .constraint import JointConstraint
 class Distance(JointConstraint):
     """The origins of both frames stay at the distance `length` L in m, a scalar: 1 equation.
 
-    With d from one to the other it is (d . d - L^2) / (2 L) = 0, which is smooth everywhere, and
-    whose multiplier is the force in the rod where it holds: pushing, if it is positive.
+    With the vector d between the origins it is (d . d - L^2) / (2 L) = 0, which is smooth
+    everywhere; where it holds its multiplier is the force in the rod, positive in compression.
     """
 
     length: jax.Array = eqx.field(

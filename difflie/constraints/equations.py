@@ -1,14 +1,14 @@
 """The equations of all constraints of a system at one state, and their derivatives.
 
     g(q) = 0        of the holonomic ones,
-    A(q) v = 0      of all: the derivative of g along v, and what restricts velocities only,
+    A(q) v = 0      of all: the derivative of g along v, and the velocity constraints,
     A a + c = 0     the derivative of that, c = (dA/dt) v.
 
-The reaction A^T lambda is the generalised force that acts ON the system. Multipliers lambda are
+The reaction A^T lambda is the generalised force that acts ON the system. The multipliers lambda are
 forces in N where equations are lengths, moments in N m where they are directions.
 
 With the screws of all dofs in one frame (`dynamics/screws.py`) the Jacobians of all frames are one
-masked array, and A a sum of products of small matrices: no recursion but that of the poses.
+masked array, and A a sum of products of small matrices; only the poses need a recursion.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from .constraint import Constraint, CoordinateConstraint, FrameConstraint, moved
 class Equations(eqx.Module):
     """The constraints of a system at a configuration.
 
-    frames (k,): all frames of all constraints in the world. seen (k,): in the frames of their
-    trees, for motions. coordinates (n_dofs,): of the dofs.
+    frames (k,): all frames of all constraints, in the world. seen (k,): the same in the frames of
+    their trees, for motions. coordinates (n_dofs,): those of the dofs.
     """
 
     tree: Tree
@@ -47,7 +47,7 @@ class Equations(eqx.Module):
     coordinates: jax.Array
 
     def residual(self) -> Float[Array, " p"]:
-        """g (p,) of the p holonomic equations."""
+        """The residuals g (p,) of the p holonomic equations."""
         return _stacked(
             [x for c, about, _ in self.each() for x in c.residual(*about)], self.coordinates
         )
@@ -75,7 +75,7 @@ class Equations(eqx.Module):
         return jnp.concatenate([unit[:0], *blocks])
 
     def rate(self, v: Float[Array, " nv"]) -> Float[Array, " m"]:
-        """A v (m,) for velocities v (nv,)."""
+        """A v (m,) for a velocity v (nv,)."""
         return self._with_bias(v)[0]
 
     def bias(self, v: Float[Array, " nv"]) -> Float[Array, " m"]:
@@ -104,13 +104,13 @@ class Equations(eqx.Module):
         return jnp.concatenate([v[:0], *values]), jnp.concatenate([v[:0], *changes])
 
     def _of_frames(self, motions: Motion) -> Motion:
-        """Motions of the dofs (n_dofs,), in the frames of their trees, as those of the frames."""
+        """The motions of the frames, from those of the dofs (n_dofs,), both in tree frames."""
         dofs, zero = _dofs_of_frames(self.tree.system), self.tree.zero_twist
         chosen = jax.tree.map(lambda a, w: jnp.append(a, w)[dofs], motions, zero)
         return self.seen.inverse_motion(chosen)
 
     def each(self) -> Iterator[tuple[Constraint, tuple, slice]]:
-        """Every constraint, the frames or coordinates it is about, and where its frames stand."""
+        """Every constraint, its frames or coordinates, and the slice of its frames among all."""
         stop = 0
         for c in self.tree.system.constraints:
             if isinstance(c, FrameConstraint):
@@ -138,17 +138,17 @@ def equations(tree: Tree, q: Float[Array, " nq"]) -> Equations:
 
 
 def holonomic(constraints: tuple[Any, ...]) -> np.ndarray:
-    """Which of all equations are holonomic, (m,) booleans."""
+    """A mask (m,) of the holonomic equations."""
     return np.array([k < c.positions for c in constraints for k in range(c.size)], dtype=bool)
 
 
 def labels(constraints: tuple[Any, ...]) -> list[str]:
-    """What each of the m equations keeps, and of which constraint, for messages."""
+    """The names (m,) of all equations, with their constraint, for messages."""
     return [f"{e} of constraint {k}, {c}" for k, c in enumerate(constraints) for e in c.equations]
 
 
 def position_labels(constraints: tuple[Any, ...]) -> list[str]:
-    """The labels of the p equations of positions."""
+    """The names (p,) of the position constraints."""
     pairs = zip(labels(constraints), holonomic(constraints), strict=True)
     return [label for label, of_positions in pairs if of_positions]
 
@@ -175,9 +175,9 @@ def _dofs_of_frames(system: System) -> np.ndarray:
 
 
 def _rate(c: Constraint, about: tuple, motion: Any) -> Float[Array, " m"]:
-    """What the equations of a constraint are for velocities (m,), linear in the motion.
+    """The velocity residuals (m,) of a constraint, linear in the motion.
 
-    motion: the twists (k, 6) of the frames, or the rates of the coordinates, as `about` is.
+    motion: the twists (k, 6) of the frames, or the rates of the coordinates, as in `about`.
     """
     if isinstance(c, FrameConstraint):
         twists = tuple(Motion.from_array(motion[i]) for i in range(len(about)))

@@ -1,13 +1,13 @@
-"""Friction in joints, driven by their reactions.
+"""Friction in joints, in proportion to their reactions.
 
-In a joint that slides at the rate s, under a reaction of size rho = |lambda|, acts the force
+In a joint that slides at the rate s, under a reaction of size rho = |lambda|, the force
 
     f = -c rho s / sqrt(s^2 + s_0^2)
 
-along its freedom: Coulomb friction, smooth over the rate s_0. Reactions contain what friction does
-to the motion and are found together with it: lambda is linear in f, which leaves one equation
-rho = |lambda(rho)| for each joint with friction. Of redundant equations the reactions are not
-determined, and the smallest are taken.
+acts along its degree of freedom: Coulomb friction, smooth over the rate s_0. Friction changes the
+reactions, so both are solved for together: lambda is linear in f, which leaves one equation rho =
+|lambda(rho)| for each joint with friction. For redundant constraints the reactions are not unique,
+and those of minimum norm are taken.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .constraint import VelocityConstraint
 
 
 class Slip(VelocityConstraint):
-    """The rate of a joint in its own freedom, rad/s or m/s: no constraint, but with a Jacobian."""
+    """The rate () of a joint along its own degree of freedom, rad/s or m/s, for its Jacobian."""
 
     joint: Bearing
 
@@ -45,7 +45,7 @@ class Slip(VelocityConstraint):
 
 
 def with_friction(system: System) -> list[tuple[int, Bearing]]:
-    """The joints with friction, each with the place of its first equation."""
+    """The joints with friction, each with the index of its first equation."""
     constraints: tuple[Any, ...] = system.constraints
     start = np.cumsum([0, *(c.size for c in constraints)]).tolist()
     return [
@@ -56,17 +56,17 @@ def with_friction(system: System) -> list[tuple[int, Bearing]]:
 
 
 def slips(tree: Tree) -> Tree:
-    """With the slips of the joints with friction in place of the constraints."""
+    """The tree with the slips of the joints with friction in place of the constraints."""
     return tree.with_constraints(tuple(Slip(c) for _, c in with_friction(tree.system)))
 
 
 def friction_forces(
     system: System, rates: Float[Array, " k"], free: Float[Array, " m"], unit: Float[Array, "k m"]
 ) -> Float[Array, " k"]:
-    """The forces f (k,) in the k joints with friction.
+    """The friction forces f (k,) in N or N m in the k joints with friction.
 
-    rates (k,): s. free (m,): the multipliers without friction; unit (k, m): what a unit of each f
-    adds to them. Not a number where none is found.
+    rates (k,): s. free (m,): the multipliers without friction; unit (k, m): the change of these by
+    a unit of each f. NaN where no solution is found.
     """
     joints = with_friction(system)
     laws = [c.friction for _, c in joints]

@@ -1,4 +1,4 @@
-"""Gears between two joints with one degree of freedom each, wherever in the machine they are."""
+"""Gears between any two joints with one degree of freedom each."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Geared = RevoluteConstraint | PrismaticConstraint | HelicalConstraint
 
 
 class Gearing(FrameConstraint):
-    """Two joints whose coordinates move together.
+    """Two joints whose coordinates are coupled.
 
-    first, second: a RevoluteConstraint, PrismaticConstraint or HelicalConstraint each, in most
-    machines those that hold the wheels on the carrier. Their frames are leaves of their own here.
-    ratio (), in rad or m of the first coordinate for one of the second, a leaf. `faults` names
-    other joints.
+    first, second: a RevoluteConstraint, PrismaticConstraint or HelicalConstraint each, usually
+    those that hold the wheels on the gear carrier. Their frames are separate leaves here. ratio (),
+    in rad or m of the first coordinate per unit of the second, a leaf. `faults` names joints of
+    other types.
     """
 
     first: Geared
@@ -56,14 +56,14 @@ class Gearing(FrameConstraint):
 
 
 class Gear(Gearing):
-    """x_1 + ratio x_2 = offset for the coordinates of two joints: 1 equation of positions.
+    """x_1 + ratio x_2 = offset for the coordinates of two joints: 1 position constraint.
 
-    An angle x_1 of a RevoluteConstraint is known but for full turns, and so the equation is kept
-    modulo 2 pi / teeth, as wheels mesh with any of their teeth. It holds over any number of turns
-    where x_2 is a travel, as of a rack, or the angle of a screw, or where teeth * ratio is a whole
-    number: wheels with n_1 and n_2 teeth have ratio n_2 / n_1 if they touch from outside, its
-    opposite from inside, and teeth n_1. For other ratios an angle x_2 must stay within half a turn
-    of zero, or `Transmission` serves. ratio in units of x_1 / x_2 and offset are scalars; both
+    The angle x_1 of a RevoluteConstraint is known up to full turns, so the equation holds modulo 2
+    pi / teeth, as wheels mesh with any of their teeth. It is valid over any number of turns where
+    x_2 is a translation, as of a rack, or the angle of a screw, or where teeth * ratio is an
+    integer: wheels with n_1 and n_2 teeth have ratio n_2 / n_1 for external and -n_2 / n_1 for
+    internal meshing, and teeth n_1. For other ratios an angle x_2 must stay within half a turn of
+    zero; otherwise use `Transmission`. ratio in units of x_1 / x_2 and offset are scalars; both
     angles are zero where the x axes of a joint's frames coincide.
     """
 
@@ -86,10 +86,10 @@ class Gear(Gearing):
 
 
 class Transmission(Gearing):
-    """dx_1/dt + ratio dx_2/dt = 0 for the coordinates of two joints: 1 equation of velocities.
+    """dx_1/dt + ratio dx_2/dt = 0 for the coordinates of two joints: 1 velocity constraint.
 
     For any ratio and any number of turns, such as of wheels that roll on each other or of a belt;
-    where it starts is left to the initial state. ratio in units of x_1 / x_2, a scalar.
+    the initial state sets the offset. ratio in units of x_1 / x_2, a scalar.
     """
 
     equations = ("ratio of the rates",)

@@ -19,10 +19,10 @@ from .joints import OFFSETS, TILTS, along, axial_turn, parallel, reversed_axes
 class HelicalConstraint(JointConstraint):
     """Rotation about the common z axis by x, which moves the second frame by pitch x: 5 equations.
 
-    pitch p in m/rad, a scalar, not zero. With the travel d along the axis the last equation is
-    p sin(d / p - x) = 0. It holds over any number of turns, for the travel itself tells which turn
-    it is, and also where the nut has turned by half a revolution against its thread, which
-    `misassembled` tells. From a guess `assemble` finds the nearest turn of the thread.
+    pitch p in m/rad, a scalar, not zero. With the travel d along the axis the last equation is p
+    sin(d / p - x) = 0. It holds over any number of turns, since the travel counts them. It also
+    holds half a revolution off the thread, which `misassembled` detects. From a guess `assemble`
+    finds the nearest turn of the thread.
     """
 
     pitch: jax.Array = eqx.field(converter=number(unit="m/rad"))

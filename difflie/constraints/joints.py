@@ -1,17 +1,17 @@
-"""Joints as constraints: what a joint between two bodies takes away from their motion.
+"""Joints as constraints between frames on two bodies.
 
-With the frames of both bodies at the joint, E_1 and E_2 their attitudes (columns x, y, z) and
-d = r_2 - r_1 what leads from one origin to the other, all in the world, a joint is made of
+With the frames of both bodies at the joint, E_1 and E_2 their orientations (columns x, y, z) and d
+= r_2 - r_1 the vector between the origins, all in the world, a joint consists of
 
     point       d = 0                                               3 equations
     along i     e_1i . d = 0                                        1
     ortho ij    e_1i . e_2j = 0                                     1
     lock        vee((Q - Q^T) / 2) = 0,  Q = E_1^T E_2              3
 
-`point` and `along` are in m, the others cosines and sines, without unit, so that multipliers are in
-N and N m. The z axes are those of the joint. Wherever it holds the equations of a joint have full
-rank. Some of them also hold where the frames are turned by a half revolution, which `misassembled`
-tells. Haug 1989; Nikravesh 1988.
+`point` and `along` are in m; the others are cosines and sines, without unit, so that multipliers
+are in N and N m. The joint axis is z. The equations of a joint have full rank wherever it is
+assembled. Some of them also hold with the frames half a revolution apart, which `misassembled`
+detects. Haug 1989; Nikravesh 1988.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class PrismaticConstraint(Bearing):
         (a, b), (first, second) = frames, twists
         rate = b.rotation @ second.linear - a.rotation @ first.linear
         # The axis turns with the first body.
-        carried = (a.rotation @ first.angular).cross(b.translation - a.translation)
-        return _axis(a, 2).dot(rate - carried)
+        transported = (a.rotation @ first.angular).cross(b.translation - a.translation)
+        return _axis(a, 2).dot(rate - transported)
 
     def coordinate(self, a: Transform, b: Transform) -> Scalar:
         """The travel in m."""
@@ -130,7 +130,7 @@ class SphericalConstraint(JointConstraint):
 class UniversalConstraint(JointConstraint):
     """Rotation about the x axis of the first frame and the y axis of the second: 4 equations.
 
-    angle between both axes in rad, a scalar: a right angle if not given.
+    angle between both axes in rad, a scalar; by default a right angle.
     """
 
     angle: jax.Array = eqx.field(converter=number(unit="rad"), default=math.pi / 2)
@@ -154,51 +154,51 @@ class PlanarConstraint(JointConstraint):
 
 
 def point(a: Transform, b: Transform) -> list[Scalar]:
-    """The origins coincide: 3 lengths in m, world axes."""
+    """The vector between the origins, 3 lengths () in m, world axes: zero where they coincide."""
     d = b.translation - a.translation
     return [d.x, d.y, d.z]
 
 
 def along(a: Transform, b: Transform, i: int) -> Scalar:
-    """The origin of b has no offset along axis i of a: a length in m."""
+    """The offset () in m of the origin of b along axis i of a."""
     return _axis(a, i).dot(b.translation - a.translation)
 
 
 def ortho(a: Transform, b: Transform, i: int, j: int) -> Scalar:
-    """Axis i of a is orthogonal to axis j of b: the cosine between them."""
+    """The cosine () between axis i of a and axis j of b: zero where they are orthogonal."""
     return _axis(a, i).dot(_axis(b, j))
 
 
 def parallel(a: Transform, b: Transform) -> list[Scalar]:
-    """The z axes are parallel: 2 cosines."""
+    """2 cosines (), zero where the z axes are parallel."""
     return [ortho(a, b, 0, 2), ortho(a, b, 1, 2)]
 
 
 def lock(a: Transform, b: Transform) -> list[Scalar]:
-    """Both have the same attitude: the sine of the turn times its axis (3,)."""
+    """sin(angle) times the axis of the relative rotation (3,): zero for equal orientations."""
     axial = (a.rotation.transpose() @ b.rotation).axial() * 0.5
     return [axial.x, axial.y, axial.z]
 
 
 def axial_turn(a: Transform, b: Transform) -> tuple[Scalar, Scalar]:
-    """The cosine and sine of the rotation about the z axes where these are parallel."""
+    """The cosine and sine () of the rotation about z, for frames with parallel z axes."""
     cos = (ortho(a, b, 0, 0) + ortho(a, b, 1, 1)) * 0.5
     return cos, (ortho(a, b, 1, 0) - ortho(a, b, 0, 1)) * 0.5
 
 
 def reversed_axes(a: Transform, b: Transform) -> Bool[Array, ""]:
-    """Whether the z axes point against each other, a boolean ()."""
+    """Whether the z axes point in opposite directions, a boolean ()."""
     return _axis(a, 2).dot(_axis(b, 2)) < 0
 
 
 def turned_over(a: Transform, b: Transform) -> Bool[Array, ""]:
-    """Whether an attitude is nearer to a half revolution of the other than to it, boolean ()."""
+    """Whether the relative rotation is nearer to half a revolution than to none, boolean ()."""
     x, y, z = (_axis(a, i).dot(_axis(b, i)) for i in range(3))
     return x + y + z < 1
 
 
 def turning(frames: tuple[Transform, Transform], twists: tuple[Motion, Motion]) -> Vector:
-    """The angular velocity in rad/s of the second frame against the first, in its axes."""
+    """The angular velocity (), in rad/s, of the second frame relative to the first, in its axes."""
     (a, b), (first, second) = frames, twists
     return a.rotation.transposed_times(b.rotation @ second.angular) - first.angular
 

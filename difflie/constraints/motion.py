@@ -3,11 +3,10 @@
     M a = tau - bias + A^T lambda,    A a + c = 0
 
 With Y = M^-1 A^T and the Gram matrix G = A Y the multipliers solve G lambda = -c - A a_0, where a_0
-is the acceleration without constraints, and a = a_0 + Y lambda. Redundant equations make G
-singular: of all multipliers that solve them the smallest are taken. There is no decision about a
-rank, which would change from one evaluation to the next, and the accelerations do not depend on it.
-
-Derivatives are those of the solution, by one solve with the same matrices. Reuss 2002, (32).
+is the unconstrained acceleration, and a = a_0 + Y lambda. Redundant constraints make G singular;
+then the multipliers of minimum norm are taken. No rank is decided, which could change between
+evaluations, and the accelerations do not depend on it. Derivatives are those of the solution, by
+one solve with the same matrices. Reuss 2002, (32).
 """
 
 from __future__ import annotations
@@ -64,18 +63,18 @@ class Balance(eqx.Module):
             x, nu = x[:n], x[n:]
             return jnp.concatenate((product(M, x) + product(A.T, nu), product(A, x)))
 
-        def inverse(_: Any, given: jax.Array) -> jax.Array:
-            return jnp.concatenate(solved(given[:n], given[n:]))
+        def inverse(_: Any, known: jax.Array) -> jax.Array:
+            return jnp.concatenate(solved(known[:n], known[n:]))
 
-        given = jnp.concatenate((f, b))
-        x = jax.lax.custom_linear_solve(balance, given, inverse, symmetric=True)
+        known = jnp.concatenate((f, b))
+        x = jax.lax.custom_linear_solve(balance, known, inverse, symmetric=True)
         x, nu = x[:n], x[n:]
         return x, nu + self._turned(nu, solved)
 
     def _turned(self, nu: Float[Array, " m"], solved: Solver) -> Float[Array, " nv"]:
-        """Zero, with the derivative that the smallest nu has as the range of A turns.
+        """Zero, with the derivative of the minimum-norm nu as the range of A rotates.
 
-        The equations themselves leave it open. With A y = nu it is the part of dA y out of the
+        The equations themselves leave it open. With A y = nu it is the part of dA y outside the
         range of A (Golub and Pereyra 1973).
         """
         A = jax.lax.stop_gradient(self.A)
@@ -123,13 +122,14 @@ def constrained_acceleration(
 ) -> tuple[Float[Array, " nv"], Float[Array, " m"]]:
     """The acceleration (nv,) and the multipliers (m,) under tau (nv,) and body wrenches (nb, 6).
 
-    drift of the equations, (m,): what A a + c is to be; None for zero. form: how they are solved.
+    q (nq,), v (nv,). drift: the right-hand side (m,) of A a + c = drift, from the equations; None
+    for zero. form: how the linear equations are solved.
     """
-    here = equations(tree, q)
+    constraints = equations(tree, q)
     effort = tau - rnea(tree, q, v, jnp.zeros_like(v), wrench)
-    c, wanted = here.bias(v), drift(here)
+    c, wanted = constraints.bias(v), drift(constraints)
     required = -c if wanted is None else wanted - c
-    equilibrium = form(crba(tree, q), here.jacobian())
+    equilibrium = form(crba(tree, q), constraints.jacobian())
     a, nu = equilibrium.solve(effort, required)
     if not with_friction(tree.system):
         return a, -nu
@@ -143,8 +143,8 @@ def constrained_acceleration(
 def consistent_velocity(
     tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
-    """The velocity (nv,) nearest to v in the metric of M that keeps the constraints."""
-    here = equations(tree, q)
-    M, A = crba(tree, q), here.jacobian()
-    change, _ = Balance(M, A).solve(jnp.zeros_like(v), here.rate(v))
+    """The velocity (nv,) on the constraints that is nearest to v (nv,) in the metric of M."""
+    constraints = equations(tree, q)
+    M, A = crba(tree, q), constraints.jacobian()
+    change, _ = Balance(M, A).solve(jnp.zeros_like(v), constraints.rate(v))
     return v - change

@@ -14,10 +14,10 @@ from .curves import Curve, nearest_parameter
 class PointOnCurve(JointConstraint):
     """The origin of the second frame lies on a curve in the first: 2 equations.
 
-    curve: in the coordinates of the first frame. The equations are the components of what leads to
-    the point from that of the curve nearest to it, along two normals of the curve. The normals are
-    chosen anew at every point of the curve, from the axis that its tangent is most across to: the
-    multipliers may jump where another one is, the reaction does not.
+    curve: in the coordinates of the first frame. The equations are the components, along two
+    normals of the curve, of the vector from its nearest point to the origin. The normals are chosen
+    at each point of the curve from the coordinate axis most orthogonal to the tangent: the
+    multipliers may jump where this axis changes, the reaction does not.
     """
 
     curve: Curve

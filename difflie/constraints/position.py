@@ -1,12 +1,11 @@
-"""Positions that keep the constraints.
+"""Projection of positions onto the constraints.
 
-From q the motion goes along M^-1 A^T, which is the shortest way in the metric of M:
+From q the correction is along M^-1 A^T, the shortest way in the metric of M:
 
     q' = q exp(-Y x),    g(q') = 0,    Y = M^-1 A(q)^T
 
-The matrices stay those of the first configuration, so that the error falls in every correction by a
-factor of the order of |g|. Derivatives are those of the root, and not numbers where it ceases to
-exist.
+The matrices stay those of the first configuration, so each correction reduces the error by a factor
+of the order of |g|. Derivatives are those of the root; NaN where it ceases to exist.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from .equations import equations, holonomic
 def consistent_position(
     tree: Tree, q: Float[Array, " nq"]
 ) -> tuple[Float[Array, " nq"], Bool[Array, ""]]:
-    """The configuration (nq,) near q (nq,) that keeps the constraints, and whether it was found ().
+    """The configuration (nq,) near q (nq,) on the constraints, and whether it was found ().
 
     q itself where it was not.
     """
@@ -55,7 +54,7 @@ def consistent_position(
         return inverse(residual(x) - b)
 
     zero = jnp.zeros(len(rows), q.dtype)
-    x, found = root(residual, zero, Corrections(correction))
-    near = reached(jnp.where(found, x, zero))
+    x, converged = root(residual, zero, Corrections(correction))
+    near = reached(jnp.where(converged, x, zero))
     left = equations(tree, near).residual()
-    return while_kept(near, left, jnp.max(jnp.abs(A))), found
+    return while_kept(near, left, jnp.max(jnp.abs(A))), converged

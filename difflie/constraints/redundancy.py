@@ -1,4 +1,4 @@
-"""Which equations of constraints say the same twice, and what motion all of them leave."""
+"""Redundant constraints, and the mobility of a mechanism."""
 
 from __future__ import annotations
 
@@ -19,28 +19,27 @@ _jacobian = jax.jit(lambda tree, q: equations(tree, q).jacobian())
 
 
 def redundant_equations(system: System, q: Any) -> list[str]:
-    """Which equations say what others say already, in words; not for use in a trace.
+    """The names of the redundant constraint equations at q (nq,); not for use in a trace.
 
-    q (nq,): a configuration that keeps the constraints, where nothing is singular. Of equations
-    that depend on each other those that come first are kept.
+    q must satisfy the constraints and not be singular. Of dependent equations the first are kept.
     """
     system = bilateral(system)
     (q,) = checked(system, q=(q, (system.nq,)))
     A = np.asarray(_jacobian(Tree.of(system), q))
     names, kept, basis = labels(system.constraints), [], np.zeros((0, system.nv))
     for k, row in enumerate(A):
-        # Twice is enough (Kahan).
-        rest = row - basis.T @ (basis @ row)
-        rest = rest - basis.T @ (basis @ rest)
-        size = np.linalg.norm(rest)
+        # Orthogonalising twice is enough (Kahan).
+        remainder = row - basis.T @ (basis @ row)
+        remainder = remainder - basis.T @ (basis @ remainder)
+        size = np.linalg.norm(remainder)
         if size > max(1e-8 * np.linalg.norm(row), 1e-12 * np.linalg.norm(A)):
             kept.append(k)
-            basis = np.vstack((basis, rest / size))
+            basis = np.vstack((basis, remainder / size))
     return [name for k, name in enumerate(names) if k not in kept]
 
 
 def mobility(system: System, q: Any) -> int:
-    """The number of independent velocities at a configuration q (nq,) that keeps the constraints.
+    """The number of independent velocities at a configuration q (nq,) on the constraints.
 
     nv less the number of independent equations. Not for use in a trace.
     """
@@ -49,12 +48,12 @@ def mobility(system: System, q: Any) -> int:
 
 
 def breaking_leaves(system: System, q: Any) -> System:
-    """Which numbers of a machine with redundant equations must not change by themselves.
+    """Which numbers of a machine with redundant constraints must not change by themselves.
 
-    q (nq,): a configuration that keeps the constraints, where nothing is singular. A system of
-    booleans, True for every entry of a leaf whose change alone leaves no configuration that keeps
-    the constraints; derivatives with respect to these have no meaning by themselves, only along
-    changes of several that keep the machine together, such as of its scale. Not for use in a trace.
+    q (nq,): a configuration on the constraints that is not singular. Returns a system of booleans,
+    True for every entry of a leaf whose change alone makes the constraints inconsistent.
+    Derivatives with respect to these entries have a meaning only along joint changes that keep the
+    constraints consistent, such as of the machine's scale. Not for use in a trace.
     """
     system = bilateral(system)
     (q,) = checked(system, q=(q, (system.nq,)))

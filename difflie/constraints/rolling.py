@@ -1,6 +1,6 @@
-"""Bodies on a plane that roll or glide: constraints of velocities.
+"""Bodies that roll or glide on a plane: nonholonomic constraints.
 
-With the twist (w, v) of the second frame relative to the first one, seen from the second.
+With the twist (w, v) of the second frame relative to the first, in coordinates of the second.
 Neimark and Fufaev 1972.
 """
 
@@ -20,14 +20,14 @@ from .constraint import VelocityConstraint
 class RollingDisk(VelocityConstraint):
     """A thin disk rolls without slipping on a plane: 1 equation of positions, 2 of velocities.
 
-    plane: the frame whose plane z = 0 it rolls on, on the side of z. disk: the frame in its centre
-    whose z axis is its own. radius a in m, a scalar. With the axis n and the centre r in the
-    plane's frame, s = sqrt(n_x^2 + n_y^2), and u = -a (e_z - n_z n) / s from the centre to the
-    contact:
+    plane: the frame whose plane z = 0 it rolls on, on the side of positive z. disk: the frame at
+    its centre whose z axis is the disk's axis. radius a in m, a scalar. With the axis n and the
+    centre r in the plane's frame, s = sqrt(n_x^2 + n_y^2), and u = -a (e_z - n_z n) / s from the
+    centre to the contact point:
 
         r_z - a s = 0,    (R (v + w x R^T u))_x = 0,    (...)_y = 0
 
-    A disk that lies flat has no contact: there the equations are not numbers.
+    For a disk that lies flat the contact point is undefined, and the equations are NaN.
     """
 
     plane: Frame
@@ -41,13 +41,13 @@ class RollingDisk(VelocityConstraint):
         return 1
 
     def residual(self, plane: Transform, disk: Transform) -> list[Scalar]:
-        here = relative_pose(plane, disk)
-        r = here.rotation
-        return [here.translation.z - self.radius * jnp.sqrt(r.xz * r.xz + r.yz * r.yz)]
+        pose = relative_pose(plane, disk)
+        r = pose.rotation
+        return [pose.translation.z - self.radius * jnp.sqrt(r.xz * r.xz + r.yz * r.yz)]
 
     def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
-        here = relative_pose(*frames)
-        r, twist = here.rotation, relative_twist(here, *twists)
+        pose = relative_pose(*frames)
+        r, twist = pose.rotation, relative_twist(pose, *twists)
         n = Vector(r.xz, r.yz, r.zz)
         s = jnp.sqrt(n.x * n.x + n.y * n.y)
         zero = jnp.zeros_like(s)
@@ -59,8 +59,8 @@ class RollingDisk(VelocityConstraint):
 class KnifeEdge(VelocityConstraint):
     """A blade does not glide sideways: v_y = 0, 1 equation of velocities.
 
-    ground: a frame of what it glides on. blade: the frame at its point of contact, x along it and y
-    across. The blade of a skate or sleigh, or a thin wheel that is kept upright.
+    ground: a frame on the surface. blade: the frame at its contact point, x along it and y across.
+    For the blade of a skate or sleigh, or a thin wheel that is kept upright.
     """
 
     ground: Frame
@@ -73,14 +73,14 @@ class KnifeEdge(VelocityConstraint):
 
 
 def relative_pose(first: Transform, second: Transform) -> Transform:
-    """The second frame in the first."""
+    """The pose of the second frame in the first, both () in the world."""
     r, d = first.rotation, second.translation - first.translation
     return Transform(r.transpose() @ second.rotation, r.transposed_times(d))
 
 
-def relative_twist(here: Transform, first: Motion, second: Motion) -> Motion:
-    """The twist of the second frame relative to the first, seen from the second.
+def relative_twist(pose: Transform, first: Motion, second: Motion) -> Motion:
+    """The twist () of the second frame relative to the first, in coordinates of the second.
 
-    here: the second frame in the first. The twists are each seen from their own frame.
+    pose: the second frame in the first. The twists are each in their own frame's coordinates.
     """
-    return second + here.inverse_motion(first) * -1.0
+    return second + pose.inverse_motion(first) * -1.0

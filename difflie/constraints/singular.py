@@ -1,7 +1,7 @@
-"""Singular configurations, in which equations of constraints that are independent elsewhere agree.
+"""Singular configurations, at which constraints become dependent that are independent elsewhere.
 
-A machine has more independent velocities there than elsewhere, such as a parallelogram whose bars
-lie on one line: where the motion goes on the constraints leave open, and multipliers may grow
+There a machine has more independent velocities than elsewhere, such as a parallelogram whose bars
+are collinear: the constraints do not determine how the motion continues, and multipliers may grow
 without bound on the way there.
 """
 
@@ -31,10 +31,10 @@ def independence(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n"]:
 
 
 class Margin(eqx.Module):
-    """How far a motion is from losing the rank that its equations have at the start.
+    """How far a motion is from losing the rank that its constraints have at the start.
 
-    rank (), of the start; value (): the singular value of `independence` that would be lost; lost
-    (): whether it is zero, or would be within another such step.
+    rank (): that at the start; value (): the singular value of `independence` that would be lost;
+    lost (): whether it is zero, or would be within another such step.
     """
 
     rank: jax.Array
@@ -43,7 +43,7 @@ class Margin(eqx.Module):
 
     @staticmethod
     def start(tree: Tree, q: Float[Array, " nq"]) -> Margin | None:
-        """At the configuration q (nq,); None for a system without equations."""
+        """The margin at the configuration q (nq,); None for a system without constraints."""
         if not bilateral(tree.system).constraints:
             return None
         values = independence(tree, q)
@@ -51,7 +51,7 @@ class Margin(eqx.Module):
         return Margin(rank, values[rank - 1], jnp.asarray(False))
 
     def at(self, tree: Tree, q: Float[Array, " nq"]) -> Margin:
-        """At the configuration q (nq,) one step later."""
+        """The margin at the configuration q (nq,) one step later."""
         values = independence(tree, q)
         value = values[self.rank - 1]
         lost = (value <= self.value - value) | (value <= _rounding(values))

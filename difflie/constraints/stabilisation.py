@@ -1,7 +1,7 @@
-"""How the equations of index 1 are kept from drifting off the constraints.
+"""Stabilisation: how the equations of index 1 are kept from drifting off the constraints.
 
-They keep the accelerations only: errors of positions and velocities grow. Projection has no
-parameter and leaves nothing of them, at the cost of about another evaluation a step.
+They enforce accelerations only: errors of positions and velocities grow. Projection has no
+parameter and removes the errors entirely, at the cost of about one more evaluation a step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .position import consistent_position
 
 
 class Stabilisation(eqx.Module):
-    """What is added to the equations of motion, and what is done after each step."""
+    """A term added to the equations of motion, and a correction after each step."""
 
     balance: ClassVar[type[Balance]] = Balance
 
@@ -30,41 +30,40 @@ class Stabilisation(eqx.Module):
     def drift(
         self, equations: Equations, v: Float[Array, " nv"], h: jax.Array | float
     ) -> Float[Array, " m"] | None:
-        """What A a + c is to be (m,) at the velocity v (nv,) in a step h (s); None for zero."""
+        """The right-hand side (m,) of A a + c at v (nv,) in a step h () in s; None for zero."""
 
     @abc.abstractmethod
     def after(
         self, tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
     ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""] | bool]:
-        """The configuration and velocity after a step, and whether they were found ()."""
+        """q (nq,) and v (nv,) after a step, corrected, and whether the correction converged ()."""
 
 
 class Projection(Stabilisation):
-    """After each step back to the constraints, first the position, then the velocity.
+    """After each step q, then v, is projected onto the constraints.
 
-    Both are the nearest in the metric of M. The order of the method is kept.
+    Both to the nearest point in the metric of M. The order of the method is kept.
     """
 
     def drift(self, equations: Equations, v: Float[Array, " nv"], h: jax.Array | float) -> None:
         return None
 
     def after(self, tree, q, v):
-        q, found = consistent_position(tree, q)
-        return q, consistent_velocity(tree, q, v), found
+        q, converged = consistent_position(tree, q)
+        return q, consistent_velocity(tree, q, v), converged
 
 
 class NullSpace(Projection):
-    """Independent velocities: the equations of motion on the null space of A, and `Projection`.
+    """The equations of motion on the null space of A, in independent velocities, and `Projection`.
 
-    The accelerations are those of the multiplier form. Every equation must be independent of the
-    others.
+    The accelerations are those of the multiplier form. The constraints must not be redundant.
     """
 
     balance: ClassVar[type[Balance]] = IndependentVelocities
 
 
 class Baumgarte(Stabilisation):
-    """A a + c = -2 s/h A v - (s/h)^2 g: errors die out over h/s.
+    """A a + c = -2 s/h A v - (s/h)^2 g: errors decay with the time constant h/s.
 
     gain s (), without unit: 0.02 to 0.1 for a method of four stages; from 1 on the motion is
     unstable or its energy wrong. Baumgarte 1972. Raises ValueError for a gain that is not positive.
@@ -90,7 +89,7 @@ class Baumgarte(Stabilisation):
 
 
 class Unstabilised(Stabilisation):
-    """Nothing is done: the constraints are kept as well as the method integrates."""
+    """No stabilisation: the constraints drift with the error of the method."""
 
     def drift(self, equations: Equations, v: Float[Array, " nv"], h: jax.Array | float) -> None:
         return None

@@ -1,4 +1,4 @@
-"""Whether a motion may start at a state, as far as the constraints go."""
+"""Whether a state is consistent with the constraints, as a start."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from .unilateral import bilateral, unilateral
 
 
 def start_error(system: System, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, ""]:
-    """By how much a traced state q (nq,), v (nv,) is no start, in units of what is allowed: ().
+    """The error () of a start q (nq,), v (nv,), in units of the tolerance: above 1 is invalid.
 
-    A start keeps the constraints, overlaps no contact or stop, and has quaternions of unit length.
-    Raises `ModelError` for a concrete state that breaks the constraints, and where these leave no
-    degree of freedom; a concrete one that is allowed has the error 0.
+    A start satisfies the constraints, overlaps no contact or stop, and has quaternions of unit
+    length. Concrete states are checked at once: raises `ModelError` for one that violates the
+    constraints, and where these leave no degree of freedom; otherwise the error is 0. Traced states
+    are not raised for.
     """
     if any(isinstance(a, Tracer) for a in jax.tree.leaves((system, q, v))):
         return _start_error(Tree.of(system), q, v)
@@ -47,9 +48,9 @@ def _start_error(tree: Tree, q: jax.Array, v: jax.Array) -> jax.Array:
 
 
 def _tolerance(q: jax.Array) -> float:
-    """How far a start may break constraints.
+    """By how much a start may violate constraints.
 
-    What projection corrects in the first step, and what a motion without it may have gathered.
+    As much as projection corrects in the first step, or as a motion without it may have gathered.
     """
     return float(jnp.finfo(q.dtype).eps) ** 0.375
 
@@ -60,7 +61,7 @@ def _overlap(q: jax.Array) -> float:
 
 
 def _check_kept(system: System, q: jax.Array, v: jax.Array) -> None:
-    """Raises `ModelError` for a state q (nq,), v (nv,) that breaks the constraints."""
+    """Raises `ModelError` for a state q (nq,), v (nv,) that violates the constraints."""
     if not system.constraints:
         return
     g, rate, A = (np.asarray(a) for a in _state(Tree.of(system), q, v))
@@ -80,7 +81,7 @@ def _check_kept(system: System, q: jax.Array, v: jax.Array) -> None:
 
 
 def _check_apart(system: System, q: Float[Array, " nq"]) -> None:
-    """Raises `ModelError` for a contact or a stop that is overlapped at q (nq,)."""
+    """Raises `ModelError` for a contact or a stop that overlaps at q (nq,)."""
     if not system.constraints:
         return
     gaps = _gaps(Tree.of(system), q)

@@ -2,9 +2,9 @@
 
     g >= 0,   lambda_n >= 0,   g lambda_n = 0,        |lambda_t| <= mu lambda_n
 
-Where the gap g is closed the multiplier decides: the contact holds while it would have to push, and
-sticks while the cone of Coulomb friction contains the force (Moreau 1988; Reuss 2002, conditional
-constraints). On closing the normal velocity changes its sign, times the coefficient of restitution.
+At a closed gap g the multiplier decides: the contact stays closed while lambda_n is positive, and
+sticks while the force is inside the Coulomb friction cone (Moreau 1988; Reuss 2002, conditional
+constraints). On impact the normal velocity is reversed, times the coefficient of restitution.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .constraint import Constraint, CoordinateConstraint, FrameConstraint
 
 
 class Unilateral(Constraint):
-    """A gap that does not close further than zero, and friction where it is closed.
+    """A gap that cannot become negative, with friction where it is closed.
 
-    Its residual is the gap; its rates are those of the gap, and of the slip of surfaces.
-    friction () is the coefficient mu, restitution () that of Newton's impact law, e, from 0 to 1;
-    both are leaves without unit.
+    Its residual is the gap; its rates are those of the gap and of the tangential slip. friction ()
+    is the coefficient mu; restitution () is that of Newton's impact law, e, from 0 to 1; both are
+    leaves without unit.
     """
 
     friction: jax.Array = eqx.field(default=0.0, converter=number(nonnegative=True), kw_only=True)
@@ -43,8 +43,8 @@ class Unilateral(Constraint):
 class HardContact(Unilateral, FrameConstraint):
     """A contact between the surfaces of two bodies, with Coulomb friction.
 
-    first, second: frames on the bodies. One gap in m; three rates in m/s, of the gap and of the
-    slip of the first body against the second along two tangents.
+    first, second: frames on the bodies. One gap in m; three rates in m/s: that of the gap, and the
+    slip of the first body relative to the second along two tangents.
     """
 
     first: Frame
@@ -54,15 +54,15 @@ class HardContact(Unilateral, FrameConstraint):
 
     @abc.abstractmethod
     def meeting(self, a: Transform, b: Transform) -> Meeting:
-        """The gap in m, its normal from b to a, and the place of contact, in the world."""
+        """The gap () in m, its normal from b to a, and the contact point, in the world."""
 
     def residual(self, a: Transform, b: Transform) -> list[Scalar]:
         return [self.meeting(a, b).gap]
 
     def rate(self, frames: tuple[Transform, ...], twists: tuple[Motion, ...]) -> list[Scalar]:
-        here = self.meeting(*frames)
-        u, w = (_velocity(f, t, here.place) for f, t in zip(frames, twists, strict=True))
-        n, slip = here.normal, u - w
+        contact = self.meeting(*frames)
+        u, w = (_velocity(f, t, contact.place) for f, t in zip(frames, twists, strict=True))
+        n, slip = contact.normal, u - w
         x, y = across(n)
         return [n.dot(slip), x.dot(slip), y.dot(slip)]
 
@@ -96,17 +96,17 @@ class SphereOnSphere(HardContact):
     other_radius: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
 
     def meeting(self, a: Transform, b: Transform) -> Meeting:
-        found = sphere_and_sphere(b.translation, self.other_radius, a.translation, self.radius)
-        # Coincident centres have no direction; any is as good as another.
-        n, nowhere = found.normal, found.normal.square() == 0
-        return replace(found, normal=Vector(n.x, n.y, jnp.where(nowhere, 1, n.z)))
+        contact = sphere_and_sphere(b.translation, self.other_radius, a.translation, self.radius)
+        # For coincident centres any direction will do.
+        n, nowhere = contact.normal, contact.normal.square() == 0
+        return replace(contact, normal=Vector(n.x, n.y, jnp.where(nowhere, 1, n.z)))
 
 
 class HardStop(Unilateral, CoordinateConstraint):
-    """A stop of a joint with one degree of freedom.
+    """A hard stop of a joint with one degree of freedom.
 
-    joint: its name. lower or upper (): the coordinate in rad or m below or above which it does not
-    go, a leaf. Raises `ModelError` unless one of lower and upper is given.
+    joint: its name. lower or upper (): the lower or the upper limit of its coordinate in rad or m,
+    a leaf. Raises `ModelError` unless exactly one of them is given.
     """
 
     joint: str = eqx.field(static=True)
@@ -135,20 +135,20 @@ Model = TypeVar("Model", System, Tree)
 
 
 def bilateral(model: Model) -> Model:
-    """The same without contacts and stops."""
+    """The same model without unilateral constraints, that is contacts and stops."""
     kept = tuple(c for c in model.constraints if not isinstance(c, Unilateral))
     return model.with_constraints(kept)
 
 
 def unilateral(model: Model) -> Model:
-    """The same with its contacts and stops as its only constraints."""
+    """The same model with its unilateral constraints only, that is contacts and stops."""
     kept = tuple(c for c in model.constraints if isinstance(c, Unilateral))
     return model.with_constraints(kept)
 
 
 def across(n: Vector) -> tuple[Vector, Vector]:
-    """Two directions orthogonal to a direction n and to each other."""
-    # Least rotation from z, or from -z in the lower half.
+    """Two unit vectors, components () as of n, orthogonal to a unit vector n and to each other."""
+    # By the smallest rotation from z, or from -z in the lower half.
     up = n.z >= 0
     a = 1 / (1 + jnp.where(up, n.z, -n.z))
     sign = jnp.where(up, 1.0, -1.0).astype(jnp.result_type(n.z))

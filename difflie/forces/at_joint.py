@@ -1,4 +1,4 @@
-"""What stands at joints, and at no point in space: forces along their coordinates, and more."""
+"""Forces and sensors at joints: laws in joint coordinates."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ..system.validation import nearest, shown
 
 
 class AtJoint(eqx.Module):
-    """What belongs to a joint of one degree of freedom; its numbers have paths "joint/number"."""
+    """A part that belongs to a joint of one degree of freedom; its paths are "joint/number"."""
 
     joint: eqx.AbstractVar[str]
 
     def faults(self) -> list[str]:
-        """What is wrong with its numbers, each with the fix; a subclass may add to it."""
+        """The faults of its numbers, each with the fix; a subclass may add to it."""
         return number_faults(self)
 
     def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
-        """Why it cannot be put on a system beside what is there; nothing if it can."""
+        """Why it cannot be attached to a system beside the parts there; empty if it can."""
         t, joint = system.topology, self.joint
         if joint not in system.joint_names:
             near = nearest(str(joint), system.joint_names)
@@ -42,17 +42,17 @@ class AtJoint(eqx.Module):
         return int(t.dof_start[t.joints.index(self.joint)])
 
     def needs_coordinate(self, system: System) -> list[str]:
-        """Why a coordinate of its joint cannot be read; nothing if it can."""
+        """Why its joint has no single coordinate; empty if it has one."""
         if self.coordinate(system.topology) >= 0:
             return []
         return ["the joint has no coordinate that is a plain number; take one that has"]
 
     def coordinate(self, t: Topology) -> int:
-        """The index of its joint's coordinate in q."""
+        """The index in q of its joint's coordinate."""
         return int(t.dof_coordinate[self.dof(t)])
 
     def velocity(self, t: Topology) -> int:
-        """The index of its joint's velocity in v."""
+        """The index in v of its joint's velocity."""
         return int(t.dof_velocity[self.dof(t)])
 
     def __str__(self) -> str:
@@ -60,18 +60,18 @@ class AtJoint(eqx.Module):
 
 
 class JointCoupling(eqx.Module):
-    """What acts along the coordinates of joints: a law for the efforts of all degrees of freedom.
+    """A force law in joint coordinates, for all degrees of freedom at once.
 
     Its numbers are fields whose converter is `number`. For a law at one joint, `JointForce` is
     shorter.
     """
 
     def faults(self) -> list[str]:
-        """What is wrong with its numbers, each with the fix; a subclass may add to it."""
+        """The faults of its numbers, each with the fix; a subclass may add to it."""
         return number_faults(self)
 
     def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
-        """Why it cannot be put on a system beside what is there; nothing if it can."""
+        """Why it cannot be attached to a system beside the parts there; empty if it can."""
         return []
 
     @abc.abstractmethod
@@ -83,12 +83,12 @@ class JointCoupling(eqx.Module):
     def energy(
         self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"]
     ) -> Float[Array, ""] | None:
-        """The energy () in J at coordinates of the dofs (n_dofs,); None where it stores none."""
+        """The potential energy () in J at the dofs' coordinates (n_dofs,); None without one."""
         return None
 
     @property
     def stores_energy(self) -> bool:
-        """Whether `energy` is that of a potential."""
+        """Whether it has a potential energy."""
         return type(self).energy is not JointCoupling.energy
 
 
@@ -108,15 +108,15 @@ class JointForce(AtJoint, JointCoupling):
         """The effort () in N m or N at the coordinate () in rad or m and its rate ()."""
 
     def potential(self, x: Float[Array, ""]) -> Float[Array, ""] | None:
-        """The energy () in J, of which the effort is minus the slope; None where there is none."""
+        """The potential energy () in J, effort = -d potential / dx; None without one."""
         return None
 
     def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
-        """As for all that stands at a joint; and the joint must have a coordinate."""
+        """As for all parts at joints; and the joint must have a single coordinate."""
         return super().misfits(system, there) or self.needs_coordinate(system)
 
     def faults(self) -> list[str]:
-        """What is wrong with its numbers or with what its law returns, each with the fix."""
+        """The faults of its numbers and of the values its law returns, each with the fix."""
         return number_faults(self) or self._wrong_law()
 
     def _wrong_law(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Couplings put on a system, and what is checked before."""
+"""Couplings and actuators attached to a system, after their checks."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from .coupling import Coupling
 
 
 def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> System:
-    """The system with couplings and actuators behind those it has.
+    """The system with couplings and actuators appended to those it has.
 
-    They are springs, forces, bushings, contacts, stops, friction, drives and motors, or of a class
-    of one's own: a `Coupling` acts at points of bodies, a `JointForce` at a joint, a
-    `JointCoupling` along the coordinates of all joints, an `Actuator` as it is commanded.
+    They are springs, dampers, forces, bushings, contacts, stops, friction, drives and motors, or of
+    your own class: a `Coupling` acts at points of bodies, a `JointForce` at a joint, a
+    `JointCoupling` in the coordinates of all joints, an `Actuator` as it is commanded.
 
     Their numbers take on the system's precision and are leaves like all others:
     `system.couplings[0].stiffness` is a scalar in N/m, `system.couplings[0].path.points` (n, 3) in
-    m, `system.actuators[0].kp` a scalar. With one actuator or more the control has a number for
-    each, in the order of `system.actuator_names`, and nothing else. To take them off again:
-    `dataclasses.replace(system, couplings=(), actuators=())`. Raises `ModelError` for what a class
-    says of its numbers, path and law (`faults`), and why it does not go with the system
-    (`misfits`): an unknown body or joint (with the nearest known one), a stop at a joint without
-    limits, a second force of one class at a joint, a name of an actuator that is taken.
+    m, `system.actuators[0].kp` a scalar. With one actuator or more the control has one entry for
+    each, in the order of `system.actuator_names`, and no others. To remove them:
+    `dataclasses.replace(system, couplings=(), actuators=())`.
+
+    Raises `ModelError` for faults of numbers, path and law (the method `faults` of a class), and
+    for a part that does not fit the system (`misfits`): an unknown body or joint (with the nearest
+    known one), a stop at a joint without limits, a second force of one class at a joint, an
+    actuator's name that is taken.
     """
     for coupling in couplings:
         if not isinstance(coupling, Coupling | JointCoupling | Actuator):

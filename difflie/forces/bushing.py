@@ -1,4 +1,4 @@
-"""Bushings: elastic and damped mounts between two frames, for all six directions."""
+"""Bushings: elastic and damped mounts between two frames, in all six directions."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ from .path import Path, as_path
 class Bushing(Coupling):
     """A mount of stiffness K and damping C, both (6, 6), between frames on two bodies.
 
-    With the displacement e = (theta, p) of the second frame in the first, theta = log(R_1^T R_2) in
-    rad and p = R_1^T (x_2 - x_1) in m, and its rate w = (omega, dp/dt) in the first frame,
+    The displacement e = (theta, p) of the second frame relative to the first has theta = log(R_1^T
+    R_2) in rad and p = R_1^T (x_2 - x_1) in m; its rate in the first frame is w = (omega, dp/dt).
+    Then
 
         U = e^T K e / 2,    wrench on the second body = -(D^T (K e) + C w)
 
-    where D takes w to de/dt: the elastic part is minus the slope of U. The first body feels the
-    opposite at the same place, so that momentum is kept.
+    where de/dt = D w: the elastic part is minus the gradient of U. The opposite wrench acts on the
+    first body at the same point, so momentum is conserved.
 
     path: two pairs (body, point (3,) in m in its frame), body None for the world: the origins of
-    the frames. first_rotation, second_rotation (3,): rotation vectors in rad, the frames' attitudes
-    in their bodies. stiffness K and damping C: symmetric, without negative eigenvalue, the angular
-    part first. Where the frames coincide the mount is at rest. The angle is at most pi: at a turn
-    by pi the moment jumps from one side to the other, and derivatives are those of one side.
+    the frames. first_rotation, second_rotation (3,): rotation vectors in rad, the frames'
+    orientations in their bodies. stiffness K and damping C: symmetric, without negative eigenvalue,
+    the angular part first. The mount is unloaded where the frames coincide. |theta| is at most pi:
+    at half a turn the moment jumps, and derivatives are those of one side.
     """
 
     needs: ClassVar[str] = "two points"
@@ -65,8 +66,8 @@ class Bushing(Coupling):
         first, second = self._frames(frames)
         e = self._displacement(first, second)
         elastic = Force.from_array(product(self.stiffness, e.to_array()))
-        # D is the inverse differential of the exponential for the angular part, its transpose that
-        # for the opposite angle.
+        # The angular block of D is the inverse differential of the exponential map; transposed it
+        # is that of the opposite rotation vector.
         moment = so3.dexp_inv_components(-e.angular) @ elastic.moment
         damped = Force.from_array(product(self.damping, relative_twist(frames, twists, first)))
         turn = first.rotation
@@ -86,17 +87,20 @@ class Bushing(Coupling):
 
 
 def both(values):
-    """What belongs to the two points, each with components ()."""
+    """The values at the first and at the second point, each with components ()."""
     return tuple(jax.tree.map(lambda a, i=i: a[i], values) for i in (0, 1))
 
 
 def pair(first: Force, second: Force) -> Force:
-    """The wrenches (2,) of those on the first and the second body."""
+    """The wrenches (2,) on both bodies, from that on the first and that on the second."""
     return jax.tree.map(lambda a, b: jnp.stack((a, b)), first, second)
 
 
 def relative_twist(frames: Transform, twists: Motion, seen: Transform) -> Float[Array, "6"]:
-    """(omega, dp/dt) (6,) of the second point against the first body, in the axes of `seen`."""
+    """The twist (6,) = (omega, dp/dt) of the second point relative to the first body.
+
+    In the axes of the frame `seen`.
+    """
     (x1, x2), (t1, t2) = both(frames.translation), both(twists)
     angular = t2.angular - t1.angular
     linear = t2.linear - t1.linear - t1.angular.cross(x2 - x1)

@@ -5,14 +5,14 @@ A gap phi, open where positive, of the rate phidot is pressed in by
     del = (-phi + sqrt(phi^2 + eps^2)) / 2,     deldot = -phidot del / sqrt(phi^2 + eps^2)
     f = k del^p max(0, 1 + d deldot)
 
-and f never pulls (Hunt and Crossley 1975). The smoothing eps (m) is the only one there is: del is
-smooth for eps > 0, decays as eps^2 / 4 phi away from the contact, and for eps = 0 is max(-phi, 0).
+and f never pulls (Hunt and Crossley 1975). The only smoothing is eps (m): del is smooth for
+eps > 0, decays as eps^2 / 4 phi away from the contact, and for eps = 0 is max(-phi, 0).
 Without dissipation, d = 0, the force is minus the slope of a potential, with u = ln(2 del / eps):
 
     U = k (del^(p+1) / (p+1) + (eps/2)^(p+1) (e^((p-1) u) - 1) / (p-1))
 
 For p = 1 it falls without bound as the gap opens, as the smoothed force does not decay fast enough.
-All derivatives are finite; where the sharp law has none, they lie between those of both sides.
+All derivatives are finite; at a kink of the law with eps = 0 they lie between the one-sided ones.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .path import root
 
 
 class Compliance(eqx.Module):
-    """What has stiffness k, exponent p, dissipation d and smoothing eps, scalars.
+    """A compliant contact law: stiffness k, exponent p, dissipation d and smoothing eps, scalars.
 
-    In N/m^p, without unit, in s/m and m; in N m/rad^p, s/rad and rad for gaps that are angles.
+    Units: N/m^p, 1, s/m and m; for gaps that are angles N m/rad^p, 1, s/rad and rad.
     """
 
     stiffness: eqx.AbstractVar[jax.Array]
@@ -55,10 +55,10 @@ class Compliance(eqx.Module):
     def _indentation(
         self, gap: Float[Array, "*n"]
     ) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
-        """del, and the share of the rate of the gap that goes into it."""
+        """del, and -d(del)/d(phi): the part of the closing rate that deepens it."""
         square = self.smoothing * self.smoothing
         distance = root(gap * gap + square)
-        # Without the small difference on the open side.
+        # On the open side this form avoids cancellation.
         far = jnp.where(gap > 0, gap + distance, 1)
         depth = jnp.where(gap > 0, square / (2 * far), (distance - gap) / 2)
         apart = distance > 0
@@ -67,7 +67,7 @@ class Compliance(eqx.Module):
 
 
 def power(x: Float[Array, "*n"], exponent: Float[Array, ""]) -> Float[Array, "*n"]:
-    """x^exponent for x >= 0, elementwise, with derivatives, which are zero at x = 0."""
+    """x^exponent for x (n,) >= 0, elementwise, with derivatives, which are zero at x = 0."""
     return jnp.where(x > 0, jnp.where(x > 0, x, 1) ** exponent, 0)
 
 

@@ -1,7 +1,7 @@
-"""Where bodies touch: gaps, normals and places, for compliant and for hard contacts.
+"""The geometry of contacts: gaps, normals and contact points, for compliant and hard contacts.
 
-All arguments are in world coordinates, their components of any one shape; points are spheres
-without radius.
+All arguments are in world coordinates, their components of one common shape; points are spheres of
+radius zero.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from .path import inverse, root
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """A gap in m, open where positive, the normal from the first body to the second, the place.
+    """The gap in m, open where positive; the normal from the first body to the second; the point.
 
-    The normal is zero where there is none.
+    The normal is zero where it is undefined.
     """
 
     gap: Scalar
@@ -25,9 +25,9 @@ class Meeting:
 
 
 def plane_and_sphere(point: Vector, normal: Vector, centre: Vector, radius: Scalar) -> Meeting:
-    """A plane through a point with a unit normal, and a sphere of this radius in m.
+    """The contact of a plane, through a point with a unit normal, with a sphere of radius () in m.
 
-    They touch on the sphere's surface, at its centre - radius normal.
+    The contact point is on the sphere's surface, at its centre - radius normal.
     """
     gap = normal.dot(centre - point) - radius
     return Meeting(gap, normal, centre - normal * radius)
@@ -36,9 +36,10 @@ def plane_and_sphere(point: Vector, normal: Vector, centre: Vector, radius: Scal
 def sphere_and_sphere(
     centre: Vector, radius: Scalar, other_centre: Vector, other_radius: Scalar
 ) -> Meeting:
-    """Two spheres with radii in m.
+    """The contact of two spheres with radii () in m.
 
-    They touch halfway between their surfaces; where the centres coincide there is no normal.
+    The contact point is halfway between their surfaces; the normal is zero where the centres
+    coincide.
     """
     step = other_centre - centre
     length = root(step.square())

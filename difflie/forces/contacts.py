@@ -1,14 +1,14 @@
-"""Contacts: bodies that push each other off where they meet, and rub.
+"""Compliant contacts between bodies, with friction.
 
-A contact has a gap phi, a normal n and a place; both bodies feel opposite forces at this one place,
-so that momentum is kept. With the velocity u of the second body against the first there, and its
-part v_t = u - (n . u) n along the surface,
+A contact has a gap phi, a normal n and a contact point; opposite forces act on both bodies at this
+one point, so momentum is conserved. With the velocity u of the second body relative to the first at
+the point, and its tangential part v_t = u - (n . u) n,
 
     f = f_n n - mu f_n v_t / sqrt(|v_t|^2 + vs^2),      phidot = n . u
 
-with the normal force f_n of `compliance.py`. This friction is that of Coulomb, smoothed over the
-slip velocity vs: it never sticks, and creeps in proportion to vs where it should. For vs = 0 it is
-sharp, and zero at rest.
+with the normal force f_n of `compliance.py`. This is Coulomb friction smoothed over the slip
+velocity vs: it never sticks, but creeps at a velocity in proportion to vs. For vs = 0 it is
+discontinuous, and zero at zero slip.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from .path import Path, as_path, inverse, root
 
 
 class Contact(Compliance, Coupling):
-    """Contacts of the body at the first point of the path with those at its m others.
+    """Contacts of the body at the first point of the path with the bodies at its m other points.
 
-    exponent p (1 or more: 1 is linear, 3/2 that of Hertz), dissipation d in s/m, friction mu,
-    slip_velocity vs in m/s, smoothing eps in m, all scalars.
+    exponent p (1 or more: 1 is linear, 3/2 is Hertz), dissipation d in s/m, friction coefficient
+    mu, slip_velocity vs in m/s, smoothing eps in m, all scalars.
     """
 
     exponent: jax.Array = eqx.field(converter=number(least=1), default=1.0, kw_only=True)
@@ -51,22 +51,22 @@ class Contact(Compliance, Coupling):
 
     @abc.abstractmethod
     def meeting(self, frames: Transform) -> Meeting:
-        """The gaps (m,) in m, the normals (m,) from the first body, the places (m,), world."""
+        """The gaps (m,) in m, normals (m,) from the first body, and contact points (m,), world."""
 
     def wrenches(self, frames: Transform, twists: Motion) -> Force:
-        here = self.meeting(frames)
-        normal, place = here.normal, here.place
+        contact = self.meeting(frames)
+        normal, place = contact.normal, contact.place
         first, others = _divided((frames.translation, twists))
         arm, other_arm = place - first[0], place - others[0]
         velocity = first[1].linear + first[1].angular.cross(arm)
         other_velocity = others[1].linear + others[1].angular.cross(other_arm)
         relative = other_velocity - velocity
         rate = normal.dot(relative)
-        pressure = self.pressure(here.gap, rate)
+        pressure = self.pressure(contact.gap, rate)
         slip = relative - normal * rate
         speed = root(slip.square() + self.slip_velocity * self.slip_velocity)
         rubbing = slip * (self.friction * pressure * inverse(speed))
-        # Spheres with one centre have no normal, and do not touch.
+        # Concentric spheres have no normal, and exert no force.
         force = jax.tree.map(
             lambda a: jnp.where(normal.square() == 0, 0, a), normal * pressure - rubbing
         )
@@ -83,16 +83,16 @@ class Contact(Compliance, Coupling):
 
 
 class PlaneContact(Contact):
-    """Points or spheres against a plane, which is fixed in the world or in a body.
+    """Points or spheres against a plane that is fixed in the world or in a body.
 
     path: pairs (body, point (3,) in m in its frame), body None for the world. The first is a point
-    of the plane, the others touch it: centres of spheres of the `radius` r in m, or, for r = 0,
-    points. normal (3,), of any length: out of the plane, in the frame of its body. A sphere is
-    touched on its surface, at its centre - r n, so that friction makes it roll.
+    of the plane; the others touch it: centres of spheres of the `radius` r in m, or points for r =
+    0. normal (3,), of any length: out of the plane, in the frame of its body. A sphere is touched
+    on its surface, at its centre - r n, so friction makes it roll.
 
     stiffness k in N/m^p; the other numbers are those of `Contact`. With the depth del, which is
-    max(-gap, 0) smoothed over eps, and the velocity v_t along the plane, the forces are
-    k del^p max(0, 1 + d deldot) along n and -mu f_n v_t / sqrt(|v_t|^2 + vs^2) across it.
+    max(-gap, 0) smoothed over eps, and the tangential velocity v_t, the forces are k del^p max(0, 1
+    + d deldot) along n and -mu f_n v_t / sqrt(|v_t|^2 + vs^2) in the plane.
     """
 
     path: Path = eqx.field(converter=as_path)
@@ -130,5 +130,5 @@ class SphereContact(Contact):
 
 
 def _divided(values):
-    """What belongs to the first point (1,), and to the others (m,)."""
+    """The values at the first point (1,), and at the others (m,)."""
     return tuple(jax.tree.map(lambda a, s=s: a[s], values) for s in (slice(1), slice(1, None)))

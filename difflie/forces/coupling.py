@@ -1,4 +1,4 @@
-"""Couplings: what acts at points of bodies.
+"""Couplings: forces and moments at points of bodies.
 
 A coupling is a path and a law for the forces at its points. With the world positions x_i of the
 points, the segments s_j = x_{j+1} - x_j of lengths l_j and directions u_j = s_j / l_j, and the
@@ -30,7 +30,7 @@ from ..system.system import System
 from ..system.validation import nearest, shown
 from .path import Path
 
-# The fewest and the most points of the paths that there are.
+# The fewest and the most points of a path.
 _POINTS = {
     "one point": (1, 1),
     "two points": (2, 2),
@@ -40,11 +40,11 @@ _POINTS = {
 
 
 class Coupling(eqx.Module):
-    """What acts on points of bodies: a path, and a law for the wrenches at its n points.
+    """Forces and moments on bodies: a path, and a law for the wrenches at its n points.
 
-    Its numbers are fields whose converter is `number`. needs: how many points the path must have,
-    "one point", "two points", "one point or more", or "two points or more". One that stores energy
-    has a method `energy`.
+    Its numbers are fields whose converter is `number`. needs: how many points the path must have:
+    "one point", "two points", "one point or more", or "two points or more". A coupling with a
+    potential defines `energy`.
     """
 
     needs: ClassVar[str] = "two points or more"
@@ -52,11 +52,11 @@ class Coupling(eqx.Module):
     path: eqx.AbstractVar[Path]
 
     def faults(self) -> list[str]:
-        """What is wrong with its path, numbers and law, each with the fix; a subclass may add."""
+        """The faults of its path, numbers and law, each with the fix; a subclass may add to it."""
         return [*self._wrong_path(), *number_faults(self)] or self._wrong_law()
 
     def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
-        """Why it cannot be put on a system beside what is there; nothing if it can."""
+        """Why it cannot be attached to a system beside the couplings there; empty if it can."""
         names = system.body_names
         return [
             f"no body is named {name!r}{nearest(name, names)}"
@@ -78,16 +78,16 @@ class Coupling(eqx.Module):
         return []
 
     def _wrong_law(self) -> list[str]:
-        """What of its law has another shape than it must."""
+        """The faults of the shapes that its law returns."""
         n = len(self.path.bodies)
         at = jax.ShapeDtypeStruct((n,), jnp.result_type(float))
         x = Vector(at, at, at)
         frames, twists = Transform(Matrix(*[at] * 9), x), Motion(x, x)
-        found = jax.eval_shape(lambda *given: self.wrenches(*given), frames, twists)
+        output = jax.eval_shape(lambda *given: self.wrenches(*given), frames, twists)
         needed = jax.tree.map(lambda a: a.shape, Force(x, x))
-        if jax.tree.map(lambda a: a.shape, found) != needed:
+        if jax.tree.map(lambda a: a.shape, output) != needed:
             return [
-                f"its law returns {shown(found)}; let it return a Force, or of a PointCoupling a "
+                f"its law returns {shown(output)}; let it return a Force, or of a PointCoupling a "
                 f"Vector, with components of shape ({n},), one for each point"
             ]
         stored = jax.eval_shape(lambda at: self.energy(at), frames) if self.stores_energy else at
@@ -96,16 +96,16 @@ class Coupling(eqx.Module):
         return []
 
     def energy(self, frames: Transform) -> Float[Array, ""] | None:
-        """The energy () in J with the points at these frames (n,) in the world.
+        """The potential energy () in J with the points at these frames (n,) in the world.
 
-        Its forces are minus the slope of it, as far as they do not dissipate. None where there is
-        no potential; a subclass that has one overrides this.
+        The forces are minus its gradient, as far as they do not dissipate. None where there is no
+        potential; a subclass that has one overrides this.
         """
         return None
 
     @property
     def stores_energy(self) -> bool:
-        """Whether `energy` is that of a potential."""
+        """Whether it has a potential energy."""
         return type(self).energy is not Coupling.energy
 
     @abc.abstractmethod
@@ -121,7 +121,7 @@ class Coupling(eqx.Module):
 
 
 class Conservative(Coupling):
-    """A coupling with a potential: its law is `energy`, and its wrenches are minus the slope."""
+    """A coupling given by its potential `energy`; its wrenches are minus the gradient."""
 
     @abc.abstractmethod
     def energy(self, frames: Transform) -> Float[Array, ""]:
@@ -129,7 +129,7 @@ class Conservative(Coupling):
 
     def wrenches(self, frames: Transform, twists: Motion) -> Force:
         def moved(step: Motion) -> jax.Array:
-            # To first order, as only the slope is taken.
+            # To first order, as only the first derivative is needed.
             turn = frames.rotation + Matrix.skew(step.angular) @ frames.rotation
             return self.energy(Transform(turn, frames.translation + step.linear))
 
@@ -156,10 +156,11 @@ class PointCoupling(Coupling):
     def mean_forces(
         self, start: Vector, end: Vector, middle: Transform, velocities: Vector
     ) -> Vector:
-        """The forces (n,) in N over a step, in world coordinates: those of its middle.
+        """The mean forces (n,) in N over a step, in world coordinates; by default those midway.
 
-        start, end (n,): the points at the ends of the step; middle (n,): the means of these, with
-        the mean attitudes of their bodies; velocities (n,): (end - start) / h. One that stores
-        energy overrides this, so that their work is what it stores; see `discrete_gradient.py`.
+        start, end (n,): the points at the ends of the step; middle (n,): their means, with the mean
+        orientations of their bodies; velocities (n,): (end - start) / h. A coupling that stores
+        energy overrides this, so that the work of the forces is the change of energy; see
+        `discrete_gradient.py`.
         """
         return self.forces(middle, velocities)

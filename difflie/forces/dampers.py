@@ -1,4 +1,4 @@
-"""Dampers along paths: a law for the tension by the length of the path and its rate."""
+"""Dampers along paths: the tension as a function of the path's length and its rate."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .path import Path, as_path, inverse, pulled, segments
 
 
 class Viscous(PointCoupling):
-    """A damper: a law tension(y, dy/dt) in N of the length y of its path and the rate of it."""
+    """A damper: a law tension(y, dy/dt) in N of the length y of its path and its rate."""
 
     @abc.abstractmethod
     def tension(self, length: Float[Array, "*n"], rate: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        """The tension () in N at a length () in m and a rate () in m/s; it never gives energy."""
+        """The tension (n,) in N at lengths (n,) in m and rates (n,) in m/s; it must dissipate."""
 
     def forces(self, frames: Transform, velocities: Vector) -> Vector:
         step, _, length = segments(frames.translation)
@@ -47,9 +47,9 @@ class Damper(Viscous):
 class TensionDamper(Viscous):
     """The damping of a rope, which cannot push: c max(dy/dt, 0) while the path is taut, y >= y_r.
 
-    path as of `Spring`; damping c in N s/m, rest_length y_r in m, scalars; with y_r = 0 a damper
-    that acts whenever its path lengthens. The tension jumps where a rope that lengthens becomes
-    taut, and has a kink where it stops; the derivatives there are those of the side that pulls.
+    path as of `Spring`; damping c in N s/m, rest_length y_r in m, scalars; with y_r = 0 it acts
+    whenever the path lengthens. The tension jumps where a lengthening path becomes taut, and has a
+    kink at dy/dt = 0; the derivatives there are those of the side with tension.
     """
 
     path: Path = eqx.field(converter=as_path)
@@ -62,11 +62,11 @@ class TensionDamper(Viscous):
 
 
 class SmoothTensionDamper(Viscous):
-    """A `TensionDamper` that sets in gradually: c dy/dt E((y - y_r) / d) E(dy/dt / e).
+    """A `TensionDamper` with a smooth onset: c dy/dt E((y - y_r) / d) E(dy/dt / e).
 
-    Arguments as of it; smoothing d in m and rate_smoothing e in m/s, scalars. With two continuous
-    derivatives E(x) = 10 x^3 - 15 x^4 + 6 x^5 rises from 0 at x = 0 to 1 at x = 1. The tension is
-    zero, exactly, in a slack path and in one that shortens.
+    Arguments as of `TensionDamper`; smoothing d in m and rate_smoothing e in m/s, scalars. E(x) =
+    10 x^3 - 15 x^4 + 6 x^5 rises from 0 at x = 0 to 1 at x = 1, with two continuous derivatives.
+    The tension is exactly zero in a slack path and in one that shortens.
     """
 
     path: Path = eqx.field(converter=as_path)

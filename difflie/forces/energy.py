@@ -1,4 +1,4 @@
-"""The energy of a system: of motion, in gravity, and in springs."""
+"""The energy of a system: kinetic, gravitational and elastic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .points import point_frames
 
 
 def energy(system: System, q: Any, v: Any) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Kinetic and potential energy in J, scalars: what a conservative machine conserves the sum of.
+    """The kinetic and the potential energy in J, scalars; without dissipation the sum is constant.
 
     The potential is that of gravity, zero at the world origin, and of all springs, contacts and
     stops (see `elastic_energy`). Bodies fixed to the world count in neither. q (nq,), v (nv,).
@@ -31,9 +31,9 @@ def energy(system: System, q: Any, v: Any) -> tuple[Float[Array, ""], Float[Arra
 
 
 def elastic_energy(system: System, q: Any) -> Float[Array, ""]:
-    """The energy in J, a scalar, in the springs at the joints and between bodies; q (nq,).
+    """The energy in J, a scalar, of the springs at the joints and between bodies, at q (nq,).
 
-    Contacts and stops at joints store energy as well, as far as they do not dissipate it.
+    Contacts and stops at joints count too, with the conservative part of their force.
     """
     (q,) = checked(system, q=(q, (system.nq,)))
     return _elastic_energy(Tree.of(system), q)
@@ -53,15 +53,15 @@ def spring_energy(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, ""]:
 
 
 def storing(couplings: Sequence[Any]) -> list[Coupling]:
-    """The couplings between bodies that store energy."""
+    """The couplings between bodies that have a potential energy."""
     return [c for c in couplings if isinstance(c, Coupling) and c.stores_energy]
 
 
 def with_mean_forces(couplings: Sequence[Any]) -> list[PointCoupling]:
-    """The couplings between bodies, for a method that keeps the energy exactly.
+    """The couplings between bodies, for a method that conserves energy exactly.
 
-    Raises ValueError for those that act by moments and those that store energy and do not say what
-    their mean force over a step is (see `PointCoupling.mean_forces`).
+    Raises ValueError for couplings with moments, and for those that store energy without defining
+    `PointCoupling.mean_forces`.
     """
     for c in couplings:
         if not isinstance(c, Coupling | JointCoupling):
@@ -80,7 +80,7 @@ def with_mean_forces(couplings: Sequence[Any]) -> list[PointCoupling]:
 def coupling_energy(
     tree: Tree, springs: Sequence[Coupling], q: Float[Array, " nq"]
 ) -> Float[Array, ""]:
-    """The energy () in J of springs and contacts between bodies."""
+    """The potential energy () in J of springs and contacts between bodies, at q (nq,)."""
     frames = point_frames(tree, [spring.path for spring in springs], q)
     energies: list[Any] = [s.energy(at) for s, at in zip(springs, frames, strict=True)]
     return sum(energies, jnp.zeros((), q.dtype)).astype(q.dtype)

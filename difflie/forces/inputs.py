@@ -1,6 +1,6 @@
-"""Time-varying inputs: controls and wrenches given as samples.
+"""Sampled inputs: controls and wrenches given as samples over time.
 
-A sampled input is read on the step grid, so that it jumps exactly where a step begins.
+Samples change on the step grid, so that an input jumps exactly where a step begins.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from jaxtyping import Array, Float
 
 
 class SampledInput(eqx.Module):
-    """Samples: values (n, ...) at equal distances of `every` steps, from the start of the motion.
+    """Samples: values (n, ...), one for `every` steps, from the start of the motion.
 
-    In the units of what they are given for. Raises ValueError for `every` below 1.
+    In the units of the control or wrench. Raises ValueError for `every` below 1.
     """
 
     values: jax.Array
@@ -28,7 +28,7 @@ class SampledInput(eqx.Module):
 
     @abc.abstractmethod
     def needed(self, steps: int) -> int:
-        """How many values a simulation of that many steps needs."""
+        """The number of samples that a simulation of so many steps needs."""
 
     @abc.abstractmethod
     def rows(
@@ -38,7 +38,7 @@ class SampledInput(eqx.Module):
 
 
 class ZeroOrderHold(SampledInput):
-    """Each of values (n, ...) is held for `every` steps, stages included: a digital controller."""
+    """Each of the values (n, ...) is held for `every` steps, as by a digital controller."""
 
     def needed(self, steps: int) -> int:
         return -(-steps // self.every)

@@ -1,4 +1,4 @@
-"""Forces a system exerts by itself: those of its joints and of its couplings."""
+"""Passive forces: those of joints and couplings, without control."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from .points import coupling_force
 def passive_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
     """The generalised force (nv,) of springs, dampers, friction and couplings, in N m or N.
 
-    Dof by dof, with q_0 the spring_reference,
-    -stiffness (q - q_0) - damping v - friction tanh(v / friction_velocity): Coulomb friction,
-    smoothed over the velocity `friction_velocity`, so that it has a derivative at rest. To it come
-    the forces of the system's couplings (see `attach`), as the sum of J^T F over their
-    points, and of the stops, friction and forces at its joints.
-    q (nq,), v (nv,); raises as `checked` does.
+    For each degree of freedom, with q_0 the spring_reference, -stiffness (q - q_0) - damping v -
+    friction tanh(v / friction_velocity): Coulomb friction, smoothed over `friction_velocity`, so
+    that it has a derivative at v = 0. Added are the forces of the system's couplings (see
+    `attach`), the sum of J^T F over their points, and those of stops, friction and forces at its
+    joints. q (nq,), v (nv,). Raises as `checked` does.
     """
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     return _passive(Tree.of(system), q, v)
@@ -38,16 +37,16 @@ _passive = jax.jit(passive)
 
 
 def joint_stretch(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, " n_dofs"]:
-    """How far the spring of every dof is from rest (n_dofs,), mimic joints included."""
+    """The deflection q - q_0 of every dof's spring (n_dofs,), mimic joints included."""
     stretch = tree.coordinates(q) - tree.system.joints.spring_reference
     # Spherical and free joints, whose dofs have no coordinate, have no spring.
     return jnp.where(tree.topology.dof_coordinate >= 0, stretch, jnp.zeros_like(stretch))
 
 
 def joint_force(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-    """What springs, damping, friction, stops and forces at the joints exert (nv,).
+    """The generalised force (nv,) of springs, damping, friction, stops and forces at the joints.
 
-    Mimic joints act on the joint they follow.
+    The forces of mimic joints act on the joint they follow.
     """
     t, joints = tree.topology, tree.system.joints
     stretch, rate = joint_stretch(tree, q), tree.rates(v)

@@ -16,7 +16,7 @@ from ..system.validation import ModelError
 
 
 class Path(eqx.Module):
-    """The way along straight segments through n points of bodies, in order.
+    """A path of straight segments through n points of bodies, in order.
 
     points (n, 3) in m, each in the frame of its body; bodies: their n names, None for the world.
     """
@@ -29,9 +29,9 @@ class Path(eqx.Module):
 
 
 def as_path(given: Path | Sequence[tuple[str | None, Any]]) -> Path:
-    """A path from pairs (body, point (3,)), or the path that is given.
+    """A `Path` from pairs (body, point (3,)); a Path as it is.
 
-    The points in m, each in the frame of its body. Raises `ModelError` for what are no such pairs.
+    The points are in m, each in the frame of its body. Raises `ModelError` for anything else.
     """
     if isinstance(given, Path):
         return given
@@ -54,9 +54,9 @@ def as_path(given: Path | Sequence[tuple[str | None, Any]]) -> Path:
 
 
 def segments(positions: Vector) -> tuple[Vector, Float[Array, " n"], Float[Array, " n"]]:
-    """What leads from each of n positions to the next, its square and its length, each (n - 1,).
+    """The segment vectors between n successive positions, their squares and lengths, each (n - 1,).
 
-    The length has derivatives, which are zero where two positions coincide.
+    The length has a derivative of zero where two positions coincide.
     """
     step = jax.tree.map(lambda a: a[1:] - a[:-1], positions)
     square = step.square()
@@ -64,7 +64,7 @@ def segments(positions: Vector) -> tuple[Vector, Float[Array, " n"], Float[Array
 
 
 def pulled(tensions: Vector) -> Vector:
-    """The forces (n,) at the points of the tensions (n - 1,) of its segments, as vectors."""
+    """The forces (n,) at the points, from the tensions (n - 1,) of the segments as vectors."""
 
     def sums(a: jax.Array) -> jax.Array:
         zero = jnp.zeros_like(a[:1])
@@ -74,10 +74,10 @@ def pulled(tensions: Vector) -> Vector:
 
 
 def root(square: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """The square root, with derivatives also at 0, where they are those of the square."""
+    """The square root (n,), elementwise; at 0 the derivative is that of the square."""
     return jnp.where(square == 0, square, jnp.sqrt(jnp.where(square == 0, 1, square)))
 
 
 def inverse(length: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """1 / length; 0 for segments without length, which have no direction."""
+    """1 / length (n,), elementwise; 0 for segments of length 0, which have no direction."""
     return jnp.where(length == 0, length, 1 / jnp.where(length == 0, 1, length))

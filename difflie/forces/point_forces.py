@@ -17,8 +17,7 @@ from .path import Path, as_path
 class PointForce(PointCoupling):
     """A constant force (3,) in N, in world coordinates, at a point of a body.
 
-    path: one pair (body, point (3,) in m in its frame). It counts as an input: `energy` has no
-    potential of it.
+    path: one pair (body, point (3,) in m in its frame). It counts as an input and not in `energy`.
     """
 
     needs: ClassVar[str] = "one point"

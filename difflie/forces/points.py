@@ -1,4 +1,4 @@
-"""Points of bodies: where they are, how they move, and what forces at them do to the joints."""
+"""Points of bodies: their poses, velocities, and the generalised force of forces at them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ from .path import Path
 def coupling_force(
     tree: Tree, couplings: Sequence[Any], q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
-    """The generalised force (nv,) of those couplings that act at points, in O(n).
-
-    It is the sum of J^T F over their points.
-    """
+    """The generalised force (nv,) of the couplings at points, the sum of J^T F, in O(n)."""
     acting = [c for c in couplings if isinstance(c, Coupling)]
     return _coupling_force(tree, acting, q, v) if acting else jnp.zeros_like(v)
 
@@ -58,16 +55,16 @@ def _wrenches(
     seen = inner.inverse_motion(twists)
     turn = frames.rotation
     motion = _divided((frames, Motion(turn @ seen.angular, turn @ seen.linear)), paths)
-    found = [coupling.wrenches(*at) for coupling, at in zip(couplings, motion, strict=True)]
-    world = jax.tree.map(lambda *a: jnp.concatenate(a).astype(turn.xx.dtype), *found)
+    wrenches = [coupling.wrenches(*at) for coupling, at in zip(couplings, motion, strict=True)]
+    world = jax.tree.map(lambda *a: jnp.concatenate(a).astype(turn.xx.dtype), *wrenches)
     on_points = Force(turn.transposed_times(world.moment), turn.transposed_times(world.force))
     return inner.force(on_points).to_array()
 
 
 def point_frames(tree: Tree, paths: Sequence[Path], q: Float[Array, " nq"]) -> list[Transform]:
-    """The points of each path (n,) in the world at the configuration q (nq,).
+    """The points of each path as frames (n,) in the world, at the configuration q (nq,).
 
-    Each has the attitude of its body.
+    Each has the orientation of its body.
     """
     body, dof = _carried(tree, paths)
     dofs = _entries(chained(tree, tree.poses(q)), world_frame(q.dtype), dof)
@@ -113,7 +110,7 @@ def _points(paths: Sequence[Path]) -> Transform:
 
 
 def _entries(values: Any, world: Any, index: np.ndarray) -> Any:
-    """Some entries of all components (n_dofs,), behind which stands that of the world."""
+    """Entries of all components (n_dofs,), with that of the world appended."""
     leaves, structure = jax.tree.flatten(values)
     table = jnp.stack(leaves, axis=1)
     last = jnp.stack([jnp.asarray(w, table.dtype) for w in jax.tree.leaves(world)])
@@ -122,7 +119,7 @@ def _entries(values: Any, world: Any, index: np.ndarray) -> Any:
 
 
 def _divided(values: Any, paths: Sequence[Path]) -> list[Any]:
-    """What belongs to the points of all paths (n, ...), path by path."""
+    """Values at the points of all paths (n, ...), split path by path."""
     ends = np.cumsum([len(path.bodies) for path in paths]).tolist()
     cuts = [slice(end - len(p.bodies), end) for end, p in zip(ends, paths, strict=True)]
     return [jax.tree.map(lambda a, cut=cut: a[cut], values) for cut in cuts]

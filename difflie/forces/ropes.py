@@ -14,8 +14,8 @@ from .springs import LinearElastic
 class Rope(LinearElastic):
     """An elastic rope, slack below its rest length: energy k max(y - y_r, 0)^2 / 2.
 
-    Arguments as of `Spring`. Where it becomes taut the tension has a kink, and the derivative of
-    the taut side is taken.
+    Arguments as of `Spring`. The tension has a kink at y = y_r, where the derivative is that of the
+    taut side.
     """
 
     def stretch(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
@@ -46,7 +46,7 @@ class SmoothRope(LinearElastic):
         return self.stiffness * jnp.where(stretch > self.smoothing, stretch, rising)
 
     def _blend(self, length: Float[Array, "*n"]) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
-        """y - y_r, and x, held at the ends of its interval."""
+        """y - y_r, and x clipped to [0, 1]."""
         stretch, d = self.stretch(length), self.smoothing
         x = (stretch + d) / (2 * d)
         x = jnp.where(stretch < -d, jnp.zeros_like(x), jnp.where(stretch > d, jnp.ones_like(x), x))

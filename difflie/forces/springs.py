@@ -1,4 +1,4 @@
-"""Springs along paths: a law for the tension by the length of the path."""
+"""Springs along paths: the tension as a function of the path's length."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .path import Path, as_path, inverse, pulled, segments
 
 
 class Elastic(PointCoupling):
-    """A spring: a law potential(y) in J of the length y of its path, and its derivative tension(y).
+    """A spring: potential(y) in J of the length y of its path, and its derivative tension(y).
 
     Both are elementwise in y.
     """
 
     @abc.abstractmethod
     def potential(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        """The energy in J at lengths of the path in m, shapes alike."""
+        """The energy (n,) in J at lengths (n,) of the path in m."""
 
     @abc.abstractmethod
     def tension(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        """The tension in N there, the derivative of `potential`; negative where it pushes."""
+        """The tension (n,) in N, the derivative of `potential`; negative where it pushes."""
 
     def energy(self, frames: Transform) -> Float[Array, ""]:
         """The energy () in J with the points at these frames (n,) in the world."""
@@ -38,8 +38,8 @@ class Elastic(PointCoupling):
         if len(self.path.bodies) > 2:
             return self.potential(jnp.sum(length))
         apart, (square, length) = square[0] != 0, (square[0], length[0])
-        # The same to second order in the segment where its points coincide; smooth if the spring
-        # is at rest then.
+        # Where the points of a segment coincide this agrees to second order in the segment; it is
+        # smooth if the spring has no tension there.
         start = (
             self.potential(jnp.zeros_like(length)) + self._initial_stiffness(length) * square / 2
         )
@@ -65,14 +65,14 @@ class Elastic(PointCoupling):
 
 
 class LinearElastic(Elastic):
-    """What pulls by k times its stretch: the energy k s^2 / 2 of a stretch s of the path."""
+    """A spring of the energy k s^2 / 2 and the tension k s, s its stretch."""
 
     path: Path = eqx.field(converter=as_path)
     stiffness: jax.Array = eqx.field(converter=number(unit="N/m", nonnegative=True))
     rest_length: jax.Array = eqx.field(converter=number(unit="m", nonnegative=True))
 
     def stretch(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        """By how much a path of this length is longer than at rest, in m, shapes alike."""
+        """The stretch (n,) in m of paths of these lengths (n,)."""
         return length - self.rest_length
 
     def potential(self, length: Float[Array, "*n"]) -> Float[Array, "*n"]:
@@ -94,8 +94,8 @@ class Spring(LinearElastic):
 class SpringDamper(Spring):
     """A `Spring` and a `Damper` in one: the tension k (y - y_r) + c dy/dt.
 
-    Arguments as of `Spring`; damping c in N s/m, a scalar. Where two points coincide it has no
-    direction, and does not damp.
+    Arguments as of `Spring`; damping c in N s/m, a scalar. A segment whose points coincide has no
+    direction and is not damped.
     """
 
     damping: jax.Array = eqx.field(converter=number(unit="N s/m", nonnegative=True))

@@ -19,13 +19,13 @@ from .points import coupling_force
 def stiffness_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
     """The stiffness matrix K (nv, nv): minus the derivative of the springs' generalised force.
 
-    In N m/rad or N/m. The springs are those at the joints, the elastic couplings, and contacts and
-    joint stops, as far as they do not dissipate; gravity has no part in it (see
+    In N m/rad or N/m, at q (nq,). The springs are those at the joints, the elastic couplings, and
+    contacts and joint stops with the conservative part of their force; gravity is not included (see
     `inverse_dynamics_derivatives`). Column k is the derivative along `integrate(system, q, s e_k)`
-    at s = 0. The symmetric part of K is the Hessian of `elastic_energy` along `integrate`, and K
-    itself is symmetric where all coordinates are plain numbers and where the springs balance. In
-    the dofs of a spherical or free joint it is not otherwise: K - K^T is then the bracket of the
-    springs' moment, as turns about two axes do not commute. q (nq,).
+    at s = 0. The symmetric part of K is the Hessian of `elastic_energy` along `integrate`. K itself
+    is symmetric where all joints have plain coordinates, and where the springs balance. Otherwise,
+    in the dofs of a spherical or free joint, K - K^T is the Lie bracket with the springs' moment,
+    since rotations do not commute.
     """
     (q,) = checked(system, q=(q, (system.nq,)))
     return _stiffness_matrix(Tree.of(system), q)

@@ -1,4 +1,4 @@
-"""Stops: joints that are pushed back where they leave their limits."""
+"""Joint stops: compliant forces at the position limits of joints."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from .at_joint import JointCoupling
 from .compliance import Compliance
 
 
-def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    if given is None:
+def _names(joints: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    if joints is None:
         return None
-    names = (given,) if isinstance(given, str) else given
+    names = (joints,) if isinstance(joints, str) else joints
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise ModelError(f"the joints of a JointStop are {given!r}; give their names")
+        raise ModelError(f"the joints of a JointStop are {joints!r}; give their names")
     return tuple(names)
 
 
 class JointStop(Compliance, JointCoupling):
-    """Compliant stops at the limits of joints, as forces, after the law of `PlaneContact`.
+    """Compliant stops at the position limits of joints, with the contact law of `Compliance`.
 
     stiffness k in N m/rad^p or N/m^p, a scalar. joints: their names, or None for all that have a
-    limit; the limits are the leaves `lower` and `upper` of `system.joints`, of which an infinite
-    one has no stop. exponent p (1 or more), dissipation d in s/rad or s/m, smoothing eps in rad or
-    m, scalars. Stops with other numbers for other joints can be attached beside.
+    limit; the limits are the leaves `lower` and `upper` of `system.joints`, and an infinite limit
+    has no stop. exponent p (1 or more), dissipation d in s/rad or s/m, smoothing eps in rad or m,
+    scalars. Attach further JointStops for joints with other numbers.
     """
 
     stiffness: jax.Array = eqx.field(converter=number(unit="N m/rad^p or N/m^p", nonnegative=True))
@@ -67,7 +67,7 @@ class JointStop(Compliance, JointCoupling):
         ]
 
     def dofs(self, t: Topology) -> np.ndarray:
-        """Which dofs (n_dofs,) it acts on; those of spherical and free joints have no limits."""
+        """A mask (n_dofs,) of the dofs it acts on; those of spherical and free joints have none."""
         named = [self.joints is None or t.joints[b] in self.joints for b in t.dof_body]
         return np.array(named, dtype=bool) & (t.dof_coordinate >= 0)
 
@@ -84,7 +84,7 @@ class JointStop(Compliance, JointCoupling):
         return jnp.sum(stored + jnp.where(opens_above, self.potential(above), 0))
 
     def _gaps(self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"]):
-        """To the lower and the upper limit (n_dofs,), and whether there is one."""
+        """The gaps to the lower and the upper limit (n_dofs,), and whether each limit exists."""
         dofs = self.dofs(t)
         for gap in (x - joints.lower, joints.upper - x):
             exists = dofs & jnp.isfinite(gap)

@@ -1,4 +1,4 @@
-"""Stribeck friction: what it takes more to break loose than to keep moving."""
+"""Stribeck friction: the extra friction near zero velocity, which must be overcome to move."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .at_joint import AtJoint, JointCoupling
 
 
 class Stribeck(AtJoint, JointCoupling):
-    """The friction of a joint that fades as it gains speed, beside its Coulomb friction.
+    """The Stribeck friction of a joint, which fades with speed, added to its Coulomb friction.
 
         effort = -breakaway exp(-(v / v_s)^2) tanh(v / v0)
 
-    of a joint with one degree of freedom. breakaway in N m or N, by how much friction near rest is
-    above that of fast motion; v_s = stribeck_velocity in rad/s or m/s, over which it fades; both
-    are scalars; v0 the joint's own `friction_velocity`, over which its Coulomb friction rises, so
-    that both are one curve. It never gives energy. Where v0 is not well below v_s the peak is less
-    than breakaway. Armstrong-Hélouvry, Dupont and Canudas de Wit 1994, section 2.
+    at a joint with one degree of freedom. breakaway in N m or N: by how much friction near zero
+    velocity exceeds that at high speed. v_s = stribeck_velocity in rad/s or m/s, over which it
+    fades; both are scalars. v0 is the joint's own `friction_velocity`, over which its Coulomb
+    friction rises, so that both are one curve. It always dissipates. Where v0 is not well below v_s
+    the peak is less than breakaway. Armstrong-Hélouvry, Dupont and Canudas de Wit 1994, section 2.
     """
 
     joint: str = eqx.field(static=True)

@@ -21,21 +21,20 @@ from .path import Path, as_path, inverse, root
 class TorsionalSpring(Coupling):
     """A torsional spring and damper between two bodies, about an axis n of the first.
 
-    The angle phi is the twist about n of the second body's attitude in the first: with the
-    quaternion (c, p) of R_1^T R_2 and s = n . p
+    The angle phi is the twist about n of the second body's orientation relative to the first: with
+    the quaternion (c, p) of R_1^T R_2 and s = n . p
 
         phi = 2 atan2(s, c),    U = k (phi - phi_0)^2 / 2
         moment on the second body = -(k (phi - phi_0) + d dphi/dt) g
 
-    where g is the slope of phi, which is n where the second body has turned about n only
+    where g is the gradient of phi, which is n where the second body has turned about n only
     (Dobrowolski 2015, swing-twist decomposition). No force acts.
 
-    path: two pairs (body, point (3,) in m in its frame), body None for the world, of which only the
-    bodies count. axis n (3,), of any length, in the first body's frame. stiffness k in N m/rad,
-    damping d in N m s/rad, rest_angle phi_0 in rad, scalars. phi - phi_0 is at most pi: there, half
-    a turn from rest, the moment jumps. Where n has turned over, so that there is no twist about it,
-    there is no moment. At a joint, `Joint` has stiffness and spring_reference, for any number of
-    turns.
+    path: two pairs (body, point (3,) in m in its frame), body None for the world; only the bodies
+    matter. axis n (3,), of any length, in the first body's frame. stiffness k in N m/rad, damping d
+    in N m s/rad, rest_angle phi_0 in rad, scalars. |phi - phi_0| is at most pi, where the moment
+    jumps. Where the second body has reversed n, the twist is undefined and the moment zero. At a
+    joint use stiffness and spring_reference of `Joint`, for any number of turns.
     """
 
     needs: ClassVar[str] = "two points"

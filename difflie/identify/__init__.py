@@ -1,4 +1,4 @@
-"""Parameters of a machine from measurements: recordings, errors, fits, and motions to measure."""
+"""Identification: recordings, errors, fits of parameters, and motions designed to measure them."""
 
 from .cross_validation import leave_one_out as leave_one_out
 from .descent import Descent as Descent

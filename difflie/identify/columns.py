@@ -1,4 +1,4 @@
-"""Files of measurements: CSV and npz, a column of numbers for each quantity."""
+"""Files of measurements: CSV and npz, with a column of numbers for each quantity."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _HINT = "; write numbers with a decimal point"
 
 
 class DataError(InputError):
-    """Measurements that cannot be used; the message names the file, the column and the fix."""
+    """Unusable measurements; the message names the file, the column and the fix."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """The columns of a file by name, each (n,), and where the file has these n rows.
+    """The columns of a file by name, each (n,), and the place of each row in the file.
 
-    Of an archive all arrays, which need not be columns. lines (n,): the lines of a text, the first
-    being 1; None for an archive, whose rows are counted from 1.
+    For an archive all its arrays, not only columns. lines (n,): the line numbers of a text file,
+    the first being 1; None for an archive, whose rows are counted from 1.
     """
 
     path: Path
@@ -34,7 +34,7 @@ class Columns:
     lines: NDArray | None = None
 
     def __getitem__(self, name: str) -> NDArray:
-        """The column (n,); raises DataError, with the nearest one, where there is none."""
+        """The column (n,); raises DataError, with the nearest name, for an unknown one."""
         if name not in self.values:
             near = nearest(name, list(self.values))
             raise DataError(f"{self.path}: there is no column {shown(name)}{near}")
@@ -47,7 +47,7 @@ class Columns:
         return found.astype(float)
 
     def place(self, row: int) -> str:
-        """Where the row is in the file."""
+        """The place of a row in the file, for messages."""
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
     def times(self, name: str) -> NDArray:
@@ -67,7 +67,7 @@ class Columns:
         return t
 
     def scaled(self, names: Sequence[str], scale: float) -> NDArray:
-        """Columns side by side, times a factor; raises DataError for an infinite number."""
+        """Columns side by side (n, k), times a factor; raises DataError for infinite numbers."""
         parts = [self[name] for name in names]
         if len({len(part) for part in parts}) > 1:
             lengths = ", ".join(str(len(part)) for part in parts)
@@ -87,9 +87,9 @@ def read_columns(path: Path, names: Sequence[str] | None = None) -> Columns:
     """All columns of a CSV file, or of an npz file with an array (n,) for each.
 
     names: those of a CSV file without a header. Cells are separated by commas, semicolons or tabs,
-    may stand in quotes, and are numbers with a decimal point; empty ones are NaN. Lines that begin
-    with # are comments; where the header is one, as NumPy writes it, it is found there. Raises
-    DataError for what cannot be read, naming the line.
+    may be quoted, and are numbers with a decimal point; empty ones are NaN. Lines that begin with #
+    are comments; a header in a comment, as NumPy writes it, is recognised. Raises DataError for an
+    unreadable file, naming the line.
     """
     try:
         if not path.is_file():
@@ -113,7 +113,7 @@ def _archive(path: Path) -> Columns:
     try:
         with np.load(path) as arrays:
             values = {name: np.asarray(arrays[name]) for name in arrays.files}
-    except Exception as error:  # whatever NumPy, zipfile and zlib make of a broken file
+    except Exception as error:  # NumPy, zipfile and zlib raise many types for a broken file
         raise DataError(
             f"{path}: this is no archive of arrays of numbers ({type(error).__name__}); write it "
             "with numpy.savez"
@@ -128,7 +128,7 @@ def _text(path: Path, lines: Sequence[str], names: Sequence[str] | None) -> Colu
     if first is None:
         raise nothing
     separator = _separator(lines[first])
-    # Comments stay as empty lines, so that lines are counted as they are in the file.
+    # Comments are kept as empty lines, so that line numbers are those of the file.
     bare = ("\n" if is_comment else line for line, is_comment in zip(lines, comment, strict=True))
     reader = csv.reader(bare, delimiter=separator, skipinitialspace=True)
     rows = ((reader.line_num, row) for row in reader if len(row) > 1 or any(map(str.strip, row)))
@@ -162,12 +162,12 @@ def _text(path: Path, lines: Sequence[str], names: Sequence[str] | None) -> Colu
 
 
 def _separator(line: str) -> str:
-    """Semicolons and tabs before commas, which may be those of numbers."""
+    """Semicolons and tabs before commas, which may be decimal commas."""
     return next((c for c in ";\t" if len(next(csv.reader([line], delimiter=c))) > 1), ",")
 
 
 def _header(lines: Sequence[str], first: int, separator: str) -> list[str] | None:
-    """The names in the last comment before the first row, where that holds numbers already."""
+    """The names in the last comment before the first row, if that row has numbers already."""
     cells = next(csv.reader([lines[first]], delimiter=separator, skipinitialspace=True))
     if first == 0 or any(_number(cell) is None for cell in cells):
         return None
@@ -177,10 +177,10 @@ def _header(lines: Sequence[str], first: int, separator: str) -> list[str] | Non
 
 
 def _number(cell: str) -> float | None:
-    """NaN of an empty cell, None of what is no number."""
+    """NaN for an empty cell, None for one that is no number."""
     cell = cell.strip()
     try:
-        # Python takes underscores between digits.
+        # float() accepts underscores between digits.
         return None if "_" in cell else float(cell or "nan")
     except ValueError:
         return None

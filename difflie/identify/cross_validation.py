@@ -1,4 +1,4 @@
-"""Cross-validation: each recording predicted by what is fitted to the others."""
+"""Cross-validation: each recording predicted by a fit to the others."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .validation import Trial, Validation
 def leave_one_out(
     trials: Sequence[Trial], fitted: Callable[[list[Recording]], Fit]
 ) -> list[Validation]:
-    """How well each recording is predicted by what is fitted to the others: cross-validation.
+    """Leave-one-out cross-validation: each recording predicted by a fit to all others.
 
     fitted(recordings): the fit to some of the recordings. A recording whose others do not suffice
-    for a fit is left out, and warned of, as are fits that did not converge.
+    for a fit is skipped with a warning; fits that did not converge are warned of too.
     """
     validations = []
     for k, trial in enumerate(trials):

@@ -14,11 +14,11 @@ from .minimiser import Minimiser, Point
 
 
 class Descent(Minimiser):
-    """For unknowns by the thousand: many steps, each with one gradient in reverse mode.
+    """For thousands of unknowns: many steps, each with one gradient in reverse mode.
 
     optimiser: such as optax.adam(1e-2) or optax.lbfgs(); it steps in the free numbers x (n,), which
-    are logarithms of positive values, so that its rates have no unit. Slow where parameters depend
-    on each other: `LevenbergMarquardt` is for these.
+    are logarithms for positive values, so that learning rates have no unit. Slow for strongly
+    correlated parameters: use `LevenbergMarquardt` for these.
     """
 
     optimiser: optax.GradientTransformation = eqx.field(static=True)

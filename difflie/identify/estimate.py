@@ -1,8 +1,8 @@
-"""What a fit tells: values with standard errors, correlations, and what it cannot tell.
+"""Standard errors, correlations and identifiability of a fit.
 
-Near the minimum the estimate of x has the covariance s^2 (J^T J)^-1, J being the derivative of the
-residuals (k, n) in standard deviations and s^2 their variance about the fit, 1 where the deviations
-given are those of the measurements. Seber and Wild 2003, section 2.1.
+Near the minimum the estimate of x has the covariance s^2 (J^T J)^-1. J is the derivative of the
+residuals (k, n) in standard deviations, and s^2 their variance about the fit, or 1 if the given
+standard deviations are those of the measurements. Seber and Wild 2003, section 2.1.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _BLOCKS = 50
 
 @dataclasses.dataclass(frozen=True)
 class Information:
-    """Of a fit with n unknowns and k residuals.
+    """The covariance and identifiability of a fit with n unknowns and k residuals.
 
-    covariance (n, n) of the unknowns, infinite along directions that are not identifiable;
-    inverse (n, n): of J^T J, which it is but for the variance.
-    unidentifiable: for each such direction the names in it with their shares, largest first.
-    condition: of J with columns of length 1.
+    covariance (n, n) of the unknowns, infinite along directions that are not identifiable; inverse
+    (n, n): that of J^T J, the covariance without the factor s^2. unidentifiable: for each such
+    direction the names in it with their shares, largest first. condition: that of J with columns of
+    length 1.
     """
 
     covariance: NDArray
@@ -38,7 +38,7 @@ class Information:
 def information(jacobian: NDArray, variance: float, names: tuple[str, ...]) -> Information:
     """From J (k, n) at the minimum, the residuals' variance s^2, and the unknowns' names (n,)."""
     n = jacobian.shape[1]
-    # The same products in few rows.
+    # A triangle with the same products J^T J, in few rows.
     r = triangle(jacobian)
     size = np.linalg.norm(r, axis=0)
     seen = size > 0
@@ -60,13 +60,13 @@ def information(jacobian: NDArray, variance: float, names: tuple[str, ...]) -> I
 def blockwise(
     information: Information, jacobian: NDArray, residuals: NDArray, sizes: Sequence[int]
 ) -> NDArray:
-    """The covariance (n, n) of the unknowns where residuals that follow each other are alike.
+    """The block-robust covariance (n, n) of the unknowns, for correlated neighbouring residuals.
 
         C (sum_b s_b s_b^T) C,    s_b = J_b^T r_b,    C = (J^T J)^-1
 
-    over fifty blocks b of the residuals (k,), each a part of every one of the sequences of the
-    given sizes; what is left at the end, priors, counts as independent and in its deviations. Known
-    as the cluster-robust or sandwich covariance. Liang and Zeger 1986.
+    over fifty blocks b of the residuals (k,), each with a part of every sequence of the given
+    sizes. The residuals after these, priors, count as independent with unit variance. This is the
+    cluster-robust or sandwich covariance. Liang and Zeger 1986.
     """
     finite = np.where(np.isfinite(information.inverse), information.inverse, 0)
     ends = np.cumsum([0, *sizes])
@@ -103,9 +103,9 @@ def correlations(covariance: NDArray) -> NDArray:
 def whiteness(residuals: NDArray, lags: int = 20) -> tuple[NDArray, float]:
     """Autocorrelations (lags,) of a sequence of residuals (k,), and the bound of white noise.
 
-    Of white noise 95 % lie within the bound, 1.96 / sqrt(k). Where they do not, standard errors
-    from the information are too small, and block-robust ones (`blockwise`, `Fit.blockwise_errors`)
-    are the ones to believe. Ljung 1999, section 16.6.
+    For white noise 95 % are within the bound, 1.96 / sqrt(k). If not, standard errors from the
+    information are too small; use the block-robust ones (`blockwise`, `Fit.blockwise_errors`).
+    Ljung 1999, section 16.6.
     """
     r = residuals - residuals.mean()
     power = float(r @ r)

@@ -1,18 +1,18 @@
-"""Motions to measure: those whose torques tell most of the parameters, within the limits.
+"""Design of motions whose torques identify the parameters best, within the limits.
 
 Each joint moves as a sum of H harmonics of the duration T (Swevers et al. 1997),
 
     q(t) = c + sum_l a_l sin(l w t) + b_l cos(l w t),    w = 2 pi / T,
 
-of which sum l a_l = 0 and sum l^2 b_l = 0 keep those that begin and end at rest and without an
-acceleration: the motion can be repeated, and its noise averaged. Where a motion would leave the
-limits of a joint all of its numbers are scaled down until it just stays within them. Between m
-samples a sum of H harmonics is larger than at them by at most 1 / cos(pi H / m) (Ehlich and Zeller
-1964), so the limits hold at all times.
+with sum l a_l = 0 and sum l^2 b_l = 0, so that velocity and acceleration are zero at its start and
+end: the motion can be repeated, and its noise averaged. A motion beyond the limits of a joint is
+scaled down as a whole until it is just within them. Between m samples a sum of H harmonics exceeds
+its samples by at most the factor 1 / cos(pi H / m) (Ehlich and Zeller 1964), so the limits hold at
+all times.
 
-The Fisher information of the parameters x is J^T J, J the derivative of the torque error in its
-standard deviations. A motion is the better the larger the product of its eigenvalues is
-(D-optimal), in the space of what torques can tell at all.
+The Fisher information of the parameters x is J^T J, with J the derivative of the torque error in
+its standard deviations. The design is D-optimal: it maximises the product of the eigenvalues, in
+the space that torques can identify.
 """
 
 from __future__ import annotations
@@ -38,24 +38,23 @@ from .motion_limits import Limits
 from .problem import Deviation, deviations
 from .recordings import Recording
 
-# So many instants for each harmonic, at which limits are looked at.
+# Samples per harmonic, at which limits are checked.
 _FINE = 32
-# Motions at random of which the best is where the search begins.
+# Random motions, the best of which starts the search.
 _DRAWS = 16
-# What counts as out of the effort limits is pushed back with a force that grows from here on.
+# The part of the effort limits from which on the penalty grows.
 _NEAR = 0.98
 
 
 @dataclasses.dataclass(frozen=True)
 class Excitation:
-    """A motion for measurements.
+    """A motion designed for measurements.
 
-    duration (), in s: of a period. recording: t (n,), q (n, nq), v, a (n, nv), without a torque;
-    after one more step it begins anew. waves (nv, 1 + 2 H): c, then a_l and b_l of each harmonic l.
-    information: log det of the Fisher information of x, over the `rank` directions that torques can
-    tell; before: that of the motion at random from which the search began. Half their difference,
-    over the rank, is the logarithm of the factor by which standard errors fell, in the geometric
-    mean.
+    duration (), in s: its period. recording: t (n,), q (n, nq), v, a (n, nv), without a torque;
+    after one more step it repeats. waves (nv, 1 + 2 H): c, then a_l and b_l of each harmonic l.
+    information: log det of the Fisher information of x, over the `rank` identifiable directions;
+    before: that of the random motion from which the search started. Half their difference, over the
+    rank, is the logarithm of the factor by which standard errors fell, in the geometric mean.
     """
 
     recording: Recording
@@ -66,7 +65,7 @@ class Excitation:
     rank: int
 
     def at(self, t: Any) -> Recording:
-        """The motion at other times t (n,) in s, increasing, of as many periods as wanted."""
+        """The motion at other times t (n,) in s, increasing, of any number of periods."""
         t = np.asarray(t, float)
         q, v, a = harmonics_at(t, self.duration, self.waves.shape[1] // 2) @ self.waves.T
         return Recording(self.recording.name, t, q, v, a)
@@ -86,18 +85,18 @@ def excitation(
     steps: int = 300,
     seed: int = 0,
 ) -> Excitation:
-    """The periodic motion within the limits whose torques tell most of the free parameters.
+    """The periodic motion within the limits whose torques identify the free parameters best.
 
     duration: of a period in s. harmonics: 2 or more. position: (lower, upper) in rad or m, numbers
-    or (nv,); velocity, acceleration, effort: largest absolute values, over s and s^2 and in N m or
-    N, numbers or (nv,). None: the limits of the joints, of accelerations none; limits of mimic
-    joints are not looked at. Efforts are those of the machine at parameters.start, at the samples.
-    deviation: of the torques, in N m or N. samples: rows of the recording. steps: of Adam; seed: of
-    the motions at random that it begins with.
+    or (nv,); velocity, acceleration, effort: largest absolute values in rad/s or m/s, rad/s^2 or
+    m/s^2, and N m or N, numbers or (nv,). None takes the limits of the joints, and no limit for
+    accelerations; limits of mimic joints are ignored. Efforts are those of the machine at
+    parameters.start, at the samples. deviation: of the torques, in N m or N. samples: rows of the
+    recording. steps: of Adam; seed: of the random motions from which it starts.
 
     Raises ValueError for limits that leave no room or are missing, joints without plain
-    coordinates, closed loops, parameters on which no torque depends, samples too few to tell all,
-    and where no motion was found within the efforts. Swevers et al. 1997.
+    coordinates, closed loops, parameters on which no torque depends, too few samples, and where no
+    motion was found within the effort limits. Swevers et al. 1997.
     """
     system = parameters.system
     _check(system, duration, harmonics, samples, steps)
@@ -111,7 +110,7 @@ def excitation(
     given = limits, t, fine, coarse, deviations("tau", deviation, system.nv)
     design = _Design(parameters, *jax.tree.map(lambda x: jnp.asarray(x, system.dtype), given))
 
-    # As large at all harmonics in the velocity, and most of the room for positions.
+    # Equal velocity amplitudes of all harmonics, and most of the position range.
     size = np.concatenate(([0.3], np.repeat(1 / np.arange(1.0, harmonics + 1), 2)))
     waves = size * np.random.default_rng(seed).normal(size=(_DRAWS, system.nv, len(size)))
     draws = np.concatenate((waves @ rest, np.ones((_DRAWS, system.nv, 1))), axis=2)
@@ -125,7 +124,7 @@ def excitation(
             f"{system.name}: {samples} samples of {system.nv} torques cannot tell {len(scale)} "
             "parameters; take more"
         )
-    # In these directions the information of the draws together is the identity.
+    # In these directions the information of all draws together is the identity.
     whitened = basis / scale
     seen = slopes @ whitened
     gains = np.linalg.slogdet(np.swapaxes(seen, 1, 2) @ seen)[1]
@@ -151,12 +150,10 @@ def excitation(
 
 
 class _Design(eqx.Module):
-    """The motions to choose from: fine (3, m, k) and coarse (3, n, k) take shapes to q, v and a.
+    """The parameterised motions: fine (3, m, k) and coarse (3, n, k) map shapes to q, v and a.
 
-    t (n,): the times of the coarse ones.
-
-    The numbers (nv, k + 1) of a motion are the shape of that of each joint and, through a sigmoid,
-    the part of the room within its limits that it takes.
+    t (n,): the times of the coarse ones. The numbers (nv, k + 1) of a motion are, for each joint,
+    the shape and, through a sigmoid, the part of its range that the motion uses.
     """
 
     parameters: Parameters
@@ -167,7 +164,7 @@ class _Design(eqx.Module):
     deviation: jax.Array
 
     def within(self, numbers: jax.Array) -> jax.Array:
-        """The motion (nv, k) about the centers of positions, within the limits."""
+        """The motion (nv, k) about the centres of the position ranges, within the limits."""
         m, k = self.fine.shape[1:]
         shape, limits = numbers[:, :-1], self.limits
         largest = jnp.abs(product(self.fine, shape.T)).max(axis=1) / math.cos(
@@ -178,7 +175,7 @@ class _Design(eqx.Module):
         return part[:, None] * shape
 
     def slopes(self, numbers: jax.Array, basis: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """J basis (k, r), and the efforts (n, nv) in parts of the largest."""
+        """J basis (k, r), and the efforts (n, nv) relative to their limits."""
         q, v, a = product(self.coarse, self.within(numbers).T)
         parameters, system = self.parameters, self.parameters.system
         silent = InverseDynamics(
@@ -214,9 +211,9 @@ def _all_slopes(design: _Design, draws: jax.Array) -> tuple[jax.Array, jax.Array
 
 
 def _identifiable(slopes: NDArray) -> tuple[NDArray, NDArray]:
-    """What J (draws, k, n) can tell of x: orthonormal directions (n, r), and its sizes (r,) there.
+    """The identifiable directions of x from J (draws, k, n): orthonormal (n, r), and scales (r,).
 
-    As in `information`, what is left of a column of length 1 must be more than rounding.
+    As in `information`, the independent part of a column of length 1 must exceed rounding.
     """
     n = slopes.shape[-1]
     r = np.linalg.qr(slopes.reshape(-1, n), mode="r")
@@ -232,7 +229,7 @@ def _identifiable(slopes: NDArray) -> tuple[NDArray, NDArray]:
 def _searched(
     design: _Design, basis: jax.Array, first: jax.Array, steps: int
 ) -> tuple[jax.Array, jax.Array]:
-    """The numbers of the best motion within the limits of effort, and its log det."""
+    """The numbers of the best motion within the effort limits, and its log det."""
     optimizer = optax.adam(optax.cosine_decay_schedule(0.05, steps))
 
     def loss(numbers: jax.Array) -> tuple[jax.Array, tuple]:

@@ -1,4 +1,4 @@
-"""The parameters of a machine that explain measurements, and how well they are known."""
+"""The fit of a machine's parameters to measurements, with standard errors."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Deviations from a prior, and parts of an error from a bound.
+# Warn beyond so many deviations from a prior, and so near to a bound (in standard errors).
 _FAR = 3.0
 _NEAR = 1e-2
 
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """A fitted machine and how well it is known.
+    """A fitted machine, with standard errors.
 
-    x (n,): the free numbers as `parameters` takes them; values, standard_errors (p,), start (p,),
-    with which the fit began: the physical values named by parameters.names, in SI units; errors are
-    infinite of what is not identifiable from the measurements. blockwise_errors (p,):
-    standard errors that allow for residuals alike over up to a fiftieth of a problem, as those of
-    smoothed data and imperfect models are; much larger ones are the ones to believe. correlations
-    (p, p). information: of these numbers and, behind them, of the problems' own unknowns. cost:
-    half the sum of squared residuals. variance: of the residuals in their standard deviations;
-    about 1 where these are right. converged and message: how it ended. own: the unknowns of each
-    problem, such as initial states.
+    x (n,): the free numbers as `parameters` takes them; values, standard_errors (p,), and start
+    (p,), the initial values: the physical values named by parameters.names, in SI units. Standard
+    errors are infinite for values that are not identifiable from this data. blockwise_errors (p,):
+    block-robust standard errors, which allow for correlated residuals over up to a fiftieth of a
+    problem, as of smoothed data and imperfect models; where they are much larger, use them.
+    correlations (p, p). information: of these numbers, followed by the problems' own unknowns.
+    cost: half the sum of squared residuals. variance: of the residuals in their standard
+    deviations; about 1 where these are right. converged and message: how it ended. own: the
+    unknowns of each problem, such as initial states.
     """
 
     parameters: Parameters
@@ -67,16 +67,16 @@ class Fit:
 
     @property
     def system(self) -> System:
-        """The machine that was found."""
+        """The fitted machine."""
         return self.parameters.machine(jnp.asarray(self.x))
 
     @property
     def results(self) -> dict[str, Any]:
-        """What was found by name, as `difflie identify` writes it.
+        """The results by name, as `difflie identify` writes them.
 
-        parameters: of each its unit, start, value, and standard errors, which are infinite of those
-        that fit.undetermined names. fit: how it ended; fit.unidentifiable has the directions in
-        which parameters may move together, with the share of each. states: `own`.
+        parameters: for each its unit, start, value and standard errors, which are infinite for
+        those in fit.undetermined. fit: how it ended; fit.unidentifiable has the directions in which
+        parameters may change together, with the share of each. states: `own`.
         """
         columns = {
             "unit": self.parameters.units,
@@ -116,20 +116,20 @@ class Fit:
     ) -> list[Validation]:
         """How well the machine predicts recordings, such as those that were not fitted.
 
-        In each degree of freedom the root mean square of the errors of torques and of motions that
-        are simulated in windows, and how alike neighbouring errors are: see `Validation`. settings:
-        window=0.5 in s, observe, substeps and position, as `Trial.of` takes them, which says what
-        is judged, warned of, and raised.
+        For each degree of freedom the root mean square error of torques, and of motions that are
+        simulated in windows, and the autocorrelation of torque errors: see `Validation`. settings:
+        window=0.5 in s, observe, substeps and position, as of `Trial.of`, which also documents
+        warnings and errors.
         """
         recordings = [recordings] if isinstance(recordings, Recording) else recordings
         system = self.system
         return [Trial.of(system, r, **settings).validation(system) for r in recordings]
 
     def report(self, folder: str | Path, validations: Sequence[Validation] = ()) -> Path:
-        """Writes `report.html` into a folder, and its pictures beside it; returns its path.
+        """Writes `report.html` and its pictures into a folder; returns the path of the page.
 
-        Estimates with their standard errors, correlations, confidence ellipses, and the errors and
-        pictures of what `validate` returned. Raises OSError for a folder that cannot be written.
+        With estimates and their standard errors, correlations, confidence ellipses, and the errors
+        and pictures of the validations. Raises OSError for a folder that cannot be written.
         """
         from ..view.identification import write_report
 
@@ -153,16 +153,16 @@ def fit(
 ) -> Fit:
     """The parameters that explain measurements best, in the sense of the losses.
 
-    start (n,), without unit: where to begin, by default parameters.start; the x of a fit that was
-    interrupted takes it up again, with its `own`, the unknowns (m,) of each problem.
-    known_deviations: whether the standard deviations given with the problems are those of the
-    measurements; otherwise their common scale is estimated from what is left over. progress(step,
-    cost) is called after each step, and improved(x, own) with each best. Ctrl-C ends the fit with
-    the best so far, `converged` False.
+    start (n,), without unit: the initial x, by default parameters.start; the x of an interrupted
+    fit resumes it, together with its `own`, the unknowns (m,) of each problem. known_deviations:
+    whether the standard deviations of the problems are those of the measurements; otherwise their
+    common scale is estimated from the residuals. progress(step, cost) is called after each step,
+    and improved(x, own) with each best. Ctrl-C ends the fit with the best so far, `converged`
+    False.
 
-    Standard errors behind a robust loss are those of M-estimators: Huber and Ronchetti 2009,
-    section 7.6. Warns of zeros that start at a small value, of estimates more than three deviations
-    from their prior, and of those at a bound. Raises DataError where nothing is free, where there
+    Standard errors with a robust loss are those of M-estimators: Huber and Ronchetti 2009, section
+    7.6. Warns of zeros that start at a small value, of estimates more than three deviations from
+    their prior, and of estimates at a bound. Raises DataError where nothing is free, where there
     are fewer measurements and priors than unknowns, and where the residuals at the start are not
     finite.
     """
@@ -184,7 +184,7 @@ def _fitted(
     begun: jax.Array,
     best: Outcome,
 ) -> Fit:
-    """What is known of the parameters at the end of a search that began at x = begun (n,)."""
+    """The `Fit` of a search that started at x = begun (n,), with standard errors."""
     x, states = best.unknown
     r, jacobian = residuals_and_jacobian(Residual(Squares()), best.unknown, (parameters, problems))
     there = jnp.concatenate([p.measured for p in problems])
@@ -220,7 +220,7 @@ def _fitted(
 
 
 def _warn_of_small_starts(parameters: Parameters) -> None:
-    """Of damping, friction and armature of zero, with which no fit can start."""
+    """Warns of zero damping, friction and armature, which start at a small value instead."""
     start = np.asarray(parameters.values(parameters.start))
     rows = zip(parameters.names, start, np.asarray(parameters.initial), strict=True)
     small = ", ".join(f"{name} at {s:.3g}" for name, s, first in rows if s > 0 and first == 0)
@@ -234,11 +234,11 @@ def _warn_of_small_starts(parameters: Parameters) -> None:
 def _as_squares(
     loss: Loss, r: jax.Array, jacobian: jax.Array, there: jax.Array
 ) -> tuple[NDArray, NDArray]:
-    """Residuals (k,) and derivatives (k, n) of the least squares with the errors of M-estimates.
+    """Residuals (k,) and derivatives (k, n) of least squares with the covariance of M-estimates.
 
-    With psi and its mean slope m over measurements, J sqrt(m) and psi / sqrt(m): their covariance
-    is sum(psi^2) / (m^2 (k - n)) (J^T J)^-1. there: which of the first residuals are measured; what
-    is behind them, priors, is not weakened.
+    With psi and its mean slope m over measurements, psi / sqrt(m) and J sqrt(m): their covariance
+    is sum(psi^2) / (m^2 (k - n)) (J^T J)^-1. there: which of the first residuals are measured;
+    those after them, priors, are unchanged.
     """
     psi, slope = loss.influence(r[: there.size])
     size = jnp.sqrt(jnp.sum(jnp.where(there, slope, 0)) / jnp.maximum(jnp.sum(there), 1))
@@ -247,28 +247,28 @@ def _as_squares(
     return np.asarray(r), np.asarray(rows[:, None] * jacobian)
 
 
-def _warnings(found: Fit) -> list[str]:
+def _warnings(fitted: Fit) -> list[str]:
     """A sentence for each estimate that is far from its prior or at a bound."""
-    p, said = found.parameters, []
-    off_prior = np.asarray(p.residual(found.x))
+    p, sentences = fitted.parameters, []
+    off_prior = np.asarray(p.residual(fitted.x))
     for name, off in zip(p.prior_names, off_prior, strict=True):
         if abs(off) > _FAR:
-            said.append(f"{name} is {abs(off):.3g} deviations from its prior; is this right?")
+            sentences.append(f"{name} is {abs(off):.3g} deviations from its prior; is this right?")
     for limit in p.limits:
         for name, value, start, bound, error in zip(
-            p.names, found.values, found.start, limit, found.standard_errors, strict=True
+            p.names, fitted.values, fitted.start, limit, fitted.standard_errors, strict=True
         ):
             room = _NEAR * (error if np.isfinite(error) else abs(start - bound))
             if np.isfinite(bound) and abs(value - bound) <= room:
-                said.append(f"{name} is {value:.4g}, at its bound {bound:.4g}; is this right?")
-    return said
+                sentences.append(f"{name} is {value:.4g}, at its bound {bound:.4g}; is this right?")
+    return sentences
 
 
 def _by_values(jacobian: NDArray, slopes: NDArray) -> NDArray:
-    """The derivative (k, n) by the values, of that by x and theirs by x (n, n).
+    """The derivatives (k, n) by the values, from those by x and the values' slopes (n, n) by x.
 
-    Zero by numbers on which only rounding depends, and by those so near to a bound that no x
-    changes them.
+    Zero for numbers on which residuals depend by rounding only, and for those so near to a bound
+    that x does not change them.
     """
     rounding = np.sqrt(np.finfo(jacobian.dtype).eps)
     rows = np.abs(slopes).max(axis=1, initial=0)

@@ -1,19 +1,19 @@
-"""The torque error: what a machine would need for the measured motion, less what was measured.
+"""The torque error: the torque that the measured motion needs, less the measured torque.
 
     r = (M(q) a + bias(q, v) - passive(q, v) - effort(tau, q, v)) / (gain deviation)
 
-The effort is what the actuators of the system make of what was measured as their commands (see
-`Actuator`), or without actuators the measured torque itself, and the gain its derivative by that:
-residuals are those of what was measured, as otherwise a small gain would explain all with small
-inertias. Where a saturated actuator does not depend on its command nothing is learned. q, v and a
-are those behind the encoders. Linear in the inertial parameters and in friction; needs
-accelerations, and takes their noise for the torque's. The place to start from. Atkeson, An,
+The effort is what the actuators of the system deliver for the measured commands (see `Actuator`),
+or without actuators the measured torque itself; the gain is its derivative by these. Residuals are
+errors of the measured commands: otherwise a small gain and small inertias would explain everything.
+A saturated actuator, which does not depend on its command, gives no information. q, v and a are
+corrected by the encoders. The error is linear in the inertial parameters and in friction. It needs
+accelerations, and attributes their noise to the torque. Start with this error. Atkeson, An,
 Hollerbach 1986.
 
-Smoothing averages accelerations over its window, and friction does not become what it is at the
-average of velocities. So behind smoothing all other torques are averaged like the accelerations,
+Smoothing averages accelerations over its window, but the mean of friction is not friction at the
+mean velocity. So with smoothed recordings all other torques are averaged like the accelerations,
 those of the model as well as the measured ones. Khalil and Dombre 2002, section 12.6, filter both
-sides likewise. Neighbours are then alike: believe the block-robust standard errors.
+sides likewise. Neighbouring residuals are then correlated: use the block-robust standard errors.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from .sensors import meant
 class InverseDynamics(Problem):
     """Samples q (n, nq), v, a (n, nv), tau (n, nu) of any number of recordings.
 
-    deviation (n, nv): of what was measured at each degree of freedom.
-    t (n,) in s, increasing, of one recording after the other; first (n,): the first row of its own.
-    there (n, nv): whether it was measured; in gaps tau is linear between neighbours, for those rows
-    that feel it later. kernel (k,): the weights of the averages that smoothed accelerations are,
-    without unit, None for none; tau is what was measured before.
+    deviation (n, nv): standard deviations of the measurements at each degree of freedom. t (n,) in
+    s, increasing over all recordings; first (n,): the first row of each row's recording. there (n,
+    nv): whether it was measured; in gaps tau is interpolated, since delayed rows need it. kernel
+    (k,): the weights of the averages that smoothed accelerations are, without unit, None for none;
+    tau is as it was before smoothing.
     """
 
     t: jax.Array
@@ -77,12 +77,12 @@ class InverseDynamics(Problem):
         """The problem of recordings with q, v, a and tau.
 
         deviation: of tau, in the units of the commands, N m or N without actuators. unactuated: of
-        the generalised force where no actuator stands, in N m or N, one number or nv; an infinite
-        one leaves these degrees of freedom out.
+        the generalised force at dofs without an actuator, in N m or N, one number or nv; an
+        infinite one leaves these degrees of freedom out.
 
         Rows in which q, v or a has a gap are gaps, and so are those at the ends of smoothed
-        recordings, whose averages would reach beyond them. Raises DataError for what is missing,
-        for recordings that are smoothed unlike each other or too short for it, for systems with
+        recordings, whose averages would reach beyond them. Raises DataError for missing quantities,
+        for recordings that are smoothed differently or too short for it, for systems with
         constraints, whose reactions are not measured, and for several actuators at one degree of
         freedom.
         """
@@ -104,7 +104,7 @@ class InverseDynamics(Problem):
         times = [recording.t for recording in recordings]
         tau = np.concatenate([_filled(t, p["tau"]) for t, p in zip(times, parts, strict=True)])
         t, first = _one_after_the_other(times)
-        # Any state will do there.
+        # Any state will do in gaps.
         q, v, a = (
             np.where(lost, np.asarray(system.neutral()), q),
             *(np.where(lost, 0, x) for x in (v, a)),
@@ -132,7 +132,7 @@ class InverseDynamics(Problem):
         return InverseDynamics(t, first, q, v, a, tau, there, off, kernel)
 
     def torques(self, system: System) -> Float[Array, "n nv"]:
-        """What must act at the joints for the motion (n, nv), averaged where that is smoothed."""
+        """The torques (n, nv) in N m or N that the motion needs, averaged where it is smoothed."""
         tree = Tree.of(system)
 
         def torque(q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
@@ -141,7 +141,7 @@ class InverseDynamics(Problem):
         return self.averaged(jax.vmap(torque), *meant(system, self.q, self.v, self.a))
 
     def efforts(self, system: System) -> Float[Array, "n nv"]:
-        """What the actuators make there of what was measured (n, nv), averaged likewise."""
+        """The efforts (n, nv) delivered for the measured commands, averaged likewise."""
         tree = Tree.of(system)
 
         def effort(torques: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
@@ -151,11 +151,11 @@ class InverseDynamics(Problem):
         return self._mean(jax.vmap(effort)(self._given(system)[0], *state))
 
     def commanded(self, system: System, efforts: Float[Array, "n nv"]) -> InverseDynamics:
-        """The problem with commands for which the actuators give these efforts.
+        """The problem with commands (n, nu) for which the actuators deliver these efforts (n, nv).
 
-        Of a machine with one actuator at each joint; by two steps of Newton's method, which are one
-        more than laws that are linear in the command need. Those with a memory are commanded
-        efforts.
+        For a machine with one actuator at each joint; by two steps of Newton's method, one more
+        than laws that are linear in the command need. Actuators with a memory get the efforts as
+        commands.
         """
         place = np.argsort(_commands(system))
         wanted = efforts[:, place]
@@ -171,7 +171,8 @@ class InverseDynamics(Problem):
     ) -> jax.Array:
         """The mean of of(q, v, a) (n, ...) at true accelerations, where `a` has their means.
 
-        Linear in a, as torques are, it is averaged but for what is in `a` already.
+        of is linear in a, as torques are; all but the term in `a`, which is a mean already, is
+        averaged.
         """
         if self.kernel is None:
             return of(q, v, a)
@@ -179,7 +180,7 @@ class InverseDynamics(Problem):
         return self._mean(found) + of(q, v, 2 * a - self._mean(a)) - found
 
     def in_deviations(self, system: System, torques: Float[Array, "n nv"]) -> Float[Array, "n nv"]:
-        """Torques at the joints (n, nv) in standard deviations of what was measured.
+        """Torques at the joints (n, nv) in standard deviations of the measured commands.
 
         Zero at gaps.
         """
@@ -198,7 +199,7 @@ class InverseDynamics(Problem):
         return self.there.ravel()
 
     def _given(self, system: System) -> tuple[Float[Array, "n nu"], Float[Array, "n nu"]]:
-        """What each actuator gives, and its derivative by a shift of its commands."""
+        """The output of each actuator (n, nu), and its derivative by a shift of its commands."""
         state = meant(system, self.q, self.v)
 
         def given(tau: jax.Array) -> jax.Array:
@@ -212,10 +213,10 @@ class InverseDynamics(Problem):
     def _remembered(
         self, system: System, tau: jax.Array, q: jax.Array, v: jax.Array
     ) -> Float[Array, "n nu"]:
-        """What actuators with a memory give (n, nu), from row to row of each recording."""
+        """The outputs (n, nu) of actuators with a memory, row by row of each recording."""
         tree, row = Tree.of(system), jnp.arange(len(self.t))
         step = jnp.diff(self.t)
-        # After the last row of a recording comes a step like that before it.
+        # The step after the last row of a recording is like that before it.
         last = jnp.append(self.first[1:] != self.first[:-1], True)
         before, after = jnp.append(step[:1], step), jnp.append(step, step[-1:])
         h = jnp.where(last, before, after)
@@ -254,7 +255,7 @@ def _commands(system: System) -> NDArray:
 
 
 def _as_measured(recording: Recording) -> Recording:
-    """With the efforts from before the smoothing."""
+    """The recording with the efforts from before smoothing."""
     smoothing = recording.smoothing
     return recording if smoothing is None else dataclasses.replace(recording, tau=smoothing.tau)
 
@@ -272,7 +273,7 @@ def _kernel(recordings: Sequence[Recording]) -> NDArray | None:
 
 
 def _inside(recordings: Sequence[Recording], ends: int) -> NDArray:
-    """Whether rows (n,) are so many from both ends of their recording."""
+    """A mask (n,) of the rows that are at least so many from both ends of their recording."""
     inside = []
     for recording in recordings:
         k = np.arange(len(recording.t))
@@ -286,7 +287,7 @@ def _inside(recordings: Sequence[Recording], ends: int) -> NDArray:
 
 
 def _filled(t: NDArray, values: NDArray) -> NDArray:
-    """Values (n, k) without gaps: linear in between, zero where none was measured."""
+    """Values (n, k) with gaps interpolated linearly; zero where nothing was measured."""
     columns = []
     for column in values.T:
         known = ~np.isnan(column)
@@ -295,7 +296,7 @@ def _filled(t: NDArray, values: NDArray) -> NDArray:
 
 
 def _one_after_the_other(times: Sequence[NDArray]) -> tuple[NDArray, NDArray]:
-    """All times (n,) in s on one clock, and the row (n,) where the recording of each begins."""
+    """All times (n,) in s on one clock, and the first row (n,) of each row's recording."""
     rows = np.cumsum([0, *(len(t) for t in times)])
     ends = np.cumsum([0, *(t[-1] - t[0] + 1 for t in times)])
     clock = [t - t[0] + end for t, end in zip(times, ends[:-1], strict=True)]

@@ -1,7 +1,4 @@
-"""Residuals, their derivatives by all unknowns, and these in few rows.
-
-What minimisers and standard errors share.
-"""
+"""Residuals, their Jacobian by all unknowns, and its triangular factor."""
 
 from __future__ import annotations
 
@@ -24,10 +21,10 @@ _ROWS = 256
 def residuals_and_jacobian(
     residual: Callable, unknown: Any, args: Any
 ) -> tuple[Float[Array, " k"], Float[Array, "k n"]]:
-    """residual(unknown, args) (k,) and its derivatives (k, n) in forward mode.
+    """residual(unknown, args) (k,) and its Jacobian (k, n), in forward mode.
 
-    unknown: a pytree of n numbers. Each of jax's devices takes its share of the columns; a CPU is
-    as many of them as `jax_num_cpu_devices` says.
+    unknown: a pytree of n numbers. The columns are divided among jax's devices; a CPU counts as
+    `jax_num_cpu_devices` of them.
     """
     flat, whole = ravel_pytree(unknown)
     arrays, fixed = eqx.partition((residual, args), eqx.is_array)
@@ -56,8 +53,8 @@ def residuals_and_jacobian(
 def triangle(rows: NDArray) -> NDArray:
     """The upper triangle R (n, n), or (k, n) if k < n, with R^T R = A^T A for rows A (k, n).
 
-    By blocks of rows, then of their triangles, each so small that LAPACK takes it on one core:
-    threads would wait for each other longer than they work. Demmel et al. 2012.
+    By blocks of rows, then of their triangles, each so small that LAPACK runs it on one core:
+    threads would spend more time waiting for each other than working. Demmel et al. 2012.
     """
     n = rows.shape[1]
     size = max(_ROWS, 4 * n)

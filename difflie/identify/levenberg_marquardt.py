@@ -13,19 +13,19 @@ from jax.flatten_util import ravel_pytree
 
 from .minimiser import Minimiser, Point
 
-# Near a minimum steps are those of Gauss and Newton: the damping falls wherever the model is good.
+# The damping falls wherever the model is good: near a minimum steps are Gauss-Newton steps.
 _DAMPING = optx.ClassicalTrustRegion(
     high_cutoff=0.75, low_cutoff=0.25, high_constant=10.0, low_constant=0.1
 )
-# What is damped at first, in squares of the columns' own lengths.
+# The initial damping, in squares of the columns' lengths.
 _FIRST = 0.1
 
 
 class LevenbergMarquardt(Minimiser):
-    """For parameters by the dozen: few steps, each with the derivatives (k, n) by all of them.
+    """For tens of parameters: few steps, each with the Jacobian (k, n).
 
-    Each unknown is damped by the largest length that its column of the derivatives has had, so that
-    units and sizes of unknowns do not matter.
+    Each unknown is damped by the largest length that its column of the Jacobian has had, so that
+    units and sizes of unknowns do not matter. Moré 1978.
     """
 
     max_steps: int = eqx.field(static=True, default=100, kw_only=True)

@@ -1,18 +1,18 @@
-"""Torques are linear in inertial parameters, armature, damping and friction: what they tell of it.
+"""Linear identification: torques are linear in inertias, armature, damping and friction.
 
     W chi = y,    chi = (pi, armature, damping, friction)
 
 stacks the inverse-dynamics regressor of all samples beside the columns of the joints, each row in
-its standard deviations, Coulomb friction at the machine's `friction_velocity`. y is what was
-measured less the springs and what else does not depend on chi. Only the base parameters K chi of
-columns that are independent in these samples have a solution (Gautier 1990), and it has the
-covariance s^2 (W_b^T W_b)^-1 in closed form. W, however long, acts as the triangle R of its QR
-decomposition.
+its standard deviations, with Coulomb friction at the machine's `friction_velocity`. y is the
+measured torque less that of springs and all else that does not depend on chi. Only the base
+parameters K chi, of columns that are independent in these samples, have a unique solution (Gautier
+1990); its covariance is s^2 (W_b^T W_b)^-1 in closed form. W of any length is represented by the
+triangle R of its QR decomposition.
 
-A solution need not be that of bodies: their masses may be negative. `Linear.consistent` finds the
-machine nearest in the sense of the torques, and where it is not identifiable from these in that of
-`Nearness`. Both are convex in the pseudo-inertias and in friction, so it is the only minimum, from
-wherever it is sought (Wensing, Kim and Slotine 2018).
+A solution need not be physically consistent: masses may be negative. `Linear.consistent` finds the
+consistent machine that is nearest in torque, and in `Nearness` where torques do not identify it.
+Both are convex in the pseudo-inertias and in friction, so the minimum is unique, from any start
+(Wensing, Kim and Slotine 2018).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _PI = (
     *("mass", "mass_com_x", "mass_com_y", "mass_com_z", "origin_I_xx", "origin_I_xy"),
     *("origin_I_xz", "origin_I_yy", "origin_I_yz", "origin_I_zz"),
 )
-# Torques without noise are not weighed by their rounding errors.
+# A lower bound on noise: exact torques are not weighted by their rounding errors.
 _LEAST_NOISE = 1e-3
 _SEARCH = LevenbergMarquardt(tolerance=1e-3, max_steps=1000)
 
@@ -59,7 +59,7 @@ _SEARCH = LevenbergMarquardt(tolerance=1e-3, max_steps=1000)
 class LinearTorques(Problem):
     """The torque error of any number of samples as few rows: triangle (r, p) chi - target (r,).
 
-    It stands for `InverseDynamics` as far as a machine differs in chi alone.
+    It replaces `InverseDynamics` for machines that differ in chi (p,) only.
     """
 
     triangle: jax.Array
@@ -76,17 +76,17 @@ class LinearTorques(Problem):
 
 @dataclasses.dataclass(frozen=True)
 class Linear:
-    """What torques tell, in closed form.
+    """The base parameters that torques identify, in closed form.
 
-    base: matrix (rank, p) takes chi (p,) to the base parameters, columns (rank,) stand for them.
-    names (rank,): them as sums, "link2/origin_I_zz + 0.09 link3/mass"; with mass_com (kg m) the
+    base: matrix (rank, p) maps chi (p,) to the base parameters; columns (rank,) represent them.
+    names (rank,): each as a sum, "link2/origin_I_zz + 0.09 link3/mass"; mass_com (kg m) are the
     first moments and origin_I (kg m^2) the inertia about the body frame's ORIGIN. values and
     standard_errors (rank,). information: their covariance (rank, rank), and the condition of W_b.
     variance: of the residuals in their standard deviations; about 1 where these are right.
-    deviations (nv,): of the torques, in N m or N, as the residuals tell them; an `InverseDynamics`
-    with these is the weighted problem where joints differ in noise. torques: the same problem for
-    `fit`, in few rows. noise: the deviation of the residuals that `consistent` goes by, of exact
-    torques a small part of these.
+    deviations (nv,): of the torques, in N m or N, estimated from the residuals; an
+    `InverseDynamics` with these is the weighted problem where noise differs between joints.
+    torques: the same problem for `fit`, in few rows. noise: the standard deviation that
+    `consistent` uses; for exact torques a small part of these.
     """
 
     base: BaseParameters
@@ -107,27 +107,27 @@ class Linear:
         return self.base.matrix @ np.asarray(linear_parameters(system, self.torques.joints))
 
     def consistent(self, parameters: Parameters, weight: float = 1e-3) -> Fit:
-        """A machine that explains the torques as well as bodies can: where to `fit` from, by its x.
+        """A consistent machine that explains the torques best; start a `fit` from its x.
 
-        parameters: which numbers are free; their transforms make all machines consistent ones.
-        weight: of the distance from the machine they start at, which decides where torques do not:
-        an inertia that is off by a factor of 2 or 3 counts as one torque that is off by
-        sqrt(weight) standard deviations. The search ends when a step lowers the cost, less that of
-        the linear solution, by less than a thousandth of it.
+        parameters: which numbers are free; their transforms ensure physical consistency. weight: of
+        the distance from the start machine, which decides where torques do not: an inertia off by a
+        factor of 2 or 3 costs as much as one torque off by sqrt(weight) standard deviations. The
+        search ends when a step lowers the cost, less that of the linear solution, by less than a
+        thousandth of it.
 
         Raises as `fit` and `Nearness.of` do.
         """
-        # The row after the columns is what no chi explains.
+        # The row after the columns is the residual that no chi explains.
         rows = slice(self.base.matrix.shape[1])
         triangle, target = (
             x[rows] / self.noise for x in (self.torques.triangle, self.torques.target)
         )
         torques = LinearTorques(triangle, target, self.torques.joints)
         near = Nearness.of(parameters.system, weight)
-        found = fit(parameters, (torques, near), known_deviations=True, minimiser=_SEARCH)
+        fitted = fit(parameters, (torques, near), known_deviations=True, minimiser=_SEARCH)
         # The few rows have no order in time.
-        nothing = np.full(found.values.shape, np.nan)
-        return dataclasses.replace(found, blockwise_errors=nothing)
+        nothing = np.full(fitted.values.shape, np.nan)
+        return dataclasses.replace(fitted, blockwise_errors=nothing)
 
 
 def linear(
@@ -140,11 +140,11 @@ def linear(
     """The base parameters that explain the torques best, in closed form; use double precision.
 
     system: the geometry, gravity, actuators and springs, all taken as known; of its other numbers
-    only those of the joints that are not in `joints` count. known_deviations: as in `fit`.
-    Base parameters (rank,) are in kg, kg m and kg m^2, or sums of such.
+    only those of the joints that are not in `joints` have an effect. known_deviations: as in `fit`.
+    Base parameters (rank,) are in kg, kg m and kg m^2, or sums of these.
 
-    Raises DataError where there are no more measurements than base parameters, and for `joints`
-    that are none of armature, damping and friction. Gautier 1990; Atkeson, An, Hollerbach 1986.
+    Raises DataError where there are no more measurements than base parameters, and for an entry of
+    `joints` other than armature, damping and friction. Gautier 1990; Atkeson, An, Hollerbach 1986.
     """
     joints = tuple(joints)
     for leaf in joints:
@@ -182,7 +182,7 @@ def linear(
 
 
 def linear_parameters(system: System, joints: tuple[str, ...] = JOINTS) -> Float[Array, " p"]:
-    """chi (p,): the inertial parameters (nb, 10) as a row, then the numbers of the joints."""
+    """chi (p,): the inertial parameters (nb, 10), flattened, then the numbers of the joints."""
     rows = (getattr(system.joints, leaf) for leaf in joints)
     return jnp.concatenate((inertial_parameters(system.bodies).ravel(), *rows))
 

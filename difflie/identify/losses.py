@@ -1,4 +1,4 @@
-"""Losses of residuals in standard deviations, without unit: how much an outlier counts."""
+"""Robust losses of residuals in standard deviations, which bound the effect of outliers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 
 class Loss(eqx.Module):
-    """rho(r): r^2 near zero, less far from it."""
+    """A loss rho(r): r^2 near zero, less far from it."""
 
     @abc.abstractmethod
     def __call__(self, r: Float[Array, " k"]) -> Float[Array, " k"]:
@@ -55,13 +55,13 @@ class Huber(_Limited):
 
 
 class Cauchy(_Limited):
-    """rho = c^2 log(1 + (r / c)^2): what is far beyond the limit c () hardly counts."""
+    """rho = c^2 log(1 + (r / c)^2): residuals far beyond the limit c () hardly count."""
 
     def __call__(self, r: Float[Array, " k"]) -> Float[Array, " k"]:
         c = self.limit
         square = (r / c) ** 2
         near = square < 1e-4
-        # log(1 + x) / x near zero, where the quotient has no derivative.
+        # The series of log(1 + x) / x near zero, where the quotient has no derivative.
         series = 1 - square / 2 + square**2 / 3
         ratio = jnp.log1p(jnp.where(near, 1, square)) / jnp.where(near, 1, square)
         return r * jnp.sqrt(jnp.where(near, series, ratio))

@@ -1,4 +1,4 @@
-"""How the least squares are found: what every minimiser shares."""
+"""The minimiser protocol: least squares, step by step."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _COARSEST = 1e-2
 
 
 class Point(NamedTuple):
-    """What a step comes to: unknowns, their cost, and whether these are new.
+    """The result of a step: unknowns, their cost, and whether they are new.
 
-    done: whether the method itself finds no more to do; failure: why it cannot go on, or "".
+    done: whether the method has converged; failure: why it cannot go on, or "".
     """
 
     unknown: Any
@@ -29,7 +29,7 @@ class Point(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The best unknowns, the steps taken, whether they are a minimum, and a sentence."""
+    """The best unknowns, the number of steps, whether it converged, and a sentence."""
 
     unknown: Any
     steps: int
@@ -38,11 +38,11 @@ class Outcome(NamedTuple):
 
 
 class Minimiser(eqx.Module):
-    """A method that makes half the sum of squares of residual(unknown, args) small.
+    """A method that minimises half the sum of squares of residual(unknown, args).
 
-    It ends after max_steps, or when `patience` steps on end have lowered the cost by less than the
-    relative tolerance: a value whose best is on its bound, infinitely far in the unknowns, makes
-    these go on for ever.
+    It ends after max_steps, or when `patience` successive steps have each lowered the cost by less
+    than the relative tolerance: a value whose optimum is on its bound, at infinity in the unknowns,
+    would otherwise be pursued for ever.
     """
 
     max_steps: eqx.AbstractVar[int]
@@ -78,7 +78,7 @@ class Minimiser(eqx.Module):
         progress: Progress | None = None,
         improved: Callable[[Any], None] | None = None,
     ) -> Outcome:
-        """The best from the unknowns, which have the cost, on; Ctrl-C ends it with that.
+        """The best unknowns, from a start with this cost; Ctrl-C keeps the best so far.
 
         improved(unknowns) is called with each best, before progress(step, cost).
         """
@@ -97,13 +97,13 @@ class Minimiser(eqx.Module):
                 if progress is not None:
                     progress(k, cost)
                 if point.accepted and not np.isfinite(point.cost):
-                    said = f"stopped after {k} steps: the cost is not finite; take smaller steps"
-                    return Outcome(best, k, False, said)
+                    message = f"stopped after {k} steps: the cost is not finite; take smaller steps"
+                    return Outcome(best, k, False, message)
                 if point.failure:
                     return Outcome(best, k, False, f"stopped after {k} steps: {point.failure}")
                 if point.done or level == self.patience:
                     return Outcome(best, k, True, f"converged after {k} steps")
         except KeyboardInterrupt:
-            said = f"interrupted after {k} steps; the best so far is kept"
-            return Outcome(best, k, False, said)
+            message = f"interrupted after {k} steps; the best so far is kept"
+            return Outcome(best, k, False, message)
         return Outcome(best, k, False, f"not converged after {k} steps; start there again for more")

@@ -1,4 +1,4 @@
-"""The limits within which a motion to measure must stay."""
+"""The limits of a designed motion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..system.system import System
 
 
 class Limits(eqx.Module):
-    """Of each joint: center and half (nv,) of its range, and the largest v, a and tau (nv,)."""
+    """For each joint the centre and half range of position, and the largest v, a and tau (nv,)."""
 
     center: Any
     half: Any

@@ -1,4 +1,4 @@
-"""A prior for what is not identifiable: bodies are near to those of a nominal machine."""
+"""A prior for parameters that are not identifiable: bodies near those of a nominal machine."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .problem import Problem
 
 
 class Nearness(Problem):
-    """sqrt(weight d) of bodies: each ten residuals with the divergence times the weight as square.
+    """The entropic divergence d of bodies from nominal ones, as ten residuals for each body.
 
-    nominal (k, 10): the `log_cholesky` parameters of the k bodies they shall be near to; weight ()
-    in inverse variances.
+    Their squares sum to weight d. nominal (k, 10): the `log_cholesky` parameters of the k nominal
+    bodies; weight () in inverse variances.
     """
 
     nominal: jax.Array
@@ -29,9 +29,10 @@ class Nearness(Problem):
 
     @staticmethod
     def of(system: System, weight: float = 1.0) -> Nearness:
-        """To the bodies of a machine; those without mass, or else inconsistent, are left out.
+        """The prior that keeps bodies near those of a machine.
 
-        Raises ValueError for a weight that is not positive.
+        Bodies without mass, or not physically consistent, are left out. Raises ValueError for a
+        weight that is not positive.
         """
         if not 0 < weight < np.inf:
             raise ValueError(f"the weight is {weight}; it must be positive and finite")

@@ -1,4 +1,4 @@
-"""What a machine is judged by: residuals that are zero for the true one and perfect sensors."""
+"""The problem protocol: residuals that are zero for the true machine and perfect sensors."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from .recordings import DataError, Recording
 
 
 class Problem(eqx.Module):
-    """Measurements, and how a machine with other unknowns of the problem's own explains them."""
+    """Measurements, and the residuals of a machine's predictions, perhaps with own unknowns."""
 
     @abc.abstractmethod
     def residual(self, system: System, own: jax.Array) -> Float[Array, " k"]:
         """Prediction less measurement (k,), each in its standard deviations; zero at gaps.
 
-        own (m,): unknowns besides the machine's, such as the states at which motions start.
+        own (m,): the problem's own unknowns, such as the initial states of motions.
         """
 
     @property
     def own(self) -> Float[Array, " m"]:
-        """The start of the unknowns of its own (m,)."""
+        """The initial values of its own unknowns (m,)."""
         return jnp.zeros(0)
 
     @property
     @abc.abstractmethod
     def measured(self) -> Bool[Array, " k"]:
-        """Which residuals are measurements (k,), the others being gaps."""
+        """A mask (k,) of the residuals that are measurements; the others are gaps."""
 
 
 def in_deviations(predicted: jax.Array, measured: jax.Array, deviation: jax.Array) -> jax.Array:
-    """The difference of arrays (..., k) over the deviation, zero at gaps."""
+    """The difference of arrays (..., k) over the deviation, zero at gaps (NaN in measured)."""
     there = ~jnp.isnan(measured)
     return jnp.where(there, predicted - jnp.where(there, measured, 0), 0) / deviation
 
 
 def needed(recording: Recording, widths: dict[str, int]) -> dict[str, NDArray]:
-    """Quantities of a recording; raises DataError where one is missing or has another width."""
+    """The quantities (n, width) of a recording; raises DataError for a missing or unfit one."""
     found = {}
     for quantity, width in widths.items():
         values = getattr(recording, quantity)
@@ -66,7 +66,7 @@ Deviation = float | Sequence[float] | NDArray | jax.Array
 
 
 def deviations(name: str, given: Deviation, width: int, weight: float = 1.0) -> NDArray:
-    """Standard deviations (width,) of what has a weight, given one for all or one for each.
+    """Standard deviations (width,), from one for all or one for each, over the root of a weight.
 
     Raises DataError where they are not positive.
     """

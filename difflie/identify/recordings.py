@@ -1,4 +1,4 @@
-"""Measured motions: quantities over time, from files, resampled and smoothed."""
+"""Recordings: measured motions, read from files, resampled and smoothed."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ..io.study import QUANTITIES, Quantity
 from ..system.validation import nearest, shown
 from .columns import DataError, read_columns
 
-# Bytes of the samples of one recording, and what part of a step is rounding.
+# The most bytes of the samples of one recording, and the part of a step that is rounding.
 _MEMORY = 2**30
 _ROUNDING = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
 class Smoothing:
-    """What smoothing did to a recording, which a fit of torques allows for.
+    """How a recording was smoothed, for fits of torques.
 
-    kernel (k,), without unit, odd and symmetric: smoothed accelerations are the true ones averaged
-    with these weights, of sum 1. tau (n, nv): the efforts as they were measured, or None.
+    kernel (k,), without unit, k odd, symmetric: smoothed accelerations are the true ones averaged
+    with these weights, whose sum is 1. tau (n, nv): the efforts as measured, or None.
     """
 
     kernel: NDArray
@@ -40,10 +40,10 @@ class Recording:
     """A measured motion of one machine.
 
     t (n,) in s, increasing, in steps of any length. q (n, nq), v, a (n, nv), tau (n, nu):
-    configuration, velocity, acceleration, and the commands of the actuators in their units, without
-    any the effort in N m or N; None where not measured. NaN is a gap: an entry that was not
-    measured. weight: as how many of it a fit counts it. smoothing:
-    what `smoothed` did, None where nothing was smoothed.
+    configuration, velocity, acceleration, and the commands of the actuators in their units, or
+    without actuators the effort in N m or N; None where not measured. NaN is a gap: an entry that
+    was not measured. weight: the recording counts in a fit like so many equal ones. smoothing: how
+    it was smoothed, None if it was not.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Recording:
             object.__setattr__(self, quantity, values)
 
     def steps_in(self, window: float) -> int:
-        """How many steps, of their median length, a window in s has: one or more.
+        """The number of steps, of their median length, in a window in s: one or more.
 
         Raises DataError for a window that is not positive and finite.
         """
@@ -103,11 +103,11 @@ class Recording:
         return self._with(self.t[kept], lambda x: x[kept])
 
     def before_jump(self, coordinate: int, limit: float) -> Recording:
-        """The rows before the first jump of a coordinate's second derivative, such as an impact.
+        """The rows before the first jump of a coordinate's second derivative, such as at an impact.
 
-        Its second difference departs there from the median of those before, three or more, by more
-        than the limit (per s^2). The last row before it is left out too: the jump may begin there.
-        All rows where there is none. Raises DataError where q is missing.
+        The jump is where its second difference departs from the median of those before, three or
+        more, by more than the limit (per s^2). The last row before it is left out too: the jump may
+        begin there. All rows if there is none. Raises DataError where q is missing.
         """
         if self.q is None:
             raise DataError(f"{self.name}: there is no q to find a jump in")
@@ -119,12 +119,13 @@ class Recording:
         return self
 
     def resampled(self, dt: float, manifold: Manifold | None = None) -> Recording:
-        """On a uniform grid from the first time in steps of dt (s), linear in between.
+        """The recording, interpolated on a uniform grid from the first time in steps of dt (s).
 
-        The last time is on it where it is whole steps from the first, up to rounding. Gaps stay
-        gaps. manifold: of the configurations, `system.manifold`, along whose geodesics they move;
-        without it they are numbers, angles and displacements. Raises DataError for a step that is
-        not positive, and for one so short that the samples would take more than 1 GiB.
+        The last time is included if it is a whole number of steps from the first, up to rounding.
+        Gaps stay gaps. manifold: that of the configurations, `system.manifold`, for interpolation
+        along its geodesics; without it q are plain numbers, angles and displacements. Raises
+        DataError for a step that is not positive, and for one so short that the samples would take
+        more than 1 GiB.
         """
         self._check_unsmoothed()
         if not 0 < dt < np.inf:
@@ -160,11 +161,11 @@ class Recording:
         return dataclasses.replace(found, q=np.asarray(jax.jit(jax.vmap(between))(*ends)))
 
     def smoothed(self, window: int, order: int = 2) -> Recording:
-        """Savitzky-Golay: q, its derivatives as v and a, and tau, of a uniform recording.
+        """Savitzky-Golay smoothing of q and tau on a uniform grid; v and a are derivatives of q.
 
         window (rows, odd) and order of the polynomials, two or more. The ends, half a window each,
-        are those of the first and the last polynomial. For configurations that are numbers: angles
-        and displacements. Raises DataError where steps are not uniform, q is missing, or there are
+        are from the first and the last polynomial. Configurations must be plain numbers: angles and
+        displacements. Raises DataError where steps are not uniform, q is missing, or there are
         gaps.
         """
         from scipy.signal import savgol_coeffs, savgol_filter
@@ -237,17 +238,17 @@ def read_recording(
     scale: Mapping[Quantity, float] | None = None,
     **columns: Sequence[str],
 ) -> Recording:
-    """A recording from a CSV file with a header, or an npz file with an array for each column.
+    """A `Recording` from a CSV file with a header, or an npz file with an array for each column.
 
-    time: the column of times (s). names: those of the columns of a CSV file without a header. rate:
-    rows in a second, of a file without times, which then begin at zero. columns: for q, v, a, tau
-    the columns that hold them, in the order of the system, so that q is (n, nq) of n rows. scale:
-    factors by quantity that take the file's units to SI, such as {"q": pi / 180}. Empty cells and
-    NaN are gaps. Cells may be quoted, separated by semicolons or tabs, and lines that begin with #
-    are comments.
+    time: the column of times (s). names: the columns of a CSV file without a header. rate: rows per
+    second, for a file without times, which then start at zero. columns: for q, v, a, tau the names
+    of their columns, in the order of the system, so that q is (n, nq) for n rows. scale: factors by
+    quantity that convert the file's units to SI, such as {"q": pi / 180}. Empty cells and NaN are
+    gaps. Cells may be quoted, separated by semicolons or tabs, and lines that begin with # are
+    comments.
 
-    Raises DataError for a missing file, a column that is not there (with the nearest one), cells
-    that are not numbers, with the line and the column, and what `Recording` refuses.
+    Raises DataError for a missing file, an unknown column (with the nearest one), cells that are
+    not numbers, with line and column, and for faults that `Recording` reports.
     """
     path = Path(path)
     known, scale = _by_quantity(columns), _by_quantity(scale or {})
@@ -274,7 +275,7 @@ def read_recording(
 
 
 def _by_quantity(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is given by quantity; raises DataError for what is none."""
+    """Options by quantity; raises DataError for an unknown quantity."""
     for quantity in given:
         if quantity not in QUANTITIES:
             raise DataError(

@@ -1,4 +1,4 @@
-"""The search for the unknowns that make the residuals of problems small, from a checked start."""
+"""The search for the unknowns that minimise the residuals of problems, from a checked start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .recordings import DataError
 
 
 class Residual(eqx.Module):
-    """All residuals (k,), weakened by the loss, and those of the priors."""
+    """All residuals (k,), weighted by the loss, and those of the priors."""
 
     loss: Loss
 
@@ -41,7 +41,7 @@ def search(
     progress: Progress | None = None,
     improved: Improved | None = None,
 ) -> tuple[jax.Array, Outcome]:
-    """The x (n,) with which the search begins, and what it comes to; arguments as of `fit`.
+    """The x (n,) with which the search starts, and its outcome; arguments as of `fit`.
 
     Raises DataError where nothing is free, where there are fewer measurements and priors than
     unknowns, and where the residuals at the start are not finite.

@@ -1,7 +1,7 @@
-"""Sensors at the joints: what is read instead of the motion there is.
+"""Sensors at the joints: how measurements depend on the motion.
 
-They exert nothing, so that they are no couplings: simulations do not know them, and only what
-compares a motion with measurements does.
+They exert no force and so are no couplings: simulations ignore them, and only comparisons of a
+motion with measurements use them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ..system.validation import ModelError
 
 
 class Encoder(AtJoint):
-    """The encoder of a joint with one degree of freedom, and the zero that it was given.
+    """The encoder of a joint with one degree of freedom, with its scale and zero.
 
         reading = position_scale q + position_bias
 
-    position_scale, without unit, is negative where it counts backwards; position_bias in rad or m
-    is what it reads at q = 0. Velocities and accelerations are taken for derivatives of the
-    reading. A torque sensor has its numbers in a `Drive`.
+    position_scale, without unit, is negative for reversed counting; position_bias in rad or m is
+    the reading at q = 0. Velocities and accelerations are taken as derivatives of the reading. For
+    a torque sensor use `Drive`.
     """
 
     joint: str = eqx.field(static=True)
@@ -49,13 +49,13 @@ class Encoder(AtJoint):
 
 
 def with_encoders(system: System, *encoders: Encoder) -> System:
-    """The system with encoders behind those it has, in `system.sensors`.
+    """The system with encoders appended to those it has, in `system.sensors`.
 
     Their numbers, scalars () with biases in rad or m, take on the system's precision and are leaves
     like all others, with the paths "joint/position_bias" and "joint/position_scale". Raises
     `ModelError` for a joint that is unknown (with the nearest known one), follows another, has
-    several degrees of freedom or an encoder already, and for a number that is not finite, a wrong
-    shape and a zero scale.
+    several degrees of freedom or an encoder already, and for a number that is not finite, of a
+    wrong shape, or a zero scale.
     """
     for encoder in encoders:
         where = f"{system.name}: {encoder}"
@@ -69,13 +69,13 @@ def with_encoders(system: System, *encoders: Encoder) -> System:
 def seen(
     system: System, q: Float[Array, "*batch nq"], v: Float[Array, "*batch nv"]
 ) -> tuple[Float[Array, "*batch nq"], Float[Array, "*batch nv"]]:
-    """What is measured of q (..., nq) and v (..., nv)."""
+    """The readings for q (..., nq) and v (..., nv), in rad, m and the same per s."""
     scale, bias, rate = _calibration(system)
     return scale * q + bias, rate * v
 
 
 def meant(system: System, q: jax.Array, *rates: jax.Array) -> tuple[jax.Array, ...]:
-    """What was measured as q (..., nq) and as velocities or accelerations (..., nv)."""
+    """The true q (..., nq), and velocities or accelerations (..., nv), for these readings."""
     scale, bias, rate = _calibration(system)
     return (q - bias) / scale, *(x / rate for x in rates)
 

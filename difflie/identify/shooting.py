@@ -1,10 +1,9 @@
-"""The motion error: measured motions cut into windows, each simulated from its first state.
+"""The motion error: measured motions cut into windows, each simulated from its initial state.
 
-Windows of one step are the one-step error, one window for a recording is the full rollout; windows
-in between, with states at their starts that are found too, are multiple shooting (Bock 1981). The
-grid lands on every measurement, and measured torques, the commands of actuators, are held from one
-to the next, as are the memories of these. A window begins with what they remember of the rows
-before it.
+Windows of one step are the one-step error; one window for a recording is the full rollout. Windows
+in between, with estimated initial states, are multiple shooting (Bock 1981). The time grid contains
+every measurement. Measured torques, the commands of actuators, are held from one to the next, as
+are the actuators' memories. A window starts with the memories that result from the rows before it.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from .sensors import meant, seen
 class Shooting(Problem):
     """Windows (w,) of s steps.
 
-    dt (w, s) in s; q (w, s + 1, nq), v (w, s + 1, nv), tau (w, s, nu); deviation (w, 2 nv) of
-    the configuration's coordinates (rad or m) and the velocity's. follows (w,): whether the window
-    begins where the one before ends. substeps: of the method between two measurements. free:
-    whether the states at the starts are unknowns, which then join up as well as the measurements:
-    velocities only where their deviation is finite. memories (w, ...): of the actuators at the
-    starts; None to find them in the rows before.
+    dt (w, s) in s; q (w, s + 1, nq), v (w, s + 1, nv), tau (w, s, nu); deviation (w, 2 nv) of the
+    configuration's coordinates (rad or m) and the velocity's. follows (w,): whether the window
+    starts where the one before ends. substeps: of the method between two measurements. free:
+    whether the initial states are unknowns, which should then be continuous, weighted like the
+    measurements: velocities only where their deviation is finite. memories (w, ...): of the
+    actuators at the starts; None to compute them from the rows before.
     """
 
     dt: jax.Array
@@ -67,12 +66,11 @@ class Shooting(Problem):
     ) -> Shooting:
         """The problem of recordings with q, v and tau, cut into windows of `window` steps.
 
-        None, or more than there are: a window for each recording. Where v was not measured windows
-        start at the differences of q, a guess for `free` to correct; without tau commands are 0.
-        position, velocity: standard deviations, rad or m, and the same over s; an infinite one
-        leaves the velocities out. Where the last window of a recording is shorter its rest is a
-        gap. Raises DataError for what is missing, and for gaps in torques and at the starts of
-        windows.
+        None, or more than there are: one window for each recording. Where v was not measured,
+        windows start with differences of q, a guess for `free` to correct; without tau commands are
+        0. position, velocity: standard deviations, in rad or m and rad/s or m/s; an infinite one
+        leaves the velocities out. The missing rows of a shorter last window are gaps. Raises
+        DataError for missing quantities, and for gaps in torques and at the starts of windows.
         """
         widths = {"q": system.nq, "v": system.nv, "tau": system.nu}
         if window is not None and window < 1:
@@ -113,10 +111,10 @@ class Shooting(Problem):
     def motions(
         self, system: System, own: jax.Array
     ) -> tuple[Float[Array, "w edges nq"], Float[Array, "w edges nv"]]:
-        """The simulated windows as they are measured: q (w, s + 1, nq) and v (w, s + 1, nv)."""
+        """The simulated readings in the windows: q (w, s + 1, nq) and v (w, s + 1, nv)."""
         q0, v0 = self.q[:, 0], self.v[:, 0]
         if self.free:
-            # In deviations, so that all unknowns are of one size.
+            # In deviations, so that all unknowns are of similar size.
             change = own.reshape(len(q0), -1) * jnp.where(
                 jnp.isfinite(self.deviation), self.deviation, 1
             )
@@ -152,9 +150,9 @@ class Shooting(Problem):
         return seen(system, *jax.vmap(motion)(q0, v0, self.dt, self.tau, memories))
 
     def remembered(self, system: System) -> Any:
-        """The memories of the actuators at the starts of the windows (w, ...); None without.
+        """The actuators' memories at the starts of the windows (w, ...); None without any.
 
-        Along the measured states, from the first row of each recording on.
+        Computed along the measured states, from the first row of each recording.
         """
         if self.memories is not None or not remember(system):
             return self.memories
@@ -185,12 +183,12 @@ class Shooting(Problem):
     def departure(
         self, system: System, q: Float[Array, "w edges nq"]
     ) -> Float[Array, "w edges nv"]:
-        """From measured to simulated configurations (w, s + 1, nv), zero at gaps."""
+        """The tangent (w, s + 1, nv) from measured to simulated configurations, zero at gaps."""
         gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
         return jax.vmap(jax.vmap(system.manifold.difference))(jnp.where(gap, q, self.q), q)
 
     def beginnings(self, rows: int) -> Shooting:
-        """The windows up to so many rows, each by itself, with starts that are free."""
+        """The windows up to so many rows, as independent ones, with free initial states."""
         return dataclasses.replace(
             self,
             dt=self.dt[:, : rows - 1],
@@ -219,7 +217,7 @@ class Shooting(Problem):
             axis=-1,
         )
         jump = jnp.where(self.follows[1:, None], jump, 0) / self.deviation[1:]
-        # The measurement there is the last of the window before.
+        # This measurement is counted as the last of the window before.
         joined = self.follows[:, None, None] & (jnp.arange(residual.shape[1]) == 0)[:, None]
         residual = jnp.where(joined, 0, residual)
         return jnp.concatenate((residual.ravel(), jump.ravel()))
@@ -240,7 +238,7 @@ class Shooting(Problem):
 
 
 def _completed(system: System, recording: Recording, velocity: Deviation) -> Recording:
-    """With differences of q for v and zero for tau where these were not measured."""
+    """The recording with differences of q for v, and zero for tau, if not measured."""
     if recording.v is None:
         if np.isfinite(velocity).any():
             raise DataError(
@@ -259,7 +257,7 @@ def _completed(system: System, recording: Recording, velocity: Deviation) -> Rec
 def _window(
     t: NDArray, given: dict[str, NDArray], first: int, last: int, length: int
 ) -> tuple[NDArray, ...]:
-    """dt (s,), q (s + 1, nq), v (s + 1, nv) and tau (s, nv), filled up at the end."""
+    """dt (s,), q (s + 1, nq), v (s + 1, nv) and tau (s, nv) of a window, padded at its end."""
     missing = length - (last - first)
     dt = np.pad(np.diff(t[first : last + 1]), (0, missing), mode="edge")
     q, v = (

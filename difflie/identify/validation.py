@@ -1,6 +1,6 @@
-"""How well a machine predicts recordings: its torques, and its motions in windows.
+"""Validation: how well a machine predicts the torques and motions of recordings.
 
-A recording that was not fitted shows what the parameters are good for; Ljung 1999, section 16.5.
+Use recordings that were not fitted; Ljung 1999, section 16.5.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _LAGS = 20
 
 @dataclasses.dataclass(frozen=True)
 class Validation:
-    """What a machine predicts of a recording of n rows, and how far off that is.
+    """The predictions of a machine for a recording of n rows, and their errors.
 
     joints (nv,): the names of the degrees of freedom. torque (n, nv) in N m or N: what the measured
-    motion needs; effort (n, nv): what of the measured commands is delivered at the joints; NaN in
-    gaps, and where torques were not judged. motions (w, s + 1, nq) in rad or m: simulated with the
-    measured commands in windows of s steps; departure (w, s + 1, nv): how far they are from the
-    measured ones, NaN in gaps; no window where the motion was not judged. observed: the rows at the
-    beginning of a window that are not judged, as they are where it starts.
+    motion needs; effort (n, nv): what the measured commands deliver at the joints; NaN in gaps, and
+    where torques were not judged. motions (w, s + 1, nq) in rad or m: simulated with the measured
+    commands in windows of s steps; departure (w, s + 1, nv): their difference from the measured
+    ones, NaN in gaps; no window where the motion was not judged. observed: the first rows of a
+    window, which determine its initial state and are not judged.
     """
 
     recording: Recording
@@ -53,27 +53,27 @@ class Validation:
 
     @property
     def torque_rmse(self) -> NDArray:
-        """The root of the mean square of the torque's error (nv,) in N m or N; NaN without any."""
+        """The root mean square of the torque error (nv,) in N m or N; NaN without any."""
         return _over_columns(_rms, self.torque - self.effort)
 
     @property
     def torque_autocorrelation(self) -> NDArray:
-        """The largest autocorrelation of the torque's error (nv,), over what white noise has.
+        """The largest autocorrelation of the torque error (nv,), over the bound of white noise.
 
-        Of the first twenty; where it is far above 1 the block-robust standard errors are the ones
-        to believe. NaN for errors of no more than twenty rows.
+        Of the first twenty lags; where it is far above 1 use the block-robust standard errors. NaN
+        for errors of no more than twenty rows.
         """
         return _over_columns(_largest_autocorrelation, self.torque - self.effort)
 
     @property
     def position_rmse(self) -> NDArray:
-        """The root of the mean square of the motion's error (nv,) in rad or m; NaN without any."""
+        """The root mean square of the motion error (nv,) in rad or m; NaN without any."""
         error = self.departure[:, self.observed :].reshape(-1, len(self.joints))
         return _over_columns(_rms, error)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The errors of each degree of freedom, under their names; None where not judged."""
+        """The errors of each degree of freedom, by name; None where not judged."""
         keys = "torque_rmse", "torque_autocorrelation", "position_rmse"
         columns = np.stack([getattr(self, key) for key in keys], axis=1)
         return [
@@ -84,9 +84,9 @@ class Validation:
 
     @property
     def arrays(self) -> dict[str, Any]:
-        """What its picture shows: see `difflie.view.identification.run_figure`."""
+        """The data of its figure: see `difflie.view.identification.run_figure`."""
         q = self.recording.q
-        # Coordinates that are no numbers for degrees of freedom are shown by their errors.
+        # Coordinates that are not one per degree of freedom are shown by their errors.
         plain = q is not None and q.shape[1] == len(self.joints)
         return {
             "joints": self.joints,
@@ -107,9 +107,9 @@ class Validation:
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """A recording, ready to be held against machines of one structure.
+    """A recording, prepared to judge machines of one structure.
 
-    torques and motion: the errors it is judged by, None where it lacks what these need.
+    torques and motion: the errors by which it judges; None if it lacks their quantities.
     """
 
     recording: Recording
@@ -128,12 +128,13 @@ class Trial:
         substeps: int = 1,
         position: Deviation = 1.0,
     ) -> Trial:
-        """The trial of a recording: torques where it has q, v, a and tau, motions where v.
+        """The trial of a recording: its torques if it has q, v, a and tau, its motions if it has v.
 
         window: in s, of the motions, which are simulated with the measured commands in `substeps`
-        of each step, from the measured state at its first row. observe: the first rows of each
-        window, two or more, find its start in place of that, v is not needed, and errors are those
-        of the rows behind; position: their standard deviations in rad or m, as in `Shooting.of`.
+        of each step, from the measured state at its first row. observe: instead, that many first
+        rows of each window, two or more, determine its initial state; v is then not needed, and
+        errors are those of the rows after these. position: the standard deviations in rad or m, as
+        in `Shooting.of`.
 
         Warns of what cannot be judged. Raises DataError for a window that is not positive, and for
         an `observe` of less than two rows, or of more than a window has.
@@ -169,7 +170,7 @@ class Trial:
             torque = np.where(there, self.torques.torques(system), np.nan)
             effort = np.where(there, self.torques.efforts(system), np.nan)
         if self.motion is not None:
-            # With the memories of what was before each window, which its rows do not know.
+            # With the memories from before each window, which its rows do not contain.
             motion = dataclasses.replace(self.motion, memories=self.motion.remembered(system))
             own = motion.own
             if self.observe is not None:
@@ -192,7 +193,7 @@ class Trial:
 
 @eqx.filter_jit
 def _predicted(motion: Shooting, system: System, own: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Simulated configurations of windows, and how they depart from the measured ones."""
+    """Simulated configurations of windows, and their differences from the measured ones."""
     q = motion.motions(system, own)[0]
     return q, motion.departure(system, q)
 

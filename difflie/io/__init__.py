@@ -26,14 +26,13 @@ def load(
     gravity: ArrayLike | None = None,
     loops: str | os.PathLike[str] | None = None,
 ) -> System:
-    """The `System` a robot file describes: URDF or MJCF, which the root element tells.
+    """The `System` in a robot file, URDF or MJCF by its root element.
 
-    base: "fixed" fastens the root body to the world, "free" lets it move on a free joint; None does
-    as the file says, and fastens where it says nothing. gravity (3,) in m/s^2, world coordinates;
-    None takes the file's, (0, 0, -9.81) where it has none. loops: a TOML file of constraints, which
-    the system then has behind those of its own; `difflie/io/loops.py` says what stands in it. Warns
-    and raises as `read_urdf`, `read_mjcf` and `read_loops` do, and raises ValueError for a file of
-    another kind.
+    base: "fixed" fixes the root body to the world, "free" puts it on a free joint; None is as in
+    the file, fixed by default. gravity (3,) in m/s^2, world coordinates; None takes the file's, (0,
+    0, -9.81) by default. loops: a TOML file of constraints, appended to those of the robot file;
+    `difflie/io/loops.py` describes it. Warns and raises as `read_urdf`, `read_mjcf` and
+    `read_loops`, and raises ValueError for another kind of file.
     """
     path = Path(path)
     if path.suffix.lower() not in _SUFFIXES and not path.is_dir():
@@ -54,9 +53,9 @@ def save(
 ) -> None:
     """Writes a system, of leaves without batch axes such as mass (nb,) in kg, as a .urdf file.
 
-    `load(path)` reads it back equal. original: the URDF file it was read from, whose shapes,
-    transmissions and whatever else is no part of a system are kept. See `write_urdf` for what this
-    means, what it warns of and what it raises. ValueError for a file of another kind.
+    `load(path)` reads it back equal. original: the URDF file it was read from; its shapes,
+    transmissions and other parts that a System does not have are kept. See `write_urdf` for the
+    details, warnings and errors. Raises ValueError for another kind of file.
     """
     path = Path(path)
     if path.suffix.lower() != ".urdf":
@@ -65,7 +64,7 @@ def save(
 
 
 def _root_tag(path: Path) -> str | None:
-    """The root element's tag, None where there is none; what is wrong the reader will say."""
+    """The root element's tag; None where there is none, which the reader will report."""
     found: list[str] = []
     parser = expat.ParserCreate()
     parser.StartElementHandler = lambda tag, attributes: found.append(tag)

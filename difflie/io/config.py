@@ -40,12 +40,12 @@
     first = {body = "rod", position = [0.3, 0.0, 0.0]}
     second = {position = [1.0, 0.0, 0.2]}
 
-Constraints may also stand in a file of their own, system.loops. Where there are some the initial
-state is a guess, which is assembled.
+Constraints may also be in a file of their own, system.loops. With constraints the initial state is
+a guess, from which one is assembled.
 
-Every table but `system` may be left out, and every key but `system.file` and those of forces that
-have no default in their class. Keys that are unknown, of a wrong type or out of range are told all
-at once, in a `ConfigError` that names on a line for each the file, the key and the fix.
+All tables but `system` are optional, and all keys but `system.file` and those of forces that have
+no default in their class. Keys that are unknown, of a wrong type or out of range are reported all
+at once, in a `ConfigError` with a line for each, which names the file, the key and the fix.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _is_there(file: str, folder: Path) -> Iterator[str]:
 class SystemTable:
     """[system]: a robot file, relative to the configuration; "package:NAME" is a shipped one.
 
-    base, gravity (3,) in m/s^2 and loops, a file that is relative too, as in `difflie.load`.
+    base, gravity (3,) in m/s^2 and loops, also a relative path, as in `difflie.load`.
     """
 
     file: str
@@ -107,9 +107,9 @@ class SystemTable:
 
 @dataclass(frozen=True)
 class InitialTable:
-    """[initial]: the whole q (nq,) and v (nv,), or single joints by name.
+    """[initial]: q (nq,) and v (nv,) as a whole, or single joints by name.
 
-    joints: coordinates in rad or m, rates in rad/s or m/s; those of others are zero.
+    joints: coordinates in rad or m, rates in rad/s or m/s; all others are zero.
     """
 
     q: list[float] | None = None
@@ -133,7 +133,7 @@ def _keeps_rows(save_every: int, steps: int) -> Iterator[str]:
 class SimulationTable:
     """[simulation]: the time step dt in s, the number of steps, and the method by its name.
 
-    save_every: how many steps there are from one state that is kept to the next.
+    save_every: save every k-th state.
     """
 
     dt: Annotated[float, number(unit="s", positive=True, least=1e-12, most=1e12)] = 1e-3
@@ -153,8 +153,8 @@ class ControlTable:
     """[control]: tau = effort + stiffness (target - q) - damping v, one entry for each velocity.
 
     effort in N m or N, stiffness in N m/rad or N/m, damping in N m s/rad or N s/m, target in rad or
-    m. The spring towards the target acts on joints whose coordinates are plain numbers. command:
-    what a system with actuators has in place of these, one entry for each, in their units.
+    m. The spring towards the target acts on joints with plain coordinates. command: for a system
+    with actuators instead of these, one entry for each, in their units.
     """
 
     command: list[float] | None = None
@@ -184,8 +184,8 @@ class Config:
 def read_config(path: str | os.PathLike[str]) -> Config:
     """The configuration in a TOML file.
 
-    Raises `ConfigError` for a missing or broken file, and else with all its faults: unknown or
-    missing keys (with the nearest known one) and values of a wrong type or out of range.
+    Raises `ConfigError` for a missing or broken file, and otherwise with all faults at once:
+    unknown or missing keys (with the nearest known one) and values of a wrong type or out of range.
     """
     path = Path(path)
     tables, faults = read_toml(path), Faults(path)

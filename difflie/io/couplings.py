@@ -47,7 +47,7 @@ def _concrete(cls: Any) -> bool:
 
 
 CLASSES: dict[str, type] = {name: cls for name, cls in vars(forces).items() if _concrete(cls)}
-# The classes of each table. Where there are several the keys tell which is meant.
+# The classes of each table. Where there are several the keys decide.
 TABLES: dict[str, tuple[type, ...]] = {
     **{re.sub("(?<=.)([A-Z])", r"_\1", name).lower(): (cls,) for name, cls in CLASSES.items()},
     "contact": (forces.PlaneContact, forces.SphereContact),
@@ -58,10 +58,10 @@ OWN = "coupling", "actuator"
 
 
 def couplings_of(tables: dict[str, Any], faults: Faults) -> dict[str, Force]:
-    """The forces that tables of a file describe, by "spring[0]" and the like.
+    """The forces that the tables of a file describe, by "spring[0]" and the like.
 
-    Tells unknown and missing keys (with the nearest known one), values that are not what the field
-    declares, and types that are no class of a force.
+    Reports unknown and missing keys (with the nearest known one), values that do not suit their
+    field, and types that are no class of a force.
     """
     found: dict[str, Force] = {}
     for name in [name for name in tables if name in TABLES or name in OWN]:
@@ -89,7 +89,7 @@ def coupled(system: System, couplings: dict[str, Force], path: Path) -> System:
 def _meant(
     classes: Sequence[type], row: dict[str, Any], where: str, faults: Faults
 ) -> tuple[type, dict[str, Any]]:
-    """Of several classes the one that has the keys of a table, and these without unknown ones.
+    """The class, among several, that has the keys of a table; and the table's known keys.
 
     Raises `ConfigError` where the keys suit none of them, or several.
     """

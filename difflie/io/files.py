@@ -1,4 +1,4 @@
-"""Files: the error for one that is not there, and writing one whole or not at all."""
+"""Files: an error for a missing one, and writing a file completely or not at all."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class OutputError(InputError):
 
 
 def file_name(name: str) -> str:
-    """A name of a machine as one of a file: without what separates folders, and not too long."""
+    """A machine's name as a file name: without path separators, and not too long."""
     return re.sub(r"[^\w .()+-]", "_", name).strip(" .")[:100] or "machine"
 
 
 def existing(path: str | os.PathLike[str], kind: str) -> Path:
-    """The path of a file that is there; raises FileNotFoundError with the nearest name if not."""
+    """The path of an existing file; else raises FileNotFoundError with the nearest name."""
     path = Path(path)
     if path.is_dir():
         raise FileNotFoundError(f"{path} is a directory; give the path of a {kind} file")
@@ -36,14 +36,14 @@ def existing(path: str | os.PathLike[str], kind: str) -> Path:
 
 
 def present(path: Path) -> bool:
-    """Whether there is something at a path, which may be too long for one."""
+    """Whether a path exists; a path that is too long does not."""
     with contextlib.suppress(OSError):
         return path.exists()
     return False
 
 
 def absence(path: Path) -> str:
-    """A hint for a file that is not there: the nearest name, or where a link leads to."""
+    """A hint for a missing file: the nearest name, or the target of a broken link."""
     with contextlib.suppress(OSError):
         if path.is_symlink():
             return f"; it is a link to {os.readlink(path)}, which is not there: correct the link"
@@ -53,10 +53,10 @@ def absence(path: Path) -> str:
 
 @contextlib.contextmanager
 def written(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write into, which is at the path when it is complete, or not at all.
+    """A binary file to write into, which appears at the path when it is complete, or not at all.
 
-    Links are followed, the folders above are made, and the permissions are those of the file that
-    was there, or a new file's. What is no regular file, such as a pipe, gets all at the end.
+    Links are followed, missing folders are made, and the permissions are those of the old file, or
+    of a new one. A pipe or device receives the content at the end.
     """
     path = Path(path)
     if path.exists() and (not path.is_file() or _standard_stream(path) is not None):
@@ -70,7 +70,7 @@ def written(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         target.open("r+b").close()  # replacing needs no right to write the file itself
     temporary = _beside(target)
     try:
-        # Not by `tempfile`, whose files nobody else may read.
+        # `tempfile` is of no use: its files are readable by their owner only.
         with temporary.open("xb") as file:
             if target.exists():
                 temporary.chmod(stat.S_IMODE(target.stat().st_mode))
@@ -81,13 +81,13 @@ def written(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Writes a text, as UTF-8, or bytes as `written` does."""
+    """Writes a string, as UTF-8, or bytes, with `written`."""
     with written(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 def check_writable(path: Path) -> None:
-    """Raises `OutputError` for a file that `written` could not write; makes the folders above."""
+    """Raises `OutputError` for a file that `written` could not write; makes its folders."""
     try:
         if path.is_dir():
             raise OutputError(f"{path}: this is a folder; name a file in it")
@@ -103,7 +103,7 @@ def check_writable(path: Path) -> None:
             path.open("r+b").close()
         probe = _beside(Path(os.path.realpath(path)))
         try:
-            # More than nothing, as the disk may be full.
+            # At least one byte, as the disk may be full.
             probe.write_bytes(bytes(4096))
         finally:
             probe.unlink(missing_ok=True)
@@ -113,9 +113,9 @@ def check_writable(path: Path) -> None:
 
 
 def _beside(target: Path) -> Path:
-    """A new name in the folder of a file, which is made if need be.
+    """A new temporary name in the folder of a file, which is made if need be.
 
-    Of its own each time, as others may write the same file at this moment.
+    Random, as other processes may write the same file at this moment.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     return target.with_name(f".{secrets.token_hex(8)}.part")
@@ -134,7 +134,7 @@ def _check_device(path: Path) -> None:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """What is no regular file, or this program's own output, opened for writing."""
+    """A pipe, a device, or this program's own output, opened for writing."""
     stream = _standard_stream(path)
     return path.open("wb") if stream is None else os.fdopen(os.dup(stream), "wb")
 

@@ -36,7 +36,7 @@ class FrameTable:
     axis: Annotated[list[float], number(shape=(3,))] | None = None
 
 
-# By the type or converter of a field: the table that stands for its values, and what makes them.
+# By the type or converter of a field: the table for its values, and the function that reads it.
 STANDS_FOR: dict[Any, tuple[Any, Callable[[Any], Any]]] = {
     Frame: (FrameTable, lambda table: Frame(*astuple(table))),
     as_path: (list[PointTable], lambda points: as_path([(p.body, p.point) for p in points])),

@@ -1,12 +1,12 @@
-"""Kinds of values in a file: what a key must be, in words, and how to tell.
+"""Kinds of values in a file: the values a key allows, in words, and their check.
 
 They follow from the type of a field: str, bool, int, float, a `Literal` of strings, lists and
-unions of these, and dictionaries, which are tables whose keys are names of the user's. What a type
-cannot say, unit, sign, range and shape, `difflie.number` declares:
+unions of these, and dictionaries, which are tables with the user's names as keys. Unit, sign, range
+and shape, which a type cannot express, are declared by `difflie.number`:
 
     dt: Annotated[float, number(unit="s", positive=True)]
 
-What stands there in place of a number is a type of which files have values.
+Annotated with a type instead of a number, a field takes values of that type in files.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _WORDS = {2: "two", 3: "three", 6: "six"}
 
 @dataclass(frozen=True)
 class Kind:
-    """What a value is: one and many of them in words, and how to tell.
+    """A kind of value: its name in singular and plural, and its check.
 
-    choices: of which it is one, if these are all; number: what its numbers must be.
+    choices: the allowed values, if they are listed; number: the declaration of its numbers.
     """
 
     one: str
@@ -42,7 +42,7 @@ class Kind:
     number: Number | None = None
 
     def read(self, value: Any, where: str, faults: Faults) -> Any:
-        """What the value of the key `where` says; its faults are told."""
+        """The value of the key `where`, converted; its faults are reported."""
         if self.fits(value):
             return self.inside(value, where, faults)
         wrong = [*_unusable(value, where)]
@@ -50,7 +50,7 @@ class Kind:
         return None
 
     def inside(self, value: Any, where: str, faults: Faults) -> Any:
-        """What a value of this kind says."""
+        """A value of this kind, converted."""
         wrong = [*_unusable(value, where)]
         if not wrong and self.number is not None:
             wrong = [self.number.fault(where, np.asarray(value))]
@@ -58,7 +58,7 @@ class Kind:
         return value
 
     def needed(self, value: Any) -> str:
-        """What is needed in place of a value, for the end of a message."""
+        """What is needed instead of a value, for the end of a message."""
         unit = f" ({self.number.unit})" if self.number and self.number.unit else ""
         near = nearest(value, self.choices) if isinstance(value, str) else ""
         return f"{self.one}{unit}{near}"
@@ -66,7 +66,7 @@ class Kind:
 
 @dataclass(frozen=True, kw_only=True)
 class Entries(Kind):
-    """A table whose keys are of one kind, and their values of another."""
+    """A table whose keys and values are each of one kind."""
 
     keys: Kind
     values: Kind
@@ -82,7 +82,7 @@ class Entries(Kind):
 
 
 def list_of(kind: Kind, count: int | None = None) -> Kind:
-    """A list of values of a kind, of so many or of any number."""
+    """A list of values of a kind, of length `count` or of any length."""
 
     def fits(value: Any) -> bool:
         right = isinstance(value, list) and count in (None, len(value))
@@ -93,7 +93,7 @@ def list_of(kind: Kind, count: int | None = None) -> Kind:
 
 
 def kind_of(hint: Any) -> Kind | None:
-    """The kind of the values of a type; None for a type of which no file has values."""
+    """The kind of the values of a type; None for a type that a file cannot hold."""
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if origin is None:
         return _PLAIN.get(hint)
@@ -134,14 +134,14 @@ def _either(kinds: Sequence[Kind]) -> Kind:
 
 
 def _is_regular(value: Any) -> bool:
-    """Whether a value is a number, or numbers in lists of lists that are equally long."""
+    """Whether a value is a number, or a regular nested list of numbers."""
     if not isinstance(value, list):
         return _PLAIN[float].fits(value)
     return all(map(_is_regular, value)) and len({np.shape(x) for x in value}) < 2
 
 
 def _unusable(value: Any, where: str) -> Iterator[str]:
-    """What is wrong with numbers that no key has a use for: infinite, NaN, or beyond 64 bits."""
+    """The faults of numbers that no key allows: infinite, NaN, or beyond 64 bits."""
     if isinstance(value, list | dict):
         for name, inside in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _unusable(inside, f"{where}[{shown(name)}]")
@@ -160,7 +160,7 @@ STRING = Kind("a string", "strings", lambda v: isinstance(v, str))
 _PLAIN: dict[Any, Kind] = {
     str: STRING,
     bool: Kind("true or false", "values true or false", lambda v: isinstance(v, bool)),
-    # What is counted: iterations, rows.
+    # Counts: iterations, rows.
     int: Kind(
         f"a whole number below {_WHOLE}",
         f"whole numbers below {_WHOLE}",

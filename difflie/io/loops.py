@@ -11,7 +11,7 @@
     driver = "right_finger"
     coefficients = [0.0, -1.0]
 
-The keys are the arguments of the class: frames are tables, the rest numbers and names.
+The keys are the arguments of the class: frames are tables, all others numbers and names.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ TYPES: dict[str, type[Constraint]] = {
 
 
 def read_loops(path: str | os.PathLike[str]) -> list[Constraint]:
-    """The constraints of a TOML file that has nothing but tables [[constraint]].
+    """The constraints in a TOML file of tables [[constraint]] only.
 
-    Raises `ModelError` that names the file and, a line each, the key and the fix of every fault;
+    Raises `ModelError` with a line for each fault, which names the file, the key and the fix;
     FileNotFoundError where there is no such file.
     """
     path = existing(path, "TOML")
@@ -49,24 +49,24 @@ def read_loops(path: str | os.PathLike[str]) -> list[Constraint]:
     except ConfigError as error:
         raise ModelError(str(error)) from None
     faults = Faults(path, ModelError)
-    found = constraints_of(tables, faults)
+    loops = constraints_of(tables, faults)
     for name in tables.keys() - {"constraint"}:
         faults.tell(
             f"{shown(name)} does not belong into a file of loops; it has [[constraint]] only"
         )
-    if not found and not faults:
+    if not loops and not faults:
         faults.tell("there is no loop in it; add a table [[constraint]]")
     faults.end()
-    return found
+    return loops
 
 
 def constraints_of(tables: dict[str, Any], faults: Faults) -> list[Constraint]:
-    """The constraints that tables [[constraint]] of a file describe.
+    """The constraints that the tables [[constraint]] of a file describe.
 
-    Tells unknown types and keys (with the nearest known one), missing keys, values of a wrong type,
-    shape or size, and what a class refuses.
+    Reports unknown types and keys (with the nearest known one), missing keys, values of a wrong
+    type, shape or size, and errors of the class itself.
     """
-    found = []
+    loops = []
     for i, row in enumerate(rows_of(tables, "constraint", faults)):
         where, given = f"constraint[{i}]", dict(row)
         if "type" not in row:
@@ -74,11 +74,11 @@ def constraints_of(tables: dict[str, Any], faults: Faults) -> list[Constraint]:
             continue
         kind = STRING.read(given.pop("type"), f"{where}.type", faults)
         if kind in TYPES:
-            found.append(read(TYPES[kind], given, where, faults, f"{where}: {kind}"))
+            loops.append(read(TYPES[kind], given, where, faults, f"{where}: {kind}"))
         elif kind is not None:
             hint = nearest(kind.title(), TYPES) or f"; known are {', '.join(TYPES)}"
             faults.tell(f"{where}: there is no type {shown(kind)} of constraint{hint}")
-    return found
+    return loops
 
 
 def closed(system: System, constraints: Sequence[Constraint], path: Path) -> System:

@@ -1,4 +1,4 @@
-"""Names for what a file leaves unnamed."""
+"""Default names for unnamed parts of a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Container
 
 
 def distinct(name: str, taken: Container[str]) -> str:
-    """The name, with as many underscores behind it as make it none of those that are taken."""
+    """The name, with underscores appended until it is not among the taken ones."""
     while name in taken:
         name += "_"
     return name

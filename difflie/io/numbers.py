@@ -1,4 +1,4 @@
-"""Numbers by name in a JSON file: those of an earlier identification, or of one's own."""
+"""Numbers by name in a JSON file: of an earlier identification, or written by hand."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .tables import ConfigError
 
 
 def read_numbers(path: Path, names: Sequence[str]) -> NDArray:
-    """The numbers (n,) of a file, one for each of the names (n,).
+    """The numbers (n,) in a file, one for each of the names (n,).
 
-    {"NAME": number, ...}, each also as {"value": number}, and all also under the key "parameters",
-    as results have them. Raises `ConfigError` for a file that is missing or broken, a name that is
-    not known (with the nearest one), and one that has no number.
+    {"NAME": number, ...}, or {"NAME": {"value": number}, ...}, also below the key "parameters", as
+    in files of results. Raises `ConfigError` for a file that is missing or broken, an unknown name
+    (with the nearest one), and a name without a number.
     """
     whole = _read(path)
     numbers = whole.get("parameters", whole)

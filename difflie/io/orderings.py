@@ -1,10 +1,10 @@
-"""States in the orderings of other libraries: where each entry stands, and what it means there.
+"""States in the orderings of other libraries: the place and the meaning of each entry.
 
 Pinocchio sorts the joints, puts linear parts and positions first, writes quaternions (x, y, z, w),
-keeps the cosine and sine of continuous and planar joints instead of the angle, and gives planar
-joints a body-fixed velocity instead of the derivatives of their coordinates. MuJoCo puts positions
-first, counts hinges and slides from `ref`, and gives free joints a linear velocity in world
-coordinates. In both, mimic joints have coordinates of their own.
+represents the angle of continuous and planar joints by cosine and sine, and gives planar joints a
+body-fixed velocity instead of the derivatives of their coordinates. MuJoCo puts positions first,
+measures hinges and slides from `ref`, and gives free joints a linear velocity in world coordinates.
+In both, mimic joints have coordinates of their own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .mjcf import joint_names as mujoco_joint_names
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a joint stands in another library: the starts and sizes of its parts of q and v."""
+    """The place of a joint in another library: the starts and sizes of its parts of q and v."""
 
     q: int
     nq: int
@@ -34,9 +34,9 @@ class _Place:
 
 
 class _Convention:
-    """How another library writes the coordinates and velocities of one joint; here as we do.
+    """How another library writes the coordinates and velocities of one joint; here as difflie does.
 
-    The velocities differ by a rotation or permutation, so that forces convert as they do.
+    The velocities differ by a rotation or permutation, so forces convert in the same way.
     """
 
     def point(self, q: jax.Array) -> jax.Array:
@@ -142,38 +142,39 @@ class _Entry(eqx.Module):
 
 
 class Ordering(eqx.Module):
-    """States of a `System` in another library's ordering, and back; see the kinds below.
+    """States of a `System` in another library's ordering, and back; see the subclasses.
 
-    The methods are functions of flat arrays, which `jax.jit`, `jax.vmap` and `jax.grad` take. Ours
-    are q (nq,) and v, a, tau (nv,); theirs x, of their nq, and rate, change, effort, of their nv.
+    The methods are functions of flat arrays, for use with `jax.jit`, `jax.vmap` and `jax.grad`.
+    difflie's are q (nq,) and v, a, tau (nv,); the other library's x, of its nq, and rate, change,
+    effort, of its nv.
     """
 
     system: System
     entries: tuple[_Entry, ...]
 
     def q(self, q: Any) -> jax.Array:
-        """Their coordinates of our configuration q (nq,)."""
+        """The library's coordinates x, from difflie's configuration q (nq,)."""
         q = self._array(q)
         points = {e.theirs.q: e.convention.point(e.ratio * e.own(q) + e.offset) for e in self}
         return _joined(points, q)
 
     def v(self, q: Any, v: Any) -> jax.Array:
-        """Their velocity of our state q (nq,), v (nv,)."""
+        """The library's velocity, from difflie's state q (nq,), v (nv,)."""
         q, v = self._array(q), self._array(v)
         return _joined({e.theirs.v: e.ratio * e.rotated(q, v) for e in self}, v)
 
     def a(self, q: Any, v: Any, a: Any) -> jax.Array:
-        """Their acceleration of our q (nq,), v (nv,) and a (nv,)."""
+        """The library's acceleration, from difflie's q (nq,), v (nv,) and a (nv,)."""
         return self.v(q, a) + self._turning(self._array(q), self._array(v))
 
     def tau(self, q: Any, tau: Any) -> jax.Array:
-        """Their force of our force tau (nv,) at q (nq,); that on a mimic joint is zero."""
+        """The library's force, from tau (nv,) at q (nq,); zero on mimic joints."""
         q, tau = self._array(q), self._array(tau)
         forces = {e.theirs.v: (0.0 if e.follows else 1.0) * e.rotated(q, tau) for e in self}
         return _joined(forces, tau)
 
     def from_q(self, x: Any) -> jax.Array:
-        """Our q (nq,) of their coordinates; angles from a cosine and sine are in (-pi, pi]."""
+        """q (nq,) from the library's coordinates; angles of a cosine and sine are in (-pi, pi]."""
         x = self._array(x)
         points = {}
         for e in self:
@@ -183,17 +184,17 @@ class Ordering(eqx.Module):
         return _joined(points, x)
 
     def from_v(self, x: Any, rate: Any) -> jax.Array:
-        """Our v (nv,) of their state."""
+        """v (nv,) from the library's coordinates and velocity."""
         q, rate = self.from_q(x), self._array(rate)
         return _joined({e.ours.v: e.rotated_back(q, rate) for e in self if not e.follows}, rate)
 
     def from_a(self, x: Any, rate: Any, change: Any) -> jax.Array:
-        """Our a (nv,) of their state and acceleration."""
+        """a (nv,) from the library's coordinates, velocity and acceleration."""
         turning = self._turning(self.from_q(x), self.from_v(x, rate))
         return self.from_v(x, self._array(change) - turning)
 
     def from_tau(self, x: Any, effort: Any) -> jax.Array:
-        """Our tau (nv,) of their force; that on a mimic joint acts on the joint it follows."""
+        """tau (nv,) from the library's force; mimic joints act on the joint that they follow."""
         q, effort = self.from_q(x), self._array(effort)
         forces: dict[int, jax.Array] = {}
         for e in self:
@@ -208,7 +209,7 @@ class Ordering(eqx.Module):
         return jnp.asarray(values, self.system.dtype)
 
     def _turning(self, q: jax.Array, v: jax.Array) -> jax.Array:
-        """What their velocity changes by as their basis turns, while ours is constant."""
+        """The rate of the library's velocity as its basis rotates, for a constant velocity here."""
 
         def rate(time):
             return self.v(self.system.manifold.retract(q, time * v), v)
@@ -220,7 +221,7 @@ class Ordering(eqx.Module):
 class PinocchioOrdering(Ordering):
     """States in the ordering of a `pinocchio.Model` of the same machine.
 
-    Joints go by their names; the free joint of a base is "root_joint" in both. Raises ValueError
+    Joints are matched by name; the free joint of a base is "root_joint" in both. Raises ValueError
     for a joint that only one of the two has, or that differs in size.
     """
 
@@ -247,8 +248,8 @@ class PinocchioOrdering(Ordering):
 class MujocoOrdering(Ordering):
     """States in the ordering of a `mujoco.MjModel` of the same machine.
 
-    Joints go by their names, unnamed ones by those `read_mjcf` gives them. Raises ValueError for a
-    joint that only one of the two has, or that differs in size.
+    Joints are matched by name, unnamed ones by the names that `read_mjcf` gives them. Raises
+    ValueError for a joint that only one of the two has, or that differs in size.
     """
 
     def __init__(self, system: System, model: Any):

@@ -1,4 +1,4 @@
-"""Arrays and results as files, and the machine they were made on."""
+"""Arrays and results as files, and the computer they were made on."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .files import write_whole, written
 
 
 def save_arrays(path: str | os.PathLike[str], **arrays: Any) -> None:
-    """Writes named arrays, of any shape, as a NumPy .npz file, whole or not at all."""
+    """Writes named arrays (...), of any shapes, as a NumPy .npz file, completely or not at all."""
     with written(path) as file:
         np.savez(file, allow_pickle=False, **{k: np.asarray(a) for k, a in arrays.items()})
 
 
 def save_table(path: str | os.PathLike[str], columns: dict[str, Any]) -> None:
-    """Writes columns of numbers (n,) by name as CSV, to the last digit, whole or not at all."""
+    """Writes columns (n,) by name as CSV, at full precision, completely or not at all."""
     header = io.StringIO()
     csv.writer(header, lineterminator="\n").writerow(columns)
     table = np.stack([np.asarray(a) for a in columns.values()], axis=1)
@@ -33,12 +33,12 @@ def save_table(path: str | os.PathLike[str], columns: dict[str, Any]) -> None:
 
 
 def save_json(path: str | os.PathLike[str], results: dict[str, Any]) -> None:
-    """Writes results as JSON, whole or not at all; what is no finite number becomes null."""
+    """Writes results as JSON, completely or not at all; a number that is not finite is null."""
     write_whole(path, json.dumps(_plain(results), indent=2, allow_nan=False) + "\n")
 
 
 def machine() -> dict[str, str]:
-    """What a measurement was made on."""
+    """The computer and the versions with which results were made."""
     device = jax.devices()[0]
     return {
         "processor": _processor(),

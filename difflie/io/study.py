@@ -33,10 +33,10 @@
     joint = "hinge2"
     position_bias = 0.02                  # rad
 
-[[drive]] has the numbers of difflie.Drive; without `delay` there is none to be found. Where there
-are actuators columns.tau are their commands, in their order and units. Other actuators and forces
-have tables as in difflie/io/couplings.py. Files without a header or times, and bodies that fly
-until they hit something:
+[[drive]] has the numbers of difflie.Drive; without `delay` no delay is estimated. With actuators
+columns.tau are their commands, in their order and units. Other actuators and forces have tables as
+in difflie/io/couplings.py. Files without a header or times, and bodies in free flight until an
+impact:
 
     [data]                                [[parameter]]
     names = ["x", "y", "z", ...]          path = "body/inertia"
@@ -49,9 +49,10 @@ until they hit something:
     observe = 10                          # rows of a window, which find the state it starts at
 
 Files of runs are relative to the folder given with --data, or to that of the configuration. The
-first row of a window is where its motion starts, or the first `observe` rows find the state there
-and the others are predicted; measured torques are held. Without columns.tau they are 0; without
-columns.v motions start at differences of q, for fit.states and validation.observe to correct.
+motion in a window starts at its first row; with `observe` the first rows determine the initial
+state, and the others are predicted. Measured torques are held. Without columns.tau they are 0;
+without columns.v motions start with differences of q, which fit.states and validation.observe
+correct.
 """
 
 from __future__ import annotations
@@ -117,10 +118,10 @@ def _in_order(first: float | None, last: float | None) -> Iterator[str]:
 class DataTable:
     """[data]: the columns of all files, by quantity; smooth and order as in `Recording.smoothed`.
 
-    time: the name of the column of times in s. names: of the columns of files without a header.
-    rate: rows in a second of files without times. jump: by names in columns.q the second
-    derivative, per s^2, that ends a run, see `Recording.before_jump`. first, last (s): of runs that
-    give no other. scale: the factors of the columns to SI units. resample: the step in s.
+    time: the name of the column of times in s. names: the columns of files without a header. rate:
+    rows per second of files without times. jump: by names in columns.q, the second derivative, per
+    s^2, that ends a run, see `Recording.before_jump`. first, last (s): for runs that give none
+    themselves. scale: the factors of the columns to SI units. resample: the step in s.
     """
 
     columns: dict[Quantity, list[str]]
@@ -141,7 +142,7 @@ class DataTable:
 class RunTable:
     """[[run]]: a file, the part of it from one time to another (s), and what it is used for.
 
-    weight: as how many of it a fit counts it.
+    weight: it counts in a fit like so many equal recordings.
     """
 
     file: str
@@ -187,10 +188,10 @@ class FitTable:
     """[fit]: the error, its standard deviations, and when to stop.
 
     torque (N m or N), position (rad or m) and velocity (rad/s or m/s): one deviation for all, or
-    one for each velocity. unactuated: that of the torques where no actuator stands; without it
-    these are left out. window: of motions, in s; states: whether those at its start are found;
-    substeps: of each row. loss, with its limit in deviations. leave_out: whether each run in turn
-    is judged by a fit to the others.
+    one for each velocity. unactuated: that of the torques at dofs without an actuator; without it
+    these are left out. window: of motions, in s; states: whether the initial states of windows are
+    estimated; substeps: of each row. loss, with its limit in deviations. leave_out: whether to
+    cross-validate: each run in turn is judged by a fit to the others.
     """
 
     error: Literal["torque", "motion", "both"] = "torque"
@@ -212,8 +213,8 @@ class FitTable:
 class ValidationTable:
     """[validation]: windows (s) of the motions that are simulated with measured torques.
 
-    observe: rows of a window, two or more, that find its start and are not judged; without it the
-    motion starts at the first row. substeps: of each row.
+    observe: the rows of a window, two or more, that determine its initial state and are not judged;
+    without it the motion starts at the first row. substeps: of each row.
     """
 
     window: Seconds = 0.5
@@ -236,7 +237,7 @@ def _has_times(data: DataTable, run: list[RunTable]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Study:
-    """A whole file; path is where it was read.
+    """A whole identification file; path is where it was read.
 
     couplings: its actuators and other forces, by the names of their tables, "drive[0]". encoder:
     the tables [[encoder]], of `difflie.identify.Encoder`.
@@ -257,8 +258,8 @@ class Study:
 def read_study(path: str | os.PathLike[str]) -> Study:
     """The identification in a TOML file.
 
-    Raises `ConfigError` for a missing or broken file, and else with all its faults: unknown or
-    missing keys (with the nearest known one) and values of a wrong type or out of range.
+    Raises `ConfigError` for a missing or broken file, and otherwise with all faults at once:
+    unknown or missing keys (with the nearest known one) and values of a wrong type or out of range.
     """
     path = Path(path)
     tables, faults = read_toml(path), Faults(path)

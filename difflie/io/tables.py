@@ -1,9 +1,8 @@
 """Tables of a file as dataclasses and modules: a table is a class, a key one of its fields.
 
-What the value of a key must be, and what it is where it is left out, stand at the field; see
-`kinds.py`. What several values must be together stands in the class, too: `conditions` are
-functions of its fields, by their names, and of the file's `folder`, which yield what is wrong with
-these; of a module `faults` tells it.
+The allowed values and the default of a key are declared at the field; see `kinds.py`. Conditions on
+several values are declared in the class, too: `conditions` are functions of its fields, by their
+names, and of the file's `folder`, which yield faults. A module reports them by its method `faults`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from .toml import Faults
 
 @dataclass(frozen=True, kw_only=True)
 class Inline(Kind):
-    """A table inside a table, or a list of tables: what is made of the instances of a class."""
+    """A table inside a table, or a list of tables, converted from instances of a class."""
 
     cls: type
     made: Callable[[Any], Any] = lambda read: read
@@ -46,7 +45,7 @@ class Inline(Kind):
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a table: the field that it fills, whether it must be given, what its value is."""
+    """A key of a table: its field, whether it is required, and its kind of value."""
 
     field: str
     needed: bool
@@ -57,8 +56,8 @@ class Key:
 def keys_of(cls: type) -> dict[str, Key]:
     """The keys of a table that describes an instance of a dataclass or module.
 
-    A field whose name is no key has this in its metadata, as "key". Raises `ConfigError` for a
-    class that needs what no file can say.
+    A field with another key has it in its metadata, as "key". Raises `ConfigError` for a class with
+    a required field that a file cannot hold.
     """
     keys = {}
     for f in dataclasses.fields(cls):
@@ -87,7 +86,7 @@ def describable(cls: Any) -> bool:
 
 
 def value_kind(cls: type, f: dataclasses.Field) -> Kind | None:
-    """What the value of a field of a class must be; None where no file can say it."""
+    """The kind of the values of a field; None where a file cannot hold them."""
     hint, converter = f.type, f.metadata.get("converter")
     if isinstance(hint, str):
         home = next(c for c in cls.__mro__ if f.name in inspect.get_annotations(c))
@@ -117,11 +116,11 @@ def _inline(cls: type, many: bool, made: Callable[[Any], Any]) -> Inline:
 
 
 def read(cls: type, given: dict[str, Any], where: str, faults: Faults, title: str = "") -> Any:
-    """An instance of a dataclass or module with what a table says; None where that is at fault.
+    """An instance of a dataclass or module from a table; None if the table has faults.
 
-    where: the table, as the names of its keys begin; title: as it is called where it has no such
-    key, or lacks one. Tells unknown keys, with the nearest known one, keys that are missing, values
-    that are not what their fields declare, and what the class refuses.
+    where: the path of the table, with which the names of its keys begin; title: its name in
+    messages on unknown and missing keys. Reports unknown keys, with the nearest known one, missing
+    keys, values that do not suit their fields, and errors of the class itself.
     """
     before, values, made = len(faults), {}, None
     with faults.caught(where, ConfigError):
@@ -136,7 +135,7 @@ def read(cls: type, given: dict[str, Any], where: str, faults: Faults, title: st
 def read_keys(
     keys: dict[str, Key], given: dict[str, Any], where: str, faults: Faults, title: str = ""
 ) -> tuple[dict[str, Any], set[str]]:
-    """The values of keys by the names of their fields, and the fields that are at fault."""
+    """The values of keys, by field name, and the names of the fields that have faults."""
     title = title or where
     meant = tell_unknown(given, keys, lambda name: f"{title} has no key {shown(name)}", faults)
     values, wrong = {}, set()
@@ -163,7 +162,7 @@ def tell_unknown(
 def _check_conditions(
     cls: type, values: dict[str, Any], wrong: set[str], where: str, faults: Faults
 ) -> None:
-    """Tells what is wrong with several values together; of those at fault nothing is said."""
+    """Reports faults of several values together, except where one alone has faults."""
     conditions = getattr(cls, "conditions", ())
     made = cls(**{**dict.fromkeys(wrong), **values}) if conditions else None
     for condition in conditions:
@@ -174,7 +173,7 @@ def _check_conditions(
 
 
 def rows_of(tables: dict[str, Any], name: str, faults: Faults) -> list[dict[str, Any]]:
-    """The tables [[name]] among those of a file; tells where they are something else."""
+    """The tables [[name]] among those of a file; reports anything else under this name."""
     rows = tables.get(name, [])
     if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
         return rows
@@ -188,8 +187,8 @@ def read_file(
     """A whole file as an instance of a class, whose fields are tables [name] and lists [[name]].
 
     parts: fields that are read elsewhere; others: the names of their tables. Raises the error of
-    `faults` with all that is wrong: what was told before, tables that are not known (with the
-    nearest one), and what is wrong with those that are.
+    `faults` with all faults: those reported before, unknown tables (with the nearest one), and
+    those of the known tables.
     """
     kinds = {f.name: value_kind(cls, f) for f in dataclasses.fields(cls) if f.name not in parts}
     known = [*kinds, *others]
@@ -207,13 +206,13 @@ def read_file(
 
 
 def _part(kind: Inline, tables: dict[str, Any], name: str, faults: Faults) -> Any:
-    """The instance of a table [name], or those of [[name]], of which there must be one or more."""
+    """The instance for a table [name], or those for [[name]], at least one."""
     if kind.fits([]):
         rows = enumerate(rows_of(tables, name, faults))
-        found = [read(kind.cls, row, f"{name}[{i}]", faults, f"[{name}[{i}]]") for i, row in rows]
+        made = [read(kind.cls, row, f"{name}[{i}]", faults, f"[{name}[{i}]]") for i, row in rows]
         if tables.get(name, []) == []:
             faults.tell(f"there is no [[{name}]]; give one or more")
-        return found
+        return made
     table = tables.get(name, {})
     if isinstance(table, dict):
         return read(kind.cls, table, name, faults, f"[{name}]")

@@ -1,4 +1,4 @@
-"""TOML files and their faults, which are told all at once."""
+"""TOML files and their faults, which are reported together."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _DIGITS = re.compile(r"\d[\d_]{1000}")
 
 
 class ConfigError(InputError):
-    """A configuration that cannot be run: its faults, a line each, with file, key and fix."""
+    """An invalid configuration: its faults, a line each, with file, key and fix."""
 
 
 class Faults:
-    """The faults of the file at a path, which `end` raises together."""
+    """The faults of a file, collected, and raised together by `end`."""
 
     def __init__(self, path: Path, error: type[InputError] = ConfigError):
         self.path, self.error = path, error
@@ -36,7 +36,7 @@ class Faults:
 
     @contextmanager
     def caught(self, where: str, *errors: type[Exception]) -> Iterator[None]:
-        """Adds such errors from inside, of the table or key `where`, if they do not say which."""
+        """Collects such errors raised inside, with the table or key `where`, empty for none."""
         try:
             yield
         except errors as error:
@@ -55,7 +55,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     if not present(path):
         raise ConfigError(f"{path}: there is no such file{absence(path)}")
     try:
-        # Some editors put a mark in front of UTF-8.
+        # Some editors write a byte-order mark before UTF-8.
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: this is not TOML: {error}; save it as UTF-8") from None

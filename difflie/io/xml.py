@@ -1,4 +1,4 @@
-"""What XML may take from other files, which no robot file needs."""
+"""References of XML to other files, which no robot file needs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ..system.validation import ModelError, shown
 
 
 def refuse_other_files(parser: Any, path: Path) -> None:
-    """Lets an expat parser raise `ModelError` where XML would have to take parts of other files.
+    """Makes an expat parser raise `ModelError` where XML includes parts of other files.
 
-    They are not read, and without them the file would be another machine.
+    They are not read, and the file without them would describe another machine.
     """
 
     def refuse(what: str) -> None:

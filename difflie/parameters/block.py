@@ -1,4 +1,4 @@
-"""The values of one declaration in one leaf of a system, as one stack."""
+"""The values of one declaration in one leaf of a system, stacked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SMALL = 1e-3
 
 
 class Block(eqx.Module):
-    """k values of a system, of which `count` are free: all, or one if they are tied.
+    """k values of a system, of which `count` are free: all k, or one if they are tied.
 
     starts (count, *shape): the values at which the free numbers start; prior: mean and standard
     deviation (count, size) of their components. names, units: of the components; paths (k,).
@@ -37,11 +37,11 @@ class Block(eqx.Module):
     tied: bool = eqx.field(static=True)
 
     def values(self, x: jax.Array) -> jax.Array:
-        """The values (count, *shape) of the free numbers x (count size,)."""
+        """The values (count, *shape) from free numbers x (count size,)."""
         return jax.vmap(self.transform.value)(self._each(x), self.starts)
 
     def of_components(self, components: jax.Array) -> jax.Array:
-        """The values (count, *shape) with these components (count size,)."""
+        """The values (count, *shape) from their components (count size,)."""
         return jax.vmap(self.transform.of_components)(self._each(components), self.starts)
 
     def components(self, values: jax.Array) -> jax.Array:
@@ -49,18 +49,18 @@ class Block(eqx.Module):
         return jax.vmap(self.transform.components)(values, self.starts)
 
     def inverse(self, values: jax.Array) -> jax.Array:
-        """The free numbers (count size,) of values (count, *shape)."""
+        """The free numbers (count size,) from values (count, *shape)."""
         return jax.vmap(self.transform.inverse)(values, self.starts).ravel()
 
     def residual(self, x: jax.Array) -> jax.Array:
-        """The components of x less the prior's mean, in its deviations; (0,) without a prior."""
+        """(components - mean) / deviation of the prior (count size,); (0,) without a prior."""
         if self.prior is None:
             return x[:0]
         mean, deviation = self.prior
         return ((self.components(self.values(x)) - mean) / deviation).ravel()
 
     def read(self, system: System) -> jax.Array:
-        """The values (count, *shape) of a system; of tied ones the first."""
+        """The values (count, *shape) in a system; of tied values the first."""
         return read(system, self.places)[: len(self.starts)]
 
     def written(self, system: System, values: jax.Array) -> System:
@@ -80,7 +80,7 @@ class Block(eqx.Module):
         ]
 
     def compare(self, ours: System, theirs: System) -> None:
-        """Raises ValueError where a system has no such coupling, constraint or sensor."""
+        """Raises ValueError where one of two systems lacks the coupling, constraint or sensor."""
         at = np.cumsum([0, *(len(index) or 1 for _, index in self.places)]).tolist()
         for (place, _), k in zip(self.places, at, strict=False):
             if kind(ours, place) != kind(theirs, place):
@@ -90,9 +90,9 @@ class Block(eqx.Module):
                 )
 
     def check(self, name: str, values: jax.Array) -> None:
-        """Raises ValueError for values of the system `name` that no free numbers make.
+        """Raises ValueError for values (count, *shape) in the system `name` without free numbers.
 
-        Traced ones are not looked at.
+        Traced values are not checked.
         """
         if any(isinstance(a, Tracer) for a in jax.tree.leaves((values, self))):
             return
@@ -114,10 +114,9 @@ class Block(eqx.Module):
 
 
 def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
-    """The block of a declaration for a group of alike entries.
+    """The `Block` of a declaration for a group of entries of one leaf and shape (k, *shape).
 
-    Raises ValueError for a transform or bounds unfit for them, tied values that differ, and a prior
-    that is none.
+    Raises ValueError for an unsuitable transform, bounds or prior, and for tied values that differ.
     """
     where = f"{system.name}: {p.path!r}"
     starts = _starts(system, p, group)
@@ -139,12 +138,12 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
     each = [" or ".join(dict.fromkeys(each))] if p.tied else each
     units = tuple(one for declared in each for one in transform.units(declared, shape))
     paths = tuple(entry.path for entry in group)
-    found = Block(transform, starts, None, places_of(group), names, units, paths, p.tied)
+    block = Block(transform, starts, None, places_of(group), names, units, paths, p.tied)
     if p.prior is None:
-        return found
+        return block
     mean, deviation = p.prior
     size = (len(starts), len(labels))
-    mean = found.components(starts) if mean is None else mean
+    mean = block.components(starts) if mean is None else mean
     mean = _numbers(system, p, "prior's mean", mean, size)
     deviation = _numbers(system, p, "prior's deviation", deviation, size)
     if not isinstance(deviation, Tracer) and not np.all(deviation > 0):
@@ -152,11 +151,11 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
             f"{where}: the prior's deviation is {np.asarray(p.prior[1]).tolist()}; it must be "
             "positive"
         )
-    return eqx.tree_at(lambda b: b.prior, found, (mean, deviation), is_leaf=lambda a: a is None)
+    return eqx.tree_at(lambda b: b.prior, block, (mean, deviation), is_leaf=lambda a: a is None)
 
 
 def with_start(system: System, p: Parameter, group: Sequence[Entry]) -> System:
-    """The system with the start of a declaration, which must be finite and of the leaf's shape."""
+    """The system with the declared start, which must be finite and of the leaf's shape."""
     old = read(system, places_of(group))
     start = _numbers(system, p, "start", p.start, old.shape[1:])
     return write(system, places_of(group), jnp.broadcast_to(start, old.shape))
@@ -165,8 +164,8 @@ def with_start(system: System, p: Parameter, group: Sequence[Entry]) -> System:
 def _starts(system: System, p: Parameter, group: Sequence[Entry]) -> jax.Array:
     """The values (k, *shape) at which free numbers start: the system's, or small ones for zero.
 
-    Damping, friction and armature of zero have no logarithm. They start at a thousandth of what
-    takes the whole effort at the joint's limits; without these at a thousandth of the SI unit.
+    Zero damping, friction and armature have no logarithm. They start at a thousandth of the value
+    that uses the joint's whole effort at its limits; without limits at a thousandth of the SI unit.
     """
     leaf, values = group[0].leaf, read(system, places_of(group))
     if p.start is not None or p.transform is not None or p.bounds is not None:
@@ -189,7 +188,7 @@ def _starts(system: System, p: Parameter, group: Sequence[Entry]) -> jax.Array:
 def _numbers(
     system: System, p: Parameter, what: str, value: Any, shape: tuple[int, ...]
 ) -> jax.Array:
-    """What was given, in the system's precision and in this shape."""
+    """The declared numbers, in the system's precision and of this shape."""
     array = jnp.asarray(value, system.dtype)
     try:
         array = jnp.broadcast_to(array, shape)

@@ -1,7 +1,7 @@
-"""Numbers free by themselves: any, within bounds, or one factor of a value.
+"""Transforms of single numbers: unbounded, within bounds, or one factor of a value.
 
-Positive numbers are exponentials, so that equal steps of x are equal ratios, whatever the unit and
-the size of the number; the alternative, softplus, has a scale: 1 in whatever the unit is.
+Positive numbers are exponentials: equal steps of x are equal ratios, whatever the unit and size of
+the number. Softplus, the alternative, has a scale: 1 in whatever the unit is.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def positive() -> Above:
 class Scaled(Transform):
     """The value at the start times e^x: one free number, whatever its shape; its component is e^x.
 
-    What is physically consistent stays so, such as an inertia of a known distribution.
+    It keeps physical consistency, such as of an inertia of known shape and unknown scale.
     """
 
     def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
@@ -152,9 +152,9 @@ class Scaled(Transform):
 
 
 def within(bounds: Iterable[Any]) -> Transform:
-    """The transform of bounds (lower, upper), numbers or of the value's shape; None for no bound.
+    """The transform for bounds (lower, upper), numbers or of the value's shape; None for no bound.
 
-    Raises ValueError for other than two of them and for limits that are not finite.
+    Raises ValueError unless there are two of them and they are finite.
     """
     given = tuple(bounds)
     if len(given) != 2 or given == (None, None):

@@ -1,4 +1,4 @@
-"""Declarations of parameters: which values of a system each selects, and how these are made."""
+"""Declarations of parameters: which values of a system are free, and how they are transformed."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _OF_KINDS: dict[str, Transform] = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """A declaration: what is free, or fixed, and what is known of it.
+    """A declaration of free or fixed numbers, with start, bounds and prior.
 
-    path: that of the values or a pattern for several, "joint*/damping"; see `paths`. Each value
+    path: that of the values, or a pattern for several, "joint*/damping"; see `paths`. Each value
     that matches is free by itself; `tied`: one value for all of them. `fixed`: none is free, which
-    takes them out of what an earlier pattern selects. start: the value to begin with, of the
-    leaf's shape, where it is not the system's; an inertial one is (10,): mass, centre of mass, and
-    inertia about it as xx, xy, xz, yy, yz, zz.
+    excludes them from what an earlier pattern selects. start: the value to start from, of the
+    leaf's shape, if not the system's; an inertial one is (10,): mass, centre of mass, and inertia
+    about it as xx, xy, xz, yy, yz, zz.
 
-    transform: how the value is made of free numbers. Without it inertias stay physically
+    transform: how the value is made of free numbers. By default inertias stay physically
     consistent, masses, frictions and stiffnesses positive, rotations and directions on their
     manifold. bounds: (lower, upper), numbers or of the value's shape in its unit, None for no
-    bound. prior: (mean, standard deviation) of the numbers that `Parameters.names` names, in their
-    units; a mean None is the start.
+    bound. prior: (mean, standard deviation) of the components that `Parameters.names` names, in
+    their units; a mean of None is the start.
     """
 
     path: str
@@ -54,10 +54,10 @@ class Parameter:
 
 
 def shared_out(system: System, declared: Sequence[Parameter]) -> list[list[Entry]]:
-    """The entries of each declaration: those that no later one has.
+    """The entries of each declaration, without those that later declarations select.
 
-    Raises ValueError for a declaration that is left without any, for values of which another
-    declaration has a part, and for what is fixed and yet described.
+    Raises ValueError for a declaration without any entries left, for values that share a part with
+    another declaration's, and for a fixed one with a transform, bounds, prior or tie.
     """
     owner: dict[Any, str] = {}
     chosen = []
@@ -89,9 +89,9 @@ def shared_out(system: System, declared: Sequence[Parameter]) -> list[list[Entry
 
 
 def groups(system: System, p: Parameter, selected: Sequence[Entry]) -> list[list[Entry]]:
-    """The entries of a declaration by leaf, meaning and shape.
+    """The entries of a declaration, grouped by leaf, declared meaning and shape.
 
-    Raises ValueError where it ties unlike ones.
+    Raises ValueError where a declaration ties values of different groups.
     """
     found = alike(system, selected)
     if p.tied and len(found) > 1:
@@ -105,9 +105,9 @@ def groups(system: System, p: Parameter, selected: Sequence[Entry]) -> list[list
 def transform_of(
     where: str, p: Parameter, leaf: str, about: Number, shape: tuple[int, ...]
 ) -> Transform:
-    """The transform of a declaration for a leaf with values of this meaning and shape.
+    """The transform of a declaration, for a leaf with values of this meaning and shape.
 
-    Raises ValueError, which begins with `where`, for one that does not suit them.
+    Raises ValueError, which begins with `where`, for an unsuitable one.
     """
     if p.transform is not None and p.bounds is not None:
         raise ValueError(f"{where} has a transform and bounds; give one of them")
@@ -129,7 +129,7 @@ def transform_of(
 
 
 def natural(about: Number) -> Transform:
-    """The transform that keeps values what they are declared to be; `Identity` for most."""
+    """The default transform, which keeps values what their field declares; often `Identity`."""
     if about.positive:
         return positive()
     if np.isfinite(about.least):

@@ -13,9 +13,9 @@ from .transform import GIVE, Shape, Transform
 class Definite(Transform):
     """A symmetric matrix (n, n) with positive eigenvalues: n (n + 1) / 2 free numbers.
 
-    It is L L^T with the triangular Cholesky factor L, of whose diagonal the free numbers are the
-    logarithms. Its components are the entries on and above the diagonal, row by row. Pinheiro and
-    Bates 1996.
+    It is L L^T with the Cholesky factor L; the logarithms of its diagonal and its entries below are
+    the free numbers. The components are the matrix entries on and above the diagonal, row by row.
+    Pinheiro and Bates 1996.
     """
 
     def value(self, x: jax.Array, start: jax.Array) -> jax.Array:

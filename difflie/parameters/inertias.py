@@ -1,4 +1,4 @@
-"""Inertias that some body has: the free numbers of its second moments, and of all ten numbers."""
+"""Transforms of physically consistent inertias: second moments, and all ten parameters."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _INERTIAL = ("mass", *("com" + i for i in XYZ), *_INERTIA)
 
 
 class SecondMoments(Transform):
-    """An inertia (3, 3) about the centre of mass, of a body whose mass stays: 6 free numbers.
+    """An inertia (3, 3) about the centre of mass, of a body of fixed mass: 6 free numbers.
 
-    (d1, d2, d3, s12, s23, s13) of the Cholesky factor of its second moments of mass, as in
-    `pseudo_inertia` but not divided by the mass: physically consistent for all of them.
+    They are (d1, d2, d3, s12, s23, s13) of the Cholesky factor of the second moments of mass, as in
+    `pseudo_inertia` but not divided by the mass. Every x is physically consistent.
     """
 
     def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
@@ -60,10 +60,10 @@ class SecondMoments(Transform):
 
 
 class InertiaRatios(Transform):
-    """An inertia (3, 3) up to its scale: I_xx stays as it was at the start; 5 free numbers.
+    """An inertia (3, 3) up to its scale: I_xx keeps its value at the start; 5 free numbers.
 
-    They are those of `SecondMoments` over e^d1: (d2 - d1, d3 - d1, (s12, s23, s13) / e^d1). No more
-    is identifiable from motions without torques. The components are the other entries over I_xx.
+    They are those of `SecondMoments` over e^d1: (d2 - d1, d3 - d1, (s12, s23, s13) / e^d1). Motions
+    without torques identify no more than these. The components are the other entries over I_xx.
     """
 
     def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
@@ -100,10 +100,10 @@ class InertiaRatios(Transform):
 
 
 class LogCholesky(Transform):
-    """All inertial parameters of a body by the logarithmic Cholesky factor of its pseudo-inertia.
+    """All inertial parameters of a body by the log-Cholesky factor of its pseudo-inertia.
 
     The value (10,) is the mass, the centre of mass and the inertia about it, (xx, xy, xz, yy, yz,
-    zz); the free numbers are theta of `pseudo_inertia.log_cholesky`. Rucker and Wensing 2022.
+    zz); the free numbers are theta (10,) of `pseudo_inertia.log_cholesky`. Rucker and Wensing 2022.
     """
 
     def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
@@ -135,8 +135,8 @@ class WithinEllipsoid(LogCholesky):
     unit ball, the mass can lie in it if, and only if, the mean of |y|^2 is at most 1: tr(J Q) >= 0
     (Wensing, Kim and Slotine 2018). With the factor F of the second moments and the centre of mass
     c, both in these coordinates and F for a unit mass, that mean is |F|^2 + |c|^2. So the nine
-    numbers of F and c lie in a ball, which w / sqrt(1 + |w|^2) fills for w in the nine dimensions
-    and where the diagonal of F stays positive: w = (e^d, s, t), and x = (alpha, d, s, t).
+    numbers of F and c lie in the unit ball of R^9: they are w / sqrt(1 + |w|^2), w = (e^d, s, t).
+    So the diagonal of F stays positive; the free numbers are x = (alpha, d, s, t).
     """
 
     semi_axes: Any = eqx.field(converter=np.asarray)
@@ -179,7 +179,7 @@ class WithinEllipsoid(LogCholesky):
         )
 
     def _frame(self, dtype: Any) -> tuple[jax.Array, jax.Array]:
-        """The ellipsoid's center, and the matrix that makes it of the unit ball."""
+        """The ellipsoid's centre (3,), and the matrix (3, 3) that maps the unit ball to it."""
         turn = so3.exp(jnp.asarray(self.rotation, dtype)) * jnp.asarray(self.semi_axes, dtype)
         return jnp.asarray(self.center, dtype), turn
 

@@ -1,16 +1,16 @@
-"""How far the inertial parameters of a body are from nominal ones.
+"""The distance of the inertial parameters of a body from nominal ones.
 
 The entropic divergence of the pseudo-inertia J of a body from another one J0,
 
     d = tr(J0^-1 J) - log det(J0^-1 J) - 4,
 
-is the same in every frame and unit, zero only for J = J0, and convex in J, which it keeps positive
-definite (Lee, Wensing and Park 2020). With the triangular factors J = U U^T, J0 = U0 U0^T and
-L = U0^-1 U it is a sum of squares,
+is invariant under changes of frame and unit, zero only for J = J0, convex in J, and infinite at its
+bounds, so that J stays positive definite (Lee, Wensing and Park 2020). With the triangular factors
+J = U U^T, J0 = U0 U0^T and L = U0^-1 U it is a sum of squares,
 
     d = sum_(i<j) L_ij^2 + sum_i (e^x_i - 1 - x_i),    x_i = 2 log L_ii,
 
-which least squares take as they are, and a cost as their sum.
+whose terms are residuals of least squares.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-# 1 / (k + 2)!, highest power first.
+# Taylor coefficients 1 / (k + 2)!, highest power first.
 _SERIES = np.array([1 / math.factorial(k + 2) for k in reversed(range(16))])
 
 
 def divergence_terms(theta: Float[Array, "10"], nominal: Float[Array, "10"]) -> Float[Array, "10"]:
-    """Numbers (10,) whose squares sum to the divergence of theta (10,) from nominal (10,).
+    """Residuals (10,) whose squares sum to the divergence of theta (10,) from nominal (10,).
 
-    Both as `log_cholesky` gives them, of bodies that have mass.
+    Both as `log_cholesky` gives them, of bodies with mass.
     """
     scale = jnp.exp(theta[0] - nominal[0])
     f0, f = _factor(nominal), _factor(theta)

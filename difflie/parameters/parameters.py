@@ -1,4 +1,4 @@
-"""Numbers of a system by name: as physical values, as free numbers, and the system they make."""
+"""Numbers of a system by name: as physical values, as free numbers, and as a system with them."""
 
 from __future__ import annotations
 
@@ -25,27 +25,29 @@ class Parameters(eqx.Module):
     """Numbers of a system, chosen by path, as a vector, and back.
 
     Declarations are `Parameter`s, or their paths alone; where two select the same value the later
-    one counts. Two vectors (n,) say the same:
+    one counts. The numbers have two representations as vectors (n,):
 
-    - physical `values`, in SI units, named by `names`: `initial` of `system`, `values_of` another
-      one, `vector` by names, `with_values` the system that has them, as sweeps need it;
-    - free numbers x, any real ones, as optimisers need them: `start` of `system`, `x_of` another
-      one, `machine` the system that has them, whose values stay within bounds, positive, physically
-      consistent or on their manifold; `values(x)` the physical values.
+    - physical `values`, in SI units, named by `names`: `initial` are those of `system`, `values_of`
+      those of another one, `vector` takes them by name, and `with_values` is the system that has
+      them, as sweeps need it;
+    - unconstrained free numbers x, as optimisers need them: `start` are those of `system`, `x_of`
+      those of another one, and `machine` is the system that has them, whose values stay within
+      bounds, positive, physically consistent or on their manifold; `values(x)` are the physical
+      values.
 
-    Whether closed loops of other lengths still close is for `assemble` to find. All methods are
+    Closed loops with other lengths may not close; `assemble` finds out. All methods are
     differentiable and batchable, compile themselves and inline in a trace:
     `jax.vmap(parameters.with_values)(grid)`.
 
-    system: the given one, with the starts that are declared. names: one for each value,
-    "link2/com_x"; of tied values they have the pattern. Inertias are about the centre of mass;
-    directions have two angles in rad from the start. units: the SI unit of each, as its field
-    declares it, "" for none; of values tied across angles and lengths "rad or m".
+    system: the given one, with the declared starts. names: one for each value, "link2/com_x"; tied
+    values have the pattern. Inertias are about the centre of mass; directions are two angles in rad
+    from the start. units: the SI unit of each, as its field declares it, "" for none; "rad or m"
+    for values tied across angles and lengths.
 
     Raises ValueError, naming the parameter and the fix, for a pattern that matches nothing (with
     the nearest path), a string instead of a list, two numbers of one name, tied values that differ
-    at the start, a transform or bounds unfit for the leaf, parts of an inertia that two
-    declarations share, a path declared twice, and a declaration whose values later ones all take.
+    at the start, an unsuitable transform or bounds, parts of an inertia that two declarations
+    share, a path declared twice, and a declaration whose values later ones all take.
     """
 
     system: System
@@ -89,9 +91,9 @@ class Parameters(eqx.Module):
     def start(self) -> jax.Array:
         """The free numbers x (n,) of `system`.
 
-        Damping, friction and armature of zero, which have no logarithm, start at a small value,
-        unless a start, bounds or transform is declared. Raises ValueError, naming the parameter and
-        the fix, for other values that no x has.
+        Zero damping, friction and armature, which have no logarithm, start at a small value, unless
+        a start, bounds or transform is declared. Raises ValueError, naming the parameter and the
+        fix, for other values without free numbers.
         """
         for block in self._blocks:
             block.check(self.system.name, block.starts)
@@ -99,12 +101,12 @@ class Parameters(eqx.Module):
 
     @property
     def prior_names(self) -> tuple[str, ...]:
-        """The names of the numbers of `residual` (n_prior,)."""
+        """The names (n_prior,) of the entries of `residual`."""
         return tuple(n for block in self._blocks if block.prior is not None for n in block.names)
 
     @property
     def limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """The bounds (n,) of the values, below and above, infinite for none; no x reaches them."""
+        """The lower and upper bounds (n,) of the values, infinite for none; no x reaches them."""
         each, none = [block.limits for block in self._blocks], np.zeros(0)
         lower, upper = (np.concatenate([none, *(pair[k] for pair in each)]) for k in (0, 1))
         return lower, upper
@@ -118,17 +120,17 @@ class Parameters(eqx.Module):
         return _values(self, self._checked(x=x))
 
     def residual(self, x: Any) -> jax.Array:
-        """(values - mean) / deviation (n_prior,) of those that have a prior, in the order of them.
+        """(values - mean) / deviation (n_prior,) of the values with a prior, in their order.
 
         Half its square is minus the logarithm of a normal prior, up to a constant.
         """
         return _residual(self, self._checked(x=x))
 
     def with_values(self, values: Any) -> System:
-        """The system with these values (n,), bounds included.
+        """The system with these values (n,); values on their bounds are allowed.
 
-        Raises ValueError for concrete ones beyond their bounds. Whether inertias are physically
-        consistent is not looked at.
+        Raises ValueError for concrete ones beyond their bounds. Physical consistency of inertias is
+        not checked.
         """
         values = self._checked(values=values)
         if not isinstance(values, Tracer):
@@ -136,9 +138,9 @@ class Parameters(eqx.Module):
         return _written(self, values, Block.of_components)
 
     def vector(self, numbers: Mapping[str, Any]) -> jax.Array:
-        """The values (n,) with these numbers by name; the others are those of `initial`.
+        """The values (n,) with these numbers by name; all others are those of `initial`.
 
-        Raises ValueError for a name that is none of `names`, with the nearest.
+        Raises ValueError for a name that is not in `names`, with the nearest one.
         """
         values = self.initial
         for name, number in numbers.items():
@@ -153,19 +155,19 @@ class Parameters(eqx.Module):
         return values
 
     def values_of(self, system: System) -> jax.Array:
-        """The values (n,) of a system with the same bodies and joints; of tied ones the first.
+        """The values (n,) of a system with the same bodies and joints; of tied values the first.
 
-        Raises ValueError for another one, and for one without a spring, actuator or whatever else
-        has numbers among them.
+        Raises ValueError for another structure, and for a system without a spring, actuator or
+        other part that has one of the numbers.
         """
         self._compare(system)
         return _values_of(self._blocks, system)
 
     def x_of(self, system: System) -> jax.Array:
-        """The free numbers x (n,) of a system with the same bodies and joints: `machine` inverted.
+        """The free numbers x (n,) of a system with the same bodies and joints; inverts `machine`.
 
-        Of tied values the first counts. Raises ValueError as `values_of`, and for a value that no x
-        has.
+        Of tied values the first counts. Raises ValueError as `values_of`, and for a value without
+        free numbers.
         """
         self._compare(system)
         for block in self._blocks:
@@ -203,12 +205,12 @@ class Parameters(eqx.Module):
 
     def _checked(self, **vector: Any) -> jax.Array:
         shape = (len(self.names),)
-        return checked(self.system, **{name: (given, shape) for name, given in vector.items()})[0]
+        return checked(self.system, **{name: (value, shape) for name, value in vector.items()})[0]
 
 
 @functools.partial(jax.jit, static_argnums=2)
 def _written(parameters, numbers, read):
-    """The system with numbers (n,); read(block, part) makes values of them."""
+    """The system with the numbers (n,), of which read(block, part) makes values."""
     system = parameters.system
     for block, part in parameters._parts(numbers):
         system = block.written(system, read(block, part))

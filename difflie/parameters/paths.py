@@ -1,13 +1,13 @@
 """The numbers of a system by their paths.
 
-The path of a number is "owner/leaf": the name of a body and a leaf of `system.bodies`, the name of
-a joint and one of `system.joints` or of what stands at it (`Stribeck`, `Encoder`), the name of an
-actuator and one of its numbers, "jet/lag" or "jet/axis/direction", or "gravity". Other couplings
+The path of a number is "owner/leaf". The owner is a body, with a leaf of `system.bodies`; a joint,
+with a leaf of `system.joints` or of a part at this joint (`Stribeck`, `Encoder`); or an actuator,
+with one of its numbers, "jet/lag" or "jet/axis/direction". "gravity" has no owner. Other couplings
 and constraints have no names and are counted: "couplings/0/stiffness",
 "constraints/1/first/position". A joint with several degrees of freedom has one number for each,
-"ball/damping[2]". "body/inertial" is its mass, its centre of mass and its inertia together.
-Patterns are those of the shell, such as "arm*/damping"; only a pattern that ends in "/inertial"
-selects that, and only one that ends in "/com_z" that number of "body/com".
+"ball/damping[2]". "body/inertial" is mass, centre of mass and inertia together. Patterns are those
+of the shell, such as "arm*/damping"; only a pattern that ends in "/inertial" selects that, and only
+one that ends in "/com_z" that entry of "body/com".
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from ..system.system import Joints, System
 from ..system.validation import shown
 from .places import BODY, COM, GROUPS, INERTIAL, Place, Places, about, shape_of
 
-# To compare long names takes long.
+# Comparing long names is slow.
 _LONGEST = 200
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One value of a system: its array, the index in this (None for all of it), and its name.
+    """One value of a system: its array, the index in it (None for all of it), and its name.
 
-    owner and leaf make its path; suffix counts the degrees of freedom of a joint with several.
+    owner and leaf make its path; suffix is the index of the dof at a joint with several.
     """
 
     place: Place
@@ -51,7 +51,7 @@ class Entry:
 
     @property
     def parts(self) -> frozenset[tuple[Place, int | None]]:
-        """What of the system it consists of."""
+        """The array entries that it consists of."""
         if self.place == INERTIAL:
             others = (("bodies", name) for name in BODY if name != "com")
             return frozenset((place, self.index) for place in (*others, *COM))
@@ -68,31 +68,31 @@ class Entry:
 
 
 def named(owner: str, label: str) -> str:
-    """The path of a label of an owner; what has no owner is its label."""
+    """The path "owner/label"; the label alone without an owner."""
     return f"{owner}/{label}" if owner else label
 
 
 def entries(system: System) -> list[Entry]:
-    """Every value of the system that a motion can depend on, body by body, then joint by joint."""
+    """Every value of the system on which a motion can depend: bodies first, then joints."""
     t = system.topology
-    found = [
+    values = [
         Entry(("bodies", leaf), b, name, leaf)
         for b, name in enumerate(t.bodies)
         for leaf in (*BODY, "inertial", *(str(place[1]) for place in COM))
     ]
     for b, name in enumerate(t.joints):
-        found += [Entry(("joints", leaf), b, name, leaf) for leaf in ("position", "rotation")]
+        values += [Entry(("joints", leaf), b, name, leaf) for leaf in ("position", "rotation")]
     for leaf in (f.name for f in fields(Joints)):
         if leaf not in ("position", "rotation", "multiplier", "offset", "numbers"):
-            found += _of_dofs(system, leaf)
+            values += _of_dofs(system, leaf)
     for b, joint in enumerate(t.types):
         for leaf in system.joints.numbers.get(joint.type_name(), {}):
             place = ("joints", "numbers", joint.type_name(), leaf)
-            found.append(Entry(place, int(t.place_in_type[b]), t.joints[b], leaf))
+            values.append(Entry(place, int(t.place_in_type[b]), t.joints[b], leaf))
     for leaf in ("multiplier", "offset"):
         for i, dof in enumerate(t.mimic_dofs):
-            found.append(Entry(("joints", leaf), i, t.joints[t.dof_body[dof]], leaf))
-    found.append(Entry(("gravity",), None, "", "gravity"))
+            values.append(Entry(("joints", leaf), i, t.joints[t.dof_body[dof]], leaf))
+    values.append(Entry(("gravity",), None, "", "gravity"))
     for group in GROUPS:
         for keys, _ in jax.tree_util.tree_leaves_with_path(getattr(system, group)):
             place = tuple(k.name if hasattr(k, "name") else k.idx for k in keys)
@@ -102,14 +102,14 @@ def entries(system: System) -> list[Entry]:
                 owner = of.joint
             elif isinstance(of, Actuator):
                 owner = "/".join(map(str, (of.label, *place[1:-1])))
-            found.append(Entry((group, *place), None, owner, str(place[-1])))
-    return found
+            values.append(Entry((group, *place), None, owner, str(place[-1])))
+    return values
 
 
 def _of_dofs(system: System, leaf: str) -> list[Entry]:
-    """The entries of a leaf with one value for each degree of freedom, where it is of use."""
+    """The entries of a leaf with one value per degree of freedom, where it has an effect."""
     t = system.topology
-    found = []
+    values = []
     for dof, b in enumerate(t.dof_body):
         i, count = dof - int(t.dof_start[b]), len(t.kinds[b])
         if leaf == "axis" and not t.types[b].in_series:
@@ -119,8 +119,8 @@ def _of_dofs(system: System, leaf: str) -> list[Entry]:
         if leaf == "pitch" and not (t.types[b].in_series and t.kinds[b][i] == "helical"):
             continue
         suffix = f"[{i}]" if count > 1 else ""
-        found.append(Entry(("joints", leaf), dof, t.joints[b], leaf, suffix))
-    return found
+        values.append(Entry(("joints", leaf), dof, t.joints[b], leaf, suffix))
+    return values
 
 
 def select(system: System, pattern: str) -> list[Entry]:
@@ -134,18 +134,18 @@ def select(system: System, pattern: str) -> list[Entry]:
             "constants; use the system before frozen()"
         )
     known = entries(system)
-    found = [entry for entry in known if entry.matches(pattern)]
-    if not found:
+    matching = [entry for entry in known if entry.matches(pattern)]
+    if not matching:
         paths = [entry.path for entry in known]
         near = difflib.get_close_matches(pattern[:_LONGEST], paths, 1, cutoff=0)
         raise ValueError(
             f"{system.name}: no parameter matches {shown(pattern)}; the nearest is {near[0]!r}"
         )
-    return found
+    return matching
 
 
 def alike(system: System, selected: Sequence[Entry]) -> list[list[Entry]]:
-    """The entries by leaf, meaning and shape, in their order: those of each go on one stack."""
+    """The entries grouped by leaf, meaning and shape, in their order: each group is one stack."""
     groups: dict[Any, list[Entry]] = {}
     for entry in selected:
         shape = shape_of(system, entry.place)
@@ -159,7 +159,7 @@ def alike(system: System, selected: Sequence[Entry]) -> list[list[Entry]]:
 def unit(system: System, entry: Entry) -> str:
     """The SI unit of an entry, as its field declares it, "" for none.
 
-    Of "N m or N", for angles or lengths, the one that is meant where the joint says which.
+    Of "N m or N", for angles or lengths, the one that the joint type implies.
     """
     t, declared = system.topology, about(system, entry.place).unit
     angular, _, linear = declared.partition(" or ")
@@ -173,9 +173,9 @@ def unit(system: System, entry: Entry) -> str:
 
 
 def places_of(group: Sequence[Entry]) -> Places:
-    """Where the values of a group of `alike` entries are."""
+    """The places of the values of a group of entries that are `alike`."""
     found: list[tuple[Place, list[int]]] = []
-    # In their order, in which names go with values; a place may come again.
+    # In their order, which links names and values; a place may occur again.
     for entry in group:
         if entry.index is None or not found or found[-1][0] != entry.place:
             found.append((entry.place, []))

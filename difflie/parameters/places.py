@@ -1,4 +1,4 @@
-"""Where numbers are in a system: arrays by their place, read and written."""
+"""Places of numbers in a system: where an array is, read and written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(system: System, places: Places) -> jax.Array:
 
 
 def write(system: System, places: Places, values: jax.Array) -> System:
-    """The system with other values (k, *shape) there."""
+    """The system with the values (k, *shape) at the places."""
     done = 0
     for place, index in places:
         count = len(index) or 1
@@ -43,7 +43,7 @@ def write(system: System, places: Places, values: jax.Array) -> System:
 
 
 def about(system: System, place: Place) -> Number:
-    """What the values at a place are declared to be."""
+    """The declaration of the field at a place: unit, sign, shape."""
     if place == INERTIAL:
         return Number(kind="inertial")
     if place in COM:
@@ -57,14 +57,14 @@ def about(system: System, place: Place) -> Number:
 
 
 def shape_of(system: System, place: Place) -> tuple[int, ...]:
-    """The shape of the array at a place; () for what is part of several, or of one."""
+    """The shape of the array at a place; () for inertial parameters and entries of the com."""
     return () if place == INERTIAL or place in COM else _leaf(system, place).shape
 
 
 def kind(system: System, place: Place) -> Any:
-    """What the coupling, constraint or sensor at a place is: its class, and what it acts on.
+    """The class of the coupling, constraint or sensor at a place, and what it acts on.
 
-    Empty for other places, and where the system has none there.
+    Empty for other places, and where the system has none.
     """
     group = getattr(system, str(place[0])) if place[0] in GROUPS else ()
     k = int(place[1]) if group else 0

@@ -5,19 +5,19 @@ I about it gives,
 
     S = tr(I) / 2 - I,    I = tr(S) - S,    J = [[S + m c c^T, m c], [m c^T, m]]  (4, 4)
 
-some distribution of mass in a volume has these parameters if, and only if, the pseudo-inertia J is
-positive definite (Wensing, Kim and Slotine 2018): then it is physically consistent, its principal
-moments positive and the triangle inequality between them strict. The logarithmic Cholesky
-parameters theta (10,) = (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3), any real numbers, are those
-of
+some mass distribution in a volume has these parameters if, and only if, the pseudo-inertia J is
+positive definite (Wensing, Kim and Slotine 2018). They are then physically consistent: the
+principal moments are positive and satisfy the triangle inequality strictly. The logarithmic
+Cholesky parameters theta (10,) = (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3), any real numbers,
+are those of
 
     J = U U^T,    U = e^alpha [[e^d1, s12, s13, t1],
                                [   0, e^d2, s23, t2],
                                [   0,    0, e^d3, t3],
                                [   0,    0,    0,  1]]
 
-Its last column says m = e^(2 alpha) and c = t, and the block before it S / m = F F^T: so the
-numbers of a machine follow without a difference that cancels.
+Its last column gives m = e^(2 alpha) and c = t, and the block before it S / m = F F^T, so the
+inertial parameters follow from theta without cancellation.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def pseudo_inertia(mass: Any, com: Any, inertia: Any) -> Float[Array, "*batch 4 
 def log_cholesky(mass: Any, com: Any, inertia: Any) -> Float[Array, "*batch 10"]:
     """theta (..., 10) of mass (...,) in kg, com (..., 3) in m and inertia (..., 3, 3) about it.
 
-    alpha is half the logarithm of the mass in kg; d, s and t are those of lengths in m. Not a
-    number where the parameters are not physically consistent; `inconsistency` says why.
+    alpha is half the logarithm of the mass in kg; d, s and t are those of lengths in m. NaN where
+    the parameters are not physically consistent; `inconsistency` says why.
     """
     mass, com = jnp.asarray(mass), jnp.asarray(com)
     f = factor(second_moments(jnp.asarray(inertia)) / mass[..., None, None])
@@ -61,7 +61,7 @@ def log_cholesky(mass: Any, com: Any, inertia: Any) -> Float[Array, "*batch 10"]
 def from_log_cholesky(
     theta: Any,
 ) -> tuple[Float[Array, "*batch"], Float[Array, "*batch 3"], Float[Array, "*batch 3 3"]]:
-    """mass (...,), com (..., 3) and inertia (..., 3, 3) about it, of theta (..., 10).
+    """mass (...,), com (..., 3) and inertia (..., 3, 3) about it, from theta (..., 10).
 
     The inverse of `log_cholesky`, in kg, m and kg m^2.
     """
@@ -87,7 +87,7 @@ def inertia_of(moments: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 3 3"
 def factor(moments: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 6"]:
     """The factor F of S = F F^T (..., 3, 3): (f11, f22, f33, f12, f23, f13), diagonal positive.
 
-    F is upper triangular. Not a number unless S is positive definite.
+    F is upper triangular. NaN unless S is positive definite.
     """
     xx, xy, xz, yy, yz, zz = jnp.moveaxis(to_six(moments), -1, 0)
     f33 = jnp.sqrt(zz)
@@ -99,7 +99,7 @@ def factor(moments: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 6"]:
 
 
 def squared(f: Float[Array, "*batch 6"]) -> Float[Array, "*batch 3 3"]:
-    """S = F F^T (..., 3, 3) of its `factor` (..., 6)."""
+    """S = F F^T (..., 3, 3) from its `factor` (..., 6)."""
     f11, f22, f33, f12, f23, f13 = jnp.moveaxis(f, -1, 0)
     xx, yy, zz = f11 * f11 + f12 * f12 + f13 * f13, f22 * f22 + f23 * f23, f33 * f33
     return from_six(jnp.stack((xx, f12 * f22 + f13 * f23, f13 * f33, yy, f23 * f33, zz), axis=-1))
@@ -116,9 +116,9 @@ def from_six(six: Float[Array, "*batch 6"]) -> Float[Array, "*batch 3 3"]:
 
 
 def inconsistency(inertia: np.ndarray) -> str:
-    """Why no body has this inertia (3, 3) about its centre of mass, with the fix; "" if one has.
+    """Why no rigid body has this inertia (3, 3) about its centre of mass, with the fix; else "".
 
-    What is left of the least second moment must be more than rounding of the largest.
+    The least second moment must exceed the rounding of the largest.
     """
     off = np.abs(inertia - inertia.T).max()
     if off > np.sqrt(np.finfo(inertia.dtype).eps) * np.abs(inertia).max():
@@ -128,7 +128,7 @@ def inconsistency(inertia: np.ndarray) -> str:
     needed = 16 * float(np.finfo(inertia.dtype).eps) * abs(a + b + c)
     if least > needed:
         return ""
-    # To add x to the diagonal of I adds x / 2 to the diagonal of S.
+    # Adding x to the diagonal of I adds x / 2 to the diagonal of S.
     hint = f"add {2.2 * (needed - least):.2g} kg m^2 to its diagonal" if c > 0 else "give it one"
     return (
         f"is not physically consistent: the principal moments of inertia {a:.4g}, {b:.4g}, {c:.4g} "

@@ -12,7 +12,7 @@ from .transform import GIVE, Shape, Transform
 
 
 class Rotation(Transform):
-    """A rotation vector (3,) in rad: exp(value) = exp(start) exp(x), up to a turn by pi."""
+    """A rotation vector (3,) in rad: exp(value) = exp(start) exp(x), x (3,), up to half a turn."""
 
     def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
         return quaternion.log(quaternion.multiply(quaternion.exp(start), quaternion.exp(x)))
@@ -25,9 +25,9 @@ class Rotation(Transform):
 
 
 class Direction(Transform):
-    """A direction (3,): the start turned by x (2,) rad about two axes normal to it, up to pi.
+    """A direction (3,): the start rotated by x (2,) rad about two axes normal to it, |x| up to pi.
 
-    Its length stays, as it means nothing. Its components are the two angles.
+    Its length is kept, as it has no effect. Its components are the two angles.
     """
 
     def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
@@ -62,7 +62,7 @@ class Direction(Transform):
         return f"is opposite to the start, which has no shortest way there; {GIVE}"
 
     def _normals(self, start: jax.Array) -> jax.Array:
-        """Two unit vectors (3, 2) that are normal to it and to each other (Duff et al. 2017)."""
+        """Two unit vectors (3, 2), normal to the start and to each other (Duff et al. 2017)."""
         x, y, z = start / jnp.linalg.norm(start)
         sign = jnp.where(z < 0, -jnp.ones_like(z), jnp.ones_like(z))
         a = -1 / (sign + z)

@@ -1,8 +1,8 @@
-"""A bijection between free numbers and one value that has a meaning.
+"""The transform protocol: a bijection between free numbers and one physical value.
 
-A transform takes free numbers x, any real ones, to one value: the damping of a joint, the inertial
-parameters of a body. Every x gives a value that a machine can have, and every such value has one x.
-A transform of a manifold has its free numbers in the tangent space at the value at the start.
+A transform maps unconstrained free numbers x to one value: the damping of a joint, the inertial
+parameters of a body. Every x gives an admissible value, and every admissible value has one x. For a
+manifold x is in the tangent space at the start.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ GIVE = "give another `start`"
 
 
 class Transform(eqx.Module):
-    """A bijection of free numbers x (size,) and one value of the given shape.
+    """A bijection between free numbers x (size,) and one value of a given shape.
 
-    `start` is the value of that shape which the machine has at first; transforms of manifolds count
-    from there, the others make no use of it.
+    `start` is the initial value, of that shape; transforms of manifolds are relative to it, others
+    ignore it.
     """
 
     @abc.abstractmethod
     def value(self, x: jax.Array, start: jax.Array) -> jax.Array:
-        """The value of the free numbers x (size,)."""
+        """The value with the free numbers x (size,)."""
 
     @abc.abstractmethod
     def inverse(self, value: jax.Array, start: jax.Array) -> jax.Array:
-        """The free numbers (size,) of a value; not a number where `fault` finds one."""
+        """The free numbers (size,) of a value; NaN where `fault` reports one."""
 
     def components(self, value: jax.Array, start: jax.Array) -> jax.Array:
-        """The numbers (size,) in the value's unit that name it: its entries, for most."""
+        """The components (size,) of the value, in its unit: its entries, for most."""
         return value.ravel()
 
     def of_components(self, components: jax.Array, start: jax.Array) -> jax.Array:
-        """The value with these components (size,), whether or not free numbers make it."""
+        """The value with these components (size,), admissible or not."""
         return components.reshape(start.shape)
 
     def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class Transform(eqx.Module):
 
     @property
     def limits(self) -> tuple[Any, Any]:
-        """The bounds that components never reach, below and above: of their shape, or for all."""
+        """The lower and upper bounds, which components never reach: one each, or of their shape."""
         return -np.inf, np.inf
 
     def units(self, unit: str, shape: Shape) -> tuple[str, ...]:
@@ -58,17 +58,17 @@ class Transform(eqx.Module):
         return (unit,) * len(self.labels("", shape))
 
     def suits(self, kind: str, shape: Shape) -> bool:
-        """Whether it is one for values of this kind (see `difflie.number`) and shape."""
+        """Whether it is for values of this kind (see `difflie.number`) and shape."""
         return kind not in ("inertia", "inertial", "semidefinite")
 
     def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         """Why a concrete value has no free numbers, with the fix; "" if it has them.
 
-        Where only the rounding of a file is amiss it has them.
+        Errors of the size of a file's rounding are accepted.
         """
         return ""
 
 
 def nearly_equal(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether arrays are the same in half of their digits."""
+    """Whether two arrays (...) agree in half of their digits."""
     return bool(np.abs(a - b).max() <= np.sqrt(np.finfo(a.dtype).eps) * np.abs(b).max())

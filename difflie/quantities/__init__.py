@@ -1,8 +1,8 @@
-"""What to measure of a motion: functions f(system, q, v, u, t) of a moment, with names and units.
+"""Quantities to measure of a motion: functions f(system, q, v, u, t) with names and units.
 
-q (nq,), v (nv,) and t () in s; u (nu,) is what the control commands, None without. A
-cost of a control, a residual of a sensor, a reduction of a sweep and a curve of a plot are uses of
-one. All are differentiable in forward and reverse mode, and in the precision of q.
+q (nq,), v (nv,) and t () in s; u (nu,) is the command, None without control. The cost of a control,
+the residual of a sensor, the reduction of a sweep and the curve of a plot all use them. All are
+differentiable in forward and reverse mode, in the precision of q.
 """
 
 from .along import Curve as Curve

@@ -21,7 +21,7 @@ from .quantity import Labels, Quantity, as_quantity
 class Motion(Protocol):
     """States at times, such as a `Trajectory`: t (...,), q (..., nq), v (..., nv), u (..., nu).
 
-    One with actuators that remember has their torques (..., nu) as well.
+    With actuators that have a memory also their torques (..., nu).
     """
 
     @property
@@ -36,7 +36,7 @@ class Motion(Protocol):
 
 @dataclass(frozen=True)
 class Curve:
-    """A quantity along one run, for pictures and tables.
+    """A quantity along one run, for figures and tables.
 
     t (m,) in s, values (m, n); labels (n,): the name and the unit of each column.
     """
@@ -53,14 +53,14 @@ class Curve:
 
 
 def along(quantity: Any, system: System, run: Motion) -> Float[Array, "..."]:
-    """A quantity at all times of a run, (m, ...) of a quantity (...).
+    """A quantity at all times of a run: (m, ...) for a quantity of shape (...).
 
-    quantity: one of this room, or a function or Equinox module f(system, q, v, u, t). run: a
-    `Trajectory`, or a batch of them with leading axes, which the result has too; of a batch of
-    systems as well: call this inside `jax.vmap`. Differentiable with respect to the run, the
-    system, and the arrays that the quantity holds. Raises TypeError for what is no quantity and
-    what returns no real numbers, ValueError for another number of entries than it has names for,
-    and for the run of another system.
+    quantity: one of difflie.quantities, or a function or Equinox module f(system, q, v, u, t). run:
+    a `Trajectory`, or a batch of them with leading axes, which the result has too; for a batch of
+    systems call this inside `jax.vmap`. Differentiable with respect to the run, the system, and the
+    arrays that the quantity holds. Raises TypeError for an object that is no quantity or returns no
+    real numbers, and ValueError for a wrong number of entry names and for the run of another
+    system.
     """
     measured = as_quantity(quantity)
     checked(system)
@@ -79,9 +79,9 @@ def along(quantity: Any, system: System, run: Motion) -> Float[Array, "..."]:
 
 
 def curve(quantity: Any, system: System, run: Motion) -> Curve:
-    """A quantity along one run, with the name and unit of each of its entries.
+    """A quantity along one run of m times, as a `Curve` (m, n), with names and units of n entries.
 
-    Raises ValueError for a batch of runs, and else as `along` does.
+    Raises ValueError for a batch of runs, and otherwise as `along` does.
     """
     measured = as_quantity(quantity)
     if run.t.ndim != 1:
@@ -103,13 +103,13 @@ def _labels(quantity: Quantity, system: System, size: int) -> Labels:
 @eqx.filter_jit
 def _along(quantity, system, t, q, v, u, torques):
     def at(t, q, v, u, torques):
-        said = f"what the quantity {quantity.name} returns"
-        here = applied(system, torques)
-        value = real_numbers(system.name, said, quantity(here, q, v, u, t))
+        what = f"what the quantity {quantity.name} returns"
+        measured = applied(system, torques)
+        value = real_numbers(system.name, what, quantity(measured, q, v, u, t))
         names = quantity.labels(system)
         if names and value.size != len(names):
             raise ValueError(
-                f"{system.name}: {said} has shape {value.shape}, and it has {len(names)} names of "
+                f"{system.name}: {what} has shape {value.shape}, and it has {len(names)} names of "
                 "entries; return one number for each"
             )
         return value.astype(q.dtype)

@@ -17,8 +17,8 @@ from .quantity import Labels, Quantity
 class Distance(Quantity):
     """The distance in m, a scalar, between the origins of two frames.
 
-    first, second: a `Frame`, or the name of a body for its own. Where the origins coincide there is
-    no derivative; there it is zero, the subgradient of least length.
+    first, second: a `Frame`, or the name of a body for its own frame. Where the origins coincide
+    the derivative is zero, the subgradient of least norm.
     """
 
     first: Frame = eqx.field(converter=as_frame)

@@ -20,8 +20,9 @@ _UNITS = {"rad/s": "N m", "m/s": "N"}
 class Effort(Quantity):
     """The generalised force (nv,) that the actuators apply to the joints, in N m or N.
 
-    It is what they make of the command u, and u where there are none; without control the command
-    is zero. What remembers is known along a run; raises ValueError elsewhere.
+    It is what the actuators deliver for the command u, or u itself without actuators; without
+    control u is zero. The output of an actuator with a memory is known along a run only; elsewhere
+    this raises ValueError.
     """
 
     @property

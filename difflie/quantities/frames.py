@@ -14,9 +14,9 @@ from ..system.validation import ModelError, nearest, shown
 
 
 def placed(system: System, q: Float[Array, " nq"], *frames: Frame) -> list[Transform]:
-    """The frames in the world at the configuration q (nq,), components () in m.
+    """The poses, components (), of the frames in the world at the configuration q (nq,), in m.
 
-    Raises `ModelError` for a frame on a body that is not there, with the nearest name.
+    Raises `ModelError` for a frame on an unknown body, with the nearest name.
     """
     for frame in frames:
         if frame.body is not None and frame.body not in system.body_names:

@@ -13,11 +13,11 @@ from .quantity import Labels, Quantity
 
 
 class LimitLeft(Quantity):
-    """How far each degree of freedom is from its nearer position limit (n_dofs,), in rad or m.
+    """The distance of each degree of freedom to its nearer position limit (n_dofs,), in rad or m.
 
-    Negative beyond it; infinite without limits, and where a joint has no plain coordinate. Joints
-    that mimic others are among them. In the middle between both limits the derivative is zero, the
-    mean of both sides.
+    Negative beyond the limit; infinite without limits, and for joints without plain coordinates.
+    Mimic joints are included. Midway between both limits the derivative is zero, the mean of both
+    sides.
     """
 
     @property

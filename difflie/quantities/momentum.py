@@ -17,7 +17,7 @@ _LABELS = (*xyz("N m s", "angular "), *xyz("N s", "linear "))
 class Momentum(Quantity):
     """The momentum (6,) in world axes: angular about the world origin (N m s), then linear (N s).
 
-    Armature has no part in it.
+    Armature does not contribute.
     """
 
     @property

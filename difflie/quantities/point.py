@@ -13,7 +13,7 @@ from .quantity import Labels, Quantity, xyz
 
 
 class Point(Quantity):
-    """The place (3,) in the world, in m, of a point of a body.
+    """The position (3,) in the world, in m, of a point of a body.
 
     body: its name; position (3,) in m in the body's frame, a leaf.
     """

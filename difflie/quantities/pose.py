@@ -18,10 +18,10 @@ from .quantity import Labels, Quantity, joined, xyz
 class Pose(Quantity):
     """The pose (6,) of a frame: its rotation vector in rad, then its origin in m.
 
-    frame, reference: a `Frame`, or the name of a body for its own. Both parts are in the reference
-    frame, by default the world: taken to a target, they are the error of a tracked pose. The
-    rotation vector has a length of at most pi; its derivatives are finite everywhere, also at zero
-    and at pi, where two vectors stand for the attitude and they are those of the one returned.
+    frame, reference: a `Frame`, or the name of a body for its own frame. Both parts are in the
+    reference frame, by default the world; with the target as reference they are the tracking error.
+    The rotation vector has a length of at most pi. Its derivatives are finite everywhere, also at
+    zero; at pi, where two vectors stand for the same rotation, they are those of the one returned.
     """
 
     frame: Frame = eqx.field(converter=as_frame)

@@ -14,7 +14,7 @@ from .quantity import Labels, Quantity
 class Power(Quantity):
     """The mechanical power (nv,) in W of the control at each degree of freedom: effort times v.
 
-    Their sum is what the control adds to the energy of the system; see `Effort`.
+    The sum is the rate at which the control does work on the system; see `Effort`.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""What a quantity is: a function of a moment that has a name and units."""
+"""The quantity protocol: a function of a state, with a name and units."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Quantity(eqx.Module):
-    """A function of a moment, f(system, q, v, u, t), an array of real numbers of any one shape.
+    """A function of a state, f(system, q, v, u, t), that returns an array of real numbers (...).
 
     q (nq,), v (nv,), u (nu,) or None, t () in s.
     """
@@ -26,11 +26,11 @@ class Quantity(eqx.Module):
     @property
     @abc.abstractmethod
     def name(self) -> str:
-        """What it is called in pictures, files and messages."""
+        """Its name in figures, files and messages."""
 
     @abc.abstractmethod
     def labels(self, system: System) -> Labels:
-        """The name and the SI unit of each of its entries; nothing where these are not known."""
+        """The name and the SI unit of each of its entries; empty if they are not known."""
 
     @abc.abstractmethod
     def __call__(
@@ -45,10 +45,10 @@ class Quantity(eqx.Module):
 
 
 class Function(Quantity):
-    """A function or module of a user's own, under a name and a unit.
+    """A user's function or module, with a name and a unit.
 
-    unit: SI, "" for none; components: the names of the entries that it returns, where they have
-    any. What it holds as arrays are leaves.
+    unit: SI, "" for none; components: the names of the entries that it returns, if there are
+    several. Arrays it holds are leaves.
     """
 
     function: Callable[..., Any]
@@ -70,10 +70,10 @@ class Function(Quantity):
 def quantity(
     name: str, unit: str = "", components: Sequence[str] = ()
 ) -> Callable[[Callable[..., Any]], Function]:
-    """Makes a quantity of the function below: `@quantity("height of the hand", "m")`.
+    """A decorator that makes a function a quantity: `@quantity("height of the hand", "m")`.
 
-    components (n,): the names of the entries of what it returns, where there are several. Raises
-    TypeError for a name or unit that is no string.
+    components (n,): the names of the entries it returns, if there are several. Raises TypeError for
+    a name or unit that is no string.
     """
     if not (isinstance(name, str) and isinstance(unit, str)):
         raise TypeError(
@@ -83,28 +83,28 @@ def quantity(
     return lambda function: Function(function, name, unit, tuple(components))
 
 
-def as_quantity(given: Any) -> Quantity:
-    """The quantity that is given, or one that has the name of a function or module.
+def as_quantity(value: Any) -> Quantity:
+    """The quantity itself, or a function or module as a quantity with its own name.
 
-    Raises TypeError for what cannot be called, and for a class in place of an object.
+    Raises TypeError for an object that cannot be called, and for a class instead of an object.
     """
-    if isinstance(given, Quantity):
-        return given
-    if inspect.isclass(given):
-        raise TypeError(f"the quantity is the class {given.__name__}; write {given.__name__}(...)")
-    if not callable(given):
+    if isinstance(value, Quantity):
+        return value
+    if inspect.isclass(value):
+        raise TypeError(f"the quantity is the class {value.__name__}; write {value.__name__}(...)")
+    if not callable(value):
         raise TypeError(
-            f"the quantity is {shown(given)}; give a function of (system, q, v, u, t), or an "
+            f"the quantity is {shown(value)}; give a function of (system, q, v, u, t), or an "
             "object such as difflie.quantities.Energy()"
         )
-    return Function(given, getattr(given, "__name__", type(given).__name__))
+    return Function(value, getattr(value, "__name__", type(value).__name__))
 
 
 def xyz(unit: str, prefix: str = "") -> Labels:
-    """The labels of a vector."""
+    """The labels (3,) of a vector."""
     return tuple((prefix + axis, unit) for axis in "xyz")
 
 
 def joined(*parts: jax.Array) -> jax.Array:
-    """Arrays (n,) or () as one."""
+    """Arrays (n,) or () concatenated to one (m,)."""
     return jax.numpy.concatenate([jax.numpy.atleast_1d(part) for part in parts])

@@ -1,4 +1,4 @@
-"""Checks of what `simulate` and `step` are given."""
+"""Checks of the arguments of `simulate` and `step`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..system.validation import check_shape, real_numbers
 
 
 def chosen_method(method: Any) -> Method:
-    """The method, which may be given by its name. Raises TypeError for what is none."""
+    """The method itself or by its name. Raises TypeError for anything else."""
     if isinstance(method, str):
         return by_name(method)
     if not isinstance(method, Method):
@@ -24,7 +24,7 @@ def chosen_method(method: Any) -> Method:
 
 
 def checked_dt(caller: str, dt: Any, dtype: Any) -> jax.Array:
-    """The length of a step () in s. Raises ValueError or TypeError for what is none."""
+    """The length of a step () in s. Raises ValueError or TypeError for an invalid one."""
     dt = real_numbers(caller, "dt", dt)
     check_shape(caller, "dt", dt.shape, ())
     if not isinstance(dt, Tracer) and not 0 < float(dt) < np.inf:
@@ -32,12 +32,12 @@ def checked_dt(caller: str, dt: Any, dtype: Any) -> jax.Array:
     return dt.astype(dtype)
 
 
-# Steps are counted with 32 bits, and the last number stands for never.
+# Steps are counted in 32 bits; the largest number means never.
 _MOST_STEPS = np.iinfo(np.int32).max - 1
 
 
 def checked_counts(steps: int, save_every: int) -> tuple[int, int]:
-    """Both. Raises ValueError for what are no numbers of steps, or save none of them."""
+    """Both counts, scalars. Raises ValueError for invalid ones, and if no step would be saved."""
     steps, save_every = _count("steps", steps), _count("save_every", save_every)
     if save_every > steps:
         raise ValueError(
@@ -56,7 +56,7 @@ def _count(name: str, value: int) -> int:
 
 
 def check_memory(system: System, saved: int, controlled: bool) -> None:
-    """Raises ValueError for more saved rows than there is memory for."""
+    """Raises ValueError if the saved states need more memory than the computer has."""
     commands = controlled + any(actuator.remembers for actuator in system.actuators)
     width = 1 + system.nq + system.nv + commands * system.nu
     size = (saved + 1) * width * system.dtype.itemsize
@@ -72,7 +72,7 @@ def check_memory(system: System, saved: int, controlled: bool) -> None:
 
 
 def check_forgetting(system: System, dt: jax.Array, steps: int) -> None:
-    """Raises ValueError for an actuator whose memory does not last for so many steps of dt s."""
+    """Raises ValueError for an actuator whose memory is too short for the steps dt () in s."""
     if isinstance(dt, Tracer):
         return
     for actuator in system.actuators:

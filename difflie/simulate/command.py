@@ -1,4 +1,4 @@
-"""What is commanded and given, kept in the time loop for the trajectory."""
+"""Commands and delivered torques, recorded in the time loop for the trajectory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..integrators.method import chosen
 
 
 class Command(eqx.Module):
-    """The commands u (nu,) of the steps that the trajectory tells of, and the torques (nu,).
+    """The commands u (nu,) and the torques (nu,) of the steps that the trajectory saves.
 
-    latest: both in the last step, as of its beginning; None for commands without control, and for
-    torques where no actuator remembers anything. saved: in the last step that began at a time that
-    is saved, which one in `every` does.
+    latest: both at the start of the last step; commands are None without control, torques where no
+    actuator has a memory. saved: those of the last step that began at a saved time, which one in
+    `every` does.
     """
 
     latest: tuple[Any, Any]
@@ -24,8 +24,8 @@ class Command(eqx.Module):
     every: int = eqx.field(static=True)
 
     def after(self, step: jax.Array, latest: tuple[Any, Any], going: jax.Array) -> Command:
-        """With what was commanded in the step of this number (), if it was made ()."""
-        # No remainder: native code knows none.
+        """Updated with the command and torques of step number `step` (), if it was made ()."""
+        # Without the remainder operation, which native code lacks.
         begins = jax.lax.div(step, jnp.int32(self.every)) * self.every == step
         saves = going if self.every == 1 else going & begins
         saved = chosen(saves, latest, self.saved)

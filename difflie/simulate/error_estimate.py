@@ -1,15 +1,15 @@
-"""How far a run is from the motion of its machine: it is made again with shorter steps.
+"""An estimate of the error of a run, from another run with shorter steps.
 
-Of a method of order p the error e of a run with steps h falls with h^p, so that with steps h / n
+For a method of order p the error e of a run with steps h falls with h^p, so that with steps h / n
 
     y_h - y_{h/n} = (1 - n^-p) e,    |e| = n^p / (n^p - 1) |y_h - y_{h/n}|        (Richardson)
 
-With n = 4 this hardly depends on the order. Where contacts, stops, friction or events make it some
-r in place of p the estimate is (1 - 4^-r) / (1 - 4^-p) times the error: from 3/4 to 4/3 of it for
-r >= 1, and at least half of it for r = 1/2. With n = 2, half the work, it would be 1/2 to 2, and an
-error whose factor varies from step to step, as it does with impacts, could vanish by chance. A
-method of another order would need no shorter steps, but none is there for every machine that keeps
-the same constraints. Hairer, Norsett and Wanner 1993, II.4.
+With n = 4 this hardly depends on the order. If contacts, stops, friction or events reduce the order
+to r, the estimate is (1 - 4^-r) / (1 - 4^-p) times the error: from 3/4 to 4/3 of it for r >= 1, and
+at least half of it for r = 1/2. With n = 2, half the work, the range would be 1/2 to 2, and an
+error whose factor varies from step to step, as with impacts, could vanish by chance. A method of
+another order would need no shorter steps, but there is none for every machine that satisfies the
+same constraints. Hairer, Norsett and Wanner 1993, II.4.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _FINER = 4
 
 
 class ErrorEstimate(NamedTuple):
-    """About how far a run is from the motion of its machine, at its m + 1 saved times.
+    """Estimated errors of a run at its m + 1 saved times; none is negative.
 
-    q (m + 1, nv) in rad or m: |difference(q, exact q)|, each entry that of a degree of freedom, a
-    tangent in body-fixed coordinates as v is. v (m + 1, nv) in rad/s or m/s. t (m + 1,) in s: of
-    the times, which are exact up to an event that ended the run. None is negative. Where an error
-    changes its sign a single entry can be far from it: what counts is the largest of some rows.
+    q (m + 1, nv) in rad or m: |difference(q, exact q)| for each degree of freedom, as a tangent in
+    body-fixed coordinates like v. v (m + 1, nv) in rad/s or m/s. t (m + 1,) in s: of the times,
+    which are exact up to an event that ended the run. Where an error changes its sign a single
+    entry may be far off: take the largest of several rows.
     """
 
     t: Float[Array, " saved"]
@@ -44,10 +44,10 @@ class ErrorEstimate(NamedTuple):
 
 @jax.tree_util.register_pytree_node_class
 class Refinement:
-    """What a run remembers of how it was made: how to make it with steps n times as short.
+    """How a run was made: a function that repeats it with steps n times as short.
 
-    make(n): that run; order: of the method. It has no leaves, and nothing of it passes through a
-    transformation, into a pickle, or to a run whose leaves were changed.
+    make(n): that run; order: of the method. It has no leaves, and is lost in a transformation, a
+    pickle, or a run whose leaves were changed.
     """
 
     def __init__(self, make: Callable[[int], Any] | None = None, order: int = 1):
@@ -65,7 +65,7 @@ class Refinement:
 
 
 def error_estimate(run: Any) -> ErrorEstimate:
-    """That of a `Trajectory`; see its method."""
+    """The `ErrorEstimate` (m + 1, ...) of a `Trajectory`; see `Trajectory.error_estimate`."""
     make, order = run.refinement.make, run.refinement.order
     if make is None:
         raise ValueError(

@@ -17,10 +17,10 @@ Until = Event | list[Event] | tuple[Event, ...] | None
 
 
 def events_of(system: System, until: Any, at: tuple[Any, Any, Any]) -> tuple[Event, ...]:
-    """The functions of the argument `until`, checked at a start (t, q, v).
+    """The event functions of the argument `until`, checked at a start (t (), q (nq,), v (nv,)).
 
-    Raises TypeError for what is no function, or returns no real number, ValueError for a function
-    that returns an array, or is concrete and not positive at the start.
+    Raises TypeError for an object that is no function or returns no real number, ValueError for a
+    function that returns an array, or is concrete and not positive at the start.
     """
     if until is None:
         return ()
@@ -42,7 +42,7 @@ def events_of(system: System, until: Any, at: tuple[Any, Any, Any]) -> tuple[Eve
 
 
 def named(functions: tuple[Any, ...]) -> tuple[str, ...]:
-    """How messages call the events."""
+    """The names of the events (n,) in messages."""
     names = [getattr(f, "__name__", type(f).__name__) for f in functions]
     plain = [f"event {i}" if "<" in name else f"event {name!r}" for i, name in enumerate(names)]
     return tuple(plain)
@@ -51,7 +51,7 @@ def named(functions: tuple[Any, ...]) -> tuple[str, ...]:
 def least(
     events: tuple[Event, ...], t: jax.Array, q: jax.Array, v: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """The smallest of the functions (), and its number (); what is not a number is smallest."""
+    """The smallest of the functions () and its index (); NaN counts as smallest."""
     smallest, number = jnp.asarray(jnp.inf, q.dtype), jnp.asarray(-1, jnp.int32)
     for i, event in enumerate(events):
         value = jnp.asarray(event(t, q, v)).astype(q.dtype)
@@ -62,5 +62,5 @@ def least(
 
 
 def come(events: tuple[Event, ...], t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
-    """Whether one of the events has come, (): whether it is no longer positive."""
+    """Whether an event has come, a boolean (): whether one of the functions is not positive."""
     return ~(jax.lax.stop_gradient(least(events, t, q, v)[0]) > 0)

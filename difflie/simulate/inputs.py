@@ -1,4 +1,4 @@
-"""What acts on a machine over a time loop: controls and wrenches, as functions or as samples."""
+"""The inputs of a time loop: controls and wrenches, as functions or as samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | SampledInput | jax.Ar
 def inputs_at(functions, rows, t0, dt) -> Inputs:
     """The control and the wrench in the step of length dt () that begins at t0 (), both in s.
 
-    Of each a function of (t, q, v), or the row of its samples: its value there and its rise in dt.
+    Each is a function of (t, q, v), or the row of its samples: its value at t0 and its rise in dt.
     """
     pairs = zip(functions, rows, strict=True)
     control, wrench = (_at(f, row, t0, dt) for f, row in pairs)
@@ -48,9 +48,10 @@ def samples(given, steps: int, saved: int, save_every: int):
 
 
 def sampled_input(system: System, name: str, given: Input, shape: tuple[int, ...], steps: int):
-    """Samples as a `SampledInput` of arrays (n, *shape) for so many steps; others as they are.
+    """Samples as a `SampledInput` of arrays (n, *shape) for all steps; other inputs as they are.
 
-    Raises ValueError or TypeError for another shape, too few of them, or what is no number.
+    Raises ValueError or TypeError for another shape, too few samples, or values that are no
+    numbers.
     """
     if given is None or (callable(given) and not isinstance(given, SampledInput)):
         return given
@@ -64,14 +65,14 @@ def sampled_input(system: System, name: str, given: Input, shape: tuple[int, ...
 
 
 def finer_input(given: Input, n: int) -> Input:
-    """The same input for steps n times as short."""
+    """The same input for steps n times as short; samples (m, ...) are held n times as long."""
     if not isinstance(given, SampledInput):
         return given
     return type(given)(given.values, n * given.every)
 
 
 def checked_functions(system: System, control: Input, wrench: Input, at: tuple) -> tuple:
-    """Those of the inputs that are functions, checked; None for the others."""
+    """The inputs that are functions, checked at a start (t, q, v); None for the others."""
     shapes = {"control": (system.nu,), "wrench": (len(system.body_names), 6)}
     return tuple(
         _function(system, name, u, shape, at) if callable(u) else None
@@ -80,11 +81,11 @@ def checked_functions(system: System, control: Input, wrench: Input, at: tuple) 
 
 
 def _function(system: System, name: str, function: Callable, shape: tuple[int, ...], at: tuple):
-    """The function. Raises ValueError or TypeError where it returns something else than needed."""
+    """The function; raises ValueError or TypeError if it returns another shape or type."""
 
     def returned(t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
         return real_numbers(system.name, f"what the function {name} returns", function(t, q, v))
 
-    found = jax.eval_shape(returned, *at).shape
-    check_shape(system.name, f"what the function {name} returns", found, shape)
+    returned_shape = jax.eval_shape(returned, *at).shape
+    check_shape(system.name, f"what the function {name} returns", returned_shape, shape)
     return function

@@ -1,4 +1,4 @@
-"""The time loop, whole or in pieces between which it can be stopped."""
+"""The time loop, in one call or in pieces between which it can be interrupted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Progress = Callable[[int, int], None] | None
 
 
 class Run(NamedTuple):
-    """What a loop is made of, besides its length.
+    """The ingredients of a loop, except its length.
 
     start: the tree, q (nq,), v (nv,) and dt () in s. how: method, adjoint, stabilisation.
     """
@@ -53,7 +53,7 @@ class Run(NamedTuple):
 def trajectory(
     run: Run, error: jax.Array, steps: int, save_every: int, progress: Progress
 ) -> Trajectory:
-    """The motion in so many steps, of which every so manieth is saved."""
+    """The motion as a `Trajectory` with m + 1 rows (m + 1, ...), m = steps / save_every."""
     if steps > _PIECE and _concrete(run):
         return _in_pieces(run, error, steps, save_every, progress)
     return _at_once(run, error, steps, save_every)
@@ -61,7 +61,7 @@ def trajectory(
 
 @eqx.filter_jit
 def _at_once(run: Run, error: jax.Array, steps: int, save_every: int) -> Trajectory:
-    """Compiled once for each topology, method, number of steps, and function among the inputs."""
+    """The same as one program, compiled for each topology, method, length and input function."""
     (_, q0, v0, _), (_, adjoint, _) = run.start, run.how
     shape = steps // save_every, save_every
     rows, loop = run.rows(steps, shape), run.time_steps()
@@ -73,9 +73,9 @@ def _at_once(run: Run, error: jax.Array, steps: int, save_every: int) -> Traject
 
 
 def _behind_start(run: Run, record: Any, pieces: list[Any], length: int) -> Any:
-    """What is saved of a loop, its pieces joined: (q, v) and records from the start on, commands.
+    """The saved arrays of a loop, its pieces joined: (q, v) and records with the start, commands.
 
-    Where an event ended the loop the last row is repeated, until there are so many.
+    After an event ended the loop the last row is repeated to the full length.
     """
     _, q0, v0, _ = run.start
     first = jax.tree.map(lambda a: a[None], ((q0, v0), record))
@@ -86,7 +86,7 @@ def _behind_start(run: Run, record: Any, pieces: list[Any], length: int) -> Any:
 
 
 def _filled(rows: jax.Array, length: int) -> jax.Array:
-    """The rows, and the last of them until there are so many."""
+    """The rows, the last one repeated to the length."""
     missing = length - len(rows)
     return jnp.concatenate((rows, jnp.repeat(rows[-1:], missing, axis=0))) if missing else rows
 
@@ -112,7 +112,7 @@ def _trajectory(
     motion = t, q, v, record, commanded
     if (noticed := watch.stopped) is not None:
         stop = located(loop, rows, end)
-        # Where the last, shorter step is not solved, the motion stays where it began.
+        # If the last, shorter step is not solved, the motion ends where it began.
         watch = watch.with_last_step(stop.solved)
         motion = stopped_at(stop, watch, motion, save_every)
         event = jnp.where(watch.came, stop.event, -1)
@@ -123,26 +123,25 @@ def _trajectory(
     return Trajectory(t, q, v, result, record, u, torques)
 
 
-# A long run is made in pieces of about so many steps: the compiled code of one is not left before
-# its end, whatever the user may want.
+# A long run is made in pieces of about so many steps, since compiled code cannot be interrupted.
 _PIECE = 20_000
 
 
 def _concrete(run: Run) -> bool:
-    """Whether nothing that a run depends on is traced, what its functions close over included."""
-    given = jax.tree.leaves((run.start, run.control, run.wrench))
+    """Whether nothing in a run is traced, closures of its functions included."""
+    leaves = jax.tree.leaves((run.start, run.control, run.wrench))
     _, q0, v0, dt = run.start
     for u in (run.control, run.wrench, *run.events):
         if callable(u):
-            given += jax.make_jaxpr(u)(dt, q0, v0).consts
-    traced = any(isinstance(a, Tracer) for a in given)
+            leaves += jax.make_jaxpr(u)(dt, q0, v0).consts
+    traced = any(isinstance(a, Tracer) for a in leaves)
     return isinstance(run.how[1], Direct) and not traced
 
 
 def _in_pieces(
     run: Run, error: jax.Array, steps: int, save_every: int, progress: Progress
 ) -> Trajectory:
-    """The same piece by piece; after an event there are no more pieces."""
+    """The same in pieces; after an event there are no more pieces."""
     saved = steps // save_every
     rows = run.rows(steps, (1, saved * save_every))
     control, wrench = (
@@ -158,7 +157,7 @@ def _in_pieces(
         waiting = piece
         done += length * every
         came = bool(run.events) and bool(state.watch.came)
-        # A row in which an event came began with a command, and is filled up later.
+        # A row with an event began with a command, and is filled up later.
         if came or done % save_every == 0:
             kept.append(piece)
         if progress is not None:
@@ -203,10 +202,10 @@ def _pieces(saved: int, every: int) -> Iterator[tuple[int, int]]:
 
 
 def _parts(n: int, size: int) -> list[int]:
-    """n as a sum of numbers of at most about that size: equal ones where that is possible."""
+    """n as a sum of numbers of at most about that size, equal ones if possible."""
     fewest = -(-n // size)
     for count in range(fewest, 2 * fewest):
         if n % count == 0:
             return count * [n // count]
-    rest = [n % size] if n % size else []
-    return n // size * [size] + rest
+    remainder = [n % size] if n % size else []
+    return n // size * [size] + remainder

@@ -1,4 +1,4 @@
-"""How a simulation ended, and the sentences that say so."""
+"""How a simulation ended, as numbers and as sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEVER = np.iinfo(np.int32).max
 
 
 class Reconstruction(NamedTuple):
-    """How far from the true start a motion ends that is run back: see `Reversible`.
+    """How far from the true start stepping back ends: see `Reversible`.
 
     distance, tolerance (): differences in q and v, in units of 1 or of the largest entry.
     """
@@ -33,9 +33,9 @@ class Reconstruction(NamedTuple):
 class Ending(eqx.Module):
     """How a motion with events ended.
 
-    event (): which came, by its number in `until`, -1 for none. t () in s: when, or the end of the
-    last step; it has derivatives. step (): at the end of which it was noticed, 2^31 - 1 for never.
-    names: how messages call the events.
+    event (): the index in `until` of the one that came, -1 for none. t () in s: its time, or the
+    end of the last step; it has derivatives. step (): the step at whose end it was detected, 2^31 -
+    1 for never. names: those of the events in messages.
     """
 
     event: jax.Array
@@ -45,20 +45,21 @@ class Ending(eqx.Module):
 
 
 class Result(eqx.Module):
-    """How a simulation ended; `str` gives it in sentences.
+    """How a simulation ended; `str` says it in sentences.
 
     nonfinite_step (): the step that led to a state that is not finite. unsolved_step (): the step
     whose equations an implicit method did not solve, or an adaptive one not to its tolerance. A
-    step that fails is not made, nor any after it: all states from there on are the one before.
-    singular_step (): the first step that ends near a singular configuration, in which equations of
-    constraints that were independent at the start agree; a motion that goes on from there may be
-    one of several.
+    failed step is not made, nor any after it: all states from there on repeat the one before.
+    singular_step (): the first step that ends near a singular configuration, at which constraints
+    that were independent at the start become dependent; the motion beyond may be one of several.
     position_step, velocity_step, effort_step (n_dofs,): the first step at which each degree of
-    freedom was beyond its limit. All are 2^31 - 1 where it never happened. dt in s.
-    start_error (): by how much the start breaks the constraints, overlaps contacts or is off the
-    unit length of quaternions, in units of what is allowed.
-    reconstruction: how well the start is found again, where the adjoint is `Reversible`. ending:
-    which event stopped the motion, where it was to stop at one.
+    freedom was beyond its limit. All are 2^31 - 1 for never. dt in s.
+
+    start_error (): by how much the start violates the constraints, overlaps contacts or is off the
+    unit length of quaternions, in units of the tolerance.
+
+    reconstruction: how well stepping back recovers the start, for the adjoint `Reversible`. ending:
+    which event stopped the motion, for runs with `until`.
     """
 
     nonfinite_step: jax.Array
@@ -86,15 +87,14 @@ class Result(eqx.Module):
 
     @property
     def within_limits(self) -> Bool[Array, "*batch"]:
-        """Whether no position, velocity or effort limit was left, a boolean scalar."""
+        """Whether no position, velocity or effort limit was exceeded, a boolean scalar."""
         limits = self.position_step, self.velocity_step, self.effort_step
         return jnp.all(jnp.concatenate(limits, axis=-1) == NEVER, axis=-1)
 
     def messages(self) -> list[str]:
-        """One sentence for the end, and one for each kind of limit that was left.
+        """One sentence for the end, and one for each kind of limit that was exceeded.
 
-        Of a batch one sentence, and the one for the end of the first that failed. Concrete results
-        only.
+        For a batch a summary, and the sentence of the first run that failed. Concrete results only.
         """
         if np.ndim(self.nonfinite_step):
             return self._of_batch()
@@ -142,7 +142,7 @@ class Result(eqx.Module):
         )
 
     def _left(self, kind: str, limit: Any) -> list[str]:
-        """The sentence on the joints that left a kind of limit, if any did."""
+        """The sentence on the joints beyond a kind of limit, if any."""
         left: dict[str, int] = {}
         for dof in np.argsort(limit, kind="stable"):
             if limit[dof] != NEVER:
@@ -187,6 +187,6 @@ class Result(eqx.Module):
 
 
 def _listed(names: list[str], most: int) -> str:
-    """The names, of many the first ones and how many more there are."""
+    """The names; of many the first ones, and the number of the others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

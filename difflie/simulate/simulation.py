@@ -52,36 +52,36 @@ def simulate(
 
     Main arguments:
       method: an integrator such as `RKMK4()`, or its name (see `register`).
-      control: what is commanded (nu,) to the actuators of the system, in their order and units,
-        or without actuators the generalised force (nv,) in N m or N; springs, damping and friction
-        are added to it. A function of (t, q, v), a `ZeroOrderHold` or `FirstOrderHold`, an array
-        (steps, nu) of values held over each step, or None for zero. The command of an actuator with
-        a memory, such as a delay, is held over each step in any case.
-      wrench: external wrenches (nb, 6) on the bodies, in body frames; given as `control` is.
+      control: the commands (nu,) of the system's actuators, in their order and units; without
+        actuators the generalised force (nv,) in N m or N. Springs, damping and friction are added
+        to it. A function of (t, q, v), a `ZeroOrderHold` or `FirstOrderHold`, an array (steps, nu)
+        of values held over each step, or None for zero. The command of an actuator with a memory,
+        such as a delay, is held over each step in any case.
+      wrench: external wrenches (nb, 6) in N m and N on the bodies, in body frames; as `control`.
 
     Other arguments:
       save_every: save every k-th state; the trajectory has steps // save_every + 1 of them.
-      until: an event, or a list of them: functions of (t, q, v), positive at the start. At the
-        first zero of one of them the motion stops; it is found to rounding, by a last step that is
-        shorter. `Trajectory.result.ending` says which came, and when; rows after the end repeat it,
-        in their times as well. In a batch each run stops for itself. What is zero or negative only
-        within a step is not seen; what is no number has come. Where a function jumps over zero the
-        time of the end has no right derivatives. Where none comes the motion has all its steps.
+      until: an event, or a list of them: functions of (t, q, v), positive at the start. The motion
+        stops at the first zero of one of them, found to rounding by a shorter last step.
+        `Trajectory.result.ending` says which event came, and when; rows after the end repeat the
+        last one, its time included. In a batch each run stops by itself. A function that is
+        negative only within a step is not noticed; NaN counts as an event. Where a function jumps
+        over zero the time of the end has no valid derivatives. Without an event all steps are made.
       adjoint: how the loop is differentiated: `Direct`, `RecursiveCheckpoint` with a budget of
         memory, `Forward`, or, for methods that are symmetric in time, `Reversible`.
-      stabilisation: how explicit and Gauss methods stay on the constraints of a system that has
-        some (see `constrain`).
-      progress: called now and then in a run of many steps whose arguments are all concrete, as
-        progress(steps done, steps). Such a run is made in pieces, between which it can be stopped.
+      stabilisation: how explicit and Gauss methods stay on the constraints of a system with
+        constraints (see `constrain`).
+      progress: called as progress(steps done, steps) now and then in a long run whose arguments
+        are all concrete. Such a run is made in pieces, between which it can be interrupted.
 
     Differentiable with respect to every leaf of the system, the state, dt and the inputs, in
     forward and reverse mode as the adjoint allows. Raises ValueError or TypeError for a wrong shape
     or precision, a concrete NaN, dt <= 0, an unknown method (with the nearest name) or one that the
-    adjoint does not differentiate, an actuator with a memory where it steps back, a concrete start
-    that breaks a constraint, which it names, or at which an event has come. What happens on the way
-    (a state that is not finite, a step that is not solved, a singular configuration, a limit that
-    is left), and a traced start that breaks a constraint, stands in `Trajectory.result`; a motion
-    stays where it was before the first step that fails.
+    adjoint does not support, an actuator with a memory if the adjoint steps back, and a concrete
+    start that violates a constraint, which it names, or at which an event has come. What happens
+    during the motion (a state that is not finite, a step that is not solved, a singular
+    configuration, an exceeded limit) is reported in `Trajectory.result`, as is a traced start that
+    violates a constraint; the state stays as it was before the first step that failed.
     """
     checked(system)
     method = chosen_method(method)

@@ -26,7 +26,7 @@ from .watch import finite
 class Stepped(NamedTuple):
     """The end of one step: q (nq,), v (nv,), and whether it was solved and is finite ().
 
-    Where it is not, q and v are those of the start.
+    If not, q and v are those of the start.
     """
 
     q: jax.Array
@@ -52,10 +52,10 @@ def step(
     """One time step dt (s) from the state q (nq,), v (nv,) at the time t (s): q, v, solved.
 
     method and stabilisation as in `simulate`. control: the command (nu,), held over the step, or a
-    function of (t, q, v); wrench (nb, 6) likewise. A method begins anew: what it keeps from step to
-    step in `simulate`, such as the length of a sub-step or the step before, is that of a first
-    step. Differentiable in everything, in both modes. Raises what `simulate` raises, but for a
-    start that breaks a constraint, and ValueError for actuators with a memory.
+    function of (t, q, v); wrench (nb, 6) likewise. The method starts afresh: anything it carries
+    from step to step in `simulate`, such as the length of a sub-step or the previous step, is as in
+    a first step. Differentiable in everything, in both modes. Raises as `simulate`, except for a
+    start that violates a constraint, and ValueError for actuators with a memory.
     """
     checked(system)
     method = chosen_method(method)
@@ -100,11 +100,11 @@ def _step(given: tuple, control: Any, wrench: Any, how: tuple) -> tuple:
     return native.kernel(taken)(arrays, given, rows)
 
 
-def _held(system: System, name: str, given: Any, shape: tuple[int, ...]) -> Any:
-    """A function as it is; numbers checked."""
-    if isinstance(given, SampledInput):
+def _held(system: System, name: str, value: Any, shape: tuple[int, ...]) -> Any:
+    """The array (shape) of a constant input, checked; a function as it is."""
+    if isinstance(value, SampledInput):
         raise TypeError(f"step: {name} is sampled; give its numbers in this step, or a function")
-    if given is None or callable(given):
-        return given
-    (values,) = checked(system, **{name: (given, shape)})
+    if value is None or callable(value):
+        return value
+    (values,) = checked(system, **{name: (value, shape)})
     return values

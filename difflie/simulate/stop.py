@@ -1,12 +1,12 @@
-"""Where a motion stops at which an event comes.
+"""The end of a motion that an event stops.
 
-The loop notices that a function g(t, q, v) is no longer positive at the end of a step, and stays
-where that step began. The step is then taken again from there, with the length h at which the
-smallest of the functions is zero,
+The loop detects that a function g(t, q, v) is no longer positive at the end of a step, and stays
+where that step began. The step is then repeated from there, with the length h at which the smallest
+of the functions is zero,
 
     min_i g_i(t_k + h, q(h), v(h)) = 0,    0 < h <= dt
 
-found by bisection to the last digit, and differentiated by the implicit function theorem.
+by bisection to the last digit, with derivatives by the implicit function theorem.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .watch import Watch
 class Stop(NamedTuple):
     """Where a motion stops.
 
-    event (): the number of the event, -1 for none. t () in s. state: what the trajectory has of it,
-    without meaning where there is no event. solved (): whether the last, shorter step was.
+    event (): the index of the event, -1 for none. t () in s. state: that of the trajectory, without
+    meaning if there is no event. solved (): whether the last, shorter step was solved.
     """
 
     event: jax.Array
@@ -39,7 +39,7 @@ class Stop(NamedTuple):
 
 
 def located(loop: TimeSteps, rows: Any, last: LoopState) -> Stop:
-    """Where a loop has stopped whose last state this is; rows (m, k, ...) of its inputs."""
+    """The stop of a loop with this last state; rows (m, k, ...) are its inputs."""
     steps, inner, watch, memories, command = last
     formulation, events, dt = loop.formulation, loop.events, loop.dt
     commanded = (None, None) if command is None else command.latest
@@ -54,7 +54,7 @@ def located(loop: TimeSteps, rows: Any, last: LoopState) -> Stop:
         kept = None if memories is None else timed(memories, h)
         acting = given.remembering(loop.tree.system, kept, t0, q, v)
         acting = acting.held(t0, q, v) if formulation.reads_once else acting
-        # What a method remembers belongs to steps of another length.
+        # The method's own memory belongs to steps of another length.
         state = formulation.init(t0, q, v, h, acting)
         torques = acting._replace(wrench=None).held(t0, q, v).torques(loop.tree, t0, q, v)
         return *formulation.step(t0, state, h, acting), torques
@@ -66,7 +66,7 @@ def located(loop: TimeSteps, rows: Any, last: LoopState) -> Stop:
         # Methods that begin anew may need a little more than dt, which is looked at first.
         (h,), found = root(lambda h: at(h[0])[None], dt[None], Bisection())
         state, solved, torques = reached(h)
-        # What has a memory gives the mean of the shorter step.
+        # Actuators with a memory deliver the mean over the shorter step.
         torques = None if memories is None else torques
         y = formulation.read(state)
         which = least(events, t0 + h, *y)[1]
@@ -82,7 +82,7 @@ def located(loop: TimeSteps, rows: Any, last: LoopState) -> Stop:
 
 
 def stopped_at(end: Stop, watch: Watch, rows: Any, every: int) -> Any:
-    """The saved rows (m + 1, ...) of t, q, v, records and commands, from the end on all the end.
+    """The saved rows (m + 1, ...) of t, q, v, records and commands, the end repeated after a stop.
 
     every: the steps between two rows.
     """
@@ -96,5 +96,5 @@ def stopped_at(end: Stop, watch: Watch, rows: Any, every: int) -> Any:
 
     *states, last = end.state
     moved = jax.tree.map(filled(watch.stopped), moved, [end.t, *states])
-    # What is commanded, and given, belongs to the step that begins at the time of a row.
+    # Commands and torques belong to the step that begins at the time of a row.
     return *moved, jax.tree.map(filled(watch.stopped - 1), commanded, last)

@@ -1,4 +1,4 @@
-"""The time steps of a loop: what acts, the step of the method, what is noticed on the way."""
+"""One time step of a loop: the inputs, the step of the method, and what is monitored."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from .watch import Watch
 
 
 class LoopState(NamedTuple):
-    """What a time loop carries from step to step.
+    """The state that a time loop carries from step to step.
 
-    step (): how many were taken. inner: the state of the method. watch: what was noticed. memories:
-    those of the actuators, None where none has any. command: what was commanded and given, None
-    without control and memories.
+    step (): the number of steps taken. inner: the state of the method. watch: what was monitored.
+    memories: those of the actuators, None without any. command: commands and torques, None without
+    control and memories.
     """
 
     step: jax.Array
@@ -40,9 +40,9 @@ class LoopState(NamedTuple):
 
 
 class TimeSteps(NamedTuple):
-    """The steps of a loop, as an adjoint takes them, of the length dt () in s.
+    """The steps of a loop, as an adjoint runs them, of the length dt () in s.
 
-    functions: the control and the wrench, None for what is sampled, whose row an input then is.
+    functions: the control and the wrench, None for a sampled input, whose row is passed instead.
     """
 
     formulation: Formulation
@@ -57,13 +57,13 @@ class TimeSteps(NamedTuple):
 
     @property
     def small(self) -> bool:
-        """Whether a loop is to be one native call."""
+        """Whether a loop is compiled as one native call."""
         return self.tree.topology.unrolled
 
     def start(
         self, q0: jax.Array, v0: jax.Array, rows: Any, save_every: int
     ) -> tuple[LoopState, Any]:
-        """The state at the beginning, and what is recorded of it; rows (m, k, ...) of inputs."""
+        """The initial state, and what is recorded of it; rows (m, k, ...) of inputs."""
 
         def begun(q0: jax.Array, v0: jax.Array, row: Any) -> tuple[LoopState, Any]:
             state = self._begun(q0, v0, row, save_every)
@@ -74,7 +74,7 @@ class TimeSteps(NamedTuple):
 
     def _begun(self, q0: jax.Array, v0: jax.Array, row: Any, save_every: int) -> LoopState:
         tree, t0 = self.tree, jnp.zeros_like(self.dt)
-        # What is typed with a few digits is put on the manifold, where stepping back leads.
+        # A start typed with few digits is put on the manifold, to which stepping back returns.
         q = tree.topology.manifold.retract(q0, jnp.zeros_like(v0))
         acting, memories = inputs_at(self.functions, row, t0, self.dt), None
         controlled = acting.control is not None
@@ -92,7 +92,7 @@ class TimeSteps(NamedTuple):
         return LoopState(jnp.zeros((), jnp.int32), inner, watch, memories, command)
 
     def acting(self, k: jax.Array, row: Any) -> tuple[jax.Array, Inputs]:
-        """When step k () begins, in s, and what acts in it."""
+        """The start of step k () in s, and the inputs in it."""
         t = k.astype(self.dt.dtype) * self.dt
         return t, inputs_at(self.functions, row, t, self.dt)
 
@@ -125,17 +125,17 @@ class TimeSteps(NamedTuple):
         return LoopState(k, chosen(going, after, inner), watch, memories, command)
 
     def back(self, state: LoopState, row: Any) -> LoopState:
-        """The state before the last step, of machines without a memory."""
+        """The state before the last step, for machines without memories."""
         k, inner, watch, _, command = state
         t, acting = self.acting(k - 1, row)
         before = self.formulation.step(t + self.dt, inner, -self.dt, acting)[0]
-        # No step that was not made is taken back.
+        # A step that was not made is not undone.
         before = chosen(watch.going(k), before, inner) if self.events else before
-        # As at the start: what was commanded before does not matter to what comes.
+        # As at the start: earlier commands have no effect on what follows.
         return LoopState(k - 1, before, watch, None, jax.tree.map(jnp.zeros_like, command))
 
     def read(self, state: LoopState) -> Any:
-        """What is saved: (q, v), what the formulation records, (commands, torques)."""
+        """The saved part: (q, v), the records of the formulation, (commands, torques)."""
         formulation, command = self.formulation, state.command
         commanded = (None, None) if command is None else command.saved
         return formulation.read(state.inner), formulation.record(state.inner), commanded

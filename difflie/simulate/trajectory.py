@@ -1,4 +1,4 @@
-"""What a simulation returns: the motion at its saved times, and how it ended."""
+"""The result of a simulation: the motion at its saved times, and how it ended."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 class Trajectory(eqx.Module):
     """A simulated motion, saved at m + 1 times.
 
-    t (m + 1,) in s, q (m + 1, nq), v (m + 1, nv); result says how the simulation ended. states:
-    what the method moves at these times where that is more than q and v, such as `NaturalMotion` or
-    `DescriptorMotion`; None for other methods. u (m + 1, nu): what the control commands to the
-    actuators, in their units, in the step that begins at each of these times, as of its beginning,
-    and at the end what it commanded in the last step; None without control. torques (m + 1, nu) in
-    N m or N: what the actuators give at the start of the same steps; None where none remembers
-    anything, and they are functions of state and command.
+    t (m + 1,) in s, q (m + 1, nq), v (m + 1, nv); result says how the simulation ended. states: the
+    method's own variables at these times, if there are more than q and v, such as `NaturalMotion`
+    or `DescriptorMotion`; else None. u (m + 1, nu): the commands of the actuators, in their units,
+    at the start of the step that begins at each of these times, and in the last row those of the
+    last step; None without control. torques (m + 1, nu) in N m or N: what the actuators deliver at
+    the start of the same steps; None if no actuator has a memory, since they are then functions of
+    state and command.
     """
 
     t: Float[Array, " saved"]
@@ -47,12 +47,12 @@ class Trajectory(eqx.Module):
     refinement: Refinement = eqx.field(default=Refinement(), repr=False)
 
     def at(self, t: Any) -> tuple[Float[Array, "*times nq"], Float[Array, "*times nv"]]:
-        """The configuration (..., nq) and velocity (..., nv) at times t (...), in s, in between.
+        """The configuration (..., nq) and velocity (..., nv), interpolated at times t (...) in s.
 
-        Cubic Hermite interpolation in exponential coordinates: between two saved states it meets
-        both configurations and velocities, stays on the manifold, and its error falls with the
-        fourth power of their distance (the velocity's with the third). Raises ValueError for a
-        concrete time that is not between the first and the last saved one.
+        Cubic Hermite interpolation in exponential coordinates: it matches both saved configurations
+        and velocities and stays on the manifold. Its error falls with the fourth power of their
+        distance (the velocity's with the third). Raises ValueError for a concrete time outside of
+        the saved ones.
         """
         t = jnp.asarray(t, self.t.dtype)
         if not isinstance(t, Tracer) and not isinstance(self.t, Tracer):
@@ -66,22 +66,22 @@ class Trajectory(eqx.Module):
         return q.reshape((*t.shape, -1)), v.reshape((*t.shape, -1))
 
     def error_estimate(self) -> ErrorEstimate:
-        """About how far q and v are from the exact motion, at the saved times: `ErrorEstimate`.
+        """The estimated error of q and v at the saved times (m + 1, ...): an `ErrorEstimate`.
 
-        The run is made again with steps of a quarter of the length (four times the work), and the
-        distance to it, 4^p / (4^p - 1) times for a method of order p, is the estimate. Differences
+        The run is repeated with steps of a quarter of the length (four times the work). The
+        estimate is the distance to it, times 4^p / (4^p - 1) for a method of order p. Differences
         of q are taken on the manifold. Where the error falls with another power of the step, as
         with contacts, stops and events, the estimate is still between 3/4 and 4/3 of it for powers
-        from 1 on. A method that chooses its own steps also gets a sixteenth of its tolerances.
-        Samples are held, or joined by lines, over the same times; a function that commands an
-        actuator with a memory is held over the shorter steps, so that the exact motion is that with
-        a command that is never held. It is the error of the method alone, not of the model, and
-        below what rounding makes of q and v it says little.
+        from 1 on. An adaptive method also gets a sixteenth of its tolerances. Samples are held, or
+        interpolated, over the same times. A function that commands an actuator with a memory is
+        held over the shorter steps, so that the exact motion is that with a command that is never
+        held. It is the error of the method alone, not of the model, and has no meaning below the
+        rounding of q and v.
 
-        Within jit, vmap or a derivative call it there, beside `simulate`; where one of the two runs
-        fails it is NaN then. Raises ValueError where one of them fails, and for a run that does not
-        know how it was made: one that went through a transformation, was changed, or was not
-        returned by `simulate`.
+        Within jit, vmap or a derivative call it there, beside `simulate`; the estimate is then NaN
+        if one of the two runs fails. Outside it raises ValueError if one fails, and for a run that
+        does not know how it was made: one that went through a transformation, was changed, or was
+        not returned by `simulate`.
         """
         return error_estimate(self)
 
@@ -96,7 +96,7 @@ class Trajectory(eqx.Module):
     def effort(self, system: System) -> Float[Array, "saved nv"]:
         """The generalised force (m + 1, nv) in N m or N that the actuators apply to the joints.
 
-        It is what they make of `u`, and `u` itself without actuators; see `Effort`.
+        It is what the actuators deliver for `u`, and `u` itself without actuators; see `Effort`.
         """
         return along(Effort(), system, self)
 
@@ -110,30 +110,32 @@ class Trajectory(eqx.Module):
     def constraint_violation(
         self, system: System
     ) -> tuple[Float[Array, " saved"], Float[Array, " saved"]]:
-        """How far the system's constraints are broken (m + 1,): max |g| and max |A v|.
+        """The violation of the system's constraints (m + 1,): max |g| and max |A v|.
 
         g is in m or without unit, A v the same in 1/s; see `constraint_residual`. Contacts and
-        stops do not count, as an open gap breaks nothing.
+        stops are not included, since an open gap violates nothing.
         """
         system = bilateral(system)
 
         def largest(q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
-            here = equations(Tree.of(system), q)
-            g, rate = here.residual(), here.rate(v)
+            constraints = equations(Tree.of(system), q)
+            g, rate = constraints.residual(), constraints.rate(v)
             return jnp.max(jnp.abs(g), initial=0), jnp.max(jnp.abs(rate), initial=0)
 
         return jax.jit(jax.vmap(largest))(self.q, self.v)
 
     def constraint_error(self, system: System) -> Float[Array, " saved"]:
-        """How far q has left the configuration manifold (m + 1,): max ||quaternion| - 1|
-        and what other manifolds call so."""
+        """The distance of q from the configuration manifold (m + 1,).
+
+        It is max ||quaternion| - 1|, and the like for other manifolds.
+        """
         return jax.vmap(system.manifold.defect)(self.q)
 
     def plot(self, system: System | None = None) -> Figure:
         """q and v over time, as a matplotlib figure, and with the system its forces and energy.
 
-        Forces that never act are left out. Raises ValueError for a batch of runs, and for the run
-        of another system.
+        Forces that are always zero are left out. Raises ValueError for a batch of runs, and for the
+        run of another system.
         """
         from ..view.plots import curve_figure
 

@@ -1,4 +1,4 @@
-"""What is noticed on the way, kept in the time loop."""
+"""Monitoring: failures, limits and events, recorded in the time loop."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .result import NEVER, Ending, Reconstruction, Result
 
 
 class Watch(eqx.Module):
-    """The first step at which something happened, entry by entry; kept in the time loop.
+    """The first step at which something happened, entry by entry.
 
-    What happens after a step that failed does not count: the loop stays where it was before.
-    nonfinite, unsolved, singular (); position, velocity, effort (n_dofs,): as in `Result`, 2^31 - 1
-    for never. margin: how far from singular, None without constraints. stopped (): the first step
-    at the end of which an event has come, None where none is looked for.
+    After a failed step nothing counts, since the state stays as it was before. nonfinite, unsolved,
+    singular (); position, velocity, effort (n_dofs,): as in `Result`, 2^31 - 1 for never. margin:
+    the distance to singularity, None without constraints. stopped (): the first step at whose end
+    an event has come, None without events.
     """
 
     nonfinite: jax.Array
@@ -36,7 +36,7 @@ class Watch(eqx.Module):
 
     @staticmethod
     def start(tree: Tree, q: Float[Array, " nq"], come: jax.Array | None = None) -> Watch:
-        """Of a motion that starts at the configuration q (nq,), where an event may have come ()."""
+        """At the start, the configuration q (nq,); come (): whether an event has come there."""
         once = jnp.asarray(NEVER, jnp.int32)
         limit = jnp.full(tree.topology.n_dofs, NEVER, jnp.int32)
         margin = Margin.start(tree, q)
@@ -50,7 +50,7 @@ class Watch(eqx.Module):
 
     @property
     def last(self) -> jax.Array:
-        """The first step that was not made, or not to its end ()."""
+        """The first step that was not made, or not completed ()."""
         return self.failed if self.stopped is None else jnp.minimum(self.failed, self.stopped)
 
     @property
@@ -63,7 +63,7 @@ class Watch(eqx.Module):
         return step < self.last
 
     def with_last_step(self, solved: jax.Array) -> Watch:
-        """With what is known of the shorter step that leads to an event."""
+        """Updated with the solution flag () of the shorter step that leads to an event."""
         assert self.stopped is not None
         unsolved = jnp.where(self.came & ~solved, self.stopped, self.unsolved)
         return eqx.tree_at(lambda w: w.unsolved, self, unsolved)
@@ -78,9 +78,9 @@ class Watch(eqx.Module):
         solved: Any,
         come: jax.Array | None = None,
     ) -> Watch:
-        """Updated with the state (q, v) to which a step leads, and the effort (nv,) before it.
+        """Updated with the state q (nq,), v (nv,) after a step, and the effort (nv,) before it.
 
-        come: whether an event has come there ().
+        come (): whether an event has come there.
         """
         t, joints, going = tree.topology, tree.system.joints, self.going(step)
 
@@ -119,7 +119,7 @@ class Watch(eqx.Module):
         ending: Ending | None = None,
     ) -> Result:
         events = (self.singular, self.position, self.velocity, self.effort)
-        # What a step that failed would have led to has no meaning.
+        # The state to which a failed step would have led has no meaning.
         last = self.last
         singular, position, velocity, effort = (jnp.where(e < last, e, NEVER) for e in events)
         return Result(
@@ -144,5 +144,5 @@ def finite(q: jax.Array, v: jax.Array) -> jax.Array:
 
 
 def _finite(x: jax.Array) -> jax.Array:
-    """Whether all of x is finite (); native code knows this way, and not `jnp.all`."""
+    """Whether all of x is finite (); written without `jnp.all`, which native code lacks."""
     return jnp.min(jnp.where(jnp.isfinite(x), 1, 0), initial=1) > 0

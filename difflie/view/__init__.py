@@ -1,1 +1,1 @@
-"""Pictures and pages of results: arrays, names and plain tables in, figures and files out."""
+"""Figures and reports of results: arrays, names and plain tables in, figures and files out."""

@@ -1,4 +1,4 @@
-"""What an identification found, as pictures and as a report."""
+"""The results of an identification, as figures and as a report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .report import Cell, Section
 from .report import write_report as write_page
 
 _PAIRS = 6
-# Standard errors to either side of an estimate.
+# The half width of a 95 % interval, in standard errors.
 _INTERVAL = 1.96
 
 
@@ -26,7 +26,7 @@ def write_report(
     runs: Sequence[tuple[str, Mapping[str, Any]]],
     correlations: NDArray | None,
 ) -> Path:
-    """Writes `report.html`, with the pictures in it, and these beside it as PNG; returns its path.
+    """Writes `report.html` with its pictures, and these also as PNG files; returns its path.
 
     results: as `difflie identify --json` writes them, of which system, fit (None where nothing was
     fitted), parameters, training, validation, left_out and machine are shown. runs: the name and
@@ -115,12 +115,12 @@ def run_figure(
     motions: NDArray,
     window: int,
 ) -> Figure:
-    """Measured against predicted torque and motion, joint by joint, and the torque's error.
+    """Measured and predicted torque and motion, joint by joint, and the torque's error.
 
-    t (n,) in s; torque (n, nv): what the motion needs, effort (n, nv): what of the measured torque
-    is delivered at the joints, NaN where they are not known; q (n, nv): the measured motion, None
-    where coordinates are no numbers for joints, such as quaternions; motions (w, window + 1, nv):
-    those predicted in windows of so many rows, without q their errors.
+    t (n,) in s; torque (n, nv): what the motion needs, effort (n, nv): what the measured torque
+    delivers at the joints, NaN where unknown; q (n, nv): the measured motion, None where
+    coordinates are not one per joint, such as quaternions; motions (w, window + 1, nv): those
+    predicted in windows of so many rows, or their errors if q is None.
     """
     columns = 3 if np.isfinite(torque).any() else 1
     canvas, axes = figure(len(joints), columns, (3.6 * columns + 1.2, 2.4 * len(joints)))
@@ -148,10 +148,10 @@ def run_figure(
 
 
 def estimate_figure(parameters: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Estimates with their 95 % intervals and starts, the parameters of a unit on one axis.
+    """Estimates with 95 % intervals and starts, parameters of one unit on one axis, as a figure.
 
-    parameters: by name the unit, value, start and std_error of each, infinite where it is not
-    identifiable.
+    parameters: by name the unit, value, start and std_error of each, scalars; the last is infinite
+    where it is not identifiable.
     """
     units = list(dict.fromkeys(p["unit"] for p in parameters.values()))
     groups = [{n: p for n, p in parameters.items() if p["unit"] == unit} for unit in units]
@@ -182,7 +182,7 @@ def estimate_figure(parameters: Mapping[str, Mapping[str, Any]]) -> Figure:
 
 
 def correlation_figure(names: Sequence[str], correlations: NDArray) -> Figure:
-    """The correlations (p, p) of all parameters with each other."""
+    """The correlations (p, p) of all parameters, as a figure."""
     size = max(6.5, 2.5 + 0.18 * len(names))
     canvas, axes = figure(1, 1, (size, size - 1))
     only = axes[0, 0]
@@ -197,10 +197,10 @@ def correlation_figure(names: Sequence[str], correlations: NDArray) -> Figure:
 def ellipse_figure(
     parameters: Mapping[str, Mapping[str, Any]], correlations: NDArray
 ) -> Figure | None:
-    """Where two numbers together are with 95 %, for the pairs most correlated, six at most.
+    """The 95 % confidence ellipses of the most correlated pairs of parameters, six at most.
 
     parameters: as for `estimate_figure`; correlations (p, p). By the standard errors, not the
-    block-robust ones. None where no two numbers are determined.
+    block-robust ones. None where no two numbers are identifiable.
     """
     r = np.nan_to_num(np.triu(correlations, 1))
     order = np.argsort(-np.abs(r), axis=None)[:_PAIRS]
@@ -233,13 +233,13 @@ def _ellipse(axes: Axes, first: tuple, second: tuple, r: float, legend: bool) ->
     axes.plot(centre[0] + radius[0] * x, centre[1] + radius[1] * y, label="95 %", linewidth=1.4)
     axes.plot(*centre, "C1o", label="estimate")
     least, most = centre - 1.3 * radius, centre + 1.3 * radius
-    # The start may be so far off that the ellipse would be a point beside it.
+    # If the start is far off, the ellipse would shrink to a point.
     edge = np.clip(start, least, most)
     axes.plot(*edge, "C2x", label="start", clip_on=False, markeredgewidth=2)
     if not np.array_equal(edge, start):
-        said = f"start beyond: {start[0]:.4g}, {start[1]:.4g}"
+        text = f"start beyond: {start[0]:.4g}, {start[1]:.4g}"
         free = {"y": 0.96, "va": "top"} if r > 0 else {"y": 0.04, "va": "bottom"}
-        axes.text(x=0.03, s=said, transform=axes.transAxes, fontsize="small", color="C2", **free)
+        axes.text(x=0.03, s=text, transform=axes.transAxes, fontsize="small", color="C2", **free)
     axes.set_xlim(least[0], most[0])
     axes.set_ylim(least[1], most[1])
     axes.ticklabel_format(useOffset=False)

@@ -1,4 +1,4 @@
-"""Figures, drawn without pyplot, so that no global state changes."""
+"""Figures, made without pyplot, so that no global state changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def figure(
     size: tuple[float, float] = (8.0, 4.5),
     heights: Sequence[float] | None = None,
 ):
-    """A `Figure` and its axes, an array (rows, columns); heights (rows,): of the rows, in ratio."""
+    """A `Figure` and its axes, an array (rows, columns); heights (rows,): their ratios."""
     canvas = Figure(figsize=size, layout="constrained", dpi=130)
     axes = canvas.subplots(rows, columns, squeeze=False, height_ratios=heights)
     for a in axes.ravel():
@@ -36,16 +36,16 @@ def figure(
 
 
 def save(canvas: Figure, path: Path) -> Path:
-    """Writes a figure as PNG, the folder included, whole or not at all."""
+    """Writes a figure as PNG, completely or not at all; makes its folder."""
     with written(path) as file:
         canvas.savefig(file, format="png")
     return path
 
 
 def label(axes: Axes, x: str, y: str, title: str = "", *, legend: bool = True) -> None:
-    """Axis labels with units, a title, and a legend beside the axes, where it covers nothing.
+    """Axis labels with units, a title, and a legend beside the axes, where it hides nothing.
 
-    No legend where there is nothing to name, or too much to be read.
+    No legend for unnamed lines, or for too many.
     """
     axes.set_xlabel(x)
     axes.set_ylabel(y)
@@ -65,16 +65,16 @@ def label(axes: Axes, x: str, y: str, title: str = "", *, legend: bool = True) -
 
 
 def colours(n: int) -> list[Any]:
-    """n colours, no two alike."""
+    """n different colours (n,)."""
     if n <= len(_COLOURS):
         return list(_COLOURS[:n])
     return list(colormaps["turbo"](np.linspace(0.05, 0.95, n)))
 
 
 def draw_lines(axes: Axes, t: np.ndarray, values: np.ndarray, names: Sequence[str]) -> None:
-    """One line over t (m,) for each column of values (m, n), no two of one colour."""
+    """One line over t (m,) for each column of values (m, n), each in its own colour."""
     for column, name, colour in zip(np.asarray(values).T, names, colours(len(names)), strict=True):
-        # A dollar would begin a formula.
+        # A dollar sign would start a formula.
         axes.plot(t, column, label=name.replace("$", r"\$"), color=colour, linewidth=1.3)
 
 
@@ -86,9 +86,9 @@ def draw_drift(axes: Axes, t: np.ndarray, drifts: Mapping[str, np.ndarray]) -> N
 
 
 def draw_curve(axes: Axes, curve: Curve) -> None:
-    """A quantity over time, a line for each of its entries that has a finite number.
+    """A `Curve` (m, n) over time, a line for each of its entries that has a finite number.
 
-    The unit stands at the axis, and at each line where there are several.
+    The unit is at the axis, or at each line if there are several.
     """
     finite = np.flatnonzero(np.isfinite(curve.values).any(axis=0))
     labels = [curve.labels[k] for k in finite]
@@ -99,7 +99,7 @@ def draw_curve(axes: Axes, curve: Curve) -> None:
 
 
 def curve_figure(curves: Sequence[Curve]) -> Figure:
-    """Quantities over time, one below the other."""
+    """Curves (m, n) over time, one below the other."""
     canvas, axes = figure(len(curves), 1, (8.0, 2.8 * len(curves)))
     for a, curve in zip(axes[:, 0], curves, strict=True):
         draw_curve(a, curve)

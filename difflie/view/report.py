@@ -1,4 +1,4 @@
-"""Pages of results: one style of HTML for all reports, with their pictures in them."""
+"""Report pages: one style of HTML for all, with embedded pictures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ footer{margin-top:3em;color:#5f6368;font-size:13px}"""
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report, each of it where it is given: a title, a table, paragraphs, a picture.
+    """A part of a report: a title, a table, paragraphs, a picture, all optional.
 
     head (n,) and rows (m, n): of the table. file: the name of the picture's PNG file.
     """
@@ -40,9 +40,9 @@ class Section:
 def write_report(
     folder: Path, title: str, sections: Iterable[Section], provenance: Mapping[str, object]
 ) -> Path:
-    """Writes `report.html`, with the pictures in it, and these beside it as PNG; returns its path.
+    """Writes `report.html` with its pictures, and these also as PNG files; returns its path.
 
-    provenance: what the results were made from and with, at the end of the page.
+    provenance: by name, what the results were made from and with, shown at the end of the page.
     """
     body = "\n".join(part for section in sections for part in _section(folder, section))
     made = "<br>\n".join(f"{html.escape(k)}: {html.escape(str(v))}" for k, v in provenance.items())

@@ -1,4 +1,4 @@
-"""What all actuators of a system do together: torques, their generalised force, their memories."""
+"""The actuators of a system together: their torques, generalised force and memories."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def torques(
     v: Float[Array, " nv"],
     memories: Memories | None = None,
 ) -> Float[Array, " nu"]:
-    """What each actuator gives (nu,), in N m or N, for its command; the command without actuators.
+    """The torques (nu,) in N m, or forces in N, that the actuators deliver for a command (nu,).
 
-    memories: of the actuators; None where they have none, or have been bound to theirs by
-    `recalled`.
+    command in the actuators' units; q (nq,), v (nv,). memories: those of the actuators; None where
+    they have none, or are bound to theirs by `recalled`. Without actuators the command itself is
+    returned.
     """
     if not tree.system.actuators:
         return command
@@ -43,14 +44,14 @@ def generalised(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
 ) -> Float[Array, " nv"]:
-    """The generalised force (nv,) of what the actuators give (nu,), the sum of J^T F."""
+    """The generalised force (nv,), the sum of J^T F, of the actuators' torques (nu,)."""
     at_joints = joint_force_of(tree.system, torques)
     along_axes = axis_force_of(tree, torques, q, v)
     return at_joints if along_axes is None else at_joints + along_axes
 
 
 def joint_force_of(system: System, torques: Float[Array, " nu"]) -> Float[Array, " nv"]:
-    """The generalised force (nv,) of those at joints."""
+    """The generalised force (nv,) of the actuators at joints, from all torques (nu,)."""
     if not system.actuators:
         return torques
     which = np.array([i for i, a in enumerate(system.actuators) if a.axis is None], dtype=int)
@@ -66,7 +67,7 @@ def axis_force_of(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
 ) -> Float[Array, " nv"] | None:
-    """The generalised force (nv,) of those along axes; None where there are none."""
+    """The generalised force (nv,) of the actuators along axes; None where there are none."""
     forces = [
         FollowerForce(a.axis.path, torques[i] * a.axis.unit)
         for i, a in enumerate(tree.system.actuators)
@@ -76,7 +77,7 @@ def axis_force_of(
 
 
 def dof_commands(system: System) -> list[list[int]]:
-    """Which commands act at each degree of freedom (nv,), by actuators at joints."""
+    """The indices of the commands that act at each degree of freedom (nv,), joints only."""
     if not system.actuators:
         return [[i] for i in range(system.nv)]
     placed = enumerate(system.actuators)
@@ -90,12 +91,15 @@ def delivered(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
 ) -> Float[Array, " nv"]:
-    """The generalised force (nv,) that arrives of a command (nu,); see `torques`."""
+    """The generalised force (nv,) that the actuators deliver for a command (nu,).
+
+    See `torques`.
+    """
     return generalised(tree, torques(tree, command, q, v), q, v)
 
 
 def remember(system: System) -> bool:
-    """Whether an actuator of the system has a memory."""
+    """Whether any actuator of the system has a memory."""
     return any(a.remembers for a in system.actuators)
 
 
@@ -106,7 +110,7 @@ def first_memories(
     v: Float[Array, " nv"],
     dt: Float[Array, ""],
 ) -> Memories:
-    """The memories before the first step of dt s, which has this command (nu,) and state."""
+    """The memories before the first step of dt () s, at this command (nu,), q (nq,), v (nv,)."""
     x, rate = _motion(tree, q, v)
     actuators = tree.system.actuators
     kept = [a.init(command[i], x[i], rate[i]) for i, a in enumerate(actuators)]
@@ -115,7 +119,7 @@ def first_memories(
 
 
 def _like(a: Any, q: jax.Array) -> jax.Array:
-    """An array, in the precision of the state where it has one."""
+    """The array, in the precision of the state if it is floating point."""
     a = jnp.asarray(a)
     return a.astype(q.dtype) if jnp.issubdtype(a.dtype, jnp.inexact) else a
 
@@ -127,27 +131,30 @@ def next_memories(
     v: Float[Array, " nv"],
     memories: Memories,
 ) -> Memories:
-    """The memories at the end of a step, from those, command (nu,) and state at its start."""
+    """The memories after a step, from those, the command (nu,) and the state at its start."""
     after = [memory for _, memory in _laws(tree, command, q, v, memories)]
     return jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), tuple(after), memories)
 
 
 def timed(memories: Memories, dt: Float[Array, ""]) -> Memories:
-    """The memories before a step of another length dt in s."""
+    """The memories before a step of another length dt () in s."""
     return tuple(None if m is None else m._replace(dt=dt) for m in memories)
 
 
 def recalled(system: System, memories: Memories | None) -> System:
-    """The system with actuators that have no memory: in a step, each as it is with its own."""
+    """The system with each actuator bound to its memory, so that none has a memory of its own.
+
+    For use within one time step, over which memories are held.
+    """
     if memories is None:
         return system
     pairs = zip(system.actuators, memories, strict=True)
-    given = (a if m is None else Recalled.of(a, m) for a, m in pairs)
-    return replace(thawed(system), actuators=tuple(given))
+    actuators = (a if m is None else Recalled.of(a, m) for a, m in pairs)
+    return replace(thawed(system), actuators=tuple(actuators))
 
 
 class Recalled(Actuator):
-    """An actuator with what it remembers at one moment."""
+    """An actuator bound to its memory at one moment."""
 
     actuator: Actuator
     memory: Memory
@@ -162,16 +169,16 @@ class Recalled(Actuator):
 
 
 def applied(system: System, torques: Float[Array, " nu"] | None) -> System:
-    """The system in which what has a memory gives what it gave at one moment (nu,)."""
+    """The system whose actuators with a memory deliver given torques (nu,), held constant."""
     if torques is None:
         return system
     pairs = enumerate(system.actuators)
-    given = (Applied.of(a, torques[i]) if a.remembers else a for i, a in pairs)
-    return replace(thawed(system), actuators=tuple(given))
+    actuators = (Applied.of(a, torques[i]) if a.remembers else a for i, a in pairs)
+    return replace(thawed(system), actuators=tuple(actuators))
 
 
 class Applied(Actuator):
-    """An actuator that gives what another one gave at one moment."""
+    """An actuator that delivers a constant torque: what another one delivered at one moment."""
 
     given: jax.Array
 
@@ -193,15 +200,15 @@ def _laws(
     x, rate = _motion(tree, q, v)
     actuators = tree.system.actuators
     memories = len(actuators) * (None,) if memories is None else memories
-    found = []
+    outputs = []
     for i, (actuator, memory) in enumerate(zip(actuators, memories, strict=True)):
         torque, after = actuator.torque(command[i], x[i], rate[i], memory)
-        found.append((jnp.asarray(torque, q.dtype), after))
-    return found
+        outputs.append((jnp.asarray(torque, q.dtype), after))
+    return outputs
 
 
 def _motion(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
-    """The coordinate () and the rate () of each actuator."""
+    """The coordinate () and its rate () at each actuator."""
     t, zero, actuators = tree.topology, jnp.zeros((), q.dtype), tree.system.actuators
     axes = [a.axis for a in actuators if a.axis is not None]
     along = iter(())

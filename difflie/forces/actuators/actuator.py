@@ -1,12 +1,12 @@
-"""What an actuator is: from a command and a motion to a torque, and what it remembers.
+"""The actuator protocol: a law from a command and a motion to a torque, with or without memory.
 
 One law serves simulation, control and identification. The command has a unit of the actuator's own:
-a torque, a current, a position. What acts is a torque in N m or a force in N, at one degree of
+a torque, a current, a position. The output is a torque in N m or a force in N, at one degree of
 freedom of a joint, or along an axis of a body.
 
-An actuator with a memory is a machine in discrete time: its command and its memory are held over
-each time step, at the start of which the memory goes on once. Without memory an actuator is a
-function of the state like any force, at every stage of a method.
+An actuator with a memory is a discrete-time system: its command and its memory are held over each
+time step, and the memory is updated once, at the start of the step. Without a memory an actuator is
+a function of the state like any force, evaluated at every stage of a method.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Scalar = Float[Array, ""]
 class Memory(NamedTuple):
     """What an actuator remembers at the start of a time step.
 
-    kept: its own, a pytree of arrays. dt (): the length of the step in s, which is not its to
-    change.
+    kept: its own memory, a pytree of arrays. dt (): the length of the step in s, set by the time
+    loop and not by the actuator.
     """
 
     kept: Any
@@ -44,10 +44,10 @@ class Memory(NamedTuple):
 class Actuator(eqx.Module):
     """A law for one torque or force, and where it acts: at a joint, or along an axis.
 
-    joint: the name of a joint with one degree of freedom, or one of those of a joint with several,
-    such as "ball[1]". axis: in its place an `Axis`, along which a force then acts. name: what it is
-    called in `system.actuator_names` and in paths, "name/gain"; without it the joint's or body's
-    name. Its numbers are fields whose converter is `number`.
+    joint: the name of a joint with one degree of freedom, or of one degree of freedom of a joint
+    with several, such as "ball[1]". axis: instead of a joint, an `Axis` along which a force acts.
+    name: its name in `system.actuator_names` and in paths, "name/gain"; by default the joint's or
+    body's name. Its numbers are fields whose converter is `number`.
 
     class Spindle(dl.Actuator):
         gain: jax.Array = eqx.field(converter=dl.number(unit="N m/V", positive=True))
@@ -66,14 +66,14 @@ class Actuator(eqx.Module):
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         """The torque () in N m, or the force () in N, and the memory after the step.
 
-        command (), in the actuator's unit. q () in rad or m and v () in rad/s or m/s: the
-        coordinate of its joint, 0 where this is no plain number, and its rate; along an axis 0 and
-        the velocity of the axis' point in its direction. memory: a `Memory`, that at the start of
-        the step; None where it has none. What is kept may change, `memory._replace(kept=...)`.
+        command () in the actuator's unit. q () in rad or m and v () in rad/s or m/s: the coordinate
+        of its joint and the rate of it; q is 0 where the joint has no single coordinate. Along an
+        axis q is 0, and v is the velocity of the axis' point along the axis. memory: the `Memory`
+        at the start of the step, None without one; to change it return `memory._replace(kept=...)`.
         """
 
     def init(self, command: Scalar, q: Scalar, v: Scalar) -> Any:
-        """What it keeps before the first step, a pytree of arrays; None where it has no memory.
+        """The memory `kept` before the first step, a pytree of arrays; None without a memory.
 
         At the first command (), and q (), v () as in `torque`.
         """
@@ -87,45 +87,45 @@ class Actuator(eqx.Module):
 
     @property
     def label(self) -> str:
-        """Its name, which without one is that of its joint or body."""
+        """Its name; by default that of its joint or body."""
         if self.name is not None:
             return self.name
         return str(self.joint if self.axis is None else self.axis.body)
 
     def faults(self) -> list[str]:
-        """What is wrong with its numbers or its law, each with the fix; a subclass may add."""
-        found = number_faults(self)
+        """The faults of its numbers or its law, each with the fix; a subclass may add to it."""
+        faults = number_faults(self)
         if self.axis is not None:
-            found += [f"its axis: {fault}" for fault in number_faults(self.axis)]
-        return found or self._wrong_law()
+            faults += [f"its axis: {fault}" for fault in number_faults(self.axis)]
+        return faults or self._wrong_law()
 
     def misfits(self, system: System, there: Sequence[Actuator]) -> list[str]:
-        """Why it cannot be put on a system beside those there; nothing if it can."""
+        """Why it cannot be attached beside the actuators there; empty if it can."""
         if (self.joint is None) == (self.axis is None):
             both = "neither a joint nor an axis" if self.joint is None else "a joint and an axis"
             return [f"it has {both}; give one of them"]
-        found = self._wrong_place(system)
-        if not found and self.label in (other.label for other in there):
-            found = [
+        misfits = self._wrong_place(system)
+        if not misfits and self.label in (other.label for other in there):
+            misfits = [
                 f"an actuator named {shown(self.label)} is there already; give this one a name of "
                 "its own, name=..."
             ]
-        return found or self._taken_paths(system)
+        return misfits or self._taken_paths(system)
 
     def forgets(self, dt: float, steps: int) -> list[str]:
-        """Why its memory does not last for so many steps of dt s; nothing if it does."""
+        """Why its memory is too short for so many steps of dt s; empty if it is long enough."""
         return []
 
     def finer(self, n: int) -> Actuator:
-        """The same for steps n times as short: itself, but where its memory is of so many steps."""
+        """The same for steps n times as short: itself, unless its memory is counted in steps."""
         return self
 
     def velocity(self, t: Topology) -> int:
-        """The index in v of the degree of freedom it acts at; that it has a joint is known."""
+        """The index in v of the degree of freedom at which it acts; it must be at a joint."""
         return [name for name, _ in t.velocity_labels].index(str(self.joint))
 
     def coordinate(self, t: Topology) -> int:
-        """The index in q of its coordinate; -1 where that is no plain number."""
+        """The index in q of its joint's coordinate; -1 where that is not a single number."""
         own = np.flatnonzero(np.isin(np.arange(t.n_dofs), t.mimic_dofs, invert=True))
         (dof,) = own[t.dof_velocity[own] == self.velocity(t)]
         return int(t.dof_coordinate[dof])
@@ -150,7 +150,7 @@ class Actuator(eqx.Module):
         return [f"no joint that moves by itself is named {shown(self.joint)}{near}"]
 
     def _taken_paths(self, system: System) -> list[str]:
-        """Numbers whose paths are those of numbers of a joint or body."""
+        """A fault for each number whose path is taken by a number of a joint or body."""
         taken = set()
         if self.label in system.topology.joints:
             taken |= Joints.__dataclass_fields__.keys()
@@ -167,10 +167,10 @@ class Actuator(eqx.Module):
         at: Any = _scalar()
         kept = jax.eval_shape(self.init, at, at, at)
         memory = None if kept is None else Memory(kept, at)
-        found = jax.eval_shape(lambda *given: self.torque(*given), at, at, at, memory)
-        if not isinstance(found, tuple) or len(found) != 2:
-            return [f"its law returns {shown(found)}; let torque return the torque and the memory"]
-        torque, after = found
+        output = jax.eval_shape(lambda *given: self.torque(*given), at, at, at, memory)
+        if not isinstance(output, tuple) or len(output) != 2:
+            return [f"its law returns {shown(output)}; let torque return the torque and the memory"]
+        torque, after = output
         if getattr(torque, "shape", None) != ():
             return [f"its torque is {shown(torque)}; let torque return one number, of shape ()"]
         if not _alike(memory, after):

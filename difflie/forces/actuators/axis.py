@@ -16,10 +16,10 @@ from ..path import Path
 
 
 class Axis(eqx.Module):
-    """An axis of a frame that is fixed on a body.
+    """An axis fixed on a body: a point and a direction.
 
-    body: its name, or None for the world; position (3,) in m, a point of the axis, and direction
-    (3,), of any length, both in the body's frame. The point matters to where a force acts.
+    body: its name, or None for the world; position (3,) in m, the point at which the force acts,
+    and direction (3,), of any length, both in the body's frame.
     """
 
     body: str | None = eqx.field(static=True)
@@ -35,21 +35,24 @@ class Axis(eqx.Module):
 
     @property
     def path(self) -> Path:
-        """The point, as a path of one."""
+        """Its point, as a path of one point."""
         return Path(self.position[None], (self.body,))
 
     def __str__(self) -> str:
         return "the world" if self.body is None else repr(self.body)
 
 
-def as_axis(given: Any) -> Axis | None:
-    """An axis from its table {body, position, direction}, or the axis or None that is given."""
-    if given is None or isinstance(given, Axis):
-        return given
+def as_axis(axis: Any) -> Axis | None:
+    """An `Axis` from a table {body, position (3,) in m, direction (3,)}; an Axis or None as it is.
+
+    Raises `ModelError` for anything else.
+    """
+    if axis is None or isinstance(axis, Axis):
+        return axis
     known = Axis.__dataclass_fields__.keys()
-    if not isinstance(given, Mapping) or not {"body"} <= given.keys() <= known:
+    if not isinstance(axis, Mapping) or not {"body"} <= axis.keys() <= known:
         raise ModelError(
-            f"the axis is {shown(given)}; give a difflie.Axis, or a table with the keys "
+            f"the axis is {shown(axis)}; give a difflie.Axis, or a table with the keys "
             f"{', '.join(known)}"
         )
-    return Axis(**given)
+    return Axis(**axis)

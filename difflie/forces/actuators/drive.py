@@ -1,4 +1,4 @@
-"""Drives with gears: what a joint gets of the torque that is commanded or measured."""
+"""Drives with gears: the torque that a joint receives of a commanded or measured one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...system.fields import number
 from .actuator import Actuator, Scalar
 from .delay_line import DelayLine
 
-# What is remembered goes from step to step as a whole.
+# The whole delay line is carried from step to step, so its length is bounded.
 _LONGEST = 10_000
 
 
@@ -24,18 +24,18 @@ class Drive(Actuator):
 
         tau = torque_scale u + torque_bias,    torque = tau - load_friction |tau| tanh(v / v0)
 
-    u is what a simulation is given as its control, or a recording as its torque, and torque_scale,
-    without unit, the error of the torque constant. load_friction, without unit, is one less the
-    gear's efficiency: friction that grows with the load. Of what a motor drives less is delivered,
-    and of what drives a motor more is held. v0 = slip_velocity in rad/s or m/s. All are scalars. A
-    torque sensor that reads scale tau + bias is one as well, with torque_scale = 1 / scale and
-    torque_bias = -bias / scale.
+    u is the control of a simulation, or the torque of a recording. torque_scale, without unit,
+    corrects the torque constant. load_friction, without unit, is 1 less the efficiency of the gear:
+    friction that grows with the load. It reduces the torque that drives the joint and adds to the
+    torque that brakes it. v0 = slip_velocity in rad/s or m/s. All are scalars. A torque sensor that
+    reads scale tau + bias is a Drive too, with torque_scale = 1 / scale and torque_bias = -bias /
+    scale.
 
-    delay in s, a scalar: u arrives that much later, and its first value is there from before; None
-    for no delay, which is no leaf. In each step of a simulation, or between two rows of a
-    recording, the mean of what is held acts, exactly, so that all is piecewise linear in the delay.
-    It may be as long as most_steps of them; `simulate` refuses a longer one, and with one that is
-    traced the motion is not finite.
+    delay in s, a scalar: u acts that much later; before the motion u has its first value. None
+    means no delay, and is no leaf. In each step of a simulation, or between two samples of a
+    recording, the mean of the held commands acts, exactly, so the motion is piecewise linear in the
+    delay. The delay may be at most most_steps steps long; `simulate` refuses a longer one, and a
+    longer traced one makes the motion not finite.
     """
 
     joint: str | None = eqx.field(static=True, default=None)

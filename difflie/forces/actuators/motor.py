@@ -1,4 +1,4 @@
-"""Motors that are commanded by their torque, and give no more than they have."""
+"""Motors that are commanded by their torque, within their limits of torque and speed."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ class Motor(Actuator):
 
         |torque| <= max_torque,    torque <= s (1 - v / v_0),    torque >= -s (1 + v / v_0)
 
-    max_torque in N m or N; s = stall_torque likewise, that at rest of the line of torque against
-    speed, which ends at v_0 = no_load_speed in rad/s or m/s; both or neither of them are given. All
-    are scalars. Beyond v_0 a motor can brake but not drive. At a limit the torque does not depend
-    on the command.
+    max_torque in N m or N. The torque-speed line runs from the torque s = stall_torque (N m or N)
+    at v = 0 to zero at v_0 = no_load_speed (rad/s or m/s); give both or neither. All are scalars.
+    Beyond v_0 a motor can brake but not drive. At a limit the derivative by the command is zero.
     """
 
     joint: str | None = eqx.field(static=True, default=None)
@@ -48,7 +47,7 @@ class Motor(Actuator):
         return between(command, -self._most(-v), self._most(v)), memory
 
     def _most(self, v: Float[Array, ""]) -> Float[Array, ""]:
-        """The largest torque () in the direction in which it moves with v ()."""
+        """The largest torque () in the direction of the velocity v ()."""
         if self.stall_torque is None or self.no_load_speed is None:
             return self.max_torque
         left = self.stall_torque * (1 - v / self.no_load_speed)

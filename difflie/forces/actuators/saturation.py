@@ -1,4 +1,4 @@
-"""Limits that are applied: what an actuator cannot give it does not give."""
+"""Saturation of what an actuator delivers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Bound = jax.Array | float
 
 
 def between(x: Float[Array, ""], least: Bound, most: Bound) -> Float[Array, ""]:
-    """x (), or the bound that it is beyond; the derivative at a bound is that inside."""
+    """x () clipped to [least, most]; at a bound the derivative is that inside."""
     x = jnp.where(x < least, least, x)
     return jnp.where(x > most, most, x)
 
 
 def within(x: Float[Array, ""], most: Bound | None) -> Float[Array, ""]:
-    """x (), but of a size of at most so much; as it is for None."""
+    """x () clipped to [-most, most]; unchanged for None."""
     return x if most is None else between(x, -most, most)

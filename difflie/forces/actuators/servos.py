@@ -15,10 +15,10 @@ from .saturation import within
 
 
 class PositionServo(Actuator):
-    """A motor that is commanded by the position u in rad or m of its joint: kp (u - q) - kd v.
+    """A motor that follows a commanded position u in rad or m of its joint: kp (u - q) - kd v.
 
     kp in N m/rad or N/m, kd in N m s/rad or N s/m, and max_torque in N m or N, to which the torque
-    is limited, None for no limit; all are scalars. Of a joint whose coordinate is a plain number.
+    is limited, None for no limit; all are scalars. Its joint must have a single coordinate.
     """
 
     joint: str | None = eqx.field(static=True, default=None)
@@ -33,9 +33,9 @@ class PositionServo(Actuator):
     )
 
     def misfits(self, system: System, there: Sequence[Actuator]) -> list[str]:
-        found = super().misfits(system, there)
-        if found or (self.joint is not None and self.coordinate(system.topology) >= 0):
-            return found
+        misfits = super().misfits(system, there)
+        if misfits or (self.joint is not None and self.coordinate(system.topology) >= 0):
+            return misfits
         return ["there is no coordinate that is a plain number; take a VelocityServo"]
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
@@ -43,7 +43,7 @@ class PositionServo(Actuator):
 
 
 class VelocityServo(Actuator):
-    """A motor that is commanded by the velocity u in rad/s or m/s of its joint: kd (u - v).
+    """A motor that follows a commanded velocity u in rad/s or m/s of its joint: kd (u - v).
 
     kd in N m s/rad or N s/m and max_torque in N m or N, to which the torque is limited, None for no
     limit; both are scalars.

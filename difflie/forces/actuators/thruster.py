@@ -1,4 +1,4 @@
-"""Thrusters: they push, do not pull, and take their time."""
+"""Thrusters: actuators that only push, with a lag."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Thruster(Actuator):
     """A thruster, propeller or muscle, commanded by its force in N, from 0 to max_thrust.
 
     lag T in s: the thrust f follows the command u as T df/dt = min(max(u, 0), max_thrust) - f does,
-    from rest, u being held over each time step; the mean of f over the step acts, so that impulses
-    are exact. None for no lag, which is no leaf. max_thrust in N, None for no limit; both are
+    from f = 0, with u held over each time step. The mean of f over the step acts, so that impulses
+    are exact. None means no lag, and is no leaf. max_thrust in N, None for no limit; both are
     scalars.
 
         dl.Thruster(axis=dl.Axis("hull", (0, 0, -0.3), (0, 0, 1)), max_thrust=20.0, lag=0.05)

@@ -43,7 +43,7 @@ class VoltageMotor(Actuator):
     )
 
     def current(self, command: Float[Array, ""], v: Float[Array, ""]) -> Float[Array, ""]:
-        """The current () in A at a voltage () in V and a velocity v () of the joint."""
+        """The current () in A at a voltage () in V and a joint velocity v () in rad/s or m/s."""
         voltage = within(command, self.max_voltage)
         free = (voltage - self.torque_constant * self.gear_ratio * v) / self.resistance
         return within(free, self.max_current)
@@ -53,5 +53,5 @@ class VoltageMotor(Actuator):
 
     @property
     def armature(self) -> Float[Array, ""]:
-        """The rotor's inertia as the joint feels it (), in kg m^2 or kg."""
+        """The reflected inertia () of the rotor at the joint, in kg m^2 or kg."""
         return self.gear_ratio * self.gear_ratio * self.rotor_inertia

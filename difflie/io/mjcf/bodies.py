@@ -17,7 +17,7 @@ from .names import body_names, joint_names
 
 
 def read_bodies(model: Any, path: Path) -> list[Body]:
-    """The bodies of a MuJoCo model, in their order, massless ones between them where need be."""
+    """The bodies of a MuJoCo model, in order, with massless bodies where one has several joints."""
     names, joints = body_names(model), joint_names(model)
     if not names:
         raise ModelError(f"{path}: there is no body in <worldbody>; add one")
@@ -59,8 +59,8 @@ def read_bodies(model: Any, path: Path) -> list[Body]:
 def _stages(model: Any, b: int, names: list[str]) -> Iterator[tuple[Joint, np.ndarray, np.ndarray]]:
     """The joints from a body's parent to the body itself, each with its frame in the one before.
 
-    The joints of a MuJoCo body act one after the other, each at its own anchor. The last stage
-    moves the body's origin, fixed to the last anchor where that is another point.
+    The joints of a MuJoCo body act one after the other, each at its own anchor. The last stage is a
+    fixed offset from the last anchor to the body's origin, if these differ.
     """
     position, rotation = model.body_pos[b].copy(), _matrix(model.body_quat[b])
     anchor = np.zeros(3)

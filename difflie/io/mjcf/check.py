@@ -1,4 +1,4 @@
-"""What MuJoCo would pass over in an MJCF file, or take too long to read."""
+"""What MuJoCo would silently ignore in an MJCF file, or read too slowly."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MOST_COPIES = 3_000
 
 
 def check_mjcf(path: Path) -> None:
-    """Raises `ModelError` for what MuJoCo would pass over without a word.
+    """Raises `ModelError` for what MuJoCo would silently ignore.
 
-    These are entities, which it takes as they stand, and what follows the root element. Also for
-    more copies by <replicate> than it makes in reasonable time.
+    That is entities, which MuJoCo does not expand, and content after the root element. Also for
+    more copies by <replicate> than can be made in reasonable time.
     """
     parser = expat.ParserCreate()
     refuse_other_files(parser, path)
@@ -46,7 +46,7 @@ def check_mjcf(path: Path) -> None:
     except ModelError:
         raise
     except expat.ExpatError as error:
-        # MuJoCo reads more than XML, and says what it cannot read.
+        # MuJoCo accepts more than XML, and reports what it cannot read.
         if expat.errors.messages[error.code] == expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT:
             raise ModelError(
                 f"{path}:{error.lineno}: something follows the root element; take it out, or put "

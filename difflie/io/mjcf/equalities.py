@@ -19,11 +19,11 @@ _SOFTNESS = {"solref": (0.02, 1.0), "solimp": (0.9, 0.95, 0.001, 0.5, 2.0)}  # i
 def equality_constraints(
     model: Any, bodies: Sequence[str], joints: Sequence[str], disabled: set[str]
 ) -> Iterator[Constraint]:
-    """The constraints that a MuJoCo model's equalities are, of those that are switched on.
+    """The constraints for the active equalities of a MuJoCo model.
 
     bodies, joints: the names of its bodies but the world, and of its joints. disabled: the option
     flags that are off. A connect is a ball joint, a weld joins both frames, a joint equality holds
-    between coordinates that count from the initial pose, as ours do.
+    between coordinates relative to the initial pose, as in a System.
     """
     for e in _used(model, disabled):
         first, second, data = int(model.eq_obj1id[e]), int(model.eq_obj2id[e]), model.eq_data[e]
@@ -44,13 +44,13 @@ def equality_constraints(
                 _frame(bodies, first, data[3:6], data[6:10]),
                 _frame(bodies, second, data[:3]),
             ]
-        # A weld whose rotations weigh nothing keeps the point only.
+        # A weld with zero weight on rotations constrains the point only.
         turns = model.eq_type[e] == _CONNECT or data[10] == 0
         yield (SphericalConstraint if turns else FixedConstraint)(*frames)
 
 
 def unused_equalities(model: Any, disabled: set[str]) -> Iterator[tuple[str, int]]:
-    """What equalities have that `equality_constraints` has not, and how many of them."""
+    """The features of equalities that `equality_constraints` ignores, and how many there are."""
     on, used = _active(model, disabled), _used(model, disabled)
     kinds = np.asarray(model.eq_type)
     yield "equality constraints that are switched off", int(np.count_nonzero(~on))
@@ -73,7 +73,7 @@ def _used(model: Any, disabled: set[str]) -> list[int]:
 
 
 def _between_sites(model: Any, e: int) -> bool:
-    # MuJoCo 3.0 and 3.1 know those between bodies only.
+    # MuJoCo 3.0 and 3.1 have equalities between bodies only.
     kinds = getattr(model, "eq_objtype", None)
     return kinds is not None and kinds[e] == _SITE
 

@@ -1,4 +1,4 @@
-"""The joints of a MuJoCo model, with the limits and the inertia of what drives them."""
+"""The joints of a MuJoCo model, with the limits and the inertia of their actuators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TYPES: tuple[type[Joint], ...] = (Free, Spherical, Prismatic, Revolute)
 
 
 def read_joint(model: Any, j: int, name: str) -> Joint:
-    """The joint number j, with what the actuators on it add to it."""
+    """Joint number j of a MuJoCo model, with the armature and damping of its actuators."""
     kind = TYPES[model.jnt_type[j]]
     dof, ref = model.jnt_dofadr[j], model.qpos0[model.jnt_qposadr[j]]
     dofs = slice(dof, dof + len(kind().dofs()))
@@ -47,7 +47,7 @@ def _drives(model: Any, j: int) -> list[int]:
 
 
 def _max_effort(model: Any, j: int, drives: list[int]) -> float:
-    """What the actuators of a joint can exert together, in N m or N; infinite if that is open."""
+    """The total effort of a joint's actuators, in N m or N; infinite if it is not limited."""
     limit = np.inf
     if drives:
         limit = sum(abs(model.actuator_gear[a, 0]) * _strongest(model, a) for a in drives)

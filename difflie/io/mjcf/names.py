@@ -1,4 +1,4 @@
-"""The names of a MuJoCo model's bodies and joints, also of those that have none."""
+"""The names of a MuJoCo model's bodies and joints, with defaults for unnamed ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ..names import distinct
 
-# What unnamed joints are called, by MuJoCo's numbers of joint types.
+# The default names of joints, by MuJoCo's numbers of joint types.
 _WORDS = ("free", "ball", "slide", "hinge")
 
 

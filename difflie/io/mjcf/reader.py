@@ -1,8 +1,8 @@
 """MJCF, MuJoCo's files, read by MuJoCo itself: `pip install 'difflie[mjcf]'`.
 
-MuJoCo resolves defaults, frames, includes, units and the inertia of geoms; what is read here is the
-model it compiles. Everything in that model that moves the machine is either used or named in a
-warning. How MuJoCo computes and draws (time step, solver, materials) is no part of a `System`.
+MuJoCo resolves defaults, frames, includes, units and the inertia of geoms; this reads the model it
+compiles. Everything in that model that affects the motion is either used or named in a warning.
+MuJoCo's settings of solver, time step and rendering are no part of a `System`.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ def read_mjcf(
     base: str | None = None,
     gravity: ArrayLike | None = None,
 ) -> System:
-    """The `System` an MJCF file describes, with the names and the order of MuJoCo's bodies.
+    """The `System` in an MJCF file, with the names and the order of MuJoCo's bodies.
 
-    base: None moves the bodies as the file says; "free" puts the one root body, which must have no
-    joint, on a free joint "root_joint", "fixed" allows none in the file. gravity (3,) in m/s^2,
-    world coordinates; None takes the file's.
+    base: None is as in the file; "free" puts the one root body, which must have no joint, on a free
+    joint "root_joint"; "fixed" allows no free joint in the file. gravity (3,) in m/s^2, world
+    coordinates; None takes the file's.
 
-    A body of several joints, or with a joint away from its origin, hangs on massless bodies
-    "BODY/JOINT", so that its pose is MuJoCo's. Coordinates of hinges and slides count from the
-    model's initial pose, where MuJoCo's are `ref`; those of a free joint are its pose in the world
-    (`MujocoOrdering` converts states). An unnamed joint is called "BODY/hinge" (slide, ball, free),
-    an unnamed body "bodyN". Frictionloss is smooth Coulomb friction; limits and frictionloss are no
-    constraints. Ranges of force and control, times the gear, become max_effort where actuators
-    drive a hinge or slide, and the actuators' armature and damping the joint's. Stiffness and
-    damping of tendons through sites become couplings. Equality constraints between bodies, sites
-    and joints become constraints, kept exactly where MuJoCo's are soft.
+    A body with several joints, or with a joint away from its origin, is attached through massless
+    bodies "BODY/JOINT", so that its pose is MuJoCo's. Coordinates of hinges and slides are zero at
+    the model's initial pose, where MuJoCo's are `ref`; those of a free joint are its pose in the
+    world (`MujocoOrdering` converts states). An unnamed joint is called "BODY/hinge" (slide, ball,
+    free), an unnamed body "bodyN". Frictionloss is smooth Coulomb friction; limits and frictionloss
+    are no constraints. Force and control ranges, times the gear, become max_effort of hinges and
+    slides with actuators, and the actuators' armature and damping are added to the joint's.
+    Stiffness and damping of tendons through sites become couplings. Equality constraints between
+    bodies, sites and joints become exact constraints; MuJoCo's are soft.
 
-    Warns once of all that is not used, and as `tree` does of doubtful masses and inertias. Raises
-    ImportError without MuJoCo, `ModelError` with the file and MuJoCo's message for what it cannot
-    read, FileNotFoundError where there is no such file.
+    Warns once of all that is not used, and as `tree` does of implausible masses and inertias.
+    Raises ImportError without MuJoCo, `ModelError` with the file and MuJoCo's message for an
+    invalid file, FileNotFoundError where there is no such file.
     """
     path = existing(path, "MJCF")
     mujoco = _mujoco(path)
@@ -72,10 +72,10 @@ def read_mjcf(
         )
     own_gravity = np.zeros(3) if "gravity" in disabled else model.opt.gravity
     name = model.names.split(b"\0", 1)[0].decode() or path.stem
-    given = own_gravity.tolist() if gravity is None else gravity
+    vector = own_gravity.tolist() if gravity is None else gravity
     named = body_names(model)
     try:
-        system = tree(bodies, name=name, gravity=given)
+        system = tree(bodies, name=name, gravity=vector)
         system = attach(system, *tendon_couplings(model, named))
         loops = equality_constraints(model, named, joint_names(model), disabled)
         system = constrain(system, *loops)
@@ -100,8 +100,8 @@ def _mujoco(path: Path) -> Any:
 def _compiled(mujoco: Any, path: Path) -> Any:
     """MuJoCo's model of a file.
 
-    In a thread of its own: MuJoCo keeps what handles its warnings by thread, and some broken files
-    leave that calling itself for ever.
+    In a thread of its own: MuJoCo keeps its warning handler per thread, and some broken files leave
+    one that calls itself without end.
     """
     try:
         with ThreadPoolExecutor(1) as reader:

@@ -14,10 +14,10 @@ _SITE = 3  # what a tendon is led through: MuJoCo's mjWRAP_SITE
 
 
 def tendon_couplings(model: Any, bodies: Sequence[str]) -> Iterator[Coupling]:
-    """The springs and dampers of a MuJoCo model's tendons that lead through sites only.
+    """The springs and dampers of a MuJoCo model's tendons that pass through sites only.
 
-    bodies: the names of its bodies but the world. A springlength of one value is a `Spring`, the
-    range from 0 to a length, in which the tendon is slack, a `Rope`.
+    bodies: the names of its bodies but the world. A single springlength is a `Spring`; a range from
+    0 to a length, in which the tendon is slack, is a `Rope`.
     """
     for tendon in range(model.ntendon):
         sites = _sites(model, tendon)
@@ -37,7 +37,7 @@ def tendon_couplings(model: Any, bodies: Sequence[str]) -> Iterator[Coupling]:
 
 
 def unused_tendons(model: Any) -> Iterator[tuple[str, int]]:
-    """What tendons have that `tendon_couplings` has not, and how many of them."""
+    """The features of tendons that `tendon_couplings` ignores, and how many there are."""
     led = [t for t in range(model.ntendon) if _sites(model, t) is not None]
     yield "tendons but those through sites", model.ntendon - len(led)
     ranged = [model.tendon_stiffness[t] for t in led if _spring(model, t) is None]
@@ -46,7 +46,7 @@ def unused_tendons(model: Any) -> Iterator[tuple[str, int]]:
         ("limited", "limits of tendons"),
         ("frictionloss", "friction of tendons"),
         ("armature", "armature of tendons"),
-        # Of MuJoCo 4 only.
+        # MuJoCo 4 only.
         ("stiffnesspoly", "nonlinear springs of tendons"),
         ("springyield", "yield of the springs of tendons"),
         ("dampingpoly", "nonlinear damping of tendons"),
@@ -56,7 +56,7 @@ def unused_tendons(model: Any) -> Iterator[tuple[str, int]]:
 
 
 def _sites(model: Any, tendon: int) -> np.ndarray | None:
-    """The sites a tendon leads through; None where it also leads through something else."""
+    """The sites a tendon passes through; None where it also wraps something else."""
     parts = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])
     if np.all(model.wrap_type[parts] == _SITE):
         return model.wrap_objid[parts]
@@ -64,7 +64,7 @@ def _sites(model: Any, tendon: int) -> np.ndarray | None:
 
 
 def _spring(model: Any, tendon: int) -> type[Spring] | type[Rope] | None:
-    """What a tendon's range of lengths at rest makes of its spring."""
+    """The class of a tendon's spring, by its range of lengths at rest."""
     shortest, longest = model.tendon_lengthspring[tendon]
     if shortest == longest:
         return Spring

@@ -1,4 +1,4 @@
-"""What a MuJoCo model has and a `System` has not."""
+"""Features of a MuJoCo model that a `System` does not have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .equalities import unused_equalities
 from .joints import TYPES
 from .tendons import unused_tendons
 
-# What a model may have a number of, and what is then said to be not used.
+# Counted features of a model, and their names in the warning.
 _COUNTED = {
     "ngeom": "shapes of geoms",
     "npair": "contact pairs",
@@ -29,7 +29,7 @@ _COUNTED = {
     "ntuple": "custom tuples",
 }
 
-# Of MuJoCo 4 only.
+# MuJoCo 4 only.
 _NONLINEAR = {
     "jnt_stiffnesspoly": "nonlinear springs",
     "jnt_springyield": "yield of springs",
@@ -39,7 +39,7 @@ _NONLINEAR = {
 
 
 def unused(model: Any, disabled: set[str]) -> Iterator[str]:
-    """What the model has and a `System` has not."""
+    """The features of the model that a `System` does not have, for a warning."""
 
     def some(what: str, having: Any) -> Iterator[str]:
         count = int(np.count_nonzero(having))

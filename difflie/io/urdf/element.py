@@ -1,4 +1,4 @@
-"""Elements of a URDF file, which know where they stand and what nobody asked them for."""
+"""Elements of a URDF file, which know their line and which of their parts were read."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ..xml import refuse_other_files
 
 _COUNTS = {1: "one number", 2: "two numbers", 3: "three numbers", 6: "six numbers"}
 
-# What expat says of an element that is never closed.
+# expat's message for an element that is never closed.
 _UNCLOSED = (expat.errors.XML_ERROR_TAG_MISMATCH, expat.errors.XML_ERROR_NO_ELEMENTS)
 
-# What is nested deeper is no robot, and walking it would end in a RecursionError.
+# No robot is nested deeper, and recursion over it would end in a RecursionError.
 _DEEPEST = 100
 
 
 @dataclass
 class Element:
-    """An XML element. It remembers what it was asked for, so that the rest can be reported.
+    """An XML element. It remembers which parts were read, so that the others can be reported.
 
-    path: of the file; above: the element it is in, None for the root. asked: the tags and, with an
-    @ in front, the attributes the reader looked for.
+    path: of the file; above: its parent element, None for the root. asked: the tags and, prefixed
+    with @, the attributes that the reader looked for.
     """
 
     path: Path
@@ -39,7 +39,7 @@ class Element:
 
     @property
     def label(self) -> str:
-        """How messages call it: with what it is in, up to three levels and without the root."""
+        """Its name in messages: the path of up to three levels, without the root."""
         labels: list[str] = []
         element = self
         while element is not None and (element is self or element.above) and len(labels) < 4:
@@ -63,7 +63,7 @@ class Element:
         return text
 
     def needed(self, name: str) -> str:
-        """The text of an attribute that must be there."""
+        """The text of a required attribute."""
         text = self.get(name)
         if text is None:
             raise ModelError(f'{self.source}: the attribute {name} is missing; add {name}="..."')
@@ -72,7 +72,7 @@ class Element:
     def numbers(
         self, name: str, count: int, default: Any = None, *, finite: bool = True
     ) -> list[float]:
-        """The numbers in an attribute; it must be there if there is no default."""
+        """The numbers (count,) in an attribute; required if there is no default."""
         text = self.get(name) if default is not None else self.needed(name)
         if text is None:
             return list(default or ())
@@ -109,7 +109,7 @@ class Element:
         return found[0] if found else None
 
     def needed_child(self, tag: str, example: str) -> Element:
-        """The child with a tag that must be there."""
+        """The required child with a tag."""
         found = self.child(tag)
         if found is None:
             raise ModelError(f"{self.source}: the element <{tag}> is missing; add {example}")
@@ -129,7 +129,7 @@ def _number(word: str) -> float:
 
 
 def root_element(data: bytes, path: Path) -> Element:
-    """The root element of what a file has in it."""
+    """The root element of a file's content."""
     parser = expat.ParserCreate()
     roots: list[Element] = []
     above: list[Element] = []
@@ -166,7 +166,7 @@ def root_element(data: bytes, path: Path) -> Element:
 
 
 def xacro(element: Element, what: str) -> ModelError:
-    """The error for what a macro of xacro stands for."""
+    """The error for a xacro macro that was not expanded."""
     return ModelError(
         f"{element.source}: {what} is a xacro macro; expand the file first: xacro FILE > robot.urdf"
     )

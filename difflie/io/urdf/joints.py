@@ -1,4 +1,4 @@
-"""Joints of a URDF file: their types, axes and limits, and what follows what."""
+"""Joints of a URDF file: their types, axes, limits and mimic laws."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TYPES: dict[str, type[Joint]] = {
 }
 _SCREWS = ("revolute", "continuous", "prismatic", "helical")
 
-# What a file leaves open or has twice, and the lines where.
+# What a file leaves open or repeats, with the line numbers.
 Notes = defaultdict[str, list[int]]
 
 
@@ -65,7 +65,7 @@ def read_joint(joint: Element, notes: Notes) -> tuple[type[Joint], dict[str, Any
     if kind == "universal":
         fields["axis"] = _axis(joint, "axis", (1.0, 0.0, 0.0), notes)
         fields["second_axis"] = _axis(joint, "axis2", (0.0, 1.0, 0.0), notes)
-    # Planar and floating joints would need one value for angles and another for lengths.
+    # Planar and floating joints would need separate values for angles and lengths.
     if kind in _SCREWS or TYPES[kind] in (Spherical, Translation, Universal):
         dynamics = joint.child("dynamics")
         if dynamics is not None:
@@ -79,8 +79,8 @@ def _difflie(joint: Element, count: int) -> dict[str, list[float]]:
     own = joint.child("difflie") if count else None
     if own is None:
         return {}
-    given = [name for name in ROW_FIELDS if name in own.attributes]
-    return {name: own.numbers(name, count, finite=False) for name in given}
+    names = [name for name in ROW_FIELDS if name in own.attributes]
+    return {name: own.numbers(name, count, finite=False) for name in names}
 
 
 def _axis(joint: Element, tag: str, default: tuple[float, ...], notes: Notes) -> Sequence[float]:
@@ -118,7 +118,7 @@ def _limits(joint: Element, kind: str, notes: Notes) -> dict[str, float]:
 def mimic_law(
     name: str, joints: dict[str, Element], read: dict[str, tuple[type[Joint], dict[str, Any]]]
 ) -> Mimic | None:
-    """The law of a joint that follows another, which may follow another, and so on."""
+    """The law of a mimic joint; a mimic of a mimic is resolved to the joint that both follow."""
     passed = [name]
     law: Mimic | None = None
     while passed[-1] in read and read[passed[-1]][0] is not Fixed:

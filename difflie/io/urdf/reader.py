@@ -5,7 +5,7 @@ specification a joint may be of the type "spherical" (also "ball"), "translation
 second axis in <axis2 xyz="..."/>, default 0 1 0) or "helical" (its pitch in m/rad in the axis,
 pitch="...").
 
-What URDF has no words for stands in elements <difflie>, which other readers pass over:
+Elements <difflie> hold what URDF cannot express; other readers ignore them:
 
     <robot name="r">
       <difflie base="free" gravity="0 0 -9.81"/>        what `load` does by default
@@ -13,8 +13,8 @@ What URDF has no words for stands in elements <difflie>, which other readers pas
       <joint ...>
         <difflie armature="0.1" friction_velocity="0.01" stiffness="2" spring_reference="0.3"/>
 
-In a joint it may hold every number of `Joint`, one for each degree of freedom, which then counts
-instead of what <limit> and <dynamics> say.
+In a joint it may hold every number of `Joint`, one for each degree of freedom, which then
+overrides <limit> and <dynamics>.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .element import Element, root_element, xacro
 from .joints import Notes, mimic_law, read_joint
 
 _BASES = {"fixed": Fixed, "free": Free}
-# What only some joint types use: where it is not used, the warning names the type too.
+# Used by some joint types only: if not used, the warning names the type too.
 _BY_TYPE = {"axis", "axis2", "limit", "dynamics", "mimic", "difflie", "@lower", "@upper", "@pitch"}
 
 
@@ -47,20 +47,20 @@ def read_urdf(
     base: str | None = None,
     gravity: ArrayLike | None = None,
 ) -> System:
-    """The `System` a URDF file describes; bodies and joints keep the names and order of the file.
+    """The `System` in a URDF file; bodies and joints keep the names and order of the file.
 
-    base: "fixed" fastens the root link to the world, "free" lets it move on a free joint; either
-    joint is called "root_joint". This holds for any root link, also one that is named "world".
-    gravity (3,) in m/s^2, world coordinates. What is None is as the file's <difflie> says, else
-    "fixed" and (0, 0, -9.81).
+    base: "fixed" fixes the root link to the world, "free" puts it on a free joint; in both cases
+    the joint is called "root_joint". This holds for any root link, also one named "world". gravity
+    (3,) in m/s^2, world coordinates. The default None takes the file's <difflie>, else "fixed" and
+    (0, 0, -9.81).
 
-    As the specification has it, axes default to (1, 0, 0), the axis of a planar joint is the
-    plane's normal and a missing lower or upper limit is 0; continuous joints have no position
-    limits. A mimic of a mimic is resolved to the joint that both follow.
+    As specified for URDF, axes default to (1, 0, 0), the axis of a planar joint is the plane's
+    normal, and a missing lower or upper limit is 0; continuous joints have no position limits. A
+    mimic of a mimic is resolved to the joint that both follow.
 
-    Warns once of all that is not used, and as `tree` does of doubtful masses and inertias. Raises
-    `ModelError`, which names the file, the line, the element and the fix, for what is no URDF or
-    no machine; FileNotFoundError where there is no such file.
+    Warns once of all that is not used, and as `tree` does of implausible masses and inertias.
+    Raises `ModelError`, which names the file, the line, the element and the fix, for an invalid
+    file or machine; FileNotFoundError where there is no such file.
     """
     path = Path(path)
     _check_base(str(path), base)
@@ -119,7 +119,7 @@ def parsed(path: Path) -> Element:
 
 
 def _bodies(robot: Element, base: str | None, world: str | None, notes: Notes) -> list[Body]:
-    """The root link, then the children of the joints in the order of the joints.
+    """The bodies: the root link, then the children of the joints in the order of the joints.
 
     A root link that is the world is no body; base must then be None.
     """
@@ -244,7 +244,7 @@ def _origin(element: Element) -> tuple[list[float], list[float]]:
 
 
 def _rotation(rpy: Sequence[float]) -> np.ndarray:
-    """(3, 3): turned about the fixed x by roll, then the fixed y by pitch, the fixed z by yaw."""
+    """The rotation matrix (3, 3) of roll, pitch and yaw about the fixed x, y, z axes, in turn."""
     (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
     return np.array(
         [
@@ -256,7 +256,7 @@ def _rotation(rpy: Sequence[float]) -> np.ndarray:
 
 
 def _find_unused(element: Element, path: str, joint_type: str, unused: Notes) -> None:
-    """Collects what nobody asked for; of an element that is not used only itself."""
+    """Collects elements and attributes that were not read; of an unread element only itself."""
     for name in element.attributes:
         if f"@{name}" not in element.asked and name != "xmlns" and name[:6] != "xmlns:":
             unused[_typed(f"{path}/@{name}", f"@{name}", joint_type)].append(element.line)

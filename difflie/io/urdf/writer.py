@@ -1,7 +1,8 @@
-"""Systems as URDF files, which `read_urdf` reads back equal and other programs read too.
+"""Systems as URDF files, which `read_urdf` reads back equal and other programs can read too.
 
-Numbers are written in full. What URDF has no words for (armature, springs, the base, gravity, ...)
-stands in the elements <difflie> that `reader` describes; other readers pass over them.
+Numbers are written at full precision. What URDF cannot express (armature, springs, the base,
+gravity, ...) is written to the elements <difflie> that `reader` describes; other readers ignore
+them.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from ..names import distinct
 from .joints import TYPES
 from .reader import parsed
 
-# What a URDF file has no words for, and what becomes of it.
+# Parts that a URDF file cannot hold, and advice for each.
 _BEYOND = {
     "couplings": " and attach them to what load returns",
     "actuators": " and attach them to what load returns",
     "constraints": ", and constrain what load returns or give it a file of loops",
     "sensors": " and give them to what load returns",
 }
-# What is written of elements; all else an original may have.
+# The attributes and elements that are written; all others are kept from an original.
 _WRITTEN = {
     "link": ("inertial",),
     "joint": (
@@ -49,17 +50,17 @@ def write_urdf(
     path: str | os.PathLike[str],
     original: str | os.PathLike[str] | None = None,
 ) -> None:
-    """Writes a system as a URDF file, whole or not at all, with what is beyond it in an original.
+    """Writes a system as a URDF file, completely or not at all.
 
     A system has no shapes, transmissions and the like. original: a URDF file with the same links,
-    from which all that is taken, with its paths of meshes as they stand. Warns once of what the
-    file that the system was read from has and this one has not, and of armature, which other
-    programs take as zero: neither URDF nor MuJoCo's reader of it has a word for that.
+    from which all these are copied, its mesh paths unchanged. Warns once of parts that the file the
+    system was read from has and this one has not, and of armature, which other programs take as
+    zero: neither URDF nor MuJoCo's reader of it can express it.
 
-    Reading it gives the same names, topology and numbers; rotations to rounding, axes with length
-    one. Joints of types beyond URDF (helical, universal, translation, spherical) other programs may
-    refuse. The base and gravity are written too: `load` without these options restores them. Raises
-    `ModelError` for numbers no machine has, a planar or translation joint with other axes than its
+    Reading the file gives the same names, topology and numbers; rotations to rounding, axes
+    normalised. Other programs may refuse joint types beyond URDF (helical, universal, translation,
+    spherical). The base and gravity are written too: `load` without these options restores them.
+    Raises `ModelError` for invalid numbers, a planar or translation joint with other axes than its
     own, couplings, actuators, constraints, sensors, and a batch of systems.
     """
     for part, again in _BEYOND.items():
@@ -96,7 +97,7 @@ def write_urdf(
 
 
 def _remarks(system: System, alone: bool) -> Iterator[str]:
-    """What a reader of the file will miss; alone: without an original."""
+    """What a reader of the file will not get; alone: without an original."""
     if alone and system.topology.unread:
         yield (
             f"not written, as no part of a system: {', '.join(system.topology.unread)}; give the "
@@ -107,7 +108,7 @@ def _remarks(system: System, alone: bool) -> Iterator[str]:
 
 
 def _keep(original: Path, robot: Element) -> None:
-    """Puts what the original has beyond the links and joints of a robot into it."""
+    """Copies what the original has beyond links and joints of a robot into it."""
     parsed(original)  # for what it refuses
     old = ElementTree.fromstring(original.read_bytes())
     named = {(e.tag, e.get("name")): e for e in old}
@@ -125,7 +126,7 @@ def _keep(original: Path, robot: Element) -> None:
 
 
 def _is_base(bodies: list[Body]) -> bool:
-    """Whether the first body is one that `read_urdf` puts on the world by itself."""
+    """Whether the first body is one that `read_urdf` adds for the base by itself."""
     root = bodies[0]
     others = [b.joint.name or b.name for b in bodies[1:]]
     return (
@@ -204,7 +205,7 @@ def _differs(joint: Joint, name: str) -> bool:
 
 
 def _finite(value: float) -> float:
-    """The number, or the largest there is: other programs do not read "inf"."""
+    """The number, or the largest float for infinity: other programs do not read "inf"."""
     return float(np.clip(value, -sys.float_info.max, sys.float_info.max))
 
 
@@ -219,9 +220,9 @@ def _numbers(values: Any) -> str:
 
 
 def _roll_pitch_yaw(rotation: np.ndarray) -> np.ndarray:
-    """The angles (3,) about the fixed x, y and z, one after the other, of a rotation vector (3,).
+    """The angles (3,) about the fixed x, y and z axes, in turn, of a rotation vector (3,).
 
-    With the yaw taken first the others are exact to rounding also where the pitch is 90 degrees.
+    With the yaw taken first the others are exact to rounding also at a pitch of 90 degrees.
     """
     if np.count_nonzero(rotation) < 2:
         return rotation

@@ -1,4 +1,4 @@
-"""What an adjoint is: a way to run a time loop so that it can be differentiated."""
+"""The adjoint protocol: a way to run a time loop so that it can be differentiated."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..result import Reconstruction
 
 
 class Steps(Protocol):
-    """What a time loop does; states are pytrees of arrays, a row is the inputs of one step."""
+    """The body of a time loop; a state is a pytree of arrays, a row the inputs of one step."""
 
     @property
     def small(self) -> bool:
-        """Whether a loop of them is to be one native call."""
+        """Whether a loop of these steps is compiled as one native call."""
         ...
 
     def step(self, state: Any, row: Any) -> Any:
@@ -29,30 +29,30 @@ class Steps(Protocol):
         """The state before a step, by the method with the step -h."""
 
     def read(self, state: Any) -> Any:
-        """What is saved of a state."""
+        """The part of a state that is saved."""
 
 
 class Adjoint(eqx.Module):
     """A way to run a loop of steps so that it can be differentiated."""
 
     def check(self, method: Method, symmetric: bool, remembering: Sequence[Any] = ()) -> None:
-        """Raises ValueError for a method or machine that this way does not differentiate.
+        """Raises ValueError for a method or machine that this adjoint does not support.
 
-        symmetric: whether the method is symmetric in time for the system at hand; remembering: the
-        actuators of this that have a memory.
+        symmetric: whether the method is symmetric in time for this system; remembering: the
+        actuators of the system that have a memory.
         """
 
     @abc.abstractmethod
     def loop(self, steps: Steps, start: Any, inputs: Any, shape: tuple[int, int]) -> Any:
-        """The state at the end, and what is saved, after every k-th of m k steps: shape is (m, k).
+        """The state at the end, and what is saved after every k-th of m k steps; shape is (m, k).
 
-        The inputs have leading axes (m, k), what is saved has a leading axis (m,).
+        The inputs have leading axes (m, k), the saved arrays a leading axis (m,).
         """
 
     def reconstruction(
         self, steps: Steps, start: Any, end: Any, inputs: Any, shape: tuple[int, int]
     ) -> Reconstruction | None:
-        """How well the start is found again from the end; None where it is not looked for."""
+        """How well stepping back from the end recovers the start; None if not checked."""
         return None
 
 
@@ -64,7 +64,7 @@ def rows_of_steps(
     shape: tuple[int, int],
     forward_only: bool = False,
 ) -> Any:
-    """The loop of `Adjoint.loop`, shapes as there, as two nested ones of turn(state, row)."""
+    """The loop of `Adjoint.loop`, same shapes (m, k), as two nested loops of turn(state, row)."""
     saved, every = shape
     if steps.small:
 

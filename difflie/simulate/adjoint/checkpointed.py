@@ -1,11 +1,11 @@
-"""Recursive checkpointing: few states are kept, the steps in between are taken again.
+"""Recursive checkpointing: few states are kept, the steps in between are recomputed.
 
-The steps are the leaves of a tree: b_1 blocks of b_2 blocks of ... b_L steps. Reverse mode keeps
-the state at the start of each part of the one block of every level that it is in, b_1 + ... + b_L
-states, and takes a step once more for each level. With L levels n steps need L n^(1/L) states,
-and with one more level for each doubling of n, 2 log2(n). Griewank 1992, Optimization Methods and
-Software 1, which also gives the schedule with the fewest steps for a number of states, binomial:
-(s + r)! / s! r! steps with s states, r times each. Here all parts of a block are alike, and so one
+The steps are the leaves of a tree: b_1 blocks of b_2 blocks of ... b_L steps. Reverse mode keeps,
+at each level, the states at the starts of the parts of one block, b_1 + ... + b_L in all, and
+recomputes a step once per level. With L levels n steps need L n^(1/L) states; with one more level
+for each doubling of n, 2 log2(n). Griewank 1992, Optimization Methods and Software 1, also gives
+the binomial schedule, which needs the fewest steps for a number of states: (s + r)! / s! r! steps
+with s states, each recomputed r times. Here all parts of a block are alike, so that it is one
 nested loop, whose derivatives exist in both modes.
 """
 
@@ -23,17 +23,18 @@ import jax.numpy as jnp
 from ... import native
 from .adjoint import Adjoint, Steps
 
-# What is kept by default, for each doubling of the number of steps.
+# States kept by default, for each doubling of the number of steps.
 _STATES = 10
 
 
 class RecursiveCheckpoint(Adjoint):
     """The derivative of `Direct`, with few states kept, in forward and reverse mode.
 
-    steps: how many states reverse mode may keep at once; None for 10 log2(n) of n steps. The more,
-    the fewer steps are taken again: 2 n^(1/2) states take every step once more than `Direct`,
-    3 n^(1/3) twice more. What is saved in the trajectory, and the inputs, are not counted. Raises
-    ValueError where so few are not enough; rows and the steps in between have loops of their own.
+    steps: how many states reverse mode may keep at once; None for 10 log2(n) of n steps. More
+    states mean fewer recomputed steps: with 2 n^(1/2) states every step is taken once more than by
+    `Direct`, with 3 n^(1/3) twice more. The saved trajectory and the inputs are not counted. Raises
+    ValueError where so few states are not enough; saved rows and the steps between them are
+    separate loops.
     """
 
     steps: int | None = eqx.field(default=None, static=True)
@@ -73,7 +74,7 @@ def _tree(
 ) -> Any:
     """`jax.lax.scan(body, start, inputs, count)`, as nested loops of these lengths.
 
-    Where they have more turns than that, the last ones do nothing.
+    Excess iterations at the end do nothing.
     """
     turns = math.prod(lengths)
     if turns == count:
@@ -106,7 +107,7 @@ def _nested(
     """Loops within loops; inputs and outputs have the leading axes `lengths`."""
     for level, length in enumerate(reversed(lengths)):
         if level == 0 and innermost_native:
-            # It computes what a turn needs again by itself.
+            # A native loop recomputes intermediate values by itself.
             body = functools.partial(native.scan, body, length=length)
         else:
             body = functools.partial(jax.lax.scan, jax.checkpoint(body), length=length)
@@ -122,10 +123,11 @@ def _unfolded(outputs: Any, lengths: tuple[int, ...], count: int) -> Any:
 
 
 def branching(saved: int, every: int, states: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The lengths of the loops over rows and over the steps of a row that keep so few states.
+    """The lengths (levels,) of the loops over rows, and over the steps of a row, for few states.
 
-    With as few levels as can be, without needless turns if possible, and then with the fewest
-    states. Raises ValueError, with the fewest that do, where so few states are not enough.
+    As few levels as possible, then without padding if possible, then with the fewest states, at
+    most `states`. Raises ValueError, with the fewest that suffice, where so few states are not
+    enough.
     """
     fewest = math.inf
     for levels in range(saved.bit_length() + every.bit_length() + 1):
@@ -150,7 +152,7 @@ def branching(saved: int, every: int, states: int) -> tuple[tuple[int, ...], tup
 
 @functools.lru_cache(maxsize=4096)
 def _divided(n: int, levels: int) -> tuple[int, ...] | None:
-    """The factors of n, so many, larger than 1, with the smallest sum; None if there are none."""
+    """So many factors of n, larger than 1, with the smallest sum; None if there are none."""
     if levels == 0:
         return () if n == 1 else None
     if levels == 1:
@@ -164,7 +166,7 @@ def _divided(n: int, levels: int) -> tuple[int, ...] | None:
 
 
 def _filled(n: int, levels: int) -> tuple[int, ...] | None:
-    """About equal numbers, so many, larger than 1, with a product of n or a little more."""
+    """So many about equal numbers, larger than 1, whose product is n or a little more."""
     if levels == 0:
         return () if n == 1 else None
     if n == 1:

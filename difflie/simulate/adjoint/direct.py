@@ -13,11 +13,11 @@ class Direct(Adjoint):
     """The derivative of the discrete steps themselves, exact in forward and reverse mode.
 
     Reverse mode keeps the state at the start of every step, so that memory grows linearly with the
-    number of steps; what a step needs inside is computed again on the way back. Any derivative of
-    derivatives works, such as Hessian-vector products, forward over reverse mode.
+    number of steps; intermediate values of a step are recomputed. Higher derivatives work too, such
+    as Hessian-vector products, forward over reverse mode.
     """
 
     def loop(self, steps: Steps, start: Any, inputs: Any, shape: tuple[int, int]) -> Any:
-        # A native loop computes what a step needs again by itself.
+        # A native loop recomputes intermediate values by itself.
         step = steps.step if steps.small else jax.checkpoint(steps.step)
         return rows_of_steps(step, steps, start, inputs, shape)

@@ -12,9 +12,9 @@ from .adjoint import Adjoint, Steps, rows_of_steps
 
 
 class Forward(Adjoint):
-    """Forward mode, as `jax.jvp` and `jax.jacfwd` have it: for derivatives along few parameters.
+    """Forward mode, as by `jax.jvp` and `jax.jacfwd`: for derivatives along few parameters.
 
-    Nothing is kept: memory does not grow with the number of steps, the time does with the number of
+    No states are kept: memory does not grow with the number of steps; time grows with the number of
     directions. Reverse mode raises a TypeError.
     """
 

@@ -1,8 +1,8 @@
-"""The reversible adjoint: the states are found again by stepping back.
+"""The reversible adjoint: states are recovered by stepping back.
 
-A method that is symmetric in time leads with the step -h from the end of a step to its start, up to
-rounding. So reverse mode keeps the end only; at every state found again the step is taken forward
-and its transposed derivative applied to the cotangents. Sanz-Serna 2016, SIAM Review 58.
+A time-symmetric method with the step -h leads from the end of a step to its start, up to rounding.
+So reverse mode keeps the end only; at every recovered state the step is taken forward and its
+transposed derivative applied to the cotangents. Sanz-Serna 2016, SIAM Review 58.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from .adjoint import Adjoint, Steps, rows_of_steps
 class Reversible(Adjoint):
     """Reverse mode whose memory does not grow with the number of steps, by stepping back.
 
-    For methods that are symmetric in time (`Method.time_symmetric`) on machines that do not
-    dissipate: the derivative is that of `Direct` up to rounding errors. What a damper takes away
-    grows on the way back, and rounding errors with it. So the result of the simulation carries the
-    distance from the start that is found again to the true one (`Result.reconstruction`); above the
-    tolerance the result names this and is not ok, and derivatives are NaN: then take
-    `RecursiveCheckpoint`. The distance is the largest difference in q and v (and what else is
-    saved), in units of 1 or, where that is more, of the largest entry; a tolerance (), without
-    unit, of None stands for the square root of rounding, 1.5e-8 in double and 3.5e-4 in single
-    precision. Raises ValueError for one that is not positive, and for other methods.
+    For time-symmetric methods (`Method.time_symmetric`) on machines that do not dissipate: the
+    derivative is that of `Direct` up to rounding errors. Damping is undone on the way back, which
+    amplifies rounding errors. So the result of the simulation carries the distance from the
+    recovered start to the true one (`Result.reconstruction`). Above the tolerance the result
+    reports it and is not ok, and derivatives are NaN; use `RecursiveCheckpoint` then. The distance
+    is the largest difference in q and v (and what else is saved), in units of 1 or, if larger, of
+    the largest entry. The tolerance () has no unit; None is the square root of rounding, 1.5e-8 in
+    double and 3.5e-4 in single precision. Raises ValueError for one that is not positive, and for
+    other methods.
 
-    To know the distance costs as much as the motion once more, unless it is inside `jax.jit` and
-    not used. Forward mode, Hessian-vector products included, raises a TypeError, as JAX has none
-    for functions with a reverse mode of their own.
+    Computing the distance costs as much as the motion once more, unless it is unused inside
+    `jax.jit`. Forward mode, also in Hessian-vector products, raises a TypeError, as JAX has none
+    for functions with a custom reverse mode.
     """
 
     tolerance: float | None = eqx.field(default=None, static=True)
@@ -125,7 +125,7 @@ class Reversible(Adjoint):
     def reconstruction(
         self, steps: Steps, start: Any, end: Any, inputs: Any, shape: tuple[int, int]
     ) -> Reconstruction:
-        """By the way back, without derivatives."""
+        """The recovered start by stepping back, without derivatives."""
 
         def undo(state: Any, row: Any) -> tuple[Any, None]:
             return steps.back(state, row), None
