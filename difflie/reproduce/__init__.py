@@ -1,29 +1,24 @@
-"""Results to be recomputed, published ones beside the printed numbers: one module each."""
+"""Published results, recomputed: a folder or a file for each paper, and what all of them share.
+
+A paper is a module with two functions, called by `Reproduction`:
+
+    compute(progress, **options) -> (results, figures)
+    show(results, console)
+
+results is a dictionary that JSON can hold, figures() draws the pictures: a dictionary of matplotlib
+figures by file name, asked for only where they are to be saved. show prints the results.
+
+`runs.each` runs the parts of the work and tells how far it is, `tables` reads printed numbers
+from the `printed.toml` beside the code and sets computed ones beside them, `convergence` fits and
+draws errors over the step size. A paper is listed here by its name on the command line, with "-"
+for "_".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
-from . import goetz, long_run, mechanisms, mueller, park_chung
-
-
-class Reproduction(NamedTuple):
-    """A published result.
-
-    compute(out, progress) gives the numbers as a dictionary that JSON can hold and, where the
-    folder `out` is not None, writes the figures there; progress(stage, done, total) is called as
-    the work goes on. show(numbers, console) prints them.
-    """
-
-    compute: Callable[..., dict[str, Any]]
-    show: Callable[..., None]
-
+from .reproduction import Reproduction
 
 REPRODUCTIONS = {
-    "goetz": Reproduction(goetz.reproduce, goetz.show),
-    "long-run": Reproduction(long_run.reproduce, long_run.show),
-    "mueller": Reproduction(mueller.reproduce, mueller.show),
-    "mechanisms": Reproduction(mechanisms.reproduce, mechanisms.show),
-    "park-chung": Reproduction(park_chung.reproduce, park_chung.show),
+    name: Reproduction(name)
+    for name in ("goetz", "long-run", "mueller", "mechanisms", "park-chung")
 }

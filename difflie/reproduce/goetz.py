@@ -29,7 +29,6 @@ import functools
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -57,7 +56,8 @@ from ..integrators.variational_planar import (
     angle_rate,
     chord_rate,
 )
-from ..view.plots import draw_lines, figure, label, save
+from ..view.plots import draw_lines, figure, label
+from .runs import Progress
 
 STEP = 0.01
 DURATION = 50.0
@@ -356,7 +356,6 @@ class Study(NamedTuple):
 
 def study(case: str, method: str, order_steps: tuple[float, ...] = ORDER_STEPS) -> Study:
     """The runs behind the figures for a case of CASES and a method of SCHEMES."""
-    _require_double()
     scheme, chain = SCHEMES[method], three_links(case)
     long = run(scheme, chain, STEP, round(DURATION / STEP))
     averages = []
@@ -370,14 +369,6 @@ def study(case: str, method: str, order_steps: tuple[float, ...] = ORDER_STEPS) 
         difference = run(scheme, chain, h, round(STATE_TIME / h)).phi[-1] - exact
         errors.append(np.max(np.abs(np.angle(np.exp(1j * difference)))))
     return Study(long, np.array(averages), np.array(errors))
-
-
-def _require_double() -> None:
-    if jnp.result_type(float) != jnp.float64:
-        raise RuntimeError(
-            "goetz compares energy errors down to 1e-14 and needs 64-bit floats; call "
-            'jax.config.update("jax_enable_x64", True) first'
-        )
 
 
 def slope(h: np.ndarray, errors: np.ndarray) -> float:
@@ -407,16 +398,13 @@ def seconds(case: str, method: str) -> float:
     return min(run(scheme, chain, STEP, steps).seconds for _ in range(TIMED_RUNS))
 
 
-def reproduce(
-    out: Path | None = None, progress: Callable[[str, int, int], None] = lambda *_: None
-) -> dict[str, Any]:
-    """All rows, and where `out` is given the figures in that folder.
+def compute(progress: Progress) -> tuple[dict[str, Any], Callable[[], dict[str, Figure]]]:
+    """All rows, and the figures.
 
     A row holds the largest energy error in J and constraint error in m^2 (energy-stable) or of unit
     attitudes (the others) of the standard run, the orders of the mean energy error and of the
     angles, and the computing time in percent of the simulated one, without compilation.
     """
-    _require_double()
     pairs = [(case, method) for case in CASES for method in SCHEMES]
     studies: dict[tuple[str, str], Study] = {}
     progress("methods", 0, len(pairs))
@@ -428,13 +416,7 @@ def reproduce(
     for k, (case, method) in enumerate(pairs):
         rows.append(row(case, method, studies[case, method], seconds(case, method)))
         progress("timing", k + 1, len(pairs))
-    if out is not None:
-        drawn = figures(studies)
-        for k, (name, canvas) in enumerate(drawn.items()):
-            save(canvas, out / f"{name}.png")
-            progress("figures", k + 1, len(drawn))
-    return {
-        "name": "goetz",
+    results = {
         "rows": rows,
         "printed": [{"case": c, "method": m, **values} for (c, m), values in PRINTED.items()],
         "unsolved": [
@@ -443,6 +425,7 @@ def reproduce(
             if (failed := np.isnan(s.averages)).any()
         ],
     }
+    return results, lambda: figures(studies)
 
 
 def row(case: str, method: str, s: Study, seconds: float) -> dict[str, Any]:

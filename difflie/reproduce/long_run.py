@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -37,11 +36,10 @@ from ..integrators import METHODS, Method
 from ..result import Trajectory
 from ..simulate import simulate
 from ..system import Body, Free, Revolute, Spherical, System, chain
-from ..view.plots import colours, figure, label, save
+from ..view.plots import colours, figure, label
+from .runs import Progress
 
 STEPS, STEP, SAVED = 1_000_000, 0.01, 1000
-
-Progress = Callable[[str, int, int], None]
 
 
 def free_flyer() -> tuple[System, jax.Array, jax.Array]:
@@ -98,23 +96,17 @@ def spring_pendulum() -> tuple[System, jax.Array, jax.Array]:
 MACHINES = {"free flyer": free_flyer, "spring pendulum": spring_pendulum}
 
 
-def reproduce(
-    out: Path | None = None,
-    progress: Progress = lambda stage, done, total: None,
-    steps: int = STEPS,
-) -> dict[str, Any]:
+def compute(
+    progress: Progress, steps: int = STEPS
+) -> tuple[dict[str, Any], Callable[[], dict[str, Figure]]]:
     """The table, a row for each machine and method; a quarter of an hour, most of it simulation.
 
-    Writes `long_run.png` where the folder `out` is given. progress(stage, done, total) is called as
-    the work goes on. steps: a multiple of 1000. RuntimeError without 64-bit floats.
-
-    The dictionary has "rows" with "machine", "method", "order", "energy_error", "energy_drift",
-    "linear_momentum_drift" (None for the pendulum), "angular_momentum_drift",
-    "symplecticity_defect", "manifold_defect", "microseconds_per_step", and "failed", the time in s
-    at which a method failed, or None. The figures of a failed method are those up to that time.
+    steps: a multiple of 1000. The dictionary has "rows" with "machine", "method", "order",
+    "energy_error", "energy_drift", "linear_momentum_drift" (None for the pendulum),
+    "angular_momentum_drift", "symplecticity_defect", "manifold_defect", "microseconds_per_step",
+    and "failed", the time in s at which a method failed, or None. The results of a failed method
+    are those up to that time.
     """
-    if jnp.zeros(()).dtype != jnp.float64:
-        raise RuntimeError('long-run needs jax.config.update("jax_enable_x64", True)')
     rows, curves = [], {}
     progress("methods", 0, len(MACHINES) * len(METHODS))
     for name, machine in MACHINES.items():
@@ -124,9 +116,8 @@ def reproduce(
             rows.append({"machine": name, "method": method.name, "order": method.order, **row})
             curves[name, method.name] = curve
             progress("methods", len(rows), len(MACHINES) * len(METHODS))
-    if out is not None:
-        save(comparison(curves), Path(out) / "long_run.png")
-    return {"name": "long-run", "steps": steps, "dt": STEP, "rows": rows}
+    results = {"steps": steps, "dt": STEP, "rows": rows}
+    return results, lambda: {"long_run": comparison(curves)}
 
 
 def measured(

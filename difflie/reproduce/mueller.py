@@ -26,7 +26,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -50,7 +49,8 @@ from ..integrators import RKMK4, RKMK8, single_step
 from ..simulate import simulate
 from ..system import Body, Free, Revolute, Spherical, System, chain, tree
 from ..system.kinematic_tree import Tree
-from ..view.plots import figure, label, save
+from ..view.plots import figure, label
+from .runs import Progress
 
 METHOD = RKMK4()
 
@@ -350,13 +350,8 @@ def slope(steps: Sequence[float], errors: np.ndarray) -> float | None:
     return float(-np.polyfit(np.log(steps[-3:]), np.log(errors[-3:]), 1)[0])
 
 
-def reproduce(
-    out: Path | None = None, progress: Callable[[str, int, int], None] = lambda *_: None
-) -> dict[str, Any]:
+def compute(progress: Progress) -> tuple[dict[str, Any], Callable[[], dict[str, Figure]]]:
     """The table of the eight maps and the comparison of the groups; a minute or two on two cores.
-
-    Writes `order.png` and `constraints.png` where the folder `out` is given. progress(stage, done,
-    total) is called as the work goes on. RuntimeError without 64-bit floats.
 
     The dictionary has "rows", one for each map, of the heavy top: "map", "attitude", "local",
     "group", "order", "constraint_error" and "velocity_error" with the step "h" in s, "norm_defect"
@@ -366,8 +361,6 @@ def reproduce(
     "constraint_order" and "velocity_order", None where there is rounding alone; and "com", the
     centre of mass of the top at 0.2 s in m: "computed" on a ball joint and "published".
     """
-    if jnp.zeros(()).dtype != jnp.float64:
-        raise RuntimeError('mueller needs jax.config.update("jax_enable_x64", True)')
     machines = {kind: build() for kind, build in MACHINES.items()}
     ends = {kind: exact(machine) for kind, machine in machines.items()}
     top, *others = machines
@@ -411,15 +404,19 @@ def reproduce(
         for kind, machine in machines.items()
         for row in comparison_rows(kind, machine, {a: studies[kind, f"1{a}"] for a in LOCAL})
     ]
-    if out is not None:
-        save(order_figure(machines, studies), Path(out) / "order.png")
-        save(constraint_figure(comparison), Path(out) / "constraints.png")
-    return {
-        "name": "mueller",
+    results = {
         "rows": rows,
         "comparison": comparison,
         "com": {"computed": np.asarray(ends[top][0, 4:]).tolist(), "published": list(COM)},
     }
+
+    def figures() -> dict[str, Figure]:
+        return {
+            "order": order_figure(machines, studies),
+            "constraints": constraint_figure(comparison),
+        }
+
+    return results, figures
 
 
 def comparison_rows(kind: str, machine: Machine, studies: dict[str, Study]) -> list[dict[str, Any]]:

@@ -37,7 +37,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -54,7 +53,8 @@ from ..integrators.munthe_kaas import dexp_inv_coefficients
 from ..result import Trajectory
 from ..simulate import simulate
 from ..system import Body, Free, Revolute, System, chain
-from ..view.plots import figure, label, save
+from ..view.plots import figure, label
+from .runs import Progress
 
 METHODS = ("CG2", "CG3", "CG4", "CF2", "CF3", "CF4", "MK2", "MK3", "MK4")
 """As the paper calls them; MK stands for the package's RKMK."""
@@ -169,16 +169,9 @@ OPERATION_NOTES = {
 }
 """What explains the printed numbers of Table X that the rule does not give."""
 
-Progress = Callable[[str, int, int], None]
 
-
-def reproduce(
-    out: Path | None = None, progress: Progress = lambda stage, done, total: None
-) -> dict[str, Any]:
+def compute(progress: Progress) -> tuple[dict[str, Any], Callable[[], dict[str, Figure]]]:
     """The tables, computed beside printed; about a minute on two cores.
-
-    Writes the figures as `figure_4.png` to `figure_8.png` where the folder `out` is given.
-    progress(stage, done, total) is called as the work goes on. RuntimeError without 64-bit floats.
 
     The dictionary has "rows", the 108 drifts of Tables VI to VIII (SI units, h in s);
     "operations", those of Tables X (from the coefficients) and V (from the printed Table X), where
@@ -189,7 +182,7 @@ def reproduce(
     drifts, long = {}, {}
     with ThreadPoolExecutor(2) as pool:
         # Most of the time is compilation, which leaves Python free for another method.
-        runs = pool.map(lambda name: _runs(system, name, out is not None), METHODS)
+        runs = pool.map(lambda name: _runs(system, name), METHODS)
         progress("methods", 0, len(METHODS))
         for done, (name, (short, slow)) in enumerate(zip(METHODS, runs, strict=True), 1):
             at_end = [
@@ -200,14 +193,8 @@ def reproduce(
                 long[name] = np.asarray(slow.t), changes(system, slow).T
             progress("methods", done, len(METHODS))
     rows = drift_rows(drifts)
-    if out is not None:
-        progress("figures", 0, 5)
-        for done, (name, canvas) in enumerate(figures(drifts, long).items(), 1):
-            save(canvas, Path(out) / f"{name}.png")
-            progress("figures", done, 5)
     compared = [r for r in rows if r["printed"] >= SMALLEST_COMPARED]
-    return {
-        "name": "park-chung",
+    results = {
         "rows": rows,
         "operations": operation_rows(),
         "agreement": {
@@ -215,6 +202,7 @@ def reproduce(
             "equal": sum(five_digits(r["computed"]) == five_digits(r["printed"]) for r in compared),
         },
     }
+    return results, lambda: figures(drifts, long)
 
 
 def three_spheres() -> System:
@@ -253,14 +241,8 @@ def _invariants(system: System, motion: Trajectory) -> tuple[jax.Array, jax.Arra
     return motion.energy(system)[0], motion.momentum(system)
 
 
-def _runs(system: System, name: str, long: bool) -> tuple[list[Trajectory], Trajectory | None]:
+def _runs(system: System, name: str) -> tuple[list[Trajectory], Trajectory | None]:
     """The runs of the tables, one for each of STEP_SIZES, and that of Figures 7 and 8."""
-    # A context manager of JAX's would hold in the calling thread only, so every thread asks.
-    if jnp.result_type(float) != jnp.float64 or system.dtype != jnp.float64:
-        raise RuntimeError(
-            "park-chung compares drifts down to 1e-14 and needs 64-bit floats; call "
-            'jax.config.update("jax_enable_x64", True) first'
-        )
 
     def run(start: tuple[float, ...], h: float) -> Trajectory:
         v = jnp.array((*start, *JOINT_RATES))
@@ -269,7 +251,7 @@ def _runs(system: System, name: str, long: bool) -> tuple[list[Trajectory], Traj
         return jax.block_until_ready(motion)
 
     short = [run(AT_REST, h) for h in STEP_SIZES]
-    return short, run(MOVING, LONG_STEP) if long and name[-1] != "2" else None
+    return short, run(MOVING, LONG_STEP) if name[-1] != "2" else None
 
 
 def drift_rows(drifts: dict[str, np.ndarray]) -> list[dict[str, Any]]:

@@ -96,7 +96,7 @@ def test_single_precision_is_refused():
     jax.config.update("jax_enable_x64", False)
     try:
         with pytest.raises(RuntimeError, match="jax_enable_x64"):
-            goetz.reproduce()
+            REPRODUCTIONS["goetz"].compute()
     finally:
         jax.config.update("jax_enable_x64", True)
 

@@ -291,7 +291,9 @@ def test_the_disk_rolls_in_its_circle():
 def test_the_comparison_and_its_pictures(tmp_path, monkeypatch):
     monkeypatch.setattr(comparison, "NAMES", ("RKMK4", "DormandPrince54"))
     monkeypatch.setattr(comparison, "TOLERANCES", (1e-9,))
-    numbers = comparison.reproduce(tmp_path, problems=(heavy_top, bricard, squeezer, babyboot))
+    numbers = REPRODUCTIONS["mechanisms"].compute(
+        tmp_path, problems=(heavy_top, bricard, squeezer, babyboot)
+    )
     assert (tmp_path / "error_over_time.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "error_over_step.png").read_bytes().startswith(b"\x89PNG")
     for row in numbers["rows"]:

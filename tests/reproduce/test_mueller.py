@@ -72,5 +72,5 @@ def test_orders_norms_and_joints(tmp_path):
     assert json.loads((tmp_path / "numbers.json").read_text()) == numbers
     assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["constraints.png", "order.png"]
     text = io.StringIO()
-    mueller.show(numbers, Console(file=text, width=80))
+    REPRODUCTIONS["mueller"].show(numbers, Console(file=text, width=80))
     assert "…" not in text.getvalue() and "ext. Rodrigues, cay" in text.getvalue()

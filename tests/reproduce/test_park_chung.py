@@ -118,6 +118,6 @@ def test_single_precision_is_refused():
     jax.config.update("jax_enable_x64", False)
     try:
         with pytest.raises(RuntimeError, match="jax_enable_x64"):
-            park_chung.reproduce()
+            REPRODUCTIONS["park-chung"].compute()
     finally:
         jax.config.update("jax_enable_x64", True)

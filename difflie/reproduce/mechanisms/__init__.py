@@ -1,4 +1,4 @@
 """Reference problems of constrained multibody dynamics: one file for each, and their comparison."""
 
-from .comparison import reproduce as reproduce
+from .comparison import compute as compute
 from .comparison import show as show

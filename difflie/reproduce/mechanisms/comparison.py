@@ -6,7 +6,6 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -26,7 +25,8 @@ from ...integrators import METHODS, EmbeddedMuntheKaas, Method
 from ...io.results import machine
 from ...system import System
 from ...system.kinematic_tree import Tree
-from ...view.plots import figure, label, save
+from ...view.plots import figure, label
+from ..runs import Progress
 from . import (
     babyboot,
     bricard,
@@ -69,8 +69,6 @@ KEPT = ("position constraints", "velocity constraints", "energy [J]")
 
 SAVED = 64
 """States of each run at which constraints and energy are looked at."""
-
-Progress = Callable[[str, int, int], None]
 
 
 class Run(NamedTuple):
@@ -251,15 +249,10 @@ def _steps(method: Method, run: Run) -> int | None:
     return None if isinstance(method, EmbeddedMuntheKaas) else run.steps
 
 
-def reproduce(
-    out: Path | None = None,
-    progress: Progress = lambda stage, done, total: None,
-    problems: tuple[Callable[[], Problem], ...] = PROBLEMS,
-) -> dict[str, Any]:
+def compute(
+    progress: Progress, problems: tuple[Callable[[], Problem], ...] = PROBLEMS
+) -> tuple[dict[str, Any], Callable[[], dict[str, Figure]]]:
     """All problems with all methods; some minutes on two cores, most of them compilation.
-
-    Writes `error_over_time.png` and `error_over_step.png` where the folder `out` is given.
-    RuntimeError without 64-bit floats.
 
     The dictionary has "rows" with "problem", "method", "quantity", "computed", "reference",
     "error", "target", "steps" (None where the method chose them) and "seconds" (without
@@ -267,8 +260,6 @@ def reproduce(
     "problem", "method", "tolerance" or None, "steps", "step" in s, "error", the largest of all
     quantities relative to their scales or None where the run failed, and "seconds".
     """
-    if jnp.zeros(()).dtype != jnp.float64:
-        raise RuntimeError('mechanisms needs jax.config.update("jax_enable_x64", True)')
     built = [problem() for problem in problems]
     wanted = [(p, method) for p in built for method in applicable(p)]
     marches = []
@@ -307,13 +298,11 @@ def reproduce(
         table += rows(p, m.method, run, long)
     progress("runs", len(marches), len(marches))
     progress("figures of merit", len(runs), len(runs))
-    if out is not None:
-        for name, across, unit in (
-            ("error_over_time", "seconds", "computing time [s]"),
-            ("error_over_step", "step", "step [s]"),
-        ):
-            save(curves(built, convergence, across, unit), Path(out) / f"{name}.png")
-    return {"name": "mechanisms", "rows": table, "convergence": convergence, "machine": machine()}
+    results = {"rows": table, "convergence": convergence, "machine": machine()}
+    return results, lambda: {
+        "error_over_time": curves(built, convergence, "seconds", "computing time [s]"),
+        "error_over_step": curves(built, convergence, "step", "step [s]"),
+    }
 
 
 def curves(

@@ -1,0 +1,56 @@
+"""Printed numbers, and tables of computed ones beside them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+def printed(file: str) -> dict[str, Any]:
+    """The numbers that a paper prints: `printed.toml` beside its code, as printed(__file__)."""
+    return tomllib.loads(Path(file).with_name("printed.toml").read_text(encoding="utf-8"))
+
+
+def number(value: float | None, form: str = ".1e") -> str:
+    """A number in a format of Python's; a dash for None."""
+    return "-" if value is None else format(value, form)
+
+
+def beside(computed: str, published: str, agree: bool | None = None) -> str:
+    """A cell with a computed number above the published one.
+
+    Green where the numbers agree, red where they do not, in no colour where they are not compared.
+    """
+    colour = {True: "green", False: "red", None: "default"}[agree]
+    return f"[{colour}]{computed}[/]\n[dim]{published}[/]"
+
+
+def show_table(
+    console: Console,
+    title: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    words: int = 1,
+) -> None:
+    """Prints a table, in the one format of all papers.
+
+    heads (n,) and cells have line breaks where they are to; a row with fewer than n cells is filled
+    up. The first `words` columns are words, the others numbers, which stand right.
+    """
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
+    for k, head in enumerate(heads):
+        table.add_column(head, justify="left" if k < words else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def note(console: Console, *lines: str) -> None:
+    """Prints lines below a table as they are: no number is coloured."""
+    console.print("\n".join(lines), highlight=False, markup=False)
