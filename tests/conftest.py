@@ -15,7 +15,7 @@ from jaxtyping import install_import_hook
 # included. Left out is what runs on single components, which a test calls by the million, and what
 # users call, which has checks and messages of its own.
 CHECKED = {
-    "groups": "so3 se3 quaternion directors manifold transition",
+    "groups": "so3 se3 quaternion directors manifold",
     "dynamics": "aba centroidal closed_form coriolis crba derivatives discrete_articulated "
     "discrete_inverse_dynamics energy factorisation forward identifiable jacobians kinematics "
     "natural_coordinates natural_equations natural_layout paths planar_centres planar_chain "
@@ -32,6 +32,7 @@ CHECKED = {
     "quantities": "distance effort energy frames limits momentum point pose power state",
     "parameters": "block nearness places pseudo_inertia",
     "identify": "inverse_dynamics jacobian linear losses nominal problem sensors shooting",
+    "reproduce": "mueller.transition",
 }
 install_import_hook(
     [

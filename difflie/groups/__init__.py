@@ -16,5 +16,3 @@ from .manifold import Manifold as Manifold
 from .manifold import Pose as Pose
 from .manifold import Product as Product
 from .manifold import UnitQuaternion as UnitQuaternion
-from .transition import TRANSITION_MAPS as TRANSITION_MAPS
-from .transition import RotationVector as RotationVector

@@ -25,14 +25,22 @@ and quaternions are multiplied.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from . import quaternion
-from .charts import Cayley, Chart
-from .components import checked
-from .manifold import Euclidean, FlatProduct, Manifold, Pose, UnitQuaternion
+from ...groups import (
+    Cayley,
+    Chart,
+    Euclidean,
+    FlatProduct,
+    Manifold,
+    Pose,
+    UnitQuaternion,
+    quaternion,
+)
 
 
 class RotationVector(Manifold):
@@ -44,47 +52,56 @@ class RotationVector(Manifold):
 
     manifold: UnitQuaternion | Pose | FlatProduct
 
-    @property
-    def point_size(self) -> int:
-        return self.manifold.point_size - 1
+    def retract(self, y: Array, xi: ArrayLike) -> Array:
+        return with_vector(self.manifold.retract(with_quaternion(y), xi))
 
-    @property
-    def tangent_size(self) -> int:
-        return self.manifold.tangent_size
+    def difference(self, y0: Array, y1: Array) -> Array:
+        return self.manifold.difference(with_quaternion(y0), with_quaternion(y1))
 
-    def retract(self, y: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.point_size}"]:
-        moved = self.manifold.retract(self._with_quaternion(y), xi)
-        return jnp.concatenate((quaternion.log(moved[:4]), moved[4:]))
-
-    def difference(self, y0: ArrayLike, y1: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
-        return self.manifold.difference(self._with_quaternion(y0), self._with_quaternion(y1))
-
-    def dexp_inv(self, theta: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
+    def dexp_inv(self, theta: ArrayLike, xi: ArrayLike) -> Array:
         return self.manifold.dexp_inv(theta, xi)
 
-    def magnitude(self, y: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
-        return self.manifold.magnitude(self._with_quaternion(y))
+    def magnitude(self, y: Array) -> Array:
+        return self.manifold.magnitude(with_quaternion(y))
 
-    def bracket(self, xi: ArrayLike, eta: ArrayLike) -> Float[Array, " {self.tangent_size}"]:
+    def bracket(self, xi: ArrayLike, eta: ArrayLike) -> Array:
         return self.manifold.bracket(xi, eta)
 
     def in_chart(self, chart: Chart) -> RotationVector:
         return RotationVector(self.manifold.in_chart(chart))
 
-    def _with_quaternion(self, y: ArrayLike) -> Float[Array, " {self.manifold.point_size}"]:
-        y = checked(y, (self.point_size,), "manifold")
-        return jnp.concatenate((quaternion.exp(y[:3]), y[3:]))
+
+def with_vector(point: Float[Array, " m"]) -> Float[Array, " n"]:
+    """A point (n + 1,) that starts with a quaternion, with a rotation vector instead (n,)."""
+    return jnp.concatenate((quaternion.log(point[:4]), point[4:]))
 
 
-_LOCAL: dict[str, Pose | FlatProduct] = {
-    "a": Pose(),
-    "b": FlatProduct((UnitQuaternion(), Euclidean(3))),
-    "c": FlatProduct((UnitQuaternion(Cayley()), Euclidean(3))),
-    "d": Pose(Cayley()),
+def with_quaternion(y: Float[Array, " m"]) -> Float[Array, " n"]:
+    """A point (n - 1,) that starts with a rotation vector, with a quaternion instead (n,)."""
+    return jnp.concatenate((quaternion.exp(y[:3]), y[3:]))
+
+
+class Local(NamedTuple):
+    """Local coordinates: their name, their group, and the steps that they take from poses (7,)."""
+
+    name: str
+    group: str
+    manifold: Pose | FlatProduct
+
+
+# The columns of the table.
+LOCAL: dict[str, Local] = {
+    "a": Local("screw, exp", "SE(3)", Pose()),
+    "b": Local("rotation vector, exp", "SO(3)xR3", FlatProduct((UnitQuaternion(), Euclidean(3)))),
+    "c": Local("Rodrigues, cay", "SO(3)xR3", FlatProduct((UnitQuaternion(Cayley()), Euclidean(3)))),
+    "d": Local("ext. Rodrigues, cay", "SE(3)", Pose(Cayley())),
 }
 
+# The absolute coordinates of attitudes in its rows.
+ATTITUDES = {"1": "quaternion", "2": "rotation vector"}
+
+# The eight maps by their places in the table, "1a" to "2d".
 TRANSITION_MAPS: dict[str, Manifold] = {
-    **{f"1{letter}": manifold for letter, manifold in _LOCAL.items()},
-    **{f"2{letter}": RotationVector(manifold) for letter, manifold in _LOCAL.items()},
+    **{f"1{column}": local.manifold for column, local in LOCAL.items()},
+    **{f"2{column}": RotationVector(local.manifold) for column, local in LOCAL.items()},
 }
-"""The eight maps by their places in the table, "1a" to "2d"."""
