@@ -142,9 +142,9 @@ def joint_row(
 
 def show(results: dict[str, Any], console: Console) -> None:
     """Prints the table of the eight maps, and what the groups make of joints."""
-    errors = dict.fromkeys(("constraint_error", "velocity_error", "norm_defect"), ".1e")
-    words, time_of_step = {"local": "", "group": ""}, {"microseconds_per_step": ".0f"}
-    formats = {"map": "", **words, "order": ".2f", **errors, **time_of_step}
+    words = {"local": "", "group": ""}
+    formats = {"map": "", **words, "order": ".2f", "constraint_error": ".1e"}
+    formats |= {"velocity_error": ".1e", "norm_defect": ".1e", "microseconds_per_step": ".0f"}
     rows = headed(results["rows"], "local", lambda r: f"{r['attitude']}s")
     heads = "map\n", "local\ncoordinates", "group\n", "\norder", "|g|\n[m]", "|A v|\n[m/s]"
     show_table(
@@ -163,8 +163,7 @@ def show(results: dict[str, Any], console: Console) -> None:
     )
     ends = [{f"{k}": r["constraint_error"][k] for k in (0, -1)} | r for r in results["comparison"]]
     rows = headed(ends, "local", lambda r: f"{r['machine']}: {r['joint']}")
-    orders = dict.fromkeys(("constraint_order", "velocity_order"), ".2f")
-    formats = {**words, "0": ".1e", "-1": ".1e", **orders}
+    formats = words | {"0": ".1e", "-1": ".1e", "constraint_order": ".2f", "velocity_order": ".2f"}
     show_table(
         console,
         "What each group makes of joints",

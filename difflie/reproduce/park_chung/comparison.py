@@ -144,10 +144,9 @@ def show(results: dict[str, Any], console: Console) -> None:
     }
     for table, title in titles.items():
         columns: dict[str, dict[str, str]] = {}
-        for r in rows + operations:
-            if r["table"] == table:
-                cell = beside(as_printed(r["computed"]), as_printed(r["printed"]), agreement(r))
-                columns.setdefault(_column(r), {})[r["method"]] = cell
+        for r in (r for r in rows + operations if r["table"] == table):
+            cell = beside(as_printed(r["computed"]), as_printed(r["printed"]), agreement(r))
+            columns.setdefault(_column(r), {})[r["method"]] = cell
         lines = [[method, *(c[method] for c in columns.values())] for method in METHODS]
         show_table(console, f"Table {table}: {title}", ("Method", *columns), lines)
     differing = [r for r in operations if r["computed"] != r["printed"]]
