@@ -15,7 +15,7 @@ from jaxtyping import install_import_hook
 # included. Left out is what runs on single components, which a test calls by the million, and what
 # users call, which has checks and messages of its own.
 CHECKED = {
-    "groups": "attitudes directors manifold poses products quaternion se3 so3 transition",
+    "groups": "attitudes directors manifold poses products quaternion se3 so3",
     "dynamics": "aba centroidal closed_form coriolis crba derivatives discrete_articulated "
     "discrete_inverse_dynamics energy factorisation forward identifiable jacobians kinematics "
     "natural.coordinates natural.equations natural.layout paths "
@@ -33,7 +33,7 @@ CHECKED = {
     "simulate": "result trajectory watch",
     "identify": "inverse_dynamics jacobian linear losses nominal problem sensors shooting",
     "reproduce": "goetz.centres goetz.chain goetz.energy_stable goetz.mean_gradients "
-    "goetz.springs goetz.variational",
+    "goetz.springs goetz.variational mueller.transition",
 }
 install_import_hook(
     [

@@ -16,5 +16,3 @@ from .poses import SE3 as SE3
 from .poses import Pose as Pose
 from .products import FlatProduct as FlatProduct
 from .products import Product as Product
-from .transition import TRANSITION_MAPS as TRANSITION_MAPS
-from .transition import RotationVector as RotationVector

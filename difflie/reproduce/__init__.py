@@ -20,5 +20,5 @@ from .reproduction import Reproduction
 
 REPRODUCTIONS = {
     name: Reproduction(name)
-    for name in ("goetz", "long-run", "mueller", "mechanisms", "park-chung")
+    for name in ("goetz", "long-run", "mueller", "mechanisms", "park-chung", "pleiades")
 }

@@ -17,13 +17,13 @@ def slope(h: Any, errors: Any) -> float:
     return float(np.polyfit(np.log(h), np.log(errors), 1)[0])
 
 
-def draw_errors(axes: Axes, x: Any, errors: Any, name: str | None = None, **style: Any) -> Line2D:
+def draw_errors(axes: Axes, x: Any, errors: Any, label: str | None = None, **style: Any) -> Line2D:
     """Errors (n,) over x (n,), such as step sizes or times; zeros stand at the lower edge.
 
     style: as `Axes.plot` takes it.
     """
     style = {"linewidth": 1.3, **style}
-    return axes.loglog(x, np.maximum(errors, _FLOOR), label=name, **style)[0]
+    return axes.loglog(x, np.maximum(errors, _FLOOR), label=label, **style)[0]
 
 
 def draw_slope(axes: Axes, h: Any, last: float, order: float, **style: Any) -> None:

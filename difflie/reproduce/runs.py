@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage, how many of its parts are done, and how many there are."""
+
+Computed = tuple[dict[str, Any], Callable[[], dict[str, Any]]]
+"""The results of a paper, which JSON can hold, and what draws its matplotlib figures by name."""
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")

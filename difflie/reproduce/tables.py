@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,24 @@ def printed(file: str) -> dict[str, Any]:
 def number(value: float | None, form: str = ".1e") -> str:
     """A number in a format of Python's; a dash for None."""
     return "-" if value is None else format(value, form)
+
+
+def cells(row: dict[str, Any], formats: dict[str, str]) -> list[str]:
+    """The entries of a row by key, in these formats: words as they are, nothing for a missing one,
+    a dash for None."""
+    values = (row.get(key, "") for key in formats)
+    forms = formats.values()
+    return [v if isinstance(v, str) else number(v, f) for v, f in zip(values, forms, strict=True)]
+
+
+def headed(
+    rows: Iterable[dict[str, Any]], column: str, heading: Callable[[dict[str, Any]], str]
+) -> list[dict[str, Any]]:
+    """The rows, with one more before each change of heading(row): this, dim, in a column by key."""
+    lines: list[dict[str, Any]] = []
+    for title, group in groupby(rows, heading):
+        lines += [{column: f"[dim]{title}[/]"}, *group]
+    return lines
 
 
 def beside(computed: str, published: str, agree: bool | None = None) -> str:
@@ -43,11 +62,13 @@ def show_table(
     heads (n,) and cells have line breaks where they are to; a row with fewer than n cells is filled
     up. The first `words` columns are words, the others numbers, which stand right.
     """
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     for k, head in enumerate(heads):
         table.add_column(head, justify="left" if k < words else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
+    # Before the table, and not its title, which would be broken where the table is narrow.
+    console.print(title, style="italic", highlight=False, markup=False)
     console.print(table)
 
 

@@ -22,12 +22,12 @@ from difflie.groups import (
     Manifold,
     Pose,
     Product,
-    RotationVector,
     UnitQuaternion,
     quaternion,
     se3,
     so3,
 )
+from difflie.reproduce.mueller.transition import RotationVector
 
 ANGLES = (0.0, 1e-160, 1e-16, 1e-8, 1e-3, 0.1, 1.0, 2.0, 3.0, pi - 1e-3)
 

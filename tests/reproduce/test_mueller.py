@@ -9,43 +9,46 @@ import pytest
 from rich.console import Console
 
 from difflie.io.results import save_json
-from difflie.reproduce import REPRODUCTIONS, mueller
+from difflie.reproduce import REPRODUCTIONS
+from difflie.reproduce.mueller import bodies, comparison
 
 
 def test_the_chain_starts_with_closed_joints():
-    machine = mueller.revolute_chain()
-    poses, twists = machine.absolute(machine.q, machine.v)
-    violations = mueller.violation(machine.free, poses[None], twists[None])
-    assert all(np.max(a) < 1e-15 for a in violations)
-    # Off the start, to see that the joints are those of the same machine.
-    q = machine.free.manifold.retract(poses.ravel(), jnp.full(machine.free.nv, 1e-3))
-    open_, _ = mueller.violation(machine.free, q.reshape(poses.shape)[None], twists[None])
-    assert np.all((open_ > 1e-5) & (open_ < 1e-2))
+    machine = bodies.revolute_chain()
+    poses, twists = machine.start
+    for joint in machine.joints.values():
+        assert np.max(bodies.violation(joint, poses[None], twists[None])) < 1e-15
+        # Off the start, to see that the joints are those of the same machine.
+        q = machine.free.manifold.retract(poses.ravel(), jnp.full(machine.free.nv, 1e-3))
+        g, _ = bodies.violation(joint, q.reshape(poses.shape)[None], twists[None])
+        assert 1e-5 < g < 1e-2
 
 
 def test_the_top_on_a_ball_joint_is_the_published_one():
-    end = mueller.exact(mueller.heavy_top())
-    np.testing.assert_allclose(end[0, 4:], mueller.COM, rtol=0, atol=6e-11)
+    end, com = bodies.heavy_top().end, comparison.PRINTED["com"]
+    np.testing.assert_allclose(end[0, 4:], com, rtol=0, atol=6e-11)
 
 
 def test_mixed_twists_are_body_twists_turned_into_the_world():
     rng = np.random.default_rng(0)
     poses, twists = jnp.asarray(rng.normal(size=(3, 2, 7))), jnp.asarray(rng.normal(size=(3, 2, 6)))
     poses = poses.at[..., :4].divide(jnp.linalg.norm(poses[..., :4], axis=-1, keepdims=True))
-    mixed = mueller._as_mixed(poses, twists)
+    mixed = bodies.turned(poses[..., :4], twists)
     for p, V, mix in zip(
         poses.reshape(-1, 7), twists.reshape(-1, 6), mixed.reshape(-1, 6), strict=True
     ):
         w, x = p[0], p[1:4]
         turned = V[3:] + 2 * w * np.cross(x, V[3:]) + 2 * np.cross(x, np.cross(x, V[3:]))
         np.testing.assert_allclose(mix, np.concatenate((V[:3], turned)), atol=1e-14)
-    np.testing.assert_allclose(mueller._as_body(poses, mixed), twists, atol=1e-14)
+    np.testing.assert_allclose(
+        bodies.turned(poses[..., :4] * bodies.CONJUGATED, mixed), twists, atol=1e-14
+    )
 
 
 def test_the_slope_of_errors():
-    errors = 3.0 * np.array(mueller.STEPS, float) ** -4
-    assert mueller.slope(mueller.STEPS, errors) == pytest.approx(4)
-    assert mueller.slope(mueller.STEPS, np.full(len(mueller.STEPS), 1e-15)) is None
+    errors = 3.0 * comparison.STEPS**-4.0
+    assert comparison.slope(errors) == pytest.approx(4)
+    assert comparison.slope(np.full(len(errors), 1e-15)) is None
 
 
 @pytest.mark.slow

@@ -8,15 +8,13 @@ revolute joints that close the windows say some things several times.
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...constraints import Frame, RevoluteConstraint, constrain
-from ...system import Body, System, tree
-from ...system import Revolute as RevoluteJoint
+from ...system import Body, Revolute, System, tree
 from .elliptic import amplitude, quarter_period
-from .problem import Problem, quantities
+from .problem import Problem, named
 
 GRAVITY, SPEED, WINDOWS = 9.81, 1.0, 2
 
@@ -26,32 +24,21 @@ AXIS = (0.0, 0.0, -1.0)
 
 def windows(count: int) -> System:
     """`count` windows of bars of 1 m and 1 kg, which lie upright and level where q is zero."""
-    bars = []
-    for k in range(count + 1):
-        across = np.diag([1 / 12, 0, 1 / 12])
-        upright = RevoluteJoint(axis=AXIS)
-        bars.append(
-            Body(
-                name=f"upright {k}",
-                joint=upright,
-                position=(k, 0, 0),
-                mass=1.0,
-                com=(0, 0.5, 0),
-                inertia=across,
-            )
+    upright = {"mass": 1.0, "com": (0, 0.5, 0), "inertia": np.diag([1 / 12, 0, 1 / 12])}
+    level = {"mass": 1.0, "com": (0.5, 0, 0), "inertia": np.diag([0, 1 / 12, 1 / 12])}
+    bars = [
+        Body(name=f"upright {k}", joint=Revolute(axis=AXIS), position=(k, 0, 0), **upright)
+        for k in range(count + 1)
+    ] + [
+        Body(
+            name=f"level {k}",
+            parent=f"upright {k}",
+            joint=Revolute(axis=AXIS),
+            position=(0, 1, 0),
+            **level,
         )
-    for k in range(count):
-        bars.append(
-            Body(
-                name=f"level {k}",
-                parent=f"upright {k}",
-                joint=RevoluteJoint(axis=AXIS),
-                position=(0, 1, 0),
-                mass=1.0,
-                com=(0.5, 0, 0),
-                inertia=np.diag([0, 1 / 12, 1 / 12]),
-            )
-        )
+        for k in range(count)
+    ]
     closures = [
         RevoluteConstraint(
             Frame(f"upright {k + 1}", position=(0, 1, 0), axis=AXIS),
@@ -67,23 +54,17 @@ def four_bars() -> Problem:
     """Two windows, upright, with 1 m/s at the tops."""
     system = windows(WINDOWS)
 
-    def angles(rate: float) -> jax.Array:
-        turning = [-1.0 if name.startswith("level") else 1.0 for name in system.body_names]
-        return rate * jnp.asarray(turning)
-
-    def measured(q: jax.Array, v: jax.Array) -> jax.Array:
-        return jnp.stack((jnp.sin(q[0]), jnp.cos(q[0])))
-
+    turning = [-1.0 if name.startswith("level") else 1.0 for name in system.body_names]
     theta = angle(4.0)
     return Problem(
         name="four-bars",
         source="IFToMM A02",
         system=system,
-        q=angles(0.0),
-        v=angles(SPEED),
+        q=jnp.zeros(system.nq),
+        v=SPEED * jnp.asarray(turning),
         time=4.0,
-        quantities=quantities("x [m], y [m]", (np.sin(theta), np.cos(theta))),
-        measured=measured,
+        quantities=named("x [m], y [m]", (np.sin(theta), np.cos(theta))),
+        measured=lambda q, v: jnp.stack((jnp.sin(q[0]), jnp.cos(q[0]))),
         target=1e-6,
         steps=256,
     )

@@ -21,7 +21,7 @@ import numpy as np
 from ...groups import quaternion, so3
 from ...system import Body, Free, chain
 from .elliptic import functions
-from .problem import Problem, quantities
+from .problem import Problem, named
 
 MOMENT, AXIAL = 0.04, 0.02
 SPIN = (2.0, -1.0, 3.0)
@@ -49,8 +49,8 @@ def precession(t: float) -> tuple[np.ndarray, np.ndarray]:
     """
     momentum = np.array([MOMENT, MOMENT, AXIAL]) * SPIN
     own = np.array([0, 0, (1 - AXIAL / MOMENT) * SPIN[2]])
-    turned = _rotation(own * t)
-    return _rotation(momentum / MOMENT * t) @ turned, turned.T @ SPIN
+    turned = rotation(own * t)
+    return rotation(momentum / MOMENT * t) @ turned, turned.T @ SPIN
 
 
 def tumbling(t: float) -> tuple[np.ndarray, np.ndarray]:
@@ -80,7 +80,7 @@ def tumbling(t: float) -> tuple[np.ndarray, np.ndarray]:
     w = rates(t)
     x, y, z = moments * w / momentum
     tilt, own = np.arccos(z), np.arctan2(x, y)
-    euler = _rotation([0, 0, psi]) @ _rotation([tilt, 0, 0]) @ _rotation([0, 0, own])
+    euler = rotation([0, 0, psi]) @ rotation([tilt, 0, 0]) @ rotation([0, 0, own])
     return euler, w
 
 
@@ -93,10 +93,6 @@ def _free(
     body = Body(name="body", joint=Free(), mass=1.0, inertia=np.diag(moments))
     system = chain([body], name=name, gravity=(0, 0, 0))
 
-    def measured(q: jax.Array, v: jax.Array) -> jax.Array:
-        attitude = quaternion.to_matrix(q[:4])
-        return jnp.concatenate((attitude[:, 0], attitude[:, 2], v[:3]))
-
     (start, rate), (attitude, end) = exact(0.0), exact(TIME)
     return Problem(
         name=name,
@@ -105,16 +101,25 @@ def _free(
         q=jnp.concatenate((quaternion.from_matrix(jnp.asarray(start)), jnp.zeros(3))),
         v=jnp.concatenate((jnp.asarray(rate), jnp.zeros(3))),
         time=TIME,
-        quantities=quantities(
-            "x of axis 1, y of axis 1, z of axis 1, x of axis 3, y of axis 3, z of axis 3, "
-            "rate 1 [rad/s], rate 2 [rad/s], rate 3 [rad/s]",
+        quantities=named(
+            (
+                "x of axis 1, y of axis 1, z of axis 1, x of axis 3, y of axis 3, z of axis 3, "
+                "rate 1 [rad/s], rate 2 [rad/s], rate 3 [rad/s]"
+            ),
             (*attitude[:, 0], *attitude[:, 2], *end),
         ),
-        measured=measured,
+        measured=lambda q, v: jnp.concatenate((two_axes(q), v[:3])),
         target=1e-8,
         steps=512,
     )
 
 
-def _rotation(vector: Any) -> np.ndarray:
+def rotation(vector: Any) -> np.ndarray:
+    """The attitude (3, 3) of a rotation vector (3,) in rad."""
     return np.asarray(so3.exp(jnp.asarray(vector, float)))
+
+
+def two_axes(q: jax.Array) -> jax.Array:
+    """The first and the third axis (6,) of a free body, in the world; q (7,)."""
+    attitude = quaternion.to_matrix(q[:4])
+    return jnp.concatenate((attitude[:, 0], attitude[:, 2]))

@@ -5,13 +5,12 @@ Library of computational benchmark problems of the IFToMM, problem A05.
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...forces import Damper, Spring, attach
 from ...system import Body, Prismatic, Revolute, System, tree
-from .problem import Problem, quantities
+from .problem import KNOWN, Problem
 
 
 def machine() -> System:
@@ -59,9 +58,6 @@ def governor() -> Problem:
     """The shaft turns once a second, all else rests on it."""
     system = machine()
 
-    def measured(q: jax.Array, v: jax.Array) -> jax.Array:
-        return jnp.stack((q[0], q[2], q[1], v[0]))
-
     return Problem(
         name="governor",
         source="IFToMM A05",
@@ -69,11 +65,8 @@ def governor() -> Problem:
         q=jnp.asarray([0, 0.5, np.pi / 6, np.pi / 6]),
         v=jnp.asarray([2 * np.pi, 0, 0, 0]),
         time=1.0,
-        quantities=quantities(
-            "shaft [rad], rods [rad], slider [m], shaft rate [rad/s]",
-            (5.586346966, 0.521833302, 0.501420922, 6.271125742),
-        ),
-        measured=measured,
+        quantities=KNOWN["governor"],
+        measured=lambda q, v: jnp.stack((q[0], q[2], q[1], v[0])),
         target=1e-7,
         steps=256,
         conserved=False,

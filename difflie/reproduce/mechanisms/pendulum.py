@@ -5,14 +5,13 @@ Library of computational benchmark problems of the IFToMM, problem A01.
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...constraints import Distance, Frame, constrain
 from ...system import Body, Translation, chain
 from .elliptic import functions, quarter_period
-from .problem import Problem, quantities
+from .problem import Problem, named
 
 GRAVITY = 9.81
 
@@ -23,9 +22,6 @@ def pendulum() -> Problem:
     bar = Distance(Frame(None), Frame("mass"), 1.0)
     system = constrain(chain([mass], name="pendulum", gravity=(0, -GRAVITY, 0)), bar)
 
-    def measured(q: jax.Array, v: jax.Array) -> jax.Array:
-        return q[:2]
-
     return Problem(
         name="pendulum",
         source="IFToMM A01",
@@ -33,8 +29,8 @@ def pendulum() -> Problem:
         q=jnp.asarray([-1.0, 0.0, 0.0]),
         v=jnp.zeros(3),
         time=9.99,
-        quantities=quantities("x [m], y [m]", position(9.99)),
-        measured=measured,
+        quantities=named("x [m], y [m]", position(9.99)),
+        measured=lambda q, v: q[:2],
         target=1e-8,
         steps=512,
     )

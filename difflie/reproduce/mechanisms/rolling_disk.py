@@ -9,14 +9,14 @@ the moments I3 about n and I1 across,
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...constraints import Frame, RollingDisk, constrain
-from ...groups import quaternion, so3
+from ...groups import quaternion
 from ...system import Body, Free, chain
-from .problem import Problem, quantities
+from .free_bodies import rotation, two_axes
+from .problem import Problem, named
 
 MASS, RADIUS, TILT, SPIN, GRAVITY = 1.4, 0.35, 0.2, 8.0, 9.81
 ACROSS, AXIAL = MASS * RADIUS**2 / 4, MASS * RADIUS**2 / 2
@@ -28,10 +28,6 @@ def rolling_disk() -> Problem:
     rolling = RollingDisk(plane=Frame(None), disk=Frame("disk"), radius=RADIUS)
     system = constrain(chain([disk], name="rolling disk"), rolling)
 
-    def measured(q: jax.Array, v: jax.Array) -> jax.Array:
-        attitude = quaternion.to_matrix(q[:4])
-        return jnp.concatenate((q[4:], attitude[:, 0], attitude[:, 2], v))
-
     attitude, centre, twist = circling(0.0)
     end = circling(2.0)
     return Problem(
@@ -41,13 +37,15 @@ def rolling_disk() -> Problem:
         q=jnp.concatenate((quaternion.from_matrix(jnp.asarray(attitude)), jnp.asarray(centre))),
         v=jnp.asarray(twist),
         time=2.0,
-        quantities=quantities(
-            "x [m], y [m], z [m], x of a radius, y of a radius, z of a radius, "
-            "x of the axis, y of the axis, z of the axis, "
-            "rate 1 [rad/s], rate 2 [rad/s], rate 3 [rad/s], v 1 [m/s], v 2 [m/s], v 3 [m/s]",
+        quantities=named(
+            (
+                "x [m], y [m], z [m], x of a radius, y of a radius, z of a radius, "
+                "x of the axis, y of the axis, z of the axis, "
+                "rate 1 [rad/s], rate 2 [rad/s], rate 3 [rad/s], v 1 [m/s], v 2 [m/s], v 3 [m/s]"
+            ),
             (*end[1], *end[0][:, 0], *end[0][:, 2], *end[2]),
         ),
-        measured=measured,
+        measured=lambda q, v: jnp.concatenate((q[4:], two_axes(q), v)),
         target=1e-8,
         steps=128,
     )
@@ -66,18 +64,14 @@ def precession() -> float:
 def circling(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Attitude (3, 3), centre (3,) in m and body-fixed twist (6,) of the disk at t in s."""
     up, own, turn = np.array([0, 0, 1]), np.array([0, 0, SPIN]), precession()
-    start = _rotation([0, np.pi / 2 - TILT, 0])
+    start = rotation([0, np.pi / 2 - TILT, 0])
     axis = start[:, 2]
     contact = -RADIUS * (up - axis[2] * axis) / np.cos(TILT)
     rate = turn * up + SPIN * axis
     velocity = -np.cross(rate, contact)
     from_middle = np.cross(velocity, up) / turn
-    turned = _rotation(turn * t * up)
-    attitude = turned @ start @ _rotation(own * t)
+    turned = rotation(turn * t * up)
+    attitude = turned @ start @ rotation(own * t)
     centre = turned @ from_middle + [0, 0, RADIUS * np.cos(TILT)]
     twist = [attitude.T @ turned @ rate, attitude.T @ turned @ velocity]
     return attitude, centre, np.concatenate(twist)
-
-
-def _rotation(vector) -> np.ndarray:
-    return np.asarray(so3.exp(jnp.asarray(vector, float)))

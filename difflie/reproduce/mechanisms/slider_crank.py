@@ -5,13 +5,12 @@ E. J. Haug, "Computer Aided Kinematics and Dynamics of Mechanical Systems", 1989
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...constraints import Frame, SphericalConstraint, constrain
 from ...system import Body, Prismatic, Revolute, Universal, tree
-from .problem import Problem, quantities
+from .problem import KNOWN, Problem
 
 BEARING = np.array([0.0, 0.1, 0.12])
 RADIUS, ROD, START, SPEED = 0.08, 0.3, 0.2, 6.0
@@ -55,9 +54,6 @@ def slider_crank() -> Problem:
     )
     system = constrain(tree(bodies, name="slider-crank"), ball)
 
-    def measured(q: jax.Array, v: jax.Array) -> jax.Array:
-        return jnp.stack((q[0], v[0], q[1], v[1]))
-
     # Angular velocity of the rod (1.92, -0.96, 0.48) rad/s, on both axes of the cross.
     return Problem(
         name="slider-crank",
@@ -66,11 +62,8 @@ def slider_crank() -> Problem:
         q=jnp.asarray([0, START, 0, 0]),
         v=jnp.asarray([SPEED, 0.24, 1.92, -0.48 * np.sqrt(5)]),
         time=1.0,
-        quantities=quantities(
-            "crank [rad], crank rate [rad/s], slider [m], slider rate [m/s]",
-            (10.48407384, 10.22988839, 0.2337647503, -0.5377057054),
-        ),
-        measured=measured,
+        quantities=KNOWN["slider-crank"],
+        measured=lambda q, v: jnp.stack((q[0], v[0], q[1], v[1])),
         target=1e-7,
         steps=128,
     )

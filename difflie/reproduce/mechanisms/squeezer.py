@@ -16,10 +16,10 @@ import numpy as np
 from ...constraints import Frame, SphericalConstraint, constrain, constrained_dynamics
 from ...forces import Spring, attach, passive_force
 from ...system import Body, Revolute, System, tree
-from .problem import Problem, quantities
+from .problem import KNOWN, Problem
 
+# In the order of the system.
 COORDINATES = ("beta", "Theta", "gamma", "delta", "Phi", "epsilon", "Omega")
-"""In the order of the system."""
 
 TORQUE = 0.033
 A, B, C = (-0.06934, -0.00227, 0.0), (-0.03635, 0.03273, 0.0), (0.014, 0.072, 0.0)
@@ -30,29 +30,8 @@ START = (
     *(1.23054744454982119, -0.222668390165885885),
 )
 
-# At the end; converged with the Munthe-Kaas method of order 8 in these coordinates, and with that
-# of Dormand and Prince of order 8 for beta alone, the others by Newton's method: they agree to
-# 2e-12 in the angles and to 1e-10 in all other values, relative to these.
-ANGLES = (
-    *(15.81077119515, -15.75637105841, 0.04082224012, 0.52440996588),
-    *(-0.53473011634, 1.04808074104, 0.53473011634),
-)
-RATES = (
-    *(1139.9203022591, -1424.3792951775, 11.0329119105, 0.57356991483),
-    *(19.2933741050, 0.32317914925, -19.2933741050),
-)
-MULTIPLIERS = (
-    *(199.17534810454, -29.75530997498, 23.06654361162),
-    *(31.45272527577, 22.64249478639, 11.61739235261),
-)
-
-PRINTED = {
-    "beta": 15.81077119629904,
-    "Theta": -15.75637105984298,
-    "gamma": 0.04082224013073101,
-    "Phi": -0.5347301163226948,
-}
-"""By the test set; good to about nine digits."""
+# The test set prints these at the end.
+PRINTED = ("beta", "Theta", "gamma", "Phi")
 
 
 def machine() -> System:
@@ -96,12 +75,6 @@ def squeezer() -> Problem:
     system = machine()
     printed = np.array([COORDINATES.index(name) for name in PRINTED])
 
-    def measured(q: jax.Array, v: jax.Array) -> jax.Array:
-        return jnp.concatenate((q, v, multipliers(system, q, v), q[printed]))
-
-    names = [f"{c} [rad]" for c in COORDINATES] + [f"{c}' [rad/s]" for c in COORDINATES]
-    names += [f"multiplier {k} [N]" for k in range(1, 7)] + [f"{c} printed [rad]" for c in PRINTED]
-    values = (*ANGLES, *RATES, *MULTIPLIERS, *PRINTED.values())
     return Problem(
         name="squeezer",
         source="IFToMM A03",
@@ -109,8 +82,9 @@ def squeezer() -> Problem:
         q=jnp.asarray(START),
         v=jnp.zeros(7),
         time=0.03,
-        quantities=quantities(", ".join(names), values, np.abs(values)),
-        measured=measured,
+        quantities=KNOWN["squeezer"],
+        scales=np.abs(list(KNOWN["squeezer"].values())),
+        measured=lambda q, v: jnp.concatenate((q, v, multipliers(system, q, v), q[printed])),
         target=1e-7,
         steps=512,
         drive=jnp.zeros(7).at[0].set(TORQUE),
