@@ -2,7 +2,8 @@
 
 From the call to the code: `kernel.py` traces a function, `pieces.py` leaves what is large to XLA,
 `loop.py` and `turns.py` are what a call computes, `primitive.py` its derivatives and batches.
-`rules/` writes it as a program of scalars, `program/`, one file of rules for each kind of operation.
+`rules/` writes it as a program of scalars, one file for each kind of operation; `program/` is what
+that is made of.
 `cpu/` prints programs as LLVM IR, compiles and calls them; `gpu/` does so with CUDA C.
 `fingerprint.py` and `disk_cache.py` keep code between processes. Names of jax that may change with
 any version stand in `private.py`.

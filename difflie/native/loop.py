@@ -93,6 +93,13 @@ class Loop:
         carry, saved = jax.lax.fori_loop(0, self.length, turn, (list(carry), saved))
         return [*carry, *saved]
 
+    def applied(self, batch: int | None, along: Sequence[bool]) -> Callable[..., list[Any]]:
+        """`apply` for one, or for a batch that the arguments `along` have a first axis of."""
+        if batch is None:
+            return self.apply
+        axes = tuple(0 if a else None for a in along)
+        return jax.vmap(self.apply, in_axes=axes, out_axes=0, axis_size=batch)
+
     def write(self, program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The loop written out, as part of a program."""
         if self.length > _LONGEST_INSIDE:

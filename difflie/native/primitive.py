@@ -51,10 +51,7 @@ def bind(
 
 def _apply(*args: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -> list[Any]:
     """The results the ordinary way, for one or for a batch."""
-    if batch is None:
-        return how.apply(*args)
-    axes = tuple(0 if a else None for a in along)
-    return jax.vmap(how.apply, in_axes=axes, out_axes=0, axis_size=batch)(*args)
+    return how.applied(batch, along)(*args)
 
 
 def _shapes(*_: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -> list[Any]:
