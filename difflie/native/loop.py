@@ -294,10 +294,10 @@ def _derivative(
         points, directions = list(args[: len(moving)]), list(args[len(moving) :])
 
         def moved(*values: Any) -> list[Any]:
-            given = list(points)
+            values_now = list(points)
             for i, x in zip(at, values, strict=True):
-                given[i] = x
-            return eval_jaxpr(closed.jaxpr, closed.consts, *given)
+                values_now[i] = x
+            return eval_jaxpr(closed.jaxpr, closed.consts, *values_now)
 
         results, changes = jax.jvp(moved, [points[i] for i in at], directions)
         return [*results, *(d for d, c in zip(changes, changed, strict=True) if c)]
