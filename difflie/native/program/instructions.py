@@ -235,7 +235,9 @@ class Instructions:
 
     def forget(self) -> dict[int, int]:
         """What has vanished so far, by scalar; from now on nothing has."""
-        vanished, self._lost = self._lost, {}
+        vanished = self._lost
+        # An alias is still no operand.
+        self._lost = {x: 0 for x in vanished if self.operations[x] == "alias"}
         return vanished
 
     # What is used
