@@ -1,4 +1,13 @@
-"""Native code: functions on small arrays and loops of them, compiled into machine code."""
+"""Native code: functions on small arrays and loops of them, compiled into machine code.
+
+From the call to the code: `kernel.py` traces a function, `pieces.py` leaves what is large to XLA,
+`loop.py` and `turns.py` are what a call computes, `primitive.py` its derivatives and batches.
+`rules/` writes it as a program of scalars, one file for each kind of operation; `program/` is what
+that is made of.
+`cpu/` prints programs as LLVM IR, compiles and calls them; `gpu/` does so with CUDA C.
+`fingerprint.py` and `disk_cache.py` keep code between processes. Names of jax that may change with
+any version stand in `private.py`.
+"""
 
 from .jaxprs import without_closure as without_closure
 from .kernel import kernel as kernel

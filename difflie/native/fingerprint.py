@@ -91,12 +91,12 @@ class _Reader:
 
         lines: list[Any] = [new(jaxpr.constvars), new(jaxpr.invars)]
         for equation in jaxpr.eqns:
-            name, given = equation.primitive.name, read(equation.invars)
+            name, operands = equation.primitive.name, read(equation.invars)
             if name in CALLS:
                 said = [self.closed(inner) for inner in nested(equation.params)]
             else:
                 said = [(key, self._value(x)) for key, x in equation.params.items()]
-            lines.append((name, given, said, new(equation.outvars)))
+            lines.append((name, operands, said, new(equation.outvars)))
         return _digest((lines, read(jaxpr.outvars)))
 
     def _value(self, x: Any) -> Any:

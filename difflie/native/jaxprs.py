@@ -24,14 +24,14 @@ def variables(atoms: Sequence[Any]) -> list[Any]:
 
 def nested(params: dict[str, Any]) -> list[ClosedJaxpr]:
     """The jaxprs among the parameters of an operation, closed ones as they are."""
-    found = []
+    jaxprs = []
     for value in params.values():
         for item in value if isinstance(value, tuple | list) else (value,):
             if hasattr(item, "jaxpr"):
-                found.append(item)
+                jaxprs.append(item)
             elif hasattr(item, "eqns"):
-                found.append(ClosedJaxpr(item, ()))
-    return found
+                jaxprs.append(ClosedJaxpr(item, ()))
+    return jaxprs
 
 
 def contains(jaxpr: Any, name: str) -> bool:
@@ -71,8 +71,8 @@ def with_traced_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
         return closed, []
 
     def applied(*args: Any) -> list[Any]:
-        given = {**constants, **dict(zip(running, args, strict=False))}
-        return eval_jaxpr(closed.jaxpr, list(given.values()), *args[len(running) :])
+        known = {**constants, **dict(zip(running, args, strict=False))}
+        return eval_jaxpr(closed.jaxpr, list(known.values()), *args[len(running) :])
 
     avals = [v.aval for v in (*running, *closed.jaxpr.invars)]
     return jax.make_jaxpr(applied)(*avals), [constants[v] for v in running]

@@ -41,10 +41,10 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
         places = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array)]
 
         def on_arrays(*arrays: jax.Array) -> Any:
-            given = list(leaves)
+            filled = list(leaves)
             for i, x in zip(places, arrays, strict=True):
-                given[i] = x
-            return f(*jax.tree.unflatten(inputs, given))
+                filled[i] = x
+            return f(*jax.tree.unflatten(inputs, filled))
 
         arrays = [leaves[i] for i in places]
         closed, shapes = jax.make_jaxpr(on_arrays, return_shape=True)(*arrays)
@@ -60,10 +60,10 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
 def _once(closed: Any, args: Sequence[Any] = ()) -> list[Any]:
     """The results of a traced function by a native call."""
     closed, constants = with_traced_constants(closed)
-    given = [*constants, *args]
-    ones = (1,) * len(given), (1,) * len(closed.out_avals)
+    inputs = [*constants, *args]
+    ones = (1,) * len(inputs), (1,) * len(closed.out_avals)
     loop = Loop(Traced(closed), 0, 0, *ones, length=1)
-    return [y[0] for y in bind(loop, [x[None] for x in given])]
+    return [y[0] for y in bind(loop, [x[None] for x in inputs])]
 
 
 def scan(
@@ -83,14 +83,14 @@ def scan(
     """
     start, rows = jax.tree.map(jnp.asarray, (start, rows))
     begin, carried = jax.tree.flatten(start)
-    given, inputs = jax.tree.flatten(rows)
-    row = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in given]
+    row_leaves, row_tree = jax.tree.flatten(rows)
+    row = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in row_leaves]
     shapes = None
 
     def turn(*args: Any) -> list[Any]:
         nonlocal shapes
         state = jax.tree.unflatten(carried, args[: len(begin)])
-        state, out = f(state, jax.tree.unflatten(inputs, args[len(begin) :]))
+        state, out = f(state, jax.tree.unflatten(row_tree, args[len(begin) :]))
         leaves = [
             jnp.asarray(x).astype(b.dtype)
             for x, b in zip(jax.tree.leaves(state), begin, strict=True)
@@ -106,9 +106,9 @@ def scan(
         closed, constants = with_traced_constants(closed)
         saved = (every,) * (len(closed.out_avals) - len(begin))
         sizes = len(constants), len(begin)
-        ones = (1,) * len(given)
+        ones = (1,) * len(row_leaves)
         loop = Loop(Traced(closed), *sizes, ones, saved, length, reverse, forward_only)
-        results = bind(loop, [*constants, *begin, *given])
+        results = bind(loop, [*constants, *begin, *row_leaves])
         end, outs = results[: len(begin)], results[len(begin) :]
     else:
 
@@ -118,7 +118,7 @@ def scan(
 
         # As of a native loop, the states are kept, and what a turn needs is computed again.
         f = piecewise if forward_only else jax.checkpoint(piecewise, prevent_cse=False)
-        end, outs = _ordinary_scan(f, begin, given, length, reverse, every)
+        end, outs = _ordinary_scan(f, begin, row_leaves, length, reverse, every)
     return jax.tree.unflatten(carried, end), jax.tree.unflatten(shapes, outs)
 
 

@@ -38,15 +38,15 @@ class Kind(IntEnum):
     VARYING = 3
 
 
-def has_many(closed: ClosedJaxpr, given: Sequence[Kind]) -> bool:
+def has_many(closed: ClosedJaxpr, arguments: Sequence[Kind]) -> bool:
     """Whether a function of such arguments is better no program."""
-    return _entries(closed, given) > _MOST
+    return _entries(closed, arguments) > _MOST
 
 
-def kinds_of(closed: ClosedJaxpr, given: Sequence[Kind]) -> dict[Any, Kind]:
+def kinds_of(closed: ClosedJaxpr, arguments: Sequence[Kind]) -> dict[Any, Kind]:
     """What all variables of a function of such arguments are."""
     jaxpr = closed.jaxpr
-    kinds = dict(zip(jaxpr.invars, given, strict=True))
+    kinds = dict(zip(jaxpr.invars, arguments, strict=True))
     for v, c in zip(jaxpr.constvars, closed.consts, strict=True):
         # Known zeros are left out of programs.
         known = not isinstance(c, Tracer) and np.count_nonzero(c) <= _MOST
@@ -86,18 +86,18 @@ def given_inside(inner: ClosedJaxpr, equation: Any, kinds: dict[Any, Kind]) -> l
 
 def large(equations: Sequence[Any], kinds: dict[Any, Kind]) -> list[bool]:
     """Which operations are large, or share large arrays with such."""
-    found = [is_large(e, kinds) for e in equations]
+    is_one = [is_large(e, kinds) for e in equations]
 
     def arrays(equation: Any) -> set[Any]:
         used = (*variables(equation.invars), *equation.outvars)
         return {v for v in used if _size(v) > (_FEWEST if kinds[v] == Kind.WEIGHTS else _MOST)}
 
     while True:
-        shared = {v for e, x in zip(equations, found, strict=True) if x for v in arrays(e)}
-        more = [x or bool(shared & arrays(e)) for e, x in zip(equations, found, strict=True)]
-        if more == found:
-            return found
-        found = more
+        shared = {v for e, x in zip(equations, is_one, strict=True) if x for v in arrays(e)}
+        more = [x or bool(shared & arrays(e)) for e, x in zip(equations, is_one, strict=True)]
+        if more == is_one:
+            return is_one
+        is_one = more
 
 
 def is_large(equation: Any, kinds: dict[Any, Kind]) -> bool:
@@ -105,9 +105,9 @@ def is_large(equation: Any, kinds: dict[Any, Kind]) -> bool:
     return _large_entries(equation, kinds) > 0
 
 
-def _entries(closed: ClosedJaxpr, given: Sequence[Kind]) -> int:
+def _entries(closed: ClosedJaxpr, arguments: Sequence[Kind]) -> int:
     """The entries of all that is large in a function."""
-    kinds = kinds_of(closed, given)
+    kinds = kinds_of(closed, arguments)
     return sum(_large_entries(e, kinds) for e in closed.jaxpr.eqns)
 
 
@@ -125,9 +125,9 @@ def _large_entries(equation: Any, kinds: dict[Any, Kind]) -> int:
         places = max((n - size + 1 for n, size in sizes), default=1)
         return largest if unknown and places > MOST_PLACES else 0
     inside = functions(equation)
-    found = sum(_entries(inner, given_inside(inner, equation, kinds)) for inner in inside)
+    entries = sum(_entries(inner, given_inside(inner, equation, kinds)) for inner in inside)
     # In a program such a loop is written out.
-    return found * equation.params["length"] if name == "scan" else found
+    return entries * equation.params["length"] if name == "scan" else entries
 
 
 def _matrix_entries(equation: Any, kinds: dict[Any, Kind]) -> int:
@@ -136,12 +136,12 @@ def _matrix_entries(equation: Any, kinds: dict[Any, Kind]) -> int:
     made = _size(equation.outvars[0])
     if not contracted and made > _MOST:
         return made
-    found = 0
+    largest = 0
     for v, axes in zip(equation.invars, batches, strict=True):
         matrices = math.prod(v.aval.shape[i] for i in axes)
         if not is_literal(v) and kinds[v] == Kind.WEIGHTS and _size(v) > _FEWEST * matrices:
-            found = max(found, _size(v))
-    return found
+            largest = max(largest, _size(v))
+    return largest
 
 
 def _size(v: Any) -> int:

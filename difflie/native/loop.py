@@ -65,13 +65,17 @@ class Loop:
             self._with_rows(a.shape, e) for a, e in zip(self.turn.out_avals, every, strict=True)
         ]
 
+    def _parts(self, items: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+        """Of one item for each argument of a turn, those for constants, what is carried, rows."""
+        n, m = self.consts, self.consts + self.carry
+        return items[:n], items[n:m], items[m:]
+
     def _with_rows(self, shape: tuple[int, ...], every: int | None) -> tuple[int, ...]:
         return shape if every is None else (self.length // every, *shape)
 
     def apply(self, *args: Any) -> list[Any]:
         """The results the ordinary way."""
-        n, m = self.consts, self.consts + self.carry
-        consts, carry, rows = args[:n], args[n:m], args[m:]
+        consts, carry, rows = self._parts(args)
         if self.length == 1:
             results = self.turn.apply(*consts, *carry, *(x[0] for x in rows))
             return [*results[: self.carry], *(y[None] for y in results[self.carry :])]
@@ -89,13 +93,22 @@ class Loop:
         carry, saved = jax.lax.fori_loop(0, self.length, turn, (list(carry), saved))
         return [*carry, *saved]
 
+    def applied(self, batch: int | None, along: Sequence[bool]) -> Callable[..., list[Any]]:
+        """`apply` for one, or for a batch that the arguments `along` have a first axis of."""
+        if batch is None:
+            return self.apply
+        axes = tuple(0 if a else None for a in along)
+        return jax.vmap(self.apply, in_axes=axes, out_axes=0, axis_size=batch)
+
     def write(self, program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The loop written out, as part of a program."""
         if self.length > _LONGEST_INSIDE:
             raise Unsupported("a long loop inside")
-        n, m = self.consts, self.consts + self.carry
-        consts, carry, rows = args[:n], args[n:m], args[m:]
-        zeros = [constants(program, np.zeros(a.shape, a.dtype)) for a in self.turn.in_avals[m:]]
+        consts, carry, rows = self._parts(args)
+        zeros = [
+            constants(program, np.zeros(a.shape, a.dtype))
+            for a in self._parts(self.turn.in_avals)[2]
+        ]
         saved: list[list[np.ndarray]] = [[] for _ in self.saved]
         turns = range(self.length)
         for k in reversed(turns) if self.reverse else turns:
@@ -139,64 +152,74 @@ class Loop:
         the changes: its constants are those of this loop and their changes, it carries the changes
         of what this one carries, its rows are the states, the rows and their changes.
         """
-        n, m, size = self.consts, self.consts + self.carry, len(moving)
         jaxpr, consts = _derivative(self.turn.closed(), moving, changed)
-        at = [i for i, v in enumerate(moving) if v]
-        constant = [*range(n), *(size + k for k, i in enumerate(at) if i < n)]
-        carried = [size + k for k, i in enumerate(at) if n <= i < m]
-        rows = [*range(n, m), *range(m, size), *(size + k for k, i in enumerate(at) if i >= m)]
-        invars = [jaxpr.invars[i] for i in (*constant, *carried, *rows)]
+        own, changes = self._by_kind(jaxpr.invars, moving)
+        kinds = own[0] + changes[0], changes[1], own[1] + own[2] + changes[2]
+        rows, saved = self._changing_paces(moving, changed)
+        rows = [*(1,) * self.carry, *self.rows, *rows]
         results = jaxpr.outvars[len(changed) :]
-        saved = [e for e, c in zip(self.saved, changed[self.carry :], strict=True) if c]
-        changes = dataclasses.replace(
-            self,
-            turn=Traced(ClosedJaxpr(with_results(jaxpr, invars, results), consts)),
-            consts=len(constant),
-            carry=len(carried),
-            rows=(*(1,) * self.carry, *self.rows, *(self.rows[i - m] for i in at if i >= m)),
-            saved=tuple(saved),
-        )
-        return self._with_states(), changes
+        return self._with_states(), self._like(jaxpr, consts, kinds, results, rows, saved)
 
     def together(self, moving: Sequence[bool], changed: Sequence[bool]) -> Loop:
         """This loop and that of the changes as one: of each kind, first its own and then those."""
-        n, m, size = self.consts, self.consts + self.carry, len(moving)
         jaxpr, consts = _derivative(self.turn.closed(), moving, changed)
-        at = [i for i, v in enumerate(moving) if v]
-        parts = [(0, n), (n, m), (m, size)]
-        order = [
-            [*range(a, b), *(size + k for k, i in enumerate(at) if a <= i < b)] for a, b in parts
-        ]
+        kinds = [x + y for x, y in zip(*self._by_kind(jaxpr.invars, moving), strict=True)]
+        rows, saved = self._changing_paces(moving, changed)
         outs, own = jaxpr.outvars, len(changed)
-        moved = sum(changed[: self.carry])
-        middle = own + moved
+        middle = own + sum(changed[: self.carry])
         results = [*outs[: self.carry], *outs[own:middle], *outs[self.carry : own], *outs[middle:]]
-        invars = [jaxpr.invars[i] for part in order for i in part]
-        saved = [e for e, c in zip(self.saved, changed[self.carry :], strict=True) if c]
+        paces = [*self.rows, *rows], [*self.saved, *saved]
+        return self._like(jaxpr, consts, kinds, results, *paces)
+
+    def _by_kind(
+        self, invars: Sequence[Any], moving: Sequence[bool]
+    ) -> tuple[list[list[Any]], list[list[Any]]]:
+        """The arguments of a derivative by kind, those of the function and their changes."""
+        size = len(moving)
+        changes = iter(invars[size:])
+        own = [list(part) for part in self._parts(invars[:size])]
+        return own, [[next(changes) for moves in part if moves] for part in self._parts(moving)]
+
+    def _changing_paces(
+        self, moving: Sequence[bool], changed: Sequence[bool]
+    ) -> tuple[list[int], list[int]]:
+        """After how many turns there is a row of each change."""
+        rows = zip(self.rows, self._parts(moving)[2], strict=True)
+        saved = zip(self.saved, changed[self.carry :], strict=True)
+        return [e for e, moves in rows if moves], [e for e, changes in saved if changes]
+
+    def _like(
+        self,
+        jaxpr: Any,
+        consts: Sequence[Any],
+        kinds: Sequence[Sequence[Any]],
+        results: Sequence[Any],
+        rows: Sequence[int],
+        saved: Sequence[int],
+    ) -> Loop:
+        """A loop of these equations, its arguments by kind: constants, what is carried, rows."""
+        jaxpr = with_results(jaxpr, [v for kind in kinds for v in kind], results)
         return dataclasses.replace(
             self,
-            turn=Traced(ClosedJaxpr(with_results(jaxpr, invars, results), consts)),
-            consts=len(order[0]),
-            carry=len(order[1]),
-            rows=(*self.rows, *(self.rows[i - m] for i in at if i >= m)),
-            saved=(*self.saved, *saved),
+            turn=Traced(ClosedJaxpr(jaxpr, consts)),
+            consts=len(kinds[0]),
+            carry=len(kinds[1]),
+            rows=tuple(rows),
+            saved=tuple(saved),
         )
 
     def _with_states(self) -> Loop:
         """The loop that also saves what it carries at the start of every turn."""
         closed = self.turn.closed()
-        jaxpr = closed.jaxpr
-        states = jaxpr.invars[self.consts : self.consts + self.carry]
-        results = with_results(jaxpr, jaxpr.invars, [*jaxpr.outvars, *states])
-        saved = (*self.saved, *(1,) * self.carry)
-        turn = Traced(ClosedJaxpr(results, closed.consts))
-        return dataclasses.replace(self, turn=turn, saved=saved)
+        kinds, saved = self._parts(closed.jaxpr.invars), (*self.saved, *(1,) * self.carry)
+        results = [*closed.jaxpr.outvars, *kinds[1]]
+        return self._like(closed.jaxpr, closed.consts, kinds, results, self.rows, saved)
 
     def transposed(self, linear: Sequence[bool]) -> Loop:
         """The loop back, of cotangents."""
         turn = Transposed(self.turn, self.consts, self.carry, linear)
         fixed, carried, sums, _ = turn.counts
-        paces = list(zip(self.rows, linear[self.consts + self.carry :], strict=True))
+        paces = list(zip(self.rows, self._parts(linear)[2], strict=True))
         return dataclasses.replace(
             self,
             turn=turn,
@@ -230,16 +253,11 @@ class Loop:
                 break
             used[: self.carry] = more
         keep = [r or (n <= i < m and used[i - n]) for i, r in enumerate(read)]
-        invars = [v for v, k in zip(closed.jaxpr.invars, keep, strict=True) if k]
-        jaxpr = with_results(jaxpr, invars, jaxpr.outvars)
-        smaller = dataclasses.replace(
-            self,
-            turn=Traced(ClosedJaxpr(jaxpr, closed.consts)),
-            consts=sum(keep[:n]),
-            carry=sum(keep[n:m]),
-            rows=tuple(e for e, k in zip(self.rows, keep[m:], strict=True) if k),
-            saved=tuple(e for e, u in zip(self.saved, used[self.carry :], strict=True) if u),
-        )
+        invars = self._parts(list(zip(closed.jaxpr.invars, keep, strict=True)))
+        kinds = [[v for v, is_kept in part if is_kept] for part in invars]
+        rows = [e for e, k in zip(self.rows, keep[m:], strict=True) if k]
+        saved = [e for e, u in zip(self.saved, used[self.carry :], strict=True) if u]
+        smaller = self._like(jaxpr, closed.consts, kinds, jaxpr.outvars, rows, saved)
         smaller._needed[(True,) * sum(used)] = smaller, [True] * sum(used), [True] * sum(keep)
         return smaller, used, keep
 
@@ -276,10 +294,10 @@ def _derivative(
         points, directions = list(args[: len(moving)]), list(args[len(moving) :])
 
         def moved(*values: Any) -> list[Any]:
-            given = list(points)
+            values_now = list(points)
             for i, x in zip(at, values, strict=True):
-                given[i] = x
-            return eval_jaxpr(closed.jaxpr, closed.consts, *given)
+                values_now[i] = x
+            return eval_jaxpr(closed.jaxpr, closed.consts, *values_now)
 
         results, changes = jax.jvp(moved, [points[i] for i in at], directions)
         return [*results, *(d for d, c in zip(changes, changed, strict=True) if c)]

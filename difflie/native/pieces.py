@@ -46,31 +46,31 @@ def in_pieces(closed: ClosedJaxpr, is_turn: bool, run: Run) -> Callable[..., lis
     weights.
     """
     stay = [not is_turn and of_size(a.size) == Kind.WEIGHTS for a in closed.in_avals]
-    given = [Kind.WEIGHTS if s else Kind.VARYING for s in stay]
-    if not has_many(closed, given):
+    arguments = [Kind.WEIGHTS if s else Kind.VARYING for s in stay]
+    if not has_many(closed, arguments):
         return None
-    split = _split(closed, given, run)
+    split = _split(closed, arguments, run)
     return functools.partial(eval_jaxpr, split.jaxpr, split.consts)
 
 
-def _split(closed: ClosedJaxpr, given: Sequence[Kind], run: Run) -> ClosedJaxpr:
-    opened = jax.make_jaxpr(lambda *args: _opened(closed, given, args, run))(*closed.in_avals)
-    return jax.make_jaxpr(lambda *args: _in_groups(opened, given, args, run))(*closed.in_avals)
+def _split(closed: ClosedJaxpr, arguments: Sequence[Kind], run: Run) -> ClosedJaxpr:
+    opened = jax.make_jaxpr(lambda *args: _opened(closed, arguments, args, run))(*closed.in_avals)
+    return jax.make_jaxpr(lambda *args: _in_groups(opened, arguments, args, run))(*closed.in_avals)
 
 
-def _opened(closed: ClosedJaxpr, given: Sequence[Kind], args: Arrays, run: Run) -> list[Any]:
+def _opened(closed: ClosedJaxpr, arguments: Sequence[Kind], args: Arrays, run: Run) -> list[Any]:
     """The results, with calls of functions that have something large opened.
 
     Other such functions, as the turns of a loop or the branches of a condition, are split in place.
     """
-    kinds, values = kinds_of(closed, given), _values(closed, args)
+    kinds, values = kinds_of(closed, arguments), _values(closed, args)
 
     def split(inner: Any, equation: Any) -> Any:
         if not isinstance(inner, ClosedJaxpr):
             return inner
-        given = given_inside(inner, equation, kinds)
-        has_large = any(is_large(e, kinds_of(inner, given)) for e in inner.jaxpr.eqns)
-        return _split(inner, given, run) if has_large else inner
+        inner_arguments = given_inside(inner, equation, kinds)
+        has_large = any(is_large(e, kinds_of(inner, inner_arguments)) for e in inner.jaxpr.eqns)
+        return _split(inner, inner_arguments, run) if has_large else inner
 
     for e in closed.jaxpr.eqns:
         inside = functions(e) if is_large(e, kinds) else []
@@ -100,9 +100,9 @@ def _read(atoms: Sequence[Any], values: dict[Any, Any]) -> list[Any]:
     return [np.asarray(v.val, v.aval.dtype) if is_literal(v) else values[v] for v in atoms]
 
 
-def _in_groups(closed: ClosedJaxpr, given: Sequence[Kind], args: Arrays, run: Run) -> list[Any]:
+def _in_groups(closed: ClosedJaxpr, arguments: Sequence[Kind], args: Arrays, run: Run) -> list[Any]:
     """The results, group after group."""
-    jaxpr, kinds, values = closed.jaxpr, kinds_of(closed, given), _values(closed, args)
+    jaxpr, kinds, values = closed.jaxpr, kinds_of(closed, arguments), _values(closed, args)
     known, others = [], []
     for e in jaxpr.eqns:
         (known if all(kinds[v] == Kind.KNOWN for v in e.outvars) else others).append(e)

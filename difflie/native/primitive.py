@@ -51,10 +51,7 @@ def bind(
 
 def _apply(*args: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -> list[Any]:
     """The results the ordinary way, for one or for a batch."""
-    if batch is None:
-        return how.apply(*args)
-    axes = tuple(0 if a else None for a in along)
-    return jax.vmap(how.apply, in_axes=axes, out_axes=0, axis_size=batch)(*args)
+    return how.applied(batch, along)(*args)
 
 
 def _shapes(*_: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -> list[Any]:
@@ -74,24 +71,24 @@ def _differentiate(
     every = zip(tangents, flags, moving, strict=True)
     directions = [(instantiate_zeros(t), f) if moves else None for t, f, moves in every]
     differentiate = _together if how.forward_only else _one_after_the_other
-    results, found = differentiate(how, batch, points, directions, moving, changed)
-    found = iter(found)
+    results, derivative = differentiate(how, batch, points, directions, moving, changed)
+    derivative = iter(derivative)
     changes = [
-        next(found) if c else Zero(jax.typeof(r).to_tangent_aval())
+        next(derivative) if c else Zero(jax.typeof(r).to_tangent_aval())
         for r, c in zip(results, changed, strict=True)
     ]
     return results, changes
 
 
 # An argument of a loop: its value, and whether it has the axis of the batch.
-_Given = tuple[Any, bool]
+_Argument = tuple[Any, bool]
 
 
 def _one_after_the_other(
     how: Loop,
     batch: int | None,
-    points: list[_Given],
-    directions: list[_Given | None],
+    points: list[_Argument],
+    directions: list[_Argument | None],
     moving: list[bool],
     changed: list[bool],
 ) -> tuple[list[Any], list[Any]]:
@@ -103,20 +100,20 @@ def _one_after_the_other(
     first = n + sum(moving[:m])
     states = needed[first : first + how.carry]
     kept, _, used = kept.needed([*[True] * outs, *states])
-    found = _bound(kept, batch, [x for x, u in zip(points, used, strict=True) if u])
-    saved = iter(found[outs:])
+    results = _bound(kept, batch, [x for x, u in zip(points, used, strict=True) if u])
+    saved = iter(results[outs:])
     rows = [(next(saved), batch is not None) if s else None for s in states]
-    given = [*points[:n], *_some(directions[:n]), *_some(directions[n:m])]
-    given += [*rows, *points[m:], *_some(directions[m:])]
-    needed_ones = _some([x if k else None for x, k in zip(given, needed, strict=True)])
-    return found[:outs], _bound(changes, batch, needed_ones)
+    arguments = [*points[:n], *_some(directions[:n]), *_some(directions[n:m])]
+    arguments += [*rows, *points[m:], *_some(directions[m:])]
+    needed_ones = _some([x if k else None for x, k in zip(arguments, needed, strict=True)])
+    return results[:outs], _bound(changes, batch, needed_ones)
 
 
 def _together(
     how: Loop,
     batch: int | None,
-    points: list[_Given],
-    directions: list[_Given | None],
+    points: list[_Argument],
+    directions: list[_Argument | None],
     moving: list[bool],
     changed: list[bool],
 ) -> tuple[list[Any], list[Any]]:
@@ -126,25 +123,25 @@ def _together(
     """
     n, m = how.consts, how.consts + how.carry
     parts = slice(n), slice(n, m), slice(m, None)
-    given = [x for p in parts for x in (*points[p], *_some(directions[p]))]
+    arguments = [x for p in parts for x in (*points[p], *_some(directions[p]))]
     own, moved = how.carry, sum(changed[: how.carry])
     middle = own + moved
     end = middle + len(changed) - own
     wanted = [own <= i < middle or i >= end for i in range(end + sum(changed) - moved)]
     loop, left, keep = how.together(moving, changed).needed(wanted)
-    found = iter(
-        _bound(loop, batch, _some([x if k else None for x, k in zip(given, keep, strict=True)]))
+    results = iter(
+        _bound(loop, batch, _some([x if k else None for x, k in zip(arguments, keep, strict=True)]))
     )
-    computed = [next(found) if is_left else None for is_left in left]
+    computed = [next(results) if is_left else None for is_left in left]
     return _bound(how, batch, points), [y for y, w in zip(computed, wanted, strict=True) if w]
 
 
-def _some(items: Sequence[_Given | None]) -> list[_Given]:
+def _some(items: Sequence[_Argument | None]) -> list[_Argument]:
     return [x for x in items if x is not None]
 
 
-def _bound(loop: Loop, batch: int | None, given: Sequence[_Given]) -> list[Any]:
-    return bind(loop, [x for x, _ in given], batch, [a for _, a in given])
+def _bound(loop: Loop, batch: int | None, arguments: Sequence[_Argument]) -> list[Any]:
+    return bind(loop, [x for x, _ in arguments], batch, [a for _, a in arguments])
 
 
 def _transpose(
@@ -153,8 +150,8 @@ def _transpose(
     loop, left, keep = how.needed([not isinstance(c, Zero) for c in cotangents])
     n, m = loop.consts, loop.consts + loop.carry
     places = [i for i, k in enumerate(keep) if k]
-    given = [(args[i], along[i] if along else False) for i in places]
-    linear = [is_undefined_primal(x) for x, _ in given]
+    inputs = [(args[i], along[i] if along else False) for i in places]
+    linear = [is_undefined_primal(x) for x, _ in inputs]
     back = loop.transposed(linear)
     lead = () if batch is None else (batch,)
     batched = batch is not None
@@ -164,16 +161,16 @@ def _transpose(
         for a, is_linear in zip(loop.turn.in_avals[:n], linear[:n], strict=True)
         if is_linear
     ]
-    known = [None if is_linear else x for x, is_linear in zip(given, linear, strict=True)]
+    known = [None if is_linear else x for x, is_linear in zip(inputs, linear, strict=True)]
     arguments = [*_some(known[:n]), *on[: loop.carry], *sums]
     arguments += [*_some(known[m:]), *on[loop.carry :]]
-    found = _native_p.bind(
+    on_inputs = _native_p.bind(
         *(x for x, _ in arguments), how=back, batch=batch, along=tuple(a for _, a in arguments)
     )
-    on_carry, on_consts = iter(found[: loop.carry]), iter(found[loop.carry : back.carry])
-    on_rows = iter(found[back.carry :])
+    on_carry, on_consts = iter(on_inputs[: loop.carry]), iter(on_inputs[loop.carry : back.carry])
+    on_rows = iter(on_inputs[back.carry :])
     placed: list[Any] = [None] * len(args)
-    for k, (i, (_, is_along), is_linear) in enumerate(zip(places, given, linear, strict=True)):
+    for k, (i, (_, is_along), is_linear) in enumerate(zip(places, inputs, linear, strict=True)):
         carried = n <= k < m
         if is_linear or carried:
             cotangent = next(on_carry if carried else on_consts if k < n else on_rows)
@@ -232,9 +229,9 @@ def _lowering(machine: ModuleType) -> Callable[..., Any]:
 
     def rule(ordinary: Callable[..., Any]) -> Callable[..., Any]:
         def lower(context: Context, *args: Value, **params: Any) -> Any:
-            given = (params[name] for name in ("how", "batch", "along"))
-            found = machine.compiled(context, args, *given) if available() else None
-            return found or ordinary(context, *args, **params)
+            options = (params[name] for name in ("how", "batch", "along"))
+            results = machine.compiled(context, args, *options) if available() else None
+            return results or ordinary(context, *args, **params)
 
         return lower
 

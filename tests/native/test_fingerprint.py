@@ -1,11 +1,14 @@
 """Code that is kept is found by a digest, the same in every process and of one loop only."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.native.fingerprint import fingerprint
+from difflie import native
+from difflie.native.fingerprint import _sources, fingerprint
 from difflie.native.loop import Loop
 from difflie.native.turns import Traced
 
@@ -113,6 +116,13 @@ def test_the_number_of_turns_does_not_count_unless_a_loop_is_inside():
 def test_options_count():
     one = loop(jnp.sin, X)
     assert fingerprint(one, (True,), 8) != fingerprint(one, (False,), 8) != fingerprint(one)
+
+
+def test_all_of_the_compiler_counts():
+    """Code of another compiler is not found, in whichever of its folders it differs."""
+    folder = Path(native.__file__).parent
+    names = [p.relative_to(folder).as_posix() for p in folder.rglob("*.py")]
+    assert sorted(name for name, _ in _sources(folder)) == sorted(names)
 
 
 def test_what_cannot_be_read_has_no_digest():

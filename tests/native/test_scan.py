@@ -258,6 +258,25 @@ def test_carries_that_vanish_keep_what_is_not_a_number():
         np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
 
 
+def test_the_way_back_of_a_solve_whose_matrix_has_lost_an_argument():
+    """It is a native loop as well, and shows what is not a number."""
+
+    def end(x, a, z, loop):
+        def turn(x, _):
+            m = jnp.diag(jnp.array([2.0, 3.0])) + jnp.outer(a, a) * a[0] + jnp.zeros((2, 2)) * z
+            return jnp.linalg.solve(m, x), None
+
+        return jnp.sum(loop(turn, x, None, 3)[0] ** 2)
+
+    args = jnp.array([1.0, 2.0]), jnp.array([0.3, 0.4]), jnp.float64(0.7)
+    gradients = [
+        jax.grad(lambda *args, loop=loop: end(*args, loop)) for loop in (scan, jax.lax.scan)
+    ]
+    assert_same(natively(2, gradients[0], *args), gradients[1](*args))
+    for wrong in ((jnp.nan * args[0], *args[1:]), (*args[:2], jnp.nan)):
+        assert all(np.isnan(g(*wrong)).all() for g in gradients)
+
+
 @pytest.mark.parametrize(("every", "reverse"), [(1, False), (2, True)])
 def test_loops_without_a_program(every, reverse):
     """A turn with an operation that has no program runs the ordinary way, derivatives included."""

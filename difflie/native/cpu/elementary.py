@@ -178,9 +178,9 @@ def _give_periodic(b: Function, name: str, callee: str) -> Function:
     b.give(results)
     whole = b.result(len(names))
     b.lines.append("far:")
-    given = b.given([x, *results])
-    found = b.write(f"call {whole} {callee}_far({given})")
-    b.lines.append(f"  ret {whole} {found.name}")
+    typed = b.typed([x, *results])
+    result = b.write(f"call {whole} {callee}_far({typed})")
+    b.lines.append(f"  ret {whole} {result.name}")
     far = Function(b.form, b.lanes, ("x", *names))
     x, *own = far.operands
     far.give([far.select(_is_far(x), far.libm(n, x), y) for n, y in zip(names, own, strict=True)])

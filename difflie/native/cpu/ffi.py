@@ -38,10 +38,10 @@ def tested() -> str | None:
         text = header.read_text()
     except OSError:
         return f"jaxlib's header {header} cannot be read"
-    found = dict(re.findall(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)", text))
-    if len(found) == 2 and int(found["MAJOR"]) == _MAJOR and int(found["MINOR"]) >= _MINOR:
+    numbers = dict(re.findall(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)", text))
+    if len(numbers) == 2 and int(numbers["MAJOR"]) == _MAJOR and int(numbers["MINOR"]) >= _MINOR:
         return None
-    version = f"{found.get('MAJOR', '?')}.{found.get('MINOR', '?')}"
+    version = f"{numbers.get('MAJOR', '?')}.{numbers.get('MINOR', '?')}"
     return (
         f"jaxlib has version {version} of XLA's foreign function interface, not {_MAJOR}.{_MINOR}"
     )
@@ -71,10 +71,10 @@ def called(
 ) -> list[Any]:
     """The results of a call whose first operand are numbers; empty arrays are not handed over."""
     avals: list[Any] = list(context.avals_in)
-    given: list[Any] = [constant(numbers)]
-    given += [x for x, a in zip(operands, avals, strict=True) if a.size]
+    inputs: list[Any] = [constant(numbers)]
+    inputs += [x for x, a in zip(operands, avals, strict=True) if a.size]
     full = [a for a in avals_out if a.size]
-    results = iter(foreign_call(context, name, given, full) if full else [])
+    results = iter(foreign_call(context, name, inputs, full) if full else [])
     return [next(results) if a.size else constant(np.zeros(a.shape, a.dtype)) for a in avals_out]
 
 

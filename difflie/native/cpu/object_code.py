@@ -105,12 +105,12 @@ def _host() -> _Host:
 def _loaded(host: _Host, engine: Any, code: bytes, name: str) -> int:
     engine.add_object_file(host.llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    found = engine.get_function_address(name)
-    if not found:
+    place = engine.get_function_address(name)
+    if not place:
         raise Unavailable(f"the text defines no function {name}")
     # Neither Python's collector nor its end shall unload the code.
     engine.detach()
-    return found
+    return place
 
 
 @_failing()

@@ -88,10 +88,10 @@ class Function:
         self.lines.append(f"  ret {whole} {name}")
 
     def text(self, name: str, results: int, attributes: str = "") -> str:
-        head = f"define internal {self.result(results)} {name}({self.given(self.operands)})"
+        head = f"define internal {self.result(results)} {name}({self.typed(self.operands)})"
         return "\n".join([f"{head} {attributes}{PURE} {{", *self.lines, "}"])
 
-    def given(self, xs: Sequence[Value | float]) -> str:
+    def typed(self, xs: Sequence[Value | float]) -> str:
         """Operands of a function, with their types."""
         return ", ".join(f"{self.type('f')} {self.value(x, 'f').name}" for x in xs)
 
@@ -111,14 +111,14 @@ class Function:
         t = self.type("f")
         suffix = self.form.name if self.lanes == 1 else f"v{self.lanes}{self.form.name}"
         self.declared.add(f"declare {t} @llvm.{name}.{suffix}({', '.join([t] * len(xs))})")
-        return self.write(f"call {t} @llvm.{name}.{suffix}({self.given(xs)})", "f")
+        return self.write(f"call {t} @llvm.{name}.{suffix}({self.typed(xs)})", "f")
 
     def fma(self, x: Value, y: Value | float, z: Value | float) -> Value:
         return self.call("fma", x, y, z)
 
     def select(self, condition: Value, x: Value | float, y: Value | float) -> Value:
         truth = f"{self.type('b')} {condition.name}"
-        return self.write(f"select {truth}, {self.given([x, y])}", "f")
+        return self.write(f"select {truth}, {self.typed([x, y])}", "f")
 
     def libm(self, name: str, *xs: Value) -> Value:
         """A function of libm, called for one lane after the other."""
@@ -128,15 +128,15 @@ class Function:
 
         def called(xs: Sequence[Value]) -> Value:
             # not a builtin: LLVM must put nothing else in its place, in one width but not another
-            given = ", ".join(f"{one} {x.name}" for x in xs)
-            return self.write(f"call {one} @{name}({given}) nobuiltin", "f")
+            typed = ", ".join(f"{one} {x.name}" for x in xs)
+            return self.write(f"call {one} @{name}({typed}) nobuiltin", "f")
 
         if self.lanes == 1:
             return called(xs)
         result = Value(self, "poison", "f")
         for i in range(self.lanes):
-            found = called([self.write(f"extractelement {t} {x.name}, i32 {i}") for x in xs])
-            text = f"insertelement {t} {result.name}, {one} {found.name}, i32 {i}"
+            y = called([self.write(f"extractelement {t} {x.name}, i32 {i}") for x in xs])
+            text = f"insertelement {t} {result.name}, {one} {y.name}, i32 {i}"
             result = self.write(text, "f")
         return result
 

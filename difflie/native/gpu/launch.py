@@ -54,8 +54,8 @@ def compiled(
         return None
     shapes = [a.shape if batch is not None else (1, *a.shape) for a in outs]
     results = [ShapedArray(shape, a.dtype) for shape, a in zip(shapes, outs, strict=True)]
-    found = ffi.called(context, name, cuda.numbers(loop, batch), args, results)
-    return [reshaped(x, a) for x, a in zip(found, outs, strict=True)]
+    computed = ffi.called(context, name, cuda.numbers(loop, batch), args, results)
+    return [reshaped(x, a) for x, a in zip(computed, outs, strict=True)]
 
 
 def _trusted(loop: Loop, along: tuple[bool, ...]) -> str:
@@ -93,17 +93,17 @@ def _problem(gpu: _Gpu, name: str, text: str, loop: Loop, along: tuple[bool, ...
     key = hashlib.sha256(repr(about).encode()).hexdigest()
     if disk_cache.read(key) is not None:
         return None
-    small, batch, given = trial(loop, along)
+    small, batch, args = trial(loop, along)
     avals = zip(small.out_shapes, loop.turn.out_avals, strict=True)
     like = [jax.ShapeDtypeStruct((batch or 1, *s), a.dtype) for s, a in avals]
 
     def native(*args: Any) -> Any:
         call = jax.ffi.ffi_call(name, [x for x in like if x.size])
-        found = iter(call(cuda.numbers(small, batch), *(x for x in args if x.size)))
-        return [next(found) if x.size else np.zeros(x.shape, x.dtype) for x in like]
+        computed = iter(call(cuda.numbers(small, batch), *(x for x in args if x.size)))
+        return [next(computed) if x.size else np.zeros(x.shape, x.dtype) for x in like]
 
     with jax.debug_nans(False), jax.debug_infs(False), jax.default_device(gpu.device):
-        problem = disagreement(jax.jit(native), small, batch, along, given)
+        problem = disagreement(jax.jit(native), small, batch, along, args)
     if problem is None:
         disk_cache.write(key, b"yes")
     return problem and f"a program for the GPU is not used: {problem}"
@@ -156,8 +156,8 @@ def _kernel(driver: Any, code: bytes) -> int:
     library, kernel = ctypes.c_void_p(), ctypes.c_void_p()
     none = None, None, 0
     _good(driver.cuLibraryLoadData(ctypes.byref(library), code, *none, *none), "loads a program")
-    found = driver.cuLibraryGetKernel(ctypes.byref(kernel), library, cuda.NAME.encode())
-    _good(found, "finds the kernel")
+    result = driver.cuLibraryGetKernel(ctypes.byref(kernel), library, cuda.NAME.encode())
+    _good(result, "finds the kernel")
     return kernel.value or 0
 
 

@@ -35,21 +35,21 @@ def compiled(source: str, architecture: str, newest: int | None = None) -> bytes
 @functools.cache
 def library(newest: int | None) -> tuple[Any, tuple[int, int]]:
     """The newest NVRTC there is, and its version."""
-    found: dict[tuple[int, int], Any] = {}
+    libraries: dict[tuple[int, int], Any] = {}
     problem = ""
     for place in _places():
         try:
             library = ctypes.CDLL(place)
             major, minor = ctypes.c_int(), ctypes.c_int()
             library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
-            found.setdefault((major.value, minor.value), library)
+            libraries.setdefault((major.value, minor.value), library)
         except (OSError, AttributeError) as failure:
             problem = f"; {failure}"
-    fitting = [version for version in found if newest is None or version[0] <= newest]
+    fitting = [version for version in libraries if newest is None or version[0] <= newest]
     if not fitting:
         package = f"nvidia-cuda-nvrtc{'-cu12' if newest in (None, 12) else ''}"
         raise Unavailable(f"there is no NVRTC for the driver: pip install {package}{problem}")
-    return found[max(fitting)], max(fitting)
+    return libraries[max(fitting)], max(fitting)
 
 
 def _places() -> Iterator[str]:
@@ -74,8 +74,8 @@ def translated(
         raise Unavailable("NVRTC takes no program")
     try:
         options = [f"--gpu-architecture={architecture}", *_OPTIONS, *options]
-        given = (ctypes.c_char_p * len(options))(*(x.encode() for x in options))
-        failed = library.nvrtcCompileProgram(program, len(options), given)
+        arguments = (ctypes.c_char_p * len(options))(*(x.encode() for x in options))
+        failed = library.nvrtcCompileProgram(program, len(options), arguments)
         library.nvrtcGetProgramLogSize(program, by(size))
         log = ctypes.create_string_buffer(size.value)
         library.nvrtcGetProgramLog(program, log)

@@ -54,11 +54,7 @@ def disagreement(
     How much rounding matters is seen from arguments that differ by it. Where these have no result,
     nothing is asked of the other.
     """
-    ordinary = loop.apply
-    if batch is not None:
-        axes = tuple(0 if a else None for a in along)
-        ordinary = jax.vmap(loop.apply, in_axes=axes, out_axes=0, axis_size=batch)
-    run = jax.jit(ordinary)
+    run = jax.jit(loop.applied(batch, along))
     floats = [x.dtype for x in given if np.issubdtype(x.dtype, np.floating)]
     step = max((float(np.finfo(t).eps) for t in floats), default=0.0)
     signs = np.random.default_rng(1)

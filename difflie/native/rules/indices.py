@@ -17,9 +17,9 @@ def gathered(params: Mapping[str, Any], shape: tuple[int, ...], indices: Array) 
         zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
     )
     sizes, mode = params["slice_sizes"], str(params["mode"])
-    found = _entries(shape, indices, sizes, numbers.start_index_map, batches, mode)
+    entries = _entries(shape, indices, sizes, numbers.start_index_map, batches, mode)
     dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
-    return _window_axes_to(found, indices.ndim - 1, dropped, numbers.offset_dims)
+    return _window_axes_to(entries, indices.ndim - 1, dropped, numbers.offset_dims)
 
 
 def scattered(
@@ -34,8 +34,8 @@ def scattered(
     window = iter(updates[axis] for axis in numbers.update_window_dims)
     sizes = [1 if axis in dropped else next(window) for axis in range(len(shape))]
     mapped, mode = numbers.scatter_dims_to_operand_dims, str(params["mode"])
-    found = _entries(shape, indices, sizes, mapped, batches, mode)
-    return _window_axes_to(found, indices.ndim - 1, dropped, numbers.update_window_dims)
+    entries = _entries(shape, indices, sizes, mapped, batches, mode)
+    return _window_axes_to(entries, indices.ndim - 1, dropped, numbers.update_window_dims)
 
 
 def _entries(
@@ -48,7 +48,7 @@ def _entries(
 ) -> Array:
     """Of the window of each row of indices, the numbers of its entries: (*rows, *sizes)."""
     rows, rank = indices.shape[:-1], len(shape)
-    found = np.zeros((*rows, *sizes), np.int64)
+    entries = np.zeros((*rows, *sizes), np.int64)
     outside = np.zeros((*rows, *(1,) * rank), bool)
     for axis, (length, size) in enumerate(zip(shape, sizes, strict=True)):
         start = np.zeros(rows, np.int64)
@@ -64,11 +64,11 @@ def _entries(
             outside |= (start < 0) | (start > length - size)
         start = np.clip(start, 0, length - size)
         window = np.arange(size).reshape([-1 if k == axis else 1 for k in range(rank)])
-        found = found * length + start + window
-    return np.where(outside, -1, found)
+        entries = entries * length + start + window
+    return np.where(outside, -1, entries)
 
 
-def _window_axes_to(found: Array, n_rows: int, dropped: set[int], to: tuple[int, ...]) -> Array:
+def _window_axes_to(entries: Array, n_rows: int, dropped: set[int], to: tuple[int, ...]) -> Array:
     """The axes of the rows and of the windows, those of length 1 dropped, in the given order."""
-    found = np.squeeze(found, tuple(n_rows + axis for axis in dropped))
-    return np.moveaxis(found, range(n_rows, found.ndim), to)
+    entries = np.squeeze(entries, tuple(n_rows + axis for axis in dropped))
+    return np.moveaxis(entries, range(n_rows, entries.ndim), to)
