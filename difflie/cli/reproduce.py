@@ -21,7 +21,7 @@ def reproduce(
     """Recompute a published result and print it beside the printed numbers.
 
     Args:
-        name: which result: goetz, long-run, mechanisms, mueller or park-chung.
+        name: which result: goetz, long-run, mechanisms, mueller, park-chung or pleiades.
         out: a folder for the results.
         json: a file for the numbers.
     """
