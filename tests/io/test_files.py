@@ -3,6 +3,7 @@
 import os
 import stat
 import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -89,7 +90,7 @@ def test_this_programs_own_output_may_be_named(tmp_path):
         "print('before'); c(Path('/dev/stdout')); w('/dev/stdout', 'it\\n'); print('after')"
     )
     with (tmp_path / "log").open("w") as log:
-        subprocess.run(["python", "-c", code], stdout=log, check=True)
+        subprocess.run([sys.executable, "-c", code], stdout=log, check=True)
     assert (tmp_path / "log").read_text() == "before\nit\nafter\n"
 
 

@@ -64,7 +64,10 @@ MISTAKES = {
     "long axis": ([body("a", joint=dl.Revolute(axis=(0, 0, 1e200)))], r"of at most 1e\+09"),
     "class of a joint": ([body("a", joint=dl.Revolute)], "give an object such as dl.Revolute()"),
     "name of a joint": ([body("a", joint="revolute")], "body 'a': its joint is 'revolute'; give"),
-    "own joint": ([body("a", joint=Spherical())], "Spherical has no manifold; a joint type"),
+    "own joint": (
+        [body("a", joint=Spherical())],
+        "Spherical has no manifold; a user-defined joint type",
+    ),
     "nan axis": ([body("a", joint=dl.Prismatic(axis=(NAN, 0, 0)))], "three finite numbers"),
     "limits": ([body("a", joint=dl.Revolute(lower=1.0, upper=0.0))], "lies above the upper"),
     "damping": ([body("a", joint=dl.Revolute(damping=-1.0))], "damping is -1.0"),

@@ -41,34 +41,46 @@ from ...groups import (
     UnitQuaternion,
     quaternion,
 )
+from ...groups.components import checked
 
 
 class RotationVector(Manifold):
-    """A manifold whose points start with a quaternion, with a rotation vector (3,) in its place.
+    """A manifold whose points start with a rotation vector (3,) in place of a quaternion (4,).
 
-    Of the vectors of one attitude the shortest, at most pi rad long, is the one that `retract`
-    returns: it jumps where an attitude passes a half turn from the identity.
+    `retract` returns the shortest rotation vector of the attitude, at most pi rad long. It jumps
+    where an attitude passes a rotation by pi from the identity.
     """
 
     manifold: UnitQuaternion | Pose | FlatProduct
 
-    def retract(self, y: Array, xi: ArrayLike) -> Array:
-        return with_vector(self.manifold.retract(with_quaternion(y), xi))
+    @property
+    def point_size(self) -> int:
+        return self.manifold.point_size - 1
 
-    def difference(self, y0: Array, y1: Array) -> Array:
-        return self.manifold.difference(with_quaternion(y0), with_quaternion(y1))
+    @property
+    def tangent_size(self) -> int:
+        return self.manifold.tangent_size
+
+    def retract(self, y: ArrayLike, xi: ArrayLike) -> Array:
+        return with_vector(self.manifold.retract(self._with_quaternion(y), xi))
+
+    def difference(self, y0: ArrayLike, y1: ArrayLike) -> Array:
+        return self.manifold.difference(self._with_quaternion(y0), self._with_quaternion(y1))
 
     def dexp_inv(self, theta: ArrayLike, xi: ArrayLike) -> Array:
         return self.manifold.dexp_inv(theta, xi)
 
-    def magnitude(self, y: Array) -> Array:
-        return self.manifold.magnitude(with_quaternion(y))
+    def magnitude(self, y: ArrayLike) -> Array:
+        return self.manifold.magnitude(self._with_quaternion(y))
 
     def bracket(self, xi: ArrayLike, eta: ArrayLike) -> Array:
         return self.manifold.bracket(xi, eta)
 
     def in_chart(self, chart: Chart) -> RotationVector:
         return RotationVector(self.manifold.in_chart(chart))
+
+    def _with_quaternion(self, y: ArrayLike) -> Array:
+        return with_quaternion(checked(y, (self.point_size,), "manifold"))
 
 
 def with_vector(point: Float[Array, " m"]) -> Float[Array, " n"]:
