@@ -80,8 +80,8 @@ _MAPS = Path("/proc/self/maps")
 
 # The files that take longest come first, so that no worker is left with one of them at the end.
 _LONGEST = (
-    "test_every_robot test_adjoint test_singular_points test_mechanisms test_fit test_readme "
-    "test_against_slow test_couplings test_transition test_study test_pinocchio"
+    "test_every_robot test_adjoint test_singular_points test_mechanisms test_readme test_fit "
+    "test_contacts test_joint_protocol test_couplings test_identify test_commands test_pinocchio"
 ).split()
 
 

@@ -227,7 +227,14 @@ def test_the_methods_that_are_symmetric_in_time_are_known():
     assert found == set(SYMMETRIC)
 
 
-@pytest.mark.parametrize("method", [*SYMMETRIC, Claimed()], ids=str)
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(m, marks=pytest.mark.slow) if m == "EnergyMomentum" else m
+        for m in (*SYMMETRIC, Claimed())
+    ],
+    ids=str,
+)
 def test_symmetric_methods_return(method):
     """To rounding, which for EnergyMomentum reaches 1.1e-13 as the start varies."""
     run = dl.simulate(

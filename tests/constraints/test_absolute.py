@@ -111,6 +111,7 @@ def test_reactions_are_the_wrenches_of_the_joints(tree):
         assert np.max(np.abs(on_child - wrench[b])) < 1e-10 * scale
 
 
+@pytest.mark.slow
 def test_a_pendulum_of_two_free_bodies_keeps_what_its_tree_keeps():
     """Its constraints and the energy, along the same motion."""
     system = double_pendulum()

@@ -118,6 +118,7 @@ def reference(loop):
     return after(*loop, 1e-3, 400, dl.RKMK4())
 
 
+@pytest.mark.slow
 def test_order_energy_and_constraints_with_projection(loop, reference):
     system, q, v = loop
     errors = []

@@ -14,6 +14,7 @@ import difflie as dl
 
 # Compiling takes most of the time, and little of it is worth optimising for three states.
 TREES = {"zoo": zoo(), "random 0": random_tree(0), "random 1": random_tree(1)}
+SOME = ["zoo", *(pytest.param(f"random {k}", marks=pytest.mark.slow) for k in range(2))]
 
 
 def quantities(system, bodies):
@@ -35,7 +36,7 @@ def quantities(system, bodies):
     return jax.jit(jax.vmap(all_of_them))
 
 
-@pytest.mark.parametrize("case", TREES)
+@pytest.mark.parametrize("case", SOME)
 def test_every_quantity(case):
     bodies = TREES[case]
     system, slow = dl.tree(bodies), SlowSystem(bodies)

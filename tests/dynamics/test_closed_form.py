@@ -20,6 +20,7 @@ def serial():
 
 
 TREES = {"serial": serial(), "zoo": zoo(), "random": random_tree(3)}
+SOME = ["serial", "zoo", pytest.param("random", marks=pytest.mark.slow)]
 
 
 def block(q):
@@ -32,7 +33,7 @@ def close(found, expected, tolerance=1e-12):
     assert error(np.asarray(found)[None], np.asarray(expected)[None]) < tolerance
 
 
-@pytest.fixture(scope="module", params=TREES)
+@pytest.fixture(scope="module", params=SOME)
 def case(request):
     """A system, a state, its closed form in its own frames and in random ones, and the rest."""
     system = dl.tree(TREES[request.param])

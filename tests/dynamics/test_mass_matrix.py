@@ -12,6 +12,7 @@ from trees import error, random_body, random_joint, random_states, random_tree, 
 import difflie as dl
 
 TREES = {"zoo": zoo(), "random": random_tree(4)}
+SOME = ["zoo", pytest.param("random", marks=pytest.mark.slow)]
 
 
 def quantities(system):
@@ -27,7 +28,7 @@ def quantities(system):
     return jax.jit(jax.vmap(all_of_them))
 
 
-@pytest.mark.parametrize("case", TREES)
+@pytest.mark.parametrize("case", SOME)
 def test_against_the_slow_reference(case):
     system, slow = dl.tree(TREES[case]), SlowSystem(TREES[case])
     q, x, *_ = random_states(system, 3, seed=9)

@@ -27,8 +27,16 @@ LEGS = (
 )
 
 
+# What takes longest has nothing that the others lack.
+LONG = ("talos_data/robots/talos_reduced.urdf", "icub_description/robots/icub.urdf")
+
+
 @pytest.mark.parametrize(
-    ("path", "base"), [*((p, "fixed") for p in ARMS), *((p, "free") for p in LEGS)]
+    ("path", "base"),
+    [
+        *((p, "fixed") for p in ARMS),
+        *(pytest.param(p, "free", marks=[pytest.mark.slow] * (p in LONG)) for p in LEGS),
+    ],
 )
 def test_robot(path, base):
     check(read(ROBOTS / path, base))

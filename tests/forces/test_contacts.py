@@ -264,7 +264,9 @@ def touching():
     return dl.attach(bare.replace(**limits), *contacts())
 
 
-@pytest.mark.parametrize("traversal", ["unrolled", "scanned"], indirect=True)
+@pytest.mark.parametrize(
+    "traversal", ["unrolled", pytest.param("scanned", marks=pytest.mark.slow)], indirect=True
+)
 def test_without_losses_the_force_is_minus_the_slope_of_the_energy(touching, traversal):
     system = touching
     q = jnp.asarray(random_states(system, 1, seed=2)[0][0])

@@ -45,9 +45,10 @@ def exact():
     return dl.simulate(LOOP, Q0, V0, dt=1e-3, steps=500, save_every=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
-    [METHODS[0], *(pytest.param(m, marks=pytest.mark.slow) for m in METHODS[1:])],
+    METHODS,
     ids=lambda m: f"{m.name}{m.index}",
 )
 def test_a_redundant_loop(method, exact):

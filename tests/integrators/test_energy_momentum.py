@@ -70,6 +70,7 @@ def run_chain(steps):
     )
 
 
+@pytest.mark.slow
 def test_energy_momentum_and_constraints_of_a_chain_with_springs():
     energy, momentum, read, constraints, run = run_chain(100)
     assert energy < 1e-13

@@ -32,6 +32,7 @@ def top():
     return heavy_top()
 
 
+@pytest.mark.slow
 def test_a_free_body_held_at_a_point_is_a_pendulum():
     """It keeps its constraints, energy and momentum, and moves as the body on a ball joint."""
     inertia = np.diag([0.1, 0.2, 0.15])

@@ -113,6 +113,7 @@ def test_single_precision_is_close_to_double(name):
         np.testing.assert_allclose(one, two, rtol=0, atol=2e-5)
 
 
+@pytest.mark.slow
 @each
 def test_derivatives_at_rest(name):
     """At X = 0, from the identity and from elsewhere: finite, and those of differences."""
@@ -245,6 +246,7 @@ def test_products_of_exponentials_have_their_order_in_exponential_coordinates(me
     assert abs(slope + order) < 0.15, (slope, errors)
 
 
+@pytest.mark.slow
 @each
 def test_every_integrator_takes_it(name):
     manifold = Product((TRANSITION_MAPS[name], Euclidean(6)))
