@@ -15,6 +15,11 @@ from .cpu import ffi
 from .private import untested
 from .program import Unsupported
 
+# The size of a frame, in words. CPython takes memory for frames in pieces of 16 KiB, and anew with
+# every call across the end of one: a program took twice as long to write at some depths. The piece
+# for a frame this large has as much room again for those that it calls.
+_ROOM = 16_000
+
 
 class Unavailable(Exception):
     """Why there is no machine code, in one sentence."""
@@ -76,4 +81,5 @@ def tried(make: Callable[..., str], warn: Callable[[str], None]) -> Callable[...
             known[options] = name
         return known[options]
 
+    handler.__code__ = handler.__code__.replace(co_stacksize=_ROOM)
     return handler

@@ -143,9 +143,8 @@ class Instructions:
                 for x in operands:
                     shown |= self.shown[x]
         number = self._numbers[key] = self.append(operation, operands, kind, None, shown)
-        lost &= ~shown
-        if lost:
-            lost_of[number] = lost
+        if lost and lost & ~shown:
+            lost_of[number] = lost & ~shown
         return number
 
     def item(self, of: int, place: int, kind: str, shown: int) -> int:

@@ -29,8 +29,8 @@ def finished(program: Program, results: Sequence[int]) -> Program:
     for mask in sorted({program.lost(x) for x in results} - {0}, key=int.bit_count):
         wrong[mask] = _wrong(program, mask, wrong)
     program.results = [
-        _without(program, wrong[program.lost(x)], plain) if program.lost(x) else plain
-        for x, plain in ((x, program.base(x)) for x in results)
+        _without(program, wrong[lost], program.base(x)) if lost else program.base(x)
+        for x, lost in zip(results, map(program.lost, results), strict=True)
     ]
     return program
 
