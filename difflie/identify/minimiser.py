@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 Progress = Callable[[int, float], None]
 Improved = Callable[[NDArray, tuple[NDArray, ...]], None]
 _COARSEST = 1e-2
+# After so many steps in a row that lower nothing the next one, each a quarter as long as the one
+# before, would be less than the rounding of the unknowns: they are at a minimum.
+_SHORTEST = 30
 
 
 class Point(NamedTuple):
@@ -42,7 +45,7 @@ class Minimiser(eqx.Module):
 
     It ends after max_steps, or when `patience` successive steps have each lowered the cost by less
     than the relative tolerance: a value whose optimum is on its bound, at infinity in the unknowns,
-    would otherwise be pursued for ever.
+    would otherwise be pursued for ever. It ends, too, where no step lowers the cost, however short.
     """
 
     max_steps: eqx.AbstractVar[int]
@@ -83,11 +86,12 @@ class Minimiser(eqx.Module):
         improved(unknowns) is called with each best, before progress(step, cost).
         """
         # The first point may be the start itself.
-        best, k, level = unknown, 0, -1
+        best, k, level, refused = unknown, 0, -1, 0
         try:
             state = self.begin(residual, unknown, args)
             for k in range(1, self.max_steps + 1):
                 point, state = self.step(residual, state, args)
+                refused = 0 if point.accepted else refused + 1
                 if point.accepted:
                     level = level + 1 if not point.cost < cost * (1 - self.tolerance) else 0
                     if np.isfinite(point.cost) and point.cost <= cost:
@@ -101,7 +105,7 @@ class Minimiser(eqx.Module):
                     return Outcome(best, k, False, message)
                 if point.failure:
                     return Outcome(best, k, False, f"stopped after {k} steps: {point.failure}")
-                if point.done or level == self.patience:
+                if point.done or level == self.patience or refused == _SHORTEST:
                     return Outcome(best, k, True, f"converged after {k} steps")
         except KeyboardInterrupt:
             message = f"interrupted after {k} steps; the best so far is kept"
