@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 Progress = Callable[[int, float], None]
 Improved = Callable[[NDArray, tuple[NDArray, ...]], None]
 _COARSEST = 1e-2
-# After so many steps in a row that lower nothing the next one, each a quarter as long as the one
-# before, would be less than the rounding of the unknowns: they are at a minimum.
+# So many steps in a row that lower nothing, each shorter than the one before, end below the
+# rounding of the unknowns: they are at a minimum.
 _SHORTEST = 30
 
 
