@@ -8,6 +8,12 @@ differentiable in forward and reverse mode, in the precision of q.
 from .along import Curve as Curve
 from .along import along as along
 from .along import curve as curve
+from .center_of_mass import CenterOfMass as CenterOfMass
+from .command import Command as Command
+from .deviation import ConfigurationDeviation as ConfigurationDeviation
+from .deviation import Deviation as Deviation
+from .deviation import PoseDeviation as PoseDeviation
+from .deviation import StateDeviation as StateDeviation
 from .distance import Distance as Distance
 from .effort import Effort as Effort
 from .effort import Passive as Passive
@@ -15,10 +21,12 @@ from .energy import Energy as Energy
 from .limits import LimitLeft as LimitLeft
 from .momentum import CentroidalMomentum as CentroidalMomentum
 from .momentum import Momentum as Momentum
+from .point import Origin as Origin
 from .point import Point as Point
 from .pose import Pose as Pose
 from .power import Power as Power
 from .quantity import Function as Function
+from .quantity import Labels as Labels
 from .quantity import Quantity as Quantity
 from .quantity import quantity as quantity
 from .state import Coordinates as Coordinates

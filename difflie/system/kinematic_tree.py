@@ -10,8 +10,10 @@ The dof that carries a body is the last dof of its joint, or on a fixed joint th
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import replace
 
 import equinox as eqx
@@ -63,7 +65,19 @@ class Tree(eqx.Module):
         """The tree of a system; frozen if the system is."""
         if is_frozen(system):
             return _of_constants(system)
+        tree = _AT_HAND.get()
+        if tree is not None and tree.system is system:
+            return tree
         return Tree(system, *tree_numbers(system.bodies, system.joints, system.topology))
+
+    @contextlib.contextmanager
+    def at_hand(self) -> Iterator[System]:
+        """The system, of which `Tree.of` is this tree within the context, and is not made again."""
+        before = _AT_HAND.set(self)
+        try:
+            yield self.system
+        finally:
+            _AT_HAND.reset(before)
 
     @property
     def topology(self) -> Topology:
@@ -309,6 +323,9 @@ class Tree(eqx.Module):
         return jax.tree.map(
             lambda a, w: jnp.concatenate((a, jnp.asarray(w, a.dtype)[None]))[dof], values, world
         )
+
+
+_AT_HAND: ContextVar[Tree | None] = ContextVar("tree at hand", default=None)
 
 
 @functools.lru_cache

@@ -120,6 +120,15 @@ class Actuator(eqx.Module):
         """The same for steps n times as short: itself, unless its memory is counted in steps."""
         return self
 
+    @property
+    def command_bounds(self) -> tuple[Any, Any]:
+        """The least and the largest command () beyond which it delivers no more."""
+        return -jnp.inf, jnp.inf
+
+    def unbounded(self) -> Actuator:
+        """The same where commands are kept within `command_bounds` by who gives them."""
+        return self
+
     def velocity(self, t: Topology) -> int:
         """The index in v of the degree of freedom at which it acts; it must be at a joint."""
         return [name for name, _ in t.velocity_labels].index(str(self.joint))

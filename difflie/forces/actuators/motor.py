@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from ...system.fields import number
 from .actuator import Actuator, Scalar
+from .drive import Drive
 from .saturation import between
 
 
@@ -42,6 +43,15 @@ class Motor(Actuator):
             missing = "stall_torque" if self.stall_torque is None else "no_load_speed"
             return [f"{missing} is missing; the line of torque against speed has two ends"]
         return super().faults()
+
+    @property
+    def command_bounds(self) -> tuple[Any, Any]:
+        return -self.max_torque, self.max_torque
+
+    def unbounded(self) -> Actuator:
+        if self.stall_torque is not None:
+            return self
+        return Drive(joint=self.joint, axis=self.axis, name=self.name)
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         return between(command, -self._most(-v), self._most(v)), memory

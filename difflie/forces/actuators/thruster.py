@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from ...system.fields import number
 from .actuator import Actuator, Scalar
+from .drive import Drive
 from .saturation import between
 
 
@@ -33,6 +34,15 @@ class Thruster(Actuator):
         default=None,
         kw_only=True,
     )
+
+    @property
+    def command_bounds(self) -> tuple[Any, Any]:
+        return 0.0, jnp.inf if self.max_thrust is None else self.max_thrust
+
+    def unbounded(self) -> Actuator:
+        if self.lag is not None:
+            return self
+        return Drive(joint=self.joint, axis=self.axis, name=self.name)
 
     def init(self, command: Scalar, q: Scalar, v: Scalar) -> Any:
         return None if self.lag is None else jnp.zeros_like(command)

@@ -1,0 +1,137 @@
+"""Costs: weighted squares of quantities."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .. import quantities as dq
+from ..quantities.quantity import Quantity, as_quantity
+from ..system.fields import number
+from ..system.system import System
+
+
+class Cost(eqx.Module):
+    """sum_i w_i r_i^2 / 2, where r (n,) is a quantity, less its goal if it has one.
+
+    Among the running costs of a problem it is a rate, and is summed over the steps with dt. A
+    function f(system, q, v, u, t) is a quantity as well. weight: (), or (n,) for each entry, not
+    negative. goal: (n,) or (); other kinds of costs hold their goal in the quantity.
+    """
+
+    quantity: Quantity
+    weight: jax.Array = eqx.field(converter=number(shape=None, nonnegative=True))
+
+    def __init__(self, quantity: Any, weight: Any = 1.0, goal: Any = None) -> None:
+        quantity = as_quantity(quantity)
+        self.quantity = quantity if goal is None else dq.Deviation(quantity, goal)
+        self.weight = type(self).__dataclass_fields__["weight"].metadata["converter"](weight)
+
+    @property
+    def name(self) -> str:
+        return self.quantity.name
+
+    def residual(
+        self, system: System, q: Float[Array, " nq"], v: Float[Array, " nv"], u: Any, t: Any
+    ) -> Float[Array, " n"]:
+        """r (n,)."""
+        return jnp.ravel(self.quantity(system, q, v, u, t)).astype(q.dtype)
+
+    def aimed(self, goal: Any) -> Cost:
+        """The same with another goal, of the shape of its own; itself if it has no such goal."""
+        own = getattr(self.quantity, "goal", None)
+        if own is None or jnp.shape(own) != jnp.shape(goal):
+            return self
+        return replace_field(self, "quantity", replace(self.quantity, goal=goal))
+
+
+def replace_field(module: Any, name: str, value: Any) -> Any:
+    """The module with another value of a field, also where its class has an __init__ of its own."""
+    return eqx.tree_at(lambda m: getattr(m, name), module, value, is_leaf=lambda x: x is None)
+
+
+class Pose(Cost):
+    """Weights log(goal^-1 T) (6,), in rad and m, of the pose T of a frame; goal (4, 4).
+
+    frame: a `Frame`, or the name of a body for its own frame.
+    """
+
+    def __init__(self, frame: Any, goal: Any, weight: Any = 1.0) -> None:
+        super().__init__(dq.PoseDeviation(frame, goal), weight)
+
+
+class Point(Cost):
+    """Weights the distance (3,) in m of a point of a body from its goal (3,) in the world.
+
+    frame: the name of a body, or a `Frame` whose origin is the point.
+    """
+
+    def __init__(self, frame: Any, goal: Any, weight: Any = 1.0) -> None:
+        super().__init__(dq.Deviation(dq.Origin(frame), goal), weight)
+
+
+class State(Cost):
+    """Weights (difference(q goal, q), v - v goal) (2 nv,); v None for rest."""
+
+    def __init__(self, q: Any, weight: Any = 1.0, v: Any = None) -> None:
+        super().__init__(dq.StateDeviation(q, v), weight)
+
+
+class Configuration(Cost):
+    """Weights difference(q goal, q) (nv,) in the tangent space, in rad or m."""
+
+    def __init__(self, q: Any, weight: Any = 1.0) -> None:
+        super().__init__(dq.ConfigurationDeviation(q), weight)
+
+
+class Velocity(Cost):
+    """Weights v (nv,), less its goal (nv,), in rad/s or m/s."""
+
+    def __init__(self, weight: Any = 1.0, goal: Any = None) -> None:
+        super().__init__(dq.Velocities(), weight, goal)
+
+
+class Effort(Cost):
+    """Weights the controls u (nu,), less their goal (nu,), in their units."""
+
+    def __init__(self, weight: Any = 1.0, goal: Any = None) -> None:
+        super().__init__(dq.Command(), weight, goal)
+
+
+class CenterOfMass(Cost):
+    """Weights the distance (3,) in m of the centre of mass from its goal (3,) in the world."""
+
+    def __init__(self, goal: Any, weight: Any = 1.0) -> None:
+        super().__init__(dq.CenterOfMass(), weight, goal)
+
+
+class Energy(Cost):
+    """Weights the total energy () in J, less its goal."""
+
+    def __init__(self, goal: Any, weight: Any = 1.0) -> None:
+        super().__init__(_total_energy, weight, goal)
+
+
+class Duration(Cost):
+    """weight times the time t in s, as a final cost: for a horizon whose length is free."""
+
+    def __init__(self, weight: Any = 1.0) -> None:
+        super().__init__(_root_of_time, weight)
+
+
+def _root_of_time(system: System, q: Any, v: Any, u: Any, t: Any) -> jax.Array:
+    return jnp.sqrt(2 * t)
+
+
+def _total_energy(system: System, q: Any, v: Any, u: Any, t: Any) -> jax.Array:
+    return dq.Energy()(system, q, v, u, t)[2]
+
+
+def as_cost(value: Any) -> Cost:
+    """The cost itself, or a quantity or function with the weight one."""
+    return value if isinstance(value, Cost) else Cost(value)

@@ -1,0 +1,237 @@
+"""What the controls of a problem are: the map from controls to the commands of a system.
+
+Without a map the controls are the commands of the system's actuators. For a system without
+actuators a command is a generalised force (nv,), and a map says where it comes from.
+"""
+
+from __future__ import annotations
+
+import abc
+import fnmatch
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..forces.actuators.axis import Axis, as_axis
+from ..forces.point_forces import FollowerForce
+from ..forces.points import coupling_force
+from ..system.fields import number
+from ..system.kinematic_tree import Tree
+from ..system.system import System
+from ..system.validation import ModelError, nearest, shown
+
+Bounds = tuple[Float[Array, " nu"], Float[Array, " nu"]]
+
+
+class Input(eqx.Module):
+    """A map from controls u (nu,) to the command (m,) of a system, m = system.nu."""
+
+    @abc.abstractmethod
+    def size(self, system: System) -> int:
+        """nu. Raises ModelError for a system on which it cannot act."""
+
+    @abc.abstractmethod
+    def bounds(self, system: System) -> Bounds:
+        """The least and the largest controls (nu,); infinite where there are none."""
+
+    @abc.abstractmethod
+    def labels(self, system: System) -> tuple[str, ...]:
+        """The names (nu,) of the controls."""
+
+    @abc.abstractmethod
+    def command(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: Float[Array, " nu"],
+        t: Any,
+    ) -> Float[Array, " m"]:
+        """The command (m,)."""
+
+
+class Commands(Input):
+    """The controls are the commands of the system's actuators, or the generalised force (nv,)."""
+
+    def size(self, system: System) -> int:
+        return system.nu
+
+    def bounds(self, system: System) -> Bounds:
+        if system.actuators:
+            both = [actuator.command_bounds for actuator in system.actuators]
+            lower, upper = (jnp.stack([jnp.asarray(b[i], system.dtype) for b in both]) for i in (0, 1))
+            return lower, upper
+        upper = _max_effort(system)
+        return -upper, upper
+
+    def labels(self, system: System) -> tuple[str, ...]:
+        if system.actuators:
+            return tuple(system.actuator_names)
+        return tuple(name for name, _ in system.topology.velocity_labels)
+
+    def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
+        return u
+
+
+class Motors(Input):
+    """Torques or forces at the degrees of freedom of joints, in N m or N.
+
+    joints: names of joints, or patterns such as "*_knee"; a degree of freedom of a joint with
+    several has the name "joint[0]". The bounds are the efforts in the robot's file.
+    """
+
+    joints: tuple[str, ...] = eqx.field(
+        static=True, converter=lambda names: (names,) if isinstance(names, str) else tuple(names)
+    )
+
+    def dofs(self, system: System) -> np.ndarray:
+        """(nu,) the entries of v at which they act."""
+        names = [name for name, _ in system.topology.velocity_labels]
+        chosen: list[int] = []
+        for pattern in self.joints:
+            fitting = [i for i, name in enumerate(names) if _fits(name, pattern)]
+            if not fitting:
+                raise ModelError(
+                    f"{system.name}: no joint that moves by itself fits {shown(pattern)}"
+                    f"{nearest(pattern, names)}"
+                )
+            chosen += [i for i in fitting if i not in chosen]
+        _check_without_actuators(system, "Motors")
+        return np.array(chosen)
+
+    def size(self, system: System) -> int:
+        return len(self.dofs(system))
+
+    def bounds(self, system: System) -> Bounds:
+        upper = _max_effort(system)[self.dofs(system)]
+        return -upper, upper
+
+    def labels(self, system: System) -> tuple[str, ...]:
+        return tuple(system.topology.velocity_labels[i][0] for i in self.dofs(system))
+
+    def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
+        return jnp.zeros(system.nv, u.dtype).at[self.dofs(system)].set(u)
+
+
+class Thrusters(Input):
+    """Forces in N along axes of bodies, which turn with them: jets, propellers.
+
+    axes: a `difflie.Axis` each. lower, upper () or (nu,) in N: by default they only push.
+    """
+
+    axes: tuple[Axis, ...] = eqx.field(converter=lambda axes: tuple(as_axis(a) for a in axes))
+    lower: jax.Array = eqx.field(converter=number(shape=None, finite=False), default=0.0)
+    upper: jax.Array = eqx.field(converter=number(shape=None, finite=False), default=jnp.inf)
+
+    def size(self, system: System) -> int:
+        for axis in self.axes:
+            if axis.body not in system.body_names:
+                near = nearest(str(axis.body), system.body_names)
+                raise ModelError(
+                    f"{system.name}: a thruster is on {shown(axis.body)}, and no body has this "
+                    f"name{near}"
+                )
+        _check_without_actuators(system, "Thrusters")
+        return len(self.axes)
+
+    def bounds(self, system: System) -> Bounds:
+        shape = (self.size(system),)
+        return jnp.broadcast_to(self.lower, shape), jnp.broadcast_to(self.upper, shape)
+
+    def labels(self, system: System) -> tuple[str, ...]:
+        return tuple(f"{axis.body} thruster {i}" for i, axis in enumerate(self.axes))
+
+    def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
+        forces = [
+            FollowerForce(axis.path, u[i] * axis.unit.astype(u.dtype))
+            for i, axis in enumerate(self.axes)
+        ]
+        return coupling_force(Tree.of(system), forces, q, v)
+
+
+class Map(Input):
+    """Any map: function(system, q, v, u, t) -> command (m,), with so many controls.
+
+    lower, upper () or (nu,): the bounds of the controls.
+    """
+
+    function: Callable[..., Any]
+    controls: int = eqx.field(static=True)
+    lower: jax.Array = eqx.field(converter=number(shape=None, finite=False), default=-jnp.inf)
+    upper: jax.Array = eqx.field(converter=number(shape=None, finite=False), default=jnp.inf)
+
+    def size(self, system: System) -> int:
+        return self.controls
+
+    def bounds(self, system: System) -> Bounds:
+        shape = (self.controls,)
+        return jnp.broadcast_to(self.lower, shape), jnp.broadcast_to(self.upper, shape)
+
+    def labels(self, system: System) -> tuple[str, ...]:
+        return tuple(f"u[{i}]" for i in range(self.controls))
+
+    def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
+        return self.function(system, q, v, u, t)
+
+
+class Together(Input):
+    """Several inputs beside each other; their commands add up."""
+
+    inputs: tuple[Input, ...] = eqx.field(converter=tuple)
+
+    def size(self, system: System) -> int:
+        return sum(each.size(system) for each in self.inputs)
+
+    def bounds(self, system: System) -> Bounds:
+        lower, upper = zip(*(each.bounds(system) for each in self.inputs), strict=True)
+        return jnp.concatenate(lower), jnp.concatenate(upper)
+
+    def labels(self, system: System) -> tuple[str, ...]:
+        return tuple(name for each in self.inputs for name in each.labels(system))
+
+    def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
+        ends = np.cumsum([each.size(system) for each in self.inputs])
+        parts = jnp.split(u, ends[:-1])
+        commands = (
+            each.command(system, q, v, part, t)
+            for each, part in zip(self.inputs, parts, strict=True)
+        )
+        return sum(commands, jnp.zeros(system.nu, u.dtype))
+
+
+def as_input(value: Input | Sequence[Input]) -> Input:
+    """An input itself, several as one. Raises TypeError for anything else."""
+    if isinstance(value, Input):
+        return value
+    if isinstance(value, list | tuple) and value and all(isinstance(v, Input) for v in value):
+        return Together(tuple(value))
+    raise TypeError(
+        f"inputs is {shown(value)}; give difflie.control.Motors, Thrusters or Map, or a list of them"
+    )
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether a degree of freedom fits a pattern, itself or as one of its joint."""
+    joint = name.rsplit("[", 1)[0]
+    return name == pattern or joint == pattern or fnmatch.fnmatchcase(joint, pattern)
+
+
+def _max_effort(system: System) -> Float[Array, " nv"]:
+    """The efforts (nv,) in the robot's file, infinite where there are none."""
+    t = system.topology
+    own = np.flatnonzero(np.isin(np.arange(t.n_dofs), t.mimic_dofs, invert=True))
+    efforts = jnp.full(t.nv, jnp.inf, system.dtype)
+    return efforts.at[t.dof_velocity[own]].set(system.joints.max_effort[own])
+
+
+def _check_without_actuators(system: System, kind: str) -> None:
+    if system.actuators:
+        raise ModelError(
+            f"{system.name}: it has actuators, and their commands are the controls; leave out "
+            f"{kind}, or take a system without actuators"
+        )

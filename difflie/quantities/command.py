@@ -1,0 +1,26 @@
+"""The command itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxtyping import Array, Float
+
+from ..system.system import System
+from .quantity import Labels, Quantity
+
+
+class Command(Quantity):
+    """The command u (nu,), in the units of the actuators."""
+
+    @property
+    def name(self) -> str:
+        return "u"
+
+    def labels(self, system: System) -> Labels:
+        return ()
+
+    def __call__(
+        self, system: System, q: Any, v: Any, u: Float[Array, " nu"], t: Any
+    ) -> Float[Array, " nu"]:
+        return u
