@@ -1,6 +1,7 @@
 """What is public; `__init__.py` imports each name when it is first asked for."""
 
 from . import constraints as constraints
+from . import control as control
 from . import dynamics as dynamics
 from . import forces as forces
 from . import formulations as formulations

@@ -64,7 +64,9 @@ class Commands(Input):
     def bounds(self, system: System) -> Bounds:
         if system.actuators:
             both = [actuator.command_bounds for actuator in system.actuators]
-            lower, upper = (jnp.stack([jnp.asarray(b[i], system.dtype) for b in both]) for i in (0, 1))
+            lower, upper = (
+                jnp.stack([jnp.asarray(b[i], system.dtype) for b in both]) for i in (0, 1)
+            )
             return lower, upper
         upper = _max_effort(system)
         return -upper, upper
@@ -211,7 +213,7 @@ def as_input(value: Input | Sequence[Input]) -> Input:
     if isinstance(value, list | tuple) and value and all(isinstance(v, Input) for v in value):
         return Together(tuple(value))
     raise TypeError(
-        f"inputs is {shown(value)}; give difflie.control.Motors, Thrusters or Map, or a list of them"
+        f"inputs is {shown(value)}; give Motors, Thrusters or Map of difflie.control, or a list"
     )
 
 

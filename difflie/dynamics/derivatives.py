@@ -29,6 +29,7 @@ from jaxtyping import Array, Float
 from ..spatial import Force, Motion
 from ..system.kinematic_tree import Tree
 from .coriolis import Turning
+from .forward import acceleration
 from .rnea import rnea
 from .screws import Screws, generalised_matrix, masks, pairs, screws, total
 
@@ -56,6 +57,42 @@ def of_forward_dynamics(
     wrench: Float[Array, "nb 6"] | None,
 ) -> Triple:
     """da/dq, da/dv and da/dtau = M^-1, each (nv, nv)."""
+    return _forward(tree, q, v, tau, wrench)[1]
+
+
+@jax.custom_jvp
+def acceleration_by_matrices(
+    tree: Tree,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    tau: Float[Array, " nv"],
+    wrench: Float[Array, "nb 6"] | None = None,
+) -> Float[Array, " nv"]:
+    """As `acceleration`, with a derivative by these matrices, for many directions at once.
+
+    It has none by the numbers of the tree and by the wrench, which count as constants.
+    """
+    return acceleration(tree, q, v, tau, wrench)
+
+
+@acceleration_by_matrices.defjvp
+def _by_matrices(primals: tuple, tangents: tuple) -> tuple:
+    tree, q, v, tau, wrench = primals
+    _, dq, dv, dtau, _ = tangents
+    a, (by_q, by_v, by_tau) = _forward(tree, q, v, tau, wrench)
+    space = tree.topology.manifold
+    _, xi = jax.jvp(lambda y: space.difference(q, y), (q,), (dq,))
+    return a, by_q @ xi + by_v @ dv + by_tau @ dtau
+
+
+def _forward(
+    tree: Tree,
+    q: Float[Array, " nq"],
+    v: Float[Array, " nv"],
+    tau: Float[Array, " nv"],
+    wrench: Float[Array, "nb 6"] | None,
+) -> tuple[Float[Array, " nv"], Triple]:
+    """The acceleration (nv,), and its derivatives."""
     s = screws(tree, q)
     factor = jax.scipy.linalg.cho_factor(_mass(tree, s))
     forces = _wrenches(tree, s, *s.motion(tree.rates(v), tree.rates(0 * v)), wrench)
@@ -65,7 +102,7 @@ def of_forward_dynamics(
     unit = jnp.eye(v.shape[0], dtype=v.dtype)
     solved = jax.scipy.linalg.cho_solve(factor, jnp.concatenate((-by_q, -by_v, unit), axis=1))
     by_q, by_v, by_tau = jnp.split(solved, 3, axis=1)
-    return by_q, by_v, by_tau
+    return a, (by_q, by_v, by_tau)
 
 
 def _mass(tree: Tree, s: Screws) -> Float[Array, "nv nv"]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
 
+from ..dynamics.derivatives import acceleration_by_matrices
 from ..dynamics.forward import acceleration
 from ..groups import Euclidean, Product
 from ..integrators import Field, FieldMethod, VectorField
@@ -37,15 +39,29 @@ class RateFormulation(Formulation):
         return self.method.reads_once
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> VectorField:
-        return VectorField(self.manifold, self.field(inputs, h))
+        # The stages of a method share it, in a loop.
+        field = in_one(self.tree.topology, self.field(inputs, h, acceleration))
+        return VectorField(self.manifold, field)
 
-    def field(self, inputs: Inputs, h: Scalar) -> Field:
-        """The rate (v, a) of a state (q, v) at the time t, in a step h (s)."""
+    def field(self, inputs: Inputs, h: Scalar, forward: Callable[..., jax.Array]) -> Field:
+        """The rate (v, a) of a state (q, v) at the time t, in a step h (s).
+
+        forward: the algorithm of the acceleration (nv,), a function (tree, q, v, tau, wrench).
+        """
 
         def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:
             q, v = y
             tau, wrench = inputs.acting(self.tree, t, q, v)
-            return v, acceleration(self.tree, q, v, tau, wrench)
+            return v, forward(self.tree, q, v, tau, wrench)
 
-        # The stages of a method share it, in a loop.
-        return in_one(self.tree.topology, field)
+        return field
+
+
+class RatesInClosedForm(RateFormulation):
+    """The same, with a derivative in closed form for many directions at once.
+
+    It has none by the numbers of the machine.
+    """
+
+    def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> VectorField:
+        return VectorField(self.manifold, self.field(inputs, h, acceleration_by_matrices))

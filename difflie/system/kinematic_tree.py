@@ -65,8 +65,7 @@ class Tree(eqx.Module):
         """The tree of a system; frozen if the system is."""
         if is_frozen(system):
             return _of_constants(system)
-        tree = _AT_HAND.get()
-        if tree is not None and tree.system is system:
+        if (tree := _AT_HAND.get()) is not None and tree.system is system:
             return tree
         return Tree(system, *tree_numbers(system.bodies, system.joints, system.topology))
 
@@ -258,10 +257,7 @@ class Tree(eqx.Module):
         return total
 
     def subspace_gradients(self, q: Float[Array, " nq"]) -> Motion | None:
-        """The derivative (n_dofs, n_dofs) of the screw of dof i along dof j, in the frame of dof i.
-
-        None if all subspaces are constant.
-        """
+        """d(screw of dof i)/d(dof j) (n_dofs, n_dofs), in the frame of dof i; None if all vanish."""
         if not varying(self.topology):
             return None
         n = self.topology.n_dofs

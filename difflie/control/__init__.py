@@ -1,0 +1,36 @@
+"""Optimal control: problems, solvers, feedback.
+
+A `Problem` has costs, bounds and inputs; `solve` finds a `Plan`. Costs are weighted quantities
+(`difflie.quantities`), inputs are the commands of actuators or maps to them.
+"""
+
+from .bounds import Apart as Apart
+from .bounds import Between as Between
+from .bounds import Equal as Equal
+from .bounds import Reach as Reach
+from .bounds import ReachState as ReachState
+from .costs import CenterOfMass as CenterOfMass
+from .costs import Configuration as Configuration
+from .costs import Cost as Cost
+from .costs import Duration as Duration
+from .costs import Effort as Effort
+from .costs import Energy as Energy
+from .costs import Point as Point
+from .costs import Pose as Pose
+from .costs import State as State
+from .costs import Velocity as Velocity
+from .fddp import FDDP as FDDP
+from .inputs import Commands as Commands
+from .inputs import Input as Input
+from .inputs import Map as Map
+from .inputs import Motors as Motors
+from .inputs import Thrusters as Thrusters
+from .inputs import Together as Together
+from .limits import Limits as Limits
+from .problem import Problem as Problem
+from .result import KKT as KKT
+from .result import Plan as Plan
+from .result import Result as Result
+from .result import Status as Status
+from .solve import solve as solve
+from .solver import Solver as Solver

@@ -1,0 +1,49 @@
+"""What is left of the conditions of an optimum (Karush, Kuhn, Tucker)."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from .knots import Knots, Motion
+from .linear_quadratic import LinearQuadratic, costates, with_bounds
+from .model import Model
+from .penalty import Penalty, violation
+from .result import KKT, largest
+
+
+def conditions(
+    knots: Knots, model: Model, motion: Motion, penalty: Penalty
+) -> tuple[LinearQuadratic, jax.Array, KKT]:
+    """The linear-quadratic problem, the costates, and what is left of the conditions."""
+    after = penalty.after(model)
+    active = [jnp.where(y != 0, penalty.weight, 0.0).astype(y.dtype) for y in after]
+    along, end = zip(after, active, strict=True)
+    lq = with_bounds(model, knots.nz, along, end)
+    lam, slope = costates(lq)
+    u = motion.u
+    left = jnp.where((u <= knots.u_lower) & (slope > 0), 0.0, slope)
+    left = jnp.where((u >= knots.u_upper) & (slope < 0), 0.0, left)
+    if knots.nz:
+        z, pull = motion.x.z[0], lam[0, knots.nx - knots.nz :]
+        pull = jnp.where((z <= knots.z_lower) & (pull > 0), 0.0, pull)
+        pull = jnp.where((z >= knots.z_upper) & (pull < 0), 0.0, pull)
+        left = left.at[0, 0].set(jnp.maximum(jnp.abs(left[0, 0]), jnp.max(jnp.abs(pull))))
+    scale = 1 + jnp.max(jnp.abs(lq.g[:, lq.nx :]))
+    stationarity, where = largest(left / scale)
+    gap, gap_knot = largest(model.gap)
+    broken, at_end = violation(penalty.bounds, model)
+    most, knot = largest(broken)
+    last, _ = largest(at_end[None])
+    knot = jnp.where(last > most, knots.steps, knot).astype(jnp.int32)
+    multiplied, _ = largest(jnp.where(broken == 0, 0.0, after[0] * broken))
+    kkt = KKT(
+        stationarity,
+        gap,
+        jnp.maximum(most, last),
+        multiplied,
+        where,
+        gap_knot,
+        knot,
+    )
+    return lq, lam, kkt

@@ -1,0 +1,152 @@
+"""Feasibility-driven differential dynamic programming, with boxes and with other bounds.
+
+Multiple shooting: points and controls are unknowns, the guess may have gaps between its steps, and
+a step of length alpha leaves (1 - alpha) of them, and what is of second order (Mastalli et al.
+2020). Points move straight, not by a rollout of the machine: unstable machines do no harm, and the
+controls stay within their box from the first step on, by a quadratic problem at each knot of the
+sweep (Tassa, Mansard, Todorov 2014). Other bounds, and equalities, enter by an augmented Lagrangian
+(Howell, Jackson, Manchester 2019). The length of a step is that at which cost, penalties and gaps,
+weighted, fall (Nocedal and Wright 2006, 18.3).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .conditions import conditions
+from .exact import with_exact_hessian
+from .knots import Knots, Motion
+from .linear_quadratic import LinearQuadratic, Sweep, linear_rollout
+from .model import Model, model_of
+from .penalty import Bounds, Penalty
+from .result import KKT, Plan, Result, Status
+from .riccati import riccati
+from .solver import Solver, bound_box, made_plan, tolerance_of
+
+_SUFFICIENT, _SHORTEST = 1e-4, 1e-3
+_LARGEST_SHIFT = 1e12
+
+
+class State(NamedTuple):
+    """Points, controls, the model about them, what weighs gaps and bounds, and how it goes.
+
+    shift (): on the diagonal of the controls; gap_weight (): of the gaps, in the merit; violated
+    (): at the last change of multipliers. gains, costates: of the last iteration, for the plan.
+    """
+
+    motion: Motion
+    model: Model
+    penalty: Penalty
+    shift: jax.Array
+    gap_weight: jax.Array
+    violated: jax.Array
+    result: Result
+    gains: jax.Array
+    costates: jax.Array
+
+
+class FDDP(Solver):
+    """iterations: the most; tolerance: of the KKT conditions, None for the root of the rounding.
+
+    exact: second derivatives of the steps and residuals are used as well, not Gauss-Newton's
+    matrix alone: fewer iterations near the end, each of which takes longer. penalty: the first
+    weight of the squares of bounds other than those of the controls.
+    """
+
+    iterations: int = eqx.field(static=True, default=200)
+    tolerance: float | None = eqx.field(static=True, default=None)
+    exact: bool = eqx.field(static=True, default=False)
+    penalty: float = eqx.field(static=True, default=10.0)
+
+    def init(self, knots: Knots, motion: Motion, multipliers: Any) -> State:
+        bounds, dtype = Bounds.of(knots), motion.u.dtype
+        zero = jnp.zeros((), dtype)
+        if multipliers is None:
+            multipliers = jnp.zeros_like(bounds.lower), jnp.zeros_like(bounds.end_lower)
+        motion = motion._replace(u=jnp.clip(motion.u, knots.u_lower, knots.u_upper))
+        penalty = Penalty(*multipliers, jnp.asarray(self.penalty, dtype), bounds)
+        result = Result.start(self.iterations, tolerance_of(self.tolerance, dtype), dtype)
+        gains = jnp.zeros((knots.steps, knots.nu, knots.nx), dtype)
+        lam = jnp.zeros((knots.steps + 1, knots.nx), dtype)
+        model = model_of(knots, motion)
+        return State(motion, model, penalty, zero, zero, zero + jnp.inf, result, gains, lam)
+
+    def iterate(self, knots: Knots, state: State) -> State:
+        motion, model, penalty = state.motion, state.model, state.penalty
+        lq, lam, kkt = conditions(knots, model, motion, penalty)
+        if self.exact:
+            lq = with_exact_hessian(knots, motion, lam, penalty.after(model), lq)
+        solved = kkt.stationary(state.result.tolerance)
+        done = solved & (kkt.violation <= state.result.tolerance)
+        finite = jnp.isfinite(model.cost + penalty.paid(model) + kkt.gap)
+        result = state.result.after(model.cost, kkt, done, finite)
+        going = result.status == Status.RUNNING
+        sweep = riccati(lq, bound_box(knots, motion), state.shift)
+        state = state._replace(result=result, costates=lam, gains=sweep.K)
+        moved = lambda: self._moved(knots, lq, sweep, state)  # noqa: E731
+        updated = lambda: self._with_multipliers(state, kkt)  # noqa: E731
+        if penalty.along.size or penalty.end.size:
+            return jax.lax.switch(going * (1 + solved), (lambda: state, moved, updated))
+        return jax.lax.cond(going, moved, lambda: state)
+
+    def _with_multipliers(self, state: State, kkt: KKT) -> State:
+        """The next multipliers, with a larger weight where bounds are broken almost as before."""
+        along, end = state.penalty.after(state.model)
+        slow = kkt.violation > 0.25 * state.violated
+        weight = jnp.where(slow, 10 * state.penalty.weight, state.penalty.weight)
+        penalty = state.penalty._replace(along=along, end=end, weight=weight)
+        return state._replace(penalty=penalty, violated=kkt.violation, gap_weight=0 * weight)
+
+    def _moved(self, knots: Knots, lq: LinearQuadratic, sweep: Sweep, state: State) -> State:
+        """The state after a step of the search, or with a larger shift where none is found."""
+        motion, model, penalty = state.motion, state.model, state.penalty
+        d, end = linear_rollout(lq, sweep)
+        slope, curvature = lq.change(d, end)
+        gaps = jnp.sum(jnp.abs(model.gap))
+        needed = jnp.where(gaps > 0, (slope + jnp.maximum(curvature, 0) / 2) / (0.9 * gaps), 0.0)
+        gap_weight = jnp.maximum(state.gap_weight, needed)
+        descent = slope - gap_weight * gaps
+
+        def merit(model: Model) -> jax.Array:
+            return model.cost + penalty.paid(model) + gap_weight * jnp.sum(jnp.abs(model.gap))
+
+        before = merit(model)
+        allowed = before + 10 * jnp.finfo(before.dtype).eps * jnp.abs(before)
+
+        def shorter(trial: tuple) -> tuple:
+            alpha = trial[0] / 2
+            there = motion.moved(knots, alpha * d, alpha * end)
+            return alpha, there, model_of(knots, there)
+
+        def refused(trial: tuple) -> jax.Array:
+            alpha, _, model = trial
+            good = merit(model) <= allowed + _SUFFICIENT * alpha * descent
+            return ~good & (alpha > _SHORTEST) & sweep.fine
+
+        two = jnp.full((), 2.0, before.dtype)
+        trial = jax.lax.while_loop(refused, shorter, shorter((two, motion, model)))
+        alpha, there, new_model = trial
+        accepted = (alpha > _SHORTEST) & sweep.fine & (descent <= 0)
+        least = 1e-9 * (1 + jnp.max(jnp.abs(lq.H[:, lq.nx :, lq.nx :])))
+        larger = jnp.maximum(10 * state.shift, least)
+        smaller = jnp.where(state.shift <= 10 * least, 0.0, state.shift / 10)
+        kept = jnp.where(alpha > 0.3, smaller, state.shift)
+        shift = jnp.where(accepted, kept, larger)
+        pick = lambda new, old: jnp.where(accepted, new, old)  # noqa: E731
+        return state._replace(
+            motion=jax.tree.map(pick, there, motion),
+            model=jax.tree.map(pick, new_model, model),
+            shift=shift,
+            gap_weight=gap_weight,
+            result=state.result.stuck(~accepted & (shift > _LARGEST_SHIFT * least)),
+        )
+
+    def plan(self, knots: Knots, state: State) -> Plan:
+        multipliers = state.penalty.along, state.penalty.end
+        return made_plan(
+            knots, state.motion, state.model, state.gains, state.costates, multipliers, state.result
+        )

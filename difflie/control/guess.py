@@ -1,0 +1,84 @@
+"""The motion from which a search starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ..system.arguments import checked
+from ..system.validation import check_shape, real_numbers
+from .knots import Knots, Motion, Point
+from .model import steps_to_first_order
+from .problem import Problem
+from .result import Plan
+
+
+def first_motion(problem: Problem, knots: Knots, guess: Any) -> tuple[Motion, Any]:
+    """The motion of a guess, see `solve`, and multipliers, None without any."""
+    p, n, nu = problem, knots.steps, knots.nu
+    if isinstance(guess, Plan):
+        for name, value, size in (("q", guess.q, p.system.nq), ("v", guess.v, p.system.nv)):
+            check_shape("solve", f"guess.{name}", value.shape, (n + 1, size))
+        check_shape("solve", "guess.z", guess.z.shape, (n + 1, knots.nz))
+        u = guess.u[1:] if knots.linear else guess.u
+        x = Point(*_from_start(p, guess.q, guess.v), guess.z)
+        return Motion(x, u), guess.multipliers
+    if guess is None:
+        held = _holding(knots, p.q0, p.v0)
+        q = jnp.tile(p.q0, (n + 1, 1))
+        v = jnp.tile(p.v0, (n + 1, 1))
+        u = jnp.tile(held, (n, 1))
+        return Motion(Point(q, v, _held(knots, held)), u), None
+    if isinstance(guess, tuple):
+        q, v, u = guess
+        q, v, u = checked(
+            p.system,
+            q=(q, (n + 1, p.system.nq)),
+            v=(v, (n + 1, p.system.nv)),
+            u=(u, (n, nu)),
+        )
+        return Motion(Point(*_from_start(p, q, v), _held(knots, u[0])), u), None
+    u = real_numbers("solve", "guess", guess).astype(p.system.dtype)
+    check_shape("solve", "guess", u.shape, (n, nu))
+    return Motion(_rolled(knots, p.q0, p.v0, u), u), None
+
+
+def _from_start(p: Problem, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The states with the problem's own start in the place of the first."""
+    return q.at[0].set(p.q0), v.at[0].set(p.v0)
+
+
+def _held(knots: Knots, u: jax.Array) -> jax.Array:
+    """z (N + 1, nz): the control and the ratio one."""
+    parts = ([u] if knots.linear else []) + ([jnp.ones(1, u.dtype)] if knots.free_time else [])
+    z = jnp.clip(jnp.concatenate([u[:0], *parts]), knots.z_lower, knots.z_upper)
+    return jnp.tile(z, (knots.steps + 1, 1))
+
+
+@eqx.filter_jit
+def _holding(knots: Knots, q: jax.Array, v: jax.Array) -> jax.Array:
+    """The controls (nu,) in their box that come nearest to keeping the velocity in a step."""
+    nothing = jnp.clip(jnp.zeros(knots.nu, q.dtype), knots.u_lower, knots.u_upper)
+    x = Point(q, v, _held(knots, nothing)[0])
+    gap, D = steps_to_first_order(knots, x, nothing, jnp.zeros((), q.dtype), x)
+    rates = slice(knots.nv, 2 * knots.nv)
+    B, off = D[rates, knots.nx :], gap[rates]
+    u = nothing - jnp.linalg.pinv(B, rtol=1e-6) @ off
+    return jnp.clip(jnp.where(jnp.isfinite(u), u, 0.0), knots.u_lower, knots.u_upper)
+
+
+@eqx.filter_jit
+def _rolled(knots: Knots, q: jax.Array, v: jax.Array, u: jax.Array) -> Point:
+    """The motion under controls (N, nu)."""
+
+    def turn(x: Point, row: Any) -> tuple[Point, Point]:
+        k, u = row
+        return knots.step(x, u, k), x
+
+    start = Point(q, v, _held(knots, u[0])[0])
+    k = jnp.arange(knots.steps, dtype=u.dtype)
+    end, x = jax.lax.scan(turn, start, (k, u))
+    return jax.tree.map(lambda a, b: jnp.concatenate((a, b[None])), x, end)

@@ -1,0 +1,103 @@
+"""The problem to second order about points and controls: gaps, steps, costs and bounds.
+
+In local coordinates d = (dx, du) at each knot, with dx' = difference(x_{k+1}, step(x_k + d)),
+
+    dx' = gap + D d,      cost + g.d + d.H d / 2,      bounded + C d.
+
+H is the Gauss-Newton matrix of the costs, sum w J^T J, which has no negative eigenvalues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .. import native
+from .knots import Knots, Motion, Point
+
+
+class Quadratic(NamedTuple):
+    """Costs and bounds to second order: cost (), g (n,), H (n, n), bounded (m,), C (m, n)."""
+
+    cost: jax.Array
+    g: jax.Array
+    H: jax.Array
+    bounded: jax.Array
+    C: jax.Array
+
+
+class Model(NamedTuple):
+    """gap (N, nx), D (N, nx, nx + nu); costs and bounds along the motion (N, ...) and at its end."""
+
+    gap: jax.Array
+    D: jax.Array
+    along: Quadratic
+    end: Quadratic
+
+    @property
+    def cost(self) -> Float[Array, ""]:
+        """The cost of the points and controls."""
+        return jnp.sum(self.along.cost) + self.end.cost
+
+
+def model_of(knots: Knots, motion: Motion) -> Model:
+    """The model about a motion."""
+    x, u = motion
+    k = jnp.arange(knots.steps, dtype=u.dtype)
+    start, end = jax.tree.map(lambda a: a[:-1], x), jax.tree.map(lambda a: a[1:], x)
+    last = jax.tree.map(lambda a: a[-1], x)
+    over_knots = (None, 0, 0, 0)
+    gap, D = jax.vmap(_kernel(knots, steps_to_first_order), (*over_knots, 0))(
+        knots, start, u, k, end
+    )
+    along = jax.vmap(_kernel(knots, _costs_along), over_knots)(knots, start, u, k)
+    return Model(gap, D, along, _kernel(knots, _costs_at_end)(knots, last))
+
+
+def _kernel(knots: Knots, f: Callable) -> Callable:
+    return native.kernel(f) if knots.tree.topology.unrolled else f
+
+
+def steps_to_first_order(
+    knots: Knots, x: Point, u: Float[Array, " nu"], k: Float[Array, ""], end: Point
+) -> tuple[Float[Array, " nx"], Float[Array, "nx n"]]:
+    """The gap (nx,) between the end of a step and a point, and D (nx, nx + nu)."""
+
+    def gap(d: jax.Array) -> tuple[jax.Array, jax.Array]:
+        moved = knots.retract(x, d[: knots.nx])
+        after = knots.step(moved, u + d[knots.nx :], k, by_matrices=True)
+        value = knots.difference(end, after)
+        return value, value
+
+    D, value = jax.jacfwd(gap, has_aux=True)(jnp.zeros(knots.nx + knots.nu, u.dtype))
+    return value, D
+
+
+def _costs_along(knots: Knots, x: Point, u: jax.Array, k: jax.Array) -> Quadratic:
+    def parts(d: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        moved, du = knots.retract(x, d[: knots.nx]), u + d[knots.nx :]
+        return *knots.residuals(moved, du, k), knots.bounded(moved, du, k)
+
+    return _quadratic(parts, jnp.zeros(knots.nx + knots.nu, u.dtype))
+
+
+def _costs_at_end(knots: Knots, x: Point) -> Quadratic:
+    def parts(dx: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        moved = knots.retract(x, dx)
+        return *knots.final_residuals(moved), knots.final_bounded(moved)
+
+    return _quadratic(parts, jnp.zeros(knots.nx, x.q.dtype))
+
+
+def _quadratic(parts: Callable, zero: jax.Array) -> Quadratic:
+    def both(d: jax.Array) -> tuple:
+        r, w, bounded = parts(d)
+        return (r, bounded), (r, w, bounded)
+
+    (J, C), (r, w, bounded) = jax.jacfwd(both, has_aux=True)(zero)
+    weighted = w[:, None] * J
+    return Quadratic(jnp.sum(w * r * r) / 2, weighted.T @ r, weighted.T @ J, bounded, C)

@@ -1,0 +1,153 @@
+"""The problem of optimal control: what moves, for how long, at what cost, within what bounds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from ..constraints import Projection, Stabilisation
+from ..integrators import Method, SemiImplicitEuler
+from ..simulate.arguments import checked_dt, chosen_method
+from ..system.arguments import checked
+from ..system.system import System
+from ..system.validation import shown
+from .bounds import Between
+from .costs import Cost, as_cost
+from .inputs import Commands, Input, as_input
+from .limits import Limits
+
+Terms = Sequence[Any]
+
+
+class Problem(eqx.Module):
+    """Controls u_0 ... u_{N-1} (nu,) of least cost for the motion of a system from q0, v0.
+
+        sum_k dt l(x_k, u_k) + l_N(x_N)  ->  min,     x_{k+1} = step(x_k, u_k),  x_0 = (q0, v0)
+
+    system; q0 (nq,), v0 (nv,): its start. dt in s, steps N: the horizon. running: costs and bounds
+    along the motion, such as `Pose(...)` or `Apart(...)`; a function (system, q, v, u, t) ->
+    residual is a cost, sum r^2 / 2. final: those at the end, where u is None. limits: of positions,
+    velocities and controls; the bounds of the inputs hold in any case. inputs: what the controls
+    are, one or several of `Motors`, `Thrusters`, `Map`; by default the system's own commands.
+
+    method: an integrator. A machine with constraints needs one that keeps them, by the
+    stabilisation. interpolation: "constant" controls within a step, or "linear" ones, then there
+    are N + 1 of them. duration: None, or the least and the largest duration of the whole horizon in
+    s, if that is free; dt is then the first guess.
+
+    Every number is a leaf. Raises ValueError or TypeError for wrong shapes, values that are not
+    finite, dt <= 0, no steps, a term that is none, and actuators with a memory.
+    """
+
+    system: System
+    q0: jax.Array
+    v0: jax.Array
+    dt: jax.Array
+    running: tuple[Cost | Between, ...]
+    final: tuple[Cost | Between, ...]
+    limits: Limits
+    inputs: Input
+    duration: tuple[jax.Array, jax.Array] | None
+    stabilisation: Stabilisation
+    steps: int = eqx.field(static=True)
+    method: Method = eqx.field(static=True)
+    interpolation: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        system: System,
+        q0: Any,
+        v0: Any,
+        *,
+        dt: Any,
+        steps: int,
+        running: Terms = (),
+        final: Terms = (),
+        limits: Limits = Limits(),
+        inputs: Input | Sequence[Input] = Commands(),
+        method: Method | str = SemiImplicitEuler(),
+        interpolation: str = "constant",
+        duration: tuple[Any, Any] | None = None,
+        stabilisation: Stabilisation = Projection(),
+    ) -> None:
+        q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
+        self.system, self.q0, self.v0 = system, q0, v0
+        self.dt = checked_dt("Problem", dt, system.dtype)
+        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
+            raise ValueError(f"Problem: steps is {steps!r}; it must be a whole number, 1 or more")
+        self.steps = int(steps)
+        self.running, self.final = _terms("running", running), _terms("final", final)
+        if not any(isinstance(term, Cost) for term in (*self.running, *self.final)):
+            raise ValueError("Problem: there is no cost; give one in running or final")
+        if not isinstance(limits, Limits):
+            raise TypeError(f"Problem: limits is {shown(limits)}; give a difflie.control.Limits")
+        self.limits, self.inputs = limits, as_input(inputs)
+        self.method, self.stabilisation = chosen_method(method), stabilisation
+        if interpolation not in ("constant", "linear"):
+            raise ValueError(
+                f"Problem: interpolation is {shown(interpolation)}; it is 'constant' or 'linear'"
+            )
+        self.interpolation = interpolation
+        self.duration = None if duration is None else _bounds_of_time(duration, system.dtype)
+        for actuator in system.actuators:
+            if actuator.remembers:
+                raise ValueError(
+                    f"Problem: {actuator} has a memory, and the state of a problem is q and v; "
+                    "take an actuator without delay and lag"
+                )
+
+    @property
+    def nu(self) -> int:
+        """The number of controls."""
+        return self.inputs.size(self.system)
+
+    def replace(self, **changes: Any) -> Problem:
+        """The same with other arguments, all checked again."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        if unknown := changes.keys() - fields.keys():
+            raise TypeError(
+                f"Problem.replace: {shown(sorted(unknown)[0])} is no argument; it has "
+                f"{', '.join(fields)}"
+            )
+        return Problem(**{**fields, **changes})
+
+    def aimed(self, goal: Any) -> Problem:
+        """The same with another goal in all terms whose goal has the shape of this one.
+
+        Raises ValueError if there is none.
+        """
+        aim = lambda terms: tuple(term.aimed(goal) for term in terms)  # noqa: E731
+        running, final = aim(self.running), aim(self.final)
+        if all(
+            new is old
+            for new, old in zip((*running, *final), (*self.running, *self.final), strict=True)
+        ):
+            raise ValueError(
+                f"Problem: no term has a goal of shape {jnp.shape(goal)}; give one of the shape of "
+                "a Pose, a Point, or another goal of the problem"
+            )
+        return self.replace(running=running, final=final)
+
+
+def _terms(name: str, terms: Terms) -> tuple[Cost | Between, ...]:
+    if not isinstance(terms, list | tuple):
+        raise TypeError(f"Problem: {name} is {shown(terms)}; give a list of costs and bounds")
+    return tuple(term if isinstance(term, Between) else as_cost(term) for term in terms)
+
+
+def _bounds_of_time(duration: Any, dtype: Any) -> tuple[jax.Array, jax.Array]:
+    if not isinstance(duration, list | tuple) or len(duration) != 2:
+        raise ValueError(
+            f"Problem: duration is {shown(duration)}; give the least and the largest one in s"
+        )
+    least, most = (checked_dt("Problem: duration", t, dtype) for t in duration)
+    if not any(isinstance(t, Tracer) for t in (least, most)) and least > most:
+        raise ValueError(f"Problem: the least duration {least} is more than the largest {most}")
+    return least, most

@@ -1,0 +1,155 @@
+"""How the solution of a control problem ended, and what it found."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+
+class Status(enum.IntEnum):
+    """How a search ended."""
+
+    RUNNING = 0
+    CONVERGED = 1
+    OUT_OF_ITERATIONS = 2
+    NO_PROGRESS = 3
+    NOT_FINITE = 4
+    OUT_OF_TIME = 5
+    INTERRUPTED = 6
+
+
+class KKT(NamedTuple):
+    """What is left of the conditions of an optimum, each the largest entry ().
+
+    stationarity: the derivative of the Lagrangian by the controls, relative to the costs' own. gap:
+    of the steps, in the tangent space. violation: of bounds. complementarity: multiplier times
+    distance to the bound. *_knot (): where the first three are largest.
+    """
+
+    stationarity: jax.Array
+    gap: jax.Array
+    violation: jax.Array
+    complementarity: jax.Array
+    stationarity_knot: jax.Array
+    gap_knot: jax.Array
+    violation_knot: jax.Array
+
+    def stationary(self, tolerance: jax.Array) -> jax.Array:
+        """Whether only bounds are left ()."""
+        return (self.stationarity <= tolerance) & (self.gap <= tolerance)
+
+
+class Result(eqx.Module):
+    """The end of a search: status (), iterations (), kkt; costs (m,): at every iteration, then NaN.
+
+    tolerance (): of all conditions but complementarity.
+    """
+
+    status: jax.Array
+    iterations: jax.Array
+    kkt: KKT
+    costs: jax.Array
+    tolerance: jax.Array
+
+    @staticmethod
+    def start(iterations: int, tolerance: float, dtype: Any) -> Result:
+        """The result before the first iteration."""
+        zero, nothing = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
+        costs = jnp.full(iterations + 1, jnp.nan, dtype)
+        kkt = KKT(*4 * (zero,), *3 * (nothing,))
+        return Result(nothing, nothing, kkt, costs, jnp.asarray(tolerance, dtype))
+
+    def after(self, cost: jax.Array, kkt: KKT, done: jax.Array, finite: jax.Array) -> Result:
+        """The result at the beginning of another iteration, which is not made if it is done."""
+        code = lambda status: jnp.asarray(int(status), jnp.int32)  # noqa: E731
+        last = self.iterations >= self.costs.shape[0] - 1
+        status = jnp.where(last, code(Status.OUT_OF_ITERATIONS), code(Status.RUNNING))
+        status = jnp.where(done, code(Status.CONVERGED), status)
+        status = jnp.where(finite, status, code(Status.NOT_FINITE))
+        costs = self.costs.at[self.iterations].set(cost)
+        count = self.iterations + jnp.where(status == Status.RUNNING, 1, 0).astype(jnp.int32)
+        return Result(status, count, kkt, costs, self.tolerance)
+
+    def stuck(self, is_stuck: jax.Array) -> Result:
+        """The result of a search that makes no more progress, if so."""
+        code = jnp.asarray(int(Status.NO_PROGRESS), jnp.int32)
+        status = jnp.where(is_stuck, code, self.status)
+        return Result(status, self.iterations, self.kkt, self.costs, self.tolerance)
+
+    @property
+    def converged(self) -> jax.Array:
+        return self.status == Status.CONVERGED
+
+    def __str__(self) -> str:
+        if isinstance(self.status, Tracer) or np.ndim(self.status):
+            return "a result under a transformation, or a batch of them"
+        status, kkt, tolerance = Status(int(self.status)), self.kkt, float(self.tolerance)
+        if status == Status.CONVERGED:
+            return f"converged after {int(self.iterations)} iterations"
+        ending = _WORDS[status].format(iterations=int(self.iterations))
+        left = [
+            f"{words} is {float(value):.3g} at knot {int(knot)}"
+            for words, value, knot in (
+                ("the derivative by the controls", kkt.stationarity, kkt.stationarity_knot),
+                ("the gap of a step", kkt.gap, kkt.gap_knot),
+                ("the violation of a bound", kkt.violation, kkt.violation_knot),
+            )
+            if not float(value) <= tolerance
+        ]
+        return f"{ending}: {', '.join(left) or 'no condition is left'} ({tolerance:.3g} is allowed)"
+
+
+_WORDS = {
+    Status.RUNNING: "not finished after {iterations} iterations",
+    Status.OUT_OF_ITERATIONS: "out of iterations after {iterations}",
+    Status.NO_PROGRESS: "no step makes progress after {iterations} iterations",
+    Status.NOT_FINITE: "not finite after {iterations} iterations",
+    Status.OUT_OF_TIME: "out of time after {iterations} iterations",
+    Status.INTERRUPTED: "interrupted after {iterations} iterations",
+}
+
+
+class Plan(eqx.Module):
+    """The solution of a control problem with N steps, or the best that was found.
+
+    t (N + 1,) in s; q (N + 1, nq), v (N + 1, nv); u (N, nu), or (N + 1, nu) for linear controls.
+    gains K (N, nu, nx): u_k + K dx is the best control near the plan, where dx (nx,) is the tangent
+    from the plan to the point: (dq, dv), then what is held from knot to knot. cost (). gaps
+    (N, nx): the ends of the steps less the next points. costates (N + 1, nx): the derivative of the
+    cost-to-go. multipliers: of the bounds along the motion (N, m), and at the end (m,); positive at
+    upper bounds. duration () in s. z (N + 1, nz): see `difflie.control.knots`.
+    """
+
+    t: jax.Array
+    q: jax.Array
+    v: jax.Array
+    u: jax.Array
+    gains: jax.Array
+    cost: jax.Array
+    gaps: jax.Array
+    costates: jax.Array
+    multipliers: tuple[jax.Array, jax.Array]
+    z: jax.Array
+    result: Result
+
+    @property
+    def duration(self) -> jax.Array:
+        return self.t[-1]
+
+    def __str__(self) -> str:
+        return f"Plan(cost {self.cost}, {self.result})"
+
+
+def largest(a: Any) -> tuple[jax.Array, jax.Array]:
+    """The largest size () in an array (N, m), and its row (); zeros without entries."""
+    if not a.size:
+        return jnp.zeros((), a.dtype), jnp.zeros((), jnp.int32)
+    rows = jnp.max(jnp.abs(a.reshape(a.shape[0], -1)), axis=1)
+    rows = jnp.where(jnp.isnan(rows), jnp.inf, rows)
+    return jnp.max(rows), jnp.argmax(rows).astype(jnp.int32)

@@ -1,0 +1,74 @@
+"""The Riccati sweep: the best change of all controls in a quadratic model of a problem.
+
+With the value of the rest of the horizon p.dx + dx.P dx / 2 at a knot, and dx' = gap + D d,
+
+    q = g + D' (p + P gap),    Q = H + D' P D,    du = k + K dx = argmin q.d + d.Q d / 2
+
+within the box of the controls. Where a bound is active, its row of K is zero. Li and Todorov 2004;
+the box: Tassa, Mansard, Todorov 2014; the gaps: Mastalli et al. 2020 (Crocoddyl).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .box_qp import box_qp
+from .linear_quadratic import LinearQuadratic, Sweep, loop
+
+
+class Box(NamedTuple):
+    """The bounds (N, nu) of du, and (nz,) of dz at the start."""
+
+    lower: jax.Array
+    upper: jax.Array
+    z_lower: jax.Array
+    z_upper: jax.Array
+
+
+def riccati(lq: LinearQuadratic, box: Box | None, shift: Float[Array, ""]) -> Sweep:
+    """The sweep from the end to the start; shift () is added to the diagonal of Q in du."""
+    nx, nz, n = lq.nx, lq.nz, lq.steps
+    unit = jnp.eye(lq.nu, dtype=lq.gap.dtype)
+
+    def turn(value: Any, row: Any) -> tuple[Any, Any]:
+        (P, p), (gap, D, g, H, bounds) = value, row
+        PD = P @ D
+        Q = H + D.T @ PD
+        q = g + D.T @ (p + P @ gap)
+        Qxx, Qux, Quu = Q[:nx, :nx], Q[nx:, :nx], Q[nx:, nx:] + shift * unit
+        qx, qu = q[:nx], q[nx:]
+        if bounds is None:
+            L = jax.lax.linalg.cholesky(Quu, symmetrize_input=False)
+            right = jnp.concatenate((Qux, qu[:, None]), axis=1)
+            Y = jax.lax.linalg.triangular_solve(L, right, left_side=True, lower=True)
+            gains = jax.lax.linalg.triangular_solve(
+                L, Y, left_side=True, lower=True, transpose_a=True
+            )
+            K, k, free = -gains[:, :nx], -gains[:, nx], jnp.ones_like(qu)
+            P = Qxx - Y[:, :nx].T @ Y[:, :nx]
+            p = qx - Y[:, :nx].T @ Y[:, nx]
+        else:
+            k, free, inverse = box_qp(Quu, qu, *bounds)
+            K = -inverse @ Qux
+            P = Qxx + K.T @ Qux
+            p = qx + Qux.T @ k
+        P = (P + P.T) / 2
+        return (P, p), (k, K, free)
+
+    bounds = None if box is None else (box.lower, box.upper)
+    rows = lq.gap, lq.D, lq.g, lq.H, bounds
+    (P, p), (k, K, free) = loop(nx + lq.nu)(turn, (lq.end_H, lq.end_g), rows, n, reverse=True)
+    dz = jnp.zeros(nz, P.dtype)
+    if nz:
+        # What is free at the start is best where the value is least.
+        free_P, free_p = P[nx - nz :, nx - nz :], p[nx - nz :]
+        lower, upper = (jnp.full_like(dz, s * jnp.inf) for s in (-1, 1))
+        if box is not None:
+            lower, upper = box.z_lower, box.z_upper
+        dz = box_qp(free_P + shift * jnp.eye(nz, dtype=P.dtype), free_p, lower, upper)[0]
+    fine = jnp.all(jnp.isfinite(k)) & jnp.all(jnp.isfinite(dz)) & jnp.all(jnp.isfinite(K))
+    return Sweep(k, K, dz, free, fine)

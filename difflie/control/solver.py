@@ -1,0 +1,68 @@
+"""The solver protocol, and what solvers share."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .knots import Knots, Motion
+from .model import Model
+from .result import Plan, Result
+from .riccati import Box
+
+
+class Solver(eqx.Module):
+    """A search in iterations. A state is a pytree of arrays with a `result`."""
+
+    iterations: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def init(self, knots: Knots, motion: Motion, multipliers: Any) -> Any:
+        """The state at a guess; multipliers of bounds (N, m), (m,), None where there are none."""
+
+    @abc.abstractmethod
+    def iterate(self, knots: Knots, state: Any) -> Any:
+        """The state after an iteration. The search goes on while its status is RUNNING."""
+
+    @abc.abstractmethod
+    def plan(self, knots: Knots, state: Any) -> Plan:
+        """What was found."""
+
+
+def tolerance_of(tolerance: float | None, dtype: Any) -> float:
+    """The tolerance itself, or the root of ten roundings."""
+    return float(10 * jnp.finfo(dtype).eps ** 0.5) if tolerance is None else tolerance
+
+
+def bound_box(knots: Knots, motion: Motion) -> Box | None:
+    """The box of changes of the controls; None if they are known to be unbounded."""
+    if not knots.boxed:
+        return None
+    z = motion.x.z[0]
+    return Box(
+        knots.u_lower - motion.u,
+        knots.u_upper - motion.u,
+        knots.z_lower - z,
+        knots.z_upper - z,
+    )
+
+
+def made_plan(
+    knots: Knots,
+    motion: Motion,
+    model: Model,
+    gains: jax.Array,
+    costates: jax.Array,
+    multipliers: Any,
+    result: Result,
+) -> Plan:
+    """The plan of a motion."""
+    x, u = motion
+    ratio = x.z[0, -1] if knots.free_time else 1.0
+    t = jnp.arange(knots.steps + 1, dtype=u.dtype) * (knots.dt * ratio)
+    u = x.z[:, : knots.nu] if knots.linear else u
+    return Plan(t, x.q, x.v, u, gains, model.cost, model.gap, costates, multipliers, x.z, result)
