@@ -33,4 +33,5 @@ from .result import Plan as Plan
 from .result import Result as Result
 from .result import Status as Status
 from .solve import solve as solve
+from .solver import IteratedSolver as IteratedSolver
 from .solver import Solver as Solver

@@ -25,7 +25,7 @@ from .model import Model, model_of
 from .penalty import Bounds, Penalty
 from .result import KKT, Plan, Result, Status
 from .riccati import riccati
-from .solver import Solver, bound_box, made_plan, tolerance_of
+from .solver import IteratedSolver, bound_box, made_plan, tolerance_of
 
 _SUFFICIENT, _SHORTEST = 1e-4, 1e-3
 _LARGEST_SHIFT = 1e12
@@ -49,7 +49,7 @@ class State(NamedTuple):
     costates: jax.Array
 
 
-class FDDP(Solver):
+class FDDP(IteratedSolver):
     """iterations: the most; tolerance: of the KKT conditions, None for the root of the rounding.
 
     exact: second derivatives of the steps and residuals are used as well, not Gauss-Newton's
