@@ -26,6 +26,7 @@ from .inputs import Map as Map
 from .inputs import Motors as Motors
 from .inputs import Thrusters as Thrusters
 from .inputs import Together as Together
+from .interior_point import InteriorPoint as InteriorPoint
 from .limits import Limits as Limits
 from .problem import Problem as Problem
 from .result import KKT as KKT
