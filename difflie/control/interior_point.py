@@ -20,7 +20,7 @@ from .barrier import Barrier, Entries, inside
 from .conditions import kkt_of
 from .exact import with_exact_hessian
 from .knots import Knots, Motion
-from .linear_quadratic import LinearQuadratic, costates, linear_rollout, with_bounds
+from .linear_quadratic import LinearQuadratic, Sweep, costates, linear_rollout, with_bounds
 from .model import Model, model_of
 from .penalty import Bounds
 from .result import Plan, Result, Status
@@ -122,78 +122,28 @@ class InteriorPoint(IteratedSolver):
         )
 
     def _moved(
-        self, knots: Knots, lq: LinearQuadratic, sweep: Any, weight: jax.Array, state: State
+        self, knots: Knots, lq: LinearQuadratic, sweep: Sweep, weight: jax.Array, state: State
     ) -> State:
         """The state after a step of the search, or with a larger shift where none is found."""
-        motion, model, barrier, mu = state.motion, state.model, state.barrier, state.mu
-        d, end = linear_rollout(lq, sweep)
-        values = Entries.values(model, motion).flat
-        dc = Entries.changes(model, knots, d, end).flat
-        change = barrier.towards(values, dc, mu, weight)
-        longest, alpha_z = barrier.longest(change)
-        slope = jnp.sum(model.along.g * d) + model.end.g @ end - mu * jnp.sum(change.t / barrier.t)
-        # Without the squares of equalities, which are no cost.
-        _, curvature = lq.change(d, end)
-        curvature = curvature - weight * jnp.sum(jnp.where(barrier.is_equality, dc**2, 0.0))
-        off = _infeasibility(model, barrier, values)
-        needed = (slope + jnp.maximum(curvature, 0) / 2) / (0.9 * off)
-        merit_weight = jnp.maximum(state.weight, jnp.where(off > 0, needed, 0.0))
-        descent = slope - merit_weight * off
-
-        def merit(motion: Motion, model: Model, barrier: Barrier) -> jax.Array:
-            left = _infeasibility(model, barrier, Entries.values(model, motion).flat)
-            return model.cost + barrier.paid(mu) + merit_weight * left
-
-        before = merit(motion, model, barrier)
-        size = jnp.abs(before) + merit_weight * jnp.sum(jnp.abs(values))
-        allowed = before + 10 * jnp.finfo(before.dtype).eps * size
-
-        def shorter(trial: tuple) -> tuple:
-            alpha = trial[0] / 2
-            there = motion.moved(knots, alpha * d, alpha * end)
-            return alpha, there, model_of(knots, there)
-
-        def refused(trial: tuple) -> jax.Array:
-            alpha, there, model = trial
-            moved = barrier.moved(change, alpha, alpha_z)
-            good = merit(there, model, moved) <= allowed + _SUFFICIENT * alpha * descent
-            return ~good & (alpha > _SHORTEST * longest) & sweep.fine
-
-        trial = jax.lax.while_loop(refused, shorter, shorter((2 * longest, motion, model)))
-        alpha, there, new_model = trial
-        accepted = (alpha > _SHORTEST * longest) & sweep.fine & (descent <= 0)
+        barrier, mu = state.barrier, state.mu
+        step = _step(knots, lq, sweep, weight, state)
+        alpha, motion, model = _searched(knots, step, sweep.fine, state)
+        accepted = (alpha > _SHORTEST * step.longest) & sweep.fine & (step.descent <= 0)
         least = 1e-9 * (1 + jnp.max(jnp.abs(lq.H[:, lq.nx :, lq.nx :])))
         larger = jnp.maximum(10 * state.shift, least)
         smaller = jnp.where(state.shift <= 10 * least, 0.0, state.shift / 10)
-        kept = jnp.where(alpha > 0.3 * longest, smaller, state.shift)
+        kept = jnp.where(alpha > 0.3 * step.longest, smaller, state.shift)
         shift = jnp.where(accepted, kept, larger)
-        import os
-
-        if os.environ.get("IPDEBUG"):
-            jax.debug.print(
-                "cost {} mu {} alpha {} long {} az {} desc {} off {} w {} shift {} fine {}",
-                model.cost,
-                mu,
-                alpha,
-                longest,
-                alpha_z,
-                descent,
-                off,
-                merit_weight,
-                shift,
-                sweep.fine,
-            )
-        lower = _lower(mu, new_model, barrier, state.result.tolerance)
-        central = accepted & (-descent <= barrier.count * mu) & (alpha > 0.3)
+        central = accepted & (-step.descent <= barrier.count * mu) & (alpha > 0.3)
+        lower = jnp.where(central, _lower(mu, model, barrier, state.result.tolerance), mu)
         pick = lambda new, old: jnp.where(accepted, new, old)  # noqa: E731
-        moved = barrier.moved(change, alpha, alpha_z)
         return state._replace(
-            motion=jax.tree.map(pick, there, motion),
-            model=jax.tree.map(pick, new_model, model),
-            barrier=jax.tree.map(pick, moved, barrier),
-            mu=jnp.where(central, lower, mu),
+            motion=jax.tree.map(pick, motion, state.motion),
+            model=jax.tree.map(pick, model, state.model),
+            barrier=jax.tree.map(pick, barrier.moved(step.change, alpha, step.alpha_z), barrier),
+            mu=lower,
             shift=shift,
-            weight=jnp.where(central & (lower < mu), 0.0, merit_weight),
+            weight=jnp.where(lower < mu, 0.0, step.weight),
             result=state.result.stuck(~accepted & (shift > _LARGEST_SHIFT * least)),
         )
 
@@ -208,6 +158,72 @@ class InteriorPoint(IteratedSolver):
             (y.along, y.end),
             state.result,
         )
+
+
+class _Step(NamedTuple):
+    """d (N, n), dx_N (nx,) and the change of the barrier, with how far they may be gone.
+
+    longest, alpha_z (): the lengths for distances and for multipliers. weight (): of gaps and
+    residuals in the merit; descent (): its derivative along the step.
+    """
+
+    d: jax.Array
+    end: jax.Array
+    change: Barrier
+    longest: jax.Array
+    alpha_z: jax.Array
+    weight: jax.Array
+    descent: jax.Array
+
+
+def _step(
+    knots: Knots, lq: LinearQuadratic, sweep: Sweep, weight: jax.Array, state: State
+) -> _Step:
+    """The step under a sweep; weight: that of the squares of equalities."""
+    model, barrier, mu = state.model, state.barrier, state.mu
+    d, end = linear_rollout(lq, sweep)
+    values = Entries.values(model, state.motion).flat
+    dc = Entries.changes(model, knots, d, end).flat
+    change = barrier.towards(values, dc, mu, weight)
+    slope = jnp.sum(model.along.g * d) + model.end.g @ end - mu * jnp.sum(change.t / barrier.t)
+    _, curvature = lq.change(d, end)
+    # Without the squares of equalities, which are no cost.
+    curvature = curvature - weight * jnp.sum(jnp.where(barrier.is_equality, dc**2, 0.0))
+    off = _infeasibility(model, barrier, values)
+    needed = (slope + jnp.maximum(curvature, 0) / 2) / (0.9 * off)
+    merit_weight = jnp.maximum(state.weight, jnp.where(off > 0, needed, 0.0))
+    descent = slope - merit_weight * off
+    return _Step(d, end, change, *barrier.longest(change), merit_weight, descent)
+
+
+def _searched(
+    knots: Knots, step: _Step, fine: jax.Array, state: State
+) -> tuple[jax.Array, Motion, Model]:
+    """The length () at which the merit falls, and the motion and the model there."""
+    barrier, mu = state.barrier, state.mu
+
+    def merit(motion: Motion, model: Model, barrier: Barrier) -> jax.Array:
+        left = _infeasibility(model, barrier, Entries.values(model, motion).flat)
+        return model.cost + barrier.paid(mu) + step.weight * left
+
+    before = merit(state.motion, state.model, barrier)
+    values = Entries.values(state.model, state.motion).flat
+    size = jnp.abs(before) + step.weight * jnp.sum(jnp.abs(values))
+    allowed = before + 10 * jnp.finfo(before.dtype).eps * size
+
+    def shorter(trial: tuple) -> tuple:
+        alpha = trial[0] / 2
+        there = state.motion.moved(knots, alpha * step.d, alpha * step.end)
+        return alpha, there, model_of(knots, there)
+
+    def refused(trial: tuple) -> jax.Array:
+        alpha, there, model = trial
+        moved = barrier.moved(step.change, alpha, step.alpha_z)
+        good = merit(there, model, moved) <= allowed + _SUFFICIENT * alpha * step.descent
+        return ~good & (alpha > _SHORTEST * step.longest) & fine
+
+    first = shorter((2 * step.longest, state.motion, state.model))
+    return jax.lax.while_loop(refused, shorter, first)
 
 
 def _with_those_of_controls(
