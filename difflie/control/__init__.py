@@ -27,6 +27,7 @@ from .inputs import Motors as Motors
 from .inputs import Thrusters as Thrusters
 from .inputs import Together as Together
 from .interior_point import InteriorPoint as InteriorPoint
+from .ipopt import Ipopt as Ipopt
 from .limits import Limits as Limits
 from .problem import Problem as Problem
 from .result import KKT as KKT
@@ -36,3 +37,7 @@ from .result import Status as Status
 from .solve import solve as solve
 from .solver import IteratedSolver as IteratedSolver
 from .solver import Solver as Solver
+from .transcription import HermiteSimpson as HermiteSimpson
+from .transcription import Shooting as Shooting
+from .transcription import Transcription as Transcription
+from .transcription import Trapezoidal as Trapezoidal
