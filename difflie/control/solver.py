@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from .knots import Knots, Motion
+from .linear_quadratic import LinearQuadratic
 from .model import Model
 from .result import Plan, Result
 from .riccati import Box
@@ -49,6 +50,12 @@ def bound_box(knots: Knots, motion: Motion) -> Box | None:
         knots.z_lower - z,
         knots.z_upper - z,
     )
+
+
+def rounding_shift(lq: LinearQuadratic) -> jax.Array:
+    """What is added () to the diagonal of the controls, so that none of them is undetermined."""
+    largest = jnp.max(jnp.abs(lq.H[:, lq.nx :, lq.nx :]))
+    return jnp.finfo(largest.dtype).eps ** 0.75 * (1 + largest)
 
 
 def made_plan(
