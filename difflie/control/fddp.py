@@ -11,6 +11,7 @@ weighted, fall (Nocedal and Wright 2006, 18.3).
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -37,8 +38,9 @@ _LARGEST_SHIFT = 1e12
 class State(NamedTuple):
     """Points, controls, the model about them, what weighs gaps and bounds, and how it goes.
 
-    shift (): on the diagonal of the controls; gap_weight (N, nx): of the gaps, in the merit; violated
-    (): at the last change of multipliers. rolls (): whether points move by rollouts. gains, costates: of the last iteration, for the plan.
+    shift (): on the diagonal of the controls; gap_weight (N, nx): of the gaps, in the merit;
+    violated (): at the last change of multipliers. rolls (): whether points move by rollouts.
+    gains, costates: of the last iteration, for the plan.
     """
 
     motion: Motion
@@ -77,22 +79,28 @@ class FDDP(Solver):
         gains = jnp.zeros((knots.steps, knots.nu, knots.nx), dtype)
         lam = jnp.zeros((knots.steps + 1, knots.nx), dtype)
         model = model_of(knots, motion)
-        none = jnp.zeros((knots.steps, knots.nx), dtype)
-        return State(
-            motion, model, penalty, zero, none, zero > 0, zero + jnp.inf, result, gains, lam
-        )
+        weight, far = jnp.zeros((knots.steps, knots.nx), dtype), zero + jnp.inf
+        return State(motion, model, penalty, zero, weight, zero > 0, far, result, gains, lam)
 
     def iterate(self, knots: Knots, state: State) -> State:
         motion, model, penalty = state.motion, state.model, state.penalty
         lq, lam, kkt = conditions(knots, model, motion, penalty)
-        if self.exact:
-            lq = with_exact_hessian(knots, motion, lam, penalty.after(model), lq)
-        solved = kkt.stationary(state.result.tolerance)
-        done = solved & (kkt.violation <= state.result.tolerance)
+        tolerance = state.result.tolerance
+        done = kkt.stationary(tolerance) & (kkt.violation <= tolerance)
+        solved = kkt.stationary(jnp.maximum(tolerance, 0.1 * kkt.violation))
         finite = jnp.isfinite(model.cost + penalty.paid(model) + kkt.gap)
         result = state.result.after(model.cost, kkt, done, finite)
         going = result.status == Status.RUNNING
-        sweep = riccati(lq, bound_box(knots, motion), state.shift + rounding_shift(lq))
+        swept = functools.partial(self._swept, knots, motion, state.shift)
+        lq, sweep = swept(lq)
+        if self.exact:
+            exact = with_exact_hessian(knots, motion, lam, penalty.after(model), lq)
+            exact, found = swept(exact)
+            # Far from an optimum it may have no least value.
+            curved = exact.change(*linear_rollout(exact, found))[1] > 0
+            lq, sweep = jax.tree.map(
+                lambda a, b: jnp.where(found.fine & curved, a, b), (exact, found), (lq, sweep)
+            )
         state = state._replace(result=result, costates=lam, gains=sweep.K)
         moved = lambda: self._moved(knots, lq, sweep, state)  # noqa: E731
         updated = lambda: self._with_multipliers(state, kkt)  # noqa: E731
@@ -100,15 +108,19 @@ class FDDP(Solver):
             return jax.lax.switch(going * (1 + solved), (lambda: state, moved, updated))
         return jax.lax.cond(going, moved, lambda: state)
 
+    def _swept(
+        self, knots: Knots, motion: Motion, shift: jax.Array, lq: LinearQuadratic
+    ) -> tuple[LinearQuadratic, Sweep]:
+        return lq, riccati(lq, bound_box(knots, motion), shift + rounding_shift(lq))
+
     def _with_multipliers(self, state: State, kkt: KKT) -> State:
         """The next multipliers, with a larger weight where bounds are broken almost as before."""
         along, end = state.penalty.after(state.model)
         slow = kkt.violation > 0.25 * state.violated
         weight = jnp.where(slow, 10 * state.penalty.weight, state.penalty.weight)
         penalty = state.penalty._replace(along=along, end=end, weight=weight)
-        return state._replace(
-            penalty=penalty, violated=kkt.violation, gap_weight=0 * state.gap_weight
-        )
+        none = jnp.zeros_like(state.gap_weight)
+        return state._replace(penalty=penalty, violated=kkt.violation, gap_weight=none)
 
     def _moved(self, knots: Knots, lq: LinearQuadratic, sweep: Sweep, state: State) -> State:
         """The state after a step of the search, or with a larger shift where none is found."""
@@ -162,7 +174,14 @@ class FDDP(Solver):
         )
 
     def plan(self, knots: Knots, state: State) -> Plan:
-        multipliers = state.penalty.along, state.penalty.end
+        multipliers = state.penalty.after(state.model)
         return made_plan(
-            knots, state.motion, state.model, state.gains, state.costates, multipliers, state.result
+            knots,
+            state.motion,
+            state.model.cost,
+            state.model.gap,
+            state.gains,
+            state.costates,
+            multipliers,
+            state.result,
         )

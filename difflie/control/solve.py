@@ -17,6 +17,7 @@ from .guess import first_motion
 from .knots import Knots
 from .problem import Problem
 from .result import Plan, Status
+from .sensitivity import Numbers, differentiable
 from .solver import Solver
 
 Progress = Callable[[int, float], None]
@@ -52,7 +53,9 @@ def solve(
     motion, multipliers = first_motion(problem, knots, guess)
     leaves = jax.tree.leaves((problem, motion, multipliers))
     if any(isinstance(leaf, Tracer) for leaf in leaves):
-        return _compiled(solver, knots, motion, multipliers)
+        fixed = jax.lax.stop_gradient((knots, motion, multipliers))
+        plan = jax.lax.stop_gradient(_compiled(solver, *fixed))
+        return differentiable(Numbers(knots, problem.q0, problem.v0), plan)
     state = _started(solver, knots, motion, multipliers)
     began, status = time.monotonic(), Status.RUNNING
     try:
@@ -73,6 +76,7 @@ def solve(
     return eqx.tree_at(lambda p: p.result.status, plan, code)
 
 
+@eqx.filter_jit
 def _compiled(solver: Solver, knots: Knots, motion: Any, multipliers: Any) -> Plan:
     state = solver.init(knots, motion, multipliers)
     state = jax.lax.while_loop(

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 
 from .knots import Knots, Motion
 from .linear_quadratic import LinearQuadratic
-from .model import Model
 from .result import Plan, Result
 from .riccati import Box
 
@@ -61,7 +60,8 @@ def rounding_shift(lq: LinearQuadratic) -> jax.Array:
 def made_plan(
     knots: Knots,
     motion: Motion,
-    model: Model,
+    cost: jax.Array,
+    gaps: jax.Array,
     gains: jax.Array,
     costates: jax.Array,
     multipliers: Any,
@@ -72,4 +72,4 @@ def made_plan(
     ratio = x.z[0, -1] if knots.free_time else 1.0
     t = jnp.arange(knots.steps + 1, dtype=u.dtype) * (knots.dt * ratio)
     u = x.z[:, : knots.nu] if knots.linear else u
-    return Plan(t, x.q, x.v, u, gains, model.cost, model.gap, costates, multipliers, x.z, result)
+    return Plan(t, x.q, x.v, u, gains, cost, gaps, costates, multipliers, x.z, result)
