@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from .. import native
 from ..constraints import Projection, Stabilisation
 from ..forces.inputs import SampledInput
-from ..formulations import formulated, formulation_of
+from ..formulations import Formulation, Inputs, formulated, formulation_of
 from ..integrators import RKMK4, Method
 from ..integrators.method import chosen
 from ..system.arguments import checked
@@ -89,15 +89,30 @@ def _step(given: tuple, control: Any, wrench: Any, how: tuple) -> tuple:
         tree, q, v, dt, t = given
         formulation = formulated(tree, method, stabilisation)
         acting = inputs_at(eqx.combine(arrays, fixed), rows, t, dt)
-        acting = acting.held(t, q, v) if formulation.reads_once else acting
-        on_manifold = tree.topology.manifold.retract(q, jnp.zeros_like(v))
-        state = formulation.init(t, on_manifold, v, dt, acting)
-        state, solved = formulation.step(t, state, dt, acting)
-        end = formulation.read(state)
-        fine = finite(*end) & solved
-        return *chosen(fine, end, (q, v)), fine
+        return stepped(formulation, q, v, dt, t, acting)
 
     return native.kernel(taken)(arrays, given, rows)
+
+
+def stepped(
+    formulation: Formulation,
+    q: jax.Array,
+    v: jax.Array,
+    dt: jax.Array,
+    t: jax.Array,
+    acting: Inputs,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """q (nq,), v (nv,) at the end of a first step, and whether it is solved and finite ().
+
+    If not, q and v are those of the start. Nothing is checked and nothing compiled.
+    """
+    acting = acting.held(t, q, v) if formulation.reads_once else acting
+    on_manifold = formulation.tree.topology.manifold.retract(q, jnp.zeros_like(v))
+    state = formulation.init(t, on_manifold, v, dt, acting)
+    state, solved = formulation.step(t, state, dt, acting)
+    end = formulation.read(state)
+    fine = finite(*end) & solved
+    return *chosen(fine, end, (q, v)), fine
 
 
 def _held(system: System, name: str, value: Any, shape: tuple[int, ...]) -> Any:
