@@ -163,6 +163,7 @@ from .simulate import Reconstruction as Reconstruction
 from .simulate import RecursiveCheckpoint as RecursiveCheckpoint
 from .simulate import Result as Result
 from .simulate import Reversible as Reversible
+from .simulate import Sampled as Sampled
 from .simulate import Trajectory as Trajectory
 from .simulate import adjoint as adjoint
 from .simulate import simulate as simulate
