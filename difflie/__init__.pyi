@@ -1,6 +1,7 @@
 """What is public; `__init__.py` imports each name when it is first asked for."""
 
 from . import constraints as constraints
+from . import control as control
 from . import dynamics as dynamics
 from . import forces as forces
 from . import formulations as formulations
@@ -33,6 +34,7 @@ from .constraints import constraint_jacobian as constraint_jacobian
 from .constraints import constraint_residual as constraint_residual
 from .constraints import mobility as mobility
 from .constraints import redundant_equations as redundant_equations
+from .control import linearize as linearize
 from .dynamics import BaseParameters as BaseParameters
 from .dynamics import ClosedForm as ClosedForm
 from .dynamics import Factorisation as Factorisation

@@ -33,12 +33,13 @@ ORDER = (
         "io",
     ),
     *("integrators", "quantities", "view", "formulations", "simulate", "identify"),
-    *("reproduce", "cli"),
+    *("control", "reproduce", "cli"),
 )
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
 ROOMS = (
     *("groups", "system", "dynamics", "forces", "constraints", "parameters", "io"),
     *("integrators", "quantities", "formulations", "simulate", "simulate.adjoint", "identify"),
+    "control",
 )
 
 

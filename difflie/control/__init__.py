@@ -1,0 +1,11 @@
+"""Control: linear models of a motion, feedback, and what a machine can reach."""
+
+from .gramian import Gramian as Gramian
+from .gramian import controllability_gramian as controllability_gramian
+from .gramian import finite_gramian as finite_gramian
+from .linearize import Linearisation as Linearisation
+from .linearize import linearize as linearize
+from .lqr import Regulator as Regulator
+from .lqr import VaryingRegulator as VaryingRegulator
+from .lqr import lqr as lqr
+from .lqr import tvlqr as tvlqr
