@@ -9,3 +9,4 @@ from .lqr import Regulator as Regulator
 from .lqr import VaryingRegulator as VaryingRegulator
 from .lqr import lqr as lqr
 from .lqr import tvlqr as tvlqr
+from .operational_space import OperationalSpaceControl as OperationalSpaceControl
