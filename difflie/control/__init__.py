@@ -1,5 +1,7 @@
-"""Control: linear models of a motion, feedback, and what a machine can reach."""
+"""Control: linear models of a motion, regulators, feedback, and what a machine can reach."""
 
+from ..simulate import Controller as Controller
+from ..simulate import Sampled as Sampled
 from .gramian import Gramian as Gramian
 from .gramian import controllability_gramian as controllability_gramian
 from .gramian import finite_gramian as finite_gramian
@@ -10,3 +12,5 @@ from .lqr import VaryingRegulator as VaryingRegulator
 from .lqr import lqr as lqr
 from .lqr import tvlqr as tvlqr
 from .operational_space import OperationalSpaceControl as OperationalSpaceControl
+from .policy import Policy as Policy
+from .policy import observation as observation

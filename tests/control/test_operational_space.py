@@ -94,7 +94,8 @@ def test_a_closed_loop_follows_the_exact_error():
         np.testing.assert_allclose(jax.vmap(error)(run.q), exact, atol=1e-9)
 
 
-def test_derivatives_in_both_modes_and_single_precision():
+@pytest.mark.slow
+def test_derivatives_in_both_modes():
     """Of the torque with respect to gains, state and goal."""
 
     def weighed(x):
@@ -107,6 +108,9 @@ def test_derivatives_in_both_modes_and_single_precision():
     difference = [(weighed(x + e) - weighed(x - e)) / 2e-5 for e in 1e-5 * np.eye(4)]
     np.testing.assert_allclose(reverse, forward, rtol=1e-9)
     np.testing.assert_allclose(forward, difference, rtol=1e-6)
+
+
+def test_single_precision_stays_single():
     q, v, goal = (a.astype("float32") for a in (Q, V, GOAL))
     tau = CONTROL(ARM.astype("float32"), q, v, goal)
     assert tau.dtype == "float32"
