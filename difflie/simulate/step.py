@@ -56,7 +56,8 @@ def step(
     function of (t, q, v); wrench (nb, 6) likewise. The method starts afresh: anything it carries
     from step to step in `simulate`, such as the length of a sub-step or the previous step, is as in
     a first step. Differentiable in everything, in both modes. Raises as `simulate`, except for a
-    start that violates a constraint, and ValueError for actuators with a memory.
+    start that violates a constraint; ValueError for actuators with a memory, and TypeError for
+    samples and for a `Sampled` control.
     """
     checked(system)
     method = chosen_method(method)

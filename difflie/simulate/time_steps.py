@@ -110,7 +110,7 @@ class TimeSteps(NamedTuple):
         sampled = self.sampled
         if sampled is None or held is None:
             return t, inputs, None
-        every = jnp.round(1 / (sampled.rate * self.dt)).astype(k.dtype)
+        every = jnp.maximum(jnp.round(1 / (sampled.rate * self.dt)), 1).astype(k.dtype)
         # Without the remainder operation, which native code lacks.
         due = jax.lax.div(k, every) * every == k
         here = t, *self.formulation.read(inner)
