@@ -34,6 +34,7 @@ from .constraints import constraint_jacobian as constraint_jacobian
 from .constraints import constraint_residual as constraint_residual
 from .constraints import mobility as mobility
 from .constraints import redundant_equations as redundant_equations
+from .control import linearize as linearize
 from .dynamics import BaseParameters as BaseParameters
 from .dynamics import ClosedForm as ClosedForm
 from .dynamics import Factorisation as Factorisation
@@ -164,6 +165,7 @@ from .simulate import Reconstruction as Reconstruction
 from .simulate import RecursiveCheckpoint as RecursiveCheckpoint
 from .simulate import Result as Result
 from .simulate import Reversible as Reversible
+from .simulate import Sampled as Sampled
 from .simulate import Trajectory as Trajectory
 from .simulate import adjoint as adjoint
 from .simulate import simulate as simulate

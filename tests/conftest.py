@@ -32,6 +32,7 @@ CHECKED = {
     "parameters": "block nearness places pseudo_inertia",
     "simulate": "result trajectory watch",
     "identify": "inverse_dynamics jacobian linear losses nominal problem sensors shooting",
+    "control": "dare lyapunov",
     "reproduce": "goetz.centres goetz.chain goetz.energy_stable goetz.mean_gradients "
     "goetz.springs goetz.variational mueller.transition",
 }

@@ -259,6 +259,7 @@ NOT_SWEPT = {
     **dict.fromkeys(("number", "as_path"), "declares a field of a class"),
     "simulate": "below, method by method",
     "step": "the step of simulate",
+    "linearize": "the derivative of step, in tests/control/test_linearize.py",
     "register": "keeps a name",
     "assemble": "below, from states that keep the constraints",
 }

@@ -4,6 +4,8 @@ A `Problem` has costs, bounds and inputs; `solve` finds a `Plan`. Costs are weig
 (`difflie.quantities`), inputs are the commands of actuators or maps to them.
 """
 
+from ..simulate import Controller as Controller
+from ..simulate import Sampled as Sampled
 from .bounds import Apart as Apart
 from .bounds import Between as Between
 from .bounds import Equal as Equal
@@ -20,6 +22,9 @@ from .costs import Pose as Pose
 from .costs import State as State
 from .costs import Velocity as Velocity
 from .fddp import FDDP as FDDP
+from .gramian import Gramian as Gramian
+from .gramian import controllability_gramian as controllability_gramian
+from .gramian import finite_gramian as finite_gramian
 from .inputs import Commands as Commands
 from .inputs import Input as Input
 from .inputs import Map as Map
@@ -29,6 +34,15 @@ from .inputs import Together as Together
 from .interior_point import InteriorPoint as InteriorPoint
 from .ipopt import Ipopt as Ipopt
 from .limits import Limits as Limits
+from .linearize import Linearisation as Linearisation
+from .linearize import linearize as linearize
+from .lqr import Regulator as Regulator
+from .lqr import VaryingRegulator as VaryingRegulator
+from .lqr import lqr as lqr
+from .lqr import tvlqr as tvlqr
+from .operational_space import OperationalSpaceControl as OperationalSpaceControl
+from .policy import Policy as Policy
+from .policy import observation as observation
 from .problem import Problem as Problem
 from .result import KKT as KKT
 from .result import Plan as Plan

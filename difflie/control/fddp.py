@@ -11,6 +11,7 @@ weighted, fall (Nocedal and Wright 2006, 18.3).
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -20,22 +21,26 @@ import jax.numpy as jnp
 from .conditions import conditions
 from .exact import with_exact_hessian
 from .knots import Knots, Motion
-from .linear_quadratic import LinearQuadratic, Sweep, linear_rollout
+from .linear_quadratic import LinearQuadratic, Sweep, costates, linear_rollout
 from .model import Model, model_of
 from .penalty import Bounds, Penalty
 from .result import KKT, Plan, Result, Status
 from .riccati import riccati
-from .solver import IteratedSolver, bound_box, made_plan, tolerance_of
+from .rollout import rollout
+from .solver import IteratedSolver, bound_box, made_plan, rounding_shift, tolerance_of
 
-_SUFFICIENT, _SHORTEST = 1e-4, 1e-3
+# Of the decrease that is expected of a step: for a rollout, and for points that move straight.
+_SUFFICIENT, _STRAIGHT = 1e-4, 0.1
+_SHORTEST = 1e-3
 _LARGEST_SHIFT = 1e12
 
 
 class State(NamedTuple):
     """Points, controls, the model about them, what weighs gaps and bounds, and how it goes.
 
-    shift (): on the diagonal of the controls; gap_weight (): of the gaps, in the merit; violated
-    (): at the last change of multipliers. gains, costates: of the last iteration, for the plan.
+    shift (): on the diagonal of the controls; gap_weight (N, nx): of the gaps, in the merit;
+    violated (): at the last change of multipliers. rolls (): whether points move by rollouts.
+    gains, costates: of the last iteration, for the plan.
     """
 
     motion: Motion
@@ -43,6 +48,7 @@ class State(NamedTuple):
     penalty: Penalty
     shift: jax.Array
     gap_weight: jax.Array
+    rolls: jax.Array
     violated: jax.Array
     result: Result
     gains: jax.Array
@@ -73,19 +79,28 @@ class FDDP(IteratedSolver):
         gains = jnp.zeros((knots.steps, knots.nu, knots.nx), dtype)
         lam = jnp.zeros((knots.steps + 1, knots.nx), dtype)
         model = model_of(knots, motion)
-        return State(motion, model, penalty, zero, zero, zero + jnp.inf, result, gains, lam)
+        weight, far = jnp.zeros((knots.steps, knots.nx), dtype), zero + jnp.inf
+        return State(motion, model, penalty, zero, weight, zero > 0, far, result, gains, lam)
 
     def iterate(self, knots: Knots, state: State) -> State:
         motion, model, penalty = state.motion, state.model, state.penalty
         lq, lam, kkt = conditions(knots, model, motion, penalty)
-        if self.exact:
-            lq = with_exact_hessian(knots, motion, lam, penalty.after(model), lq)
-        solved = kkt.stationary(state.result.tolerance)
-        done = solved & (kkt.violation <= state.result.tolerance)
+        tolerance = state.result.tolerance
+        done = kkt.stationary(tolerance) & (kkt.violation <= tolerance)
+        solved = kkt.stationary(jnp.maximum(tolerance, 0.1 * kkt.violation))
         finite = jnp.isfinite(model.cost + penalty.paid(model) + kkt.gap)
         result = state.result.after(model.cost, kkt, done, finite)
         going = result.status == Status.RUNNING
-        sweep = riccati(lq, bound_box(knots, motion), state.shift)
+        swept = functools.partial(self._swept, knots, motion, state.shift)
+        lq, sweep = swept(lq)
+        if self.exact:
+            exact = with_exact_hessian(knots, motion, lam, penalty.after(model), lq)
+            exact, found = swept(exact)
+            # Far from an optimum it may have no least value.
+            curved = exact.change(*linear_rollout(exact, found))[1] > 0
+            lq, sweep = jax.tree.map(
+                lambda a, b: jnp.where(found.fine & curved, a, b), (exact, found), (lq, sweep)
+            )
         state = state._replace(result=result, costates=lam, gains=sweep.K)
         moved = lambda: self._moved(knots, lq, sweep, state)  # noqa: E731
         updated = lambda: self._with_multipliers(state, kkt)  # noqa: E731
@@ -93,45 +108,57 @@ class FDDP(IteratedSolver):
             return jax.lax.switch(going * (1 + solved), (lambda: state, moved, updated))
         return jax.lax.cond(going, moved, lambda: state)
 
+    def _swept(
+        self, knots: Knots, motion: Motion, shift: jax.Array, lq: LinearQuadratic
+    ) -> tuple[LinearQuadratic, Sweep]:
+        return lq, riccati(lq, bound_box(knots, motion), shift + rounding_shift(lq))
+
     def _with_multipliers(self, state: State, kkt: KKT) -> State:
         """The next multipliers, with a larger weight where bounds are broken almost as before."""
         along, end = state.penalty.after(state.model)
         slow = kkt.violation > 0.25 * state.violated
         weight = jnp.where(slow, 10 * state.penalty.weight, state.penalty.weight)
         penalty = state.penalty._replace(along=along, end=end, weight=weight)
-        return state._replace(penalty=penalty, violated=kkt.violation, gap_weight=0 * weight)
+        none = jnp.zeros_like(state.gap_weight)
+        return state._replace(penalty=penalty, violated=kkt.violation, gap_weight=none)
 
     def _moved(self, knots: Knots, lq: LinearQuadratic, sweep: Sweep, state: State) -> State:
         """The state after a step of the search, or with a larger shift where none is found."""
         motion, model, penalty = state.motion, state.model, state.penalty
         d, end = linear_rollout(lq, sweep)
-        slope, curvature = lq.change(d, end)
-        gaps = jnp.sum(jnp.abs(model.gap))
-        needed = jnp.where(gaps > 0, (slope + jnp.maximum(curvature, 0) / 2) / (0.9 * gaps), 0.0)
-        gap_weight = jnp.maximum(state.gap_weight, needed)
-        descent = slope - gap_weight * gaps
+        slope, _ = lq.change(d, end)
+        # Gaps weigh at least as much as what they would change of the cost (Powell 1978).
+        lam = jnp.abs(costates(lq.at(d, end))[0][1:])
+        gap_weight = jnp.where(sweep.fine, jnp.maximum(lam, state.gap_weight), state.gap_weight)
+        descent = slope - jnp.sum(gap_weight * jnp.abs(model.gap))
 
         def merit(model: Model) -> jax.Array:
-            return model.cost + penalty.paid(model) + gap_weight * jnp.sum(jnp.abs(model.gap))
+            return model.cost + penalty.paid(model) + jnp.sum(gap_weight * jnp.abs(model.gap))
 
         before = merit(model)
         allowed = before + 10 * jnp.finfo(before.dtype).eps * jnp.abs(before)
 
-        def shorter(trial: tuple) -> tuple:
+        def good(model: Model, share: jax.Array) -> jax.Array:
+            return merit(model) <= allowed + share * descent
+
+        def rolled(trial: tuple) -> tuple:
             alpha = trial[0] / 2
-            there = motion.moved(knots, alpha * d, alpha * end)
+            there = rollout(knots, motion, model.gap, sweep, alpha)
             return alpha, there, model_of(knots, there)
 
         def refused(trial: tuple) -> jax.Array:
-            alpha, _, model = trial
-            good = merit(model) <= allowed + _SUFFICIENT * alpha * descent
-            return ~good & (alpha > _SHORTEST) & sweep.fine
+            alpha, _, found = trial
+            return ~good(found, _SUFFICIENT * alpha) & (alpha > _SHORTEST) & sweep.fine
 
-        two = jnp.full((), 2.0, before.dtype)
-        trial = jax.lax.while_loop(refused, shorter, shorter((two, motion, model)))
-        alpha, there, new_model = trial
-        accepted = (alpha > _SHORTEST) & sweep.fine & (descent <= 0)
-        least = 1e-9 * (1 + jnp.max(jnp.abs(lq.H[:, lq.nx :, lq.nx :])))
+        one = jnp.ones((), before.dtype)
+        there = motion.moved(knots, d, end)
+        full = jax.lax.cond(state.rolls, lambda: model, lambda: model_of(knots, there))
+        rolls = state.rolls | ~good(full, jnp.asarray(_STRAIGHT, one.dtype))
+        begin = jnp.where(rolls, 2 * one, one), there, full
+        begin = jax.lax.cond(rolls, rolled, lambda trial: trial, begin)
+        alpha, there, new_model = jax.lax.while_loop(refused, rolled, begin)
+        accepted = ~refused((alpha, there, new_model)) & (alpha > _SHORTEST) & sweep.fine
+        least = 100 * rounding_shift(lq)
         larger = jnp.maximum(10 * state.shift, least)
         smaller = jnp.where(state.shift <= 10 * least, 0.0, state.shift / 10)
         kept = jnp.where(alpha > 0.3, smaller, state.shift)
@@ -142,11 +169,19 @@ class FDDP(IteratedSolver):
             model=jax.tree.map(pick, new_model, model),
             shift=shift,
             gap_weight=gap_weight,
+            rolls=rolls & sweep.fine,
             result=state.result.stuck(~accepted & (shift > _LARGEST_SHIFT * least)),
         )
 
     def plan(self, knots: Knots, state: State) -> Plan:
-        multipliers = state.penalty.along, state.penalty.end
+        multipliers = state.penalty.after(state.model)
         return made_plan(
-            knots, state.motion, state.model, state.gains, state.costates, multipliers, state.result
+            knots,
+            state.motion,
+            state.model.cost,
+            state.model.gap,
+            state.gains,
+            state.costates,
+            multipliers,
+            state.result,
         )

@@ -49,6 +49,11 @@ class LinearQuadratic(NamedTuple):
     def nz(self) -> int:
         return self.start.shape[0]
 
+    def at(self, d: Float[Array, "N n"], end: Float[Array, " nx"]) -> LinearQuadratic:
+        """The same about d (N, n), and dx_N (nx,), of its own dynamics, which leave no gaps."""
+        g = self.g + jnp.einsum("kij,kj->ki", self.H, d)
+        return self._replace(g=g, end_g=self.end_g + self.end_H @ end, gap=0 * self.gap)
+
     def change(
         self, d: Float[Array, "N n"], end: Float[Array, " nx"]
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:

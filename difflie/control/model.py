@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -31,7 +32,7 @@ class Quadratic(NamedTuple):
 
 
 class Model(NamedTuple):
-    """gap (N, nx), D (N, nx, nx + nu); costs and bounds along the motion (N, ...) and at its end."""
+    """gap (N, nx), D (N, nx, nx + nu); costs and bounds along the motion and at its end."""
 
     gap: jax.Array
     D: jax.Array
@@ -44,6 +45,7 @@ class Model(NamedTuple):
         return jnp.sum(self.along.cost) + self.end.cost
 
 
+@eqx.filter_jit
 def model_of(knots: Knots, motion: Motion) -> Model:
     """The model about a motion."""
     x, u = motion

@@ -72,3 +72,73 @@ def riccati(lq: LinearQuadratic, box: Box | None, shift: Float[Array, ""]) -> Sw
         dz = box_qp(free_P + shift * jnp.eye(nz, dtype=P.dtype), free_p, lower, upper)[0]
     fine = jnp.all(jnp.isfinite(k)) & jnp.all(jnp.isfinite(dz)) & jnp.all(jnp.isfinite(K))
     return Sweep(k, K, dz, free, fine)
+
+
+class Factors(NamedTuple):
+    """The sweep of the matrices alone: D; P (N, nx, nx) of the next knot; K (N, nu, nx).
+
+    inverse (N, nu, nu): of Q in du. first (nx, nx): P of the first knot.
+    """
+
+    D: jax.Array
+    P: jax.Array
+    K: jax.Array
+    inverse: jax.Array
+    first: jax.Array
+
+
+def factors(D: jax.Array, H: jax.Array, end_H: jax.Array) -> Factors:
+    """The matrices of a sweep, for any vectors (`affine`)."""
+    nx = D.shape[1]
+
+    def turn(P: jax.Array, row: Any) -> tuple[jax.Array, Any]:
+        D, H = row
+        Q = H + D.T @ P @ D
+        inverse = jnp.linalg.inv(Q[nx:, nx:])
+        K = -inverse @ Q[nx:, :nx]
+        before = Q[:nx, :nx] + Q[nx:, :nx].T @ K
+        return (before + before.T) / 2, (P, K, inverse)
+
+    first, (P, K, inverse) = jax.lax.scan(turn, end_H, (D, H), reverse=True)
+    return Factors(D, P, K, inverse, first)
+
+
+def affine(
+    f: Factors,
+    gap: Float[Array, "N nx"],
+    g: Float[Array, "N n"],
+    end_g: Float[Array, " nx"],
+    start: Float[Array, " nx"],
+    dz: Float[Array, " nz"],
+    free: Float[Array, " nz"],
+) -> tuple[Float[Array, "N n"], Float[Array, " nx"], Float[Array, "N1 nx"]]:
+    """The solution d (N, n), dx_N (nx,), and its costates (N + 1, nx), linear in all vectors.
+
+    start (nx,): dx_0 but for its end z, of which entries that are not free (nz,) are dz.
+    """
+    nx, nz = f.P.shape[1], dz.shape[0]
+
+    def back(p: jax.Array, row: Any) -> tuple[jax.Array, Any]:
+        D, P, K, inverse, gap, g = row
+        q = g + D.T @ (p + P @ gap)
+        return q[:nx] + K.T @ q[nx:], (-inverse @ q[nx:], p)
+
+    rows = f.D, f.P, f.K, f.inverse, gap, g
+    p, (k, p_next) = jax.lax.scan(back, end_g, rows, reverse=True)
+    if nz:
+        m = nx - nz
+        start = start.at[m:].set(dz)
+        pull = jnp.where(free, p[m:] + f.first[m:] @ start, 0.0)
+        inside = jnp.outer(free, free)
+        matrix = jnp.where(inside, f.first[m:, m:], jnp.eye(nz, dtype=p.dtype))
+        start = start.at[m:].add(-jnp.linalg.solve(matrix, pull))
+
+    def forth(dx: jax.Array, row: Any) -> tuple[jax.Array, jax.Array]:
+        D, K, gap, k = row
+        d = jnp.concatenate((dx, k + K @ dx))
+        return gap + D @ d, d
+
+    end, d = jax.lax.scan(forth, start, (f.D, f.K, gap, k))
+    states = jnp.concatenate((d[1:, :nx], end[None]))
+    costates = p_next + jnp.einsum("kij,kj->ki", f.P, states)
+    return d, end, jnp.concatenate(((p + f.first @ start)[None], costates))

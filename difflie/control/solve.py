@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+from jax.core import Tracer
+
 from .checks import check_problem
 from .fddp import FDDP
 from .guess import first_motion
 from .knots import Knots
 from .problem import Problem
 from .result import Plan
+from .sensitivity import Numbers, differentiable
 from .solver import Progress, Solver
 
 
@@ -41,4 +45,8 @@ def solve(
     check_problem(problem)
     knots = Knots.of(problem)
     motion, multipliers = first_motion(problem, knots, guess)
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((problem, motion, multipliers))):
+        fixed = jax.lax.stop_gradient((knots, motion, multipliers))
+        plan = jax.lax.stop_gradient(solver.solve(*fixed, progress, seconds))
+        return differentiable(Numbers(knots, problem.q0, problem.v0), plan)
     return solver.solve(knots, motion, multipliers, progress, seconds)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from .knots import Knots, Motion
-from .model import Model
+from .linear_quadratic import LinearQuadratic
 from .result import Plan, Result, Status
 from .riccati import Box
 
@@ -133,10 +133,17 @@ def bound_box(knots: Knots, motion: Motion) -> Box | None:
     )
 
 
+def rounding_shift(lq: LinearQuadratic) -> jax.Array:
+    """What is added () to the diagonal of the controls, so that none of them is undetermined."""
+    largest = jnp.max(jnp.abs(lq.H[:, lq.nx :, lq.nx :]))
+    return jnp.finfo(largest.dtype).eps ** 0.75 * (1 + largest)
+
+
 def made_plan(
     knots: Knots,
     motion: Motion,
-    model: Model,
+    cost: jax.Array,
+    gaps: jax.Array,
     gains: jax.Array,
     costates: jax.Array,
     multipliers: Any,
@@ -147,4 +154,4 @@ def made_plan(
     ratio = x.z[0, -1] if knots.free_time else 1.0
     t = jnp.arange(knots.steps + 1, dtype=u.dtype) * (knots.dt * ratio)
     u = x.z[:, : knots.nu] if knots.linear else u
-    return Plan(t, x.q, x.v, u, gains, model.cost, model.gap, costates, multipliers, x.z, result)
+    return Plan(t, x.q, x.v, u, gains, cost, gaps, costates, multipliers, x.z, result)

@@ -13,8 +13,10 @@ from ..formulations import Inputs
 from ..system.arguments import checked
 from ..system.system import System
 from ..system.validation import check_shape, real_numbers
+from .feedback import Sampled
 
-Input = Callable[[jax.Array, jax.Array, jax.Array], Any] | SampledInput | jax.Array | None
+Function = Callable[[jax.Array, jax.Array, jax.Array], Any]
+Input = Function | Sampled | SampledInput | jax.Array | None
 
 
 def inputs_at(functions, rows, t0, dt) -> Inputs:
@@ -53,7 +55,9 @@ def sampled_input(system: System, name: str, given: Input, shape: tuple[int, ...
     Raises ValueError or TypeError for another shape, too few samples, or values that are no
     numbers.
     """
-    if given is None or (callable(given) and not isinstance(given, SampledInput)):
+    if given is None or isinstance(given, Sampled):
+        return given
+    if callable(given) and not isinstance(given, SampledInput):
         return given
     sampled = given if isinstance(given, SampledInput) else ZeroOrderHold(given)
     needed = sampled.needed(steps)
@@ -62,6 +66,17 @@ def sampled_input(system: System, name: str, given: Input, shape: tuple[int, ...
         values = values[:needed]
     (values,) = checked(system, **{name: (values, (needed, *shape))})
     return type(sampled)(values, sampled.every)
+
+
+def check_clock(control: Input, wrench: Input, dt: jax.Array) -> None:
+    """Raises ValueError or TypeError for a sampled control that steps dt () in s do not suit."""
+    if isinstance(wrench, Sampled):
+        raise TypeError(
+            "simulate: the wrench is a Sampled controller, and a controller gives the commands; "
+            "give wrenches as a function of (t, q, v), or as samples"
+        )
+    if isinstance(control, Sampled):
+        control.check_dt(dt)
 
 
 def finer_input(given: Input, n: int) -> Input:

@@ -17,6 +17,7 @@ from ..integrators import Method
 from ..system.kinematic_tree import Tree
 from .adjoint import Adjoint, Direct
 from .events import Event, named
+from .feedback import Sampled
 from .inputs import Input, checked_functions, samples
 from .result import Ending, Reconstruction
 from .stop import located, stopped_at
@@ -42,7 +43,10 @@ class Run(NamedTuple):
         """The steps of it."""
         (tree, q0, v0, dt), control, wrench, events, (method, _, stabilisation) = self
         functions = checked_functions(tree.system, control, wrench, (dt, q0, v0))
-        return TimeSteps(formulated(tree, method, stabilisation), functions, events, dt)
+        sampled = control if isinstance(control, Sampled) else None
+        if sampled is not None:
+            sampled.check(tree.system, (dt, q0, v0))
+        return TimeSteps(formulated(tree, method, stabilisation), functions, events, dt, sampled)
 
     def rows(self, steps: int, shape: tuple[int, int]) -> tuple[Any, Any]:
         """The rows (m, k, ...) of control and wrench, None where they are not sampled."""
@@ -132,6 +136,7 @@ def _concrete(run: Run) -> bool:
     leaves = jax.tree.leaves((run.start, run.control, run.wrench))
     _, q0, v0, dt = run.start
     for u in (run.control, run.wrench, *run.events):
+        u = u.begin if isinstance(u, Sampled) else u
         if callable(u):
             leaves += jax.make_jaxpr(u)(dt, q0, v0).consts
     traced = any(isinstance(a, Tracer) for a in leaves)

@@ -25,7 +25,8 @@ from .arguments import (
 )
 from .error_estimate import Refinement
 from .events import Until, events_of
-from .inputs import Input, finer_input, sampled_input
+from .feedback import Sampled
+from .inputs import Input, check_clock, finer_input, sampled_input
 from .loop import Run, trajectory
 from .trajectory import Trajectory
 
@@ -55,8 +56,9 @@ def simulate(
       control: the commands (nu,) of the system's actuators, in their order and units; without
         actuators the generalised force (nv,) in N m or N. Springs, damping and friction are added
         to it. A function of (t, q, v), a `ZeroOrderHold` or `FirstOrderHold`, an array (steps, nu)
-        of values held over each step, or None for zero. The command of an actuator with a memory,
-        such as a delay, is held over each step in any case.
+        of values held over each step, a digital controller with its rate and memory (`Sampled`),
+        or None for zero. The command of an actuator with a memory, such as a delay, is held over
+        each step in any case.
       wrench: external wrenches (nb, 6) in N m and N on the bodies, in body frames; as `control`.
 
     Other arguments:
@@ -85,13 +87,15 @@ def simulate(
     """
     checked(system)
     method = chosen_method(method)
-    remembering = [actuator for actuator in system.actuators if actuator.remembers]
+    remembering: list[Any] = [actuator for actuator in system.actuators if actuator.remembers]
+    remembering += [control] if isinstance(control, Sampled) else []
     adjoint.check(method, formulation_of(method, system).time_symmetric(method), remembering)
     q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
     steps, save_every = checked_counts(steps, save_every)
     check_memory(system, steps // save_every, control is not None)
     dt = checked_dt("simulate", dt, system.dtype)
     check_forgetting(system, dt, steps)
+    check_clock(control, wrench, dt)
     n_bodies = len(system.body_names)
     control = sampled_input(system, "control", control, (system.nu,), steps)
     wrench = sampled_input(system, "wrench", wrench, (n_bodies, 6), steps)

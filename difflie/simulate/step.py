@@ -19,6 +19,7 @@ from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import real_numbers
 from .arguments import checked_dt, chosen_method
+from .feedback import Sampled
 from .inputs import Input, checked_functions, inputs_at
 from .watch import finite
 
@@ -55,7 +56,8 @@ def step(
     function of (t, q, v); wrench (nb, 6) likewise. The method starts afresh: anything it carries
     from step to step in `simulate`, such as the length of a sub-step or the previous step, is as in
     a first step. Differentiable in everything, in both modes. Raises as `simulate`, except for a
-    start that violates a constraint, and ValueError for actuators with a memory.
+    start that violates a constraint; ValueError for actuators with a memory, and TypeError for
+    samples and for a `Sampled` control.
     """
     checked(system)
     method = chosen_method(method)
@@ -117,6 +119,11 @@ def stepped(
 
 def _held(system: System, name: str, value: Any, shape: tuple[int, ...]) -> Any:
     """The array (shape) of a constant input, checked; a function as it is."""
+    if isinstance(value, Sampled):
+        raise TypeError(
+            f"step: {name} is a Sampled controller, and one step knows neither its last sample nor "
+            "its memory; give its command in this step, or use simulate"
+        )
     if isinstance(value, SampledInput):
         raise TypeError(f"step: {name} is sampled; give its numbers in this step, or a function")
     if value is None or callable(value):

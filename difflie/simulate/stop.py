@@ -40,14 +40,14 @@ class Stop(NamedTuple):
 
 def located(loop: TimeSteps, rows: Any, last: LoopState) -> Stop:
     """The stop of a loop with this last state; rows (m, k, ...) are its inputs."""
-    steps, inner, watch, memories, command = last
+    steps, inner, watch, memories, command, held = last
     formulation, events, dt = loop.formulation, loop.events, loop.dt
     commanded = (None, None) if command is None else command.latest
     stopped = watch.stopped
     assert stopped is not None
     k = jnp.where(watch.came, jnp.maximum(stopped - 1, 0), steps)
     row = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:]))[k], rows)
-    t0, given = loop.acting(k, row)
+    t0, given, _ = loop.acting(k, row, inner, held)
 
     def reached(h: jax.Array) -> tuple[Any, Any, Any]:
         q, v = formulation.read(inner)

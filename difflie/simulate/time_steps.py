@@ -20,6 +20,7 @@ from ..integrators.method import chosen
 from ..system.kinematic_tree import Tree
 from .command import Command
 from .events import Event, come
+from .feedback import Held, Sampled
 from .inputs import inputs_at
 from .watch import Watch
 
@@ -29,7 +30,7 @@ class LoopState(NamedTuple):
 
     step (): the number of steps taken. inner: the state of the method. watch: what was monitored.
     memories: those of the actuators, None without any. command: commands and torques, None without
-    control and memories.
+    control and memories. held: the memory and the command of a sampled control, None without one.
     """
 
     step: jax.Array
@@ -37,18 +38,21 @@ class LoopState(NamedTuple):
     watch: Watch
     memories: Memories | None
     command: Command | None
+    held: Held | None
 
 
 class TimeSteps(NamedTuple):
     """The steps of a loop, as an adjoint runs them, of the length dt () in s.
 
     functions: the control and the wrench, None for a sampled input, whose row is passed instead.
+    sampled: a control with a clock of its own, None for any other.
     """
 
     formulation: Formulation
     functions: tuple[Any, Any]
     events: tuple[Event, ...]
     dt: jax.Array
+    sampled: Sampled | None
 
     @property
     def tree(self) -> Tree:
@@ -76,7 +80,10 @@ class TimeSteps(NamedTuple):
         tree, t0 = self.tree, jnp.zeros_like(self.dt)
         # A start typed with few digits is put on the manifold, to which stepping back returns.
         q = tree.topology.manifold.retract(q0, jnp.zeros_like(v0))
-        acting, memories = inputs_at(self.functions, row, t0, self.dt), None
+        acting, memories, held = inputs_at(self.functions, row, t0, self.dt), None, None
+        if self.sampled is not None:
+            held = self.sampled.begin(t0, q, v0)
+            acting = acting._replace(control=held.control)
         controlled = acting.control is not None
         if remember(tree.system):
             u = acting.command(tree.system, t0, q, v0)
@@ -89,18 +96,32 @@ class TimeSteps(NamedTuple):
             none = zero if controlled else None, None if memories is None else zero
             command = Command(none, none, save_every)
         watch = Watch.start(tree, q0, happened)
-        return LoopState(jnp.zeros((), jnp.int32), inner, watch, memories, command)
+        return LoopState(jnp.zeros((), jnp.int32), inner, watch, memories, command, held)
 
-    def acting(self, k: jax.Array, row: Any) -> tuple[jax.Array, Inputs]:
-        """The start of step k () in s, and the inputs in it."""
+    def acting(
+        self, k: jax.Array, row: Any, inner: Any, held: Held | None
+    ) -> tuple[jax.Array, Inputs, Held | None]:
+        """The start of step k () in s, the inputs in it, and what is held over it.
+
+        inner: the state of the method at its start; held: what was held before.
+        """
         t = k.astype(self.dt.dtype) * self.dt
-        return t, inputs_at(self.functions, row, t, self.dt)
+        inputs = inputs_at(self.functions, row, t, self.dt)
+        sampled = self.sampled
+        if sampled is None or held is None:
+            return t, inputs, None
+        every = jnp.maximum(jnp.round(1 / (sampled.rate * self.dt)), 1).astype(k.dtype)
+        # Without the remainder operation, which native code lacks.
+        due = jax.lax.div(k, every) * every == k
+        here = t, *self.formulation.read(inner)
+        after: Held = jax.lax.cond(due, lambda h: sampled.sample(h, *here), lambda h: h, held)
+        return t, inputs._replace(control=after.control), after
 
     def step(self, state: LoopState, row: Any) -> LoopState:
         """The state after one more step."""
-        k, inner, watch, memories, command = state
+        k, inner, watch, memories, command, before = state
         formulation, tree, system = self.formulation, self.tree, self.tree.system
-        t, acting = self.acting(k, row)
+        t, acting, held = self.acting(k, row, inner, before)
         here = t, *formulation.read(inner)
         acting = acting.remembering(system, memories, *here)
         acting = acting.held(*here) if formulation.reads_once else acting
@@ -122,17 +143,18 @@ class TimeSteps(NamedTuple):
         if memories is not None:
             start = at_start.command(system, *here), *here[1:]
             memories = chosen(going, next_memories(tree, *start, memories), memories)
-        return LoopState(k, chosen(going, after, inner), watch, memories, command)
+        held = chosen(going, held, before)
+        return LoopState(k, chosen(going, after, inner), watch, memories, command, held)
 
     def back(self, state: LoopState, row: Any) -> LoopState:
         """The state before the last step, for machines without memories."""
-        k, inner, watch, _, command = state
-        t, acting = self.acting(k - 1, row)
+        k, inner, watch, _, command, _ = state
+        t, acting, _ = self.acting(k - 1, row, inner, None)
         before = self.formulation.step(t + self.dt, inner, -self.dt, acting)[0]
         # A step that was not made is not undone.
         before = chosen(watch.going(k), before, inner) if self.events else before
         # As at the start: earlier commands have no effect on what follows.
-        return LoopState(k - 1, before, watch, None, jax.tree.map(jnp.zeros_like, command))
+        return LoopState(k - 1, before, watch, None, jax.tree.map(jnp.zeros_like, command), None)
 
     def read(self, state: LoopState) -> Any:
         """The saved part: (q, v), the records of the formulation, (commands, torques)."""

@@ -30,10 +30,10 @@ def check_independent(t: Topology, what: str, fix: str) -> None:
 def checked(system: System, **arrays: tuple[Any, tuple[int, ...]]) -> list[jax.Array]:
     """The arrays, passed as name = (value, shape), in the precision of the system.
 
-    Raises ValueError for a wrong shape, for NaN or infinity in a concrete array, for a quaternion
-    far from unit length and for a batch of systems. Raises TypeError for another precision than the
-    system's, for values that are not real numbers and for an argument that is not a `System`. Every
-    message names the fix.
+    Configurations may have leading axes. Raises ValueError for a wrong shape, for NaN or infinity
+    in a concrete array, for a quaternion far from unit length and for a batch of systems. Raises
+    TypeError for another precision than the system's, for values that are not real numbers and for
+    an argument that is not a `System`. Every message names the fix.
     """
     _check_system(system)
     return [_checked(system, name, value, shape) for name, (value, shape) in arrays.items()]
@@ -81,10 +81,11 @@ def _check_points(system: System, name: str, q: np.ndarray) -> None:
         space, start, end = t.manifolds[b], *map(int, t.coordinate_start[b : b + 2])
         if space.plain:
             continue
+        points = q[..., start:end].reshape(-1, end - start)
         with jax.ensure_compile_time_eval():  # concrete numbers, even inside a trace
-            defect = float(space.defect(jnp.asarray(q[start:end])))
-        if defect > QUATERNION_TOLERANCE:
-            noun, count, wrong = space.fault(q[start:end])
+            defects = np.asarray(jax.vmap(space.defect)(jnp.asarray(points)))
+        if np.max(defects, initial=0) > QUATERNION_TOLERANCE:
+            noun, count, wrong = space.fault(points[defects.argmax()])
             raise ValueError(
                 f"{system.name}: the {noun} {name}[{start}:{start + count}] of joint "
                 f"{t.joints[b]!r} {wrong}"

@@ -257,7 +257,7 @@ class Tree(eqx.Module):
         return total
 
     def subspace_gradients(self, q: Float[Array, " nq"]) -> Motion | None:
-        """d(screw of dof i)/d(dof j) (n_dofs, n_dofs), in the frame of dof i; None if all vanish."""
+        """(n_dofs, n_dofs) d(screw of dof i)/d(dof j) in the frame of dof i; None if all vanish."""
         if not varying(self.topology):
             return None
         n = self.topology.n_dofs

@@ -38,8 +38,8 @@ class Adjoint(eqx.Module):
     def check(self, method: Method, symmetric: bool, remembering: Sequence[Any] = ()) -> None:
         """Raises ValueError for a method or machine that this adjoint does not support.
 
-        symmetric: whether the method is symmetric in time for this system; remembering: the
-        actuators of the system that have a memory.
+        symmetric: whether the method is symmetric in time for this system; remembering: what has a
+        memory, of the system's actuators and a sampled control.
         """
 
     @abc.abstractmethod
