@@ -56,9 +56,9 @@ class InteriorPoint(IteratedSolver):
     """iterations: the most; tolerance: of the KKT conditions, None for the root of the rounding.
 
     The multipliers times the distances to the bounds, all together, are by how much the cost can be
-    off; relative to it, they end below the tolerance to the power of 1.5. exact: second derivatives of steps, residuals
-    and bounds are used as well. barrier: the cost of the first barrier, relative to that of the
-    guess.
+    off; relative to it, they end below the tolerance to the power of 1.5. exact: second derivatives
+    of steps, residuals and bounds are used as well, where they have a minimum. barrier: the cost of
+    the first barrier, relative to that of the guess.
     """
 
     iterations: int = eqx.field(static=True, default=200)
@@ -238,7 +238,8 @@ def _with_those_of_controls(
     knots: Knots, model: Model, values: Entries, multipliers: tuple
 ) -> Entries:
     """The multipliers of bounds, and those of the controls that make a motion stationary."""
-    nothing = Entries(*multipliers, jnp.zeros_like(values.u), jnp.zeros_like(values.z))
+    along, end = multipliers
+    nothing = Entries(along, end, jnp.zeros_like(values.u), jnp.zeros_like(values.z))
     _, _, slope, pull = _priced(knots, model, nothing)
     return nothing._replace(u=-slope, z=-pull)
 
@@ -251,8 +252,7 @@ def _priced(
     Also its costates (N + 1, nx), and the derivatives of its cost by the controls (N, nu), and by z
     at the start (nz,).
     """
-    none = jnp.zeros_like(y.along), jnp.zeros_like(y.end)
-    lq = with_bounds(model, knots.nz, (y.along, none[0]), (y.end, none[1]))
+    lq = with_bounds(model, knots.nz, (y.along, 0 * y.along), (y.end, 0 * y.end))
     lam, slope = costates(lq)
     return lq, lam, slope, lam[0, knots.nx - knots.nz :]
 
