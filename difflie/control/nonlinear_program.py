@@ -226,8 +226,7 @@ def _step(
     x, u, k, end = row
     dx, du, dx_end = jnp.split(e, (knots.nx, knots.nx + knots.nu))
     x, u, end = knots.retract(x, dx), u + du, knots.retract(end, dx_end)
-    cost = transcription.cost(knots, x, u, k, end)
-    return cost, transcription.gap(knots, x, u, k, end), knots.bounded(x, u, k)
+    return *transcription.step(knots, x, u, k, end), knots.bounded(x, u, k)
 
 
 def _step_slopes(knots: Knots, transcription: Transcription, row: tuple, e: jax.Array) -> tuple:

@@ -29,26 +29,17 @@ class Transcription(eqx.Module):
         """Raises ModelError for a machine to which it does not apply."""
 
     @abc.abstractmethod
-    def gap(
+    def step(
         self, knots: Knots, x: Point, u: Float[Array, " nu"], k: Float[Array, ""], end: Point
-    ) -> Float[Array, " nx"]:
-        """The end of a step less the next point (nx,); zero in a motion."""
-
-    @abc.abstractmethod
-    def cost(
-        self, knots: Knots, x: Point, u: Float[Array, " nu"], k: Float[Array, ""], end: Point
-    ) -> Float[Array, ""]:
-        """The cost () of a step."""
+    ) -> tuple[Float[Array, ""], Float[Array, " nx"]]:
+        """The cost () of a step, and its end less the next point (nx,), zero in a motion."""
 
 
 class Shooting(Transcription):
     """The steps of the problem's own method, and its costs at their starts."""
 
-    def gap(self, knots: Knots, x: Point, u: Any, k: Any, end: Point) -> jax.Array:
-        return knots.difference(end, knots.step(x, u, k))
-
-    def cost(self, knots: Knots, x: Point, u: Any, k: Any, end: Point) -> jax.Array:
-        return _cost(knots, x, u, k)
+    def step(self, knots: Knots, x: Point, u: Any, k: Any, end: Point) -> Any:
+        return _cost(knots, x, u, k), knots.difference(end, knots.step(x, u, k))
 
 
 class Collocation(Transcription):
@@ -66,13 +57,10 @@ class Collocation(Transcription):
 class Trapezoidal(Collocation):
     """y_{k+1} = y_k + h (f_k + f_{k+1}) / 2, of order 2."""
 
-    def gap(self, knots: Knots, x: Point, u: Any, k: Any, end: Point) -> jax.Array:
-        h, y0, y1 = knots.length(x), _local(knots, x, x), _local(knots, x, end)
-        f0, f1 = _rate(knots, x, u, k, y0, 0.0), _rate(knots, x, u, k, y1, 1.0)
-        return _with_held(knots, x, u, end, y0 + h / 2 * (f0 + f1) - y1)
-
-    def cost(self, knots: Knots, x: Point, u: Any, k: Any, end: Point) -> jax.Array:
-        return (_cost(knots, x, u, k) + _cost(knots, end, u, k + 1)) / 2
+    def step(self, knots: Knots, x: Point, u: Any, k: Any, end: Point) -> Any:
+        h, (y0, y1), (f0, f1) = knots.length(x), *_both_ends(knots, x, u, k, end)
+        cost = (_cost(knots, x, u, k) + _cost(knots, end, u, k + 1)) / 2
+        return cost, _with_held(knots, x, u, end, y0 + h / 2 * (f0 + f1) - y1)
 
 
 class HermiteSimpson(Collocation):
@@ -82,24 +70,15 @@ class HermiteSimpson(Collocation):
     (Hargraves and Paris 1987).
     """
 
-    def gap(self, knots: Knots, x: Point, u: Any, k: Any, end: Point) -> jax.Array:
-        h, y0, y1 = knots.length(x), _local(knots, x, x), _local(knots, x, end)
-        f0, f1 = _rate(knots, x, u, k, y0, 0.0), _rate(knots, x, u, k, y1, 1.0)
-        fm = _rate(knots, x, u, k, self._middle(knots, x, u, k, end), 0.5)
-        return _with_held(knots, x, u, end, y0 + h / 6 * (f0 + 4 * fm + f1) - y1)
-
-    def cost(self, knots: Knots, x: Point, u: Any, k: Any, end: Point) -> jax.Array:
-        theta, v = jnp.split(self._middle(knots, x, u, k, end), 2)
+    def step(self, knots: Knots, x: Point, u: Any, k: Any, end: Point) -> Any:
+        h, (y0, y1), (f0, f1) = knots.length(x), *_both_ends(knots, x, u, k, end)
+        ym = (y0 + y1) / 2 + h / 8 * (f0 - f1)
+        fm = _rate(knots, x, u, k, ym, 0.5)
+        theta, v = jnp.split(ym, 2)
         q = knots.tree.topology.manifold.retract(x.q, theta)
-        middle = Point(q, v, (x.z + end.z) / 2)
-        ends = _cost(knots, x, u, k) + _cost(knots, end, u, k + 1)
-        return (ends + 4 * _cost(knots, middle, u, k + 0.5)) / 6
-
-    @staticmethod
-    def _middle(knots: Knots, x: Point, u: Any, k: Any, end: Point) -> jax.Array:
-        h, y0, y1 = knots.length(x), _local(knots, x, x), _local(knots, x, end)
-        f0, f1 = _rate(knots, x, u, k, y0, 0.0), _rate(knots, x, u, k, y1, 1.0)
-        return (y0 + y1) / 2 + h / 8 * (f0 - f1)
+        middle = _cost(knots, Point(q, v, (x.z + end.z) / 2), u, k + 0.5)
+        cost = (_cost(knots, x, u, k) + 4 * middle + _cost(knots, end, u, k + 1)) / 6
+        return cost, _with_held(knots, x, u, end, y0 + h / 6 * (f0 + 4 * fm + f1) - y1)
 
 
 def _cost(knots: Knots, x: Point, u: jax.Array, k: Any) -> jax.Array:
@@ -108,12 +87,15 @@ def _cost(knots: Knots, x: Point, u: jax.Array, k: Any) -> jax.Array:
     return jnp.sum(w * r * r) / 2
 
 
-def _local(knots: Knots, x: Point, y: Point) -> jax.Array:
-    """(theta, v) (2 nv,) of a point, from x."""
-    return jnp.concatenate((knots.tree.topology.manifold.difference(x.q, y.q), y.v))
+def _both_ends(knots: Knots, x: Point, u: Any, k: Any, end: Point) -> tuple[jax.Array, jax.Array]:
+    """y = (theta, v) at both ends of a step, from x, and dy/dt there; each (2, 2 nv)."""
+    theta = knots.tree.topology.manifold.difference(x.q, end.q)
+    y = jnp.stack((jnp.concatenate((0 * theta, x.v)), jnp.concatenate((theta, end.v))))
+    rate = jax.vmap(lambda y, share: _rate(knots, x, u, k, y, share))
+    return y, rate(y, jnp.arange(2, dtype=y.dtype))
 
 
-def _rate(knots: Knots, x: Point, u: Any, k: Any, y: jax.Array, share: float) -> jax.Array:
+def _rate(knots: Knots, x: Point, u: Any, k: Any, y: jax.Array, share: Any) -> jax.Array:
     """dy/dt (2 nv,) at y = (theta, v), after a share of the step from x."""
     manifold, h = knots.tree.topology.manifold, knots.length(x)
     theta, v = jnp.split(y, 2)
