@@ -81,10 +81,8 @@ def test_its_optima_are_those_of_the_interior_point_method(name):
     assert plan.result.converged and other.result.converged
     np.testing.assert_allclose(plan.cost, other.cost, rtol=1e-7)
     np.testing.assert_allclose(plan.u, other.u, atol=1e-4)
-    for mine, its in (
-        (plan.costates, other.costates),
-        *zip(plan.multipliers, other.multipliers, strict=True),
-    ):
+    pairs = zip(plan.multipliers, other.multipliers, strict=True)
+    for mine, its in ((plan.costates, other.costates), *pairs):
         np.testing.assert_allclose(mine, its, atol=1e-4 * (1 + np.max(np.abs(its), initial=0)))
     assert max(plan.result.kkt[:3]) < 1e-6
     costs = plan.result.costs[: plan.result.iterations + 1]
@@ -161,7 +159,7 @@ def test_it_differentiates_outside_of_compiled_programs(monkeypatch):
 
 
 def test_collocation_knows_no_closed_loops():
-    links = {"mass": 1.0, "joint": dl.Revolute(axis=(0.0, 1.0, 0.0))}
+    links = {"mass": 1.0, "com": (0.5, 0.0, 0.0), "joint": dl.Revolute(axis=(0.0, 1.0, 0.0))}
     arm = dl.chain([dl.Body(name=name, **links, position=(1.0, 0, 0)) for name in "ab"])
     geared = dl.constrain(arm, Proportional(("a", "b"), (1.0, 2.0)))
     problem = dc.Problem(geared, [0.0] * 2, [0.0] * 2, dt=0.1, steps=2, running=[dc.Effort()])
