@@ -42,6 +42,7 @@ from .operational_space import OperationalSpaceControl as OperationalSpaceContro
 from .policy import Policy as Policy
 from .policy import observation as observation
 from .problem import Problem as Problem
+from .receding import Receding as Receding
 from .result import KKT as KKT
 from .result import Plan as Plan
 from .result import Result as Result

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 
 from .. import native
 from .kkt import Solution, Unknowns, matrices
@@ -164,16 +165,21 @@ def _moved(given: Callable, values: list, changes: list, s: Solution) -> Solutio
     knots = jax.lax.stop_gradient(given(values).knots)
     right = jax.jvp(lambda *v: _first_order(given(v), s), values, changes)[1]
 
+    packed, unpacked = ravel_pytree(jax.tree.map(jnp.negative, right))
+
     # The matrices are made within the solution, so that nothing of it is computed where only the
     # cost is differentiated.
-    def times(x: Unknowns) -> Unknowns:
-        return _matrices(knots, s).times(x)
+    def times(x: jax.Array) -> jax.Array:
+        return ravel_pytree(_matrices(knots, s).times(unpacked(x)))[0]
 
-    def solve(_: Any, b: Unknowns) -> Unknowns:
-        return _matrices(knots, s).solve(b)
+    def solve(_: Any, b: jax.Array) -> jax.Array:
+        matrix = _matrices(knots, s)
+        inverse = lambda b: ravel_pytree(matrix.solve(unpacked(b)))[0]  # noqa: E731
+        x = inverse(b)
+        # Stiff bounds cost digits, which one more step brings back.
+        return x + inverse(b - ravel_pytree(matrix.times(unpacked(x)))[0])
 
-    right = jax.tree.map(jnp.negative, right)
-    x = jax.lax.custom_linear_solve(times, right, solve, symmetric=True)
+    x = unpacked(jax.lax.custom_linear_solve(times, packed, solve, symmetric=True))
     nx, nz = knots.nx, knots.nz
     dx = jnp.concatenate((x.d[:, :nx], x.end[None]))
     still = jnp.zeros_like(dx)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from .checks import check_problem
+from .checks import check_first, check_problem
 from .fddp import FDDP
 from .guess import first_motion
 from .knots import Knots
@@ -57,6 +57,7 @@ def solve(
         plan = jax.lax.stop_gradient(_compiled(solver, *fixed))
         return differentiable(Numbers(knots, problem.q0, problem.v0), plan)
     state = _started(solver, knots, motion, multipliers)
+    check_first(problem, bool(jnp.isfinite(state.model.cost + jnp.sum(state.model.gap))))
     began, status = time.monotonic(), Status.RUNNING
     try:
         while True:
