@@ -74,7 +74,8 @@ class FDDP(Solver):
         if multipliers is None:
             multipliers = jnp.zeros_like(bounds.lower), jnp.zeros_like(bounds.end_lower)
         motion = motion._replace(u=jnp.clip(motion.u, knots.u_lower, knots.u_upper))
-        penalty = Penalty(*multipliers, jnp.asarray(self.penalty, dtype), bounds)
+        along, end = multipliers
+        penalty = Penalty(along, end, jnp.asarray(self.penalty, dtype), bounds)
         result = Result.start(self.iterations, tolerance_of(self.tolerance, dtype), dtype)
         gains = jnp.zeros((knots.steps, knots.nu, knots.nx), dtype)
         lam = jnp.zeros((knots.steps + 1, knots.nx), dtype)

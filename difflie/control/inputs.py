@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..forces.actuators.axis import Axis, as_axis
+from ..forces.actuators.axis import as_axis
 from ..forces.point_forces import FollowerForce
 from ..forces.points import coupling_force
 from ..system.fields import number
@@ -126,7 +126,7 @@ class Thrusters(Input):
     axes: a `difflie.Axis` each. lower, upper () or (nu,) in N: by default they only push.
     """
 
-    axes: tuple[Axis, ...] = eqx.field(converter=lambda axes: tuple(as_axis(a) for a in axes))
+    axes: tuple[Any, ...] = eqx.field(converter=lambda axes: tuple(as_axis(a) for a in axes))
     lower: jax.Array = eqx.field(converter=number(shape=None, finite=False), default=0.0)
     upper: jax.Array = eqx.field(converter=number(shape=None, finite=False), default=jnp.inf)
 

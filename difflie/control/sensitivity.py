@@ -142,11 +142,10 @@ def _lagrangian(numbers: Numbers, s: Solution) -> jax.Array:
     start, end = jax.tree.map(lambda a: a[:-1], x), jax.tree.map(lambda a: a[1:], x)
     first, last = jax.tree.map(lambda a: a[0], x), jax.tree.map(lambda a: a[-1], x)
     k = jnp.arange(knots.steps, dtype=u.dtype)
-    unrolled = knots.tree.topology.unrolled
-    along, at_end = (native.kernel(f) if unrolled else f for f in (along, at_end))
+    compiled = native.kernel if knots.tree.topology.unrolled else lambda f: f
     rows = start, u, k, end, s.costates[1:], s.multipliers[0]
-    total = jnp.sum(jax.vmap(along, (None, *6 * (0,)))(knots, *rows))
-    total = total + at_end(knots, last, s.multipliers[1])
+    total = jnp.sum(jax.vmap(compiled(along), (None, *6 * (0,)))(knots, *rows))
+    total = total + compiled(at_end)(knots, last, s.multipliers[1])
     # Bounds pull where their multipliers are not zero.
     for y, lower, upper in (
         (s.multipliers[0], bounds.lower, bounds.upper),
@@ -226,11 +225,10 @@ def _first_order(numbers: Numbers, s: Solution) -> Unknowns:
     start, end = jax.tree.map(lambda a: a[:-1], x), jax.tree.map(lambda a: a[1:], x)
     first, last = jax.tree.map(lambda a: a[0], x), jax.tree.map(lambda a: a[-1], x)
     k = jnp.arange(knots.steps, dtype=u.dtype)
-    if knots.tree.topology.unrolled:
-        along, at_end = native.kernel(along), native.kernel(at_end)
+    compiled = native.kernel if knots.tree.topology.unrolled else lambda f: f
     rows = start, u, k, end, s.costates[1:], s.multipliers[0]
-    g, (gap, bounded) = jax.vmap(along, (None, *6 * (0,)))(knots, *rows)
-    end_g, end_bounded = at_end(knots, last, s.multipliers[1])
+    g, (gap, bounded) = jax.vmap(compiled(along), (None, *6 * (0,)))(knots, *rows)
+    end_g, end_bounded = compiled(at_end)(knots, last, s.multipliers[1])
     y, y_end = s.multipliers
     off = _off(bounded, y, bounds.lower, bounds.upper)
     off_end = _off(end_bounded, y_end, bounds.end_lower, bounds.end_upper)
