@@ -31,6 +31,8 @@ from .inputs import Map as Map
 from .inputs import Motors as Motors
 from .inputs import Thrusters as Thrusters
 from .inputs import Together as Together
+from .interior_point import InteriorPoint as InteriorPoint
+from .ipopt import Ipopt as Ipopt
 from .limits import Limits as Limits
 from .linearize import Linearisation as Linearisation
 from .linearize import linearize as linearize
@@ -48,4 +50,9 @@ from .result import Plan as Plan
 from .result import Result as Result
 from .result import Status as Status
 from .solve import solve as solve
+from .solver import IteratedSolver as IteratedSolver
 from .solver import Solver as Solver
+from .transcription import HermiteSimpson as HermiteSimpson
+from .transcription import Shooting as Shooting
+from .transcription import Transcription as Transcription
+from .transcription import Trapezoidal as Trapezoidal

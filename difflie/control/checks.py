@@ -170,20 +170,18 @@ def _check_numbers(p: Problem) -> None:
             raise ValueError(f"Problem: {term.name} has a negative weight; none may be negative")
 
 
-def check_first(p: Problem, finite: bool) -> None:
-    """Raises ValueError, naming the term, if the costs at the first guess are not finite."""
-    if finite:
-        return
+def not_finite(p: Problem) -> ValueError:
+    """The error of costs that are not finite at the guess, which names the term."""
     controls = jnp.zeros(p.nu, p.system.dtype)
     for terms, u in ((p.running, controls), (p.final, None)):
         for term in terms:
             value = _value(term.quantity, p.system, p.q0, p.v0, u, p.steps * p.dt)
             if not np.all(np.isfinite(value)):
-                raise ValueError(
+                return ValueError(
                     f"Problem: {term.name} is {np.asarray(value).tolist()} at the start; it must "
                     "be finite where the search begins"
                 )
-    raise ValueError(
+    return ValueError(
         "solve: at the guess a cost is not finite, or a step of the machine is not solved; give "
         "another guess, a smaller dt, or another method"
     )

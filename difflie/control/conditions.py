@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from .knots import Knots, Motion
 from .linear_quadratic import LinearQuadratic, costates, with_bounds
 from .model import Model
-from .penalty import Penalty, violation
+from .penalty import Bounds, Penalty, violation
 from .result import KKT, largest
 
 
@@ -24,26 +25,35 @@ def conditions(
     u = motion.u
     left = jnp.where((u <= knots.u_lower) & (slope > 0), 0.0, slope)
     left = jnp.where((u >= knots.u_upper) & (slope < 0), 0.0, left)
-    if knots.nz:
-        z, pull = motion.x.z[0], lam[0, knots.nx - knots.nz :]
-        pull = jnp.where((z <= knots.z_lower) & (pull > 0), 0.0, pull)
-        pull = jnp.where((z >= knots.z_upper) & (pull < 0), 0.0, pull)
-        left = left.at[0, 0].set(jnp.maximum(jnp.abs(left[0, 0]), jnp.max(jnp.abs(pull))))
+    z, pull = motion.x.z[0], lam[0, knots.nx - knots.nz :]
+    pull = jnp.where((z <= knots.z_lower) & (pull > 0), 0.0, pull)
+    pull = jnp.where((z >= knots.z_upper) & (pull < 0), 0.0, pull)
+    broken, _ = violation(penalty.bounds, model)
+    multiplied = jnp.where(broken == 0, 0.0, after[0] * broken)
+    return lq, lam, kkt_of(lq, model, penalty.bounds, left, pull, multiplied)
+
+
+def kkt_of(
+    lq: LinearQuadratic,
+    model: Model,
+    bounds: Bounds,
+    left: Float[Array, "N nu"],
+    pull: Float[Array, " nz"],
+    multiplied: Array,
+) -> KKT:
+    """The largest of what is left, and where it is.
+
+    left, pull: of the derivatives by the controls, and by z at the start. multiplied: multipliers
+    times distances.
+    """
     scale = 1 + jnp.max(jnp.abs(lq.g[:, lq.nx :]))
-    stationarity, where = largest(left / scale)
+    first = jnp.max(jnp.abs(pull), initial=jnp.abs(left[0, 0]))
+    stationarity, where = largest(left.at[0, 0].set(first) / scale)
     gap, gap_knot = largest(model.gap)
-    broken, at_end = violation(penalty.bounds, model)
+    broken, at_end = violation(bounds, model)
     most, knot = largest(broken)
     last, _ = largest(at_end[None])
-    knot = jnp.where(last > most, knots.steps, knot).astype(jnp.int32)
-    multiplied, _ = largest(jnp.where(broken == 0, 0.0, after[0] * broken))
-    kkt = KKT(
-        stationarity,
-        gap,
-        jnp.maximum(most, last),
-        multiplied,
-        where,
-        gap_knot,
-        knot,
-    )
-    return lq, lam, kkt
+    knot = jnp.where(last > most, lq.steps, knot).astype(jnp.int32)
+    multiplied, _ = largest(multiplied)
+    most = jnp.maximum(most, last)
+    return KKT(stationarity, gap, most, multiplied, where, gap_knot, knot)

@@ -27,7 +27,7 @@ from .penalty import Bounds, Penalty
 from .result import KKT, Plan, Result, Status
 from .riccati import riccati
 from .rollout import rollout
-from .solver import Solver, bound_box, made_plan, rounding_shift, tolerance_of
+from .solver import IteratedSolver, bound_box, made_plan, rounding_shift, tolerance_of
 
 # Of the decrease that is expected of a step: for a rollout, and for points that move straight.
 _SUFFICIENT, _STRAIGHT = 1e-4, 0.1
@@ -55,7 +55,7 @@ class State(NamedTuple):
     costates: jax.Array
 
 
-class FDDP(Solver):
+class FDDP(IteratedSolver):
     """iterations: the most; tolerance: of the KKT conditions, None for the root of the rounding.
 
     exact: second derivatives of the steps and residuals are used as well, not Gauss-Newton's

@@ -162,20 +162,27 @@ class Knots(eqx.Module):
 
         by_matrices: differentiated in closed form where there is one, for many directions at once.
         """
-        dt, system = self.length(x), self.system
-        t, start = k * dt, self.control(x, u)
-
-        def command(now: Any, q: jax.Array, v: jax.Array) -> jax.Array:
-            at = start + (u - start) * ((now - t) / dt) if self.linear else u
-            return self.inputs.command(system, q, v, at, now).astype(q.dtype)
-
+        dt = self.length(x)
         with self.tree.at_hand():
             formulation = formulated(self.tree, self.method, self.stabilisation)
             if by_matrices and type(formulation) is RateFormulation:
                 formulation = RatesInClosedForm(self.tree, self.method)
-            q, v, fine = stepped(formulation, x.q, x.v, dt, t, Inputs(command))
-        z = jnp.concatenate((u, x.z[self.nu :])) if self.linear else x.z
-        return Point(jnp.where(fine, q, jnp.nan), v, z)
+            q, v, fine = stepped(formulation, x.q, x.v, dt, k * dt, self.acting(x, u, k))
+        return Point(jnp.where(fine, q, jnp.nan), v, self.held(x, u))
+
+    def held(self, x: Point, u: Float[Array, " nu"]) -> Float[Array, " nz"]:
+        """z after a step."""
+        return jnp.concatenate((u, x.z[self.nu :])) if self.linear else x.z
+
+    def acting(self, x: Point, u: Float[Array, " nu"], k: Float[Array, ""]) -> Inputs:
+        """What acts on the machine during a step."""
+        dt, start = self.length(x), self.control(x, u)
+
+        def command(now: Any, q: jax.Array, v: jax.Array) -> jax.Array:
+            at = start + (u - start) * ((now - k * dt) / dt) if self.linear else u
+            return self.inputs.command(self.system, q, v, at, now).astype(q.dtype)
+
+        return Inputs(command)
 
     def residuals(
         self, x: Point, u: Float[Array, " nu"], k: Float[Array, ""]

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jax.core import Tracer
 
-from .checks import check_first, check_problem
+from .checks import check_problem, not_finite
 from .fddp import FDDP
 from .guess import first_motion
 from .knots import Knots
 from .problem import Problem
 from .result import Plan, Status
 from .sensitivity import Numbers, differentiable
-from .solver import Solver
-
-Progress = Callable[[int, float], None]
+from .solver import Progress, Solver
 
 
 def solve(
@@ -51,53 +45,11 @@ def solve(
     check_problem(problem)
     knots = Knots.of(problem)
     motion, multipliers = first_motion(problem, knots, guess)
-    leaves = jax.tree.leaves((problem, motion, multipliers))
-    if any(isinstance(leaf, Tracer) for leaf in leaves):
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((problem, motion, multipliers))):
         fixed = jax.lax.stop_gradient((knots, motion, multipliers))
-        plan = jax.lax.stop_gradient(_compiled(solver, *fixed))
+        plan = jax.lax.stop_gradient(solver.solve(*fixed, progress, seconds))
         return differentiable(Numbers(knots, problem.q0, problem.v0), plan)
-    state = _started(solver, knots, motion, multipliers)
-    check_first(problem, bool(jnp.isfinite(state.model.cost + jnp.sum(state.model.gap))))
-    began, status = time.monotonic(), Status.RUNNING
-    try:
-        while True:
-            state = _iterated(solver, knots, state)
-            status = Status(int(state.result.status))
-            if progress is not None:
-                progress(int(state.result.iterations), float(state.model.cost))
-            if status != Status.RUNNING:
-                break
-            if seconds is not None and time.monotonic() - began > seconds:
-                status = Status.OUT_OF_TIME
-                break
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    plan = _finished(solver, knots, state)
-    code = jnp.asarray(int(status), jnp.int32)
-    return eqx.tree_at(lambda p: p.result.status, plan, code)
-
-
-@eqx.filter_jit
-def _compiled(solver: Solver, knots: Knots, motion: Any, multipliers: Any) -> Plan:
-    state = solver.init(knots, motion, multipliers)
-    state = jax.lax.while_loop(
-        lambda state: state.result.status == Status.RUNNING,
-        lambda state: solver.iterate(knots, state),
-        state,
-    )
-    return solver.plan(knots, state)
-
-
-@eqx.filter_jit
-def _started(solver: Solver, knots: Knots, motion: Any, multipliers: Any) -> Any:
-    return solver.init(knots, motion, multipliers)
-
-
-@eqx.filter_jit
-def _iterated(solver: Solver, knots: Knots, state: Any) -> Any:
-    return solver.iterate(knots, state)
-
-
-@eqx.filter_jit
-def _finished(solver: Solver, knots: Knots, state: Any) -> Plan:
-    return solver.plan(knots, state)
+    plan = solver.solve(knots, motion, multipliers, progress, seconds)
+    if plan.result.status == Status.NOT_FINITE and plan.result.iterations == 0:
+        raise not_finite(problem)
+    return plan

@@ -3,20 +3,47 @@
 from __future__ import annotations
 
 import abc
+import time
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from .knots import Knots, Motion
 from .linear_quadratic import LinearQuadratic
-from .result import Plan, Result
+from .result import Plan, Result, Status
 from .riccati import Box
+
+Progress = Callable[[int, float], None]
 
 
 class Solver(eqx.Module):
-    """A search in iterations. A state is a pytree of arrays with a `result`."""
+    """What finds a plan."""
+
+    @abc.abstractmethod
+    def solve(
+        self,
+        knots: Knots,
+        motion: Motion,
+        multipliers: Any,
+        progress: Progress | None,
+        seconds: float | None,
+    ) -> Plan:
+        """The plan found from a guess.
+
+        multipliers of bounds (N, m), (m,), None where there are none; progress, seconds: see the
+        function `solve`.
+        """
+
+
+class IteratedSolver(Solver):
+    """A search in iterations. A state is a pytree of arrays with a `result` and a `model`.
+
+    Called plainly, an iteration is compiled; under a transformation, the loop of them is.
+    """
 
     iterations: eqx.AbstractVar[int]
 
@@ -31,6 +58,62 @@ class Solver(eqx.Module):
     @abc.abstractmethod
     def plan(self, knots: Knots, state: Any) -> Plan:
         """What was found."""
+
+    def solve(
+        self,
+        knots: Knots,
+        motion: Motion,
+        multipliers: Any,
+        progress: Progress | None,
+        seconds: float | None,
+    ) -> Plan:
+        leaves = jax.tree.leaves((self, knots, motion, multipliers))
+        if any(isinstance(leaf, Tracer) for leaf in leaves):
+            return _compiled(self, knots, motion, multipliers)
+        state = _started(self, knots, motion, multipliers)
+        began, status = time.monotonic(), Status.RUNNING
+        try:
+            while True:
+                state = _iterated(self, knots, state)
+                status = Status(int(state.result.status))
+                if progress is not None:
+                    progress(int(state.result.iterations), float(state.model.cost))
+                if status != Status.RUNNING:
+                    break
+                if seconds is not None and time.monotonic() - began > seconds:
+                    status = Status.OUT_OF_TIME
+                    break
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        plan = _finished(self, knots, state)
+        code = jnp.asarray(int(status), jnp.int32)
+        return eqx.tree_at(lambda p: p.result.status, plan, code)
+
+
+@eqx.filter_jit
+def _compiled(solver: IteratedSolver, knots: Knots, motion: Any, multipliers: Any) -> Plan:
+    state = solver.init(knots, motion, multipliers)
+    state = jax.lax.while_loop(
+        lambda state: state.result.status == Status.RUNNING,
+        lambda state: solver.iterate(knots, state),
+        state,
+    )
+    return solver.plan(knots, state)
+
+
+@eqx.filter_jit
+def _started(solver: IteratedSolver, knots: Knots, motion: Any, multipliers: Any) -> Any:
+    return solver.init(knots, motion, multipliers)
+
+
+@eqx.filter_jit
+def _iterated(solver: IteratedSolver, knots: Knots, state: Any) -> Any:
+    return solver.iterate(knots, state)
+
+
+@eqx.filter_jit
+def _finished(solver: IteratedSolver, knots: Knots, state: Any) -> Plan:
+    return solver.plan(knots, state)
 
 
 def tolerance_of(tolerance: float | None, dtype: Any) -> float:

@@ -1,0 +1,286 @@
+"""A primal-dual interior point method on the horizon: bounds of all kinds, without active sets.
+
+Points and controls are unknowns, with gaps between the steps as in `fddp.py`. Bounds have slacks
+and a barrier, see `barrier.py`; what these add to the costs is a diagonal, so one Riccati sweep
+solves for all of a step (Rao, Wright, Rawlings 1998). The step ends short of every bound, and where
+cost, barrier, gaps and residuals, weighted, fall (Nocedal and Wright 2006, 19.4). The barrier is
+lowered whenever a step no longer promises more than it costs (Fiacco and McCormick 1968), in the
+end faster than linearly.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .barrier import Barrier, Entries, inside
+from .conditions import kkt_of
+from .exact import with_exact_hessian
+from .knots import Knots, Motion
+from .linear_quadratic import LinearQuadratic, Sweep, costates, linear_rollout, with_bounds
+from .model import Model, model_of
+from .penalty import Bounds
+from .result import Plan, Result, Status
+from .riccati import riccati
+from .solver import IteratedSolver, made_plan, tolerance_of
+
+_SUFFICIENT, _SHORTEST = 1e-4, 1e-4
+_LARGEST_SHIFT = 1e12
+# Least distance of the first slacks to their bounds, relative.
+_COLD, _WARM = 1e-2, 1e-4
+
+
+class State(NamedTuple):
+    """Points, controls, the model about them, the bounds, and how it goes.
+
+    mu (): of the barrier; shift (): on the diagonal of the controls; weight (): of gaps and
+    residuals, in the merit. gains, costates: of the last iteration, for the plan.
+    """
+
+    motion: Motion
+    model: Model
+    barrier: Barrier
+    mu: jax.Array
+    shift: jax.Array
+    weight: jax.Array
+    result: Result
+    gains: jax.Array
+    costates: jax.Array
+
+
+class InteriorPoint(IteratedSolver):
+    """iterations: the most; tolerance: of the KKT conditions, None for the root of the rounding.
+
+    The multipliers times the distances to the bounds, all together, which is by how much the cost
+    can be off, are within the tolerance of the cost. exact: second derivatives of steps, residuals
+    and bounds are used as well. barrier: the cost of the first barrier, relative to that of the
+    guess.
+    """
+
+    iterations: int = eqx.field(static=True, default=200)
+    tolerance: float | None = eqx.field(static=True, default=None)
+    exact: bool = eqx.field(static=True, default=False)
+    barrier: float = eqx.field(static=True, default=0.1)
+
+    def init(self, knots: Knots, motion: Motion, multipliers: Any) -> State:
+        bounds, dtype = Bounds.of(knots), motion.u.dtype
+        zero = jnp.zeros((), dtype)
+        lower, upper = (part.flat for part in Entries.bounds(knots, bounds))
+        model = model_of(knots, motion)
+        values = Entries.values(model, motion)
+        y, off = jnp.zeros_like(values.flat), _COLD
+        if multipliers is not None:
+            y, off = _with_those_of_controls(knots, model, values, multipliers).flat, _WARM
+        start = inside(values.flat, lower, upper, off)
+        barrier = Barrier.start(start, y, lower, upper)
+        mu = self.barrier * jnp.maximum(jnp.abs(model.cost), 1) / barrier.count
+        if multipliers is not None:
+            mu = jnp.minimum(mu, jnp.sum(barrier.products) / barrier.count)
+            mu = jnp.maximum(mu, _least_mu(model, barrier, tolerance_of(self.tolerance, dtype)))
+        # The controls are moved inside, too, and stay there.
+        start = values.like(start)
+        motion = motion._replace(u=start.u, x=motion.x._replace(z=motion.x.z.at[0].set(start.z)))
+        result = Result.start(self.iterations, tolerance_of(self.tolerance, dtype), dtype)
+        gains = jnp.zeros((knots.steps, knots.nu, knots.nx), dtype)
+        lam = jnp.zeros((knots.steps + 1, knots.nx), dtype)
+        model = model_of(knots, motion)
+        return State(motion, model, barrier.centred(mu), mu, zero, zero, result, gains, lam)
+
+    def iterate(self, knots: Knots, state: State) -> State:
+        motion, model, barrier = state.motion, state.model, state.barrier
+        values = Entries.values(model, motion)
+        y = values.like(barrier.multipliers)
+        products = barrier.products
+        priced, lam, slope, pull = _priced(knots, model, y)
+        bounds = Bounds.of(knots)
+        kkt = kkt_of(priced, model, bounds, slope + y.u, pull + y.z, products)
+        tolerance = state.result.tolerance
+        done = kkt.stationary(tolerance) & (kkt.violation <= tolerance)
+        done &= jnp.sum(products) <= tolerance * (jnp.abs(model.cost) + tolerance)
+        finite = jnp.isfinite(model.cost + kkt.gap)
+        result = state.result.after(model.cost, kkt, done, finite)
+        weight = _weight_of_equalities(model)
+        first, second = (
+            values.like(part) for part in barrier.condensed(values.flat, state.mu, weight)
+        )
+        lq = _with_all_bounds(knots, model, first, second)
+        sweep = riccati(lq, None, state.shift)
+        if self.exact:
+            exact = with_exact_hessian(knots, motion, lam, (y.along, y.end), lq)
+            better = riccati(exact, None, state.shift)
+            # Where the exact matrix has no minimum, Gauss-Newton's is taken.
+            pick = lambda new, old: jnp.where(better.fine, new, old)  # noqa: E731
+            lq, sweep = jax.tree.map(pick, (exact, better), (lq, sweep))
+        state = state._replace(result=result, costates=lam, gains=sweep.K)
+        return jax.lax.cond(
+            result.status == Status.RUNNING,
+            lambda: self._moved(knots, lq, sweep, weight, state),
+            lambda: state,
+        )
+
+    def _moved(
+        self, knots: Knots, lq: LinearQuadratic, sweep: Sweep, weight: jax.Array, state: State
+    ) -> State:
+        """The state after a step of the search, or with a larger shift where none is found."""
+        barrier, mu = state.barrier, state.mu
+        step = _step(knots, lq, sweep, weight, state)
+        alpha, motion, model = _searched(knots, step, sweep.fine, state)
+        accepted = (alpha > _SHORTEST * step.longest) & sweep.fine & (step.descent <= 0)
+        least = 1e-9 * (1 + jnp.max(jnp.abs(lq.H[:, lq.nx :, lq.nx :])))
+        larger = jnp.maximum(10 * state.shift, least)
+        smaller = jnp.where(state.shift <= 10 * least, 0.0, state.shift / 10)
+        kept = jnp.where(alpha > 0.3 * step.longest, smaller, state.shift)
+        shift = jnp.where(accepted, kept, larger)
+        central = accepted & (-step.descent <= barrier.count * mu) & (alpha > 0.3)
+        lower = jnp.where(central, _lower(mu, model, barrier, state.result.tolerance), mu)
+        pick = lambda new, old: jnp.where(accepted, new, old)  # noqa: E731
+        return state._replace(
+            motion=jax.tree.map(pick, motion, state.motion),
+            model=jax.tree.map(pick, model, state.model),
+            barrier=jax.tree.map(pick, barrier.moved(step.change, alpha, step.alpha_z), barrier),
+            mu=lower,
+            shift=shift,
+            weight=jnp.where(lower < mu, 0.0, step.weight),
+            result=state.result.stuck(~accepted & (shift > _LARGEST_SHIFT * least)),
+        )
+
+    def plan(self, knots: Knots, state: State) -> Plan:
+        y = Entries.values(state.model, state.motion).like(state.barrier.multipliers)
+        return made_plan(
+            knots,
+            state.motion,
+            state.model.cost,
+            state.model.gap,
+            state.gains,
+            state.costates,
+            (y.along, y.end),
+            state.result,
+        )
+
+
+class _Step(NamedTuple):
+    """d (N, n), dx_N (nx,) and the change of the barrier, with how far they may be gone.
+
+    longest, alpha_z (): the lengths for distances and for multipliers. weight (): of gaps and
+    residuals in the merit; descent (): its derivative along the step.
+    """
+
+    d: jax.Array
+    end: jax.Array
+    change: Barrier
+    longest: jax.Array
+    alpha_z: jax.Array
+    weight: jax.Array
+    descent: jax.Array
+
+
+def _step(
+    knots: Knots, lq: LinearQuadratic, sweep: Sweep, weight: jax.Array, state: State
+) -> _Step:
+    """The step under a sweep; weight: that of the squares of equalities."""
+    model, barrier, mu = state.model, state.barrier, state.mu
+    d, end = linear_rollout(lq, sweep)
+    values = Entries.values(model, state.motion).flat
+    dc = Entries.changes(model, knots, d, end).flat
+    change = barrier.towards(values, dc, mu, weight)
+    slope = jnp.sum(model.along.g * d) + model.end.g @ end - mu * jnp.sum(change.t / barrier.t)
+    _, curvature = lq.change(d, end)
+    # Without the squares of equalities, which are no cost.
+    curvature = curvature - weight * jnp.sum(jnp.where(barrier.is_equality, dc**2, 0.0))
+    off = _infeasibility(model, barrier, values)
+    needed = (slope + jnp.maximum(curvature, 0) / 2) / (0.9 * off)
+    merit_weight = jnp.maximum(state.weight, jnp.where(off > 0, needed, 0.0))
+    descent = slope - merit_weight * off
+    return _Step(d, end, change, *barrier.longest(change), merit_weight, descent)
+
+
+def _searched(
+    knots: Knots, step: _Step, fine: jax.Array, state: State
+) -> tuple[jax.Array, Motion, Model]:
+    """The length () at which the merit falls, and the motion and the model there."""
+    barrier, mu = state.barrier, state.mu
+
+    def merit(motion: Motion, model: Model, barrier: Barrier) -> jax.Array:
+        left = _infeasibility(model, barrier, Entries.values(model, motion).flat)
+        return model.cost + barrier.paid(mu) + step.weight * left
+
+    before = merit(state.motion, state.model, barrier)
+    values = Entries.values(state.model, state.motion).flat
+    size = jnp.abs(before) + step.weight * jnp.sum(jnp.abs(values))
+    allowed = before + 10 * jnp.finfo(before.dtype).eps * size
+
+    def shorter(trial: tuple) -> tuple:
+        alpha = trial[0] / 2
+        there = state.motion.moved(knots, alpha * step.d, alpha * step.end)
+        return alpha, there, model_of(knots, there)
+
+    def refused(trial: tuple) -> jax.Array:
+        alpha, there, model = trial
+        moved = barrier.moved(step.change, alpha, step.alpha_z)
+        good = merit(there, model, moved) <= allowed + _SUFFICIENT * alpha * step.descent
+        return ~good & (alpha > _SHORTEST * step.longest) & fine
+
+    first = shorter((2 * step.longest, state.motion, state.model))
+    return jax.lax.while_loop(refused, shorter, first)
+
+
+def _with_those_of_controls(
+    knots: Knots, model: Model, values: Entries, multipliers: tuple
+) -> Entries:
+    """The multipliers of bounds, and those of the controls that make a motion stationary."""
+    nothing = Entries(*multipliers, jnp.zeros_like(values.u), jnp.zeros_like(values.z))
+    _, _, slope, pull = _priced(knots, model, nothing)
+    return nothing._replace(u=-slope, z=-pull)
+
+
+def _priced(
+    knots: Knots, model: Model, y: Entries
+) -> tuple[LinearQuadratic, jax.Array, jax.Array, jax.Array]:
+    """The problem with bounds at the price of their multipliers, those of the controls left out.
+
+    Also its costates (N + 1, nx), and the derivatives of its cost by the controls (N, nu), and by z
+    at the start (nz,).
+    """
+    none = jnp.zeros_like(y.along), jnp.zeros_like(y.end)
+    lq = with_bounds(model, knots.nz, (y.along, none[0]), (y.end, none[1]))
+    lam, slope = costates(lq)
+    return lq, lam, slope, lam[0, knots.nx - knots.nz :]
+
+
+def _with_all_bounds(
+    knots: Knots, model: Model, first: Entries, second: Entries
+) -> LinearQuadratic:
+    """The problem of a model with what all bounds add."""
+    lq = with_bounds(model, knots.nz, (first.along, second.along), (first.end, second.end))
+    n, nx = lq.H.shape[-1], knots.nx
+    controls, start = jnp.arange(nx, n), jnp.arange(nx - knots.nz, nx)
+    g = lq.g.at[:, controls].add(first.u).at[0, start].add(first.z)
+    H = lq.H.at[:, controls, controls].add(second.u).at[0, start, start].add(second.z)
+    return lq._replace(g=g, H=H)
+
+
+def _weight_of_equalities(model: Model) -> jax.Array:
+    """As much as their squares may weigh () with half of the digits left for the costs."""
+    largest = 1 + jnp.maximum(jnp.max(jnp.abs(model.along.H)), jnp.max(jnp.abs(model.end.H)))
+    return largest / jnp.finfo(largest.dtype).eps ** 0.5
+
+
+def _infeasibility(model: Model, barrier: Barrier, values: jax.Array) -> jax.Array:
+    """The sum () of all gaps and residuals."""
+    return jnp.sum(jnp.abs(model.gap)) + jnp.sum(jnp.abs(barrier.residual(values)))
+
+
+def _least_mu(model: Model, barrier: Barrier, tolerance: Any) -> jax.Array:
+    scale = jnp.abs(model.cost) + tolerance
+    return tolerance * scale / (3 * barrier.count)
+
+
+def _lower(mu: jax.Array, model: Model, barrier: Barrier, tolerance: jax.Array) -> jax.Array:
+    """The next mu ()."""
+    scale = jnp.abs(model.cost) + tolerance
+    share = jnp.sqrt(barrier.count * mu / scale)
+    lower = mu * jnp.clip(share, 0.01, 0.2)
+    return jnp.minimum(mu, jnp.maximum(lower, _least_mu(model, barrier, tolerance)))

@@ -1,0 +1,225 @@
+"""Ipopt (Wächter and Biegler 2006), of a transcription: `pip install 'difflie[ipopt]'`.
+
+It gets exact derivatives, as blocks of sparse matrices. It is the referee of the other solvers, and
+the choice for odd problems: its filter and its restoration of feasibility find a way where they do
+not.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from .conditions import kkt_of
+from .knots import Knots, Motion
+from .linear_quadratic import LinearQuadratic, with_bounds
+from .model import model_of
+from .nonlinear_program import Program, constraints, curvatures, slopes, values
+from .penalty import Bounds
+from .result import Plan, Result, Status
+from .riccati import riccati
+from .solver import Progress, Solver, bound_box, made_plan, tolerance_of
+from .transcription import Shooting, Transcription
+
+# Ipopt's own codes; all others say that it found no way.
+_ENDINGS = {
+    0: Status.CONVERGED,
+    -1: Status.OUT_OF_ITERATIONS,
+    -4: Status.OUT_OF_TIME,
+    -5: Status.OUT_OF_TIME,
+    -13: Status.NOT_FINITE,
+}
+
+
+class Ipopt(Solver):
+    """options: Ipopt's own, such as {"mu_strategy": "adaptive"}; they come before what is set here.
+
+    transcription: `Shooting`, the steps of the problem's method, or a collocation, `Trapezoidal` or
+    `HermiteSimpson`. iterations: the most; tolerance: of the KKT conditions, relative as Ipopt has
+    it, None for the root of the rounding. Of a plan that is a guess the motion is used.
+
+    It is no compiled loop: under jax.jit, jax.vmap and jax.grad it raises TypeError. Raises
+    ModuleNotFoundError where ipyopt is not installed.
+    """
+
+    options: tuple[tuple[str, Any], ...] = eqx.field(
+        static=True, default=(), converter=lambda o: tuple(dict(o).items())
+    )
+    transcription: Transcription = Shooting()
+    iterations: int = eqx.field(static=True, default=500)
+    tolerance: float | None = eqx.field(static=True, default=None)
+
+    def solve(
+        self,
+        knots: Knots,
+        motion: Motion,
+        multipliers: Any,
+        progress: Progress | None,
+        seconds: float | None,
+    ) -> Plan:
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((knots, motion))):
+            raise TypeError(
+                "Ipopt is no compiled program and cannot run under jax.jit, jax.vmap or jax.grad; "
+                "call solve plainly, or take InteriorPoint()"
+            )
+        self.transcription.check(knots)
+        dtype = motion.u.dtype
+        result = Result.start(self.iterations, tolerance_of(self.tolerance, dtype), dtype)
+        search = _Search(Program(knots, self.transcription, motion), progress, seconds)
+        options = {
+            "print_level": 0,
+            "sb": "yes",
+            "tol": float(result.tolerance),
+            "acceptable_iter": 0,
+            "bound_relax_factor": 0.0,
+            "max_iter": self.iterations,
+            **dict(self.options),
+        }
+        status = search.run(options)
+        return _plan(search, status, result)
+
+
+class _Search:
+    """One run: what Ipopt calls in it, and the last X (n,), with multipliers y (m,), y_X (n,)."""
+
+    def __init__(self, program: Program, progress: Progress | None, seconds: float | None) -> None:
+        self.program, self.progress, self.seconds = program, progress, seconds
+        self.pattern = program.pattern()
+        self.began, self.stopped = time.monotonic(), None
+        self.costs: list[float] = []
+        self.X = np.zeros(program.size)
+        self.y_X = np.zeros(program.size)
+        self.y = np.zeros(program.constraint_bounds()[0].size)
+
+    def run(self, options: dict[str, Any]) -> Status:
+        ipyopt, rows = _ipyopt(), self.pattern.rows
+        problem = ipyopt.Problem(
+            self.program.size,
+            *map(_finite, self.program.variable_bounds()),
+            rows.size,
+            *(_finite(bound[rows]) for bound in self.program.constraint_bounds()),
+            self.pattern.jacobian,
+            self.pattern.hessian,
+            self._cost,
+            self._gradient,
+            self._constraints,
+            self._jacobian,
+            self._hessian,
+            self._iterated,
+            ipopt_options=options,
+        )
+        X, y = self.X.copy(), np.zeros(rows.size)
+        below, above = np.zeros_like(X), np.zeros_like(X)
+        try:
+            *_, code = problem.solve(X, mult_g=y, mult_x_L=below, mult_x_U=above)
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED
+        self.X, self.y_X = X, above - below
+        self.y[rows] = y
+        return self.stopped or _ENDINGS.get(code, Status.NO_PROGRESS)
+
+    def _cost(self, X: np.ndarray) -> float:
+        v = values(self.program, jnp.asarray(X))
+        return float(jnp.sum(v.cost) + v.end_cost)
+
+    def _gradient(self, X: np.ndarray, out: np.ndarray) -> None:
+        self.X = X.copy()
+        s = slopes(self.program, jnp.asarray(X))
+        out[:] = self.program.gathered(s.cost, s.end_cost)
+
+    def _constraints(self, X: np.ndarray, out: np.ndarray) -> None:
+        out[:] = constraints(values(self.program, jnp.asarray(X)))[self.pattern.rows]
+
+    def _jacobian(self, X: np.ndarray, out: np.ndarray) -> None:
+        blocks = constraints(slopes(self.program, jnp.asarray(X)))
+        out[:] = blocks[self.pattern.of_jacobian]
+
+    def _hessian(self, X: np.ndarray, y: np.ndarray, factor: float, out: np.ndarray) -> None:
+        every = np.zeros_like(self.y)
+        every[self.pattern.rows] = y
+        weights = self.program.weights(factor, every)
+        blocks = curvatures(self.program, jnp.asarray(X), weights)
+        out[:] = np.concatenate([np.ravel(b) for b in blocks])[self.pattern.of_hessian]
+
+    def _iterated(self, mode: int, count: int, cost: float, *_: Any) -> bool:
+        try:
+            self.costs.append(cost)
+            if self.progress is not None:
+                self.progress(count, cost)
+        except KeyboardInterrupt:
+            self.stopped = Status.INTERRUPTED
+        if self.seconds is not None and time.monotonic() - self.began > self.seconds:
+            self.stopped = Status.OUT_OF_TIME
+        return self.stopped is None
+
+
+def _plan(search: _Search, status: Status, start: Result) -> Plan:
+    """The plan at the end of a search."""
+    program, knots = search.program, search.program.knots
+    X, y = jnp.asarray(search.X, program.motion.u.dtype), program.weights(1.0, search.y)
+    v, motion, bounds = values(program, X), program.moved(X), Bounds.of(knots)
+    made = _model(knots, motion)
+    # A collocation has costs and gaps of its own.
+    model = made._replace(gap=v.gaps, along=made.along._replace(cost=v.cost))
+    off, off_end = (
+        jnp.where(multiplier > 0, upper - value, value - lower)
+        for multiplier, value, lower, upper in (
+            (y.bounded, v.bounded, bounds.lower, bounds.upper),
+            (y.end_bounded, v.end_bounded, bounds.end_lower, bounds.end_upper),
+        )
+    )
+    stiff = [
+        jnp.abs(multiplier) / jnp.maximum(distance, start.tolerance)
+        for multiplier, distance in ((y.bounded, off), (y.end_bounded, off_end))
+    ]
+    lq = with_bounds(model, knots.nz, (y.bounded, stiff[0]), (y.end_bounded, stiff[1]))
+    left = program.lagrangian(slopes(program, X), y)
+    whole = jnp.asarray(program.gathered(*left) + search.y_X, X.dtype)
+    steps = whole[knots.nz :].reshape(knots.steps, -1)
+    multiplied = jnp.where(y.bounded == 0, 0.0, y.bounded * off)
+    kkt = kkt_of(lq, model, bounds, steps[:, : knots.nu], whole[: knots.nz], multiplied)
+    costs = np.full(start.costs.size, np.nan)
+    costs[: len(search.costs)] = search.costs[: costs.size]
+    result = Result(
+        jnp.asarray(int(status), jnp.int32),
+        jnp.asarray(max(len(search.costs) - 1, 0), jnp.int32),
+        kkt,
+        jnp.asarray(costs, X.dtype),
+        start.tolerance,
+    )
+    costates = jnp.concatenate((left[0][:1, : knots.nx], y.gaps))
+    gains = _gains(knots, motion, lq)
+    ends = y.bounded, y.end_bounded
+    return made_plan(knots, motion, model.cost, model.gap, gains, costates, ends, result)
+
+
+_model = eqx.filter_jit(model_of)
+
+
+@eqx.filter_jit
+def _gains(knots: Knots, motion: Motion, lq: LinearQuadratic) -> jax.Array:
+    """The feedback (N, nu, nx) by one sweep; zero where it finds none."""
+    sweep = riccati(lq, bound_box(knots, motion), jnp.zeros((), motion.u.dtype))
+    return jnp.where(sweep.fine, sweep.K, 0.0)
+
+
+def _finite(bound: np.ndarray) -> np.ndarray:
+    """Bounds as Ipopt has them, where 1e20 is infinite."""
+    return np.clip(bound.astype(float), -1e20, 1e20)
+
+
+def _ipyopt() -> Any:
+    try:
+        import ipyopt
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "control: Ipopt is called by ipyopt, which is not installed: pip install "
+            "'difflie[ipopt]'"
+        ) from None
+    return ipyopt
