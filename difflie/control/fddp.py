@@ -32,7 +32,7 @@ from .solver import IteratedSolver, bound_box, made_plan, rounding_shift, tolera
 # Of the decrease that is expected of a step: for a rollout, and for points that move straight.
 _SUFFICIENT, _STRAIGHT = 1e-4, 0.1
 _SHORTEST = 1e-3
-_LARGEST_SHIFT = 1e12
+_FIRST_SHIFT, _LARGEST_SHIFT = 1e-6, 1e12
 
 
 class State(NamedTuple):
@@ -159,7 +159,7 @@ class FDDP(IteratedSolver):
         begin = jax.lax.cond(rolls, rolled, lambda trial: trial, begin)
         alpha, there, new_model = jax.lax.while_loop(refused, rolled, begin)
         accepted = ~refused((alpha, there, new_model)) & (alpha > _SHORTEST) & sweep.fine
-        least = 100 * rounding_shift(lq)
+        least = _FIRST_SHIFT * (1 + jnp.max(jnp.abs(lq.H[:, lq.nx :, lq.nx :])))
         larger = jnp.maximum(10 * state.shift, least)
         smaller = jnp.where(state.shift <= 10 * least, 0.0, state.shift / 10)
         kept = jnp.where(alpha > 0.3, smaller, state.shift)
