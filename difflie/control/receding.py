@@ -17,7 +17,7 @@ from .fddp import FDDP
 from .problem import Problem
 from .result import Plan
 from .solve import solve
-from .solver import Solver
+from .solver import IteratedSolver, Solver
 
 
 class Receding(eqx.Module):
@@ -35,12 +35,16 @@ class Receding(eqx.Module):
     """
 
     problem: Problem
-    solver: Solver = FDDP(iterations=1)
+    solver: IteratedSolver = FDDP(iterations=1)
     first: Solver = FDDP()
 
     def start(self, q: Any, v: Any, target: Any = None) -> Plan:
         """The plan from the state q (nq,), v (nv,), as the memory of the first sample."""
-        return solve(self._from(q, v, target), self.first)
+        plan = solve(self._from(q, v, target), self.first)
+        # As many costs as a sample has, so that the memory keeps its shapes.
+        n, costs = self.solver.iterations + 1, plan.result.costs
+        costs = jnp.concatenate((costs, jnp.full(n, jnp.nan, costs.dtype)))[:n]
+        return eqx.tree_at(lambda plan: plan.result.costs, plan, costs)
 
     def step(
         self, memory: Plan, q: Any, v: Any, target: Any = None

@@ -117,8 +117,8 @@ def _finished(solver: IteratedSolver, knots: Knots, state: Any) -> Plan:
 
 
 def tolerance_of(tolerance: float | None, dtype: Any) -> float:
-    """The tolerance itself, or the root of ten roundings."""
-    return float(10 * jnp.finfo(dtype).eps ** 0.5) if tolerance is None else tolerance
+    """The tolerance itself, or the root of the rounding."""
+    return float(jnp.finfo(dtype).eps ** 0.5) if tolerance is None else tolerance
 
 
 def bound_box(knots: Knots, motion: Motion) -> Box | None:
