@@ -20,58 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .knots import Knots, Motion
-from .model import Model
-from .penalty import Bounds
-
 # How much of the way to a bound a step may take.
 _MOST = 0.995
 # The distances of c from its lower and from its upper bound are _SIGN (c - bound).
 _SIGN = np.array([[1], [-1]])
-
-
-class Entries(NamedTuple):
-    """A number for all that is bounded: along (N, m), end (m,), u (N, nu), z (nz,) at the start.
-
-    As one vector (M,) they stand in this order.
-    """
-
-    along: jax.Array
-    end: jax.Array
-    u: jax.Array
-    z: jax.Array
-
-    @staticmethod
-    def values(model: Model, motion: Motion) -> Entries:
-        """The entries themselves."""
-        return Entries(model.along.bounded, model.end.bounded, motion.u, motion.x.z[0])
-
-    @staticmethod
-    def changes(model: Model, knots: Knots, d: jax.Array, end: jax.Array) -> Entries:
-        """Those in the linear model for d (N, nx + nu), and dx_N (nx,)."""
-        along = jnp.einsum("kmi,ki->km", model.along.C, d)
-        start = d[0, knots.nx - knots.nz : knots.nx]
-        return Entries(along, model.end.C @ end, d[:, knots.nx :], start)
-
-    @staticmethod
-    def bounds(knots: Knots, bounds: Bounds) -> tuple[Entries, Entries]:
-        """The least and the largest."""
-        u = [jnp.tile(u, (knots.steps, 1)) for u in (knots.u_lower, knots.u_upper)]
-        return (
-            Entries(bounds.lower, bounds.end_lower, u[0], knots.z_lower),
-            Entries(bounds.upper, bounds.end_upper, u[1], knots.z_upper),
-        )
-
-    @property
-    def flat(self) -> Float[Array, " M"]:
-        """One vector."""
-        return jnp.concatenate([jnp.ravel(part) for part in self])
-
-    def like(self, flat: Float[Array, " M"]) -> Entries:
-        """A vector as entries of these shapes."""
-        ends = [sum(part.size for part in self[: i + 1]) for i in range(3)]
-        parts = jnp.split(flat, ends)
-        return Entries(*(p.reshape(a.shape) for p, a in zip(parts, self, strict=True)))
 
 
 def inside(

@@ -16,8 +16,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .barrier import Barrier, Entries, inside
+from .barrier import Barrier, inside
 from .conditions import kkt_of
+from .entries import Entries
 from .exact import with_exact_hessian
 from .knots import Knots, Motion
 from .linear_quadratic import LinearQuadratic, Sweep, costates, linear_rollout, with_bounds
@@ -54,10 +55,10 @@ class State(NamedTuple):
 class InteriorPoint(IteratedSolver):
     """iterations: the most; tolerance: of the KKT conditions, None for the root of the rounding.
 
-    The multipliers times the distances to the bounds, all together, which is by how much the cost
-    can be off, are within the tolerance of the cost. exact: second derivatives of steps, residuals
-    and bounds are used as well. barrier: the cost of the first barrier, relative to that of the
-    guess.
+    The multipliers times the distances to the bounds, all together, are by how much the cost can be
+    off; relative to it, they end below the tolerance to the power of 1.5. exact: second derivatives
+    of steps, residuals and bounds are used as well, where they have a minimum. barrier: the cost of
+    the first barrier, relative to that of the guess.
     """
 
     iterations: int = eqx.field(static=True, default=200)
@@ -99,7 +100,7 @@ class InteriorPoint(IteratedSolver):
         kkt = kkt_of(priced, model, bounds, slope + y.u, pull + y.z, products)
         tolerance = state.result.tolerance
         done = kkt.stationary(tolerance) & (kkt.violation <= tolerance)
-        done &= jnp.sum(products) <= tolerance * (jnp.abs(model.cost) + tolerance)
+        done &= jnp.sum(products) <= _allowed(model, tolerance)
         finite = jnp.isfinite(model.cost + kkt.gap)
         result = state.result.after(model.cost, kkt, done, finite)
         weight = _weight_of_equalities(model)
@@ -148,16 +149,22 @@ class InteriorPoint(IteratedSolver):
         )
 
     def plan(self, knots: Knots, state: State) -> Plan:
-        y = Entries.values(state.model, state.motion).like(state.barrier.multipliers)
+        model, motion, result = state.model, state.motion, state.result
+        values = Entries.values(model, motion)
+        y = values.like(state.barrier.multipliers)
+        bounds = Entries.bounds(knots, Bounds.of(knots))
+        settled = values.settled(motion, y, bounds, model.cost)
+        pick = lambda new, old: jnp.where(result.converged, new, old)  # noqa: E731
+        motion, y = jax.tree.map(pick, settled, (motion, y))
         return made_plan(
             knots,
-            state.motion,
-            state.model.cost,
-            state.model.gap,
+            motion,
+            model.cost,
+            model.gap,
             state.gains,
             state.costates,
             (y.along, y.end),
-            state.result,
+            result,
         )
 
 
@@ -231,7 +238,8 @@ def _with_those_of_controls(
     knots: Knots, model: Model, values: Entries, multipliers: tuple
 ) -> Entries:
     """The multipliers of bounds, and those of the controls that make a motion stationary."""
-    nothing = Entries(*multipliers, jnp.zeros_like(values.u), jnp.zeros_like(values.z))
+    along, end = multipliers
+    nothing = Entries(along, end, jnp.zeros_like(values.u), jnp.zeros_like(values.z))
     _, _, slope, pull = _priced(knots, model, nothing)
     return nothing._replace(u=-slope, z=-pull)
 
@@ -244,8 +252,7 @@ def _priced(
     Also its costates (N + 1, nx), and the derivatives of its cost by the controls (N, nu), and by z
     at the start (nz,).
     """
-    none = jnp.zeros_like(y.along), jnp.zeros_like(y.end)
-    lq = with_bounds(model, knots.nz, (y.along, none[0]), (y.end, none[1]))
+    lq = with_bounds(model, knots.nz, (y.along, 0 * y.along), (y.end, 0 * y.end))
     lam, slope = costates(lq)
     return lq, lam, slope, lam[0, knots.nx - knots.nz :]
 
@@ -273,14 +280,17 @@ def _infeasibility(model: Model, barrier: Barrier, values: jax.Array) -> jax.Arr
     return jnp.sum(jnp.abs(model.gap)) + jnp.sum(jnp.abs(barrier.residual(values)))
 
 
+def _allowed(model: Model, tolerance: Any) -> jax.Array:
+    """By how much the cost may be off: the sum () of multipliers times distances."""
+    return tolerance**1.5 * (jnp.abs(model.cost) + tolerance)
+
+
 def _least_mu(model: Model, barrier: Barrier, tolerance: Any) -> jax.Array:
-    scale = jnp.abs(model.cost) + tolerance
-    return tolerance * scale / (3 * barrier.count)
+    return _allowed(model, tolerance) / (3 * barrier.count)
 
 
 def _lower(mu: jax.Array, model: Model, barrier: Barrier, tolerance: jax.Array) -> jax.Array:
     """The next mu ()."""
-    scale = jnp.abs(model.cost) + tolerance
-    share = jnp.sqrt(barrier.count * mu / scale)
+    share = jnp.sqrt(barrier.count * mu / (jnp.abs(model.cost) + tolerance))
     lower = mu * jnp.clip(share, 0.01, 0.2)
     return jnp.minimum(mu, jnp.maximum(lower, _least_mu(model, barrier, tolerance)))

@@ -17,9 +17,10 @@ import numpy as np
 from jax.core import Tracer
 
 from .conditions import kkt_of
+from .entries import Entries
 from .knots import Knots, Motion
 from .linear_quadratic import LinearQuadratic, with_bounds
-from .model import model_of
+from .model import Model, model_of
 from .nonlinear_program import Program, constraints, curvatures, slopes, values
 from .penalty import Bounds
 from .result import Plan, Result, Status
@@ -44,8 +45,8 @@ class Ipopt(Solver):
     `HermiteSimpson`. iterations: the most; tolerance: of the KKT conditions, relative as Ipopt has
     it, None for the root of the rounding. Of a plan that is a guess the motion is used.
 
-    It is no compiled loop: under jax.jit, jax.vmap and jax.grad it raises TypeError. Raises
-    ModuleNotFoundError where ipyopt is not installed.
+    It is no compiled loop: under jax.jit and jax.vmap it raises TypeError; jax.grad outside of them
+    has the derivative of its solution. Raises ModuleNotFoundError where ipyopt is not installed.
     """
 
     options: tuple[tuple[str, Any], ...] = eqx.field(
@@ -65,8 +66,8 @@ class Ipopt(Solver):
     ) -> Plan:
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((knots, motion))):
             raise TypeError(
-                "Ipopt is no compiled program and cannot run under jax.jit, jax.vmap or jax.grad; "
-                "call solve plainly, or take InteriorPoint()"
+                "Ipopt is no compiled program and cannot run under jax.jit, jax.vmap or second "
+                "derivatives; call solve plainly, or take InteriorPoint()"
             )
         self.transcription.check(knots)
         dtype = motion.u.dtype
@@ -78,6 +79,8 @@ class Ipopt(Solver):
             "tol": float(result.tolerance),
             "acceptable_iter": 0,
             "bound_relax_factor": 0.0,
+            # What the cost can be off by is the sum of these.
+            "compl_inf_tol": float(result.tolerance) / (1 + search.y.size + search.X.size),
             "max_iter": self.iterations,
             **dict(self.options),
         }
@@ -162,28 +165,18 @@ class _Search:
 def _plan(search: _Search, status: Status, start: Result) -> Plan:
     """The plan at the end of a search."""
     program, knots = search.program, search.program.knots
-    X, y = jnp.asarray(search.X, program.motion.u.dtype), program.weights(1.0, search.y)
+    X, weights = jnp.asarray(search.X, program.motion.u.dtype), program.weights(1.0, search.y)
     v, motion, bounds = values(program, X), program.moved(X), Bounds.of(knots)
     made = _model(knots, motion)
     # A collocation has costs and gaps of its own.
     model = made._replace(gap=v.gaps, along=made.along._replace(cost=v.cost))
-    off, off_end = (
-        jnp.where(multiplier > 0, upper - value, value - lower)
-        for multiplier, value, lower, upper in (
-            (y.bounded, v.bounded, bounds.lower, bounds.upper),
-            (y.end_bounded, v.end_bounded, bounds.end_lower, bounds.end_upper),
-        )
-    )
-    stiff = [
-        jnp.abs(multiplier) / jnp.maximum(distance, start.tolerance)
-        for multiplier, distance in ((y.bounded, off), (y.end_bounded, off_end))
-    ]
-    lq = with_bounds(model, knots.nz, (y.bounded, stiff[0]), (y.end_bounded, stiff[1]))
-    left = program.lagrangian(slopes(program, X), y)
-    whole = jnp.asarray(program.gathered(*left) + search.y_X, X.dtype)
-    steps = whole[knots.nz :].reshape(knots.steps, -1)
-    multiplied = jnp.where(y.bounded == 0, 0.0, y.bounded * off)
-    kkt = kkt_of(lq, model, bounds, steps[:, : knots.nu], whole[: knots.nz], multiplied)
+    left = program.lagrangian(slopes(program, X), weights)
+    box = jnp.asarray(search.y_X, X.dtype)
+    after = jnp.asarray(program.gathered(*left), X.dtype) + box
+    y = Entries(weights.bounded, weights.end_bounded, *program.controls(box))
+    lq, gains, products = _gains(knots, motion, model, y, start.tolerance)
+    stationarity, pull = program.controls(after)
+    kkt = kkt_of(lq, model, bounds, stationarity, pull, products)
     costs = np.full(start.costs.size, np.nan)
     costs[: len(search.costs)] = search.costs[: costs.size]
     result = Result(
@@ -193,20 +186,33 @@ def _plan(search: _Search, status: Status, start: Result) -> Plan:
         jnp.asarray(costs, X.dtype),
         start.tolerance,
     )
-    costates = jnp.concatenate((left[0][:1, : knots.nx], y.gaps))
-    gains = _gains(knots, motion, lq)
-    ends = y.bounded, y.end_bounded
-    return made_plan(knots, motion, model.cost, model.gap, gains, costates, ends, result)
-
-
-_model = eqx.filter_jit(model_of)
+    if status == Status.CONVERGED:
+        limits = Entries.bounds(knots, bounds)
+        motion, y = Entries.values(model, motion).settled(motion, y, limits, model.cost)
+    costates = jnp.concatenate((left[0][:1, : knots.nx], weights.gaps))
+    multipliers = y.along, y.end
+    return made_plan(knots, motion, model.cost, v.gaps, gains, costates, multipliers, result)
 
 
 @eqx.filter_jit
-def _gains(knots: Knots, motion: Motion, lq: LinearQuadratic) -> jax.Array:
-    """The feedback (N, nu, nx) by one sweep; zero where it finds none."""
+def _gains(
+    knots: Knots, motion: Motion, model: Model, y: Entries, tolerance: jax.Array
+) -> tuple[LinearQuadratic, jax.Array, jax.Array]:
+    """The problem about a solution, its feedback (N, nu, nx), zero where one sweep finds none.
+
+    Also the multipliers times the distances. Bounds with multipliers are as stiff as a barrier.
+    """
+    values = Entries.values(model, motion)
+    a, b = (part.flat for part in Entries.bounds(knots, Bounds.of(knots)))
+    distance = jnp.where(y.flat > 0, b - values.flat, values.flat - a)
+    stiff = y.like(jnp.abs(y.flat) / jnp.maximum(distance, tolerance))
+    lq = with_bounds(model, knots.nz, (y.along, stiff.along), (y.end, stiff.end))
     sweep = riccati(lq, bound_box(knots, motion), jnp.zeros((), motion.u.dtype))
-    return jnp.where(sweep.fine, sweep.K, 0.0)
+    products = jnp.where(y.flat == 0, 0.0, y.flat * distance)
+    return lq, jnp.where(sweep.fine, sweep.K, 0.0), products[None]
+
+
+_model = eqx.filter_jit(model_of)
 
 
 def _finite(bound: np.ndarray) -> np.ndarray:

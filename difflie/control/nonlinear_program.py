@@ -103,6 +103,11 @@ class Program(eqx.Module):
         cost = jnp.full(knots.steps, factor, dtype)
         return Parts(cost, cost[0], gaps.reshape(-1, knots.nx), along.reshape(m), end)
 
+    def controls(self, X: Float[Array, " n"]) -> tuple[jax.Array, jax.Array]:
+        """The entries of the controls (N, nu), and of z at the start (nz,)."""
+        start, steps = jnp.split(X, (self.knots.nz,))
+        return steps.reshape(self.knots.steps, -1)[:, : self.knots.nu], start
+
     def gathered(self, along: jax.Array, end: jax.Array) -> np.ndarray:
         """The derivative (n,) by X that has the parts (N, w) by e, and (nx,) by dx_N."""
         places = self.places
