@@ -45,13 +45,19 @@
     second = {position = [0.3, 0.1, 0.2]}
     least = 0.15                      # m
 
+    [[bound]]                         # or [[cost]], then a residual
+    type = "Function"                 # f(system, q, v, u, t) of obstacles.py beside the file
+    function = "obstacles:clearance"
+    lower = 0.1
+
     [guess]                           # where the search starts: at rest, or
     u = [0.0, 1.0]                    # with these controls, held, or
     joints.elbow = 1.0                # with a straight line to such a state
 
 [system], [initial], [[constraint]] and the tables of forces and actuators are those of simulations,
 see difflie/io/config.py. Faults of the keys are reported all at once, in a `ConfigError` with a
-line for each, then those of the parts that do not suit the machine.
+line for each, then those of the parts that do not suit the machine. To read a file with a function
+runs the Python code of its module.
 """
 
 from __future__ import annotations
@@ -79,7 +85,7 @@ from .fddp import FDDP
 from .inputs import Commands, Input, as_input
 from .problem import Problem
 from .solver import Solver
-from .tables import BOUNDS, COSTS, INPUTS, GuessTable, HorizonTable, LimitsTable
+from .tables import BOUNDS, COSTS, INPUTS, GuessTable, HorizonTable, LimitsTable, Place
 
 _SOLVERS: dict[str, type] = {"FDDP": FDDP}
 
@@ -155,7 +161,7 @@ def problem_of(config: ControlFile) -> tuple[Problem, Any]:
     for name in ("cost", "bound"):
         for i, table in enumerate(getattr(config, name)):
             with faults.caught("", ConfigError):
-                terms[table.at].append(table.made(system, f"{name}[{i}]"))
+                terms[table.at].append(table.made(Place(system, config.path, f"{name}[{i}]")))
     inputs: Input = Commands()
     with faults.caught("input", ValueError):
         inputs = as_input([table.made() for table in config.input]) if config.input else inputs

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,9 +14,12 @@ from ..forces.actuators.axis import Axis
 from ..groups import se3, so3
 from ..io.config import InitialTable
 from ..io.loading import numbers_of, state_of
+from ..io.modules import imported
+from ..io.toml import ConfigError
 from ..system.fields import number
 from ..system.frame import Frame
 from ..system.system import System
+from ..system.validation import shown
 from . import bounds, costs, inputs
 from .limits import Limits
 
@@ -29,6 +33,28 @@ def _pose(frame: Frame) -> Any:
     """The pose (4, 4) of a frame in that of its body."""
     T = se3.exp(jnp.zeros(6)).at[:3, 3].set(frame.position)
     return T.at[:3, :3].set(so3.exp(frame.rotation))
+
+
+class Place(NamedTuple):
+    """Where a table is read: for this machine, in the file at a path, with the name `where`."""
+
+    system: System
+    path: Path
+    where: str
+
+    def state(self, table: InitialTable) -> tuple[Any, Any]:
+        """The state (q (nq,), v (nv,)) in a table."""
+        return state_of(self.system, table, self.where)
+
+    def function(self, name: str) -> Any:
+        """The function with a name "module:function"."""
+        where = f"{self.where}.function"
+        module, _, attribute = name.partition(":")
+        found = imported(module, self.path, where)
+        function = getattr(found, attribute, None)
+        if not callable(function):
+            raise ConfigError(f"{where}: the module {module} has no function {shown(attribute)}")
+        return function
 
 
 @dataclass(frozen=True)
@@ -64,7 +90,7 @@ class PoseCost(CostTable):
     frame: Frame
     goal: Frame
 
-    def made(self, system: System, where: str) -> costs.Cost:
+    def made(self, at: Place) -> costs.Cost:
         return costs.Pose(self.frame, _pose(self.goal), self._weight)
 
 
@@ -75,7 +101,7 @@ class PointCost(CostTable):
     frame: Frame
     goal: _Point
 
-    def made(self, system: System, where: str) -> costs.Cost:
+    def made(self, at: Place) -> costs.Cost:
         return costs.Point(self.frame, self.goal, self._weight)
 
 
@@ -83,8 +109,8 @@ class PointCost(CostTable):
 class StateCost(CostTable, InitialTable):
     """The goal as in [initial]."""
 
-    def made(self, system: System, where: str) -> costs.Cost:
-        q, v = state_of(system, self, where)
+    def made(self, at: Place) -> costs.Cost:
+        q, v = at.state(self)
         return costs.State(q, self._weight, v)
 
 
@@ -92,8 +118,8 @@ class StateCost(CostTable, InitialTable):
 class ConfigurationCost(CostTable, InitialTable):
     """The goal as in [initial]; its velocities are not used."""
 
-    def made(self, system: System, where: str) -> costs.Cost:
-        return costs.Configuration(state_of(system, self, where)[0], self._weight)
+    def made(self, at: Place) -> costs.Cost:
+        return costs.Configuration(at.state(self)[0], self._weight)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +128,8 @@ class VelocityCost(CostTable):
 
     goal: list[float] | None = None
 
-    def made(self, system: System, where: str) -> costs.Cost:
-        goal = self.goal and numbers_of(f"{where}.goal", self.goal, system.nv)
+    def made(self, at: Place) -> costs.Cost:
+        goal = self.goal and numbers_of(f"{at.where}.goal", self.goal, at.system.nv)
         return costs.Velocity(self._weight, goal)
 
 
@@ -113,7 +139,7 @@ class EffortCost(CostTable):
 
     goal: list[float] | None = None
 
-    def made(self, system: System, where: str) -> costs.Cost:
+    def made(self, at: Place) -> costs.Cost:
         return costs.Effort(self._weight, self.goal and np.asarray(self.goal, float))
 
 
@@ -123,7 +149,7 @@ class CenterOfMassCost(CostTable):
 
     goal: _Point
 
-    def made(self, system: System, where: str) -> costs.Cost:
+    def made(self, at: Place) -> costs.Cost:
         return costs.CenterOfMass(self.goal, self._weight)
 
 
@@ -133,7 +159,7 @@ class EnergyCost(CostTable):
 
     goal: Annotated[float, number(unit="J")]
 
-    def made(self, system: System, where: str) -> costs.Cost:
+    def made(self, at: Place) -> costs.Cost:
         return costs.Energy(self.goal, self._weight)
 
 
@@ -143,8 +169,18 @@ class DurationCost(CostTable):
 
     at: Literal["final"] = "final"
 
-    def made(self, system: System, where: str) -> costs.Cost:
+    def made(self, at: Place) -> costs.Cost:
         return costs.Duration(self._weight)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionCost(CostTable):
+    """function: "module:name" of a residual f(system, q, v, u, t), such as beside the file."""
+
+    function: str
+
+    def made(self, at: Place) -> costs.Cost:
+        return costs.Cost(at.function(self.function), self._weight)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +197,7 @@ class ReachBound:
             return ["give either goal, a pose {position = ..., rotation = ...}, or point"]
         return []
 
-    def made(self, system: System, where: str) -> bounds.Between:
+    def made(self, at: Place) -> bounds.Between:
         return bounds.Reach(self.frame, self.point if self.goal is None else _pose(self.goal))
 
 
@@ -171,8 +207,8 @@ class ReachStateBound(InitialTable):
 
     at: At = "final"
 
-    def made(self, system: System, where: str) -> bounds.Between:
-        return bounds.ReachState(*state_of(system, self, where))
+    def made(self, at: Place) -> bounds.Between:
+        return bounds.ReachState(*at.state(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,8 +220,26 @@ class ApartBound:
     least: Annotated[float, number(unit="m", positive=True)]
     at: At = "running"
 
-    def made(self, system: System, where: str) -> bounds.Between:
+    def made(self, at: Place) -> bounds.Between:
         return bounds.Apart(self.first, self.second, self.least)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionBound:
+    """function: "module:name" of what is bounded, f(system, q, v, u, t); lower, upper: its bounds.
+
+    The bounds are one number each, or one for each entry.
+    """
+
+    function: str
+    lower: Annotated[_Numbers, number(shape=None)] | None = None
+    upper: Annotated[_Numbers, number(shape=None)] | None = None
+    at: At = "running"
+
+    def made(self, at: Place) -> bounds.Between:
+        lower = -np.inf if self.lower is None else np.asarray(self.lower, float)
+        upper = np.inf if self.upper is None else np.asarray(self.upper, float)
+        return bounds.Between(at.function(self.function), lower, upper)
 
 
 @dataclass(frozen=True)
@@ -259,10 +313,12 @@ COSTS: dict[str, type] = {
     "CenterOfMass": CenterOfMassCost,
     "Energy": EnergyCost,
     "Duration": DurationCost,
+    "Function": FunctionCost,
 }
 BOUNDS: dict[str, type] = {
     "Reach": ReachBound,
     "ReachState": ReachStateBound,
     "Apart": ApartBound,
+    "Function": FunctionBound,
 }
 INPUTS: dict[str, type] = {"Motors": MotorsInput, "Thrusters": ThrustersInput}
