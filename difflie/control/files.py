@@ -164,7 +164,8 @@ def problem_of(config: ControlFile) -> tuple[Problem, Any]:
                 terms[table.at].append(table.made(Place(system, config.path, f"{name}[{i}]")))
     inputs: Input = Commands()
     with faults.caught("input", ValueError):
-        inputs = as_input([table.made() for table in config.input]) if config.input else inputs
+        made = [table.made() for table in config.input]
+        inputs = as_input(made if len(made) > 1 else made[0]) if made else inputs
         inputs.size(system)
     faults.end()
     table = config.horizon
