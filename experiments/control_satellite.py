@@ -49,9 +49,7 @@ def signs(planned: dc.Problem) -> dict:
         attitude = quaternion.exp(angle * jnp.array([0.6, 0.0, 0.8]))
         start = planned.q0.at[:4].set(attitude)
         both = [start, start.at[:4].multiply(-1.0)]
-        costs[f"{angle:.3f}"] = [
-            float(dc.solve(planned.replace(q0=q), solver).cost) for q in both
-        ]
+        costs[f"{angle:.3f}"] = [float(dc.solve(planned.replace(q0=q), solver).cost) for q in both]
     apart = max(abs(a - b) / abs(a) for a, b in costs.values())
     return {"costs_by_angle": costs, "largest_difference_by_sign": apart}
 

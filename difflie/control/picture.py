@@ -35,7 +35,7 @@ def curves_of(problem: Problem, plan: Plan) -> list[Bounded]:
         Bounded(Curve("q", t, np.asarray(plan.q), topology.coordinate_labels), *positions),
         Bounded(Curve("v", t, np.asarray(plan.v), topology.velocity_labels), -speed, speed),
         Bounded(
-            Curve("u", t, u, tuple((name, "") for name in problem.inputs.labels(problem.system))),
+            Curve("u", t, u, problem.inputs.labels(problem.system)),
             *box,
             held=held,
         ),

@@ -113,7 +113,10 @@ def test_a_guess_and_bounds_of_a_file(tmp_path):
         (PROBLEM.replace('at = "final"', 'at = "end"'), ["it must be one of 'running', 'final'"]),
         (PROBLEM.replace('"sl*"', '"hip"'), ["input: block: no joint that moves by itself fits"]),
         (PROBLEM.replace("joints.slide", "joints.slid"), ["cost[1].joints: block has no joint"]),
-        (PROBLEM + '[solver]\ntype = "DDP"\n', ["there is no type 'DDP' of solver; known are FDDP"]),
+        (
+            PROBLEM + '[solver]\ntype = "DDP"\n',
+            ["there is no type 'DDP' of solver; known are FDDP"],
+        ),
         (PROBLEM + "[guess]\nu = [1, 2]\n", ["guess.u has 2 numbers; 1 are needed"]),
         (
             PROBLEM + '[[bound]]\ntype = "Reach"\nframe = {body = "block"}\n',
