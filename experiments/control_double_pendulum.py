@@ -25,7 +25,6 @@ import difflie as dl
 from difflie import control as dc
 
 # The one machine that the regulator of the acrobot does not hold: 5 % of its lower centre of mass
-# The one machine that the regulator of the acrobot does not hold: 5 % of its lower centre of mass
 # are 9 % of the inertia about the elbow.
 BEYOND = {"lower com -5 %"}
 UP = jnp.array([jnp.pi, 0.0])

@@ -48,7 +48,7 @@ def replayed(problem: dc.Problem, plan: dc.Plan, **changes: Any) -> dl.Trajector
 
 
 def judged(problem: dc.Problem, plan: dc.Plan, miss: Miss, allowed: float) -> dict[str, Any]:
-    """How far plan and replays miss the goal, and whether the one with gains is within `allowed`."""
+    """How far plan and replays miss the goal; reached if the one with gains is within `allowed`."""
     with_gains = replayed(problem, plan)
     alone = replayed(problem, plan, feedback=False)
     misses = {

@@ -13,9 +13,9 @@
     joints = ["shoulder", "el*"]      robot = false            # none of the file
 
     [[input]]                         [solver]
-    type = "Thrusters"                type = "FDDP"            # with its fields as keys
+    type = "Thrusters"                type = "FDDP"            # InteriorPoint, Ipopt;
     lower = 0.0                       iterations = 100
-    upper = 20.0                      tolerance = 1e-7
+    upper = 20.0                      tolerance = 1e-7         # and other fields of the class
     axes = [{body = "hull", position = [0.1, 0.0, 0.0], direction = [0.0, 0.0, 1.0]}]
 
     [[cost]]                          # weight times half the square of a residual
@@ -52,7 +52,8 @@
 
     [guess]                           # where the search starts: at rest, or
     u = [0.0, 1.0]                    # with these controls, held, or
-    joints.elbow = 1.0                # with a straight line to such a state
+    joints.elbow = 1.0                # with a straight line to such a state, or
+    function = "obstacles:detour"     # with states (q, v) of a function (system, t)
 
 [system], [initial], [[constraint]] and the tables of forces and actuators are those of simulations,
 see difflie/io/config.py. Faults of the keys are reported all at once, in a `ConfigError` with a
@@ -83,11 +84,13 @@ from ..io.toml import ConfigError, Faults, read_toml
 from ..system.system import System
 from .fddp import FDDP
 from .inputs import Commands, Input, as_input
+from .interior_point import InteriorPoint
+from .ipopt import Ipopt
 from .problem import Problem
 from .solver import Solver
 from .tables import BOUNDS, COSTS, INPUTS, GuessTable, HorizonTable, LimitsTable, Place
 
-_SOLVERS: dict[str, type] = {"FDDP": FDDP}
+_SOLVERS = {cls.__name__: cls for cls in (FDDP, InteriorPoint, Ipopt)}
 
 
 def _has_costs(cost: list[Any]) -> Iterator[str]:
@@ -187,19 +190,23 @@ def problem_of(config: ControlFile) -> tuple[Problem, Any]:
             interpolation=table.interpolation,
             duration=None if table.duration is None else tuple(table.duration),
         )
-        return problem, _guess(config.guess, problem)
+        return problem, _guess(config, problem)
 
 
-def _guess(table: GuessTable, problem: Problem) -> Any:
+def _guess(config: ControlFile, problem: Problem) -> Any:
     """What `solve` starts from; None for the start itself."""
-    n, nu = problem.steps, problem.nu
-    if table.u is None and not table.is_line:
+    table, n, system = config.guess, problem.steps, problem.system
+    if table.u is None and table.function is None and not table.is_line:
         return None
-    u = np.tile(numbers_of("guess.u", table.u, nu), (n, 1))
+    u = np.tile(numbers_of("guess.u", table.u, problem.nu), (n, 1))
+    if table.function is not None:
+        motion = Place(system, config.path, "guess").function(table.function)
+        t = problem.dt * jnp.arange(n + 1)
+        return *jax.vmap(lambda t: motion(system, t))(t), u
     if not table.is_line:
         return u
-    end = state_of(problem.system, table, "guess")
-    return *_line(problem.system, (problem.q0, problem.v0), end, n, problem.dt), u
+    end = state_of(system, table, "guess")
+    return *_line(system, (problem.q0, problem.v0), end, n, problem.dt), u
 
 
 def _line(system: System, start: Any, end: Any, n: int, dt: Any) -> tuple[Any, Any]:

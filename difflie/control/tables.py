@@ -291,12 +291,14 @@ class ThrustersInput:
 
 @dataclass(frozen=True, kw_only=True)
 class GuessTable(InitialTable):
-    """[guess]: controls u, held all the time, or a straight line to a state as in [initial].
+    """[guess]: controls u, held all the time, or states: a straight line, or a function.
 
-    Without u the line has none; with both u and a state they need not fit each other.
+    The line leads to a state as in [initial]; function: "module:name" of (system, t) -> q, v. With
+    states the controls, zero if they are not given, need not fit them.
     """
 
     u: list[float] | None = None
+    function: str | None = None
 
     @property
     def is_line(self) -> bool:
