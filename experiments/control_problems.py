@@ -115,6 +115,6 @@ def difflie_problem(given: dict[str, Any]) -> dc.Problem:
         steps=STEPS,
         running=[*costs[0], dc.Effort(given["effort"])],
         final=costs[1],
-        inputs=dc.Motors("*_*") if free else dc.Commands(),
+        inputs=dc.Motors("[LR][FH]_*") if free else dc.Commands(),
         limits=dc.Limits(**bounds),
     )
