@@ -55,6 +55,16 @@ class State(NamedTuple):
     costates: jax.Array
 
 
+class _Trial(NamedTuple):
+    """A step of length alpha (): whether it is good and whether it is a rollout, and its end."""
+
+    alpha: jax.Array
+    good: jax.Array
+    rolls: jax.Array
+    motion: Motion
+    model: Model
+
+
 class FDDP(IteratedSolver):
     """iterations: the most; tolerance: of the KKT conditions, None for the root of the rounding.
 
@@ -139,26 +149,24 @@ class FDDP(IteratedSolver):
         before = merit(model)
         allowed = before + 10 * jnp.finfo(before.dtype).eps * jnp.abs(before)
 
-        def good(model: Model, share: jax.Array) -> jax.Array:
-            return merit(model) <= allowed + share * descent
+        def attempt(trial: _Trial) -> _Trial:
+            there = jax.lax.cond(
+                trial.rolls,
+                lambda: rollout(knots, motion, model.gap, sweep, trial.alpha),
+                lambda: motion.moved(knots, d, end),
+            )
+            found = model_of(knots, there)
+            share = jnp.where(trial.rolls, _SUFFICIENT * trial.alpha, _STRAIGHT)
+            good = merit(found) <= allowed + share * descent
+            alpha = jnp.where(good | ~trial.rolls, trial.alpha, trial.alpha / 2)
+            return _Trial(alpha, good, trial.rolls | ~good, there, found)
 
-        def rolled(trial: tuple) -> tuple:
-            alpha = trial[0] / 2
-            there = rollout(knots, motion, model.gap, sweep, alpha)
-            return alpha, there, model_of(knots, there)
-
-        def refused(trial: tuple) -> jax.Array:
-            alpha, _, found = trial
-            return ~good(found, _SUFFICIENT * alpha) & (alpha > _SHORTEST) & sweep.fine
+        def refused(trial: _Trial) -> jax.Array:
+            return ~trial.good & (trial.alpha > _SHORTEST) & sweep.fine
 
         one = jnp.ones((), before.dtype)
-        there = motion.moved(knots, d, end)
-        full = jax.lax.cond(state.rolls, lambda: model, lambda: model_of(knots, there))
-        rolls = state.rolls | ~good(full, jnp.asarray(_STRAIGHT, one.dtype))
-        begin = jnp.where(rolls, 2 * one, one), there, full
-        begin = jax.lax.cond(rolls, rolled, lambda trial: trial, begin)
-        alpha, there, new_model = jax.lax.while_loop(refused, rolled, begin)
-        accepted = ~refused((alpha, there, new_model)) & (alpha > _SHORTEST) & sweep.fine
+        begin = _Trial(one, jnp.zeros((), bool), state.rolls, motion, model)
+        alpha, accepted, rolls, there, new_model = jax.lax.while_loop(refused, attempt, begin)
         least = _FIRST_SHIFT * (1 + jnp.max(jnp.abs(lq.H[:, lq.nx :, lq.nx :])))
         larger = jnp.maximum(10 * state.shift, least)
         smaller = jnp.where(state.shift <= 10 * least, 0.0, state.shift / 10)
