@@ -1,4 +1,4 @@
-"""The command line: `difflie demo`, `run`, `identify` and `reproduce`, one file for each command.
+"""The command line: `difflie demo`, `run`, `control` and others, one file for each command.
 
 The file of a command is imported when the command is called, so that the help takes no time.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import tyro
 
-COMMANDS = "demo", "run", "identify", "reproduce"
+COMMANDS = "demo", "run", "control", "identify", "reproduce"
 # With so few cores batched linear algebra may deadlock, see `_avoid_a_deadlock`.
 _FEW_CORES = 4
 

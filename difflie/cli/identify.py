@@ -18,6 +18,7 @@ from ..forces.at_joint import AtJoint
 from ..identify import Fit, Recording, Trial, Validation, leave_one_out, log_warnings
 from ..io import save
 from ..io.files import file_name
+from ..io.loading import located
 from ..io.numbers import read_numbers, read_states
 from ..io.results import machine, save_json
 from ..io.study import Study, read_study
@@ -26,7 +27,6 @@ from ..parameters import Parameters
 from ..system import System
 from ..system.validation import warn
 from ..view import identification
-from .loading import located
 from .output import check_outputs, console, say, write_results
 from .study import fitted, parameters_of, recordings_of, system_of
 

@@ -15,15 +15,13 @@ import tyro
 from ..constraints import assemble
 from ..integrators import by_name
 from ..io.config import Config, ConfigError, read_config
+from ..io.loading import load_system, located, numbers_of, state_of
 from ..io.loops import closed
 from ..io.results import machine, save_arrays, save_table
 from ..quantities import Coordinates, Curve, Effort, Energy, Passive, Velocities, curve
 from ..simulate import Trajectory, simulate
 from ..system import System
-from ..system.arguments import checked
-from ..system.validation import nearest, shown
 from ..view.plots import save
-from .loading import load_system, located
 from .output import check_outputs, console, say, step_counter, write_results
 
 _MEASURED = Coordinates(), Velocities(), Effort(), Passive(), Energy()
@@ -82,7 +80,7 @@ def run_config(
     system = closed(load_system(config), config.constraint, config.path)
     with located(f"{config.path}: simulation.method: "):
         method = by_name(table.method)
-    guess = _initial(config, system)
+    guess = state_of(system, config.initial, f"{config.path}: initial")
     with located(f"{config.path}: initial: "):
         q0, v0 = assemble(system, *guess)
     trajectory = simulate(
@@ -165,36 +163,6 @@ def _kept(system: System, guess: tuple[Any, Any], trajectory: Trajectory) -> dic
     }
 
 
-def _initial(config: Config, system: System) -> tuple[Any, Any]:
-    """The state (q, v) of the configuration, with single joints by name."""
-    table, t = config.initial, system.topology
-    q = _numbers(config, "initial.q", system.nq, np.asarray(system.neutral()))
-    v = _numbers(config, "initial.v", system.nv)
-    for key, values, vector, starts in (
-        ("joints", table.joints, q, t.coordinate_start),
-        ("rates", table.rates, v, t.velocity_start),
-    ):
-        scalar = {
-            t.joints[b]: int(starts[b])
-            for b in t.coordinate_joints
-            if t.manifolds[b].plain and len(t.kinds[b]) == 1
-        }
-        for name, value in values.items():
-            if name not in scalar:
-                raise ConfigError(
-                    f"{config.path}: initial.{key}: {system.name} has no joint {shown(name)} with "
-                    f"one degree of freedom{nearest(name, scalar)}"
-                )
-            if not np.isfinite(value):
-                raise ConfigError(
-                    f"{config.path}: initial.{key}.{name} is {value}; it must be finite"
-                )
-            vector[scalar[name]] = value
-    with located(f"{config.path}: initial.q: "):
-        q, v = checked(system, q=(q.tolist(), q.shape), v=(v.tolist(), v.shape))
-    return q, v
-
-
 def _control(config: Config, system: System) -> Callable[..., jax.Array] | None:
     """The control of the configuration; None if it has none."""
     table = config.control
@@ -204,10 +172,10 @@ def _control(config: Config, system: System) -> Callable[..., jax.Array] | None:
             fix = "actuators; give control.command" if system.actuators else "no actuators"
             raise ConfigError(f"{config.path}: control.{name}: {system.name} has {fix}")
     if system.actuators:
-        held = jnp.asarray(_numbers(config, "control.command", system.nu), system.dtype)
+        held = jnp.asarray(_numbers(config, "command", system.nu), system.dtype)
         return lambda t, q, v: held
     effort, stiffness, damping, target = (
-        jnp.asarray(_numbers(config, f"control.{name}", system.nv), system.dtype)
+        jnp.asarray(_numbers(config, name, system.nv), system.dtype)
         for name in ("effort", "stiffness", "damping", "target")
     )
     if table.effort is table.stiffness is table.damping is None:
@@ -222,14 +190,6 @@ def _control(config: Config, system: System) -> Callable[..., jax.Array] | None:
     return lambda t, q, v: effort - damping * v + stiffness * (target - q)
 
 
-def _numbers(config: Config, key: str, size: int, default: Any = 0.0) -> np.ndarray:
-    """The numbers (size,) under a key TABLE.NAME of the configuration."""
-    table, name = key.split(".")
-    numbers = getattr(getattr(config, table), name)
-    if numbers is None:
-        return np.array(np.broadcast_to(default, size), float)
-    if len(numbers) != size:
-        raise ConfigError(f"{config.path}: {key} has {len(numbers)} numbers; {size} are needed")
-    if not np.all(np.isfinite(numbers)):
-        raise ConfigError(f"{config.path}: {key} is {numbers}; all must be finite")
-    return np.array(numbers, float)
+def _numbers(config: Config, name: str, size: int) -> np.ndarray:
+    """The numbers (size,) under a key of [control]."""
+    return numbers_of(f"{config.path}: control.{name}", getattr(config.control, name), size)

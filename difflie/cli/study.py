@@ -25,12 +25,12 @@ from ..identify import (
     read_recording,
     with_encoders,
 )
+from ..io.loading import load_system, located
 from ..io.study import RunTable, Study
 from ..io.tables import ConfigError, instance
 from ..parameters import InertiaRatios, Parameter, Parameters, Scaled
 from ..system import System
 from ..system.validation import warn
-from .loading import load_system, located
 
 _LOSSES: dict[str, Callable[[float], Loss]] = {
     "squares": lambda limit: Squares(),

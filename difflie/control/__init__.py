@@ -22,6 +22,8 @@ from .costs import Pose as Pose
 from .costs import State as State
 from .costs import Velocity as Velocity
 from .fddp import FDDP as FDDP
+from .files import problem_of as problem_of
+from .files import read_control as read_control
 from .gramian import Gramian as Gramian
 from .gramian import controllability_gramian as controllability_gramian
 from .gramian import finite_gramian as finite_gramian
@@ -44,6 +46,8 @@ from .operational_space import OperationalSpaceControl as OperationalSpaceContro
 from .policy import Policy as Policy
 from .policy import observation as observation
 from .problem import Problem as Problem
+from .receding import Receding as Receding
+from .replay import replay as replay
 from .result import KKT as KKT
 from .result import Plan as Plan
 from .result import Result as Result

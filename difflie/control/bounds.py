@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .. import quantities as dq
@@ -52,7 +53,7 @@ class Between(eqx.Module):
     def aimed(self, goal: Any) -> Between:
         """The same with another goal, of the shape of its own; itself if it has no such goal."""
         own = getattr(self.quantity, "goal", None)
-        if own is None or jnp.shape(own) != jnp.shape(goal):
+        if own is None or np.shape(own) != np.shape(goal):
             return self
         return replace_field(self, "quantity", replace(self.quantity, goal=goal))
 
@@ -75,7 +76,7 @@ class Reach(Equal):
     """
 
     def __init__(self, frame: Any, goal: Any) -> None:
-        if jnp.shape(goal) == (4, 4):
+        if np.shape(goal) == (4, 4):
             super().__init__(dq.PoseDeviation(frame, goal))
         else:
             super().__init__(dq.Origin(frame), goal)

@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .. import quantities as dq
@@ -45,7 +46,7 @@ class Cost(eqx.Module):
     def aimed(self, goal: Any) -> Cost:
         """The same with another goal, of the shape of its own; itself if it has no such goal."""
         own = getattr(self.quantity, "goal", None)
-        if own is None or jnp.shape(own) != jnp.shape(goal):
+        if own is None or np.shape(own) != np.shape(goal):
             return self
         return replace_field(self, "quantity", replace(self.quantity, goal=goal))
 

@@ -32,7 +32,7 @@ from .solver import IteratedSolver, bound_box, made_plan, rounding_shift, tolera
 # Of the decrease that is expected of a step: for a rollout, and for points that move straight.
 _SUFFICIENT, _STRAIGHT = 1e-4, 0.1
 _SHORTEST = 1e-3
-_LARGEST_SHIFT = 1e12
+_FIRST_SHIFT, _LARGEST_SHIFT = 1e-6, 1e12
 
 
 class State(NamedTuple):
@@ -55,6 +55,16 @@ class State(NamedTuple):
     costates: jax.Array
 
 
+class _Trial(NamedTuple):
+    """A step of length alpha (): whether it is good and whether it is a rollout, and its end."""
+
+    alpha: jax.Array
+    good: jax.Array
+    rolls: jax.Array
+    motion: Motion
+    model: Model
+
+
 class FDDP(IteratedSolver):
     """iterations: the most; tolerance: of the KKT conditions, None for the root of the rounding.
 
@@ -74,7 +84,8 @@ class FDDP(IteratedSolver):
         if multipliers is None:
             multipliers = jnp.zeros_like(bounds.lower), jnp.zeros_like(bounds.end_lower)
         motion = motion._replace(u=jnp.clip(motion.u, knots.u_lower, knots.u_upper))
-        penalty = Penalty(*multipliers, jnp.asarray(self.penalty, dtype), bounds)
+        along, end = multipliers
+        penalty = Penalty(along, end, jnp.asarray(self.penalty, dtype), bounds)
         result = Result.start(self.iterations, tolerance_of(self.tolerance, dtype), dtype)
         gains = jnp.zeros((knots.steps, knots.nu, knots.nx), dtype)
         lam = jnp.zeros((knots.steps + 1, knots.nx), dtype)
@@ -138,27 +149,25 @@ class FDDP(IteratedSolver):
         before = merit(model)
         allowed = before + 10 * jnp.finfo(before.dtype).eps * jnp.abs(before)
 
-        def good(model: Model, share: jax.Array) -> jax.Array:
-            return merit(model) <= allowed + share * descent
+        def attempt(trial: _Trial) -> _Trial:
+            there = jax.lax.cond(
+                trial.rolls,
+                lambda: rollout(knots, motion, model.gap, sweep, trial.alpha),
+                lambda: motion.moved(knots, d, end),
+            )
+            found = model_of(knots, there)
+            share = jnp.where(trial.rolls, _SUFFICIENT * trial.alpha, _STRAIGHT)
+            good = merit(found) <= allowed + share * descent
+            alpha = jnp.where(good | ~trial.rolls, trial.alpha, trial.alpha / 2)
+            return _Trial(alpha, good, trial.rolls | ~good, there, found)
 
-        def rolled(trial: tuple) -> tuple:
-            alpha = trial[0] / 2
-            there = rollout(knots, motion, model.gap, sweep, alpha)
-            return alpha, there, model_of(knots, there)
-
-        def refused(trial: tuple) -> jax.Array:
-            alpha, _, found = trial
-            return ~good(found, _SUFFICIENT * alpha) & (alpha > _SHORTEST) & sweep.fine
+        def refused(trial: _Trial) -> jax.Array:
+            return ~trial.good & (trial.alpha > _SHORTEST) & sweep.fine
 
         one = jnp.ones((), before.dtype)
-        there = motion.moved(knots, d, end)
-        full = jax.lax.cond(state.rolls, lambda: model, lambda: model_of(knots, there))
-        rolls = state.rolls | ~good(full, jnp.asarray(_STRAIGHT, one.dtype))
-        begin = jnp.where(rolls, 2 * one, one), there, full
-        begin = jax.lax.cond(rolls, rolled, lambda trial: trial, begin)
-        alpha, there, new_model = jax.lax.while_loop(refused, rolled, begin)
-        accepted = ~refused((alpha, there, new_model)) & (alpha > _SHORTEST) & sweep.fine
-        least = 100 * rounding_shift(lq)
+        begin = _Trial(one, jnp.zeros((), bool), state.rolls, motion, model)
+        alpha, accepted, rolls, there, new_model = jax.lax.while_loop(refused, attempt, begin)
+        least = _FIRST_SHIFT * (1 + jnp.max(jnp.abs(lq.H[:, lq.nx :, lq.nx :])))
         larger = jnp.maximum(10 * state.shift, least)
         smaller = jnp.where(state.shift <= 10 * least, 0.0, state.shift / 10)
         kept = jnp.where(alpha > 0.3, smaller, state.shift)

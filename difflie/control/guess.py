@@ -62,10 +62,10 @@ def _held(knots: Knots, u: jax.Array) -> jax.Array:
 def _holding(knots: Knots, q: jax.Array, v: jax.Array) -> jax.Array:
     """The controls (nu,) in their box that come nearest to keeping the velocity in a step."""
     nothing = jnp.clip(jnp.zeros(knots.nu, q.dtype), knots.u_lower, knots.u_upper)
-    x = Point(q, v, _held(knots, nothing)[0])
-    gap, D = steps_to_first_order(knots, x, nothing, jnp.zeros((), q.dtype), x)
+    x = Point(jnp.stack((q, q)), jnp.stack((v, v)), _held(knots, nothing)[:2])
+    gap, D = steps_to_first_order(knots, Motion(x, nothing[None]))
     rates = slice(knots.nv, 2 * knots.nv)
-    B, off = D[rates, knots.nx :], gap[rates]
+    B, off = D[0, rates, knots.nx :], gap[0, rates]
     u = nothing - jnp.linalg.pinv(B, rtol=1e-6) @ off
     return jnp.clip(jnp.where(jnp.isfinite(u), u, 0.0), knots.u_lower, knots.u_upper)
 

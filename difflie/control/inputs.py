@@ -17,9 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..forces.actuators.axis import Axis, as_axis
+from ..forces.actuators.axis import as_axis
 from ..forces.point_forces import FollowerForce
 from ..forces.points import coupling_force
+from ..quantities import Effort
+from ..quantities.quantity import Labels
 from ..system.fields import number
 from ..system.kinematic_tree import Tree
 from ..system.system import System
@@ -40,8 +42,8 @@ class Input(eqx.Module):
         """The least and the largest controls (nu,); infinite where there are none."""
 
     @abc.abstractmethod
-    def labels(self, system: System) -> tuple[str, ...]:
-        """The names (nu,) of the controls."""
+    def labels(self, system: System) -> Labels:
+        """The name and the unit of each of the controls (nu,); "" for units that are not known."""
 
     @abc.abstractmethod
     def command(
@@ -71,10 +73,10 @@ class Commands(Input):
         upper = _max_effort(system)
         return -upper, upper
 
-    def labels(self, system: System) -> tuple[str, ...]:
+    def labels(self, system: System) -> Labels:
         if system.actuators:
-            return tuple(system.actuator_names)
-        return tuple(name for name, _ in system.topology.velocity_labels)
+            return tuple((name, "") for name in system.actuator_names)
+        return Effort().labels(system)
 
     def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
         return u
@@ -113,8 +115,9 @@ class Motors(Input):
         upper = _max_effort(system)[self.dofs(system)]
         return -upper, upper
 
-    def labels(self, system: System) -> tuple[str, ...]:
-        return tuple(system.topology.velocity_labels[i][0] for i in self.dofs(system))
+    def labels(self, system: System) -> Labels:
+        efforts = Effort().labels(system)
+        return tuple(efforts[i] for i in self.dofs(system))
 
     def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
         return jnp.zeros(system.nv, u.dtype).at[self.dofs(system)].set(u)
@@ -126,7 +129,7 @@ class Thrusters(Input):
     axes: a `difflie.Axis` each. lower, upper () or (nu,) in N: by default they only push.
     """
 
-    axes: tuple[Axis, ...] = eqx.field(converter=lambda axes: tuple(as_axis(a) for a in axes))
+    axes: tuple[Any, ...] = eqx.field(converter=lambda axes: tuple(as_axis(a) for a in axes))
     lower: jax.Array = eqx.field(converter=number(shape=None, finite=False), default=0.0)
     upper: jax.Array = eqx.field(converter=number(shape=None, finite=False), default=jnp.inf)
 
@@ -145,8 +148,8 @@ class Thrusters(Input):
         shape = (self.size(system),)
         return jnp.broadcast_to(self.lower, shape), jnp.broadcast_to(self.upper, shape)
 
-    def labels(self, system: System) -> tuple[str, ...]:
-        return tuple(f"{axis.body} thruster {i}" for i, axis in enumerate(self.axes))
+    def labels(self, system: System) -> Labels:
+        return tuple((f"{axis.body} thruster {i}", "N") for i, axis in enumerate(self.axes))
 
     def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
         forces = [
@@ -174,8 +177,8 @@ class Map(Input):
         shape = (self.controls,)
         return jnp.broadcast_to(self.lower, shape), jnp.broadcast_to(self.upper, shape)
 
-    def labels(self, system: System) -> tuple[str, ...]:
-        return tuple(f"u[{i}]" for i in range(self.controls))
+    def labels(self, system: System) -> Labels:
+        return tuple((f"u[{i}]", "") for i in range(self.controls))
 
     def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
         return self.function(system, q, v, u, t)
@@ -193,8 +196,8 @@ class Together(Input):
         lower, upper = zip(*(each.bounds(system) for each in self.inputs), strict=True)
         return jnp.concatenate(lower), jnp.concatenate(upper)
 
-    def labels(self, system: System) -> tuple[str, ...]:
-        return tuple(name for each in self.inputs for name in each.labels(system))
+    def labels(self, system: System) -> Labels:
+        return tuple(label for each in self.inputs for label in each.labels(system))
 
     def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
         ends = np.cumsum([each.size(system) for each in self.inputs])

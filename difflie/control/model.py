@@ -49,25 +49,31 @@ class Model(NamedTuple):
 def model_of(knots: Knots, motion: Motion) -> Model:
     """The model about a motion."""
     x, u = motion
-    k = jnp.arange(knots.steps, dtype=u.dtype)
-    start, end = jax.tree.map(lambda a: a[:-1], x), jax.tree.map(lambda a: a[1:], x)
-    last = jax.tree.map(lambda a: a[-1], x)
-    over_knots = (None, 0, 0, 0)
-    gap, D = jax.vmap(_kernel(knots, steps_to_first_order), (*over_knots, 0))(
-        knots, start, u, k, end
-    )
-    along = jax.vmap(_kernel(knots, _costs_along), over_knots)(knots, start, u, k)
+    k = jnp.arange(u.shape[0], dtype=u.dtype)
+    start, last = jax.tree.map(lambda a: a[:-1], x), jax.tree.map(lambda a: a[-1], x)
+    gap, D = steps_to_first_order(knots, motion)
+    along = jax.vmap(_kernel(knots, _costs_along), (None, 0, 0, 0))(knots, start, u, k)
     return Model(gap, D, along, _kernel(knots, _costs_at_end)(knots, last))
+
+
+def steps_to_first_order(
+    knots: Knots, motion: Motion
+) -> tuple[Float[Array, "N nx"], Float[Array, "N nx n"]]:
+    """The gaps (N, nx) between the ends of steps and the next points, and D (N, nx, nx + nu)."""
+    x, u = motion
+    k = jnp.arange(u.shape[0], dtype=u.dtype)
+    start, end = jax.tree.map(lambda a: a[:-1], x), jax.tree.map(lambda a: a[1:], x)
+    return jax.vmap(_kernel(knots, _step), (None, 0, 0, 0, 0))(knots, start, u, k, end)
 
 
 def _kernel(knots: Knots, f: Callable) -> Callable:
     return native.kernel(f) if knots.tree.topology.unrolled else f
 
 
-def steps_to_first_order(
-    knots: Knots, x: Point, u: Float[Array, " nu"], k: Float[Array, ""], end: Point
-) -> tuple[Float[Array, " nx"], Float[Array, "nx n"]]:
-    """The gap (nx,) between the end of a step and a point, and D (nx, nx + nu)."""
+@eqx.filter_jit
+def _step(
+    knots: Knots, x: Point, u: jax.Array, k: jax.Array, end: Point
+) -> tuple[jax.Array, jax.Array]:
 
     def gap(d: jax.Array) -> tuple[jax.Array, jax.Array]:
         moved = knots.retract(x, d[: knots.nx])

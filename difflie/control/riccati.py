@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .box_qp import box_qp
@@ -35,10 +36,9 @@ def riccati(lq: LinearQuadratic, box: Box | None, shift: Float[Array, ""]) -> Sw
     unit = jnp.eye(lq.nu, dtype=lq.gap.dtype)
 
     def turn(value: Any, row: Any) -> tuple[Any, Any]:
-        (P, p), (gap, D, g, H, bounds) = value, row
-        PD = P @ D
-        Q = H + D.T @ PD
-        q = g + D.T @ (p + P @ gap)
+        (P, p), (gap, D, Dt, g, H, bounds) = value, row
+        Q = _symmetric(H + Dt @ (P @ D))
+        q = g + Dt @ (p + P @ gap)
         Qxx, Qux, Quu = Q[:nx, :nx], Q[nx:, :nx], Q[nx:, nx:] + shift * unit
         qx, qu = q[:nx], q[nx:]
         if bounds is None:
@@ -56,11 +56,11 @@ def riccati(lq: LinearQuadratic, box: Box | None, shift: Float[Array, ""]) -> Sw
             K = -inverse @ Qux
             P = Qxx + K.T @ Qux
             p = qx + Qux.T @ k
-        P = (P + P.T) / 2
-        return (P, p), (k, K, free)
+        return (_symmetric(P), p), (k, K, free)
 
     bounds = None if box is None else (box.lower, box.upper)
-    rows = lq.gap, lq.D, lq.g, lq.H, bounds
+    # XLA multiplies by a matrix much faster than by the transpose of one.
+    rows = lq.gap, lq.D, jnp.swapaxes(lq.D, 1, 2), lq.g, lq.H, bounds
     (P, p), (k, K, free) = loop(nx + lq.nu)(turn, (lq.end_H, lq.end_g), rows, n, reverse=True)
     dz = jnp.zeros(nz, P.dtype)
     if nz:
@@ -72,6 +72,11 @@ def riccati(lq: LinearQuadratic, box: Box | None, shift: Float[Array, ""]) -> Sw
         dz = box_qp(free_P + shift * jnp.eye(nz, dtype=P.dtype), free_p, lower, upper)[0]
     fine = jnp.all(jnp.isfinite(k)) & jnp.all(jnp.isfinite(dz)) & jnp.all(jnp.isfinite(K))
     return Sweep(k, K, dz, free, fine)
+
+
+def _symmetric(m: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The matrix of its lower half; the entries above need not be computed."""
+    return jnp.where(np.tri(m.shape[0], dtype=bool), m, m.T)
 
 
 class Factors(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 
 from .. import native
 from .kkt import Solution, Unknowns, matrices
@@ -141,11 +142,10 @@ def _lagrangian(numbers: Numbers, s: Solution) -> jax.Array:
     start, end = jax.tree.map(lambda a: a[:-1], x), jax.tree.map(lambda a: a[1:], x)
     first, last = jax.tree.map(lambda a: a[0], x), jax.tree.map(lambda a: a[-1], x)
     k = jnp.arange(knots.steps, dtype=u.dtype)
-    unrolled = knots.tree.topology.unrolled
-    along, at_end = (native.kernel(f) if unrolled else f for f in (along, at_end))
+    compiled = native.kernel if knots.tree.topology.unrolled else lambda f: f
     rows = start, u, k, end, s.costates[1:], s.multipliers[0]
-    total = jnp.sum(jax.vmap(along, (None, *6 * (0,)))(knots, *rows))
-    total = total + at_end(knots, last, s.multipliers[1])
+    total = jnp.sum(jax.vmap(compiled(along), (None, *6 * (0,)))(knots, *rows))
+    total = total + compiled(at_end)(knots, last, s.multipliers[1])
     # Bounds pull where their multipliers are not zero.
     for y, lower, upper in (
         (s.multipliers[0], bounds.lower, bounds.upper),
@@ -164,16 +164,21 @@ def _moved(given: Callable, values: list, changes: list, s: Solution) -> Solutio
     knots = jax.lax.stop_gradient(given(values).knots)
     right = jax.jvp(lambda *v: _first_order(given(v), s), values, changes)[1]
 
+    packed, unpacked = ravel_pytree(jax.tree.map(jnp.negative, right))
+
     # The matrices are made within the solution, so that nothing of it is computed where only the
     # cost is differentiated.
-    def times(x: Unknowns) -> Unknowns:
-        return _matrices(knots, s).times(x)
+    def times(x: jax.Array) -> jax.Array:
+        return ravel_pytree(_matrices(knots, s).times(unpacked(x)))[0]
 
-    def solve(_: Any, b: Unknowns) -> Unknowns:
-        return _matrices(knots, s).solve(b)
+    def solve(_: Any, b: jax.Array) -> jax.Array:
+        matrix = _matrices(knots, s)
+        inverse = lambda b: ravel_pytree(matrix.solve(unpacked(b)))[0]  # noqa: E731
+        x = inverse(b)
+        # Stiff bounds cost digits, which one more step brings back.
+        return x + inverse(b - ravel_pytree(matrix.times(unpacked(x)))[0])
 
-    right = jax.tree.map(jnp.negative, right)
-    x = jax.lax.custom_linear_solve(times, right, solve, symmetric=True)
+    x = unpacked(jax.lax.custom_linear_solve(times, packed, solve, symmetric=True))
     nx, nz = knots.nx, knots.nz
     dx = jnp.concatenate((x.d[:, :nx], x.end[None]))
     still = jnp.zeros_like(dx)
@@ -220,11 +225,10 @@ def _first_order(numbers: Numbers, s: Solution) -> Unknowns:
     start, end = jax.tree.map(lambda a: a[:-1], x), jax.tree.map(lambda a: a[1:], x)
     first, last = jax.tree.map(lambda a: a[0], x), jax.tree.map(lambda a: a[-1], x)
     k = jnp.arange(knots.steps, dtype=u.dtype)
-    if knots.tree.topology.unrolled:
-        along, at_end = native.kernel(along), native.kernel(at_end)
+    compiled = native.kernel if knots.tree.topology.unrolled else lambda f: f
     rows = start, u, k, end, s.costates[1:], s.multipliers[0]
-    g, (gap, bounded) = jax.vmap(along, (None, *6 * (0,)))(knots, *rows)
-    end_g, end_bounded = at_end(knots, last, s.multipliers[1])
+    g, (gap, bounded) = jax.vmap(compiled(along), (None, *6 * (0,)))(knots, *rows)
+    end_g, end_bounded = compiled(at_end)(knots, last, s.multipliers[1])
     y, y_end = s.multipliers
     off = _off(bounded, y, bounds.lower, bounds.upper)
     off_end = _off(end_bounded, y_end, bounds.end_lower, bounds.end_upper)

@@ -7,12 +7,12 @@ from typing import Any
 import jax
 from jax.core import Tracer
 
-from .checks import check_problem
+from .checks import check_problem, not_finite
 from .fddp import FDDP
 from .guess import first_motion
 from .knots import Knots
 from .problem import Problem
-from .result import Plan
+from .result import Plan, Status
 from .sensitivity import Numbers, differentiable
 from .solver import Progress, Solver
 
@@ -49,4 +49,7 @@ def solve(
         fixed = jax.lax.stop_gradient((knots, motion, multipliers))
         plan = jax.lax.stop_gradient(solver.solve(*fixed, progress, seconds))
         return differentiable(Numbers(knots, problem.q0, problem.v0), plan)
-    return solver.solve(knots, motion, multipliers, progress, seconds)
+    plan = solver.solve(knots, motion, multipliers, progress, seconds)
+    if plan.result.status == Status.NOT_FINITE and plan.result.iterations == 0:
+        raise not_finite(problem)
+    return plan

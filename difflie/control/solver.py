@@ -90,6 +90,7 @@ class IteratedSolver(Solver):
         return eqx.tree_at(lambda p: p.result.status, plan, code)
 
 
+@eqx.filter_jit
 def _compiled(solver: IteratedSolver, knots: Knots, motion: Any, multipliers: Any) -> Plan:
     state = solver.init(knots, motion, multipliers)
     state = jax.lax.while_loop(
@@ -116,8 +117,8 @@ def _finished(solver: IteratedSolver, knots: Knots, state: Any) -> Plan:
 
 
 def tolerance_of(tolerance: float | None, dtype: Any) -> float:
-    """The tolerance itself, or the root of ten roundings."""
-    return float(10 * jnp.finfo(dtype).eps ** 0.5) if tolerance is None else tolerance
+    """The tolerance itself, or the root of the rounding."""
+    return float(jnp.finfo(dtype).eps ** 0.5) if tolerance is None else tolerance
 
 
 def bound_box(knots: Knots, motion: Motion) -> Box | None:

@@ -21,6 +21,8 @@ class RateFormulation(Formulation):
     """dq/dt = q . hat(v), dv/dt = M^-1 (tau - bias) on Product((Q, R^nv))."""
 
     equations: ClassVar[type] = VectorField
+    # The algorithm of the acceleration (nv,), a function (tree, q, v, tau, wrench).
+    forward: ClassVar[Callable[..., jax.Array]] = staticmethod(acceleration)
 
     @classmethod
     def check(cls, method: Any, system: System) -> None:
@@ -40,19 +42,16 @@ class RateFormulation(Formulation):
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> VectorField:
         # The stages of a method share it, in a loop.
-        field = in_one(self.tree.topology, self.field(inputs, h, acceleration))
+        field = in_one(self.tree.topology, self.field(inputs, h))
         return VectorField(self.manifold, field)
 
-    def field(self, inputs: Inputs, h: Scalar, forward: Callable[..., jax.Array]) -> Field:
-        """The rate (v, a) of a state (q, v) at the time t, in a step h (s).
-
-        forward: the algorithm of the acceleration (nv,), a function (tree, q, v, tau, wrench).
-        """
+    def field(self, inputs: Inputs, h: Scalar) -> Field:
+        """The rate (v, a) of a state (q, v) at the time t, in a step h (s)."""
 
         def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:
             q, v = y
             tau, wrench = inputs.acting(self.tree, t, q, v)
-            return v, forward(self.tree, q, v, tau, wrench)
+            return v, self.forward(self.tree, q, v, tau, wrench)
 
         return field
 
@@ -63,5 +62,7 @@ class RatesInClosedForm(RateFormulation):
     It has none by the numbers of the machine.
     """
 
+    forward: ClassVar[Callable[..., jax.Array]] = staticmethod(acceleration_by_matrices)
+
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> VectorField:
-        return VectorField(self.manifold, self.field(inputs, h, acceleration_by_matrices))
+        return VectorField(self.manifold, self.field(inputs, h))

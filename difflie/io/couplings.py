@@ -22,10 +22,8 @@ To read a file with such a type runs the Python code of that module.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -35,6 +33,7 @@ from .. import forces
 from ..forces import Actuator, Coupling, JointCoupling
 from ..system.system import System
 from ..system.validation import ModelError, nearest, shown
+from .modules import imported
 from .tables import keys_of, read, read_keys, rows_of, tell_unknown
 from .toml import ConfigError, Faults
 
@@ -128,36 +127,11 @@ def _named(row: dict[str, Any], path: Path, where: str) -> tuple[type, dict[str,
     rest = {key: value for key, value in row.items() if key != "type"}
     module, colon, name = kind.partition(":")
     if colon:
-        return _class_of(_imported(module, path, where), name, f"{where}.type"), rest
+        return _class_of(imported(module, path, f"{where}.type"), name, f"{where}.type"), rest
     if kind in CLASSES:
         return CLASSES[kind], rest
     hint = nearest(kind, CLASSES) or '; write "module:Class" for one of your own'
     raise ConfigError(f"{where}.type: difflie has no force {shown(kind)}{hint}")
-
-
-def _imported(module: str, path: Path, where: str) -> ModuleType:
-    """The module of this name; one beside the file comes first."""
-    start = f"{where}.type"
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise ConfigError(f"{start}: {shown(module)} is no name of a module; write module:Class")
-    folder = str(path.parent.resolve())
-    sys.path.insert(0, folder)
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name and f"{module}.".startswith(f"{error.name}."):
-            raise ConfigError(
-                f"{start}: there is no module {shown(module)}; put {module.split('.')[0]}.py into "
-                f"the folder {folder}, or install it"
-            ) from None
-        raise ConfigError(f"{start}: the module {shown(module)} needs: {error}") from error
-    except Exception as error:
-        raise ConfigError(
-            f"{start}: the module {shown(module)} cannot be imported: {type(error).__name__}: "
-            f"{error}; correct it"
-        ) from error
-    finally:
-        sys.path.remove(folder)
 
 
 def _class_of(module: ModuleType, name: str, where: str) -> type:

@@ -24,10 +24,9 @@ from typing import Any
 from .. import constraints
 from ..constraints import Constraint, constrain
 from ..system import ModelError, System
-from ..system.validation import nearest, shown
+from ..system.validation import shown
 from .files import existing
-from .kinds import STRING
-from .tables import describable, read, rows_of
+from .tables import describable, typed_rows
 from .toml import ConfigError, Faults, read_toml
 
 TYPES: dict[str, type[Constraint]] = {
@@ -66,19 +65,7 @@ def constraints_of(tables: dict[str, Any], faults: Faults) -> list[Constraint]:
     Reports unknown types and keys (with the nearest known one), missing keys, values of a wrong
     type, shape or size, and errors of the class itself.
     """
-    loops = []
-    for i, row in enumerate(rows_of(tables, "constraint", faults)):
-        where, given = f"constraint[{i}]", dict(row)
-        if "type" not in row:
-            faults.tell(f"{where} lacks the key 'type': one of {', '.join(TYPES)}")
-            continue
-        kind = STRING.read(given.pop("type"), f"{where}.type", faults)
-        if kind in TYPES:
-            loops.append(read(TYPES[kind], given, where, faults, f"{where}: {kind}"))
-        elif kind is not None:
-            hint = nearest(kind.title(), TYPES) or f"; known are {', '.join(TYPES)}"
-            faults.tell(f"{where}: there is no type {shown(kind)} of constraint{hint}")
-    return loops
+    return typed_rows(tables, "constraint", TYPES, "constraint", faults)
 
 
 def closed(system: System, constraints: Sequence[Constraint], path: Path) -> System:

@@ -13,7 +13,7 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +21,7 @@ from typing import Annotated, Any
 from ..system.fields import Number
 from ..system.validation import ModelError, closest, nearest, shown
 from .inline import STANDS_FOR
-from .kinds import Kind, kind_of, list_of
+from .kinds import STRING, Kind, kind_of, list_of
 from .toml import ConfigError as ConfigError
 from .toml import Faults
 
@@ -179,6 +179,34 @@ def rows_of(tables: dict[str, Any], name: str, faults: Faults) -> list[dict[str,
         return rows
     faults.tell(f"{name} must be a list of tables: write [[{name}]]")
     return []
+
+
+def typed_rows(
+    tables: dict[str, Any], name: str, types: Mapping[str, type], what: str, faults: Faults
+) -> list[Any]:
+    """The instances that the tables [[name]] describe, see `read_typed`."""
+    rows = enumerate(rows_of(tables, name, faults))
+    return [read_typed(types, row, f"{name}[{i}]", what, faults) for i, row in rows]
+
+
+def read_typed(
+    types: Mapping[str, type], given: dict[str, Any], where: str, what: str, faults: Faults
+) -> Any:
+    """An instance of the class that the key `type` names, its fields the other keys.
+
+    what: such things in messages. Reports an unknown type, with the nearest known one, and as
+    `read` does; None if the table has faults.
+    """
+    if "type" not in given:
+        return faults.tell(f"{where} lacks the key 'type': one of {', '.join(types)}")
+    rest = {key: value for key, value in given.items() if key != "type"}
+    kind = STRING.read(given["type"], f"{where}.type", faults)
+    if kind in types:
+        return read(types[kind], rest, where, faults, f"{where}: {kind}")
+    if kind is not None:
+        hint = nearest(kind.title(), types) or f"; known are {', '.join(types)}"
+        faults.tell(f"{where}: there is no type {shown(kind)} of {what}{hint}")
+    return None
 
 
 def read_file(

@@ -105,6 +105,8 @@ class _Reader:
             return x
         if isinstance(x, enum.Enum):
             return str(x)
+        if isinstance(x, jax.sharding.Sharding):
+            return None  # Where arrays lie is no part of the code.
         if isinstance(x, type):
             return x.__module__, x.__qualname__
         if hasattr(x, "described"):

@@ -1,0 +1,132 @@
+"""`difflie control`: solves the control problem of a TOML file, and writes plan and gains."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import tyro
+
+from ..control import Plan, Problem, Status, problem_of, read_control, solve
+from ..control.files import ControlFile
+from ..control.picture import curves_of, plot
+from ..io.loading import located
+from ..io.results import machine, save_arrays, save_table
+from ..view.control import write_report
+from .output import check_outputs, console, say, write_results
+
+
+def control(
+    file: Annotated[Path, tyro.conf.Positional],
+    out: Path | None = None,
+    json: Path | None = None,
+) -> None:
+    """Find the controls of least cost for the problem a TOML file describes.
+
+    Args:
+        file: the problem; `python -m pydoc difflie.control.files` shows its keys.
+        out: a folder for plan and gains (.npz, .csv), a picture and a report (HTML).
+        json: a file for the results.
+    """
+    config = read_control(file)
+    check_outputs(out, json, "plan.npz", "plan.csv", "gains.csv", "plan.png", "report.html")
+    with console.status(f"{file.name}: compiling") as status:
+
+        def progress(iteration: int, cost: float) -> None:
+            status.update(f"{file.name}: iteration {iteration}, cost {cost:.6g}")
+
+        results = run_problem(config, out, progress)
+    say(f"{results['solver']}: {results['message']}")
+    say(f"cost {results['cost']:.9g}, duration {results['duration']:.6g} s")
+    if out is not None:
+        say(f"written: {out}/plan.npz, {out}/plan.csv, {out}/gains.csv, {out}/report.html")
+    write_results(json, results)
+    if results["status"] != Status.CONVERGED.name:
+        raise SystemExit(1)
+
+
+def run_problem(
+    config: ControlFile,
+    out: Path | None = None,
+    progress: Callable[[int, float], None] | None = None,
+) -> dict[str, Any]:
+    """Solves a problem, writes its plan and a report, and returns the results of `solved`."""
+    problem, plan, results = solved(config, progress)
+    if out is not None:
+        _write(out, problem, plan)
+        write_report(out, results, plot(problem, plan))
+    return results
+
+
+def solved(
+    config: ControlFile, progress: Callable[[int, float], None] | None = None
+) -> tuple[Problem, Plan, dict[str, Any]]:
+    """The problem in a file, its plan, and the results.
+
+    time, in s: cold, the whole solution with what is compiled; warm, all iterations but the first;
+    iteration, the median of these. progress is called as by `solve`. Raises `ConfigError` where the
+    file does not suit the machine it names, or its problem cannot be solved as it stands.
+    """
+    problem, guess = problem_of(config)
+    begin = time.perf_counter()
+    times: list[float] = []
+
+    def iterated(iteration: int, cost: float) -> None:
+        times.append(time.perf_counter())
+        if progress is not None:
+            progress(iteration, cost)
+
+    with located(f"{config.path}: "):
+        plan = solve(problem, config.solver, guess, progress=iterated)
+    cold, between = time.perf_counter() - begin, np.diff(times)
+    kkt = plan.result.kkt
+    results = {
+        "problem": config.path.stem,
+        "system": problem.system.name,
+        "solver": type(config.solver).__name__,
+        "status": Status(int(plan.result.status)).name,
+        "message": str(plan.result),
+        "iterations": int(plan.result.iterations),
+        "cost": float(plan.cost),
+        "duration": float(plan.duration),
+        "kkt": {name: np.asarray(value) for name, value in kkt._asdict().items()},
+        "time": {
+            "cold": cold,
+            "warm": float(between.sum()),
+            "iteration": float(np.median(between)) if between.size else None,
+        },
+        "machine": machine(),
+    }
+    return problem, plan, results
+
+
+def _write(out: Path, problem: Problem, plan: Plan) -> None:
+    """The plan as an archive, and plan and gains as tables."""
+    curves = {bounded.curve.name: bounded.curve for bounded in curves_of(problem, plan)}
+    save_arrays(
+        out / "plan.npz",
+        t=plan.t,
+        q=plan.q,
+        v=plan.v,
+        u=plan.u,
+        gains=plan.gains,
+        costs=plan.result.costs,
+        **{f"{name}_labels": np.array(c.labels).reshape(-1, 2) for name, c in curves.items()},
+    )
+    columns = {
+        f"{name} {entry} [{unit}]" if unit else f"{name} {entry}": column
+        for name, c in curves.items()
+        for (entry, unit), column in zip(c.labels, c.values.T, strict=True)
+    }
+    save_table(out / "plan.csv", {"t [s]": plan.t, **columns})
+    gains = np.asarray(plan.gains)
+    save_table(
+        out / "gains.csv",
+        {
+            "t [s]": plan.t[:-1],
+            **{f"K[{i},{j}]": gains[:, i, j] for i, j in np.ndindex(gains.shape[1:])},
+        },
+    )

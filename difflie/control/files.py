@@ -1,0 +1,219 @@
+"""Control problems described in TOML files.
+
+    [system]                          [horizon]
+    file = "robot.urdf"               dt = 0.01                # s
+    base = "fixed"                    steps = 100
+                                      method = "RKMK4"         # SemiImplicitEuler
+    [initial]                         interpolation = "linear" # constant
+    q = [0.0, ...]                    duration = [0.5, 2.0]    # s, of a free one
+    joints.elbow = 0.3
+                                      [limits]                 # those of the robot's file, but
+    [[input]]                         v = 3.0                  # for all joints, or a list
+    type = "Motors"                   u_upper = [50.0, 20.0]   # also u_lower, q_lower, q_upper
+    joints = ["shoulder", "el*"]      robot = false            # none of the file
+
+    [[input]]                         [solver]
+    type = "Thrusters"                type = "FDDP"            # InteriorPoint, Ipopt;
+    lower = 0.0                       iterations = 100
+    upper = 20.0                      tolerance = 1e-7         # and other fields of the class
+    axes = [{body = "hull", position = [0.1, 0.0, 0.0], direction = [0.0, 0.0, 1.0]}]
+
+    [[cost]]                          # weight times half the square of a residual
+    type = "Pose"                     # also Point (with goal = [x, y, z]), CenterOfMass, Energy
+    frame = {body = "hand"}
+    goal = {position = [0.4, 0.0, 0.3], rotation = [0.0, 1.57, 0.0]}
+    weight = [1.0, 1.0, 1.0, 9.0, 9.0, 9.0]                   # or one number for all entries
+    at = "final"                      # "running"
+
+    [[cost]]                          # also Configuration, Velocity, Duration
+    type = "State"
+    joints.elbow = 1.0                # or q, v, rates, as in [initial]
+    weight = 0.1
+
+    [[cost]]
+    type = "Effort"
+    weight = 1e-3
+
+    [[bound]]                         # what must hold
+    type = "Reach"                    # a pose, or point = [x, y, z]; ReachState: a state
+    frame = {body = "hand"}
+    point = [0.4, 0.0, 0.3]
+
+    [[bound]]                         # two spheres
+    type = "Apart"
+    first = {body = "hand"}
+    second = {position = [0.3, 0.1, 0.2]}
+    least = 0.15                      # m
+
+    [[bound]]                         # or [[cost]], then a residual
+    type = "Function"                 # f(system, q, v, u, t) of obstacles.py beside the file
+    function = "obstacles:clearance"
+    lower = 0.1
+
+    [guess]                           # where the search starts: at rest, or
+    u = [0.0, 1.0]                    # with these controls, held, or
+    joints.elbow = 1.0                # with a straight line to such a state, or
+    function = "obstacles:detour"     # with states (q, v) of a function (system, t)
+
+[system], [initial], [[constraint]] and the tables of forces and actuators are those of simulations,
+see difflie/io/config.py. Faults of the keys are reported all at once, in a `ConfigError` with a
+line for each, then those of the parts that do not suit the machine. To read a file with a function
+runs the Python code of its module.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..constraints import Constraint, assemble
+from ..integrators import by_name
+from ..io.config import InitialTable, SystemTable
+from ..io.couplings import OWN, TABLES, Force, couplings_of
+from ..io.loading import load_system, located, numbers_of, state_of
+from ..io.loops import closed, constraints_of
+from ..io.tables import read_file, read_typed, typed_rows
+from ..io.toml import ConfigError, Faults, read_toml
+from ..system.system import System
+from .fddp import FDDP
+from .inputs import Commands, Input, as_input
+from .interior_point import InteriorPoint
+from .ipopt import Ipopt
+from .problem import Problem
+from .solver import Solver
+from .tables import BOUNDS, COSTS, INPUTS, GuessTable, HorizonTable, LimitsTable, Place
+
+_SOLVERS = {cls.__name__: cls for cls in (FDDP, InteriorPoint, Ipopt)}
+
+
+def _has_costs(cost: list[Any]) -> Iterator[str]:
+    if not cost:
+        yield "there is no [[cost]]; give one or more"
+
+
+@dataclass(frozen=True)
+class ControlFile:
+    """A whole control problem in a file; path is where it was read.
+
+    couplings: its actuators and other forces, by the names of their tables. cost, bound, input:
+    instances of the classes in `difflie.control.tables`. solver: what solves it.
+    """
+
+    path: Path
+    system: SystemTable
+    initial: InitialTable
+    horizon: HorizonTable
+    limits: LimitsTable
+    guess: GuessTable
+    cost: list[Any]
+    bound: list[Any]
+    input: list[Any]
+    solver: Solver
+    constraint: list[Constraint]
+    couplings: dict[str, Force]
+    conditions = (_has_costs,)
+
+
+def read_control(path: str | os.PathLike[str]) -> ControlFile:
+    """The control problem in a TOML file, see `difflie.control.files`, not yet built.
+
+    Raises `ConfigError` for a missing or broken file, and otherwise with all faults at once:
+    unknown or missing keys (with the nearest known one) and values of a wrong type or out of range.
+    """
+    path = Path(path)
+    tables, faults = read_toml(path), Faults(path)
+    parts = {
+        "path": path,
+        "cost": typed_rows(tables, "cost", COSTS, "cost", faults),
+        "bound": typed_rows(tables, "bound", BOUNDS, "bound", faults),
+        "input": typed_rows(tables, "input", INPUTS, "input", faults),
+        "solver": _solver(tables, faults),
+        "constraint": constraints_of(tables, faults),
+        "couplings": couplings_of(tables, faults),
+    }
+    return read_file(ControlFile, tables, faults, (*parts, *OWN, *TABLES), **parts)
+
+
+def _solver(tables: dict[str, Any], faults: Faults) -> Any:
+    table = tables.get("solver", {})
+    if not isinstance(table, dict):
+        return faults.tell("solver must be a table: write [solver]")
+    return read_typed(_SOLVERS, {"type": "FDDP", **table}, "solver", "solver", faults)
+
+
+def problem_of(config: ControlFile) -> tuple[Problem, Any]:
+    """The problem that a file describes, and the guess for `solve`.
+
+    The start is assembled where the machine has constraints. Raises `ConfigError` for parts that do
+    not suit the machine, and as `Problem` does.
+    """
+    system = closed(load_system(config), config.constraint, config.path)
+    with located(f"{config.path}: "):
+        start = state_of(system, config.initial, "initial")
+    with located(f"{config.path}: initial: "):
+        q0, v0 = assemble(system, *start) if system.constraints else start
+    faults = Faults(config.path)
+    terms: dict[str, list[Any]] = {"running": [], "final": []}
+    for name in ("cost", "bound"):
+        for i, table in enumerate(getattr(config, name)):
+            with faults.caught("", ConfigError):
+                terms[table.at].append(table.made(Place(system, config.path, f"{name}[{i}]")))
+    inputs: Input = Commands()
+    with faults.caught("input", ValueError):
+        made = [table.made() for table in config.input]
+        inputs = as_input(made if len(made) > 1 else made[0]) if made else inputs
+        inputs.size(system)
+    faults.end()
+    table = config.horizon
+    with located(f"{config.path}: "):
+        limits = config.limits.made(system, inputs, "limits")
+        with located("horizon.method: "):
+            method = by_name(table.method)
+        problem = Problem(
+            system,
+            q0,
+            v0,
+            dt=table.dt,
+            steps=table.steps,
+            running=terms["running"],
+            final=terms["final"],
+            limits=limits,
+            inputs=inputs,
+            method=method,
+            interpolation=table.interpolation,
+            duration=None if table.duration is None else tuple(table.duration),
+        )
+        return problem, _guess(config, problem)
+
+
+def _guess(config: ControlFile, problem: Problem) -> Any:
+    """What `solve` starts from; None for the start itself."""
+    table, n, system = config.guess, problem.steps, problem.system
+    if table.u is None and table.function is None and not table.is_line:
+        return None
+    u = np.tile(numbers_of("guess.u", table.u, problem.nu), (n, 1))
+    if table.function is not None:
+        motion = Place(system, config.path, "guess").function(table.function)
+        t = problem.dt * jnp.arange(n + 1)
+        return *jax.vmap(lambda t: motion(system, t))(t), u
+    if not table.is_line:
+        return u
+    end = state_of(system, table, "guess")
+    return *_line(system, (problem.q0, problem.v0), end, n, problem.dt), u
+
+
+def _line(system: System, start: Any, end: Any, n: int, dt: Any) -> tuple[Any, Any]:
+    """Configurations (n + 1, nq) evenly on a line from start to end, and their velocities."""
+    (q, v), (q_end, v_end) = start, end
+    way = system.manifold.difference(q, q_end)
+    parts = jnp.linspace(0, 1, n + 1)[:, None]
+    between = jnp.tile(way / (n * dt), (n - 1, 1))
+    qs = jax.vmap(system.manifold.retract, (None, 0))(q, parts * way)
+    return qs, jnp.concatenate((v[None], between, v_end[None]))

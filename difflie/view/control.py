@@ -1,0 +1,96 @@
+"""The plans of control problems, as figures and as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from ..quantities import Curve
+from .plots import colours, figure, label
+from .report import Section
+from .report import write_report as write_page
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A curve (m, n) with bounds (n,), infinite where there are none.
+
+    held: whether its values hold until the next time, rather than changing between them. seen (m,
+    n): other values at the same times, such as of a simulation, drawn as dots.
+    """
+
+    curve: Curve
+    lower: NDArray
+    upper: NDArray
+    held: bool = False
+    seen: NDArray | None = None
+
+
+def plan_figure(curves: Sequence[Bounded], costs: NDArray) -> Figure:
+    """Curves over time, with their bounds dashed, and the costs (m,) of a search below them.
+
+    Entries of costs that are not finite are left out, and bounds far outside of their curve.
+    """
+    canvas, axes = figure(len(curves) + 1, 1, (8.0, 2.6 * (len(curves) + 1)))
+    for a, bounded in zip(axes[:, 0], curves, strict=False):
+        _draw(a, bounded)
+    last, costs = axes[-1, 0], costs[np.isfinite(costs)]
+    last.plot(costs, color=colours(1)[0], linewidth=1.3)
+    if costs.size and costs.min() > 0:
+        last.set_yscale("log")
+    label(last, "iteration", "cost", legend=False)
+    return canvas
+
+
+def _draw(axes: Any, bounded: Bounded) -> None:
+    curve = bounded.curve
+    style = "steps-post" if bounded.held else "default"
+    units = list(dict.fromkeys(unit for _, unit in curve.labels if unit))
+    rows = zip(curve.labels, curve.values.T, colours(len(curve.labels)), strict=True)
+    for (name, unit), column, colour in rows:
+        shown = f"{name} [{unit}]" if len(units) > 1 and unit else name
+        shown = shown.replace("$", r"\$")
+        axes.plot(curve.t, column, label=shown, color=colour, linewidth=1.3, drawstyle=style)
+    if bounded.seen is not None:
+        every = max(1, len(curve.t) // 40)
+        for column, colour in zip(bounded.seen.T, colours(len(curve.labels)), strict=True):
+            axes.plot(curve.t[::every], column[::every], ".", color=colour, markersize=4)
+    # A limit that is far away would press the curves together.
+    least, most = np.nanmin(curve.values), np.nanmax(curve.values)
+    near = max(most - least, 1e-12)
+    for bound in (bounded.lower, bounded.upper):
+        for value, colour in dict(zip(bound.tolist(), colours(len(bound)), strict=True)).items():
+            if least - near <= value <= most + near:
+                axes.axhline(value, color=colour, linewidth=0.9, linestyle="--")
+    label(axes, "t [s]", f"{curve.name} [{', '.join(units)}]" if units else curve.name)
+
+
+def write_report(folder: Path, results: Mapping[str, Any], picture: Figure) -> Path:
+    """Writes `report.html` and its picture, also as `plan.png`; returns its path.
+
+    results: as `difflie control --json` writes them.
+    """
+    made = {"configuration": results["problem"], **results["machine"]}
+    kkt, time = results["kkt"], results["time"]
+    rows = [(name, kkt[name]) for name in _CONDITIONS if kkt.get(name) is not None]
+    sections = [
+        Section(
+            text=[
+                f"{results['solver']}: {results['message']}; cost {results['cost']:.9g}, duration "
+                f"{results['duration']:.6g} s."
+            ]
+        ),
+        Section("Plan", picture=picture, file="plan.png"),
+        Section("What is left of the conditions of an optimum", ("condition", "value"), rows),
+        Section("Time", ("part", "s"), [(name, value) for name, value in time.items()]),
+    ]
+    return write_page(folder, results["system"], sections, made)
+
+
+_CONDITIONS = "stationarity", "gap", "violation", "complementarity"

@@ -1,0 +1,91 @@
+"""Problems: terms, inputs, limits, and one clear sentence for each fault, before compiling."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from machines import pendulum, satellite, slider, swing
+
+import difflie as dl
+from difflie import control as dc
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (lambda: swing(final=[dc.Reach("rod", [0.0, 0.0, 5.0])]), "out of reach: it is 5 m"),
+        (lambda: swing(limits=dc.Limits(u_lower=3.0, u_upper=-3.0)), "contradict each other"),
+        (lambda: swing(limits=dc.Limits(q_lower=jnp.array([0.5]))), "'rod' is 0, and it must be"),
+        (lambda: swing(limits=dc.Limits(v=jnp.ones(3))), "limits.v has shape"),
+        (lambda: swing(running=[dc.Effort(jnp.nan)]), "must be finite"),
+        (lambda: swing(running=[dc.Effort(-1.0)]), "negative weight"),
+        (lambda: swing(running=[lambda s, q, v, u, t: jnp.log(q)]), r"\[-inf\] at the start"),
+        (lambda: swing(running=[dc.Effort(jnp.ones(3))]), "has 1 entries, and its weight"),
+        (lambda: swing(running=[dc.Point("rodd", jnp.zeros(3))]), "did you mean 'rod'"),
+        (lambda: swing(final=[dc.Effort(1.0)]), "at the end there is no control"),
+        (lambda: swing(inputs=dc.Motors("elbow")), "no joint that moves by itself fits 'elbow'"),
+        (lambda: swing(steps=0), "steps is 0"),
+        (lambda: swing(dt=-1.0), "dt is -1"),
+        (lambda: swing(running=[], final=[]), "there is no cost"),
+        (lambda: swing(interpolation="cubic"), "'constant' or 'linear'"),
+        (lambda: swing(duration=(2.0, 1.0)), "the least duration"),
+        (lambda: swing(inputs=dc.Map(lambda s, q, v, u, t: jnp.zeros(4), 2)), r"shape \(4,\)"),
+        (lambda: swing().replace(step=3), "'step' is no argument"),
+        (lambda: swing().aimed(jnp.zeros(9)), "no term has a goal"),
+    ],
+)
+def test_faults(fault, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        dc.solve(fault())
+
+
+def test_guesses_of_another_size():
+    with pytest.raises(ValueError, match="guess has shape"):
+        dc.solve(swing(), guess=jnp.zeros((3, 1)))
+
+
+def test_actuators_with_a_memory_are_refused():
+    system = dl.attach(slider(), dl.Thruster("block", lag=0.1))
+    with pytest.raises(ValueError, match="has a memory"):
+        dc.Problem(system, [0.0], [0.0], dt=0.1, steps=3, running=[dc.Effort()])
+
+
+def test_inputs_make_commands():
+    """Motors by pattern, thrusters on their axes, and any map, one beside the other."""
+    system = satellite()
+    nose = dl.Axis("hull", (0.0, 0.5, 0.0), (1.0, 0.0, 0.0))
+    both = dc.Together([dc.Motors("hull[2]"), dc.Thrusters([nose], upper=3.0)])
+    assert both.size(system) == 2 and both.labels(system)[0].endswith("[2]")
+    lower, upper = both.bounds(system)
+    np.testing.assert_array_equal(lower, [-np.inf, 0.0])
+    np.testing.assert_array_equal(upper, [np.inf, 3.0])
+    q = system.neutral()
+    tau = both.command(system, q, jnp.zeros(6), jnp.array([0.2, 2.0]), 0.0)
+    np.testing.assert_allclose(tau, [0.0, 0.0, 0.2 - 1.0, 2.0, 0.0, 0.0], atol=1e-12)
+
+
+def test_limits_are_those_of_the_file():
+    arm = dl.load("difflie/data/arm7.urdf")
+    limits = dc.Limits.of(arm)
+    np.testing.assert_array_equal(limits.q_upper, arm.joints.upper)
+    np.testing.assert_array_equal(limits.u_upper, arm.joints.max_effort)
+    positions, velocities = limits.of_states(arm)
+    assert positions.lower.shape == (7,) and velocities.upper.shape == (7,)
+    assert dc.Limits.of(pendulum()).of_states(pendulum()) == ()
+
+
+def test_limits_of_actuators():
+    """A motor's own bound is one of the control, up to which it is linear."""
+    system = dl.attach(slider(), dl.Motor("block", max_torque=2.0))
+    lower, upper = dc.Limits.of(system).of_controls(system, dc.Commands())
+    np.testing.assert_array_equal([lower, upper], [[-2.0], [2.0]])
+    problem = dc.Problem(
+        system,
+        [0.0],
+        [0.0],
+        dt=0.1,
+        steps=20,
+        running=[dc.Effort(1e-3)],
+        final=[dc.State([1.5], 100.0)],
+    )
+    plan = dc.solve(problem)
+    assert plan.result.converged and np.abs(plan.u).max() == 2.0

@@ -1,0 +1,93 @@
+"""Derivatives of optima and of solutions against problems solved again."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from machines import move, pendulum, slider, swing
+
+from difflie import control as dc
+
+SLOW = pytest.mark.slow
+TIGHT = dc.FDDP(tolerance=1e-11, exact=True)
+
+
+def check(problem, step=1e-4, at=1.0, solver=TIGHT):
+    """The cost to 1e-7, controls and states to 1e-6, forward and reverse, of a number near 1."""
+    base = dc.solve(problem(at), solver)
+    assert base.result.converged
+    above, below = (dc.solve(problem(at + s * step), solver, base) for s in (1, -1))
+
+    def made(number):
+        plan = dc.solve(problem(number), solver, base)
+        return plan.cost, plan.u, plan.q, plan.t[-1]
+
+    difference = [(getattr(above, n) - getattr(below, n)) / (2 * step) for n in ("cost", "u", "q")]
+    forward = jax.jacfwd(made)(at)
+    for value, reference, rtol in zip(forward, difference, (1e-7, 1e-6, 1e-6), strict=False):
+        scale = np.linalg.norm(reference)
+        np.testing.assert_allclose(value, reference, atol=rtol * scale)
+    time = (above.t[-1] - below.t[-1]) / (2 * step)
+    np.testing.assert_allclose(forward[3], time, rtol=1e-5, atol=1e-7)
+    weights = np.random.default_rng(0).standard_normal(forward[1].shape)
+    reverse = jax.grad(lambda number: jnp.sum(weights * made(number)[1]))(at)
+    np.testing.assert_allclose(reverse, jnp.sum(weights * forward[1]), rtol=1e-9)
+    np.testing.assert_allclose(jax.grad(lambda n: made(n)[0])(at), forward[0], rtol=1e-9)
+
+
+def test_the_mass_of_a_swinging_rod():
+    """With a box that is active at some knots."""
+    check(lambda mass: swing(pendulum(mass)))
+
+
+@SLOW
+def test_a_box_that_moves():
+    check(lambda most: swing(limits=dc.Limits(u_lower=-4.0 * most, u_upper=4.0 * most)))
+
+
+@SLOW
+def test_a_limit_of_the_velocity():
+    """A bound of a state is active at some knots; it moves as well."""
+    limits = lambda v: dc.Limits(u_lower=-6.0, u_upper=6.0, v=5.0 * jnp.ones(1) * v)  # noqa: E731
+    check(lambda most: swing(limits=limits(most)))
+
+
+@SLOW
+def test_an_equality_at_the_end():
+    check(
+        lambda mass: swing(pendulum(mass), running=[dc.Effort(0.1)], final=[dc.ReachState([3.0])])
+    )
+
+
+@SLOW
+def test_a_free_duration():
+    check(
+        lambda mass: swing(
+            pendulum(mass),
+            running=[dc.Effort(0.1)],
+            final=[dc.ReachState([jnp.pi]), dc.Duration(0.1)],
+            duration=(0.5, 4.0),
+            limits=dc.Limits(),
+        )
+    )
+
+
+@SLOW
+def test_the_start_the_goal_and_weights():
+    """Numbers of the problem besides those of the machine."""
+    check(lambda x: swing(limits=dc.Limits()).replace(q0=jnp.array([0.3]) * (x - 0.5)))
+    check(lambda x: swing(limits=dc.Limits(), final=[dc.State(jnp.array([3.0]) * x, 100.0 * x)]))
+
+
+def test_a_block_in_closed_form():
+    """The effort of a move grows with the square of the mass, the controls with the mass."""
+
+    def solved(mass):
+        return dc.solve(move(20).replace(system=slider(mass)))
+
+    cost, slope = jax.value_and_grad(lambda m: solved(m).cost)(1.0)
+    np.testing.assert_allclose(slope, 2 * cost, rtol=1e-6)
+    change = jax.jacfwd(lambda m: solved(m).u)(1.0)
+    np.testing.assert_allclose(change, solved(1.0).u, atol=1e-5)
+    slopes = jax.vmap(jax.grad(lambda m: solved(m).cost))(jnp.array([1.0, 2.0]))
+    np.testing.assert_allclose(slopes[1], 2 * slopes[0], rtol=1e-6)
