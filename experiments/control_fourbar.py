@@ -1,6 +1,6 @@
 """Does a leg with a closed loop lift a payload, and is it kept closed?
 
-The problem is configs/control/fourbar_payload.toml; its motion is that of RKMK2 with projection.
+The problem is configs/control/fourbar_payload.toml; its motion is projected on the closed loop.
 The plan is replayed with RKMK8 in steps of a fifth.
 
     python experiments/control_fourbar.py --out fourbar_payload
