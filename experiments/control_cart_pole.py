@@ -5,8 +5,8 @@ with RKMK8 in steps of a fifth, with its gains and without.
 
     python experiments/control_cart_pole.py --out cart_pole
 
-Result: cost 3.5778 after 160 iterations of FDDP from rest, 0.4 s without compiling (10 s with it); the
-force touches its limit twice. The pendulum ends 0.011 rad from upright in the plan and in both
+Result: cost 3.5778 after 160 iterations of FDDP from rest, 0.4 s without compiling (10 s with it);
+the force touches its limit twice. The pendulum ends 0.011 rad from upright in the plan and in both
 replays.
 """
 
