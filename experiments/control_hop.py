@@ -4,6 +4,11 @@ The problem is configs/control/hop.toml: no contact times and modes are given, t
 through the contact's own forces. The plan is replayed with RKMK8 in steps of a fifth.
 
     python experiments/control_hop.py --out hop
+
+Result: cost 1.6556 after 511 iterations of FDDP from rest, 2 s without compiling. The leg sways to
+load itself, pushes off at both limits of its motors, and leaves the ground after 0.07 s; its foot
+rises to 0.6 m. The replay with gains misses the height of the trunk by 5 mm, that without by 22 mm:
+the knots, of 4 ms, are coarse for the contact.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ def main(options: Options) -> None:
     figures |= judged(planned, plan, miss, 0.05)
     solver = dc.read_control(CONFIGS / "manipulator.toml").solver
     bare = planned.replace(system=replace(planned.system, couplings=()))
-    alone = dc.solve(bare, solver)
+    start = plan.q, plan.v, plan.u
+    alone = dc.solve(bare, solver, start)
     figures["cost_without_springs"] = float(alone.cost)
     figures["status_without_springs"] = str(alone.result)
     figures["rms_torque_Nm"] = [float(jnp.sqrt(jnp.mean(p.u**2))) for p in (plan, alone)]

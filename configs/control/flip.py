@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from difflie import quaternion
 
-BEGIN, END = 0.2, 0.8  # s
+BEGIN, END = 0.3, 0.7  # s
 
 
 def turn(system, t):

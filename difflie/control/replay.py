@@ -76,7 +76,8 @@ def _replayed(knots: Knots, system: System, plan: Plan, start: Any, how: tuple) 
 
     u = plan.u[1:] if knots.linear else plan.u
     k = jnp.arange(knots.steps, dtype=plan.u.dtype)
-    x0 = Point(*start, plan.z[0])
+    q0, v0 = start
+    x0 = Point(q0, v0, plan.z[0])
     end, (q, v, commands, results) = jax.lax.scan(interval, x0, (k, rows, u, plan.gains))
     q, v = jnp.concatenate((q, end.q[None])), jnp.concatenate((v, end.v[None]))
     commands = jnp.concatenate((commands[:, 0], commands[-1, -1:]))

@@ -44,6 +44,8 @@ def plan_figure(curves: Sequence[Bounded], costs: NDArray) -> Figure:
     last.plot(costs, color=colours(1)[0], linewidth=1.3)
     if costs.size and costs.min() > 0:
         last.set_yscale("log")
+        # A guess with gaps may cost almost nothing.
+        last.set_ylim(bottom=max(costs.min(), 1e-3 * costs[-1]) / 2)
     label(last, "iteration", "cost", legend=False)
     return canvas
 
