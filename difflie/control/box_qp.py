@@ -17,8 +17,9 @@ def box_qp(
 ) -> tuple[Float[Array, " n"], Float[Array, " n"], Float[Array, "n n"]]:
     """x (n,) = argmin g.x + x.H x / 2 in lower <= x <= upper, for positive definite H.
 
-    Also which entries are free, 1, or at a bound, 0, as numbers (n,); and the inverse (n, n) of H
-    within the free ones, with zeros elsewhere. Not finite where H is not positive definite.
+    Also which entries are free, 1, or at a bound, 0, as numbers (n,); and U (n, n) with U U^T the
+    inverse of H within the free ones, with zeros elsewhere. Not finite where H is not positive
+    definite.
     """
     unit = jnp.eye(g.shape[0], dtype=g.dtype)
     lengths = jnp.asarray(0.5, g.dtype) ** jnp.arange(_LENGTHS, dtype=g.dtype)
@@ -57,5 +58,10 @@ def box_qp(
     x = jnp.clip(jnp.zeros_like(g), lower, upper)
     start = x, free_at(x)[0], jnp.zeros((), bool), jnp.zeros((), jnp.int32)
     x, free, _, _ = jax.lax.while_loop(lambda s: ~s[2] & (s[3] < _MOST), attempt, start)
-    inverse = solved(factor(free), unit) * free[:, None] * free
-    return x, free, inverse
+    return x, free, root_of_inverse(factor(free)) * free[:, None] * free
+
+
+def root_of_inverse(L: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """U (n, n) = L^-T, upper triangular: U U^T is the inverse of L L^T."""
+    unit = jnp.eye(L.shape[0], dtype=L.dtype)
+    return jax.lax.linalg.triangular_solve(L, unit, left_side=True, lower=True).T

@@ -22,7 +22,7 @@ from .conditions import conditions
 from .exact import with_exact_hessian
 from .knots import Knots, Motion
 from .linear_quadratic import LinearQuadratic, Sweep, costates, linear_rollout
-from .model import Model, model_of
+from .model import Model, model_of, values_of
 from .penalty import Bounds, Penalty
 from .result import KKT, Plan, Result, Status
 from .riccati import riccati
@@ -56,13 +56,11 @@ class State(NamedTuple):
 
 
 class _Trial(NamedTuple):
-    """A step of length alpha (): whether it is good and whether it is a rollout, and its end."""
+    """A step of length alpha () to a motion, and whether it is good ()."""
 
     alpha: jax.Array
     good: jax.Array
-    rolls: jax.Array
     motion: Motion
-    model: Model
 
 
 class FDDP(IteratedSolver):
@@ -149,36 +147,37 @@ class FDDP(IteratedSolver):
         before = merit(model)
         allowed = before + 10 * jnp.finfo(before.dtype).eps * jnp.abs(before)
 
-        def attempt(trial: _Trial) -> _Trial:
-            there = jax.lax.cond(
-                trial.rolls,
-                lambda: rollout(knots, motion, model.gap, sweep, trial.alpha),
-                lambda: motion.moved(knots, d, end),
-            )
-            found = model_of(knots, there)
-            share = jnp.where(trial.rolls, _SUFFICIENT * trial.alpha, _STRAIGHT)
-            good = merit(found) <= allowed + share * descent
-            alpha = jnp.where(good | ~trial.rolls, trial.alpha, trial.alpha / 2)
-            return _Trial(alpha, good, trial.rolls | ~good, there, found)
+        def rolled(trial: _Trial) -> _Trial:
+            alpha = trial.alpha / 2
+            there = rollout(knots, motion, model.gap, sweep, alpha)
+            found = values_of(knots, there, (1 - alpha) * model.gap)
+            good = merit(found) <= allowed + _SUFFICIENT * alpha * descent
+            return _Trial(alpha, good & jnp.all(jnp.isfinite(there.x.q)), there)
 
         def refused(trial: _Trial) -> jax.Array:
-            return ~trial.good & (trial.alpha > _SHORTEST) & sweep.fine
+            return ~trial.good & (trial.alpha > 2 * _SHORTEST) & sweep.fine
 
-        one = jnp.ones((), before.dtype)
-        begin = _Trial(one, jnp.zeros((), bool), state.rolls, motion, model)
-        alpha, accepted, rolls, there, new_model = jax.lax.while_loop(refused, attempt, begin)
+        there = motion.moved(knots, d, end)
+        full = jax.lax.cond(state.rolls, lambda: model, lambda: model_of(knots, there))
+        straight = ~state.rolls & (merit(full) <= allowed + _STRAIGHT * descent)
+        begin = _Trial(2 * jnp.ones((), before.dtype), straight, there)
+        alpha, good, there = jax.lax.while_loop(refused, rolled, begin)
+        accepted = good & sweep.fine
         least = _FIRST_SHIFT * (1 + jnp.max(jnp.abs(lq.H[:, lq.nx :, lq.nx :])))
         larger = jnp.maximum(10 * state.shift, least)
         smaller = jnp.where(state.shift <= 10 * least, 0.0, state.shift / 10)
         kept = jnp.where(alpha > 0.3, smaller, state.shift)
         shift = jnp.where(accepted, kept, larger)
-        pick = lambda new, old: jnp.where(accepted, new, old)  # noqa: E731
+        new_model = jax.lax.switch(
+            accepted * (1 + ~straight),
+            (lambda: model, lambda: full, lambda: model_of(knots, there)),
+        )
         return state._replace(
-            motion=jax.tree.map(pick, there, motion),
-            model=jax.tree.map(pick, new_model, model),
+            motion=jax.tree.map(lambda new, old: jnp.where(accepted, new, old), there, motion),
+            model=new_model,
             shift=shift,
             gap_weight=gap_weight,
-            rolls=rolls & sweep.fine,
+            rolls=~straight & sweep.fine,
             result=state.result.stuck(~accepted & (shift > _LARGEST_SHIFT * least)),
         )
 

@@ -16,7 +16,7 @@ from .. import native
 from .model import Model
 
 # Loops over larger matrices are made of products of XLA's.
-_MOST_IN_A_PROGRAM = 32
+MOST_IN_A_PROGRAM = 32
 
 
 class LinearQuadratic(NamedTuple):
@@ -127,6 +127,6 @@ def costates(lq: LinearQuadratic) -> tuple[Float[Array, "N1 nx"], Float[Array, "
 
 def loop(size: int) -> Any:
     """How a loop over knots with matrices of that size is compiled, called as `native.scan`."""
-    if size <= _MOST_IN_A_PROGRAM:
+    if size <= MOST_IN_A_PROGRAM:
         return native.scan
     return jax.lax.scan

@@ -10,7 +10,7 @@ H is the Gauss-Newton matrix of the costs, sum w J^T J, which has no negative ei
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,17 +25,17 @@ class Quadratic(NamedTuple):
     """Costs and bounds to second order: cost (), g (n,), H (n, n), bounded (m,), C (m, n)."""
 
     cost: jax.Array
-    g: jax.Array
-    H: jax.Array
+    g: Any
+    H: Any
     bounded: jax.Array
-    C: jax.Array
+    C: Any
 
 
 class Model(NamedTuple):
     """gap (N, nx), D (N, nx, nx + nu); costs and bounds along the motion and at its end."""
 
     gap: jax.Array
-    D: jax.Array
+    D: Any
     along: Quadratic
     end: Quadratic
 
@@ -54,6 +54,15 @@ def model_of(knots: Knots, motion: Motion) -> Model:
     gap, D = steps_to_first_order(knots, motion)
     along = jax.vmap(_kernel(knots, _costs_along), (None, 0, 0, 0))(knots, start, u, k)
     return Model(gap, D, along, _kernel(knots, _costs_at_end)(knots, last))
+
+
+def values_of(knots: Knots, motion: Motion, gap: Float[Array, "N nx"]) -> Model:
+    """Costs and bounds alone of a motion with these gaps: None stands for all derivatives."""
+    x, u = motion
+    k = jnp.arange(u.shape[0], dtype=u.dtype)
+    start, last = jax.tree.map(lambda a: a[:-1], x), jax.tree.map(lambda a: a[-1], x)
+    along = jax.vmap(_kernel(knots, _values_along), (None, 0, 0, 0))(knots, start, u, k)
+    return Model(gap, None, along, _kernel(knots, _values_at_end)(knots, last))
 
 
 def steps_to_first_order(
@@ -101,6 +110,20 @@ def _costs_at_end(knots: Knots, x: Point) -> Quadratic:
     return _quadratic(parts, jnp.zeros(knots.nx, x.q.dtype))
 
 
+def _values_along(knots: Knots, x: Point, u: jax.Array, k: jax.Array) -> Quadratic:
+    r, w = knots.residuals(x, u, k)
+    return Quadratic(_cost(r, w), None, None, knots.bounded(x, u, k), None)
+
+
+def _values_at_end(knots: Knots, x: Point) -> Quadratic:
+    r, w = knots.final_residuals(x)
+    return Quadratic(_cost(r, w), None, None, knots.final_bounded(x), None)
+
+
+def _cost(r: jax.Array, w: jax.Array) -> jax.Array:
+    return jnp.sum(w * r * r) / 2
+
+
 def _quadratic(parts: Callable, zero: jax.Array) -> Quadratic:
     def both(d: jax.Array) -> tuple:
         r, w, bounded = parts(d)
@@ -108,4 +131,4 @@ def _quadratic(parts: Callable, zero: jax.Array) -> Quadratic:
 
     (J, C), (r, w, bounded) = jax.jacfwd(both, has_aux=True)(zero)
     weighted = w[:, None] * J
-    return Quadratic(jnp.sum(w * r * r) / 2, weighted.T @ r, weighted.T @ J, bounded, C)
+    return Quadratic(_cost(r, w), weighted.T @ r, weighted.T @ J, bounded, C)

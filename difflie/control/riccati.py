@@ -17,8 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .box_qp import box_qp
-from .linear_quadratic import LinearQuadratic, Sweep, loop
+from .. import native
+from .box_qp import box_qp, root_of_inverse
+from .linear_quadratic import MOST_IN_A_PROGRAM, LinearQuadratic, Sweep, loop
 
 
 class Box(NamedTuple):
@@ -34,28 +35,19 @@ def riccati(lq: LinearQuadratic, box: Box | None, shift: Float[Array, ""]) -> Sw
     """The sweep from the end to the start; shift () is added to the diagonal of Q in du."""
     nx, nz, n = lq.nx, lq.nz, lq.steps
     unit = jnp.eye(lq.nu, dtype=lq.gap.dtype)
+    best = native.kernel(_best_controls) if lq.nu <= MOST_IN_A_PROGRAM else _best_controls
 
     def turn(value: Any, row: Any) -> tuple[Any, Any]:
         (P, p), (gap, D, Dt, g, H, bounds) = value, row
         Q = _symmetric(H + Dt @ (P @ D))
         q = g + Dt @ (p + P @ gap)
-        Qxx, Qux, Quu = Q[:nx, :nx], Q[nx:, :nx], Q[nx:, nx:] + shift * unit
+        Qxx, Qxu, Quu = Q[:nx, :nx], Q[:nx, nx:], Q[nx:, nx:] + shift * unit
         qx, qu = q[:nx], q[nx:]
-        if bounds is None:
-            L = jax.lax.linalg.cholesky(Quu, symmetrize_input=False)
-            right = jnp.concatenate((Qux, qu[:, None]), axis=1)
-            Y = jax.lax.linalg.triangular_solve(L, right, left_side=True, lower=True)
-            gains = jax.lax.linalg.triangular_solve(
-                L, Y, left_side=True, lower=True, transpose_a=True
-            )
-            K, k, free = -gains[:, :nx], -gains[:, nx], jnp.ones_like(qu)
-            P = Qxx - Y[:, :nx].T @ Y[:, :nx]
-            p = qx - Y[:, :nx].T @ Y[:, nx]
-        else:
-            k, free, inverse = box_qp(Quu, qu, *bounds)
-            K = -inverse @ Qux
-            P = Qxx + K.T @ Qux
-            p = qx + Qux.T @ k
+        k, free, U = best(Quu, qu, bounds)
+        Y = Qxu @ U
+        K = -(U @ Y.T)
+        P = Qxx - Y @ Y.T
+        p = qx + Qxu @ k
         return (_symmetric(P), p), (k, K, free)
 
     bounds = None if box is None else (box.lower, box.upper)
@@ -72,6 +64,14 @@ def riccati(lq: LinearQuadratic, box: Box | None, shift: Float[Array, ""]) -> Sw
         dz = box_qp(free_P + shift * jnp.eye(nz, dtype=P.dtype), free_p, lower, upper)[0]
     fine = jnp.all(jnp.isfinite(k)) & jnp.all(jnp.isfinite(dz)) & jnp.all(jnp.isfinite(K))
     return Sweep(k, K, dz, free, fine)
+
+
+def _best_controls(Q: jax.Array, q: jax.Array, bounds: Any) -> tuple[jax.Array, ...]:
+    """As `box_qp`; bounds: None, or the lower and the upper ones."""
+    if bounds is not None:
+        return box_qp(Q, q, *bounds)
+    U = root_of_inverse(jax.lax.linalg.cholesky(Q, symmetrize_input=False))
+    return -(U @ (U.T @ q)), jnp.ones_like(q), U
 
 
 def _symmetric(m: Float[Array, "n n"]) -> Float[Array, "n n"]:

@@ -49,6 +49,7 @@ def _custom(x, dx):
         lambda x: jax.lax.scan(lambda s, y: (s + y, s), 0.0, x)[1],
         lambda x: jax.lax.while_loop(lambda s: s[0] < 3, lambda s: s + 1, x),
         lambda x: jnp.linalg.solve(jnp.eye(3) + x, x),
+        jax.jacfwd(jnp.sin),
         custom,
     ],
 )
