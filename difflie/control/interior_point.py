@@ -56,7 +56,7 @@ class InteriorPoint(IteratedSolver):
     """iterations: the most; tolerance: of the KKT conditions, None for the root of the rounding.
 
     The multipliers times the distances to the bounds, all together, are by how much the cost can be
-    off; relative to it, they end below the tolerance to the power of 1.5. exact: second derivatives
+    off; relative to it, they end below tolerance^1.25. exact: second derivatives
     of steps, residuals and bounds are used as well, where they have a minimum. barrier: the cost of
     the first barrier, relative to that of the guess.
     """
@@ -282,7 +282,7 @@ def _infeasibility(model: Model, barrier: Barrier, values: jax.Array) -> jax.Arr
 
 def _allowed(model: Model, tolerance: Any) -> jax.Array:
     """By how much the cost may be off: the sum () of multipliers times distances."""
-    return tolerance**1.5 * (jnp.abs(model.cost) + tolerance)
+    return tolerance**1.25 * (jnp.abs(model.cost) + tolerance)
 
 
 def _least_mu(model: Model, barrier: Barrier, tolerance: Any) -> jax.Array:
