@@ -6,6 +6,12 @@ turned a little further, through half a turn from the goal. The plans are replay
 steps of a fifth.
 
     python experiments/control_satellite.py --out satellite_control
+
+Result: the slew costs 0.10091 after 23 iterations of FDDP from rest, 0.4 s without compiling, the
+detumbling 0.029324 after 16, with several thrusters at zero at any time. Replays with gains end
+0.002 and 0.001 from the goals, those without 0.0005 and 0.02 (rad, m, rad/s, m/s). Both signs of a
+quaternion cost the same to the last digit; starts 0.01 rad beyond half a turn, with which the
+tumble carries on to the goal, cost 0.029, those 0.01 rad before it, which turn back, 0.45.
 """
 
 from __future__ import annotations
