@@ -22,7 +22,7 @@ from ..constraints import Stabilisation
 from ..formulations import Inputs, formulated
 from ..formulations.rates import RateFormulation, RatesInClosedForm
 from ..integrators import Method
-from ..simulate.step import stepped
+from ..simulate.step import ended
 from ..system.frozen import is_frozen, thawed
 from ..system.kinematic_tree import Tree
 from ..system.system import System
@@ -167,8 +167,9 @@ class Knots(eqx.Module):
             formulation = formulated(self.tree, self.method, self.stabilisation)
             if by_matrices and type(formulation) is RateFormulation:
                 formulation = RatesInClosedForm(self.tree, self.method)
-            q, v, fine = stepped(formulation, x.q, x.v, dt, k * dt, self.acting(x, u, k))
-        return Point(jnp.where(fine, q, jnp.nan), v, self.held(x, u))
+            q, v, fine = ended(formulation, x.q, x.v, dt, k * dt, self.acting(x, u, k))
+        spoiled = jnp.where(fine, 0.0, jnp.nan).astype(q.dtype)
+        return Point(q + spoiled, v, self.held(x, u))
 
     def held(self, x: Point, u: Float[Array, " nu"]) -> Float[Array, " nz"]:
         """z after a step."""

@@ -108,13 +108,25 @@ def stepped(
 
     If not, q and v are those of the start. Nothing is checked and nothing compiled.
     """
+    *end, fine = ended(formulation, q, v, dt, t, acting)
+    return *chosen(fine, tuple(end), (q, v)), fine
+
+
+def ended(
+    formulation: Formulation,
+    q: jax.Array,
+    v: jax.Array,
+    dt: jax.Array,
+    t: jax.Array,
+    acting: Inputs,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """As `stepped`, with q and v of the end in any case: their derivatives are shorter programs."""
     acting = acting.held(t, q, v) if formulation.reads_once else acting
     on_manifold = formulation.tree.topology.manifold.retract(q, jnp.zeros_like(v))
     state = formulation.init(t, on_manifold, v, dt, acting)
     state, solved = formulation.step(t, state, dt, acting)
     end = formulation.read(state)
-    fine = finite(*end) & solved
-    return *chosen(fine, end, (q, v)), fine
+    return *end, finite(*end) & solved
 
 
 def _held(system: System, name: str, value: Any, shape: tuple[int, ...]) -> Any:
