@@ -188,7 +188,7 @@ def problem_of(config: ControlFile) -> tuple[Problem, Any]:
             inputs=inputs,
             method=method,
             interpolation=table.interpolation,
-            duration=table.duration and (table.duration[0], table.duration[1]),
+            duration=table.duration,
         )
         return problem, _guess(config, problem)
 

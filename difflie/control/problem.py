@@ -74,7 +74,7 @@ class Problem(eqx.Module):
         inputs: Input | Sequence[Input] = Commands(),
         method: Method | str = SemiImplicitEuler(),
         interpolation: str = "constant",
-        duration: tuple[Any, Any] | None = None,
+        duration: Sequence[Any] | None = None,
         stabilisation: Stabilisation = Projection(),
     ) -> None:
         q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
