@@ -173,6 +173,7 @@ def problem_of(config: ControlFile) -> tuple[Problem, Any]:
     faults.end()
     table = config.horizon
     with located(f"{config.path}: "):
+        times = table.duration
         limits = config.limits.made(system, inputs, "limits")
         with located("horizon.method: "):
             method = by_name(table.method)
@@ -188,7 +189,7 @@ def problem_of(config: ControlFile) -> tuple[Problem, Any]:
             inputs=inputs,
             method=method,
             interpolation=table.interpolation,
-            duration=table.duration,
+            duration=None if times is None else (times[0], times[1]),
         )
         return problem, _guess(config, problem)
 
