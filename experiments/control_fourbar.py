@@ -5,9 +5,9 @@ The plan is replayed with RKMK8 in steps of a fifth.
 
     python experiments/control_fourbar.py --out fourbar_payload
 
-Result: cost 0.14228 after 16 iterations of FDDP from rest. The steps of a closed loop take minutes
-to compile, 4 on a busy core. Replays with RKMK8 in steps of a quarter end within 6e-9 rad of the
-plan with gains, and within 2e-7 without.
+Result: cost 0.14228 after 18 iterations of FDDP from rest, 0.9 s without compiling; the steps of a
+closed loop take three minutes to compile on a busy core. Plan and replays end within 9e-5 of the
+goal (m, rad/s), and the loop is kept to rounding.
 """
 
 from __future__ import annotations
