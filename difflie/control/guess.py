@@ -14,6 +14,7 @@ from .knots import Knots, Motion, Point
 from .model import steps_to_first_order
 from .problem import Problem
 from .result import Plan
+from .riccati import inverse_of
 
 
 def first_motion(problem: Problem, knots: Knots, guess: Any) -> tuple[Motion, Any]:
@@ -66,7 +67,9 @@ def _holding(knots: Knots, q: jax.Array, v: jax.Array) -> jax.Array:
     gap, D = steps_to_first_order(knots, Motion(x, nothing[None]))
     rates = slice(knots.nv, 2 * knots.nv)
     B, off = D[0, rates, knots.nx :], gap[0, rates]
-    u = nothing - jnp.linalg.pinv(B, rtol=1e-6) @ off
+    # A little of the size of u is counted, for controls that do the same, or nothing.
+    little = jnp.finfo(B.dtype).eps ** 0.5 * (1e-30 + jnp.sum(B * B))
+    u = nothing - inverse_of(B.T @ B + little * jnp.eye(knots.nu, dtype=B.dtype)) @ (B.T @ off)
     return jnp.clip(jnp.where(jnp.isfinite(u), u, 0.0), knots.u_lower, knots.u_upper)
 
 

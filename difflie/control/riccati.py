@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import native
+from ..solvers.elimination import inverse
 from .box_qp import box_qp, root_of_inverse
 from .linear_quadratic import MOST_IN_A_PROGRAM, LinearQuadratic, Sweep, loop
 
@@ -79,6 +80,11 @@ def _symmetric(m: Float[Array, "n n"]) -> Float[Array, "n n"]:
     return jnp.where(np.tri(m.shape[0], dtype=bool), m, m.T)
 
 
+def inverse_of(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The inverse (n, n) of a small matrix, by a native call."""
+    return native.kernel(lambda a: inverse(a, len(a)))(a)
+
+
 class Factors(NamedTuple):
     """The sweep of the matrices alone: D; P (N, nx, nx) of the next knot; K (N, nu, nx).
 
@@ -99,13 +105,13 @@ def factors(D: jax.Array, H: jax.Array, end_H: jax.Array) -> Factors:
     def turn(P: jax.Array, row: Any) -> tuple[jax.Array, Any]:
         D, H = row
         Q = H + D.T @ P @ D
-        inverse = jnp.linalg.inv(Q[nx:, nx:])
-        K = -inverse @ Q[nx:, :nx]
+        across = inverse_of(Q[nx:, nx:])
+        K = -across @ Q[nx:, :nx]
         before = Q[:nx, :nx] + Q[nx:, :nx].T @ K
-        return (before + before.T) / 2, (P, K, inverse)
+        return (before + before.T) / 2, (P, K, across)
 
-    first, (P, K, inverse) = jax.lax.scan(turn, end_H, (D, H), reverse=True)
-    return Factors(D, P, K, inverse, first)
+    first, (P, K, across) = jax.lax.scan(turn, end_H, (D, H), reverse=True)
+    return Factors(D, P, K, across, first)
 
 
 def affine(
@@ -124,9 +130,9 @@ def affine(
     nx, nz = f.P.shape[1], dz.shape[0]
 
     def back(p: jax.Array, row: Any) -> tuple[jax.Array, Any]:
-        D, P, K, inverse, gap, g = row
+        D, P, K, across, gap, g = row
         q = g + D.T @ (p + P @ gap)
-        return q[:nx] + K.T @ q[nx:], (-inverse @ q[nx:], p)
+        return q[:nx] + K.T @ q[nx:], (-across @ q[nx:], p)
 
     rows = f.D, f.P, f.K, f.inverse, gap, g
     p, (k, p_next) = jax.lax.scan(back, end_g, rows, reverse=True)
@@ -136,7 +142,7 @@ def affine(
         pull = jnp.where(free, p[m:] + f.first[m:] @ start, 0.0)
         inside = jnp.outer(free, free)
         matrix = jnp.where(inside, f.first[m:, m:], jnp.eye(nz, dtype=p.dtype))
-        start = start.at[m:].add(-jnp.linalg.solve(matrix, pull))
+        start = start.at[m:].add(-inverse_of(matrix) @ pull)
 
     def forth(dx: jax.Array, row: Any) -> tuple[jax.Array, jax.Array]:
         D, K, gap, k = row
