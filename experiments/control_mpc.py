@@ -1,7 +1,7 @@
 """Does an arm that plans anew all the time reach its goal, pushed, with an unknown payload?
 
 50 times a second `Receding` plans 0.6 s ahead, with the payload of the file and two iterations.
-The machine that is simulated carries 2 kg more, in RKMK4 at 2 ms, and its elbow is pushed for 0.2 s.
+The machine that is simulated carries 2 kg more, by RKMK4 at 2 ms, and is pushed at its elbow.
 
     python experiments/control_mpc.py --out mpc --json mpc.json
 """

@@ -21,7 +21,7 @@ from ..forces.actuators.axis import as_axis
 from ..forces.point_forces import FollowerForce
 from ..forces.points import coupling_force
 from ..quantities import Effort
-from ..quantities.quantity import Labels
+from ..quantities.quantity import Labels, no_leaf
 from ..system.fields import number
 from ..system.kinematic_tree import Tree
 from ..system.system import System
@@ -165,7 +165,7 @@ class Map(Input):
     lower, upper () or (nu,): the bounds of the controls.
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., Any] = eqx.field(converter=no_leaf)
     controls: int = eqx.field(static=True)
     lower: jax.Array = eqx.field(converter=number(shape=None, finite=False), default=-jnp.inf)
     upper: jax.Array = eqx.field(converter=number(shape=None, finite=False), default=jnp.inf)

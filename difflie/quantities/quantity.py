@@ -44,6 +44,11 @@ class Quantity(eqx.Module):
         """Its value at a moment."""
 
 
+def no_leaf(function: Any) -> Any:
+    """A function as a pytree without leaves; a module of Equinox as it is."""
+    return function if isinstance(function, eqx.Module) else jax.tree_util.Partial(function)
+
+
 class Function(Quantity):
     """A user's function or module, with a name and a unit.
 
@@ -51,7 +56,7 @@ class Function(Quantity):
     several. Arrays it holds are leaves.
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., Any] = eqx.field(converter=no_leaf)
     title: str = eqx.field(static=True)
     unit: str = eqx.field(static=True, default="")
     components: tuple[str, ...] = eqx.field(static=True, default=())

@@ -144,10 +144,9 @@ def test_single_precision_stays_single():
 
 
 @SLOW
-@pytest.mark.parametrize("method", ["RKMK4", "VariationalMidpoint", "StormerVerlet"])
-def test_other_methods(method):
-    """Explicit, variational and symplectic steps: the optimum is their own, near to each other."""
-    plan = dc.solve(swing(method=method))
+def test_a_variational_method():
+    """The optimum of other steps is their own, and near."""
+    plan = dc.solve(swing(method="VariationalMidpoint"))
     assert plan.result.converged
     np.testing.assert_allclose(plan.cost, dc.solve(swing()).cost, rtol=0.1)
 
@@ -224,15 +223,15 @@ def test_a_search_that_ends_early_says_why():
 @SLOW
 def test_an_arm_against_crocoddyl():
     """The optima of Crocoddyl 3.2.1, free and in a box, where a cold start ends in the same one."""
-    from problems import arm_reach
+    from arm_reach import arm_reach
 
-    for box, cost, most in ((None, 0.8030435133982765, 8), (0.35, 0.814251129455368, 22)):
+    for box, cost, most in ((1e3, 0.8030435133982765, 8), (0.35, 0.814251129455368, 22)):
         plan = dc.solve(arm_reach(box))
         assert plan.result.converged
         np.testing.assert_allclose(plan.cost, cost, rtol=1e-9)
         costs = np.asarray(plan.result.costs)
         assert np.argmax(np.abs(costs / cost - 1) < 1e-6) <= most
-    warm = dc.solve(arm_reach(0.35), guess=dc.solve(arm_reach(None)).u)
+    warm = dc.solve(arm_reach(0.35), guess=dc.solve(arm_reach(1e3)).u)
     np.testing.assert_allclose(warm.cost, cost, rtol=1e-9)
 
 
@@ -253,7 +252,7 @@ def test_without_native_code():
 
 @SLOW
 def test_a_closed_loop_and_a_spring():
-    """A slider crank with a spring: its constraint is kept, the plan converges."""
+    """A four-bar linkage with a spring: its constraint is kept, the plan converges."""
     crank = dl.Body(
         name="crank",
         joint=dl.Revolute(axis=(0.0, 1.0, 0.0)),
@@ -263,13 +262,11 @@ def test_a_closed_loop_and_a_spring():
     )
     rod = replace(crank, name="rod", position=(0.2, 0.0, 0.0))
     system = dl.chain([crank, rod], name="crank", gravity=(0.0, 0.0, 0.0))
-    slot = dl.constraints.PointOnPlane(
-        dl.Frame("rod", (0.4, 0.0, 0.0)), dl.Frame(None, axis=(0.0, 0.0, 1.0))
-    )
-    system = dl.constrain(system, slot)
-    spring = dl.Spring([(None, (0.8, 0.0, 0.0)), ("rod", (0.4, 0.0, 0.0))], 20.0, 0.1)
+    tip, post = dl.Frame("rod", (0.2, 0.0, 0.0)), dl.Frame(None, (0.6, 0.0, 0.0))
+    system = dl.constrain(system, dl.constraints.Distance(tip, post, 0.3))
+    spring = dl.Spring([(None, (0.8, 0.0, 0.0)), ("rod", (0.2, 0.0, 0.0))], 20.0, 0.1)
     system = dl.attach(system, spring)
-    q0 = dl.assemble(system, jnp.array([-0.5, 0.8]))
+    q0, _ = dl.assemble(system, jnp.array([-0.5, 0.8]))
     problem = dc.Problem(
         system,
         q0,
@@ -277,7 +274,7 @@ def test_a_closed_loop_and_a_spring():
         dt=0.02,
         steps=25,
         running=[dc.Effort(1e-2), dc.Velocity(1e-2)],
-        final=[dc.Point(dl.Frame("rod", (0.4, 0.0, 0.0)), [0.5, 0.0, 0.0], 100.0)],
+        final=[dc.Point(tip, [0.31, 0.0, 0.08], 100.0)],
         inputs=dc.Motors("crank"),
         method="RKMK4",
     )

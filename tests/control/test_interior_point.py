@@ -130,7 +130,7 @@ def test_the_cost_has_the_derivative_of_the_envelope_theorem():
 
 @pytest.mark.slow
 def test_the_boxed_arm():
-    """crocoddyl's optimum, see ../shared/prototypes/control/reference_costs.md."""
+    """The optimum of Crocoddyl 3.2.1."""
     plan = dc.solve(boxed_arm(), POINT)
     np.testing.assert_allclose(plan.cost, 0.814251129455, rtol=1e-9)
 

@@ -54,7 +54,7 @@ def test_inputs_make_commands():
     system = satellite()
     nose = dl.Axis("hull", (0.0, 0.5, 0.0), (1.0, 0.0, 0.0))
     both = dc.Together([dc.Motors("hull[2]"), dc.Thrusters([nose], upper=3.0)])
-    assert both.size(system) == 2 and both.labels(system)[0].endswith("[2]")
+    assert both.size(system) == 2 and both.labels(system)[0][0].endswith("[2]")
     lower, upper = both.bounds(system)
     np.testing.assert_array_equal(lower, [-np.inf, 0.0])
     np.testing.assert_array_equal(upper, [np.inf, 3.0])
