@@ -4,6 +4,9 @@
 The machine that is simulated carries 2 kg more, by RKMK4 at 2 ms, and is pushed at its elbow.
 
     python experiments/control_mpc.py --out mpc --json mpc.json
+
+Result: it comes back after the push, and stays 28 mm below its goal, since nothing tells it of the
+payload (19 s with compilation, 2.2 ms a sample on 1 CPU core).
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import tyro
@@ -76,7 +80,7 @@ def main(options: Options) -> None:
     hands = jax.vmap(lambda q: dl.body_poses(heavy, q)[-1, :3, 3])(run.q)
     away = np.asarray(jnp.linalg.norm(hands - GOAL, axis=1))
     memory = mpc.start(start, jnp.zeros(7))
-    step = jax.jit(mpc.step)
+    step = eqx.filter_jit(mpc.step)
     jax.block_until_ready(step(memory, start, jnp.zeros(7)))
     begin = time.perf_counter()
     for _ in range(20):

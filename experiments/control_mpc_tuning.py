@@ -5,6 +5,9 @@ weights of its running cost are found by gradient descent through the closed loo
 plan (implicit function theorem) and every step of the machine.
 
     python experiments/control_mpc_tuning.py --out mpc_tuning --json mpc_tuning.json
+
+Result: the loss falls from 0.314 to 0.009 in 25 iterations; the position weighs 110, velocity and
+torque 0.01, and the rod stands 0.01 rad from its goal (32 s with compilation on 1 CPU core).
 """
 
 from __future__ import annotations
