@@ -5,7 +5,7 @@ The machine that is simulated carries 2 kg more, by RKMK4 at 2 ms, and is pushed
 
     python experiments/control_mpc.py --out mpc --json mpc.json
 
-Result: it comes back after the push, and stays 28 mm below its goal, since nothing tells it of the
+Result: the push hardly moves it, and it stays 28 mm below its goal, since nothing tells it of the
 payload (19 s with compilation, 2.2 ms a sample on 1 CPU core).
 """
 
