@@ -47,6 +47,7 @@ class Options:
 
 def main(options: Options) -> None:
     system, start = arm(), jnp.asarray(START)
+    torques = dc.Limits.of(system)
     reach = dc.Problem(
         system,
         start,
@@ -55,6 +56,7 @@ def main(options: Options) -> None:
         steps=30,
         running=[dc.Point("payload", GOAL, 100.0), dc.Velocity(1.0), dc.Effort(1e-4)],
         final=[dc.Point("payload", GOAL, 100.0), dc.Velocity(1.0)],
+        limits=dc.Limits(u_lower=torques.u_lower, u_upper=torques.u_upper),
     )
     mpc = dc.Receding(reach, dc.FDDP(iterations=2))
     parameters = dl.Parameters(system, ["payload/mass"])

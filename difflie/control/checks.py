@@ -38,6 +38,7 @@ def check_problem(problem: Problem) -> None:
     start_error(p.system, p.q0, p.v0)
     for name, lower, upper in _all_bounds(p):
         _check_pair(name, lower, upper)
+    _check_efforts(p)
     _check_start(p)
     for bound in (*p.running, *p.final):
         if isinstance(bound, Between) and bound.is_equality:
@@ -127,6 +128,17 @@ def _check_pair(name: str, lower: Any, upper: Any) -> None:
         raise ValueError(
             f"Problem: the {name} contradict each other: the lower one{list(i) or ''} is "
             f"{lower[i]:g}, the upper one {upper[i]:g}"
+        )
+
+
+def _check_efforts(p: Problem) -> None:
+    """A limit of zero, which some files have for none, would leave nothing to control with."""
+    lower, upper = (np.asarray(bound) for bound in p.limits.of_controls(p.system, p.inputs))
+    labels = p.inputs.labels(p.system)
+    for i in np.flatnonzero((lower == 0) & (upper == 0))[:1]:
+        raise ValueError(
+            f"Problem: the limits of the control {labels[i][0]!r} are both zero; give it other "
+            "ones by Limits(u_lower=..., u_upper=...), infinite for none, or leave it out"
         )
 
 

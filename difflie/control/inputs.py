@@ -39,7 +39,11 @@ class Input(eqx.Module):
 
     @abc.abstractmethod
     def bounds(self, system: System) -> Bounds:
-        """The least and the largest controls (nu,); infinite where there are none."""
+        """The least and the largest controls (nu,) of the input itself; infinite for none."""
+
+    def limits(self, system: System) -> Bounds:
+        """Those (nu,) together with the limits in the robot's file."""
+        return self.bounds(system)
 
     @abc.abstractmethod
     def labels(self, system: System) -> Labels:
@@ -70,6 +74,12 @@ class Commands(Input):
                 jnp.stack([jnp.asarray(b[i], system.dtype) for b in both]) for i in (0, 1)
             )
             return lower, upper
+        upper = jnp.full(system.nv, jnp.inf, system.dtype)
+        return -upper, upper
+
+    def limits(self, system: System) -> Bounds:
+        if system.actuators:
+            return self.bounds(system)
         upper = _max_effort(system)
         return -upper, upper
 
@@ -86,7 +96,7 @@ class Motors(Input):
     """Torques or forces at the degrees of freedom of joints, in N m or N.
 
     joints: names of joints, or patterns such as "*_knee"; a degree of freedom of a joint with
-    several has the name "joint[0]". The bounds are the efforts in the robot's file.
+    several has the name "joint[0]". `Limits.of` bounds them by the efforts in the robot's file.
     """
 
     joints: tuple[str, ...] = eqx.field(
@@ -112,6 +122,10 @@ class Motors(Input):
         return len(self.dofs(system))
 
     def bounds(self, system: System) -> Bounds:
+        upper = jnp.full(self.size(system), jnp.inf, system.dtype)
+        return -upper, upper
+
+    def limits(self, system: System) -> Bounds:
         upper = _max_effort(system)[self.dofs(system)]
         return -upper, upper
 
@@ -194,6 +208,10 @@ class Together(Input):
 
     def bounds(self, system: System) -> Bounds:
         lower, upper = zip(*(each.bounds(system) for each in self.inputs), strict=True)
+        return jnp.concatenate(lower), jnp.concatenate(upper)
+
+    def limits(self, system: System) -> Bounds:
+        lower, upper = zip(*(each.limits(system) for each in self.inputs), strict=True)
         return jnp.concatenate(lower), jnp.concatenate(upper)
 
     def labels(self, system: System) -> Labels:

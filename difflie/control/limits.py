@@ -42,7 +42,7 @@ class Limits(eqx.Module):
     def of(system: System, inputs: Input = Commands()) -> Limits:
         """The limits in the robot's file: of positions, velocities, and what the inputs deliver."""
         joints, t = system.joints, system.topology
-        lower, upper = inputs.bounds(system)
+        lower, upper = inputs.limits(system)
         own = np.flatnonzero(np.isin(np.arange(t.n_dofs), t.mimic_dofs, invert=True))
         v = jnp.full(t.nv, jnp.inf, system.dtype)
         v = v.at[t.dof_velocity[own]].set(joints.max_velocity[own])

@@ -34,8 +34,9 @@ class Problem(eqx.Module):
     system; q0 (nq,), v0 (nv,): its start. dt in s, steps N: the horizon. running: costs and bounds
     along the motion, such as `Pose(...)` or `Apart(...)`; a function (system, q, v, u, t) ->
     residual is a cost, sum r^2 / 2. final: those at the end, where u is None. limits: of positions,
-    velocities and controls; the bounds of the inputs hold in any case. inputs: what the controls
-    are, one or several of `Motors`, `Thrusters`, `Map`; by default the system's own commands.
+    velocities and controls, by default what the inputs can do by themselves; those in the robot's
+    file are `Limits.of(system)`. inputs: what the controls are, one or several of `Motors`,
+    `Thrusters`, `Map`; by default the system's own commands.
 
     method: an integrator. A machine with constraints needs one that keeps them, by the
     stabilisation. interpolation: "constant" controls within a step, or "linear" ones, then there

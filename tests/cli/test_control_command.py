@@ -75,7 +75,7 @@ def test_a_block_is_pushed(tmp_path, capsys):
 
 
 def test_a_search_that_fails_ends_with_its_reason_and_status_1(tmp_path, capsys):
-    text = PROBLEM + '[solver]\ntype = "FDDP"\niterations = 1\n'
+    text = PROBLEM + '[solver]\ntype = "FDDP"\niterations = 1\ntolerance = 1e-30\n'
     assert call("control", written(tmp_path, text)) == 1
     printed = " ".join(capsys.readouterr().out.split())
     assert "FDDP: out of iterations after 1: the derivative by the controls is" in printed

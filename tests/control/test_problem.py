@@ -16,6 +16,7 @@ from difflie import control as dc
         (lambda: swing(limits=dc.Limits(u_lower=3.0, u_upper=-3.0)), "contradict each other"),
         (lambda: swing(limits=dc.Limits(q_lower=jnp.array([0.5]))), "'rod' is 0, and it must be"),
         (lambda: swing(limits=dc.Limits(v=jnp.ones(3))), "limits.v has shape"),
+        (lambda: swing(limits=dc.Limits(u_lower=0.0, u_upper=0.0)), "are both zero"),
         (lambda: swing(running=[dc.Effort(jnp.nan)]), "must be finite"),
         (lambda: swing(running=[dc.Effort(-1.0)]), "negative weight"),
         (lambda: swing(running=[lambda s, q, v, u, t: jnp.log(q)]), r"\[-inf\] at the start"),
