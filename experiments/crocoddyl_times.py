@@ -96,7 +96,7 @@ def pieces(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Callable[[]
         "solve": lambda: solver.solve(xs, us, 200, False),
         "linearise": lambda: other.calcDiff(*at),
         "backward": there.backwardPass,
-        "forward": lambda: there.forwardPass(1.0),
+        "forward": lambda: there.forwardPass(0.5),
     }
 
 
