@@ -13,31 +13,6 @@ from .frames import placed
 from .quantity import Labels, Quantity, xyz
 
 
-class Point(Quantity):
-    """The position (3,) in the world, in m, of a point of a body.
-
-    body: its name; position (3,) in m in the body's frame, a leaf.
-    """
-
-    frame: Frame
-
-    def __init__(self, body: str | None, position: Any = (0.0, 0.0, 0.0)) -> None:
-        self.frame = Frame(body, position)
-
-    @property
-    def name(self) -> str:
-        return f"point of {self.frame}"
-
-    def labels(self, system: System) -> Labels:
-        return xyz("m")
-
-    def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
-    ) -> Float[Array, "3"]:
-        (frame,) = placed(system, q, self.frame)
-        return frame.translation.to_array()
-
-
 class Origin(Quantity):
     """The position (3,) in the world, in m, of the origin of a frame.
 
@@ -58,3 +33,17 @@ class Origin(Quantity):
     ) -> Float[Array, "3"]:
         (frame,) = placed(system, q, self.frame)
         return frame.translation.to_array()
+
+
+class Point(Origin):
+    """The position (3,) in the world, in m, of a point of a body.
+
+    body: its name; position (3,) in m in the body's frame, a leaf.
+    """
+
+    def __init__(self, body: str | None, position: Any = (0.0, 0.0, 0.0)) -> None:
+        self.frame = Frame(body, position)
+
+    @property
+    def name(self) -> str:
+        return f"point of {self.frame}"
