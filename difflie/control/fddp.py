@@ -2,9 +2,10 @@
 
 Multiple shooting: points and controls are unknowns, the guess may have gaps between its steps, and
 a step of length alpha leaves (1 - alpha) of them, and what is of second order (Mastalli et al.
-2020). Points move straight, not by a rollout of the machine: unstable machines do no harm, and the
-controls stay within their box from the first step on, by a quadratic problem at each knot of the
-sweep (Tassa, Mansard, Todorov 2014). Other bounds, and equalities, enter by an augmented Lagrangian
+2020). At first points move straight, so that unstable machines do no harm; from the first step that
+brings less than a tenth of what it promised they move by rollouts of the machine. The controls stay
+within their box at all times, by a quadratic problem at each knot of the sweep (Tassa, Mansard,
+Todorov 2014). Other bounds, and equalities, enter by an augmented Lagrangian
 (Howell, Jackson, Manchester 2019). The length of a step is that at which cost, penalties and gaps,
 weighted, fall (Nocedal and Wright 2006, 18.3).
 """

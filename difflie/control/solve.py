@@ -34,7 +34,8 @@ def solve(
 
     Called plainly it compiles one iteration and calls it in a loop: progress(iteration, cost) is
     called after each, the search ends after so many seconds, and Ctrl-C ends it with what there is.
-    Under jax.jit, jax.vmap and jax.grad the loop is compiled, with the same iterates.
+    Under jax.jit, jax.vmap and jax.grad the loop is compiled, with the same iterates, and progress
+    and seconds do not count.
 
     The plan is differentiable in both modes by every number of the problem, whatever the guess: its
     cost by the envelope theorem, the plan itself by the implicit function theorem. Whether it is a

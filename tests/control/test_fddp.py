@@ -114,8 +114,8 @@ def test_starts_with_and_without_gaps_meet():
     assert again.result.converged and again.result.iterations == 0
 
 
-def test_controls_keep_their_box_and_the_gains_are_derivatives():
-    """At a bound the gain is zero, elsewhere u_0 moves by K dx with the start."""
+def test_controls_keep_their_box():
+    """Some are at a bound, where their gains are zero, and some are not."""
     problem = swing()
     plan = dc.solve(problem, dc.FDDP(tolerance=1e-10))
     u = np.asarray(plan.u)
@@ -179,7 +179,7 @@ def test_a_free_duration():
 
 
 def test_the_exact_hessian():
-    """Against jax.hessian of the Lagrangian; with it a search ends in fewer iterations."""
+    """Against jax.hessian of the Lagrangian."""
     problem = swing(steps=5, method="SemiImplicitEuler")
     knots = Knots.of(problem)
     rng = np.random.default_rng(0)
