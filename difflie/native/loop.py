@@ -125,9 +125,9 @@ class Loop:
             stacked.append(np.stack(ys) if ys else np.zeros((0, *a.shape), np.int64))
         return [*carry, *stacked]
 
-    def program(self) -> Program:
-        """The program of one turn."""
-        program = Program()
+    def program(self, products: bool = False) -> Program:
+        """The program of one turn, see Program."""
+        program = Program(products)
         results = self.turn.write(program, arguments(program, self.turn.in_avals))
         return finished(program, flat(results))
 

@@ -46,7 +46,7 @@ class _Stored(NamedTuple):
 
 def text_of(loop: Loop, along: Sequence[bool], lanes: int) -> str:
     """The text of `@block` and all it calls; buffers of empty arrays are left out."""
-    program = loop.program()
+    program = loop.program(products=lanes == 1)
     module = Module(lanes)
     avals, outs = loop.turn.in_avals, loop.turn.out_avals
     n, m = loop.consts, loop.consts + loop.carry

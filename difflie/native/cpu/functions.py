@@ -16,6 +16,7 @@ from ..program import Instructions, Program
 from ..program.order import greatest, is_pair, ordered
 from .body import Body
 from .module import Module, Place
+from .products import product
 from .types import in_memory, literal, type_of
 
 # Instructions of a function.
@@ -59,6 +60,8 @@ def printed(
     for i, chunk in enumerate(chunks):
         if operations[chunk[0]] == "while":
             lines = _looped(module, program, chunk[0], places, lanes[chunk[0]], used)
+        elif operations[chunk[0]] == "product":
+            lines = product(module, program, chunk[0], places, used)
         else:
             lines = [_function(module, program, chunk, places, lanes, last)]
         calls[i >= len(once)].extend(line for line in lines if line)
@@ -71,10 +74,10 @@ def printed(
 
 
 def _chunks(program: Instructions, instructions: Sequence[int]) -> list[list[int]]:
-    """The instructions of each function, or a loop inside alone."""
+    """The instructions of each function; a loop inside, or a product of matrices, alone."""
     chunks: list[list[int]] = [[]]
     for k in instructions:
-        if program.operations[k] == "while":
+        if program.operations[k] in ("while", "product"):
             chunks += [[k], []]
         else:
             if len(chunks[-1]) >= _CHUNK and program.operations[k] not in ("sin", "cos"):

@@ -65,6 +65,8 @@ class Module:
         self.lanes = lanes
         self.frame = Frame()
         self.functions: list[str] = []
+        # Of products of matrices, by name.
+        self.products: dict[str, str] = {}
         self.elementary: set[tuple[str, str, int]] = set()
         self.declared: set[str] = set()
         self._count = 0
@@ -88,7 +90,8 @@ class Module:
 
     def text(self) -> str:
         """All functions and declarations."""
-        parts = [*sorted(self.declared), definitions(sorted(self.elementary)), *self.functions]
+        parts = [*sorted(self.declared), definitions(sorted(self.elementary))]
+        parts += [*self.products.values(), *self.functions]
         return "\n".join(parts)
 
 

@@ -24,10 +24,14 @@ _AS_IN_PYTHON = operator.add, operator.sub, operator.mul
 
 
 class Program(Instructions):
-    """Instructions, and the arithmetic that appends them."""
+    """Instructions, and the arithmetic that appends them.
 
-    def __init__(self) -> None:
+    products: whether products of large matrices are instructions of their own.
+    """
+
+    def __init__(self, products: bool = False) -> None:
         super().__init__()
+        self.products = products
         # Where this is false, loops make no turns: in a branch that is not taken.
         self.guard: int | None = None
 

@@ -48,7 +48,8 @@ class Instructions:
     - `constant`, with nothing;
     - `placeholder` and `solve`, which are there to be transposed;
     - `while`, whose `loops[k]` are a While, on the values of its arguments;
-    - `item`, on a `while` or `solve`, with the place `places[k]` of the result;
+    - `product` of two matrices, row by row, whose sizes are `sizes[k]`: rows, summed, columns;
+    - `item`, on what has several results, with the place `places[k]` of one;
     - `alias`, the same number as another scalar, from which other entries have vanished.
 
     Entries are arguments and placeholders of floating point, and sets of them the bits of an
@@ -65,6 +66,7 @@ class Instructions:
         self.places: dict[int, int] = {}
         self.loops: dict[int, While] = {}
         self.solves: dict[int, Callable] = {}
+        self.sizes: dict[int, tuple[int, int, int]] = {}
         self.arguments: list[int] = []
         self.entries: list[int] = []
         self.results: list[int] = []
@@ -167,6 +169,20 @@ class Instructions:
         self.solves[number] = transpose
         items = [self.item(number, k, self.types[x], shown) for k, x in enumerate(plain)]
         return [self.showing(x, lost) for x in items]
+
+    def product(self, x: Sequence[int], y: Sequence[int], sizes: tuple[int, int, int]) -> list[int]:
+        """The product of two matrices of those sizes, all of them row by row."""
+        operands = (*x, *y)
+        lost, shown = union(map(self.lost, operands)), union(self.shown[k] for k in operands)
+        plain = tuple(map(self.base, operands))
+        key = ("product", plain, sizes)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = self.append("product", plain, "b1", None, 0)
+            self.sizes[number] = sizes
+        kind = self.types[operands[0]]
+        items = [self.item(number, k, kind, shown) for k in range(sizes[0] * sizes[2])]
+        return [self.showing(k, lost) for k in items]
 
     def repeat(self, loop: While, operands: Sequence[int]) -> list[int]:
         """The carried values at the end of a loop."""

@@ -87,6 +87,8 @@ def _behind_spoilt(
             new.places[number] = program.places[k]
         if k in program.loops:
             new.loops[number] = program.loops[k]
+        if k in program.sizes:
+            new.sizes[number] = program.sizes[k]
     return new, [new.losing(moved[program.base(x)], program.lost(x)) for x in results]
 
 

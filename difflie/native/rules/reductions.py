@@ -14,6 +14,10 @@ from ..program import Program, Unsupported
 from .writing import RULES, Array, array_of, elementwise, kind_of_result
 
 
+# Smaller products of matrices are scalars.
+_LEAST_SIDE, _LEAST_PRODUCTS = 4, 250
+
+
 def _reduction(name: str) -> Callable:
     def reduce(program: Program, equation: Any, x: Array) -> list[Array]:
         kind = kind_of_result(equation)
@@ -76,12 +80,34 @@ def _dot(program: Program, equation: Any, x: Array, y: Array) -> list[Array]:
     right, shape_y = _as_rows(y, by, cy)
     entries = []
     for one, two in zip(left.tolist(), right.tolist(), strict=True):
+        if program.products and _is_large(program, one, two):
+            sizes = len(one), len(one[0]), len(two)
+            y_rows = [*zip(*two, strict=True)]
+            entries += program.product(sum(one, []), [k for row in y_rows for k in row], sizes)
+            continue
         for row, column in itertools.product(one, two):
             total = program.zero(kind)
             for a, b in zip(row, column, strict=True):
                 total = program.add(total, program.mul(a, b, kind), kind)
             entries.append(total)
     return [array_of(entries, (*(x.shape[i] for i in bx), *shape_x, *shape_y))]
+
+
+def _is_large(program: Program, rows: list[list[int]], columns: list[list[int]]) -> bool:
+    """Whether a product gains from loops over vectors, which take zeros with them."""
+    if min(len(rows), len(columns)) < _LEAST_SIDE or not rows[0]:
+        return False
+    if any(map(program.is_linear, itertools.chain(*rows, *columns))):
+        return False
+    # Of each summed place, how many factors there are.
+    pairs = zip(*(_factors(program, x) for x in (rows, columns)), strict=True)
+    left = sum(m * n for m, n in pairs)
+    whole = len(rows) * len(rows[0]) * len(columns)
+    return left >= max(_LEAST_PRODUCTS, whole / 2)
+
+
+def _factors(program: Program, rows: list[list[int]]) -> list[int]:
+    return [sum(program.known[x] is None for x in column) for column in zip(*rows, strict=True)]
 
 
 def _as_rows(x: Array, batch: Sequence[int], summed: Sequence[int]) -> tuple[Array, tuple]:
