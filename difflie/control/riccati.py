@@ -39,7 +39,8 @@ def riccati(lq: LinearQuadratic, box: Box | None, shift: Float[Array, ""]) -> Sw
     best = native.kernel(_best_controls) if lq.nu <= MOST_IN_A_PROGRAM else _best_controls
 
     def turn(value: Any, row: Any) -> tuple[Any, Any]:
-        (P, p), (gap, D, Dt, g, H, bounds) = value, row
+        (P, p), (gap, D, g, H, bounds, across) = value, row
+        Dt = D.T if across is None else across
         Q = _symmetric(H + Dt @ (P @ D))
         q = g + Dt @ (p + P @ gap)
         Qxx, Qxu, Quu = Q[:nx, :nx], Q[:nx, nx:], Q[nx:, nx:] + shift * unit
@@ -53,7 +54,8 @@ def riccati(lq: LinearQuadratic, box: Box | None, shift: Float[Array, ""]) -> Sw
 
     bounds = None if box is None else (box.lower, box.upper)
     # XLA multiplies by a matrix much faster than by the transpose of one.
-    rows = lq.gap, lq.D, jnp.swapaxes(lq.D, 1, 2), lq.g, lq.H, bounds
+    across = jnp.swapaxes(lq.D, 1, 2) if nx + lq.nu > MOST_IN_A_PROGRAM else None
+    rows = lq.gap, lq.D, lq.g, lq.H, bounds, across
     (P, p), (k, K, free) = loop(nx + lq.nu)(turn, (lq.end_H, lq.end_g), rows, n, reverse=True)
     dz = jnp.zeros(nz, P.dtype)
     if nz:

@@ -1,9 +1,10 @@
 """A whole loop as LLVM IR: what is read and written around the turns, and for whom.
 
 `@block(ptr %buffers, i64 %b)` runs all turns for one trajectory, or for as many environments of a
-batch as there are lanes. The first buffer holds three numbers: turns, environments, and blocks; so
-that the same code serves any number of these. The last lanes of the last block repeat the last
-environment, so that a row of a batch is the same in batches of every size.
+batch as there are lanes, which may be one. The first buffer holds three numbers: turns,
+environments, and blocks; so that the same code serves any number of these. The last lanes of the
+last block repeat the last environment, so that a row of a batch is the same in batches of every
+size.
 """
 
 from __future__ import annotations
@@ -45,17 +46,20 @@ class _Stored(NamedTuple):
 
 
 def text_of(loop: Loop, along: Sequence[bool], lanes: int) -> str:
-    """The text of `@block` and all it calls; buffers of empty arrays are left out."""
+    """The text of `@block` and all it calls; buffers of empty arrays are left out.
+
+    along: which arguments differ between the environments of a batch; empty without one.
+    """
     program = loop.program(products=lanes == 1)
     module = Module(lanes)
     avals, outs = loop.turn.in_avals, loop.turn.out_avals
     n, m = loop.consts, loop.consts + loop.carry
     kinds = [kind_of(a.dtype) for a in (*avals, *outs)]
     buffers = list(itertools.accumulate((a.size > 0 for a in (*avals, *outs)), initial=1))
-    wide = lanes > 1
+    batched = len(along) > 0
     inputs = []
     for i, (aval, every) in enumerate(zip(avals, (*[1] * m, *loop.rows), strict=True)):
-        is_along = wide and along[i]
+        is_along = batched and along[i]
         each = lanes if is_along or n <= i < m else 1
         places = module.frame.array(kinds[i], aval.size, each)
         inputs.append(_Stored(buffers[i], kinds[i], places, is_along, every))
@@ -70,13 +74,13 @@ def text_of(loop: Loop, along: Sequence[bool], lanes: int) -> str:
 
     carry = moved(inputs[n:m])
     ends = [
-        x._replace(buffer=b, along=wide)
+        x._replace(buffer=b, along=batched)
         for x, b in zip(inputs[n:m], buffers[len(avals) :], strict=False)
     ]
     saved = []
     for i, every in enumerate(loop.saved, len(avals) + loop.carry):
         places = module.frame.array(kinds[i], outs[i - len(avals)].size, lanes)
-        saved.append(_Stored(buffers[i], kinds[i], places, wide, every))
+        saved.append(_Stored(buffers[i], kinds[i], places, batched, every))
     moves = [moved([x]) for x in saved]
     block = _Block(module, loop.reverse)
     for x in inputs[:m]:
@@ -127,6 +131,10 @@ class _Block:
         """Moves an array between the frame and its buffer, whose environments are stride apart."""
         at, lanes = self._in_frame(x), x.places[0].lanes
         if lanes == 1:
+            if x.along:
+                entry = self._op(f"mul i64 %env, {stride}")
+                place = self._op(f"mul i64 {entry}, {bytes_of(x.kind)}")
+                source = self._op(f"getelementptr i8, ptr {source}, i64 {place}")
             target, origin = (source, at) if out else (at, source)
             self.lines.append(
                 f"  call void @llvm.memcpy.p0.p0.i64("

@@ -14,6 +14,8 @@ from ..fingerprint import fingerprint
 from ..loop import Loop
 from ..private import Context, Value
 from ..program import TooLong
+from ..rules import work
+from ..turns import Traced
 from . import ffi, object_code
 from .block import text_of
 from .module import joined
@@ -39,7 +41,15 @@ def compiled(
 
 
 def _lanes(loop: Loop) -> int:
-    """Environments in one vector: as many numbers as the longest vector has."""
+    """Environments in one vector: as many numbers as the longest vector has.
+
+    Where products of matrices prevail, which use vectors themselves, each goes by itself: lanes
+    would have to be gathered entry by entry.
+    """
+    if isinstance(loop.turn, Traced):
+        products, others = work(loop.turn.closed().jaxpr)
+        if products > others:
+            return 1
     kinds = {a.dtype for a in (*loop.turn.in_avals, *loop.turn.out_avals)}
     return 8 if np.dtype(np.float64) in kinds else 16
 

@@ -20,7 +20,7 @@ _SUMS, _VECTOR = 12, 64
 
 
 class _Matrix(NamedTuple):
-    """Where a matrix lies in the frame: its first entry, and the bytes from row to row and so on."""
+    """Where a matrix lies in the frame: its first entry, and the bytes between rows and columns."""
 
     offset: int
     row: int

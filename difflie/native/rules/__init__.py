@@ -2,6 +2,7 @@
 
 from . import arithmetic, control_flow, matrices, moves, places, reductions  # noqa: F401
 from .places import MOST_PLACES as MOST_PLACES
+from .reductions import work as work
 from .writing import LARGEST as LARGEST
 from .writing import RULES as RULES
 from .writing import SCALAR_RULES as SCALAR_RULES

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..jaxprs import nested
 from ..program import Program, Unsupported
 from .writing import RULES, Array, array_of, elementwise, kind_of_result
-
 
 # Smaller products of matrices are scalars.
 _LEAST_SIDE, _LEAST_PRODUCTS = 4, 250
@@ -82,8 +82,8 @@ def _dot(program: Program, equation: Any, x: Array, y: Array) -> list[Array]:
     for one, two in zip(left.tolist(), right.tolist(), strict=True):
         if program.products and _is_large(program, one, two):
             sizes = len(one), len(one[0]), len(two)
-            y_rows = [*zip(*two, strict=True)]
-            entries += program.product(sum(one, []), [k for row in y_rows for k in row], sizes)
+            rows, columns = (itertools.chain(*x) for x in (one, zip(*two, strict=True)))
+            entries += program.product([*rows], [*columns], sizes)
             continue
         for row, column in itertools.product(one, two):
             total = program.zero(kind)
@@ -93,9 +93,44 @@ def _dot(program: Program, equation: Any, x: Array, y: Array) -> list[Array]:
     return [array_of(entries, (*(x.shape[i] for i in bx), *shape_x, *shape_y))]
 
 
+def _sizes(equation: Any) -> tuple[int, int, int, int]:
+    """The sizes of a product of matrices: batch, rows, summed, columns."""
+    x, y = (v.aval.shape for v in equation.invars)
+    (cx, cy), (bx, by) = equation.params["dimension_numbers"]
+    batch, summed = (math.prod(x[i] for i in axes) for axes in (bx, cx))
+    m, n = (
+        math.prod(size for i, size in enumerate(shape) if i not in (*b, *c))
+        for shape, b, c in ((x, bx, cx), (y, by, cy))
+    )
+    return batch, m, summed, n
+
+
+def work(jaxpr: Any) -> tuple[int, int]:
+    """The multiplications in large products of matrices, and how many other operations there are.
+
+    Zeros and what only moves entries about are counted with the others.
+    """
+    products = others = 0
+    for equation in jaxpr.eqns:
+        inner = [work(x.jaxpr) for x in nested(equation.params)]
+        products += sum(p for p, _ in inner)
+        others += sum(o for _, o in inner)
+        if equation.primitive.name == "dot_general":
+            batch, m, summed, n = _sizes(equation)
+            if _may_be_large(m, summed, n):
+                products += batch * m * summed * n
+                continue
+        others += sum(math.prod(v.aval.shape) for v in equation.outvars)
+    return products, others
+
+
+def _may_be_large(m: int, summed: int, n: int) -> bool:
+    return min(m, n) >= _LEAST_SIDE and m * summed * n >= _LEAST_PRODUCTS
+
+
 def _is_large(program: Program, rows: list[list[int]], columns: list[list[int]]) -> bool:
     """Whether a product gains from loops over vectors, which take zeros with them."""
-    if min(len(rows), len(columns)) < _LEAST_SIDE or not rows[0]:
+    if not _may_be_large(len(rows), len(rows[0]), len(columns)):
         return False
     if any(map(program.is_linear, itertools.chain(*rows, *columns))):
         return False
