@@ -123,7 +123,8 @@ def own_pieces(problem: dc.Problem, plan: dc.Plan) -> dict[str, Callable[[], Any
     knots, solver = Knots.of(problem), dc.FDDP()
     motion, multipliers = first_motion(problem, knots, plan)
     state = jax.jit(solver.init)(knots, motion, multipliers)
-    lq, _, _ = jax.jit(conditions)(knots, state.model, motion, state.penalty)
+    model = model_of(knots, motion)
+    lq, _, _ = jax.jit(conditions)(knots, model, motion, state.penalty)
     box, shift = bound_box(knots, motion), rounding_shift(lq)
     sweep = jax.jit(riccati)(lq, box, shift)
     one = jnp.ones((), motion.u.dtype)
@@ -131,7 +132,7 @@ def own_pieces(problem: dc.Problem, plan: dc.Plan) -> dict[str, Callable[[], Any
         "solve": compiled(searched, problem),
         "linearise": compiled(model_of, knots, motion),
         "backward": compiled(riccati, lq, box, shift),
-        "forward": compiled(rollout, knots, motion, state.model.gap, sweep, one),
+        "forward": compiled(rollout, knots, motion, model.gap, sweep, one),
     }
 
 

@@ -37,16 +37,16 @@ _FIRST_SHIFT, _LARGEST_SHIFT = 1e-6, 1e12
 
 
 class State(NamedTuple):
-    """Points, controls, the model about them, what weighs gaps and bounds, and how it goes.
+    """Points, controls, what weighs gaps and bounds, and how it goes.
 
-    shift (): on the diagonal of the controls; gap_weight (N, nx): of the gaps, in the merit;
-    violated (): at the last change of multipliers. rolls (): whether points move by rollouts.
-    gains, costates: of the last iteration, for the plan.
+    cost (): at the start of the last iteration. shift (): on the diagonal of the controls;
+    gap_weight (N, nx): of the gaps, in the merit; violated (): at the last change of multipliers.
+    rolls (): whether points move by rollouts. gains, costates: of the last iteration, for the plan.
     """
 
     motion: Motion
-    model: Model
     penalty: Penalty
+    cost: jax.Array
     shift: jax.Array
     gap_weight: jax.Array
     rolls: jax.Array
@@ -88,12 +88,13 @@ class FDDP(IteratedSolver):
         result = Result.start(self.iterations, tolerance_of(self.tolerance, dtype), dtype)
         gains = jnp.zeros((knots.steps, knots.nu, knots.nx), dtype)
         lam = jnp.zeros((knots.steps + 1, knots.nx), dtype)
-        model = model_of(knots, motion)
         weight, far = jnp.zeros((knots.steps, knots.nx), dtype), zero + jnp.inf
-        return State(motion, model, penalty, zero, weight, zero > 0, far, result, gains, lam)
+        return State(motion, penalty, far, zero, weight, zero > 0, far, result, gains, lam)
 
     def iterate(self, knots: Knots, state: State) -> State:
-        motion, model, penalty = state.motion, state.model, state.penalty
+        motion, penalty = state.motion, state.penalty
+        # In a batch, a model that went from one iteration to the next would be copied for each.
+        model = model_of(knots, motion)
         lq, lam, kkt = conditions(knots, model, motion, penalty)
         tolerance = state.result.tolerance
         done = kkt.stationary(tolerance) & (kkt.violation <= tolerance)
@@ -111,9 +112,9 @@ class FDDP(IteratedSolver):
             lq, sweep = jax.tree.map(
                 lambda a, b: jnp.where(found.fine & curved, a, b), (exact, found), (lq, sweep)
             )
-        state = state._replace(result=result, costates=lam, gains=sweep.K)
-        moved = lambda: self._moved(knots, lq, sweep, state)  # noqa: E731
-        updated = lambda: self._with_multipliers(state, kkt)  # noqa: E731
+        state = state._replace(result=result, cost=model.cost, costates=lam, gains=sweep.K)
+        moved = lambda: self._moved(knots, model, lq, sweep, state)  # noqa: E731
+        updated = lambda: self._with_multipliers(state, model, kkt)  # noqa: E731
         if penalty.along.size or penalty.end.size:
             return jax.lax.switch(going * (1 + solved), (lambda: state, moved, updated))
         return jax.lax.cond(going, moved, lambda: state)
@@ -123,18 +124,20 @@ class FDDP(IteratedSolver):
     ) -> tuple[LinearQuadratic, Sweep]:
         return lq, riccati(lq, bound_box(knots, motion), shift + rounding_shift(lq))
 
-    def _with_multipliers(self, state: State, kkt: KKT) -> State:
+    def _with_multipliers(self, state: State, model: Model, kkt: KKT) -> State:
         """The next multipliers, with a larger weight where bounds are broken almost as before."""
-        along, end = state.penalty.after(state.model)
+        along, end = state.penalty.after(model)
         slow = kkt.violation > 0.25 * state.violated
         weight = jnp.where(slow, 10 * state.penalty.weight, state.penalty.weight)
         penalty = state.penalty._replace(along=along, end=end, weight=weight)
         none = jnp.zeros_like(state.gap_weight)
         return state._replace(penalty=penalty, violated=kkt.violation, gap_weight=none)
 
-    def _moved(self, knots: Knots, lq: LinearQuadratic, sweep: Sweep, state: State) -> State:
+    def _moved(
+        self, knots: Knots, model: Model, lq: LinearQuadratic, sweep: Sweep, state: State
+    ) -> State:
         """The state after a step of the search, or with a larger shift where none is found."""
-        motion, model, penalty = state.motion, state.model, state.penalty
+        motion, penalty = state.motion, state.penalty
         d, end = linear_rollout(lq, sweep)
         slope, _ = lq.change(d, end)
         # Gaps weigh at least as much as what they would change of the cost (Powell 1978).
@@ -159,8 +162,9 @@ class FDDP(IteratedSolver):
             return ~trial.good & (trial.alpha > 2 * _SHORTEST) & sweep.fine
 
         there = motion.moved(knots, d, end)
-        full = jax.lax.cond(state.rolls, lambda: model, lambda: model_of(knots, there))
-        straight = ~state.rolls & (merit(full) <= allowed + _STRAIGHT * descent)
+        far = jnp.full_like(before, jnp.inf)
+        full = jax.lax.cond(state.rolls, lambda: far, lambda: merit(values_of(knots, there)))
+        straight = ~state.rolls & (full <= allowed + _STRAIGHT * descent)
         begin = _Trial(2 * jnp.ones((), before.dtype), straight, there)
         alpha, good, there = jax.lax.while_loop(refused, rolled, begin)
         accepted = good & sweep.fine
@@ -169,13 +173,8 @@ class FDDP(IteratedSolver):
         smaller = jnp.where(state.shift <= 10 * least, 0.0, state.shift / 10)
         kept = jnp.where(alpha > 0.3, smaller, state.shift)
         shift = jnp.where(accepted, kept, larger)
-        new_model = jax.lax.switch(
-            accepted * (1 + ~straight),
-            (lambda: model, lambda: full, lambda: model_of(knots, there)),
-        )
         return state._replace(
             motion=jax.tree.map(lambda new, old: jnp.where(accepted, new, old), there, motion),
-            model=new_model,
             shift=shift,
             gap_weight=gap_weight,
             rolls=~straight & sweep.fine,
@@ -183,12 +182,13 @@ class FDDP(IteratedSolver):
         )
 
     def plan(self, knots: Knots, state: State) -> Plan:
-        multipliers = state.penalty.after(state.model)
+        values = values_of(knots, state.motion)
+        multipliers = state.penalty.after(values)
         return made_plan(
             knots,
             state.motion,
-            state.model.cost,
-            state.model.gap,
+            values.cost,
+            values.gap,
             state.gains,
             state.costates,
             multipliers,

@@ -51,6 +51,11 @@ class State(NamedTuple):
     gains: jax.Array
     costates: jax.Array
 
+    @property
+    def cost(self) -> jax.Array:
+        """The cost () of the points and controls."""
+        return self.model.cost
+
 
 class InteriorPoint(IteratedSolver):
     """iterations: the most; tolerance: of the KKT conditions, None for the root of the rounding.

@@ -16,7 +16,7 @@ from .. import native
 from .model import Model
 
 # Loops over larger matrices are made of products of XLA's.
-MOST_IN_A_PROGRAM = 32
+MOST_IN_A_PROGRAM = 64
 
 
 class LinearQuadratic(NamedTuple):

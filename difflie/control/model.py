@@ -56,27 +56,42 @@ def model_of(knots: Knots, motion: Motion) -> Model:
     return Model(gap, D, along, _kernel(knots, _costs_at_end)(knots, last))
 
 
-def values_of(knots: Knots, motion: Motion, gap: Float[Array, "N nx"]) -> Model:
-    """Costs and bounds alone of a motion with these gaps: None stands for all derivatives."""
+def values_of(knots: Knots, motion: Motion, gap: Float[Array, "N nx"] | None = None) -> Model:
+    """Gaps, costs and bounds alone: None stands for all derivatives. gap: if it is known."""
     x, u = motion
+    gap = gaps_of(knots, motion) if gap is None else gap
     k = jnp.arange(u.shape[0], dtype=u.dtype)
     start, last = jax.tree.map(lambda a: a[:-1], x), jax.tree.map(lambda a: a[-1], x)
     along = jax.vmap(_kernel(knots, _values_along), (None, 0, 0, 0))(knots, start, u, k)
     return Model(gap, None, along, _kernel(knots, _values_at_end)(knots, last))
 
 
+def gaps_of(knots: Knots, motion: Motion) -> Float[Array, "N nx"]:
+    """The gaps between the ends of steps and the next points."""
+    return _along(knots, _gap, motion)
+
+
 def steps_to_first_order(
     knots: Knots, motion: Motion
 ) -> tuple[Float[Array, "N nx"], Float[Array, "N nx n"]]:
     """The gaps (N, nx) between the ends of steps and the next points, and D (N, nx, nx + nu)."""
+    return _along(knots, _step, motion)
+
+
+def _along(knots: Knots, f: Callable, motion: Motion) -> Any:
+    """f at every knot, of its point, controls, number, and the next point."""
     x, u = motion
     k = jnp.arange(u.shape[0], dtype=u.dtype)
     start, end = jax.tree.map(lambda a: a[:-1], x), jax.tree.map(lambda a: a[1:], x)
-    return jax.vmap(_kernel(knots, _step), (None, 0, 0, 0, 0))(knots, start, u, k, end)
+    return jax.vmap(_kernel(knots, f), (None, 0, 0, 0, 0))(knots, start, u, k, end)
 
 
 def _kernel(knots: Knots, f: Callable) -> Callable:
     return native.kernel(f) if knots.tree.topology.unrolled else f
+
+
+def _gap(knots: Knots, x: Point, u: jax.Array, k: jax.Array, end: Point) -> jax.Array:
+    return knots.difference(end, knots.step(x, u, k))
 
 
 @eqx.filter_jit

@@ -42,7 +42,8 @@ def riccati(lq: LinearQuadratic, box: Box | None, shift: Float[Array, ""]) -> Sw
         (P, p), (gap, D, g, H, bounds, across) = value, row
         Dt = D.T if across is None else across
         Q = _symmetric(H + Dt @ (P @ D))
-        q = g + Dt @ (p + P @ gap)
+        # P is symmetric, and vectors times matrices use the rows of these as they lie in memory.
+        q = g + (p + gap @ P) @ D
         Qxx, Qxu, Quu = Q[:nx, :nx], Q[:nx, nx:], Q[nx:, nx:] + shift * unit
         qx, qu = q[:nx], q[nx:]
         k, free, U = best(Quu, qu, bounds)

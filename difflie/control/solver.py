@@ -40,7 +40,7 @@ class Solver(eqx.Module):
 
 
 class IteratedSolver(Solver):
-    """A search in iterations. A state is a pytree of arrays with a `result` and a `model`.
+    """A search in iterations. A state is a pytree of arrays with a `result` and a `cost`.
 
     Called plainly, an iteration is compiled; under a transformation, the loop of them is.
     """
@@ -77,7 +77,7 @@ class IteratedSolver(Solver):
                 state = _iterated(self, knots, state)
                 status = Status(int(state.result.status))
                 if progress is not None:
-                    progress(int(state.result.iterations), float(state.model.cost))
+                    progress(int(state.result.iterations), float(state.cost))
                 if status != Status.RUNNING:
                     break
                 if seconds is not None and time.monotonic() - began > seconds:

@@ -14,8 +14,8 @@ from ..jaxprs import nested
 from ..program import Program, Unsupported
 from .writing import RULES, Array, array_of, elementwise, kind_of_result
 
-# Smaller products of matrices are scalars.
-_LEAST_SIDE, _LEAST_PRODUCTS = 4, 250
+# Smaller products of matrices are scalars; rows of few columns fill no vectors.
+_FEWEST_COLUMNS, _LEAST_PRODUCTS = 4, 250
 
 
 def _reduction(name: str) -> Callable:
@@ -125,7 +125,7 @@ def work(jaxpr: Any) -> tuple[int, int]:
 
 
 def _may_be_large(m: int, summed: int, n: int) -> bool:
-    return min(m, n) >= _LEAST_SIDE and m * summed * n >= _LEAST_PRODUCTS
+    return n >= _FEWEST_COLUMNS and m * summed * n >= _LEAST_PRODUCTS
 
 
 def _is_large(program: Program, rows: list[list[int]], columns: list[list[int]]) -> bool:
