@@ -19,6 +19,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from .batches import some_at_a_time
 from .conditions import conditions
 from .exact import with_exact_hessian
 from .knots import Knots, Motion
@@ -54,6 +55,24 @@ class State(NamedTuple):
     result: Result
     gains: jax.Array
     costates: jax.Array
+
+
+class _Direction(NamedTuple):
+    """Where an iteration starts, and where to: the KKT conditions, costates, and values there.
+
+    d, end: the changes in the linear model under the sweep, slope () of the cost along them, and
+    next_costates (N, nx) after them; least_shift (): the least but zero.
+    """
+
+    kkt: KKT
+    costates: jax.Array
+    values: Model
+    sweep: Sweep
+    d: jax.Array
+    end: jax.Array
+    slope: jax.Array
+    next_costates: jax.Array
+    least_shift: jax.Array
 
 
 class _Trial(NamedTuple):
@@ -92,17 +111,29 @@ class FDDP(IteratedSolver):
         return State(motion, penalty, far, zero, weight, zero > 0, far, result, gains, lam)
 
     def iterate(self, knots: Knots, state: State) -> State:
-        motion, penalty = state.motion, state.penalty
-        # In a batch, a model that went from one iteration to the next would be copied for each.
-        model = model_of(knots, motion)
-        lq, lam, kkt = conditions(knots, model, motion, penalty)
-        tolerance = state.result.tolerance
+        to = some_at_a_time(self._direction, knots, state.motion, state.penalty, state.shift)
+        tolerance, kkt, values = state.result.tolerance, to.kkt, to.values
         done = kkt.stationary(tolerance) & (kkt.violation <= tolerance)
         solved = kkt.stationary(jnp.maximum(tolerance, 0.1 * kkt.violation))
-        finite = jnp.isfinite(model.cost + penalty.paid(model) + kkt.gap)
-        result = state.result.after(model.cost, kkt, done, finite)
+        finite = jnp.isfinite(values.cost + state.penalty.paid(values) + kkt.gap)
+        result = state.result.after(values.cost, kkt, done, finite)
+        state = state._replace(
+            result=result, cost=values.cost, costates=to.costates, gains=to.sweep.K
+        )
         going = result.status == Status.RUNNING
-        swept = functools.partial(self._swept, knots, motion, state.shift)
+        moved = lambda: self._moved(knots, to, state)  # noqa: E731
+        updated = lambda: self._with_multipliers(state, to)  # noqa: E731
+        if state.penalty.along.size or state.penalty.end.size:
+            return jax.lax.switch(going * (1 + solved), (lambda: state, moved, updated))
+        return jax.lax.cond(going, moved, lambda: state)
+
+    def _direction(
+        self, knots: Knots, motion: Motion, penalty: Penalty, shift: jax.Array
+    ) -> _Direction:
+        """All that is made of a model of second order, which is the largest part of a search."""
+        model = model_of(knots, motion)
+        lq, lam, kkt = conditions(knots, model, motion, penalty)
+        swept = functools.partial(self._swept, knots, motion, shift)
         lq, sweep = swept(lq)
         if self.exact:
             exact = with_exact_hessian(knots, motion, lam, penalty.after(model), lq)
@@ -112,65 +143,59 @@ class FDDP(IteratedSolver):
             lq, sweep = jax.tree.map(
                 lambda a, b: jnp.where(found.fine & curved, a, b), (exact, found), (lq, sweep)
             )
-        state = state._replace(result=result, cost=model.cost, costates=lam, gains=sweep.K)
-        moved = lambda: self._moved(knots, model, lq, sweep, state)  # noqa: E731
-        updated = lambda: self._with_multipliers(state, model, kkt)  # noqa: E731
-        if penalty.along.size or penalty.end.size:
-            return jax.lax.switch(going * (1 + solved), (lambda: state, moved, updated))
-        return jax.lax.cond(going, moved, lambda: state)
+        d, end = linear_rollout(lq, sweep)
+        slope, _ = lq.change(d, end)
+        after, _ = costates(lq.at(d, end))
+        least = _FIRST_SHIFT * (1 + jnp.max(jnp.abs(lq.H[:, lq.nx :, lq.nx :])))
+        return _Direction(kkt, lam, model.values, sweep, d, end, slope, after[1:], least)
 
     def _swept(
         self, knots: Knots, motion: Motion, shift: jax.Array, lq: LinearQuadratic
     ) -> tuple[LinearQuadratic, Sweep]:
         return lq, riccati(lq, bound_box(knots, motion), shift + rounding_shift(lq))
 
-    def _with_multipliers(self, state: State, model: Model, kkt: KKT) -> State:
+    def _with_multipliers(self, state: State, to: _Direction) -> State:
         """The next multipliers, with a larger weight where bounds are broken almost as before."""
-        along, end = state.penalty.after(model)
-        slow = kkt.violation > 0.25 * state.violated
+        along, end = state.penalty.after(to.values)
+        slow = to.kkt.violation > 0.25 * state.violated
         weight = jnp.where(slow, 10 * state.penalty.weight, state.penalty.weight)
         penalty = state.penalty._replace(along=along, end=end, weight=weight)
         none = jnp.zeros_like(state.gap_weight)
-        return state._replace(penalty=penalty, violated=kkt.violation, gap_weight=none)
+        return state._replace(penalty=penalty, violated=to.kkt.violation, gap_weight=none)
 
-    def _moved(
-        self, knots: Knots, model: Model, lq: LinearQuadratic, sweep: Sweep, state: State
-    ) -> State:
+    def _moved(self, knots: Knots, to: _Direction, state: State) -> State:
         """The state after a step of the search, or with a larger shift where none is found."""
-        motion, penalty = state.motion, state.penalty
-        d, end = linear_rollout(lq, sweep)
-        slope, _ = lq.change(d, end)
+        motion, penalty, sweep, gap = state.motion, state.penalty, to.sweep, to.values.gap
         # Gaps weigh at least as much as what they would change of the cost (Powell 1978).
-        lam = jnp.abs(costates(lq.at(d, end))[0][1:])
-        gap_weight = jnp.where(sweep.fine, jnp.maximum(lam, state.gap_weight), state.gap_weight)
-        descent = slope - jnp.sum(gap_weight * jnp.abs(model.gap))
+        gap_weight = jnp.maximum(jnp.abs(to.next_costates), state.gap_weight)
+        gap_weight = jnp.where(sweep.fine, gap_weight, state.gap_weight)
+        descent = to.slope - jnp.sum(gap_weight * jnp.abs(gap))
 
         def merit(model: Model) -> jax.Array:
             return model.cost + penalty.paid(model) + jnp.sum(gap_weight * jnp.abs(model.gap))
 
-        before = merit(model)
+        before = merit(to.values)
         allowed = before + 10 * jnp.finfo(before.dtype).eps * jnp.abs(before)
 
         def rolled(trial: _Trial) -> _Trial:
             alpha = trial.alpha / 2
-            there = rollout(knots, motion, model.gap, sweep, alpha)
-            found = values_of(knots, there, (1 - alpha) * model.gap)
+            there = rollout(knots, motion, gap, sweep, alpha)
+            found = values_of(knots, there, (1 - alpha) * gap)
             good = merit(found) <= allowed + _SUFFICIENT * alpha * descent
             return _Trial(alpha, good & jnp.all(jnp.isfinite(there.x.q)), there)
 
         def refused(trial: _Trial) -> jax.Array:
             return ~trial.good & (trial.alpha > 2 * _SHORTEST) & sweep.fine
 
-        there = motion.moved(knots, d, end)
+        there = motion.moved(knots, to.d, to.end)
         far = jnp.full_like(before, jnp.inf)
         full = jax.lax.cond(state.rolls, lambda: far, lambda: merit(values_of(knots, there)))
         straight = ~state.rolls & (full <= allowed + _STRAIGHT * descent)
         begin = _Trial(2 * jnp.ones((), before.dtype), straight, there)
         alpha, good, there = jax.lax.while_loop(refused, rolled, begin)
         accepted = good & sweep.fine
-        least = _FIRST_SHIFT * (1 + jnp.max(jnp.abs(lq.H[:, lq.nx :, lq.nx :])))
-        larger = jnp.maximum(10 * state.shift, least)
-        smaller = jnp.where(state.shift <= 10 * least, 0.0, state.shift / 10)
+        larger = jnp.maximum(10 * state.shift, to.least_shift)
+        smaller = jnp.where(state.shift <= 10 * to.least_shift, 0.0, state.shift / 10)
         kept = jnp.where(alpha > 0.3, smaller, state.shift)
         shift = jnp.where(accepted, kept, larger)
         return state._replace(
@@ -178,7 +203,7 @@ class FDDP(IteratedSolver):
             shift=shift,
             gap_weight=gap_weight,
             rolls=~straight & sweep.fine,
-            result=state.result.stuck(~accepted & (shift > _LARGEST_SHIFT * least)),
+            result=state.result.stuck(~accepted & (shift > _LARGEST_SHIFT * to.least_shift)),
         )
 
     def plan(self, knots: Knots, state: State) -> Plan:

@@ -30,6 +30,11 @@ class Quadratic(NamedTuple):
     bounded: jax.Array
     C: Any
 
+    @property
+    def values(self) -> Quadratic:
+        """The same without derivatives."""
+        return Quadratic(self.cost, None, None, self.bounded, None)
+
 
 class Model(NamedTuple):
     """gap (N, nx), D (N, nx, nx + nu); costs and bounds along the motion and at its end."""
@@ -43,6 +48,11 @@ class Model(NamedTuple):
     def cost(self) -> Float[Array, ""]:
         """The cost of the points and controls."""
         return jnp.sum(self.along.cost) + self.end.cost
+
+    @property
+    def values(self) -> Model:
+        """The same without derivatives."""
+        return Model(self.gap, None, self.along.values, self.end.values)
 
 
 @eqx.filter_jit
