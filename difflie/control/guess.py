@@ -28,11 +28,7 @@ def first_motion(problem: Problem, knots: Knots, guess: Any) -> tuple[Motion, An
         x = Point(*_from_start(p, guess.q, guess.v), guess.z)
         return Motion(x, u), guess.multipliers
     if guess is None:
-        held = _holding(knots, p.q0, p.v0)
-        q = jnp.tile(p.q0, (n + 1, 1))
-        v = jnp.tile(p.v0, (n + 1, 1))
-        u = jnp.tile(held, (n, 1))
-        return Motion(Point(q, v, _held(knots, held)), u), None
+        return _resting(knots, p.q0, p.v0), None
     if isinstance(guess, tuple):
         q, v, u = guess
         q, v, u = checked(
@@ -60,6 +56,13 @@ def _held(knots: Knots, u: jax.Array) -> jax.Array:
 
 
 @eqx.filter_jit
+def _resting(knots: Knots, q: jax.Array, v: jax.Array) -> Motion:
+    """The start at all knots, under the controls that hold it."""
+    u, n = _holding(knots, q, v), knots.steps
+    x = Point(jnp.tile(q, (n + 1, 1)), jnp.tile(v, (n + 1, 1)), _held(knots, u))
+    return Motion(x, jnp.tile(u, (n, 1)))
+
+
 def _holding(knots: Knots, q: jax.Array, v: jax.Array) -> jax.Array:
     """The controls (nu,) in their box that come nearest to keeping the velocity in a step."""
     nothing = jnp.clip(jnp.zeros(knots.nu, q.dtype), knots.u_lower, knots.u_upper)

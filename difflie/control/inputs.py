@@ -122,8 +122,8 @@ class Motors(Input):
         return len(self.dofs(system))
 
     def bounds(self, system: System) -> Bounds:
-        upper = jnp.full(self.size(system), jnp.inf, system.dtype)
-        return -upper, upper
+        n, dtype = self.size(system), system.dtype
+        return jnp.full(n, -jnp.inf, dtype), jnp.full(n, jnp.inf, dtype)
 
     def limits(self, system: System) -> Bounds:
         upper = _max_effort(system)[self.dofs(system)]

@@ -108,15 +108,19 @@ def _gap(knots: Knots, x: Point, u: jax.Array, k: jax.Array, end: Point) -> jax.
 def _step(
     knots: Knots, x: Point, u: jax.Array, k: jax.Array, end: Point
 ) -> tuple[jax.Array, jax.Array]:
-
-    def gap(d: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def ended(d: jax.Array) -> tuple[Point, Point]:
         moved = knots.retract(x, d[: knots.nx])
         after = knots.step(moved, u + d[knots.nx :], k, by_matrices=True)
+        return after, after
+
+    def gap(after: Point) -> tuple[jax.Array, jax.Array]:
         value = knots.difference(end, after)
         return value, value
 
-    D, value = jax.jacfwd(gap, has_aux=True)(jnp.zeros(knots.nx + knots.nu, u.dtype))
-    return value, D
+    # As matrices: a pose has fewer entries than there are directions.
+    by_d, after = jax.jacfwd(ended, has_aux=True)(jnp.zeros(knots.nx + knots.nu, u.dtype))
+    by_end, value = jax.jacfwd(gap, has_aux=True)(after)
+    return value, by_end.q @ by_d.q + by_end.v @ by_d.v + by_end.z @ by_d.z
 
 
 def _costs_along(knots: Knots, x: Point, u: jax.Array, k: jax.Array) -> Quadratic:

@@ -51,6 +51,6 @@ def solve(
         plan = jax.lax.stop_gradient(solver.solve(*fixed, progress, seconds))
         return differentiable(Numbers(knots, problem.q0, problem.v0), plan)
     plan = solver.solve(knots, motion, multipliers, progress, seconds)
-    if plan.result.status == Status.NOT_FINITE and plan.result.iterations == 0:
+    if int(plan.result.status) == Status.NOT_FINITE and not int(plan.result.iterations):
         raise not_finite(problem)
     return plan

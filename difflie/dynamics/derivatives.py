@@ -94,13 +94,18 @@ def _forward(
 ) -> tuple[Float[Array, " nv"], Triple]:
     """The acceleration (nv,), and its derivatives."""
     s = screws(tree, q)
-    factor = jax.scipy.linalg.cho_factor(_mass(tree, s))
+    # From the tips to the root there is no fill-in (Featherstone 2005): the zeros of the tree stay.
+    factor = jax.scipy.linalg.cho_factor(_mass(tree, s)[::-1, ::-1])
+
+    def solve(x: jax.Array) -> jax.Array:
+        return jax.scipy.linalg.cho_solve(factor, x[::-1])[::-1]
+
     forces = _wrenches(tree, s, *s.motion(tree.rates(v), tree.rates(0 * v)), wrench)
     bias = tree.generalised(s.axes.dot(s.composite(forces)))
-    a = jax.scipy.linalg.cho_solve(factor, tau - bias)
+    a = solve(tau - bias)
     by_q, by_v = _state_derivatives(tree, s, q, v, a, wrench)
     unit = jnp.eye(v.shape[0], dtype=v.dtype)
-    solved = jax.scipy.linalg.cho_solve(factor, jnp.concatenate((-by_q, -by_v, unit), axis=1))
+    solved = solve(jnp.concatenate((-by_q, -by_v, unit), axis=1))
     by_q, by_v, by_tau = jnp.split(solved, 3, axis=1)
     return a, (by_q, by_v, by_tau)
 

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from ..dynamics.derivatives import acceleration_by_matrices
 from ..dynamics.forward import acceleration
-from ..groups import Euclidean, Product
+from ..groups import Euclidean, FlatProduct, Product
 from ..integrators import Field, FieldMethod, VectorField
 from ..integrators.method import Scalar
 from ..system.system import System
@@ -64,5 +66,29 @@ class RatesInClosedForm(RateFormulation):
 
     forward: ClassVar[Callable[..., jax.Array]] = staticmethod(acceleration_by_matrices)
 
+    @property
+    def manifold(self) -> Product:
+        t = self.tree.topology
+        return Product((_RetractedByMatrices(t.manifold.factors), Euclidean(t.nv)))
+
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> VectorField:
         return VectorField(self.manifold, self.field(inputs, h))
+
+
+class _RetractedByMatrices(FlatProduct):
+    """The same product, its retraction differentiated for many directions at once."""
+
+    def retract(self, y: ArrayLike, xi: ArrayLike) -> Float[Array, " {self.point_size}"]:
+        return _retracted(FlatProduct(self.factors), y, xi)
+
+
+@jax.custom_jvp
+def _retracted(space: FlatProduct, y: ArrayLike, xi: ArrayLike) -> jax.Array:
+    return space.retract(y, xi)
+
+
+@_retracted.defjvp
+def _retracted_by_matrices(primals: tuple, tangents: tuple) -> tuple[jax.Array, jax.Array]:
+    (space, y, xi), (_, dy, dxi) = primals, tangents
+    by_y, by_xi = jax.jacfwd(space.retract, (0, 1))(y, xi)
+    return space.retract(y, xi), by_y @ dy + by_xi @ dxi
