@@ -112,6 +112,10 @@ class Barrier(NamedTuple):
         dy = jnp.where(self.is_equality, weight * (r[0] + dc), 0.0)
         return Barrier(dt, dz, dy, self.bounds)
 
+    def after(self, change: Barrier) -> jax.Array:
+        """The multipliers (2, M) after a change; those of equalities in both rows."""
+        return jnp.where(self.is_equality, self.y + change.y, self.z + change.z)
+
     def longest(self, change: Barrier) -> tuple[jax.Array, jax.Array]:
         """The lengths () of a step, at most 1, at which t and z stay positive."""
 

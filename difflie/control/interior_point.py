@@ -3,7 +3,8 @@
 Points and controls are unknowns, with gaps between the steps as in `fddp.py`. Bounds have slacks
 and a barrier, see `barrier.py`; what these add to the costs is a diagonal, so one Riccati sweep
 solves for all of a step (Rao, Wright, Rawlings 1998). The step ends short of every bound, and where
-cost, barrier, gaps and residuals, weighted, fall (Nocedal and Wright 2006, 19.4). The barrier is
+cost, barrier, gaps and residuals fall, each of these weighted by its own multiplier (Powell 1978;
+Nocedal and Wright 2006, 19.4): without a weight they would grow for a lower cost. The barrier is
 lowered whenever a step no longer promises more than it costs (Fiacco and McCormick 1968), in the
 end faster than linearly.
 """
@@ -34,10 +35,34 @@ _LARGEST_SHIFT = 1e12
 _COLD, _WARM = 1e-2, 1e-4
 
 
+class Weights(NamedTuple):
+    """Of gaps (N, nx), and of residuals of bounds (2, M), in the merit."""
+
+    gaps: jax.Array
+    residuals: jax.Array
+
+    @staticmethod
+    def none(model: Model, barrier: Barrier) -> Weights:
+        return Weights(jnp.zeros_like(model.gap), jnp.zeros_like(barrier.z))
+
+    def towards(self, multipliers: Weights) -> Weights:
+        """At least the sizes of multipliers, and half of what they were before (Powell 1978)."""
+
+        def after(weight: jax.Array, multiplier: jax.Array) -> jax.Array:
+            return jnp.maximum(multiplier, (weight + multiplier) / 2)
+
+        return jax.tree.map(after, self, jax.tree.map(jnp.abs, multipliers))
+
+    def off(self, model: Model, barrier: Barrier, values: jax.Array) -> jax.Array:
+        """The weighted sum () of all gaps and residuals."""
+        residuals = jnp.abs(barrier.residual(values))
+        return jnp.sum(self.gaps * jnp.abs(model.gap)) + jnp.sum(self.residuals * residuals)
+
+
 class State(NamedTuple):
     """Points, controls, the model about them, the bounds, and how it goes.
 
-    mu (): of the barrier; shift (): on the diagonal of the controls; weight (): of gaps and
+    mu (): of the barrier; shift (): on the diagonal of the controls; weights: of gaps and
     residuals, in the merit. gains, costates: of the last iteration, for the plan.
     """
 
@@ -46,7 +71,7 @@ class State(NamedTuple):
     barrier: Barrier
     mu: jax.Array
     shift: jax.Array
-    weight: jax.Array
+    weights: Weights
     result: Result
     gains: jax.Array
     costates: jax.Array
@@ -93,7 +118,8 @@ class InteriorPoint(IteratedSolver):
         gains = jnp.zeros((knots.steps, knots.nu, knots.nx), dtype)
         lam = jnp.zeros((knots.steps + 1, knots.nx), dtype)
         model = model_of(knots, motion)
-        return State(motion, model, barrier.centred(mu), mu, zero, zero, result, gains, lam)
+        barrier, weights = barrier.centred(mu), Weights.none(model, barrier)
+        return State(motion, model, barrier, mu, zero, weights, result, gains, lam)
 
     def iterate(self, knots: Knots, state: State) -> State:
         motion, model, barrier = state.motion, state.model, state.barrier
@@ -149,7 +175,9 @@ class InteriorPoint(IteratedSolver):
             barrier=jax.tree.map(pick, barrier.moved(step.change, alpha, step.alpha_z), barrier),
             mu=lower,
             shift=shift,
-            weight=jnp.where(lower < mu, 0.0, step.weight),
+            weights=jax.tree.map(
+                lambda w: jnp.where(sweep.fine & (lower == mu), w, 0.0), step.weights
+            ),
             result=state.result.stuck(~accepted & (shift > _LARGEST_SHIFT * least)),
         )
 
@@ -176,7 +204,7 @@ class InteriorPoint(IteratedSolver):
 class _Step(NamedTuple):
     """d (N, n), dx_N (nx,) and the change of the barrier, with how far they may be gone.
 
-    longest, alpha_z (): the lengths for distances and for multipliers. weight (): of gaps and
+    longest, alpha_z (): the lengths for distances and for multipliers. weights: of gaps and
     residuals in the merit; descent (): its derivative along the step.
     """
 
@@ -185,7 +213,7 @@ class _Step(NamedTuple):
     change: Barrier
     longest: jax.Array
     alpha_z: jax.Array
-    weight: jax.Array
+    weights: Weights
     descent: jax.Array
 
 
@@ -199,14 +227,10 @@ def _step(
     dc = Entries.changes(model, knots, d, end).flat
     change = barrier.towards(values, dc, mu, weight)
     slope = jnp.sum(model.along.g * d) + model.end.g @ end - mu * jnp.sum(change.t / barrier.t)
-    _, curvature = lq.change(d, end)
-    # Without the squares of equalities, which are no cost.
-    curvature = curvature - weight * jnp.sum(jnp.where(barrier.is_equality, dc**2, 0.0))
-    off = _infeasibility(model, barrier, values)
-    needed = (slope + jnp.maximum(curvature, 0) / 2) / (0.9 * off)
-    merit_weight = jnp.maximum(state.weight, jnp.where(off > 0, needed, 0.0))
-    descent = slope - merit_weight * off
-    return _Step(d, end, change, *barrier.longest(change), merit_weight, descent)
+    lam, _ = costates(lq.at(d, end))
+    weights = state.weights.towards(Weights(lam[1:], barrier.after(change)))
+    descent = slope - weights.off(model, barrier, values)
+    return _Step(d, end, change, *barrier.longest(change), weights, descent)
 
 
 def _searched(
@@ -216,12 +240,12 @@ def _searched(
     barrier, mu = state.barrier, state.mu
 
     def merit(motion: Motion, model: Model, barrier: Barrier) -> jax.Array:
-        left = _infeasibility(model, barrier, Entries.values(model, motion).flat)
-        return model.cost + barrier.paid(mu) + step.weight * left
+        values = Entries.values(model, motion).flat
+        return model.cost + barrier.paid(mu) + step.weights.off(model, barrier, values)
 
     before = merit(state.motion, state.model, barrier)
     values = Entries.values(state.model, state.motion).flat
-    size = jnp.abs(before) + step.weight * jnp.sum(jnp.abs(values))
+    size = jnp.abs(before) + jnp.sum(step.weights.residuals * jnp.abs(values))
     allowed = before + 10 * jnp.finfo(before.dtype).eps * size
 
     def shorter(trial: tuple) -> tuple:
@@ -278,11 +302,6 @@ def _weight_of_equalities(model: Model) -> jax.Array:
     """As much as their squares may weigh () with half of the digits left for the costs."""
     largest = 1 + jnp.maximum(jnp.max(jnp.abs(model.along.H)), jnp.max(jnp.abs(model.end.H)))
     return largest / jnp.finfo(largest.dtype).eps ** 0.5
-
-
-def _infeasibility(model: Model, barrier: Barrier, values: jax.Array) -> jax.Array:
-    """The sum () of all gaps and residuals."""
-    return jnp.sum(jnp.abs(model.gap)) + jnp.sum(jnp.abs(barrier.residual(values)))
 
 
 def _allowed(model: Model, tolerance: Any) -> jax.Array:

@@ -30,6 +30,23 @@ def pendulum(q0=0.1, steps=20):
     )
 
 
+def lift(steps=25):
+    """A planar arm of two links that lifts 1 kg from hanging in 1 s, without limits."""
+    joint = dl.Revolute(axis=(0.0, -1.0, 0.0))
+    link = {"joint": joint, "mass": 0.8, "com": (0.0, 0.0, -0.2)}
+    forearm = dl.Body(name="forearm", position=(0.0, 0.0, -0.4), **link)
+    load = dl.Body(name="load", joint=dl.Fixed(), position=(0.0, 0.0, -0.4), mass=1.0)
+    return dc.Problem(
+        dl.chain([dl.Body(name="upper arm", **link), forearm, load]),
+        [0.1, -0.3],
+        [0.0, 0.0],
+        dt=1 / steps,
+        steps=steps,
+        running=[dc.Effort(0.1), dc.Velocity(1e-3)],
+        final=[dc.Point("load", [0.5, 0.0, 0.2], 1e3), dc.Velocity(10.0)],
+    )
+
+
 def around_a_pillar(steps=20):
     """A point mass that moves 2 m in 1 s past a pillar of 0.5 m about the middle of the way."""
     axes = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0)}
