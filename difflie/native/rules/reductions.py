@@ -86,11 +86,19 @@ def _dot(program: Program, equation: Any, x: Array, y: Array) -> list[Array]:
             entries += program.product([*rows], [*columns], sizes)
             continue
         for row, column in itertools.product(one, two):
-            total = program.zero(kind)
-            for a, b in zip(row, column, strict=True):
-                total = program.add(total, program.mul(a, b, kind), kind)
-            entries.append(total)
+            entries.append(_sum_of_products(program, row, column, kind))
     return [array_of(entries, (*(x.shape[i] for i in bx), *shape_x, *shape_y))]
+
+
+def _sum_of_products(program: Program, row: list[int], column: list[int], kind: str) -> int:
+    known, lost, total = program.known, 0, program.zero(kind)
+    for a, b in zip(row, column, strict=True):
+        # Most products of large matrices vanish, from the structure of machines.
+        if known[a] == 0 or known[b] == 0:
+            lost |= program.needed(a) | program.needed(b)
+        else:
+            total = program.add(total, program.mul(a, b, kind), kind)
+    return program.showing(total, lost) if lost else total
 
 
 def _sizes(equation: Any) -> tuple[int, int, int, int]:
