@@ -96,15 +96,19 @@ def _controls(p: Problem) -> jax.Array:
 
 
 def _shape_of(p: Problem, where: str, term: Any, u: Any) -> Any:
-    f = term.residual if isinstance(term, Cost) else term.value
     try:
-        return jax.eval_shape(lambda: f(p.system, p.q0, p.v0, u, p.dt))
+        return eqx.filter_eval_shape(_evaluated, term, p.system, p.q0, p.v0, u, p.dt)
     except (TypeError, ValueError, AttributeError) as error:
         reason = str(error).split("\n")[0]
         hint = "; at the end there is no control, and u is None" if where == "final" else ""
         raise ValueError(
             f"Problem: {where}: {term.name} cannot be evaluated at the start: {reason}{hint}"
         ) from error
+
+
+@eqx.filter_jit  # so that a term is traced once, however often its problem is solved
+def _evaluated(term: Any, system: Any, q: Any, v: Any, u: Any, t: Any) -> Any:
+    return (term.residual if isinstance(term, Cost) else term.value)(system, q, v, u, t)
 
 
 def _all_bounds(p: Problem) -> Iterator[tuple[str, Any, Any]]:

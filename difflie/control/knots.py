@@ -155,6 +155,7 @@ class Knots(eqx.Module):
         """The length of the step, in s."""
         return self.dt * x.z[-1] if self.free_time else self.dt
 
+    @eqx.filter_jit
     def step(
         self, x: Point, u: Float[Array, " nu"], k: Float[Array, ""], by_matrices: bool = False
     ) -> Point:
@@ -185,6 +186,7 @@ class Knots(eqx.Module):
 
         return Inputs(command)
 
+    @eqx.filter_jit
     def residuals(
         self, x: Point, u: Float[Array, " nu"], k: Float[Array, ""]
     ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
@@ -193,15 +195,18 @@ class Knots(eqx.Module):
         r, w = self._stacked(self.costs, x, self.control(x, u), k * dt)
         return jnp.sqrt(dt) * r, w
 
+    @eqx.filter_jit
     def final_residuals(self, x: Point) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         """Those of the cost at the end."""
         return self._stacked(self.final_costs, x, None, self.steps * self.length(x))
 
+    @eqx.filter_jit
     def bounded(self, x: Point, u: Float[Array, " nu"], k: Float[Array, ""]) -> Float[Array, " m"]:
         """The entries (m,) that are bounded at a knot: with the controls, then of the state."""
         t = k * self.length(x)
         return self._values((*self.bounds, *self.state_bounds), x, self.control(x, u), t)
 
+    @eqx.filter_jit
     def final_bounded(self, x: Point) -> Float[Array, " m"]:
         """Those at the last knot: of all states, then at the end."""
         t = self.steps * self.length(x)

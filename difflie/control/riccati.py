@@ -113,7 +113,8 @@ def factors(D: jax.Array, H: jax.Array, end_H: jax.Array) -> Factors:
         before = Q[:nx, :nx] + Q[nx:, :nx].T @ K
         return (before + before.T) / 2, (P, K, across)
 
-    first, (P, K, across) = jax.lax.scan(turn, end_H, (D, H), reverse=True)
+    rows = D, H
+    first, (P, K, across) = loop(D.shape[2])(turn, end_H, rows, len(D), reverse=True)
     return Factors(D, P, K, across, first)
 
 
@@ -138,7 +139,8 @@ def affine(
         return q[:nx] + K.T @ q[nx:], (-across @ q[nx:], p)
 
     rows = f.D, f.P, f.K, f.inverse, gap, g
-    p, (k, p_next) = jax.lax.scan(back, end_g, rows, reverse=True)
+    over, n = loop(f.D.shape[2]), len(f.D)
+    p, (k, p_next) = over(back, end_g, rows, n, reverse=True)
     if nz:
         m = nx - nz
         start = start.at[m:].set(dz)
@@ -152,7 +154,7 @@ def affine(
         d = jnp.concatenate((dx, k + K @ dx))
         return gap + D @ d, d
 
-    end, d = jax.lax.scan(forth, start, (f.D, f.K, gap, k))
+    end, d = over(forth, start, (f.D, f.K, gap, k), n)
     states = jnp.concatenate((d[1:, :nx], end[None]))
     costates = p_next + jnp.einsum("kij,kj->ki", f.P, states)
     return d, end, jnp.concatenate(((p + f.first @ start)[None], costates))
