@@ -64,7 +64,8 @@ os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", _place())
 # Native code is kept beside them, not in the user's cache.
 os.environ.setdefault("DIFFLIE_CACHE", str(Path(_place()) / "native"))
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+# Small ones, too: jax compiles every operation outside of a program by itself, hundreds in a test.
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 # Each process has one core, which also keeps jaxlib up to 0.10 from a deadlock, see difflie.cli.
 os.environ.setdefault("PJRT_NPROC", "1")
 _PLAIN = "--xla_cpu_use_fusion_emitters=false"
@@ -81,6 +82,7 @@ _MAPS = Path("/proc/self/maps")
 
 # The files that take longest come first, so that no worker is left with one of them at the end.
 _LONGEST = (
+    "test_second_derivatives test_error_estimate "
     "test_every_robot test_adjoint test_singular_points test_mechanisms test_readme test_fit "
     "test_contacts test_joint_protocol test_couplings test_identify test_commands test_pinocchio"
 ).split()

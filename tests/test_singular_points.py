@@ -482,7 +482,12 @@ def simulated(method):
     return reached
 
 
-FIELD_METHODS = [m for m in METHODS if m.equations is VectorField]
+# The other explicit methods differ from these in their tableaux, and are held to 25 digits at such
+# points in simulate/test_second_derivatives.py.
+EXPLICIT = "SemiImplicitEuler StormerVerlet CG3 CF3 RKMK4 BogackiShampine32 RungeKutta43".split()
+FIELD_METHODS = [
+    m for m in METHODS if m.equations is VectorField and (m.implicit or m.name in EXPLICIT)
+]
 RUNS = [(NUMBERS, swayed, m, directions) for m in FIELD_METHODS]
 RUNS += [(TOP, simulated, m, directions) for m in (dl.EnergyMomentum(), dl.VariationalMidpoint())]
 RUNS += [

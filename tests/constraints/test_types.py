@@ -277,6 +277,7 @@ def test_derivatives_with_respect_to_lengths_and_curves(name):
     leaves, structure = jax.tree.flatten(c)
     direction = structure.unflatten([jnp.asarray(rng.normal(size=a.shape)) for a in leaves])
 
+    @jax.jit
     def measured(c):
         p = c.positions
         g, c_of_v = residual(c, poses), bias(c, poses, twists)
@@ -286,8 +287,8 @@ def test_derivatives_with_respect_to_lengths_and_curves(name):
     ahead = jax.tree.map(lambda a, d: a + h * d, c, direction)
     behind = jax.tree.map(lambda a, d: a - h * d, c, direction)
     expected = (measured(ahead) - measured(behind)) / (2 * h)
-    _, forward = jax.jvp(measured, (c,), (direction,))
-    gradient = jax.grad(measured)(c)
+    _, forward = jax.jit(lambda c, d: jax.jvp(measured, (c,), (d,)))(c, direction)
+    gradient = jax.jit(jax.grad(measured))(c)
     products = jax.tree.map(lambda a, b: jnp.sum(a * b), gradient, direction)
     np.testing.assert_allclose(forward, expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(sum(jax.tree.leaves(products)), forward, rtol=1e-10, atol=1e-12)

@@ -1,5 +1,7 @@
 """Linear models of a step: differences, a linear machine, derivatives, errors."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -38,23 +40,24 @@ SPUN = dl.integrate(FREE, NEUTRAL, jnp.linspace(-1.0, 1.5, 7))
 MOVING = jnp.linspace(1.0, -0.8, 7)
 
 
-def moved(system, q, v, change, control, **how):
-    """The end of the step from a changed start, as a tangent at the end of the unchanged one."""
-    dq, dv, du = np.split(change, (system.nv, 2 * system.nv))
-    end, start = [], (dl.integrate(system, q, dq), v + dv)
-    for state, u in (((q, v), control), (start, control + du)):
-        q1, v1, solved = dl.step(system, *state, 0.02, control=u, **how)
-        assert solved
-        end.append((q1, v1))
-    (base, _), (q1, v1) = end
-    return np.concatenate((dl.difference(system, base, q1), v1))
+@functools.partial(jax.jit, static_argnames="method")
+def moved(system, q, v, control, base, change, method):
+    """The end of a step from a changed start, as a tangent at base, and whether it is solved."""
+    dq, dv, du = jnp.split(change, (system.nv, 2 * system.nv))
+    start = dl.integrate(system, q, dq), v + dv
+    q1, v1, solved = dl.step(system, *start, 0.02, control=control + du, method=method)
+    return jnp.concatenate((dl.difference(system, base, q1), v1)), solved
 
 
-def check_differences(system, q, v, control, **how):
-    found = np.hstack(dl.linearize(system, q, v, 0.02, control=control, **how))
+def check_differences(system, q, v, control, method="RKMK4"):
+    found = np.hstack(dl.linearize(system, q, v, 0.02, control=control, method=method))
     assert found.shape == (2 * system.nv, 2 * system.nv + system.nu)
+    base, _, _ = dl.step(system, q, v, 0.02, control=control, method=method)
     for column, e in zip(found.T, 1e-5 * np.eye(found.shape[1]), strict=True):
-        there, back = (moved(system, q, v, s * e, control, **how) for s in (1, -1))
+        (there, ahead), (back, behind) = (
+            moved(system, q, v, control, base, s * e, method) for s in (1, -1)
+        )
+        assert ahead and behind
         np.testing.assert_allclose(column, (there - back) / 2e-5, atol=1e-7)
 
 

@@ -23,16 +23,22 @@ def check(problem, step=1e-4, at=1.0, solver=TIGHT):
         return plan.cost, plan.u, plan.q, plan.t[-1]
 
     difference = [(getattr(above, n) - getattr(below, n)) / (2 * step) for n in ("cost", "u", "q")]
-    forward = jax.jacfwd(made)(at)
+    forward = jax.jit(jax.jacfwd(made))(at)
     for value, reference, rtol in zip(forward, difference, (1e-7, 1e-6, 1e-6), strict=False):
         scale = np.linalg.norm(reference)
         np.testing.assert_allclose(value, reference, atol=rtol * scale)
     time = (above.t[-1] - below.t[-1]) / (2 * step)
     np.testing.assert_allclose(forward[3], time, rtol=1e-5, atol=1e-7)
     weights = np.random.default_rng(0).standard_normal(forward[1].shape)
-    reverse = jax.grad(lambda number: jnp.sum(weights * made(number)[1]))(at)
-    np.testing.assert_allclose(reverse, jnp.sum(weights * forward[1]), rtol=1e-9)
-    np.testing.assert_allclose(jax.grad(lambda n: made(n)[0])(at), forward[0], rtol=1e-9)
+
+    # Of the cost alone and of the controls alone, in one program.
+    def sums(number, share):
+        cost, u, *_ = made(number)
+        return share * cost + (1 - share) * jnp.sum(weights * u)
+
+    reverse = jax.jit(jax.vmap(jax.grad(sums), (None, 0)))(at, jnp.array([1.0, 0.0]))
+    np.testing.assert_allclose(reverse[0], forward[0], rtol=1e-9)
+    np.testing.assert_allclose(reverse[1], jnp.sum(weights * forward[1]), rtol=1e-9)
 
 
 @SLOW
@@ -81,11 +87,14 @@ def test_a_block_in_closed_form():
     """The effort of a move grows with the square of the mass, the controls with the mass."""
 
     def solved(mass):
-        return dc.solve(move(20).replace(system=slider(mass)))
+        plan = dc.solve(move(20).replace(system=slider(mass)))
+        return plan.cost, plan.u
 
-    cost, slope = jax.value_and_grad(lambda m: solved(m).cost)(1.0)
-    np.testing.assert_allclose(slope, 2 * cost, rtol=1e-6)
-    change = jax.jacfwd(lambda m: solved(m).u)(1.0)
-    np.testing.assert_allclose(change, solved(1.0).u, atol=1e-5)
-    slopes = jax.vmap(jax.grad(lambda m: solved(m).cost))(jnp.array([1.0, 2.0]))
+    batch = jax.jit(jax.vmap(jax.value_and_grad(lambda m: solved(m)[0])))
+    costs, slopes = batch(jnp.array([1.0, 2.0]))
+    np.testing.assert_allclose(slopes, 2 * costs / jnp.array([1.0, 2.0]), rtol=1e-6)
     np.testing.assert_allclose(slopes[1], 2 * slopes[0], rtol=1e-6)
+    # Outside of a compiled program, too.
+    (_, u), (slope, change) = jax.jvp(solved, (1.0,), (1.0,))
+    np.testing.assert_allclose(slope, slopes[0], rtol=1e-6)
+    np.testing.assert_allclose(change, u, atol=1e-5)

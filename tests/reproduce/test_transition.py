@@ -247,7 +247,7 @@ def test_products_of_exponentials_have_their_order_in_exponential_coordinates(me
 
 
 @pytest.mark.slow
-@each
+@pytest.mark.parametrize("name", ["1b", "2d"])  # the classical tableau takes all of them, above
 def test_every_integrator_takes_it(name):
     manifold = Product((TRANSITION_MAPS[name], Euclidean(6)))
     y = stored(name, jnp.asarray(X0)), jnp.asarray(V0)
