@@ -34,6 +34,8 @@ from .solver import IteratedSolver, bound_box, made_plan, rounding_shift, tolera
 # Of the decrease that is expected of a step: for a rollout, and for points that move straight.
 _SUFFICIENT, _STRAIGHT = 1e-4, 0.1
 _SHORTEST = 1e-3
+# Of the cost, what a step of Gauss-Newton's promises where the exact Hessian takes over.
+_NEAR = 0.1
 _FIRST_SHIFT, _LARGEST_SHIFT = 1e-6, 1e12
 
 
@@ -138,10 +140,13 @@ class FDDP(IteratedSolver):
         if self.exact:
             exact = with_exact_hessian(knots, motion, lam, penalty.after(model), lq)
             exact, found = swept(exact)
-            # Far from an optimum it may have no least value.
+            # Far from an optimum it may have no least value, or one that is far from any motion.
+            near = -lq.change(*linear_rollout(lq, sweep))[0] <= _NEAR * jnp.abs(model.cost)
             curved = exact.change(*linear_rollout(exact, found))[1] > 0
             lq, sweep = jax.tree.map(
-                lambda a, b: jnp.where(found.fine & curved, a, b), (exact, found), (lq, sweep)
+                lambda a, b: jnp.where(found.fine & curved & near, a, b),
+                (exact, found),
+                (lq, sweep),
             )
         d, end = linear_rollout(lq, sweep)
         slope, _ = lq.change(d, end)
