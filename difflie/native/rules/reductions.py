@@ -78,10 +78,9 @@ def _dot(program: Program, equation: Any, x: Array, y: Array) -> list[Array]:
     (cx, cy), (bx, by) = equation.params["dimension_numbers"]
     left, shape_x = _as_rows(x, bx, cx)
     right, shape_y = _as_rows(y, by, cy)
-    entries = []
+    entries, sizes = [], (*left.shape[1:], right.shape[1])
     for one, two in zip(left.tolist(), right.tolist(), strict=True):
-        if program.products and _is_large(program, one, two):
-            sizes = len(one), len(one[0]), len(two)
+        if program.products and _may_be_large(*sizes) and _is_large(program, one, two):
             rows, columns = (itertools.chain(*x) for x in (one, zip(*two, strict=True)))
             entries += program.product([*rows], [*columns], sizes)
             continue
@@ -138,8 +137,6 @@ def _may_be_large(m: int, summed: int, n: int) -> bool:
 
 def _is_large(program: Program, rows: list[list[int]], columns: list[list[int]]) -> bool:
     """Whether a product gains from loops over vectors, which take zeros with them."""
-    if not _may_be_large(len(rows), len(rows[0]), len(columns)):
-        return False
     if any(map(program.is_linear, itertools.chain(*rows, *columns))):
         return False
     # Of each summed place, how many factors there are.
