@@ -130,7 +130,7 @@ def _may_be_large(m: int, summed: int, n: int) -> bool:
 
 def _is_large(program: Program, rows: list[list[int]], columns: list[list[int]]) -> bool:
     """Whether a product gains from loops over vectors, which take zeros with them."""
-    if not _may_be_large(len(rows), len(rows[0]), len(columns)):
+    if not len(rows) or not _may_be_large(len(rows), len(rows[0]), len(columns)):
         return False
     if any(map(program.is_linear, itertools.chain(*rows, *columns))):
         return False
