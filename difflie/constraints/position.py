@@ -31,30 +31,46 @@ def consistent_position(
 
     q itself where it was not.
     """
-    rows = np.flatnonzero(holonomic(tree.system.constraints))
-    if not rows.size:
+    if not holonomic(tree.system.constraints).any():
         return q, jnp.asarray(True)
+    ways, gram, size = ways_back(tree, q)
+    x, converged = correction(tree, q, ways, gram)
+    near = reached(tree, q, ways, jnp.where(converged, x, 0 * x))
+    left = equations(tree, near).residual()
+    return while_kept(near, left, size), converged
+
+
+def ways_back(
+    tree: Tree, q: Float[Array, " nq"]
+) -> tuple[Float[Array, "nv p"], Float[Array, "p p"], Float[Array, ""]]:
+    """Y (nv, p) and A Y (p, p) over a scale, so that x is of the size of g; the largest of A ()."""
+    rows = np.flatnonzero(holonomic(tree.system.constraints))
     A = equations(tree, q).jacobian()[rows]
     Y = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(crba(tree, q)), A.T)
     gram = product(A, Y)
-    # The unknowns are of the size of g.
     scale = jax.lax.stop_gradient(jnp.trace(gram) / len(rows))
     scale = jnp.where(scale > 0, scale, 1)
-    Y, gram = Y / scale, gram / scale
+    return Y / scale, gram / scale, jnp.max(jnp.abs(A))
 
-    def reached(x: jax.Array) -> jax.Array:
-        return tree.topology.manifold.retract(q, -product(Y, x))
+
+def reached(
+    tree: Tree, q: Float[Array, " nq"], ways: Float[Array, "nv p"], x: Float[Array, " p"]
+) -> Float[Array, " nq"]:
+    """q' (nq,), from q (nq,) by the correction x (p,)."""
+    return tree.topology.manifold.retract(q, -product(ways, x))
+
+
+def correction(
+    tree: Tree, q: Float[Array, " nq"], ways: Float[Array, "nv p"], gram: Float[Array, "p p"]
+) -> tuple[Float[Array, " p"], Bool[Array, ""]]:
+    """The x (p,) with g(q') = 0, and whether it was found ()."""
 
     def residual(x: jax.Array) -> jax.Array:
-        return equations(tree, reached(x)).residual()
+        return equations(tree, reached(tree, q, ways, x)).residual()
 
     inverse = minimum_norm(gram)
 
-    def correction(x: jax.Array, b: jax.Array) -> jax.Array:
+    def change(x: jax.Array, b: jax.Array) -> jax.Array:
         return inverse(residual(x) - b)
 
-    zero = jnp.zeros(len(rows), q.dtype)
-    x, converged = root(residual, zero, Corrections(correction))
-    near = reached(jnp.where(converged, x, zero))
-    left = equations(tree, near).residual()
-    return while_kept(near, left, jnp.max(jnp.abs(A))), converged
+    return root(residual, jnp.zeros(len(gram), q.dtype), Corrections(change))

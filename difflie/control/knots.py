@@ -20,7 +20,6 @@ from jaxtyping import Array, Float
 
 from ..constraints import Stabilisation
 from ..formulations import Inputs, formulated
-from ..formulations.rates import RateFormulation, RatesInClosedForm
 from ..integrators import Method
 from ..simulate.step import ended
 from ..system.frozen import is_frozen, thawed
@@ -166,8 +165,7 @@ class Knots(eqx.Module):
         dt = self.length(x)
         with self.tree.at_hand():
             formulation = formulated(self.tree, self.method, self.stabilisation)
-            if by_matrices and type(formulation) is RateFormulation:
-                formulation = RatesInClosedForm(self.tree, self.method)
+            formulation = formulation.in_closed_form() if by_matrices else formulation
             q, v, fine = ended(formulation, x.q, x.v, dt, k * dt, self.acting(x, u, k))
         spoiled = jnp.where(fine, 0.0, jnp.nan).astype(q.dtype)
         return Point(q + spoiled, v, self.held(x, u))

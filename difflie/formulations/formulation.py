@@ -150,6 +150,13 @@ class Formulation(eqx.Module):
         """Whether a step evaluates its inputs only once, at its start."""
         return False
 
+    def in_closed_form(self) -> Formulation:
+        """The same, differentiated in closed form for many directions at once, where it can be.
+
+        It then has no derivative by the numbers of the machine.
+        """
+        return self
+
     @abc.abstractmethod
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> Any:
         """The problem that the method integrates in a step h (s) from the time t (s)."""

@@ -57,6 +57,10 @@ class RateFormulation(Formulation):
 
         return field
 
+    def in_closed_form(self) -> Formulation:
+        plain = type(self) is RateFormulation
+        return RatesInClosedForm(self.tree, self.method) if plain else self
+
 
 class RatesInClosedForm(RateFormulation):
     """The same, with a derivative in closed form for many directions at once.

@@ -78,7 +78,7 @@ def _dot(program: Program, equation: Any, x: Array, y: Array) -> list[Array]:
     (cx, cy), (bx, by) = equation.params["dimension_numbers"]
     left, shape_x = _as_rows(x, bx, cx)
     right, shape_y = _as_rows(y, by, cy)
-    entries, sizes = [], (*left.shape[1:], right.shape[1])
+    entries, sizes = [], (left.shape[1], left.shape[2], right.shape[1])
     for one, two in zip(left.tolist(), right.tolist(), strict=True):
         if program.products and _may_be_large(*sizes) and _is_large(program, one, two):
             rows, columns = (itertools.chain(*x) for x in (one, zip(*two, strict=True)))
