@@ -7,8 +7,8 @@ through the contact's own forces. The plan is replayed with RKMK8 in steps of a 
 
 Result: cost 0.44360 after 134 iterations of FDDP from its stand, 0.34 s without compiling. The leg
 sways to load itself, pushes off, and leaves the ground after 0.27 s; its foot rises to 0.52 m. Plan
-and replays miss the height of the trunk by less than 1 mm. A contact twice as stiff, or a start that
-is not a stand, makes the optimum that is found depend on rounding.
+and replays miss the height of the trunk by less than 1 mm. With a contact twice as stiff, or from a
+start that is no stand, it depends on rounding which optimum is found.
 """
 
 from __future__ import annotations

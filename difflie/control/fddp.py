@@ -89,8 +89,8 @@ class FDDP(IteratedSolver):
     """iterations: the most; tolerance: of the KKT conditions, None for the root of the rounding.
 
     exact: near an optimum, second derivatives of the steps and residuals are used as well, not
-    Gauss-Newton's matrix alone: fewer iterations there, each of which takes longer. penalty: the first
-    weight of the squares of bounds other than those of the controls.
+    Gauss-Newton's matrix alone: fewer iterations there, each of which takes longer. penalty: the
+    first weight of the squares of bounds other than those of the controls.
     """
 
     iterations: int = eqx.field(static=True, default=200)
