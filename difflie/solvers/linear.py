@@ -32,7 +32,7 @@ def minimum_norm(gram: jax.Array) -> Linear:
     """The smallest x (m,) with gram x = b, as a linear function of b (m,) in the range of gram.
 
     gram (m, m) is positive semidefinite and is not differentiated. One refinement makes up for the
-    damping of small eigenvalues.
+    damping of small eigenvalues and for the rounding of the decomposition.
     """
     if not len(gram):
         return lambda b: b
@@ -45,7 +45,7 @@ def minimum_norm(gram: jax.Array) -> Linear:
 
     def refined(b: jax.Array) -> jax.Array:
         x = solved(b)
-        return x + solved(b - product(basis, s * product(basis.T, x)))
+        return x + solved(b - product(gram, x))
 
     return refined
 
