@@ -31,7 +31,7 @@ CHECKED = {
     "quantities": "distance effort energy frames limits momentum point pose power state",
     "parameters": "block nearness places pseudo_inertia",
     "simulate": "result trajectory watch",
-    "identify": "inverse_dynamics jacobian linear losses nominal problem sensors shooting",
+    "identify": "base_parameters inverse_dynamics jacobian losses nominal problem sensors shooting",
     "control": "dare lyapunov",
     "reproduce": "goetz.centres goetz.chain goetz.energy_stable goetz.mean_gradients "
     "goetz.springs goetz.variational mueller.transition",

@@ -1,20 +1,20 @@
 """Identification: recordings, errors, fits of parameters, and motions designed to measure them."""
 
+from .base_parameters import Linear as Linear
+from .base_parameters import LinearTorques as LinearTorques
+from .base_parameters import linear as linear
 from .cross_validation import leave_one_out as leave_one_out
 from .descent import Descent as Descent
 from .estimate import Information as Information
 from .estimate import correlations as correlations
 from .estimate import information as information
 from .estimate import whiteness as whiteness
-from .excitation import Excitation as Excitation
-from .excitation import excitation as excitation
-from .fit import Fit as Fit
-from .fit import fit as fit
+from .exciting import Excitation as Excitation
+from .exciting import excitation as excitation
+from .fitting import Fit as Fit
+from .fitting import fit as fit
 from .inverse_dynamics import InverseDynamics as InverseDynamics
 from .levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
-from .linear import Linear as Linear
-from .linear import LinearTorques as LinearTorques
-from .linear import linear as linear
 from .log_warnings import log_warnings as log_warnings
 from .losses import Cauchy as Cauchy
 from .losses import Huber as Huber

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..system.validation import warn
-from .fit import Fit
+from .fitting import Fit
 from .recordings import DataError, Recording
 from .validation import Trial, Validation
 

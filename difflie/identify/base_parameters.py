@@ -37,7 +37,7 @@ from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import nearest
 from .estimate import Information, information
-from .fit import Fit, fit
+from .fitting import Fit, fit
 from .inverse_dynamics import InverseDynamics
 from .levenberg_marquardt import LevenbergMarquardt
 from .nominal import Nearness
