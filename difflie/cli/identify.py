@@ -108,6 +108,8 @@ def run_study(
     free = parameters_of(config, system)
     runs = recordings_of(config, system, data or config.path.parent, validate)
     for recording in (recording for use in runs.values() for recording in use):
+        for note in recording.notes:
+            say(note)
         for message in log_warnings(system, recording):
             warn(message)
     # Warn of what cannot be judged before the fit.

@@ -22,9 +22,10 @@ from .losses import Loss as Loss
 from .losses import Squares as Squares
 from .nominal import Nearness as Nearness
 from .problem import Problem as Problem
-from .recordings import DataError as DataError
+from .reading.columns import DataError as DataError
+from .reading.guesses import columns_of as columns_of
+from .reading.logs import read_recording as read_recording
 from .recordings import Recording as Recording
-from .recordings import read_recording as read_recording
 from .sensors import Encoder as Encoder
 from .sensors import with_encoders as with_encoders
 from .shooting import Shooting as Shooting
