@@ -16,6 +16,7 @@ from .fitting import fit as fit
 from .inverse_dynamics import InverseDynamics as InverseDynamics
 from .levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
 from .log_warnings import log_warnings as log_warnings
+from .log_warnings import rate_warnings as rate_warnings
 from .losses import Cauchy as Cauchy
 from .losses import Huber as Huber
 from .losses import Loss as Loss

@@ -82,15 +82,16 @@ def read_recording(
         time = time or time_of(found.names) or "time"
         t = found.times(time)
         used.append(time)
+        clock = {"time": (time,)}
         _warn_of_missing_rows(found, t)
     else:
-        t = np.arange(rows) / rate
+        t, clock = np.arange(rows) / rate, {}
     for header in found.unknown_units(used):
         warn(f"{place}: column {shown(header)}: its unit is not known, and taken as that of SI")
     q, v, a, tau = (values.get(quantity) for quantity in QUANTITIES)
     name = place.name if isinstance(place, Path) else place
     notes = [f"{name}: {note}" for note in (*notes, *found.conversions(used))]
-    return Recording(name, t, q, v, a, tau, columns=known, notes=tuple(notes))
+    return Recording(name, t, q, v, a, tau, columns={**known, **clock}, notes=tuple(notes))
 
 
 def _guessed(found: Columns, joints: Sequence[str] | None) -> dict[str, list[str]]:
@@ -116,7 +117,7 @@ def _warn_of_missing_rows(found: Columns, t: NDArray) -> None:
         for i in order.tolist()
     ]
     if len(long) > len(order):
-        places.append(f"others at {len(long) - len(order)} more places")
+        places.append(f"and others ({len(long) - len(order)} times)")
     warn(
         f"{found.log}: {missing.sum()} rows are missing, by the times: {', '.join(places)}; cut "
         "the run there (from, to), or resample it, which draws straight lines"
