@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 import difflie as dl
 from difflie.cli import main
 from difflie.cli.identify import run_study
+from difflie.cli.study import told_apart
 from difflie.identify import DataError, InverseDynamics, Recording, Shooting, read_recording
 from difflie.io.study import read_study
 from difflie.io.tables import ConfigError
@@ -232,6 +233,37 @@ def test_a_fit_that_is_killed_goes_on(tmp_path):
         run_study(config, resume=kept)
 
 
+def test_columns_by_their_names_in_degrees(folder, tmp_path, capsys):
+    """No columns are given, the header has units, and smoothing gives what was not logged."""
+    columns = np.genfromtxt(folder / "swing.csv", delimiter=",", names=True)
+    table = np.column_stack((1e3 * columns["time"], np.degrees(columns["angle"])))
+    table = np.column_stack((table, columns["torque"]))
+    header = "t [ms],q1 [deg],tau1 [N m]"
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        np.savetxt(tmp_path / name / "run.csv", table, delimiter=",", header=header, comments="")
+    data = "[data]\nlowpass = 8.0\norder = 2\nevery = 3\nslow = 0.05\nresample = 0.01\n"
+    runs = '[[run]]\nfile = "a/run.csv"\n[[run]]\nfile = "b/run.csv"\nuse = "validate"\n'
+    text = f'[system]\nfile = "{URDF}"\n{data}{runs}'
+    (tmp_path / "study.toml").write_text(text + TEXT[TEXT.index("[[parameter]]") :])
+    figures = tmp_path / "found.json"
+    assert call("identify", tmp_path / "study.toml", "--json", figures) == 0
+    found = json.loads(figures.read_text())
+    assert found["parameters"]["arm/mass"]["value"] == pytest.approx(0.8, rel=2e-2)
+    # Two files of one name have their folders in theirs.
+    runs = [row["run"] for row in found["training"] + found["validation"]]
+    assert runs == ["a/run.csv", "b/run.csv"]
+    printed = capsys.readouterr().out
+    assert "run.csv: q1 in deg are read as rad" in printed
+    assert "run.csv: columns by their names: q: q1; tau: tau1" in printed
+
+
+def test_names_that_tell_files_apart():
+    paths = ["x/a/run.csv", "x/b/run.csv", "y/b/run.csv", "x/a/run.csv", "x/other.csv"]
+    names = ["a/run.csv", "x/b/run.csv", "y/b/run.csv", "a/run.csv", "other.csv"]
+    assert told_apart([Path(path) for path in paths]) == names
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -258,6 +290,18 @@ def test_given_parameters_that_are_none(folder, tmp_path, capsys, text, said):
         ('"arm/mass"', '"arm/mas"', "no parameter matches 'arm/mas'"),
         ('file = "swing.csv"', 'file = "swings.csv"', "there is no such file"),
         ("[data]", "[data]\nsmooth = 4", "an odd number of rows"),
+        ("[data]", "[data]\nsmooth = 5\nlowpass = 9.0", "data.lowpass is 9.0 Hz; it must be left"),
+        ("[data]", "[data]\nlowpass = 99.0", "swing.csv: the cutoff is 99 Hz; it must be positive"),
+        ("[data]", "[data]\norder = 3", "data.order is 3; it must be left out without smooth or"),
+        ("[data]", "[data]\nevery = 0", "data.every is 0; it must be 1 or more"),
+        (
+            "[data]",
+            "[data]\nslow = -1.0",
+            "data.slow is -1.0 rad/s or m/s; it must not be negative",
+        ),
+        ("[data]", "[data]\nslow = 99.0", "'rate' is never as fast as 99 rad/s"),
+        ('q = ["angle"]', 'q = ["angle - x"]', "there is no column 'x'"),
+        ('q = ["angle"]', 'q = ["sin(angle)"]', "'sin(angle)' is not allowed; write columns"),
         ("[data]", "[fit]\nwindow = 0.0\n[data]", "fit.window is 0.0 s; it must be positive"),
         ("columns.tau", "columns.torque", "columns is 'torque'; it must be one of"),
         ("[data]", '[[encoder]]\njoint = "hing"\n[data]', "encoder[0]: simple_pendulum: Encoder"),
