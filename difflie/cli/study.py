@@ -45,9 +45,9 @@ def system_of(config: Study) -> System:
     Raises `ConfigError` for parts that do not suit the robot.
     """
     system = load_system(config)
-    for i, table in enumerate(config.encoder):
-        encoder = instance(Encoder, table, config.path, f"encoder[{i}]")
-        with located(f"{config.path}: encoder[{i}]: "):
+    for where, table in config.encoder.items():
+        encoder = instance(Encoder, table, config.path, where)
+        with located(f"{config.path}: {where}: "):
             system = with_encoders(system, encoder)
     return system
 

@@ -50,7 +50,8 @@ pos_elbow, vel_elbow, eff_elbow, as they are read from bags of ROS 2 and MCAP fi
 `every` and `slow` are of fits of torques alone. A `weight` of 2 counts as two of the run.
 
 [[drive]] has the numbers of difflie.Drive; without `delay` no delay is estimated. With actuators
-columns.tau are their commands, in their order and units. Other actuators and forces have tables as
+columns.tau are their commands, in their order and units. A table of what stands at a joint is for
+several with joint = ["hinge1", "hinge2"]. Other actuators and forces have tables as
 in difflie/io/couplings.py. Files without a header or times, and bodies in free flight:
 
     [data]                                [[parameter]]
@@ -81,7 +82,7 @@ from ..system.fields import number
 from ..system.validation import shown
 from .config import SystemTable
 from .couplings import OWN, TABLES, Force, couplings_of
-from .tables import read_file, rows_of
+from .tables import read_file, rows_by_place
 from .toml import Faults, read_toml
 
 _Names = Literal["q", "v", "a", "tau"]
@@ -261,7 +262,7 @@ class Study:
     """A whole identification file; path is where it was read.
 
     couplings: its actuators and other forces, by the names of their tables, "drive[0]". encoder:
-    the tables [[encoder]], of `difflie.identify.Encoder`.
+    the tables [[encoder]], of `difflie.identify.Encoder`, by their places likewise.
     """
 
     path: Path
@@ -270,7 +271,7 @@ class Study:
     run: list[RunTable]
     parameter: list[ParameterTable]
     couplings: dict[str, Force]
-    encoder: list[dict[str, Any]]
+    encoder: dict[str, dict[str, Any]]
     fit: FitTable
     validation: ValidationTable
     conditions = _has_others, _has_times
@@ -287,6 +288,6 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     parts = {
         "path": path,
         "couplings": couplings_of(tables, faults),
-        "encoder": rows_of(tables, "encoder", faults),
+        "encoder": rows_by_place(tables, "encoder", faults),
     }
     return read_file(Study, tables, faults, ("encoder", *OWN, *TABLES), **parts)

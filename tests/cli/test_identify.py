@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 import difflie as dl
 from difflie.cli import main
 from difflie.cli.identify import run_study
-from difflie.cli.study import told_apart
+from difflie.cli.study import system_of, told_apart
 from difflie.identify import DataError, InverseDynamics, Recording, Shooting, read_recording
 from difflie.io.study import read_study
 from difflie.io.tables import ConfigError
@@ -256,6 +256,22 @@ def test_columns_by_their_names_in_degrees(folder, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "run.csv: q1 in deg are read as rad" in printed
     assert "run.csv: columns by their names: q: q1; tau: tau1" in printed
+
+
+def test_tables_of_several_joints(tmp_path):
+    """A list of joints stands for a table of each, and a fault names the joint."""
+    double = ROOT / "configs" / "double_pendulum.urdf"
+    text = f'[system]\nfile = "{double}"\n{TEXT[TEXT.index("[data]") :]}'
+    text += '[[drive]]\njoint = ["shoulder", "elbow"]\nload_friction = 0.2\n'
+    path = tmp_path / "study.toml"
+    path.write_text(text + '[[encoder]]\njoint = ["elbow", "shoulder"]\nposition_bias = 0.1\n')
+    system = system_of(read_study(path))
+    assert [a.joint for a in system.actuators] == ["shoulder", "elbow"]
+    assert [float(a.load_friction) for a in system.actuators] == [0.2, 0.2]
+    assert [e.joint for e in system.sensors] == ["elbow", "shoulder"]
+    path.write_text(text + '[[encoder]]\njoint = ["elbow", "wrist"]\n')
+    with pytest.raises(ConfigError, match=r"encoder\[0\] \(wrist\): .*'wrist'"):
+        system_of(read_study(path))
 
 
 def test_names_that_tell_files_apart():

@@ -36,7 +36,7 @@ def columns_of_bag(path: Path, topic: str | None = None) -> Columns:
     except ImportError:
         raise DataError(
             f"{path}: bags are read by rosbags, which is not installed; run pip install "
-            "difflie[bags]"
+            "'difflie[bags]'"
         ) from None
     try:
         # For bags that do not contain the definitions of their messages.
