@@ -47,7 +47,7 @@ from .sensors import meant
 
 JOINTS = ("armature", "damping", "friction")
 
-_PI = (
+PI = (
     *("mass", "mass_com_x", "mass_com_y", "mass_com_z", "origin_I_xx", "origin_I_xy"),
     *("origin_I_xz", "origin_I_yy", "origin_I_yz", "origin_I_zz"),
 )
@@ -168,7 +168,7 @@ def linear(
     each = np.maximum(there.reshape(residual.shape).sum(axis=0), 1)
     off = residual * np.asarray(problem.deviation)
     spread = np.sqrt(np.sum(off**2, axis=0) / each * count / (count - rank))
-    names = _names(base, chi_names(system, joints))
+    names = names_of(base, chi_names(system, joints))
     return Linear(
         base=base,
         names=names,
@@ -189,13 +189,13 @@ def linear_parameters(system: System, joints: tuple[str, ...] = JOINTS) -> Float
 
 def chi_names(system: System, joints: tuple[str, ...] = JOINTS) -> tuple[str, ...]:
     """Names of chi (p,), such as "link2/mass_com_x" and "joint2/damping"."""
-    inertial = (f"{body}/{name}" for body in system.body_names for name in _PI)
+    inertial = (f"{body}/{name}" for body in system.body_names for name in PI)
     known = entries(system)
     rows = (e.path for leaf in joints for e in known if e.place == ("joints", leaf))
     return (*inertial, *rows)
 
 
-def _names(base: BaseParameters, names: tuple[str, ...]) -> tuple[str, ...]:
+def names_of(base: BaseParameters, names: tuple[str, ...]) -> tuple[str, ...]:
     found = []
     for row, column in zip(base.matrix, base.columns, strict=True):
         others = (k for k in np.flatnonzero(row) if k != column)

@@ -1,0 +1,122 @@
+"""The linear equations of an arm: a row of columns and a torque for each kept sample and joint."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..jacobian import triangle
+from .samples import Samples
+from .torque_model import Friction, TorqueModel, sign
+
+# Load friction beyond this would let gears drive themselves.
+_MOST_LOAD = 0.8
+
+
+@dataclasses.dataclass(frozen=True)
+class Equations:
+    """columns (r, nv, p) x = torque (r, nv) where counts (r, nv), of all recordings.
+
+    of (r,): the recording of each row, and t (r,) its time in s. All are averages over the filter
+    of both sides.
+    """
+
+    columns: NDArray
+    torque: NDArray
+    counts: NDArray
+    of: NDArray
+    t: NDArray
+
+    def residual(self, x: NDArray) -> NDArray:
+        """What x (p,) leaves of the torques (r, nv); NaN where a joint does not count."""
+        return np.where(self.counts, self.torque - self.columns @ x, np.nan)
+
+    def triangle(self, deviations: NDArray, rows: NDArray | None = None) -> NDArray:
+        """The triangle (., p + 1) of the columns beside the torques, in standard deviations (nv,).
+
+        rows (r,): a mask of those that are taken.
+        """
+        kept = self.counts if rows is None else self.counts & rows[:, None]
+        whole = np.concatenate((self.columns, self.torque[:, :, None]), axis=2)
+        return triangle((whole / deviations[:, None])[kept])
+
+
+@dataclasses.dataclass(frozen=True)
+class Logs:
+    """Samples of all recordings, and the columns of the bodies and known torques for each."""
+
+    samples: tuple[Samples, ...]
+    inertial: tuple[NDArray, ...]
+    known: tuple[NDArray, ...]
+
+    @staticmethod
+    def of(model: TorqueModel, samples: Sequence[Samples]) -> Logs:
+        """The columns of a model along samples."""
+        return Logs(
+            tuple(samples),
+            tuple(model.inertial_columns(s) for s in samples),
+            tuple(model.known(s) for s in samples),
+        )
+
+    @property
+    def speeds(self) -> NDArray:
+        """The root mean square of each joint's velocity (nv,)."""
+        v = np.concatenate([s.v for s in self.samples])
+        speed = np.sqrt(np.mean(v**2, axis=0))
+        return np.where(speed > 0, speed, speed.max())
+
+    def equations(
+        self, model: TorqueModel, friction: Friction, x: NDArray | None = None
+    ) -> Equations:
+        """The equations of a model with this friction, linearised at x (p,) for load friction.
+
+        A gear that loses the part mu of the torque needs f tau, f = 1 / (1 - mu sign(tau v)), for
+        the torque tau that its joint needs; f tau is linearised in tau and mu.
+        """
+        parts = [self._equations(k, model, friction, x) for k in range(len(self.samples))]
+        names = [field.name for field in dataclasses.fields(Equations)]
+        return Equations(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+
+    def _equations(
+        self, k: int, model: TorqueModel, friction: Friction, x: NDArray | None
+    ) -> Equations:
+        samples = self.samples[k]
+        columns = np.concatenate((self.inertial[k], model.joint_columns(samples, friction)), axis=2)
+        torque = samples.tau - self.known[k]
+        if model.load:
+            columns, torque = _with_load(model, samples, friction, columns, torque, x)
+        r = len(samples.rows)
+        return Equations(
+            columns=samples.averaged(columns),
+            torque=samples.averaged(torque),
+            counts=samples.counts,
+            of=np.full(r, k),
+            t=samples.t[samples.rows],
+        )
+
+
+def _with_load(
+    model: TorqueModel,
+    samples: Samples,
+    friction: Friction,
+    columns: NDArray,
+    torque: NDArray,
+    x: NDArray | None,
+) -> tuple[NDArray, NDArray]:
+    """Columns (m, nv, p) and torques (m, nv) with those of load friction, about x (p,)."""
+    nv, p = torque.shape[1], columns.shape[2]
+    behind = np.ones(p)
+    if model.offsets:  # an offset of the sensor is no load of the gear
+        first = model.inertial + model.leaves.index("offset") * nv
+        behind[first : first + nv] = 0
+    numbers = np.zeros(p + nv) if x is None else x
+    load = columns @ (behind * numbers[:p]) if x is not None else torque
+    slip = np.sign(load) * sign(samples.v, friction.rise)
+    part = np.clip(numbers[p:], 0, _MOST_LOAD)
+    gain = 1 / (1 - part * slip)
+    along = load * slip * gain**2
+    scaled = columns * np.where(behind > 0, gain[:, :, None], 1)
+    return np.concatenate((scaled, along[:, :, None] * np.eye(nv)), axis=2), torque + part * along

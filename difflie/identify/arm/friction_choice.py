@@ -1,0 +1,76 @@
+"""The shape of each joint's friction, on which torques do not depend linearly.
+
+What enters linearly is eliminated: each shape is judged by the residuals of the best linear numbers
+(variable projection, Golub and Pereyra 1973). More numbers are taken where the residuals fall by
+more than by chance: Schwarz's criterion, with as many measurements as are independent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .equations import Equations, Logs
+from .torque_model import Friction, TorqueModel
+from .weighted_least_squares import independent_rows, weights_and_solution
+
+# In root mean square velocities of a joint.
+_RISES = 0.003, 0.01, 0.03, 0.1, 0.3
+_FADINGS = 0.1, 0.2, 0.5, 1.0
+_ROUNDS = 4
+
+
+def chosen_friction(logs: Logs, model: TorqueModel, stribeck: bool | None = None) -> Friction:
+    """The friction of each joint that explains the torques best; stribeck: None where it pays."""
+    speeds = logs.speeds
+    none = np.full(len(speeds), np.nan)
+    best, rise = np.full(len(speeds), np.inf), speeds * _RISES[0]
+    for part in _RISES:
+        square, _ = _squares(logs.equations(model, Friction(speeds * part, none)))
+        rise, best = np.where(square < best, speeds * part, rise), np.minimum(square, best)
+    friction = Friction(rise, none)
+    if stribeck is False:
+        return friction
+    least, independent = _squares(logs.equations(model, friction))
+    most = np.zeros(len(speeds)) if stribeck is None else np.full(len(speeds), -np.inf)
+    for part in _FADINGS:
+        candidate = Friction(rise, np.maximum(speeds * part, 3 * rise))
+        gain = _gains(least, independent, logs.equations(model, candidate), numbers=2)
+        better = gain > most
+        fading = np.where(better, candidate.fading, friction.fading)
+        friction, most = Friction(rise, fading), np.maximum(gain, most)
+    return friction
+
+
+def with_load(
+    logs: Logs, model: TorqueModel, friction: Friction, load: bool | None
+) -> tuple[TorqueModel, NDArray | None]:
+    """The model with load friction where it is asked for or, if None, pays; and its numbers."""
+    if load is False:
+        return model, None
+    loaded = dataclasses.replace(model, load=True)
+    x = None
+    for _ in range(_ROUNDS):
+        equations = logs.equations(loaded, friction, x)
+        x, _ = weights_and_solution(equations)
+        x[-len(model.joints) :] = np.clip(x[-len(model.joints) :], 0, None)
+    if load:
+        return loaded, x
+    least, independent = _squares(logs.equations(model, friction))
+    gains = _gains(least, independent, logs.equations(loaded, friction, x), numbers=1)
+    return (loaded, x) if gains.sum() > 0 else (model, None)
+
+
+def _squares(equations: Equations) -> tuple[NDArray, NDArray]:
+    """The mean squares of each joint's residuals (nv,), and the independent equations (nv,)."""
+    x, deviations = weights_and_solution(equations)
+    return deviations**2, independent_rows(equations, x)
+
+
+def _gains(least: NDArray, independent: NDArray, candidate: Equations, numbers: int) -> NDArray:
+    """By how much Schwarz's criterion falls for each joint (nv,) with so many more numbers."""
+    square, _ = _squares(candidate)
+    n = np.maximum(independent, np.e)
+    return n * np.log(least / np.maximum(square, np.finfo(float).tiny)) - numbers * np.log(n)

@@ -1,0 +1,81 @@
+"""The weight of the distance from the file's numbers, chosen by blocks that are held out.
+
+Each recording is cut into successive blocks; each block is predicted by a fit to all others
+(cross-validation by blocks, as neighbouring rows are alike; Burman, Chow and Nolan 1994).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .consistent import Consistent, Distance, Nominal, consistent
+from .equations import Equations
+from .weighted_least_squares import least_squares
+
+WEIGHTS = tuple(10.0 ** np.arange(4, -1.5, -0.5))
+# Differences of errors below this, 5 % of a mean square, are those of the blocks.
+_ALIKE = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class HeldOut:
+    """Predictions of blocks by fits to the others.
+
+    weights (n,), and errors (n,): the mean over joints of the logarithm of the mean square error
+    over that of the noise. residuals (r, nv) in N m or N: with the best weight; floor (r, nv): of
+    least squares without any bounds. NaN where a joint does not count.
+    """
+
+    weights: NDArray
+    errors: NDArray
+    residuals: NDArray
+    floor: NDArray
+
+    @property
+    def best(self) -> float:
+        """The largest weight that predicts about as well as any."""
+        return float(self.weights[_best(self.errors)])
+
+
+def _best(errors: NDArray) -> int:
+    return int(np.argmax(errors <= errors.min() + _ALIKE))
+
+
+def blocks_of(equations: Equations, count: int) -> NDArray:
+    """The block (r,) of each row: every recording has `count` successive ones."""
+    found = np.zeros(len(equations.of), int)
+    for k in np.unique(equations.of):
+        rows = np.flatnonzero(equations.of == k)
+        found[rows] = np.arange(len(rows)) * count // len(rows)
+    return found
+
+
+def held_out(
+    equations: Equations,
+    deviations: NDArray,
+    nominal: Nominal,
+    nonnegative: NDArray,
+    weights: tuple[float, ...] = WEIGHTS,
+    distance: Distance = "entropic",
+    count: int = 5,
+) -> HeldOut:
+    """Predictions of `count` blocks with each of these weights, from the largest on."""
+    blocks, weights = blocks_of(equations, count), tuple(sorted(weights, reverse=True))
+    off = np.full((len(weights), *equations.torque.shape), np.nan)
+    floor = np.full(equations.torque.shape, np.nan)
+    for block in range(count):
+        out = blocks == block
+        triangle = equations.triangle(deviations, ~out)
+        floor[out] = equations.residual(least_squares(triangle))[out]
+        found: Consistent | None = None
+        for k, weight in enumerate(weights):
+            start = None if found is None else found.x
+            found = consistent(triangle, nominal, nonnegative, weight, distance, start)
+            off[k][out] = equations.residual(found.x)[out]
+    known = equations.counts.any(axis=0)
+    square = np.nanmean((off / deviations)[:, :, known] ** 2, axis=1)
+    errors = np.log(square).mean(axis=1)
+    return HeldOut(np.array(weights), errors, off[_best(errors)], floor)

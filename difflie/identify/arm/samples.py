@@ -1,0 +1,156 @@
+"""Logs as rows for linear identification: filtered, differentiated and thinned.
+
+Positions are low-passed and differentiated at a cutoff well above the motion, and then both sides
+of the equations, columns and measured torques alike, are low-passed again and thinned ("parallel
+decimation"). Without cutoffs these are multiples of the motion's own bandwidth. Gautier 1997;
+Khalil and Dombre 2002, section 12.6.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...system.system import System
+from ..reading.columns import DataError
+from ..recordings import Recording
+
+# Cutoffs of positions and of both sides, in bandwidths of the motion.
+_POSITIONS, _BOTH_SIDES = 10.0, 5.0
+# The part of the velocity's power within the bandwidth.
+_POWER = 0.95
+# Less than so many times the noise's power is noise.
+_ABOVE_NOISE = 10.0
+# Rows in a period of the cutoff of both sides: where columns are computed, and where they count.
+_FINE, _KEPT = 25.0, 4.0
+# A cutoff is at most this part of the rows in a second.
+_HIGHEST = 0.4
+_ORDER = 4
+# The part of an average's weight that must be there.
+_ENOUGH = 0.3
+# Rows that are all but uniform in time are not interpolated.
+_UNIFORM = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class Samples:
+    """A recording where the columns of the torque model are computed.
+
+    t (m,) in s; q, v, a (m, nv) and tau (m, nv) in N m or N, low-passed; there (m, nv): whether the
+    torque of a joint is measured and its motion known. window (k,): the weights of the averages of
+    both sides; rows (r,): about which rows they count; counts (r, nv): whether those of a joint do.
+    cutoffs: of positions and of both sides, in Hz.
+    """
+
+    recording: Recording
+    t: NDArray
+    q: NDArray
+    v: NDArray
+    a: NDArray
+    tau: NDArray
+    there: NDArray
+    window: NDArray
+    rows: NDArray
+    counts: NDArray
+    cutoffs: tuple[float, float]
+
+    def averaged(self, values: NDArray) -> NDArray:
+        """The averages (r, nv, ...) of values (m, nv, ...) about `rows`, over what is there."""
+        there = self.there.astype(float)
+        weight = _averaged(there, self.window)[self.rows]
+        weight = np.where(self.counts, weight, 1)
+        more = (..., *(None,) * (values.ndim - 2))
+        total = _averaged(np.where(self.there[more], values, 0), self.window)[self.rows]
+        return np.where(self.counts[more], total / weight[more], 0)
+
+
+def _averaged(values: NDArray, window: NDArray) -> NDArray:
+    from scipy.signal import oaconvolve
+
+    return oaconvolve(values, window.reshape(-1, *(1,) * (values.ndim - 1)), mode="same", axes=0)
+
+
+def bandwidth(recording: Recording) -> float:
+    """The frequency (Hz) below which the fastest joint's velocity has 95 % of its power.
+
+    The noise of positions, white as in the upper half of their spectrum, is left out.
+    """
+    step = float(np.median(np.diff(recording.t)))
+    q = _known(recording, "q")
+    q = np.where(np.isnan(q), 0, q)
+    # Differences have no jump between the ends, which a window need not hide.
+    v = np.diff(q, axis=0)
+    frequency = np.fft.rfftfreq(len(v), step)
+    power = np.abs(np.fft.rfft((v - v.mean(axis=0)) * np.hanning(len(v))[:, None], axis=0)) ** 2
+    gain = np.maximum((2 * np.sin(np.pi * frequency * step)) ** 2, np.finfo(float).eps)[:, None]
+    noise = np.median((power / gain)[len(frequency) // 2 :], axis=0)
+    power = np.where(power > _ABOVE_NOISE * noise * gain, power, 0)
+    total = power.sum(axis=0)
+    if not total.any():
+        raise DataError(f"{recording.name}: no joint moves; record a motion")
+    part = np.cumsum(power, axis=0) / np.where(total > 0, total, 1)
+    highest = int(np.argmax(part[:, total > 0] >= _POWER, axis=0).max())
+    return float(frequency[max(highest, 1)])
+
+
+def samples(system: System, recording: Recording, motion: float | None = None) -> Samples:
+    """The rows of a recording with q and tau, of which v and a follow unless it is smoothed.
+
+    motion (Hz): the bandwidth, by default that of the recording. Raises DataError for other columns
+    than the machine has, and for recordings too short for their filter.
+    """
+    for quantity in ("q", "tau"):
+        width = _known(recording, quantity).shape[1]
+        if width != system.nv:
+            raise DataError(
+                f"{recording.name}: {quantity} has {width} columns, the machine {system.nv} joints;"
+                " name a column for each, and lock the other joints (system.locked)"
+            )
+    motion = bandwidth(recording) if motion is None else motion
+    rate = 1 / float(np.median(np.diff(recording.t)))
+    cutoffs = min(_POSITIONS * motion, _HIGHEST * rate), min(_BOTH_SIDES * motion, _HIGHEST * rate)
+    smooth = _differentiated(recording, cutoffs[0])
+    fine = max(1, int(rate / (_FINE * cutoffs[1])))
+    t, q, v, a, tau = (
+        x[::fine] for x in (smooth.t, smooth.q, smooth.v, smooth.a, smooth.tau) if x is not None
+    )
+    # Hann's window: at the cutoff its gain is one half.
+    window = np.hanning(2 * max(1, round(rate / fine / cutoffs[1] / 2)) + 1)
+    rows = np.arange(0, len(t), max(1, round(rate / fine / (_KEPT * cutoffs[1]))))
+    there = ~(np.isnan(np.concatenate((q, v, a), axis=1)).any(axis=1, keepdims=True))
+    there = there & ~np.isnan(tau)
+    # A torque that is the same all the time was not measured.
+    there &= np.nanmax(tau, axis=0) > np.nanmin(tau, axis=0)
+    if smooth is not recording:  # at the ends positions are continued by guesses
+        end = round(rate / fine / cutoffs[0] / 2)
+        there[:end], there[len(there) - end :] = False, False
+    counts = _averaged(there.astype(float), window / window.sum())[rows] > _ENOUGH
+    if smooth.counts is not None:
+        counts &= np.broadcast_to(smooth.counts[::fine][rows], counts.shape)
+    if not counts.any():
+        raise DataError(
+            f"{recording.name}: no row counts: {recording.t[-1] - recording.t[0]:.3g} s are too "
+            f"short for motions of {motion:.3g} Hz, or all have gaps; record a longer motion"
+        )
+    q, v, a, tau = (np.where(np.isnan(x), 0, x) for x in (q, v, a, tau))
+    return Samples(recording, t, q, v, a, tau, there, window, rows, counts, cutoffs)
+
+
+def _differentiated(recording: Recording, cutoff: float) -> Recording:
+    """The recording with v and a: as it is where it is smoothed or has them, else low-passed."""
+    if recording.smoothing is not None or (recording.v is not None and recording.a is not None):
+        return recording
+    steps = np.diff(recording.t)
+    step = float(np.median(steps))
+    if np.abs(steps - step).max() > _UNIFORM * step:
+        recording = recording.resampled(step)
+    return recording.lowpassed(cutoff, _ORDER)
+
+
+def _known(recording: Recording, quantity: str) -> NDArray:
+    values = getattr(recording, quantity)
+    if values is None:
+        raise DataError(f"{recording.name}: {quantity} is not measured; name its columns")
+    return values

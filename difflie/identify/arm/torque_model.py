@@ -1,0 +1,260 @@
+"""The torque of an arm as a linear function of its numbers.
+
+    tau = Y(q, a, v) pi + I_a a + f_v v + f_c tanh(v / v_0) + f_s e^(-(v / v_s)^2) tanh(v / v_0) + b
+
+with the inertial parameters pi of its bodies, and for each joint armature, viscous and Coulomb
+friction, Stribeck friction, and the offset b of the measured torque. A motor that turns with a sum
+of joint rates, s = r^T v, has inertia and friction along r (`RateCoupling`). Gears lose a part mu
+of the motor's torque, tau - mu |tau| tanh(v / v_0), as `Drive` says (`load_friction`).
+Gautier 1997; Hamon, Gautier and Garrec 2010 for friction that grows with the load.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dynamics.regressor import effort_columns
+from ...dynamics.regressor import parameters as inertial_parameters
+from ...dynamics.rnea import rnea
+from ...forces.passive import passive
+from ...system.kinematic_tree import Tree
+from ...system.system import System
+from ...system.validation import nearest
+from ..base_parameters import PI
+from ..reading.columns import DataError
+from .samples import Samples
+
+# Bodies with less than this part of the machine's mass keep the numbers of the file.
+_MASSLESS = 1e-6
+_ROWS = 512
+_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
+
+
+@dataclasses.dataclass(frozen=True)
+class RateCoupling:
+    """A motor that turns with a sum of joint rates, such as that of a coupled wrist.
+
+        s = sum_i ratios_i v_i,    tau_i = ratios_i (armature ds/dt + damping s + friction tanh)
+
+    joints: the names; ratios (n,), without unit, by default all 1.
+    """
+
+    joints: tuple[str, ...]
+    ratios: tuple[float, ...] = ()
+
+    def direction(self, names: Sequence[str]) -> NDArray:
+        """r (nv,); raises DataError for joints that the machine has not, and for other ratios."""
+        ratios = self.ratios or (1.0,) * len(self.joints)
+        if len(ratios) != len(self.joints) or len(self.joints) < 2:
+            raise DataError(
+                f"a coupling of rates has the joints {list(self.joints)} and the ratios "
+                f"{list(ratios)}; give two joints or more, and as many ratios"
+            )
+        along = np.zeros(len(names))
+        for joint, ratio in zip(self.joints, ratios, strict=True):
+            if joint not in names:
+                raise DataError(
+                    f"a coupling of rates is of the joint {joint!r}, which the machine lacks"
+                    f"{nearest(joint, names)}"
+                )
+            along[list(names).index(joint)] = ratio
+        return along
+
+
+@dataclasses.dataclass(frozen=True)
+class Friction:
+    """The numbers of the joints' friction on which torques do not depend linearly (nv,).
+
+    rise v_0 and fading v_s, in rad/s or m/s; v_s is NaN for joints without Stribeck friction.
+    """
+
+    rise: NDArray
+    fading: NDArray
+
+
+class TorqueModel(eqx.Module):
+    """Which numbers of an arm are free: those of the bodies (indices), then those of the joints.
+
+    joints: the names (nv,). offsets: whether torques have offsets; load: whether gears have load
+    friction.
+    """
+
+    system: System
+    joints: tuple[str, ...] = eqx.field(static=True)
+    bodies: tuple[int, ...] = eqx.field(static=True)
+    couplings: tuple[RateCoupling, ...] = eqx.field(static=True, default=())
+    offsets: bool = eqx.field(static=True, default=True)
+    load: bool = eqx.field(static=True, default=False)
+
+    @staticmethod
+    def of(
+        system: System,
+        couplings: Sequence[RateCoupling] = (),
+        *,
+        offsets: bool = True,
+        load: bool = False,
+    ) -> TorqueModel:
+        """The model of an arm: a tree on a fixed base whose joints have one coordinate each.
+
+        Raises DataError for other machines and unsuitable couplings.
+        """
+        if system.constraints:
+            raise DataError(f"{system.name} has closed loops; declare [[parameter]]s, fit motions")
+        if system.nq != system.nv or not system.nv:
+            raise DataError(
+                f"{system.name} has joints without plain coordinates, such as a free base; fix "
+                'these (system.base = "fixed"), or declare [[parameter]]s'
+            )
+        if system.actuators or system.sensors:
+            raise DataError(
+                f"{system.name} has actuators or encoders, whose numbers must be declared: give "
+                "[[parameter]] tables"
+            )
+        names = tuple(name for name, _ in system.topology.velocity_labels)
+        for coupling in couplings:
+            coupling.direction(names)
+        mass = np.asarray(system.bodies.mass, float)
+        moving = np.asarray(system.topology.body_dof) < system.topology.n_dofs
+        free = np.flatnonzero(moving & (mass > _MASSLESS * mass.sum()))
+        if not len(free):
+            raise DataError(
+                f"{system.name}: no moving body has a mass; give the links estimates of their "
+                "masses and inertias in the file"
+            )
+        return TorqueModel(system, names, tuple(free.tolist()), tuple(couplings), offsets, load)
+
+    @property
+    def dofs(self) -> NDArray:
+        """The places (nv,) of the joints' numbers in `System.joints`; mimic joints have others."""
+        t = self.system.topology
+        own = np.setdiff1d(np.arange(t.n_dofs), t.mimic_dofs)
+        return own[np.argsort(t.dof_velocity[own])]
+
+    @property
+    def inertial(self) -> int:
+        """The number of inertial parameters, which come first."""
+        return 10 * len(self.bodies)
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """The numbers that each joint has; then come the load frictions."""
+        return ("armature", "damping", "friction", "breakaway", *(("offset",) * self.offsets))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all numbers (p,), as paths: link/mass_com_x, joint/damping, joint5+joint6/damping."""
+        bodies = (f"{self.system.body_names[b]}/{name}" for b in self.bodies for name in PI)
+        joints = (f"{joint}/{leaf}" for leaf in self.leaves for joint in self.joints)
+        sums = (
+            f"{'+'.join(c.joints)}/{leaf}"
+            for c in self.couplings
+            for leaf in ("armature", "damping", "friction")
+        )
+        load = (f"{joint}/load_friction" for joint in self.joints if self.load)
+        return (*bodies, *joints, *sums, *load)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The unit of each number (p,), for joints that turn."""
+        each = {"armature": "kg m^2", "damping": "N m s/rad", "load_friction": ""}
+        joints = [each.get(name.rsplit("/", 1)[1], "N m") for name in self.names[self.inertial :]]
+        return (*_UNITS * len(self.bodies), *joints)
+
+    @property
+    def nonnegative(self) -> NDArray:
+        """The indices of numbers that must not be negative: all of the joints but offsets."""
+        own = self.names[self.inertial :]
+        signed = np.array([name.endswith("/offset") for name in own], bool)
+        return self.inertial + np.flatnonzero(~signed)
+
+    def known(self, samples: Samples) -> NDArray:
+        """The torque (m, nv) that no free number changes: of springs, and of all other bodies."""
+        return _in_chunks(_known_torques, self, samples)
+
+    def inertial_columns(self, samples: Samples) -> NDArray:
+        """The columns (m, nv, 10 n) of the free bodies, one after the other."""
+        return _in_chunks(_columns, self, samples)
+
+    def joint_columns(self, samples: Samples, friction: Friction) -> NDArray:
+        """The columns (m, nv, .) of all numbers of joints and couplings but load friction."""
+        v, a = samples.v, samples.a
+        rise = sign(v, friction.rise)
+        with np.errstate(invalid="ignore"):
+            fading = np.where(np.isnan(friction.fading), 0, np.exp(-((v / friction.fading) ** 2)))
+        own = {
+            "armature": a,
+            "damping": v,
+            "friction": rise,
+            "breakaway": fading * rise,
+            "offset": np.ones_like(v),
+        }
+        columns = [own[leaf][:, :, None] * np.eye(v.shape[1]) for leaf in self.leaves]
+        for coupling in self.couplings:
+            r = coupling.direction(self.joints)
+            least = friction.rise[r != 0].max()
+            parts = np.stack((a @ r, v @ r, sign(v @ r, least)), axis=-1)
+            columns.append(r[:, None] * parts[:, None, :])
+        return np.concatenate(columns, axis=2)
+
+    def file_numbers(self) -> NDArray:
+        """The numbers (p,) of the file; those that it cannot have are zero."""
+        numbers = np.zeros(len(self.names))
+        numbers[: self.inertial] = np.asarray(inertial_parameters(self.system.bodies), float)[
+            list(self.bodies)
+        ].ravel()
+        for k, leaf in enumerate(("armature", "damping", "friction")):
+            at = self.inertial + k * len(self.joints)
+            numbers[at : at + len(self.joints)] = np.asarray(getattr(self.system.joints, leaf))[self.dofs]
+        return numbers
+
+
+def sign(v: NDArray, rise: NDArray | float) -> NDArray:
+    """The smooth sign of velocities: tanh(v / v_0)."""
+    return np.tanh(v / rise)
+
+
+def _in_chunks(of, model: TorqueModel, samples: Samples) -> NDArray:
+    """of(system, bodies, q, v, a) for rows (m, nv), of as many at a time as one program takes."""
+    m = len(samples.t)
+    rows = min(_ROWS, m)
+    parts = []
+    for first in range(0, m, rows):
+        state = (x[first : first + rows] for x in (samples.q, samples.v, samples.a))
+        state = [np.pad(x, ((0, rows - len(x)), (0, 0))) for x in state]
+        found = of(model, *(jnp.asarray(x) for x in state))
+        parts.append(np.asarray(found, float)[: m - first])
+    return np.concatenate(parts)
+
+
+@eqx.filter_jit
+def _columns(model: TorqueModel, q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
+    tree = Tree.of(model.system)
+    columns = jax.vmap(lambda *state: effort_columns(tree, *state))(q, v, a)
+    each = columns.reshape(*columns.shape[:2], -1, 10)[:, :, np.array(model.bodies)]
+    return each.reshape(*columns.shape[:2], -1)
+
+
+@eqx.filter_jit
+def _known_torques(model: TorqueModel, q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
+    bodies, joints = model.system.bodies, model.system.joints
+    light = {
+        name: getattr(bodies, name).at[np.array(model.bodies)].set(0)
+        for name in ("mass", "com", "inertia")
+    }
+    none = {
+        name: getattr(joints, name).at[model.dofs].set(0)
+        for name in ("armature", "damping", "friction")
+    }
+    tree = Tree.of(model.system.replace(**light, **none))
+
+    def torque(q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
+        return rnea(tree, q, v, a) - passive(tree, q, v)
+
+    return jax.vmap(torque)(q, v, a)

@@ -1,0 +1,95 @@
+"""How well an arm's torques are explained: joint by joint, and in words."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_GOOD, _FAIR = 0.95, 0.8
+# Where the floor is so much better, it is the bodies' consistency or nearness that costs.
+_COSTLY = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
+class JointScore:
+    """Of one joint in one use of rows: "fitted", "held out" or "validation".
+
+    r2, rmse (N m or N) and relative error |residual| / |torque| of the identified numbers; floor_r2
+    of least squares without bounds and file_r2 of the file's own numbers.
+    """
+
+    run: str
+    use: str
+    joint: str
+    r2: float
+    rmse: float
+    relative: float
+    floor_r2: float
+    file_r2: float
+
+    @property
+    def row(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def scores(
+    run: str,
+    use: str,
+    joints: Sequence[str],
+    torque: NDArray,
+    residuals: tuple[NDArray, NDArray, NDArray],
+) -> list[JointScore]:
+    """The scores of joints (nv,) for torques (r, nv) and what the numbers found, those of the floor
+    and those of the file leave of them (r, nv), NaN where a joint does not count."""
+    found = []
+    for j, joint in enumerate(joints):
+        off, floor, file = (r[:, j] for r in residuals)
+        there = ~np.isnan(off)
+        tau = torque[there, j]
+        if not there.any():
+            continue
+        size = max(float(np.sqrt(np.mean(tau**2))), np.finfo(float).tiny)
+        rmse = float(np.sqrt(np.mean(off[there] ** 2)))
+        each = (r_squared(tau, r[there]) for r in (off, floor, file))
+        r2, floor_r2, file_r2 = each
+        found.append(JointScore(run, use, joint, r2, rmse, rmse / size, floor_r2, file_r2))
+    return found
+
+
+def r_squared(torque: NDArray, residual: NDArray) -> float:
+    """1 - sum residual^2 / sum (torque - its mean)^2; NaN where the torque does not vary."""
+    spread = float(np.sum((torque - torque.mean()) ** 2))
+    return 1 - float(np.sum(residual**2)) / spread if spread > 0 else float("nan")
+
+
+def verdict(rows: Sequence[JointScore]) -> list[str]:
+    """Sentences on the scores of rows that were not fitted."""
+    good = [s.joint for s in rows if s.r2 >= _GOOD]
+    fair = [s for s in rows if _FAIR <= s.r2 < _GOOD]
+    poor = [s for s in rows if not s.r2 >= _FAIR]
+    said = []
+    if good and not fair and not poor:
+        least = min(s.r2 for s in rows)
+        said.append(f"all joints are predicted well: R2 of rows not fitted is {least:.3f} or more")
+    elif good:
+        said.append(f"predicted well (R2 of {_GOOD} or more): {', '.join(dict.fromkeys(good))}")
+    if fair:
+        said.append("predicted fairly: " + ", ".join(f"{s.joint} (R2 {s.r2:.3f})" for s in fair))
+    for s in poor:
+        floor = s.floor_r2 - s.r2 > _COSTLY
+        why = (
+            f"free numbers reach {s.floor_r2:.3f}: the file's geometry or masses may be wrong"
+            if floor
+            else "no better without the file's numbers: its motion tells too little, or its "
+            "friction or sensor is of another kind"
+        )
+        said.append(f"predicted poorly: {s.joint} (R2 {s.r2:.3f}); {why}")
+    better = [s for s in rows if s.r2 > s.file_r2]
+    if len(better) < len(rows):
+        worse = ", ".join(s.joint for s in rows if not s.r2 > s.file_r2)
+        said.append(f"the file's own numbers are no worse for {worse}")
+    return said
