@@ -1,8 +1,10 @@
 """Physically consistent numbers of an arm, near those of its file, by Newton's method.
 
-    min_x  |R x - z|^2 / 2 + w sum_b d(J_b, J0_b),    J_b > 0,  x_i >= 0 for numbers of joints
+    min_x  |R x - z|^2 / 2 + w (sum_b d(J_b, J0_b) + sum_i ((x_i - x0_i) / s_i)^2 / 2),
+           J_b > 0,  x_i >= 0 for numbers i of joints but offsets
 
-R, z: the triangle of the weighted equations; J_b, linear in x: the pseudo-inertia of body b, which
+R, z: the triangle of the weighted equations; s_i: the number of which the torque is as large as all
+that is measured; J_b, linear in x: the pseudo-inertia of body b, which
 is positive definite just where some distribution of mass has it (Wensing, Kim and Slotine 2018).
 d is the entropic divergence tr(J0^-1 J) - log det(J0^-1 J) - 4 (Lee, Wensing and Park 2020), or the
 geometric distance with the metric at J0, tr((J0^-1 J - 1)^2) / 2 (Lee and Park 2018). All terms are
@@ -82,22 +84,26 @@ def parameters_of(pseudo: NDArray) -> NDArray:
 
 @dataclasses.dataclass(frozen=True)
 class Nominal:
-    """The bodies near which those of an arm are, and the coordinates in which they are solved for.
+    """The numbers near which those of an arm are, and the coordinates in which they are solved for.
 
     factors (nb, 4, 4): L of J0 = L L^T. maps (nb, 10, 10): the inertial parameters of J = L K L^T
-    from those of K, which are near the identity.
+    from those of K, which are near the identity. numbers and scales (p - 10 nb,): x0 and s of the
+    joints, infinite where a number is not held.
     """
 
     factors: NDArray
     maps: NDArray
+    numbers: NDArray
+    scales: NDArray
 
     @staticmethod
-    def of(pi: NDArray) -> Nominal:
-        """Of consistent inertial parameters (nb, 10)."""
-        factors = np.linalg.cholesky(pseudo_inertias(pi))
+    def of(x: NDArray, bodies: int, scales: NDArray) -> Nominal:
+        """Of numbers (p,), whose first are the inertial parameters of consistent bodies."""
+        n = 10 * bodies
+        factors = np.linalg.cholesky(pseudo_inertias(x[:n].reshape(-1, 10)))
         moved = np.einsum("bij,kjl,bml->bkim", factors, BASIS, factors)
         maps = np.stack([parameters_of(each).T for each in moved])
-        return Nominal(factors, maps)
+        return Nominal(factors, maps, x[n:], scales)
 
     @property
     def count(self) -> int:
@@ -153,12 +159,15 @@ def consistent(
 class _Problem:
     """The problem in coordinates y (p,), x = back y: near the identity, and columns of length 1.
 
-    gram (p, p) and slope (p,): of the squares, y^T gram y / 2 - slope^T y. free: the indices that
-    are solved for; bounded: those of them that must be positive.
+    gram (p, p) and slope (p,): of the squares, y^T gram y / 2 - slope^T y; near (p,) and stiff (p,):
+    of the joints' distance, stiff (y - near)^2 / 2. free: the indices that are solved for; bounded:
+    those of them that must be positive.
     """
 
     gram: NDArray
     slope: NDArray
+    near: NDArray
+    stiff: NDArray
     back: NDArray
     bodies: int
     weight: float
@@ -185,8 +194,13 @@ class _Problem:
         moved = w @ back
         free = np.flatnonzero((length > 0) | (np.arange(p) < n))
         bounded = np.intersect1d(np.asarray(nonnegative, int), free)
-        gram, slope = moved.T @ moved, moved.T @ z
-        return _Problem(gram, slope, back, nominal.count, weight, distance, free, bounded)
+        near, stiff = np.zeros(p), np.zeros(p)
+        near[n:] = nominal.numbers / np.diag(back)[n:]
+        stiff[n:] = weight * (np.diag(back)[n:] / nominal.scales) ** 2
+        return _Problem(
+            *(moved.T @ moved, moved.T @ z, near, stiff, back),
+            *(nominal.count, weight, distance, free, bounded),
+        )
 
     def start(self, x: NDArray | None) -> NDArray:
         y = np.zeros(len(self.slope))
@@ -215,6 +229,7 @@ class _Problem:
             off = pseudo - np.eye(4)
             prior = self.weight * np.einsum("bij,bji->", off, off) / 2 - barrier * log_det
         square = y @ self.gram @ y / 2 - self.slope @ y
+        square += self.stiff @ (y - self.near) ** 2 / 2
         return float(square + prior - barrier * np.log(y[self.bounded]).sum())
 
     def derivatives(self, y: NDArray, barrier: float) -> tuple[NDArray, NDArray, NDArray]:
@@ -225,7 +240,8 @@ class _Problem:
         log_slope = np.einsum("bkii->bk", turned)
         log_curve = np.einsum("bkij,blji->bkl", turned, turned)
         trace = np.einsum("kii->k", BASIS)
-        gradient, hessian = self.gram @ y - self.slope, self.gram.copy()
+        gradient = self.gram @ y - self.slope + self.stiff * (y - self.near)
+        hessian = self.gram + np.diag(self.stiff)
         if self.distance == "entropic":
             slopes, curves = self.weight * (trace - log_slope), self.weight * log_curve
             prior_curves = curves
@@ -236,7 +252,7 @@ class _Problem:
             prior_curves = np.broadcast_to(self.weight * flat, log_curve.shape)
             curves = prior_curves + barrier * log_curve
         gradient[:n] += slopes.ravel()
-        prior = np.zeros_like(hessian)
+        prior = np.diag(self.stiff)
         for b in range(self.bodies):
             part = slice(10 * b, 10 * b + 10)
             hessian[part, part] += curves[b]

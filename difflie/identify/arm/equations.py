@@ -34,6 +34,19 @@ class Equations:
         """What x (p,) leaves of the torques (r, nv); NaN where a joint does not count."""
         return np.where(self.counts, self.torque - self.columns @ x, np.nan)
 
+    def scales(self, deviations: NDArray) -> NDArray:
+        """The numbers (p,) whose torques are as large as all that is measured at their joints.
+
+        Both are sums of squares in standard deviations (nv,); infinite for columns of zeros.
+        """
+        columns = np.where(self.counts[:, :, None], self.columns / deviations[:, None], 0)
+        torques = np.where(self.counts, self.torque / deviations, 0)
+        length = np.einsum("rjp,rjp->jp", columns, columns)
+        measured = np.sum(torques**2, axis=0) @ (length > 0)
+        total = length.sum(axis=0)
+        with np.errstate(divide="ignore"):
+            return np.sqrt(np.where(total > 0, measured / total, np.inf))
+
     def triangle(self, deviations: NDArray, rows: NDArray | None = None) -> NDArray:
         """The triangle (., p + 1) of the columns beside the torques, in standard deviations (nv,).
 

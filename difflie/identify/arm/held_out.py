@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from .consistent import Consistent, Distance, Nominal, consistent
 from .equations import Equations
+from .verdict import r_squared
 from .weighted_least_squares import least_squares
 
 WEIGHTS = tuple(10.0 ** np.arange(4, -1.5, -0.5))
-# Differences of errors below this, 5 % of a mean square, are those of the blocks.
+# Errors that differ by this part differ by chance.
 _ALIKE = 0.05
 
 
@@ -24,24 +25,16 @@ _ALIKE = 0.05
 class HeldOut:
     """Predictions of blocks by fits to the others.
 
-    weights (n,), and errors (n,): the mean over joints of the logarithm of the mean square error
-    over that of the noise. residuals (r, nv) in N m or N: with the best weight; floor (r, nv): of
+    weights (n,), and errors (n,): the part of a joint's variance that is not explained, 1 - R2, its
+    mean over joints. best: the largest weight that predicts about as well as any. residuals (r, nv) in N m or N: with the best weight; floor (r, nv): of
     least squares without any bounds. NaN where a joint does not count.
     """
 
     weights: NDArray
     errors: NDArray
+    best: float
     residuals: NDArray
     floor: NDArray
-
-    @property
-    def best(self) -> float:
-        """The largest weight that predicts about as well as any."""
-        return float(self.weights[_best(self.errors)])
-
-
-def _best(errors: NDArray) -> int:
-    return int(np.argmax(errors <= errors.min() + _ALIKE))
 
 
 def blocks_of(equations: Equations, count: int) -> NDArray:
@@ -75,7 +68,16 @@ def held_out(
             start = None if found is None else found.x
             found = consistent(triangle, nominal, nonnegative, weight, distance, start)
             off[k][out] = equations.residual(found.x)[out]
-    known = equations.counts.any(axis=0)
-    square = np.nanmean((off / deviations)[:, :, known] ** 2, axis=1)
-    errors = np.log(square).mean(axis=1)
-    return HeldOut(np.array(weights), errors, off[_best(errors)], floor)
+    errors = np.array([_error(each, equations) for each in off])
+    at = int(np.argmax(errors <= (1 + _ALIKE) * errors.min()))
+    return HeldOut(np.array(weights), errors, float(weights[at]), off[at], floor)
+
+
+def _error(off: NDArray, equations: Equations) -> float:
+    """1 - R2 of residuals (r, nv), its mean over joints."""
+    rest = [
+        1 - r_squared(equations.torque[counts, j], off[counts, j])
+        for j, counts in enumerate(equations.counts.T)
+        if counts.any()
+    ]
+    return float(np.nanmean(rest))

@@ -132,7 +132,8 @@ def identify_arm(
     _check_count(model, equations)
     base = solved(equations, model.names)
     start, notes = nearest_start(model)
-    nominal = Nominal.of(start[: model.inertial].reshape(-1, 10))
+    scales = equations.scales(base.deviations)[model.inertial :]
+    nominal = Nominal.of(start, len(model.bodies), scales)
     known = nominal, model.nonnegative
     weights = None if settings.weight is None else (settings.weight,)
     blocks = held_out(

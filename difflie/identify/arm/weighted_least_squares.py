@@ -17,6 +17,8 @@ from ..base_parameters import names_of
 from .equations import Equations
 
 _ROUNDS = 4
+# Directions of numbers that the motion tells worse than the best by this factor are left at zero.
+_LEAST_TOLD = 1e-3
 # The least part of the torques' root mean square that their noise is.
 _LEAST_NOISE = 1e-6
 # A base parameter with a larger relative error is a candidate for being left out, as long as the
@@ -76,7 +78,7 @@ def least_squares(triangle: NDArray) -> NDArray:
     w, y = triangle[:, :-1], triangle[:, -1]
     size = np.linalg.norm(w, axis=0)
     scale = np.where(size > 0, size, 1)
-    return np.linalg.lstsq(w / scale, y, rcond=np.finfo(float).eps ** 0.5)[0] / scale
+    return np.linalg.lstsq(w / scale, y, rcond=_LEAST_TOLD)[0] / scale
 
 
 def solved(equations: Equations, names: Sequence[str]) -> Solution:
