@@ -25,7 +25,7 @@ from ..integrators.method import chosen
 from ..simulate import simulate
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from .problem import Deviation, Problem, deviations, in_deviations, needed
+from .problem import Deviation, Layout, Problem, deviations, in_deviations, needed
 from .recordings import DataError, Recording
 from .sensors import meant, seen
 
@@ -235,6 +235,28 @@ class Shooting(Problem):
         there = there & ~joined
         jumps = jnp.broadcast_to(self.follows[1:, None], (len(self.dt) - 1, 2 * nv))
         return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(self.deviation[1:])).ravel()))
+
+    @property
+    def layout(self) -> Layout:
+        dt, follows = np.asarray(self.dt), np.asarray(self.follows)
+        sequence = np.cumsum(~follows) - 1
+        # Windows that follow start where the one before ends.
+        long, begin = dt.sum(axis=1), np.zeros(len(dt))
+        for k in np.flatnonzero(follows):
+            begin[k] = begin[k - 1] + long[k - 1]
+        time = begin[:, None] + np.pad(np.cumsum(dt, axis=1), ((0, 0), (1, 0)))
+        time = time if self.free else time[:, 1:]
+        width = 2 * self.v.shape[-1]
+        rows = [np.broadcast_to(sequence[:, None], time.shape), time]
+        sequence, time = (np.repeat(x.ravel(), width) for x in rows)
+        channel = np.tile(np.arange(width), len(time) // width)
+        if not self.free:
+            return Layout(sequence, time, channel)
+        jumps = np.repeat(np.cumsum(~follows)[1:] - 1, width), np.repeat(begin[1:], width)
+        jumps = (*jumps, np.tile(width + np.arange(width), len(dt) - 1))
+        return Layout(
+            *(np.concatenate(x) for x in zip((sequence, time, channel), jumps, strict=True))
+        )
 
 
 def _completed(system: System, recording: Recording, velocity: Deviation) -> Recording:
