@@ -5,9 +5,9 @@ The correlation time of a stationary sequence with the autocorrelations rho_l is
     2 h sum_l rho_l^2
 
 for rows in steps of h, which is h (1 + rho) / (1 - rho), up to a few percent of the steps, for
-rho_l = rho^l. Only those rho_l count that are beyond twice Bartlett's standard error,
-(1 + 2 sum_(i<l) rho_i^2) / count (Bartlett 1946). Squares, since the product of residuals and
-regressors may be alike for longer than a sum with both signs tells.
+rho_l = rho^l. Only those rho_l count that are beyond three times Bartlett's
+standard error, the root of (1 + 2 sum_(i<l) rho_i^2) / count (Bartlett 1946). Squares, since the
+product of residuals and regressors may be alike for longer than a sum with both signs tells.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _of_channel(residuals: NDArray, layout: Layout, channel: int) -> float:
     squares = (products / np.maximum(counts, 1) / (products[0] / counts[0])) ** 2
     total = 0.0
     for square, count in zip(squares[1:], counts[1:], strict=True):
-        if 4 * count > counts[0] and square * count > 4 * (1 + 2 * total):
+        if 4 * count > counts[0] and square * count > 9 * (1 + 2 * total):
             total += square
     return float(2 * total * np.median(steps))
 

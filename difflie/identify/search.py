@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -29,6 +29,12 @@ class Residual(eqx.Module):
         system = parameters.machine(x)
         parts = [p.residual(system, o) for p, o in zip(problems, own, strict=True)]
         return jnp.concatenate([*(self.loss(r) for r in parts), parameters.residual(x)])
+
+
+@eqx.filter_jit
+def evaluated(residual: Callable, unknown: Any, args: Any) -> jax.Array:
+    """residual(unknown, args) (k,)."""
+    return residual(unknown, args)
 
 
 def search(
