@@ -89,11 +89,11 @@ class Options:
 def flights(data: Path) -> list[di.Recording]:
     """The tosses up to their first impact; v (n, 3) is the angular velocity that was recorded."""
     table = read_study(CONFIG).data
-    (name, limit), q = *table.jump.items(), table.columns["q"]
+    q = table.columns["q"]
     return [
         di.read_recording(
             data / run.file, names=table.names, rate=table.rate, q=q, v=["wx", "wy", "wz"]
-        ).before_jump(q.index(name), limit)
+        ).between(-np.inf, run.last or np.inf)
         for run in read_study(CONFIG).run
     ]
 

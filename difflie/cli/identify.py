@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from ..forces.at_joint import AtJoint
-from ..identify import Fit, Recording, Trial, Validation, leave_one_out, log_warnings
+from ..identify import Fit, Recording, Trial, Validation, leave_one_out, log_warnings, rate_warnings
 from ..io import save
 from ..io.files import file_name
 from ..io.loading import located
@@ -108,8 +108,12 @@ def run_study(
     free = parameters_of(config, system)
     runs = recordings_of(config, system, data or config.path.parent, validate)
     for recording in (recording for use in runs.values() for recording in use):
+        for note in recording.notes:
+            say(note)
         for message in log_warnings(system, recording):
             warn(message)
+    for message in rate_warnings(runs["fit"]):
+        warn(message)
     # Warn of what cannot be judged before the fit.
     trials = {use: [_trial(config, system, run) for run in runs[use]] for use in runs}
     results: dict[str, Any] = {"name": config.path.stem, "system": system.name}

@@ -45,9 +45,9 @@ def system_of(config: Study) -> System:
     Raises `ConfigError` for parts that do not suit the robot.
     """
     system = load_system(config)
-    for i, table in enumerate(config.encoder):
-        encoder = instance(Encoder, table, config.path, f"encoder[{i}]")
-        with located(f"{config.path}: encoder[{i}]: "):
+    for where, table in config.encoder.items():
+        encoder = instance(Encoder, table, config.path, where)
+        with located(f"{config.path}: {where}: "):
             system = with_encoders(system, encoder)
     return system
 
@@ -78,39 +78,52 @@ def recordings_of(
     validate: more files of the second kind. Raises `ConfigError` and DataError for files that
     cannot be read or do not match the configuration.
     """
-    recordings = {
-        use: [_recording(config, system, folder, run) for run in config.run if run.use == use]
-        for use in ("fit", "validate")
-    }
-    recordings["validate"] += [
-        _recording(config, system, Path(), RunTable(str(path))) for path in validate
-    ]
+    runs = [(folder / run.file, run) for run in config.run]
+    runs += [(path, RunTable(str(path), use="validate")) for path in validate]
+    recordings: dict[str, list[Recording]] = {"fit": [], "validate": []}
+    for name, (path, run) in zip(told_apart([path for path, _ in runs]), runs, strict=True):
+        recordings[run.use].append(_recording(config, system, path, name, run))
     return recordings
 
 
-def _recording(config: Study, system: System, folder: Path, run: RunTable) -> Recording:
-    table = config.data
+def told_apart(paths: Sequence[Path]) -> list[str]:
+    """The names of files, with as many of their folders as tell different ones apart."""
+    parts = [path.absolute().parts for path in paths]
+
+    def tail(own: tuple[str, ...]) -> str:
+        others = [other for other in parts if other != own]
+        counts = range(1, len(own) + 1)
+        return "/".join(own[-next(k for k in counts if own[-k:] not in {o[-k:] for o in others}) :])
+
+    return [tail(own) for own in parts]
+
+
+def _recording(config: Study, system: System, path: Path, name: str, run: RunTable) -> Recording:
+    """A run of the file, filtered and cut as it says; name: that of its file."""
+    table, numbers = config.data, system.nq == system.nv
+    if not (table.columns or numbers):
+        raise ConfigError(
+            f"{config.path}: {system.name} has attitudes, whose columns have no names of joints; "
+            "give data.columns.q"
+        )
     recording = read_recording(
-        folder / run.file,
-        time=table.time or "time",
+        path,
+        time=table.time,
         names=table.names,
         rate=table.rate,
         scale=table.scale,
+        topic=table.topic,
+        joints=[joint for joint, _ in system.topology.velocity_labels],
         **table.columns,
     )
-    for name, limit in table.jump.items():
-        recording = recording.before_jump(table.columns["q"].index(name), limit)
-    numbers = system.nq == system.nv
+    recording = dataclasses.replace(recording, name=name, weight=run.weight)
     if table.resample is not None:
         recording = recording.resampled(table.resample, None if numbers else system.manifold)
-    if table.smooth is not None:
-        if not numbers:
-            raise ConfigError(
-                f"{config.path}: data.smooth is for configurations that are numbers, and "
-                f"{system.name} has attitudes among them; leave it out, and fit motions"
-            )
-        recording = recording.smoothed(table.smooth, table.order)
-    recording = dataclasses.replace(recording, weight=run.weight)
+    recording = _smoothed(config, system, recording)
+    if table.every > 1:
+        recording = recording.thinned(table.every)
+    if np.any(table.slow):
+        recording = recording.without_slow(table.slow)
     first = table.first if run.first is None else run.first
     last = table.last if run.last is None else run.last
     if first is not None or last is not None:
@@ -120,6 +133,22 @@ def _recording(config: Study, system: System, folder: Path, run: RunTable) -> Re
         part = f"{recording.name} ({recording.t[0]:.4g} to {recording.t[-1]:.4g} s)"
         recording = dataclasses.replace(recording, name=part)
     return recording
+
+
+def _smoothed(config: Study, system: System, recording: Recording) -> Recording:
+    table = config.data
+    if table.smooth is None and table.lowpass is None:
+        return recording
+    if system.nq != system.nv:
+        key = "lowpass" if table.smooth is None else "smooth"
+        raise ConfigError(
+            f"{config.path}: data.{key} is for configurations that are numbers, and "
+            f"{system.name} has attitudes among them; leave it out, and fit motions"
+        )
+    if table.smooth is not None:
+        return recording.smoothed(table.smooth, table.order or 2)
+    assert table.lowpass is not None
+    return recording.lowpassed(table.lowpass, table.order or 4)
 
 
 def fitted(

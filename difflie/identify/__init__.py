@@ -16,6 +16,7 @@ from .fitting import fit as fit
 from .inverse_dynamics import InverseDynamics as InverseDynamics
 from .levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
 from .log_warnings import log_warnings as log_warnings
+from .log_warnings import rate_warnings as rate_warnings
 from .losses import Cauchy as Cauchy
 from .losses import Huber as Huber
 from .losses import Loss as Loss
@@ -25,9 +26,10 @@ from .problem import Layout as Layout
 from .problem import Problem as Problem
 from .profile_likelihood import Profile as Profile
 from .profile_likelihood import profile as profile
-from .recordings import DataError as DataError
+from .reading.columns import DataError as DataError
+from .reading.guesses import columns_of as columns_of
+from .reading.logs import read_recording as read_recording
 from .recordings import Recording as Recording
-from .recordings import read_recording as read_recording
 from .sensors import Encoder as Encoder
 from .sensors import with_encoders as with_encoders
 from .shooting import Shooting as Shooting

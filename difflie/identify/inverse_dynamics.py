@@ -45,6 +45,7 @@ from ..system.system import System
 from .problem import Deviation, Layout, Problem, deviations, needed
 from .recordings import DataError, Recording
 from .sensors import meant
+from .smoothing import filled
 
 
 class InverseDynamics(Problem):
@@ -81,7 +82,8 @@ class InverseDynamics(Problem):
         infinite one leaves these degrees of freedom out.
 
         Rows in which q, v or a has a gap are gaps, and so are those at the ends of smoothed
-        recordings, whose averages would reach beyond them. Raises DataError for missing quantities,
+        recordings, whose averages would reach beyond them, and torques that do not count
+        (`Recording.counts`). Raises DataError for missing quantities,
         for recordings that are smoothed differently or too short for it, for systems with
         constraints, whose reactions are not measured, and for several actuators at one degree of
         freedom.
@@ -102,7 +104,7 @@ class InverseDynamics(Problem):
         along = [i for i, a in enumerate(system.actuators) if a.axis is not None]
         there = ~(lost | gaps | np.isnan(tau[:, along]).any(axis=1, keepdims=True))
         times = [recording.t for recording in recordings]
-        tau = np.concatenate([_filled(t, p["tau"]) for t, p in zip(times, parts, strict=True)])
+        tau = np.concatenate([filled(t, p["tau"]) for t, p in zip(times, parts, strict=True)])
         t, first = _one_after_the_other(times)
         # Any state will do in gaps.
         q, v, a = (
@@ -123,6 +125,7 @@ class InverseDynamics(Problem):
             ]
         )
         there &= np.isfinite(off)
+        there &= np.concatenate([_counted(recording, system.nv) for recording in recordings])
         off = np.where(np.isfinite(off), off, 1)
         if kernel is not None:
             there &= _inside(recordings, len(kernel) // 2 + 1)[:, None]
@@ -268,14 +271,20 @@ def _as_measured(recording: Recording) -> Recording:
     return recording if smoothing is None else dataclasses.replace(recording, tau=smoothing.tau)
 
 
+def _counted(recording: Recording, nv: int) -> NDArray:
+    """A mask (n, nv) of the torques that count."""
+    counts = True if recording.counts is None else recording.counts
+    return np.broadcast_to(counts, (len(recording.t), nv))
+
+
 def _kernel(recordings: Sequence[Recording]) -> NDArray | None:
     """The kernel (k,) of all recordings, None where none is smoothed."""
     kernels = [np.zeros(0) if r.smoothing is None else r.smoothing.kernel for r in recordings]
     for recording, kernel in zip(recordings, kernels, strict=True):
         if not np.array_equal(kernel, kernels[0]):
             raise DataError(
-                f"{recording.name} is not smoothed like {recordings[0].name}; smooth all with one "
-                "window and order"
+                f"{recording.name} is not smoothed like {recordings[0].name}; give all one step "
+                "(data.resample), and smooth all alike"
             )
     return kernels[0] if kernels[0].size else None
 
@@ -292,15 +301,6 @@ def _inside(recordings: Sequence[Recording], ends: int) -> NDArray:
                 f"which leaves {ends} out at both ends; smooth over fewer rows"
             )
     return np.concatenate(inside)
-
-
-def _filled(t: NDArray, values: NDArray) -> NDArray:
-    """Values (n, k) with gaps interpolated linearly; zero where nothing was measured."""
-    columns = []
-    for column in values.T:
-        known = ~np.isnan(column)
-        columns.append(np.interp(t, t[known], column[known]) if known.any() else np.zeros(len(t)))
-    return np.stack(columns, axis=1)
 
 
 def _one_after_the_other(times: Sequence[NDArray]) -> tuple[NDArray, NDArray]:

@@ -1,66 +1,182 @@
-"""Plausibility of a recording: warnings of units other than SI."""
+"""Plausibility of recordings: warnings of units, signs, stops, and what tells nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from ..system.joints import UNITS
 from ..system.system import System
+from .mixed_columns import mixed_columns
 from .recordings import Recording
 from .sensors import meant
 
 # More than three turns to either side; joints with limits are checked by these.
 _FAR = 20.0
-_SLOW = 0.5
 _OUTSIDE = 0.1
+# Steps (s) that no machine is sampled at, by the unit which they would have instead.
+_UNITS_OF_TIME = ((5e5, "ns", 1e-9), (500.0, "us", 1e-6), (0.5, "ms", 1e-3))
+# A stop ends a motion within this time (s), near a limit, this much faster than all else.
+_STOP_TIME, _STOP_NEAR, _STOP_HARDER = 0.02, 0.02, 3.0
+# Motions of less than this, in rad or m, tell nothing.
+_STILL = 1e-3
+_OTHER_RATE = 1.2
 
 
 def log_warnings(system: System, recording: Recording) -> list[str]:
     """A sentence for each implausible feature of a recording; none if all seems well.
 
-    Checked are the steps of t (n,) in s, the angles in q (n, nq) in rad (of joints with one number
-    for each velocity), how many of the n rows are outside the limits of a joint, and whether v (n,
-    nv) is the rate of q.
+    Checked are the steps of t (n,) in s, signals that are constant, the angles in q (n, nq) in rad
+    (of joints with one number for each velocity), how many of the n rows are outside the limits of
+    a joint, whether one runs into a stop, whether v (n, nv) is the rate of q, whether anything
+    moves, and whether signs and order of the columns suit the torques, see `mixed_columns`.
     """
-    warnings, name = [], recording.name
-    step = float(np.median(np.diff(recording.t)))
-    if step > _SLOW:
-        warnings.append(f"{name}: rows are {step:.4g} s apart; are the times in ms?")
-    t, q, v = system.topology, recording.q, recording.v
+    name, warnings = recording.name, list(_of_time(recording))
+    q, v = recording.q, recording.v
     if system.nq != system.nv or q is None or q.shape[1] != system.nv:
         return warnings
     rates = () if v is None or v.shape != q.shape else (jnp.asarray(v),)
     q, *rates = (np.asarray(x) for x in meant(system, jnp.asarray(q), *rates))
-    lower, upper = np.asarray(system.joints.lower), np.asarray(system.joints.upper)
-    for dof, b in enumerate(t.dof_body):
-        if dof in t.mimic_dofs:
+    if np.nanmax(np.nanmax(q, axis=0) - np.nanmin(q, axis=0)) < _STILL:
+        return [
+            *warnings,
+            f"{name}: no joint moves more than {_STILL:g} rad or m, which tells little but "
+            "weights; record a motion in which all move, such as di.excitation designs",
+        ]
+    units = [*_outside(system, recording, q)]
+    for v in rates:
+        units += _of_rates(system, recording, q, v)
+    warnings += [*units, *_constant(recording), *_stops(system, recording, q)]
+    # Other units and rates would be taken for wrong signs.
+    return warnings if units else [*warnings, *mixed_columns(system, recording)]
+
+
+def rate_warnings(recordings: Sequence[Recording]) -> list[str]:
+    """A sentence where recordings have different steps, which counts and smooths them unlike."""
+    steps = [float(np.median(np.diff(r.t))) for r in recordings]
+    if not steps or max(steps) < _OTHER_RATE * min(steps):
+        return []
+    slow, fast = recordings[int(np.argmax(steps))], recordings[int(np.argmin(steps))]
+    return [
+        f"{slow.name} has a row every {max(steps):.4g} s, but {fast.name} one every "
+        f"{min(steps):.4g} s, and so counts for more; give all one step (data.resample)"
+    ]
+
+
+def _of_time(recording: Recording) -> Iterator[str]:
+    step = float(np.median(np.diff(recording.t)))
+    for least, unit, factor in _UNITS_OF_TIME:
+        if step > least:
+            written = recording.columns.get("time", ("time",))[0]
+            yield (
+                f"{recording.name}: rows are {step:.4g} s apart; are the times in {unit}? Then "
+                f'give time = "{written} * {factor:g}"'
+            )
+            return
+
+
+def _constant(recording: Recording) -> Iterator[str]:
+    """Of columns of tau, and of q beside others that move, that have one number throughout."""
+    for quantity in ("q", "tau"):
+        values = getattr(recording, quantity)
+        if values is None:
             continue
-        k, joint = int(t.dof_velocity[dof]), t.joints[b]
+        for j in range(values.shape[1]):
+            there = values[~np.isnan(values[:, j]), j]
+            if len(there) == 0:
+                yield (
+                    f"{recording.name}: {recording.column(quantity, j)} is empty in all rows; name "
+                    f"another column of {quantity}, or leave {quantity} out"
+                )
+            elif np.ptp(there) == 0:
+                yield (
+                    f"{recording.name}: {recording.column(quantity, j)} is {there[0]:.6g} in all "
+                    f"rows; was {quantity} recorded there? Name another column, or lock the joint"
+                )
+
+
+def _outside(system: System, recording: Recording, q: NDArray) -> Iterator[str]:
+    """Of joints that turn further than they can."""
+    for joint, k, lower, upper, angle in _coordinates(system):
         column = q[:, k][~np.isnan(q[:, k])]
-        outside = (column < lower[dof]) | (column > upper[dof])
-        limited = np.isfinite((lower[dof], upper[dof])).any()
-        angle = UNITS[t.kinds[b][dof - int(t.dof_start[b])]] == "rad"
+        outside = (column < lower) | (column > upper)
+        limited = np.isfinite((lower, upper)).any()
         unit = "degrees (scale.q = 0.0174533)" if angle else "mm (scale.q = 0.001)"
+        where = f"{recording.name}, column {recording.column('q', k)}: {joint!r}"
         if limited and len(column) and outside.mean() > _OUTSIDE:
-            warnings.append(
-                f"{name}: {joint!r} is outside of its limits in {outside.mean():.0%} of the rows; "
-                f"is its q in {unit}?"
+            yield (
+                f"{where} is outside of its limits in {outside.mean():.0%} of the rows; is its q "
+                f"in {unit}?"
             )
         elif angle and not limited and np.abs(column).max(initial=0) > _FAR:
             far = np.abs(column).max()
-            warnings.append(f"{name}: {joint!r} turns to {far:.4g} rad; is its q in {unit}?")
-        for v in rates:
-            ratio = _ratio(recording.t, q[:, k], v[:, k])
-            if not 0.5 < ratio < 2:
-                warnings.append(
-                    f"{name}: the v of {joint!r} is {ratio:.3g} times the rate at which its q "
-                    "changes; are both in SI units and of this joint, or does q wrap around?"
-                )
-    return warnings
+            yield f"{where} turns to {far:.4g} rad; is its q in {unit}?"
 
 
-def _ratio(t: np.ndarray, q: np.ndarray, v: np.ndarray) -> float:
+def _of_rates(system: System, recording: Recording, q: NDArray, v: NDArray) -> Iterator[str]:
+    """Of velocities that are not those of the positions beside them."""
+    for joint, k, *_ in _coordinates(system):
+        ratio = _ratio(recording.t, q[:, k], v[:, k])
+        if 0.5 < ratio < 2:
+            continue
+        said = recording.column("v", k)
+        others = [_ratio(recording.t, q[:, j], v[:, k]) for j in range(system.nv)]
+        fits = [j for j, other in enumerate(others) if j != k and 0.8 < other < 1.25]
+        if -2 < ratio < -0.5:
+            hint = "is the sign of one of them turned round?"
+        elif len(fits) == 1:
+            hint = f"it is that of {recording.column('q', fits[0])}; are columns exchanged?"
+        else:
+            hint = "are both in SI units and of this joint, or does q wrap around?"
+        yield (
+            f"{recording.name}, column {said}: the v of {joint!r} is {ratio:.3g} times the rate at "
+            f"which its q changes; {hint}"
+        )
+
+
+def _stops(system: System, recording: Recording, q: NDArray) -> Iterator[str]:
+    """Of joints that are stopped near a limit, harder than they ever speed up or slow down."""
+    t = recording.t
+    rows = max(1, round(_STOP_TIME / float(np.median(np.diff(t)))))
+    if len(t) < 6 * rows:
+        return
+    v = (q[rows:] - q[:-rows]) / (t[rows:] - t[:-rows])[:, None]
+    for joint, k, lower, upper, _ in _coordinates(system):
+        if not np.isfinite((lower, upper)).any() or np.isnan(q[:, k]).any():
+            continue
+        before, after = v[: -2 * rows, k], v[2 * rows :, k]
+        at = q[2 * rows : 2 * rows + len(before), k]
+        room = _STOP_NEAR * (upper - lower if np.isfinite(upper - lower) else 1)
+        near = np.where(before > 0, upper - at < room, at - lower < room)
+        lost = np.abs(before - after)
+        ends = near & (before * after <= 0.1 * before**2) & (lost > 0)
+        elsewhere = np.quantile(lost[~near], 0.999) if (~near).any() else np.inf
+        struck = np.flatnonzero(ends & (lost > _STOP_HARDER * elsewhere))
+        if len(struck):
+            first = t[2 * rows + struck[0]]
+            yield (
+                f"{recording.name}, column {recording.column('q', k)}: {joint!r} runs into a stop "
+                f"near its limit at {first:.4g} s, where torques are not those of the motion; cut "
+                "the run there (to, or from)"
+            )
+
+
+def _coordinates(system: System) -> Iterator[tuple[str, int, float, float, bool]]:
+    """Joint, place in v, lower and upper limit of each coordinate, and whether it is an angle."""
+    t = system.topology
+    lower, upper = np.asarray(system.joints.lower), np.asarray(system.joints.upper)
+    for dof, b in enumerate(t.dof_body):
+        if dof not in t.mimic_dofs:
+            angle = UNITS[t.kinds[b][dof - int(t.dof_start[b])]] == "rad"
+            # Files write limits of 0 and 0, or none, for joints that turn on and on.
+            ends = (lower[dof], upper[dof]) if lower[dof] < upper[dof] else (-np.inf, np.inf)
+            yield t.joints[b], int(t.dof_velocity[dof]), float(ends[0]), float(ends[1]), angle
+
+
+def _ratio(t: NDArray, q: NDArray, v: NDArray) -> float:
     """The ratio of v (n,) to the differences of q (n,), over spans long enough to average noise.
 
     One where nothing moves.

@@ -1,12 +1,9 @@
-"""Recordings: measured motions, read from files, resampled and smoothed."""
+"""Recordings: measured motions, cut, resampled, smoothed and thinned."""
 
 from __future__ import annotations
 
 import dataclasses
-import heapq
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -14,25 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..groups import Manifold
-from ..io.study import QUANTITIES, Quantity
-from ..system.validation import nearest, shown
-from .columns import DataError, read_columns
+from ..io.study import QUANTITIES
+from ..system.validation import warn
+from .reading.columns import DataError
+from .smoothing import Filter, Smoothing, butterworth, filled, savitzky_golay
 
 # The most bytes of the samples of one recording, and the part of a step that is rounding.
 _MEMORY = 2**30
 _ROUNDING = 1e-6
-
-
-@dataclasses.dataclass(frozen=True)
-class Smoothing:
-    """How a recording was smoothed, for fits of torques.
-
-    kernel (k,), without unit, k odd, symmetric: smoothed accelerations are the true ones averaged
-    with these weights, whose sum is 1. tau (n, nv): the efforts as measured, or None.
-    """
-
-    kernel: NDArray
-    tau: NDArray | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +29,9 @@ class Recording:
     configuration, velocity, acceleration, and the commands of the actuators in their units, or
     without actuators the effort in N m or N; None where not measured. NaN is a gap: an entry that
     was not measured. weight: the recording counts in a fit like so many equal ones. smoothing: how
-    it was smoothed, None if it was not.
+    it was smoothed, None if it was not. counts (n, 1) or (n, nv): whether the torque of each joint
+    counts in a fit, see `thinned` and `without_slow`; None where all do. columns: by quantity the
+    names of the columns in the file. notes: what was done to the numbers as they were read.
     """
 
     name: str
@@ -54,6 +42,9 @@ class Recording:
     tau: NDArray | None = None
     weight: float = 1.0
     smoothing: Smoothing | None = None
+    counts: NDArray | None = None
+    columns: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         t = np.asarray(self.t, float)
@@ -102,22 +93,6 @@ class Recording:
         kept = (self.t >= first) & (self.t < last)
         return self._with(self.t[kept], lambda x: x[kept])
 
-    def before_jump(self, coordinate: int, limit: float) -> Recording:
-        """The rows before the first jump of a coordinate's second derivative, such as at an impact.
-
-        The jump is where its second difference departs from the median of those before, three or
-        more, by more than the limit (per s^2). The last row before it is left out too: the jump may
-        begin there. All rows if there is none. Raises DataError where q is missing.
-        """
-        if self.q is None:
-            raise DataError(f"{self.name}: there is no q to find a jump in")
-        slope = np.diff(self.q[:, coordinate]) / np.diff(self.t)
-        second = np.diff(slope) / ((self.t[2:] - self.t[:-2]) / 2)
-        for k, median in enumerate(_medians(second)):
-            if k >= 3 and abs(second[k] - median) > limit:
-                return self.between(-np.inf, self.t[k + 1])
-        return self
-
     def resampled(self, dt: float, manifold: Manifold | None = None) -> Recording:
         """The recording, interpolated on a uniform grid from the first time in steps of dt (s).
 
@@ -128,6 +103,8 @@ class Recording:
         more than 1 GiB.
         """
         self._check_unsmoothed()
+        if self.counts is not None:
+            raise DataError(f"{self.name}: rows count or not already; resample first")
         if not 0 < dt < np.inf:
             raise DataError(f"{self.name}: the step is {dt} s; it must be positive and finite")
         steps = (self.t[-1] - self.t[0]) / dt
@@ -163,20 +140,12 @@ class Recording:
     def smoothed(self, window: int, order: int = 2) -> Recording:
         """Savitzky-Golay smoothing of q and tau on a uniform grid; v and a are derivatives of q.
 
-        window (rows, odd) and order of the polynomials, two or more. The ends, half a window each,
-        are from the first and the last polynomial. Configurations must be plain numbers: angles and
-        displacements. Raises DataError where steps are not uniform, q is missing, or there are
-        gaps.
+        window (rows, odd) and order of the polynomials, two or more; see `savitzky_golay`.
+        Configurations must be plain numbers: angles and displacements. Rows whose window reaches to
+        a gap become gaps, of which it warns. Raises DataError where steps are not uniform, q is
+        missing, or nothing is left.
         """
-        from scipy.signal import savgol_coeffs, savgol_filter
-
-        self._check_unsmoothed()
-        steps = np.diff(self.t)
-        dt = float(steps.mean())
-        if np.abs(steps - dt).max() > 1e-6 * dt:
-            raise DataError(f"{self.name}: its steps are not uniform; call resampled first")
-        if self.q is None:
-            raise DataError(f"{self.name}: there is no q to smooth")
+        dt = self._uniform_step()
         if not 2 <= order < window:
             raise DataError(
                 f"{self.name}: the polynomials have order {order}; accelerations need 2 or more, "
@@ -184,102 +153,119 @@ class Recording:
             )
         if window > len(self.t):
             raise DataError(f"{self.name}: {len(self.t)} rows are fewer than the window, {window}")
-        for quantity in ("q", "tau"):
-            values = getattr(self, quantity)
-            if values is not None and np.isnan(values).any():
-                raise DataError(f"{self.name}: {quantity} has gaps, which smoothing would spread")
+        return self._filtered(savitzky_golay(window, order, dt))
 
-        def filtered(x: NDArray, derivative: int) -> NDArray:
-            return np.asarray(savgol_filter(x, window, order, deriv=derivative, delta=dt, axis=0))
+    def lowpassed(self, cutoff: float, order: int = 4) -> Recording:
+        """Butterworth's low-pass filter of q and tau, without delay; v and a are differences of q.
 
-        tau = None if self.tau is None else filtered(self.tau, 0)
-        q, v, a = (filtered(self.q, k) for k in range(3))
-        # The second derivative's weights are the second differences of the kernel.
-        second = savgol_coeffs(window, order, deriv=2, use="dot")
-        smoothing = Smoothing(np.cumsum(np.cumsum(second))[:-2], self.tau)
+        cutoff in Hz and order of each of its two passes; see `butterworth`. Raises DataError as
+        `smoothed` does, and for a cutoff that is not below half of the rows in a second.
+        """
+        dt = self._uniform_step()
+        if not 0 < cutoff < 0.5 / dt:
+            raise DataError(
+                f"{self.name}: the cutoff is {cutoff:.4g} Hz; it must be positive and below "
+                f"{0.5 / dt:.4g} Hz, half of the rows in a second"
+            )
+        if not 1 <= order <= 10:
+            raise DataError(f"{self.name}: the filter has order {order}; give one from 1 to 10")
+        return self._filtered(butterworth(cutoff, order, dt))
+
+    def thinned(self, every: int) -> Recording:
+        """Fits of torques count one row of so many; the others stay, for averages and delays.
+
+        Raises DataError for a number below 1.
+        """
+        if every < 1:
+            raise DataError(f"{self.name}: one row of {every} cannot count; give 1 or more")
+        return self._counting((np.arange(len(self.t)) % every == 0)[:, None])
+
+    def without_slow(self, limit: float | Sequence[float]) -> Recording:
+        """Fits of torques count a joint's torque only where it moves at the limit or faster.
+
+        limit (rad/s or m/s): one for all joints, or one for each of nv. Raises DataError where v is
+        missing, limits are negative, and where a joint is never that fast.
+        """
+        if self.v is None:
+            raise DataError(f"{self.name}: v is not measured; name its columns, or smooth q")
+        limits = np.asarray(limit, float)
+        if limits.shape not in ((), self.v.shape[1:]) or not (limits >= 0).all():
+            raise DataError(
+                f"{self.name}: {limit} is no limit of slow rows; give one number, 0 or more, or "
+                f"{self.v.shape[1]}"
+            )
+        fast = np.abs(self.v) >= limits
+        for j in np.flatnonzero(~fast.any(axis=0))[:1]:
+            limit = float(np.broadcast_to(limits, fast.shape[1:])[j])
+            raise DataError(
+                f"{self.name}: {self.column('v', int(j))} is never as fast as {limit:.4g} rad/s "
+                "or m/s; give a lower limit, or 0 for this joint"
+            )
+        return self._counting(fast)
+
+    def column(self, quantity: str, j: int) -> str:
+        """The name of column j of a quantity, for messages: that in the file where it is known."""
+        names = self.columns.get(quantity, ())
+        return repr(names[j]) if j < len(names) else f"{quantity}[{j}]"
+
+    def _counting(self, counts: NDArray) -> Recording:
+        before = True if self.counts is None else self.counts
+        return dataclasses.replace(self, counts=counts & before)
+
+    def _uniform_step(self) -> float:
+        """The step (s); raises DataError for what a filter cannot take."""
+        self._check_unsmoothed()
+        steps = np.diff(self.t)
+        dt = float(steps.mean())
+        if np.abs(steps - dt).max() > 1e-6 * dt:
+            raise DataError(
+                f"{self.name}: its steps are not uniform; call resampled first (data.resample)"
+            )
+        if self.q is None:
+            raise DataError(f"{self.name}: there is no q to smooth")
+        return dt
+
+    def _filtered(self, by: Filter) -> Recording:
+        assert self.q is not None
+        reach = len(by.kernel) // 2 + 1
+        q, lost = self._bridged("q", self.q, reach)
+        q, v, a = (np.where(lost, np.nan, of(q)) for of in (by.value, by.rate, by.acceleration))
+        if np.isnan(q).any(axis=1).all():
+            raise DataError(
+                f"{self.name}: gaps leave no row of q whose neighbours are all measured; smooth "
+                "over fewer rows"
+            )
+        tau = measured = None
+        if self.tau is not None:
+            tau, lost = self._bridged("tau", self.tau, reach)
+            measured, tau = (np.where(lost, np.nan, x) for x in (tau, by.value(tau)))
+        smoothing = Smoothing(by.kernel, measured)
         return dataclasses.replace(self, q=q, v=v, a=a, tau=tau, smoothing=smoothing)
+
+    def _bridged(self, quantity: str, values: NDArray, reach: int) -> tuple[NDArray, NDArray]:
+        """Values (n, k) with gaps filled, and a mask of the rows that reach to a gap."""
+        from scipy.ndimage import maximum_filter1d
+
+        gaps = np.isnan(values)
+        lost = maximum_filter1d(gaps, 2 * reach + 1, axis=0, mode="constant")
+        for j in np.flatnonzero(gaps.any(axis=0)):
+            first = self.t[np.argmax(gaps[:, j])]
+            warn(
+                f"{self.name}: {self.column(quantity, int(j))} has {gaps[:, j].sum()} empty cells, "
+                f"the first at {first:.6g} s; {lost[:, j].sum()} rows, those within the smoothing, "
+                "are left out"
+            )
+        return filled(self.t, values), lost
 
     def _check_unsmoothed(self) -> None:
         if self.smoothing is not None:
             raise DataError(f"{self.name}: it is smoothed already; resample first and smooth once")
 
-    def _with(self, t: NDArray, values) -> Recording:
-        q, v, a, tau = (
-            None if x is None else values(x) for x in (self.q, self.v, self.a, self.tau)
-        )
+    def _with(self, t: NDArray, values: Callable[[NDArray], NDArray]) -> Recording:
+        """The recording at other times, with the values of its arrays there."""
+        given = {k: getattr(self, k) for k in (*QUANTITIES, "counts")}
+        found = {k: None if x is None else values(x) for k, x in given.items()}
         smoothing = self.smoothing
         if smoothing is not None and smoothing.tau is not None:
             smoothing = dataclasses.replace(smoothing, tau=values(smoothing.tau))
-        return dataclasses.replace(self, t=t, q=q, v=v, a=a, tau=tau, smoothing=smoothing)
-
-
-def _medians(values: NDArray) -> Iterator[float]:
-    """The median of those before each of the values (n,), NaN left out and where there is none."""
-    # Heaps of the lower half, negated, and of the upper one, which has as many or one less.
-    lower: list[float] = []
-    upper: list[float] = []
-    for value in values.tolist():
-        if not lower:
-            yield np.nan
-        else:
-            yield -lower[0] if len(lower) > len(upper) else (upper[0] - lower[0]) / 2
-        if not np.isnan(value):
-            heapq.heappush(upper, -heapq.heappushpop(lower, -value))
-            if len(upper) > len(lower):
-                heapq.heappush(lower, -heapq.heappop(upper))
-
-
-def read_recording(
-    path: str | Path,
-    *,
-    time: str = "time",
-    names: Sequence[str] | None = None,
-    rate: float | None = None,
-    scale: Mapping[Quantity, float] | None = None,
-    **columns: Sequence[str],
-) -> Recording:
-    """A `Recording` from a CSV file with a header, or an npz file with an array for each column.
-
-    time: the column of times (s). names: the columns of a CSV file without a header. rate: rows per
-    second, for a file without times, which then start at zero. columns: for q, v, a, tau the names
-    of their columns, in the order of the system, so that q is (n, nq) for n rows. scale: factors by
-    quantity that convert the file's units to SI, such as {"q": pi / 180}. Empty cells and NaN are
-    gaps. Cells may be quoted, separated by semicolons or tabs, and lines that begin with # are
-    comments.
-
-    Raises DataError for a missing file, an unknown column (with the nearest one), cells that are
-    not numbers, with line and column, and for faults that `Recording` reports.
-    """
-    path = Path(path)
-    known, scale = _by_quantity(columns), _by_quantity(scale or {})
-    for quantity, given in known.items():
-        if isinstance(given, str) or not given:
-            raise DataError(
-                f"{path}: the columns of {quantity} are {given!r}; give a list of names"
-            )
-    if not known:
-        raise DataError(f"{path}: no columns are named; give those of q")
-    for quantity, factor in scale.items():
-        if not np.isfinite(factor) or factor == 0:
-            raise DataError(
-                f"{path}: the scale of {quantity} is {factor}; it must be finite and not zero"
-            )
-    if rate is not None and not 0 < rate < np.inf:
-        raise DataError(f"{path}: the rate is {rate}; it must be positive and finite")
-    found = read_columns(path, names)
-    values = {k: found.scaled(given, scale.get(k, 1.0)) for k, given in known.items()}
-    rows = len(next(iter(values.values())))
-    t = found.times(time) if rate is None else np.arange(rows) / rate
-    q, v, a, tau = (values.get(quantity) for quantity in QUANTITIES)
-    return Recording(path.name, t, q, v, a, tau)
-
-
-def _by_quantity(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options by quantity; raises DataError for an unknown quantity."""
-    for quantity in given:
-        if quantity not in QUANTITIES:
-            raise DataError(
-                f"columns or scales of {shown(quantity)} are not known"
-                f"{nearest(quantity, QUANTITIES)}; quantities are {', '.join(QUANTITIES)}"
-            )
-    return dict(given)
+        return dataclasses.replace(self, t=t, smoothing=smoothing, **found)

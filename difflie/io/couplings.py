@@ -12,6 +12,10 @@
     axis = {body = "hull", position = [0.0, 0.0, -0.3], direction = [0.0, 0.0, 1.0]}
     max_thrust = 20.0
 
+    [[drive]]                         # difflie.Drive, one at each of two joints
+    joint = ["hip", "knee"]
+    load_friction = 0.1
+
     [[coupling]]                      # of a class of one's own; [[actuator]] likewise
     type = "drag:Drag"                # class Drag of drag.py beside this file, or of any module
     path = [{body = "hull", point = [0.0, 0.0, 0.0]}]
@@ -34,7 +38,7 @@ from ..forces import Actuator, Coupling, JointCoupling
 from ..system.system import System
 from ..system.validation import ModelError, nearest, shown
 from .modules import imported
-from .tables import keys_of, read, read_keys, rows_of, tell_unknown
+from .tables import keys_of, read, read_keys, rows_by_place, tell_unknown
 from .toml import ConfigError, Faults
 
 Force = Coupling | JointCoupling | Actuator
@@ -64,8 +68,7 @@ def couplings_of(tables: dict[str, Any], faults: Faults) -> dict[str, Force]:
     """
     found: dict[str, Force] = {}
     for name in [name for name in tables if name in TABLES or name in OWN]:
-        for i, row in enumerate(rows_of(tables, name, faults)):
-            where = f"{name}[{i}]"
+        for where, row in rows_by_place(tables, name, faults).items():
             with faults.caught("", ConfigError):
                 if name in OWN:
                     cls, row = _named(row, faults.path, where)

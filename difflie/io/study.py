@@ -8,8 +8,8 @@
     file = "swing_1.csv"                  resample = 0.002               # s, a uniform grid
     from = 0.0                            smooth = 41                    # rows: Savitzky-Golay,
     to = 3.0                              order = 2                      # gives v and a
-    weight = 2.0                          # counts as two of it
-
+    weight = 2.0                          every = 10                     # rows; one counts
+                                          slow = 0.02                    # rad/s: do not count
     [[run]]                               [fit]
     file = "swing_2.csv"                  error = "torque"               # or "motion", "both"
     use = "validate"                      torque = 0.1                   # N m, deviation(s)
@@ -33,16 +33,31 @@
     joint = "hinge2"
     position_bias = 0.02                  # rad
 
+A column may be an expression of columns, and the unit in a header is read and converted to SI:
+
+    [data]
+    columns.q = ["th1", "th2 - th1"]      # columns, numbers, pi, + - * / and parentheses
+    columns.tau = ["9.13 * cur1", "`current 2` / 3"]                     # odd names in backquotes
+    time = "stamp / 1000"
+
+Without columns they are found by the names or the numbers of the joints: t; q1, dq1, tau1;
+pos_elbow, vel_elbow, eff_elbow, as they are read from bags of ROS 2 and MCAP files, of whose topics
+`topic` names one. Instead of smooth,
+
+    lowpass = 20.0                        # Hz: Butterworth, forwards and backwards
+    order = 4                             # of each
+
+`every` and `slow` are of fits of torques alone. A `weight` of 2 counts as two of the run.
+
 [[drive]] has the numbers of difflie.Drive; without `delay` no delay is estimated. With actuators
-columns.tau are their commands, in their order and units. Other actuators and forces have tables as
-in difflie/io/couplings.py. Files without a header or times, and bodies in free flight until an
-impact:
+columns.tau are their commands, in their order and units. A table of what stands at a joint is for
+several with joint = ["hinge1", "hinge2"]. Other actuators and forces have tables as
+in difflie/io/couplings.py. Files without a header or times, and bodies in free flight:
 
     [data]                                [[parameter]]
     names = ["x", "y", "z", ...]          path = "body/inertia"
     rate = 148.0                          ratios = true                # its scale stays
     columns.q = ["w", "i", "j", "k", "x", "y", "z"]                    # of a free joint
-    jump.z = 100.0                        # per s^2: of a second derivative, which ends the run
     from = 0.02                           # s: of every run that gives no other
 
     [validation]
@@ -64,10 +79,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from ..system.fields import number
-from ..system.validation import nearest, shown
+from ..system.validation import shown
 from .config import SystemTable
 from .couplings import OWN, TABLES, Force, couplings_of
-from .tables import read_file, rows_of
+from .tables import read_file, rows_by_place
 from .toml import Faults, read_toml
 
 _Names = Literal["q", "v", "a", "tau"]
@@ -81,17 +96,10 @@ Velocities = Annotated[float | list[float], number(unit="rad/s or m/s", shape=No
 
 
 def _has_columns(columns: dict[str, list[str]]) -> Iterator[str]:
-    if "q" not in columns:
-        yield f"columns is {shown(columns)}; it must be a table with the columns of q"
+    if columns and "q" not in columns:
+        yield f"columns is {shown(columns)}; it must have the columns of q, or be left out"
     for quantity in (name for name, names in columns.items() if not names):
         yield f"columns.{quantity} is []; it must be the names of one column or more"
-
-
-def _jumps_in_q(jump: dict[str, float], columns: dict[str, list[str]]) -> list[str]:
-    known = columns.get("q", [])
-    needed = f"it must be one of {', '.join(map(repr, known))}"
-    unknown = [name for name in jump if name not in known]
-    return [f"jump has the key {shown(n)}; {needed}{nearest(n, known)}" for n in unknown]
 
 
 def _has_scales(scale: dict[str, float]) -> list[str]:
@@ -109,6 +117,13 @@ def _has_middle(smooth: int | None) -> Iterator[str]:
         yield f"smooth is {smooth}; it must be an odd number of rows"
 
 
+def _has_one_filter(smooth: int | None, lowpass: float | None, order: int | None) -> Iterator[str]:
+    if smooth is not None and lowpass is not None:
+        yield f"lowpass is {lowpass} Hz; it must be left out beside smooth"
+    if order is not None and smooth is None and lowpass is None:
+        yield f"order is {order}; it must be left out without smooth or lowpass"
+
+
 def _in_order(first: float | None, last: float | None) -> Iterator[str]:
     if first is not None and last is not None and first >= last:
         yield f"to is {last}; it must be a time after {first} s"
@@ -116,26 +131,33 @@ def _in_order(first: float | None, last: float | None) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class DataTable:
-    """[data]: the columns of all files, by quantity; smooth and order as in `Recording.smoothed`.
+    """[data]: the columns of all files, by quantity, and what is done to them.
 
-    time: the name of the column of times in s. names: the columns of files without a header. rate:
-    rows per second of files without times. jump: by names in columns.q, the second derivative, per
-    s^2, that ends a run, see `Recording.before_jump`. first, last (s): for runs that give none
-    themselves. scale: the factors of the columns to SI units. resample: the step in s.
+    columns, time, names, rate, scale, topic: as of `difflie.identify.read_recording`. first, last
+    (s): for runs that give none themselves. resample: the step in s. smooth (rows) or lowpass (Hz),
+    with their order: as `Recording.smoothed` (2) and `Recording.lowpassed` (4). every (rows) and
+    slow (rad/s or m/s), one for all joints or one for each velocity: of the torques, as
+    `Recording.thinned` and `Recording.without_slow`.
     """
 
-    columns: dict[Quantity, list[str]]
+    columns: dict[Quantity, list[str]] = field(default_factory=dict)
     time: str | None = None
     names: list[str] | None = None
     rate: Annotated[float, number(unit="1/s", positive=True)] | None = None
-    jump: dict[str, Annotated[float, number(positive=True)]] = field(default_factory=dict)
+    topic: str | None = None
     first: Annotated[float, number(unit="s")] | None = field(default=None, metadata={"key": "from"})
     last: Annotated[float, number(unit="s")] | None = field(default=None, metadata={"key": "to"})
     scale: dict[Quantity, float] = field(default_factory=dict)
     resample: Seconds | None = None
     smooth: Annotated[int, number(positive=True)] | None = None
-    order: int = 2
-    conditions = _has_columns, _jumps_in_q, _has_scales, _has_one_clock, _has_middle, _in_order
+    lowpass: Annotated[float, number(unit="Hz", positive=True)] | None = None
+    order: Annotated[int, number(least=1, most=10)] | None = None
+    every: Annotated[int, number(least=1)] = 1
+    slow: Annotated[float | list[float], number(unit="rad/s or m/s", shape=None, least=0)] = 0.0
+    conditions = (
+        *(_has_columns, _has_scales, _has_one_clock, _has_middle, _has_one_filter),
+        _in_order,
+    )
 
 
 @dataclass(frozen=True)
@@ -240,7 +262,7 @@ class Study:
     """A whole identification file; path is where it was read.
 
     couplings: its actuators and other forces, by the names of their tables, "drive[0]". encoder:
-    the tables [[encoder]], of `difflie.identify.Encoder`.
+    the tables [[encoder]], of `difflie.identify.Encoder`, by their places likewise.
     """
 
     path: Path
@@ -249,7 +271,7 @@ class Study:
     run: list[RunTable]
     parameter: list[ParameterTable]
     couplings: dict[str, Force]
-    encoder: list[dict[str, Any]]
+    encoder: dict[str, dict[str, Any]]
     fit: FitTable
     validation: ValidationTable
     conditions = _has_others, _has_times
@@ -266,6 +288,6 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     parts = {
         "path": path,
         "couplings": couplings_of(tables, faults),
-        "encoder": rows_of(tables, "encoder", faults),
+        "encoder": rows_by_place(tables, "encoder", faults),
     }
     return read_file(Study, tables, faults, ("encoder", *OWN, *TABLES), **parts)

@@ -181,6 +181,21 @@ def rows_of(tables: dict[str, Any], name: str, faults: Faults) -> list[dict[str,
     return []
 
 
+def rows_by_place(tables: dict[str, Any], name: str, faults: Faults) -> dict[str, dict[str, Any]]:
+    """The tables [[name]] by "name[0]" and so on; reports as `rows_of`.
+
+    One whose `joint` is a list of names stands for one of each, "name[0] (elbow)".
+    """
+    found = {}
+    for i, row in enumerate(rows_of(tables, name, faults)):
+        joints = row.get("joint")
+        if isinstance(joints, list) and joints and all(isinstance(j, str) for j in joints):
+            found |= {f"{name}[{i}] ({joint})": {**row, "joint": joint} for joint in joints}
+        else:
+            found[f"{name}[{i}]"] = row
+    return found
+
+
 def typed_rows(
     tables: dict[str, Any], name: str, types: Mapping[str, type], what: str, faults: Faults
 ) -> list[Any]:

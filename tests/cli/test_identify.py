@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 import difflie as dl
 from difflie.cli import main
 from difflie.cli.identify import run_study
+from difflie.cli.study import system_of, told_apart
 from difflie.identify import DataError, InverseDynamics, Recording, Shooting, read_recording
 from difflie.io.study import read_study
 from difflie.io.tables import ConfigError
@@ -234,6 +235,53 @@ def test_a_fit_that_is_killed_goes_on(tmp_path):
         run_study(config, resume=kept)
 
 
+def test_columns_by_their_names_in_degrees(folder, tmp_path, capsys):
+    """No columns are given, the header has units, and smoothing gives what was not logged."""
+    columns = np.genfromtxt(folder / "swing.csv", delimiter=",", names=True)
+    table = np.column_stack((1e3 * columns["time"], np.degrees(columns["angle"])))
+    table = np.column_stack((table, columns["torque"]))
+    header = "t [ms],q1 [deg],tau1 [N m]"
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        np.savetxt(tmp_path / name / "run.csv", table, delimiter=",", header=header, comments="")
+    data = "[data]\nlowpass = 8.0\norder = 2\nevery = 3\nslow = 0.05\nresample = 0.01\n"
+    runs = '[[run]]\nfile = "a/run.csv"\n[[run]]\nfile = "b/run.csv"\nuse = "validate"\n'
+    text = f'[system]\nfile = "{URDF}"\n{data}{runs}'
+    (tmp_path / "study.toml").write_text(text + TEXT[TEXT.index("[[parameter]]") :])
+    figures = tmp_path / "found.json"
+    assert call("identify", tmp_path / "study.toml", "--json", figures) == 0
+    found = json.loads(figures.read_text())
+    assert found["parameters"]["arm/mass"]["value"] == pytest.approx(0.8, rel=2e-2)
+    # Two files of one name have their folders in theirs.
+    runs = [row["run"] for row in found["training"] + found["validation"]]
+    assert runs == ["a/run.csv", "b/run.csv"]
+    printed = capsys.readouterr().out
+    assert "run.csv: q1 in deg are read as rad" in printed
+    assert "run.csv: columns by their names: q: q1; tau: tau1" in printed
+
+
+def test_tables_of_several_joints(tmp_path):
+    """A list of joints stands for a table of each, and a fault names the joint."""
+    double = ROOT / "configs" / "double_pendulum.urdf"
+    text = f'[system]\nfile = "{double}"\n{TEXT[TEXT.index("[data]") :]}'
+    text += '[[drive]]\njoint = ["shoulder", "elbow"]\nload_friction = 0.2\n'
+    path = tmp_path / "study.toml"
+    path.write_text(text + '[[encoder]]\njoint = ["elbow", "shoulder"]\nposition_bias = 0.1\n')
+    system = system_of(read_study(path))
+    assert [a.joint for a in system.actuators] == ["shoulder", "elbow"]
+    assert [float(a.load_friction) for a in system.actuators] == [0.2, 0.2]
+    assert [e.joint for e in system.sensors] == ["elbow", "shoulder"]
+    path.write_text(text + '[[encoder]]\njoint = ["elbow", "wrist"]\n')
+    with pytest.raises(ConfigError, match=r"encoder\[0\] \(wrist\): .*'wrist'"):
+        system_of(read_study(path))
+
+
+def test_names_that_tell_files_apart():
+    paths = ["x/a/run.csv", "x/b/run.csv", "y/b/run.csv", "x/a/run.csv", "x/other.csv"]
+    names = ["a/run.csv", "x/b/run.csv", "y/b/run.csv", "a/run.csv", "other.csv"]
+    assert told_apart([Path(path) for path in paths]) == names
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -260,6 +308,18 @@ def test_given_parameters_that_are_none(folder, tmp_path, capsys, text, said):
         ('"arm/mass"', '"arm/mas"', "no parameter matches 'arm/mas'"),
         ('file = "swing.csv"', 'file = "swings.csv"', "there is no such file"),
         ("[data]", "[data]\nsmooth = 4", "an odd number of rows"),
+        ("[data]", "[data]\nsmooth = 5\nlowpass = 9.0", "data.lowpass is 9.0 Hz; it must be left"),
+        ("[data]", "[data]\nlowpass = 99.0", "swing.csv: the cutoff is 99 Hz; it must be positive"),
+        ("[data]", "[data]\norder = 3", "data.order is 3; it must be left out without smooth or"),
+        ("[data]", "[data]\nevery = 0", "data.every is 0; it must be 1 or more"),
+        (
+            "[data]",
+            "[data]\nslow = -1.0",
+            "data.slow is -1.0 rad/s or m/s; it must not be negative",
+        ),
+        ("[data]", "[data]\nslow = 99.0", "'rate' is never as fast as 99 rad/s"),
+        ('q = ["angle"]', 'q = ["angle - x"]', "there is no column 'x'"),
+        ('q = ["angle"]', 'q = ["sin(angle)"]', "'sin(angle)' is not allowed; write columns"),
         ("[data]", "[fit]\nwindow = 0.0\n[data]", "fit.window is 0.0 s; it must be positive"),
         ("columns.tau", "columns.torque", "columns is 'torque'; it must be one of"),
         ("[data]", '[[encoder]]\njoint = "hing"\n[data]', "encoder[0]: simple_pendulum: Encoder"),
@@ -270,7 +330,7 @@ def test_given_parameters_that_are_none(folder, tmp_path, capsys, text, said):
             "columns.q = []",
             "data.columns.q is []; it must be the names of",
         ),
-        ('columns.q = ["angle"]', "", "it must be a table with the columns of q"),
+        ('columns.q = ["angle"]', "", "it must have the columns of q, or be left out"),
         ("[data]", "[data]\nscale.q = 0", "data.scale.q is 0; it must be finite and not zero"),
         ("[data]", "[data]\nscale.v = nan", "data.scale.v is nan; it must be finite"),
         ("[data]", "[data]\nresample = 1e-9", "swing.csv: steps of 1e-09 s make 2e+09 samples, "),
@@ -312,8 +372,8 @@ file = "{ROOT / "configs" / "tossed_cube.urdf"}"
 names = ["x", "y", "z", "qw", "qx", "qy", "qz"]
 rate = 100.0
 columns.q = ["qw", "qx", "qy", "qz", "x", "y", "z"]
-jump.z = 50.0
 from = 0.015
+to = 0.19
 [[run]]
 file = "0.csv"
 [[run]]
@@ -379,7 +439,7 @@ file = "ball.urdf"
 names = ["z"]
 rate = 100.0
 columns.q = ["z"]
-jump.z = 50.0
+to = 0.195
 [[run]]
 file = "up.csv"
 [[run]]
@@ -440,13 +500,7 @@ def test_flights_without_header_times_or_torques(flights, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (
-            "jump.z = 50.0",
-            "jump.height = 50.0",
-            "data.jump has the key 'height'; it must be one of",
-        ),
-        ("jump.z = 50.0", "jump.z = -1.0", "data.jump.z is -1.0; it must be positive"),
-        ("from = 0.015", "from = 0.3", "0.csv: times have shape (0,); two or more are needed"),
+        ("from = 0.015", "from = 0.185", "0.csv: times have shape (0,); two or more are needed"),
         ("rate = 100.0", "rate = 0.0", "data.rate is 0.0 1/s; it must be positive"),
         ("rate = 100.0", 'rate = 1.0\ntime = "t"', "data.rate is 1.0; it must be left out"),
         ("observe = 8", "observe = 1", "validation.observe is 1; it must be 2 or more"),
@@ -545,9 +599,12 @@ def test_the_measured_flights():
     for run in study.run:
         path, q = MEASURED / run.file, table.columns["q"]
         whole = read_recording(path, names=table.names, rate=table.rate, q=q)
-        flight = whole.before_jump(q.index("z"), table.jump["z"])
+        flight = whole.between(-np.inf, run.last)
         assert 11 <= len(flight.t) <= 23 and flight.t[1] == 1 / table.rate
         assert len(flight.t) - len(flight.between(table.first, np.inf).t) == 4
+        second = np.diff(whole.q[: len(flight.t) + 2, 6], 2) * table.rate**2
+        off = [abs(second[k] - np.median(second[:k])) > 100 for k in range(3, len(second))]
+        assert off[-1] and not any(off[:-1])
         turn = Rotation.from_quat(flight.q[-1, [1, 2, 3, 0]])
         corners = turn.apply(np.array(list(itertools.product((-1, 1), repeat=3))))
         assert flight.q[-1, 6] + corners[:, 2].min() > -0.05

@@ -1,0 +1,214 @@
+"""Columns of numbers by name, in SI units, and expressions of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...system.validation import InputError, nearest, shown
+from .expressions import Expression
+from .units import MEASURES, UNITS, Unit, name_and_unit, unit_of
+
+
+class DataError(InputError):
+    """Unusable measurements; the message names the file, the column and the fix."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """The columns of a log by header, each (n,) as written, and the place of each row.
+
+    log: the file, for messages. For an archive `values` has all its arrays, not only columns. lines
+    (n,): the line numbers of a text file, the first being 1; None for others, whose rows are
+    counted from 1. sparse: each row has some of the columns, as the messages of a bag do; those
+    without any that is asked for are none of its rows.
+
+    A header may end with a unit in brackets. The name is what stands before it, and the numbers are
+    given in SI units.
+    """
+
+    log: str
+    values: dict[str, NDArray]
+    lines: NDArray | None = None
+    sparse: bool = False
+
+    def __getitem__(self, name: str) -> NDArray:
+        """The column (n,) in SI units, by name or whole header.
+
+        Raises DataError for an unknown name, with the nearest one, and for an unknown unit.
+        """
+        header = self.header(name)
+        found = self.values[header]
+        if found.ndim != 1 or found.dtype.kind not in "iuf":
+            raise DataError(
+                f"{self.log}: the array {shown(header)} has shape {found.shape} and type "
+                f"{found.dtype}; give one of real numbers (n,) for each column"
+            )
+        unit = self.unit(header)
+        return found.astype(float) * (1.0 if unit is None else unit.factor)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of all columns, without units."""
+        return [name_and_unit(header)[0] for header in self.values]
+
+    def header(self, name: str) -> str:
+        """The header of the column of this name; raises DataError where there is not one."""
+        if name in self.values:
+            return name
+        headers = [h for h, known in zip(self.values, self.names, strict=True) if known == name]
+        if not headers:
+            near = nearest(name, [*self.values, *self.names])
+            raise DataError(f"{self.log}: there is no column {shown(name)}{near}")
+        if len(headers) > 1:
+            raise DataError(
+                f"{self.log}: the columns {', '.join(map(repr, headers))} have one name; name the "
+                "one that is meant with its unit"
+            )
+        written = name_and_unit(headers[0])[1]
+        if unit_of(written or "") is None:
+            raise DataError(
+                f"{self.log}: column {shown(headers[0])}: the unit {shown(written)} is not known"
+                f"{nearest(written or '', UNITS)}; name the whole header, with a factor that "
+                "converts it to SI"
+            )
+        return headers[0]
+
+    def unit(self, header: str) -> Unit | None:
+        """The unit in a header; None where there is none that is known."""
+        written = name_and_unit(header)[1]
+        return None if written is None else unit_of(written)
+
+    def expression(self, text: str) -> Expression | None:
+        """An expression of columns; None for the name of one.
+
+        Raises DataError for what is neither.
+        """
+        if text in self.values or text in self.names:
+            return None
+        try:
+            found = Expression(text)
+        except ValueError as error:
+            near = nearest(text, self.names)
+            raise DataError(
+                f"{self.log}: there is no column {shown(text)}, and {error}{near}"
+            ) from None
+        return None if found.names == [text] else found
+
+    def headers_in(self, text: str) -> list[str]:
+        """The headers of the columns in a name or an expression."""
+        expression = self.expression(text)
+        names = [text] if expression is None else expression.names
+        return [self.header(name) for name in names]
+
+    def evaluated(self, text: str) -> NDArray:
+        """The column (n,) or the expression of columns, in SI units."""
+        expression = self.expression(text)
+        if expression is None:
+            return self[text]
+        try:
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                found = np.asarray(expression(self.__getitem__), float)
+        except ZeroDivisionError:
+            raise DataError(f"{self.log}: {shown(text)} divides by zero") from None
+        except ValueError as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(f"{self.log}: {shown(text)}: {error}; give columns alike") from None
+        if not found.ndim:
+            raise DataError(f"{self.log}: {shown(text)} is a number; it must contain a column")
+        return found
+
+    def place(self, row: int) -> str:
+        """The place of a row in the file, for messages."""
+        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+
+    def rows_with(self, texts: Sequence[str]) -> Columns:
+        """The rows in which a column is measured that these names or expressions contain.
+
+        All rows, except of messages of a bag.
+        """
+        if not self.sparse:
+            return self
+        headers = [header for text in texts for header in self.headers_in(text)]
+        kept = np.isfinite(np.stack([self.values[h] for h in headers])).any(axis=0)
+        return dataclasses.replace(self, values={k: x[kept] for k, x in self.values.items()})
+
+    def times(self, text: str) -> NDArray:
+        """The times (n,) in s; raises DataError where they are missing or do not increase."""
+        self._check_units("time", text)
+        t = self.evaluated(text)
+        for k in np.flatnonzero(~np.isfinite(t))[:1]:
+            raise DataError(
+                f"{self.log}: {self.place(k)}, column {text!r}: the time is {t[k]}; take that "
+                "row out"
+            )
+        for k in np.flatnonzero(np.diff(t) <= 0)[:1]:
+            raise DataError(
+                f"{self.log}: {self.place(k + 1)}, column {text!r}: {t[k + 1]} s is not after "
+                f"the {t[k]} s of {self.place(k)}; sort the rows, and take those out that are "
+                "there twice"
+            )
+        return t
+
+    def quantity(self, quantity: str, texts: Sequence[str], scale: float) -> NDArray:
+        """Columns or expressions side by side (n, k), times a factor, in SI units.
+
+        Raises DataError for infinite numbers, for the unit of another quantity, and for a factor
+        where the header has converted the numbers already.
+        """
+        for text in texts:
+            self._check_units(quantity, text)
+        converted = self.conversions(texts)
+        if converted and scale != 1:
+            raise DataError(
+                f"{self.log}: {converted[0]} by the header, and scale.{quantity} is {scale}; leave "
+                "that out"
+            )
+        parts = [self.evaluated(text) for text in texts]
+        if len({len(part) for part in parts}) > 1:
+            lengths = ", ".join(str(len(part)) for part in parts)
+            raise DataError(f"{self.log}: {list(texts)} have {lengths} rows; give as many of each")
+        with np.errstate(over="ignore"):
+            found = np.stack(parts, axis=1) * scale
+        for k, j in np.argwhere(np.isinf(found))[:1]:
+            raise DataError(
+                f"{self.log}: {self.place(k)}, column {texts[int(j)]!r}: the number is "
+                f"{parts[int(j)][k]}, in SI units {found[k, j]}; leave the cell empty where "
+                "nothing was measured"
+            )
+        return found
+
+    def conversions(self, texts: Sequence[str]) -> list[str]:
+        """What the units in headers have done, such as "q1, q2 in deg are read as rad"."""
+        headers = [header for text in texts for header in self.headers_in(text)]
+        by_unit: dict[tuple[str | None, str], list[str]] = {}
+        for header in dict.fromkeys(headers):
+            unit, (name, written) = self.unit(header), name_and_unit(header)
+            if unit is not None and unit.factor != 1:
+                by_unit.setdefault((written, unit.si), []).append(name)
+        return [f"{', '.join(n)} in {u} are read as {si}" for (u, si), n in by_unit.items()]
+
+    def unknown_units(self, texts: Sequence[str]) -> list[str]:
+        """The headers whose units are not known, which were asked for as a whole."""
+        headers = [header for text in texts for header in self.headers_in(text)]
+        return [
+            header
+            for header in dict.fromkeys(headers)
+            if name_and_unit(header)[1] is not None and self.unit(header) is None
+        ]
+
+    def _check_units(self, quantity: str, text: str) -> None:
+        """Raises DataError for a column in the unit of another quantity; see `MEASURES`."""
+        if self.expression(text) is not None:
+            return
+        unit = self.unit(header := self.header(text))
+        if unit is not None and unit.measures not in MEASURES[quantity]:
+            raise DataError(
+                f"{self.log}: column {shown(header)}: its unit is of {unit.measures}, and it is "
+                f"given for {quantity}; name the columns of {quantity}"
+            )
