@@ -16,8 +16,8 @@ from ..io.results import machine
 from ..parameters import Parameters
 from ..system.system import System
 from ..system.validation import warn
+from .elimination import projected
 from .estimate import Information, blockwise, correlations, information
-from .jacobian import residuals_and_jacobian
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
 from .minimiser import Improved, Minimiser, Outcome, Progress
@@ -44,10 +44,10 @@ class Fit:
     errors are infinite for values that are not identifiable from this data. blockwise_errors (p,):
     block-robust standard errors, which allow for correlated residuals over up to a fiftieth of a
     problem, as of smoothed data and imperfect models; where they are much larger, use them.
-    correlations (p, p). information: of these numbers, followed by the problems' own unknowns.
-    cost: half the sum of squared residuals. variance: of the residuals in their standard
-    deviations; about 1 where these are right. converged and message: how it ended. own: the
-    unknowns of each problem, such as initial states.
+    correlations (p, p). information: of these numbers, with the problems' own unknowns free. cost:
+    half the sum of squared residuals. variance: of the residuals in their standard deviations;
+    about 1 where these are right. converged and message: how it ended. own: the unknowns of each
+    problem, such as initial states.
     """
 
     parameters: Parameters
@@ -186,21 +186,19 @@ def _fitted(
 ) -> Fit:
     """The `Fit` of a search that started at x = begun (n,), with standard errors."""
     x, states = best.unknown
-    r, jacobian = residuals_and_jacobian(Residual(Squares()), best.unknown, (parameters, problems))
+    args = parameters, problems
+    r, jacobian = map(jnp.asarray, projected(Residual(Squares()), best.unknown, args))
     there = jnp.concatenate([p.measured for p in problems])
     weak = loss(r[: there.size])
     cost = float(weak @ weak + jnp.sum(r[there.size :] ** 2)) / 2
-    unknowns, known = jacobian.shape[1], int(jnp.sum(there)) + r.size - there.size
+    unknowns = x.size + sum(own.size for own in states)
+    known = int(jnp.sum(there)) + r.size - there.size
     r, jacobian = _as_squares(loss, r, jacobian, there)
     variance = float(r @ r) / (known - unknowns) if known > unknowns else np.nan
-    names = (*parameters.names, *(f"state {k}" for k in range(unknowns - x.size)))
-    free, others = np.split(jacobian, [x.size], axis=1)
-    free = _by_values(free, np.asarray(jax.jacfwd(parameters.values)(x)))
-    jacobian = np.concatenate((free, others), axis=1)
-    whole = information(jacobian, 1.0 if known_deviations else variance, names)
-    covariance = whole.covariance[: x.size, : x.size]
+    jacobian = _by_values(jacobian, np.asarray(jax.jacfwd(parameters.values)(x)))
+    whole = information(jacobian, 1.0 if known_deviations else variance, parameters.names)
+    covariance = whole.covariance
     alike = blockwise(whole, jacobian, r, [p.measured.size for p in problems])
-    alike = alike[: x.size, : x.size]
     return Fit(
         parameters=parameters,
         x=np.asarray(x),

@@ -108,6 +108,14 @@ class Shooting(Problem):
         w, nv = len(self.dt), self.v.shape[-1]
         return jnp.zeros(w * 2 * nv if self.free else 0, self.q.dtype)
 
+    @property
+    def windows(self) -> NDArray:
+        w, edges, nv = self.v.shape
+        each = np.repeat(np.arange(w), (edges if self.free else edges - 1) * 2 * nv)
+        # A jump depends on the state that the next window starts with.
+        jumps = np.repeat(np.arange(w - 1 if self.free else 0), 2 * nv)
+        return np.concatenate((each, jumps))
+
     def motions(
         self, system: System, own: jax.Array
     ) -> tuple[Float[Array, "w edges nq"], Float[Array, "w edges nv"]]:
