@@ -88,16 +88,14 @@ class Linearised:
     @np.errstate(over="ignore", invalid="ignore")
     def of(residual: Callable, unknown: Any, args: Any) -> Linearised:
         """Of residual(unknown, args); a `Windowed` one says which windows there are."""
-        chains, n = _chains(residual, args), _size(unknown)
-        n -= sum(w.count * w.size for w in chains)
-        r, jacobian = compressed(residual, unknown, args)
+        r, shared, own = compressed(residual, unknown, args)
         cost = float(np.sum(np.square(r, dtype=float))) / 2
         done, triangles = 0, []
-        for windows in chains:
+        for windows in windows_of(residual, args):
             part = slice(done, done + len(windows.of))
-            triangles.append(_triangles(windows, jacobian[part], r[part], n))
+            triangles.append(_triangles(windows, own[part], shared[part], r[part]))
             done += len(windows.of)
-        rest = _in_few_rows(np.column_stack((jacobian[done:, :n], r[done:])))
+        rest = _in_few_rows(np.column_stack((shared[done:], r[done:])))
         return Linearised(tuple(triangles), rest, cost, _lengths(triangles, rest))
 
     def minimum(self, damping: NDArray) -> tuple[NDArray, float]:
@@ -124,71 +122,70 @@ class Linearised:
         return d, (square + float(np.sum((damping * d) ** 2))) / 2
 
 
-def compressed(residual: Callable, unknown: Any, args: Any) -> tuple[NDArray, NDArray]:
-    """residual (k,) and its Jacobian (k, n + c) by x and c directions of all windows at once."""
-    chains = _chains(residual, args)
+def windows_of(residual: Callable, args: Any) -> tuple[Windows, ...]:
+    """The sequences of windows of residual(unknown, args); none unless it is `Windowed`."""
+    return residual.windows(args) if isinstance(residual, Windowed) else ()
+
+
+def compressed(residual: Callable, unknown: Any, args: Any) -> tuple[NDArray, NDArray, NDArray]:
+    """residual (k,), its derivatives (k, n) by x, and those along c directions (k, c) of windows.
+
+    The first directions move every other window's unknowns, from window 0 on, and the following
+    ones those of the windows between.
+    """
+    chains = windows_of(residual, args)
+    n = _size(unknown) - sum(w.count * w.size for w in chains)
     width = max((w.colours for w in chains), default=0)
-    if not width:
-        r, jacobian = residuals_and_jacobian(residual, unknown, args)
-        return np.asarray(r), np.asarray(jacobian)
-    own = [np.tile(np.eye(w.colours, width), (w.count, 1))[: w.count * w.size] for w in chains]
-    n = _size(unknown) - sum(map(len, own))
-    directions = np.zeros((_size(unknown), n + width))
-    directions[:n, :n], directions[n:, n:] = np.eye(n), np.concatenate(own)
-    r, jacobian = residuals_and_jacobian(residual, unknown, args, directions.T)
-    return np.asarray(r), np.asarray(jacobian)
+    directions = None
+    if width:
+        each = [np.tile(np.eye(w.colours, width), (w.count, 1))[: w.count * w.size] for w in chains]
+        own = np.concatenate(each)
+        shared = np.eye(n + width, n), np.eye(n + width, width, -n) @ own.T
+        directions = np.concatenate(shared, axis=1)
+    r, jacobian = (
+        np.asarray(a) for a in residuals_and_jacobian(residual, unknown, args, directions)
+    )
+    return r, jacobian[:, :n], jacobian[:, n:]
 
 
-def projected(residual: Callable, unknown: Any, args: Any) -> tuple[NDArray, NDArray]:
-    """residual (k,), and P (k, n): its derivatives by x while windows' unknowns make up for x.
+def projected(columns: NDArray, own: NDArray, chains: tuple[Windows, ...]) -> NDArray:
+    """What is left of derivatives (k, n) when the unknowns of windows make up for all they can.
 
         P = J_x - J_s J_s^+ J_x
 
-    P^T P is the inverse of the block of x in (J^T J)^-1, and at a minimum, where J_s^T r = 0, the
-    rows of P have the scores of x: P^T r over any rows, with the windows' unknowns eliminated.
+    own (k, c): the compressed J_s. P^T P is the inverse of the block of x in (J^T J)^-1; at a
+    minimum, where J_s^T r = 0, P^T r over any rows has their scores with the windows' unknowns
+    eliminated.
     """
-    r, jacobian = compressed(residual, unknown, args)
-    chains = _chains(residual, args)
-    n = _size(unknown) - sum(w.count * w.size for w in chains)
-    free, own, done = np.array(jacobian[:, :n]), jacobian[:, n:], 0
+    left, done, n = np.array(columns), 0, columns.shape[1]
     for windows in (w for w in chains if w.size):
         part = slice(done, done + len(windows.of))
-        triangles = _triangles(windows, jacobian[part], r[part], n)
+        triangles = _triangles(windows, own[part], columns[part], np.zeros(len(windows.of)))
         damping = _lengths([triangles], np.zeros((0, n + 1)))[n:].reshape(-1, windows.size)
         damping = _ROUNDING * np.where(damping > 0, damping, 1)
         follow = _substituted(_eliminated(triangles, damping)[0], np.eye(n + 1, n))
         for b, moved in enumerate(follow):
             rows = done + np.flatnonzero((windows.of == b) | (windows.of == b - 1))
-            columns = (b % 2) * windows.size + np.arange(windows.size)
-            free[rows] += own[np.ix_(rows, columns)] @ moved
+            along = (b % 2) * windows.size + np.arange(windows.size)
+            left[rows] += own[np.ix_(rows, along)] @ moved
         done += len(windows.of)
-    return r, free
-
-
-def _chains(residual: Callable, args: Any) -> tuple[Windows, ...]:
-    return residual.windows(args) if isinstance(residual, Windowed) else ()
+    return left
 
 
 def _size(unknown: Any) -> int:
     return sum(np.size(leaf) for leaf in jax.tree.leaves(unknown))
 
 
-def _by_colour(windows: Windows, jacobian: NDArray, n: int) -> list[NDArray]:
-    """The derivatives (k, m) by unknowns of even windows, and by those of odd ones if any."""
-    own = jacobian[:, n : n + windows.colours]
-    return np.split(own, min(2, windows.count), axis=1)
-
-
-def _triangles(windows: Windows, jacobian: NDArray, r: NDArray, n: int) -> list[NDArray]:
+def _triangles(windows: Windows, own: NDArray, shared: NDArray, r: NDArray) -> list[NDArray]:
     """The triangle of each window; see `Linearised`."""
-    colours = _by_colour(windows, jacobian, n)
+    colours = np.split(own[:, : windows.colours], min(2, windows.count), axis=1)
     found = []
     for b in range(windows.count):
         rows = windows.of == b
-        own = colours[b % 2][rows]
+        here = colours[b % 2][rows]
         last = b + 1 == windows.count
-        after = np.zeros_like(own) if last else colours[(b + 1) % 2][rows]
-        found.append(_in_few_rows(np.column_stack((own, after, jacobian[rows, :n], r[rows]))))
+        after = np.zeros_like(here) if last else colours[(b + 1) % 2][rows]
+        found.append(_in_few_rows(np.column_stack((here, after, shared[rows], r[rows]))))
     return found
 
 

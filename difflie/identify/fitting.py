@@ -16,7 +16,7 @@ from ..io.results import machine
 from ..parameters import Parameters
 from ..system.system import System
 from ..system.validation import warn
-from .elimination import projected
+from .elimination import compressed, projected
 from .estimate import Information, blockwise, correlations, information
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
@@ -187,11 +187,14 @@ def _fitted(
     """The `Fit` of a search that started at x = begun (n,), with standard errors."""
     x, states = best.unknown
     args = parameters, problems
-    r, jacobian = map(jnp.asarray, projected(Residual(Squares()), best.unknown, args))
+    residual = Residual(Squares())
+    r, free, own = compressed(residual, best.unknown, args)
+    free = projected(free, own, residual.windows(args))
+    r, jacobian = jnp.asarray(r), jnp.asarray(free)
     there = jnp.concatenate([p.measured for p in problems])
     weak = loss(r[: there.size])
     cost = float(weak @ weak + jnp.sum(r[there.size :] ** 2)) / 2
-    unknowns = x.size + sum(own.size for own in states)
+    unknowns = x.size + sum(state.size for state in states)
     known = int(jnp.sum(there)) + r.size - there.size
     r, jacobian = _as_squares(loss, r, jacobian, there)
     variance = float(r @ r) / (known - unknowns) if known > unknowns else np.nan

@@ -32,8 +32,11 @@ def residuals_and_jacobian(
 
     def columns(directions, flat, arrays):
         residual, args = eqx.combine(arrays, fixed)
-        r, slopes = jax.linearize(lambda flat: residual(whole(flat), args), flat)
-        return r, jax.vmap(slopes, out_axes=-1)(directions)
+
+        def along(direction):
+            return jax.jvp(lambda flat: residual(whole(flat), args), (flat,), (direction,))
+
+        return jax.vmap(along, out_axes=(None, -1))(directions)
 
     unit = jnp.eye(len(flat), dtype=flat.dtype)
     unit = unit if directions is None else jnp.asarray(directions, flat.dtype)

@@ -52,7 +52,7 @@ def search(
     """
     begin = _beginning(parameters, problems, start, own)
     residual, args = Residual(loss), (parameters, problems)
-    r, _ = compressed(residual, begin, args)
+    r, *_ = compressed(residual, begin, args)
     cost = float(r @ r) / 2
     if not np.isfinite(cost):
         raise DataError(
