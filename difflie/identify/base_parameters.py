@@ -192,8 +192,9 @@ def linear(
     spread = np.sqrt(np.sum(off**2, axis=0) / each * count / (count - rank))
     names = _names(base, chi_names(system, joints))
     known = information(kept, 1.0 if known_deviations else variance, names)
+    rows = Rows.of([problem])
     errors = uncertainty(
-        known, w[:, base.columns], residual.ravel(), Rows.of([problem]), rank, known_deviations
+        known, w[:, base.columns], residual.ravel(), rows, known_deviations=known_deviations
     )
     few = jnp.asarray(triangle), jnp.asarray(target[:, 0]), jnp.ones(len(triangle), bool)
     sequence, time, channel = (jnp.asarray(x) for x in problem.layout)

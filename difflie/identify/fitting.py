@@ -17,9 +17,9 @@ from ..parameters import Parameters
 from ..system.system import System
 from ..system.validation import warn
 from .by_values import at_values, by_values
+from .elimination import compressed, projected
 from .estimate import Information, correlations, directions, information, listed
 from .intervals import at_bounds, intervals
-from .jacobian import residuals_and_jacobian
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
 from .minimiser import Improved, Minimiser, Outcome, Progress
@@ -52,7 +52,7 @@ class Fit:
     identifiable from this data. white_errors (p,): those of white noise. intervals (p, 2): of 95 %,
     within bounds; one-sided for what stands at_bound (p,), a mask. prior_share (p,): the part of
     priors in the variance, 1 for what only they hold. correlations (p, p) for white noise.
-    information: of these numbers, followed by the problems' own unknowns.
+    information: of these numbers, with the problems' own unknowns free.
 
     cost: half the sum of squared residuals. variance: of the measured residuals in their standard
     deviations; about 1 where these are right. converged and message: how it ended.
@@ -220,21 +220,21 @@ def judged(
 ) -> Fit:
     """The `Fit` of a search that started at x = begun (n,), with standard errors."""
     x, states = best.unknown
-    r, jacobian = residuals_and_jacobian(Residual(Squares()), best.unknown, (parameters, problems))
+    residual, args = Residual(Squares()), (parameters, problems)
+    r, free, own = compressed(residual, best.unknown, args)
     rows = Rows.of(problems, parameters.residual(x).size)
     # Priors among the problems are weighted by the loss too.
-    weak = loss(r[: len(r) - parameters.residual(x).size])
+    weak = loss(jnp.asarray(r[: len(r) - parameters.residual(x).size]))
     cost = float(weak @ weak + jnp.sum(r[weak.size :] ** 2)) / 2
     start, values = np.asarray(parameters.values(begun)), np.asarray(parameters.values(x))
-    names = (*parameters.names, *(f"state {k}" for k in range(jacobian.shape[1] - x.size)))
-    free, others = np.split(np.asarray(jacobian), [x.size], axis=1)
     free = by_values(free, np.asarray(jax.jacfwd(parameters.values)(x)))
+    eliminated = sum(state.size for state in states)
 
     def known(free: NDArray) -> tuple[Information, Uncertainty]:
-        whole, off = np.concatenate((free, others), axis=1), r
-        off, whole = as_squares(loss, off, whole, rows)
-        found = information(whole, 1.0, names)
-        return found, uncertainty(found, whole, off, rows, x.size, known_deviations)
+        off, whole = as_squares(loss, r, np.concatenate((free, own), axis=1), rows)
+        left = projected(whole[:, : x.size], whole[:, x.size :], residual.windows(args))
+        found = information(left, 1.0, parameters.names)
+        return found, uncertainty(found, left, off, rows, eliminated, known_deviations)
 
     found, off = known(free)
     sides = at_bounds(values, start, off.white, parameters.limits)
@@ -259,7 +259,7 @@ def judged(
         intervals=intervals(values, off.errors, off.freedom, parameters.limits, sides),
         at_bound=sides != 0,
         prior_share=off.prior_share,
-        correlations=correlations(found.covariance[: x.size, : x.size]),
+        correlations=correlations(found.covariance),
         information=found,
         cost=cost,
         variance=off.variance,

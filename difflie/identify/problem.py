@@ -63,6 +63,15 @@ class Problem(eqx.Module):
         """Whether its residuals are no measurements but a prior, of independent unit variances."""
         return False
 
+    @property
+    def windows(self) -> NDArray:
+        """The window of each residual (k,): 0, 1, ...; by default there is one.
+
+        `own` has as many parts of equal length, in this order. A residual depends on that of its
+        window and on that of the next one, so that a fit can eliminate one after the other.
+        """
+        return np.zeros(self.measured.shape, int)
+
 
 def in_deviations(predicted: jax.Array, measured: jax.Array, deviation: jax.Array) -> jax.Array:
     """The difference of arrays (..., k) over the deviation, zero at gaps (NaN in measured)."""

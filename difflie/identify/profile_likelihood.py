@@ -23,6 +23,7 @@ from scipy.optimize import root_scalar
 from scipy.special import stdtrit
 
 from ..system.validation import nearest, shown
+from .elimination import Windowed, Windows
 from .fitting import Fit
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss
@@ -54,7 +55,7 @@ class Profile:
     x: NDArray
 
 
-class _Held(eqx.Module):
+class _Held(Windowed):
     """All residuals (k,), and that of a value which is held by a much stronger one."""
 
     loss: Loss
@@ -65,6 +66,10 @@ class _Held(eqx.Module):
         off = (parameters.values(unknown[0])[self.index] - value) / deviation
         others = Residual(self.loss)(unknown, (parameters, problems))
         return jnp.concatenate((others, off[None]))
+
+    def windows(self, args: tuple) -> tuple[Windows, ...]:
+        """Those of the problems."""
+        return Residual(self.loss).windows(args[0])
 
 
 def profile(

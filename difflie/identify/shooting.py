@@ -108,6 +108,14 @@ class Shooting(Problem):
         w, nv = len(self.dt), self.v.shape[-1]
         return jnp.zeros(w * 2 * nv if self.free else 0, self.q.dtype)
 
+    @property
+    def windows(self) -> NDArray:
+        w, edges, nv = self.v.shape
+        each = np.repeat(np.arange(w), (edges if self.free else edges - 1) * 2 * nv)
+        # A jump depends on the state that the next window starts with.
+        jumps = np.repeat(np.arange(w - 1 if self.free else 0), 2 * nv)
+        return np.concatenate((each, jumps))
+
     def motions(
         self, system: System, own: jax.Array
     ) -> tuple[Float[Array, "w edges nq"], Float[Array, "w edges nv"]]:
@@ -224,17 +232,22 @@ class Shooting(Problem):
 
     @property
     def measured(self) -> Bool[Array, " k"]:
-        nv = self.v.shape[-1]
-        gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
-        there = jnp.concatenate(
-            (jnp.broadcast_to(~gap, self.v.shape), ~jnp.isnan(self.v)), axis=-1
-        ) & jnp.isfinite(self.deviation[:, None])
-        if not self.free:
-            return there[:, 1:].ravel()
-        joined = self.follows[:, None, None] & (jnp.arange(there.shape[1]) == 0)[:, None]
-        there = there & ~joined
-        jumps = jnp.broadcast_to(self.follows[1:, None], (len(self.dt) - 1, 2 * nv))
-        return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(self.deviation[1:])).ravel()))
+        return _measured(self)
+
+
+@eqx.filter_jit
+def _measured(problem: Shooting) -> Bool[Array, " k"]:
+    nv = problem.v.shape[-1]
+    gap = jnp.isnan(problem.q).any(axis=-1, keepdims=True)
+    there = jnp.concatenate(
+        (jnp.broadcast_to(~gap, problem.v.shape), ~jnp.isnan(problem.v)), axis=-1
+    ) & jnp.isfinite(problem.deviation[:, None])
+    if not problem.free:
+        return there[:, 1:].ravel()
+    joined = problem.follows[:, None, None] & (jnp.arange(there.shape[1]) == 0)[:, None]
+    there = there & ~joined
+    jumps = jnp.broadcast_to(problem.follows[1:, None], (len(problem.dt) - 1, 2 * nv))
+    return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(problem.deviation[1:])).ravel()))
 
     @property
     def layout(self) -> Layout:

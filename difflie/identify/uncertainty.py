@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -75,13 +75,13 @@ class Uncertainty:
     variance: float
 
 
-def as_squares(loss: Loss, r: jax.Array, jacobian: NDArray, rows: Rows) -> tuple[NDArray, NDArray]:
+def as_squares(loss: Loss, r: NDArray, jacobian: NDArray, rows: Rows) -> tuple[NDArray, NDArray]:
     """Residuals (k,) and derivatives (k, n) of least squares with the covariance of M-estimates.
 
     With psi and its mean slope m over the measurements of a channel, psi / sqrt(m) and J sqrt(m):
     their covariance for white noise is sum(psi^2) / (m^2 (k - n)) (J^T J)^-1. Priors are unchanged.
     """
-    psi, slope = (np.asarray(x) for x in loss.influence(r))
+    psi, slope = (np.asarray(x) for x in loss.influence(jnp.asarray(r)))
     channel = rows.layout.channel
     count, total = (
         np.bincount(channel[rows.measured], w, minlength=channel.max() + 1)
@@ -89,16 +89,16 @@ def as_squares(loss: Loss, r: jax.Array, jacobian: NDArray, rows: Rows) -> tuple
     )
     size = np.sqrt(np.maximum(total, 0) / np.maximum(count, 1))[channel]
     size = np.where(rows.measured & (size > 0), size, 1)
-    return np.where(rows.measured, psi / size, np.asarray(r)), size[:, None] * jacobian
+    return np.where(rows.measured, psi / size, r), size[:, None] * jacobian
 
 
-def variance_of(information: Information, jacobian: NDArray, r: NDArray, rows: Rows) -> float:
+def variance_of(u: NDArray, r: NDArray, rows: Rows, eliminated: int = 0) -> float:
     """s^2 of the measured residuals: their squares over their number less the unknowns they tell.
 
-    NaN where there are no more measurements than they tell unknowns.
+    u (k, m): the orthonormal columns of all rows; eliminated: how many more unknowns the measured
+    ones tell. NaN where there are no more measurements than they tell unknowns.
     """
-    told = np.sum((jacobian[rows.measured] @ information.factor) ** 2)
-    free = rows.measured.sum() - told
+    free = rows.measured.sum() - np.sum(u[rows.measured] ** 2) - eliminated
     return float(np.sum(r[rows.measured] ** 2) / free) if free > 0.5 else np.nan
 
 
@@ -107,22 +107,21 @@ def uncertainty(
     jacobian: NDArray,
     residuals: NDArray,
     rows: Rows,
-    count: int,
+    eliminated: int = 0,
     known_deviations: bool = False,
 ) -> Uncertainty:
-    """The errors of the first `count` unknowns, from J (k, n) and the residuals (k,) of a fit.
+    """The errors of the unknowns, from J (k, n) and the residuals (k,) of a fit.
 
-    known_deviations: white errors are those of unit variances.
+    eliminated: the number of other unknowns, such as windows' states; J is what they leave of the
+    derivatives (`projected`). known_deviations: white errors are those of unit variances.
     """
-    variance = variance_of(information, jacobian, residuals, rows)
+    # The unknowns are L u with orthonormal columns U.
+    factor, u = information.factor, jacobian @ information.factor
+    variance = variance_of(u, residuals, rows, eliminated)
     scale = 1.0 if known_deviations else variance
-    # The numbers are L u with orthonormal columns U, of only so many directions as there are
-    # numbers: the other unknowns are eliminated.
-    directions, factor = np.linalg.qr(information.factor[:count].T)
-    factor, u = factor.T, jacobian @ (information.factor @ directions)
     prior = u[rows.prior].T @ u[rows.prior]
     measured, unordered = (_gram(u[k]) for k in (rows.measured, rows.measured & ~rows.ordered))
-    robust, freedom = scale * unordered, np.full(count, np.inf)
+    robust, freedom = scale * unordered, np.full(len(factor), np.inf)
     if rows.ordered.any() and not np.isnan(variance):
         u, r = u[rows.ordered], residuals[rows.ordered]
         layout = Layout(*(x[rows.ordered] for x in rows.layout))
@@ -137,7 +136,7 @@ def uncertainty(
     # Errors of priors are known: they have no part in what Student's t makes up for.
     noisy = np.where(part > 0, part, 1)
     freedom = np.where(part > 0, freedom * ((part + own) / noisy) ** 2, np.inf)
-    unknown = ~np.isfinite(np.diag(information.inverse)[:count])
+    unknown = ~np.isfinite(np.diag(information.inverse))
     errors, white = (np.where(unknown, np.inf, np.sqrt(v)) for v in (part + own, white))
     share = np.where(unknown, 0.0, own / np.where(whole > 0, whole, 1))
     return Uncertainty(errors, white, freedom, share, variance)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from .correlated_blocks import blocks
+from .elimination import Windowed, Windows
 from .fitting import Fit
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
@@ -52,7 +52,7 @@ class Bootstrap:
         return (self.fitted - np.quantile(self.values - self.fitted, tails, axis=0)).T
 
 
-class _Shifted(eqx.Module):
+class _Shifted(Windowed):
     """All residuals (k,) less a shift (k,), which stands for other noise, weighted by the loss."""
 
     loss: Loss
@@ -62,6 +62,10 @@ class _Shifted(eqx.Module):
         r = Residual(Squares())(unknown, args[0]) - shift
         measured = len(r) - parameters.residual(x).size
         return jnp.concatenate((self.loss(r[:measured]), r[measured:]))
+
+    def windows(self, args: tuple) -> tuple[Windows, ...]:
+        """Those of the problems."""
+        return Residual(self.loss).windows(args[0])
 
 
 def bootstrap(

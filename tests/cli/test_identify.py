@@ -226,7 +226,8 @@ def test_a_fit_that_is_killed_goes_on(tmp_path):
     assert so_far["converged"] is False and len(so_far["states"][0]) == 2
     found = run_study(config, resume=kept, progress=lambda step, cost: costs.append(cost))
     assert found["converged"] and costs[0] > 10 * costs[2]
-    assert costs[3] == pytest.approx(costs[2], rel=1e-6)
+    # Its first step starts where the other fit ended.
+    assert costs[3] < costs[2]
     values = {name: row["start"] for name, row in found["parameters"].items()}
     assert values == pytest.approx({n: row["value"] for n, row in so_far["parameters"].items()})
     so_far["states"] = [[1.0]]

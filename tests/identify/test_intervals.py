@@ -98,7 +98,7 @@ def test_intervals_cover_the_truth_in_noise_of_any_colour(rho):
     for _ in range(400):
         noise = coloured(rng, rows, rho, 2)
         values = known.inverse @ (J.T @ noise)
-        found = uncertainty(known, J, noise - J @ values, every, 6)
+        found = uncertainty(known, J, noise - J @ values, every)
         lower, upper = intervals(values, found.errors, found.freedom, (-none, none), free).T
         inside.append((lower < 0) & (upper > 0))
         white.append(np.abs(values) < 1.96 * found.white)
