@@ -335,8 +335,8 @@ def main(options: Options) -> None:
     steps = {f"{t:.3g}": step_sizes(found.system, q, v, t) for t in (float(longest), 1.0)}
 
     gravity = np.linalg.norm(found.values[-3:])
-    columns = found.values, found.standard_errors, found.blockwise_errors, robust
-    kinds = "value", "std_error", "std_error_blockwise", "std_error_from_tosses"
+    columns = found.values, found.white_errors, found.standard_errors, robust
+    kinds = "value", "std_error_white", "std_error", "std_error_from_tosses"
     parameters = zip(found.parameters.names, zip(*columns, strict=True), strict=True)
     figures: dict[str, Any] = {
         "name": "tossed_cube",
@@ -366,7 +366,7 @@ def main(options: Options) -> None:
 
 def show(figures: dict[str, Any]) -> None:
     console = Console()
-    table = Table("parameter", "value", "standard error", "blockwise", "from tosses")
+    table = Table("parameter", "value", "of white noise", "standard error", "from tosses")
     for name, row in figures["parameters"].items():
         table.add_row(name, *(f"{x:.4g}" for x in row.values()))
     console.print(table)
@@ -402,7 +402,7 @@ def draw(figures: dict[str, Any], error: NDArray, path: Path) -> Path:
         row = figures["parameters"][name]
         cube = 1.0 if name[7] == name[8] else 0.0
         away = row["value"] - cube
-        kinds = ("std_error", "white noise"), ("std_error_from_tosses", "leaving out a toss")
+        kinds = ("std_error_white", "white noise"), ("std_error_from_tosses", "leaving out a toss")
         for i, (key, text) in enumerate(kinds):
             told = text if k == 0 else None
             at = k + 0.2 * i - 0.1

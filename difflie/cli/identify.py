@@ -203,10 +203,8 @@ def _unfitted(free: Parameters, values: Any) -> dict[str, Any]:
     """The results if nothing was fitted, or the fit is unfinished: values (n,) without errors."""
     start, values = np.asarray(free.initial).tolist(), np.asarray(values).tolist()
     rows = zip(free.names, free.units, start, values, strict=True)
-    table = {
-        n: {"unit": u, "start": s, "value": v, "std_error": None, "std_error_blockwise": None}
-        for n, u, s, v in rows
-    }
+    unknown = dict.fromkeys(("std_error", "std_error_white", "interval", "at_bound", "prior_share"))
+    table = {n: {"unit": u, "start": s, "value": v, **unknown} for n, u, s, v in rows}
     return {"parameters": table, "fit": None, "converged": None}
 
 
@@ -233,12 +231,14 @@ def _show(results: dict[str, Any]) -> None:
     """Prints how the fit ended, the parameters, and the errors of the runs."""
     if results["fit"] is not None:
         console.print(f"{results['fit']['message']}, cost {results['fit']['cost']:.6g}")
-        for row in results["fit"]["unidentifiable"]:
-            console.print(f"not identifiable from this data: {', '.join(row)}", soft_wrap=True)
-    table = Table("parameter", "start", "value", "standard error", "block-robust")
-    keys = "start", "value", "std_error", "std_error_blockwise"
+        for note in results["fit"]["notes"]:
+            console.print(note, soft_wrap=True)
+    table = Table("parameter", "start", "value", "standard error", "95 % interval")
+    keys = "start", "value", "std_error"
     for name, p in results["parameters"].items():
-        table.add_row(name, *(_short(p[key]) for key in keys))
+        ends = "" if p["interval"] is None else " to ".join(map(_short, p["interval"]))
+        bound = ", at its bound" if p["at_bound"] else ""
+        table.add_row(name, *(_short(p[key]) for key in keys), ends + bound)
     console.print(table)
     table = Table("run", "use", "joint", "torque RMSE", "position RMSE")
     for use in ("training", "left_out", "validation"):

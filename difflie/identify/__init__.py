@@ -22,7 +22,10 @@ from .losses import Huber as Huber
 from .losses import Loss as Loss
 from .losses import Squares as Squares
 from .nominal import Nearness as Nearness
+from .problem import Layout as Layout
 from .problem import Problem as Problem
+from .profile_likelihood import Profile as Profile
+from .profile_likelihood import profile as profile
 from .reading.columns import DataError as DataError
 from .reading.guesses import columns_of as columns_of
 from .reading.logs import read_recording as read_recording
@@ -32,3 +35,5 @@ from .sensors import with_encoders as with_encoders
 from .shooting import Shooting as Shooting
 from .validation import Trial as Trial
 from .validation import Validation as Validation
+from .wild_bootstrap import Bootstrap as Bootstrap
+from .wild_bootstrap import bootstrap as bootstrap

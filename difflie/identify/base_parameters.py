@@ -6,7 +6,7 @@ stacks the inverse-dynamics regressor of all samples beside the columns of the j
 its standard deviations, with Coulomb friction at the machine's `friction_velocity`. y is the
 measured torque less that of springs and all else that does not depend on chi. Only the base
 parameters K chi, of columns that are independent in these samples, have a unique solution (Gautier
-1990); its covariance is s^2 (W_b^T W_b)^-1 in closed form. W of any length is represented by the
+1990), in closed form, with standard errors as of `fit`. W of any length is represented by the
 triangle R of its QR decomposition.
 
 A solution need not be physically consistent: masses may be negative. `Linear.consistent` finds the
@@ -37,13 +37,17 @@ from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import nearest
 from .estimate import Information, information
-from .fitting import Fit, fit
+from .fitting import Fit, judged
+from .intervals import intervals
 from .inverse_dynamics import InverseDynamics
 from .levenberg_marquardt import LevenbergMarquardt
+from .losses import Squares
 from .nominal import Nearness
-from .problem import Problem
+from .problem import Layout, Problem
 from .recordings import DataError
+from .search import search
 from .sensors import meant
+from .uncertainty import Rows, uncertainty
 
 JOINTS = ("armature", "damping", "friction")
 
@@ -57,21 +61,34 @@ _SEARCH = LevenbergMarquardt(tolerance=1e-3, max_steps=1000)
 
 
 class LinearTorques(Problem):
-    """The torque error of any number of samples as few rows: triangle (r, p) chi - target (r,).
+    """The torque error as rows: matrix (r, p) chi - target (r,), where there (r,) is measured.
 
-    It replaces `InverseDynamics` for machines that differ in chi (p,) only.
+    It replaces `InverseDynamics` for machines that differ in chi (p,) only; any number of samples
+    has the same sum of squares as a few rows, the triangle of their QR decomposition. places: the
+    `Layout` of the rows; None for those of a triangle, which have no order in time.
     """
 
-    triangle: jax.Array
+    matrix: jax.Array
     target: jax.Array
+    there: jax.Array
     joints: tuple[str, ...] = eqx.field(static=True)
+    places: tuple[jax.Array, jax.Array, jax.Array] | None = None
 
-    def residual(self, system: System, own: jax.Array) -> Float[Array, " k"]:
-        return product(self.triangle, linear_parameters(system, self.joints)) - self.target
+    def residual(self, system: System, own: jax.Array) -> Float[Array, " r"]:
+        return product(self.matrix, linear_parameters(system, self.joints)) - self.target
 
     @property
-    def measured(self) -> Bool[Array, " k"]:
-        return jnp.ones(self.target.shape, bool)
+    def measured(self) -> Bool[Array, " r"]:
+        return self.there
+
+    @property
+    def layout(self) -> Layout | None:
+        return None if self.places is None else Layout(*map(np.asarray, self.places))
+
+    def weighted(self, deviation: float) -> LinearTorques:
+        """The same rows in this standard deviation."""
+        scaled = self.matrix / deviation, self.target / deviation
+        return dataclasses.replace(self, matrix=scaled[0], target=scaled[1])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,27 +97,35 @@ class Linear:
 
     base: matrix (rank, p) maps chi (p,) to the base parameters; columns (rank,) represent them.
     names (rank,): each as a sum, "link2/origin_I_zz + 0.09 link3/mass"; mass_com (kg m) are the
-    first moments and origin_I (kg m^2) the inertia about the body frame's ORIGIN. values and
-    standard_errors (rank,). information: their covariance (rank, rank), and the condition of W_b.
+    first moments and origin_I (kg m^2) the inertia about the body frame's ORIGIN. values,
+    standard_errors, white_errors, freedom (rank,) and intervals (rank, 2): as of `Fit`.
+    information: their covariance (rank, rank) for white noise, and the condition of W_b.
     variance: of the residuals in their standard deviations; about 1 where these are right.
     deviations (nv,): of the torques, in N m or N, estimated from the residuals; an
     `InverseDynamics` with these is the weighted problem where noise differs between joints.
-    torques: the same problem for `fit`, in few rows. noise: the standard deviation that
-    `consistent` uses; for exact torques a small part of these.
+    torques: the same problem for `fit`, in few rows, with errors of white noise; rows: in all rows,
+    with errors that allow for correlated ones. noise: the standard deviation that `consistent`
+    uses; for exact torques a small part of these.
     """
 
     base: BaseParameters
     names: tuple[str, ...]
     values: NDArray
+    standard_errors: NDArray
+    white_errors: NDArray
+    freedom: NDArray
     information: Information
     variance: float
     deviations: NDArray
     torques: LinearTorques
+    rows: LinearTorques
     noise: float
 
     @property
-    def standard_errors(self) -> NDArray:
-        return np.sqrt(np.diag(self.information.covariance))
+    def intervals(self) -> NDArray:
+        none = np.full(len(self.values), np.inf)
+        sides = np.zeros(len(self.values), int)
+        return intervals(self.values, self.standard_errors, self.freedom, (-none, none), sides)
 
     def of(self, system: System) -> NDArray:
         """The base parameters (rank,) of a machine with these bodies and joints."""
@@ -118,16 +143,13 @@ class Linear:
         Raises as `fit` and `Nearness.of` do.
         """
         # The row after the columns is the residual that no chi explains.
-        rows = slice(self.base.matrix.shape[1])
-        triangle, target = (
-            x[rows] / self.noise for x in (self.torques.triangle, self.torques.target)
-        )
-        torques = LinearTorques(triangle, target, self.torques.joints)
+        keep, few = slice(self.base.matrix.shape[1]), self.torques.weighted(self.noise)
+        kept = few.matrix[keep], few.target[keep], few.there[keep]
         near = Nearness.of(parameters.system, weight)
-        fitted = fit(parameters, (torques, near), known_deviations=True, minimiser=_SEARCH)
-        # The few rows have no order in time.
-        nothing = np.full(fitted.values.shape, np.nan)
-        return dataclasses.replace(fitted, blockwise_errors=nothing)
+        problems = LinearTorques(*kept, few.joints), near
+        begun, best = search(parameters, problems, minimiser=_SEARCH)
+        problems = self.rows.weighted(self.noise), near
+        return judged(parameters, problems, Squares(), True, begun, best)
 
 
 def linear(
@@ -169,14 +191,27 @@ def linear(
     off = residual * np.asarray(problem.deviation)
     spread = np.sqrt(np.sum(off**2, axis=0) / each * count / (count - rank))
     names = names_of(base, chi_names(system, joints))
+    known = information(kept, 1.0 if known_deviations else variance, names)
+    rows = Rows.of([problem])
+    errors = uncertainty(
+        known, w[:, base.columns], residual.ravel(), rows, known_deviations=known_deviations
+    )
+    few = jnp.asarray(triangle), jnp.asarray(target[:, 0]), jnp.ones(len(triangle), bool)
+    sequence, time, channel = (jnp.asarray(x) for x in problem.layout)
     return Linear(
         base=base,
         names=names,
         values=values,
-        information=information(kept, 1.0 if known_deviations else variance, names),
+        standard_errors=errors.errors,
+        white_errors=errors.white,
+        freedom=errors.freedom,
+        information=known,
         variance=variance,
         deviations=spread,
-        torques=LinearTorques(jnp.asarray(triangle), jnp.asarray(target[:, 0]), joints),
+        torques=LinearTorques(*few, joints),
+        rows=LinearTorques(
+            jnp.asarray(w), jnp.asarray(y), jnp.asarray(there), joints, (sequence, time, channel)
+        ),
         noise=max(variance**0.5, _LEAST_NOISE * float(np.sqrt(np.sum(y**2) / count))),
     )
 

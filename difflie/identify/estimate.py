@@ -1,8 +1,9 @@
-"""Standard errors, correlations and identifiability of a fit.
+"""Information, correlations and identifiability of a fit.
 
-Near the minimum the estimate of x has the covariance s^2 (J^T J)^-1. J is the derivative of the
-residuals (k, n) in standard deviations, and s^2 their variance about the fit, or 1 if the given
-standard deviations are those of the measurements. Seber and Wild 2003, section 2.1.
+Near the minimum the estimate of x has for white noise the covariance s^2 (J^T J)^-1. J is the
+derivative of the residuals (k, n) in standard deviations, and s^2 their variance about the fit, or
+1 if the given standard deviations are those of the measurements. Seber and Wild 2003, section 2.1.
+Errors for noise that is not white are in `uncertainty`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 
 from .jacobian import triangle
 
-_BLOCKS = 50
+# So many names are in a sentence on directions.
+_NAMED = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,13 +26,15 @@ class Information:
     """The covariance and identifiability of a fit with n unknowns and k residuals.
 
     covariance (n, n) of the unknowns, infinite along directions that are not identifiable; inverse
-    (n, n): that of J^T J, the covariance without the factor s^2. unidentifiable: for each such
-    direction the names in it with their shares, largest first. condition: that of J with columns of
-    length 1.
+    (n, n): that of J^T J, the covariance without the factor s^2. factor F (n, rank): J F has
+    orthonormal columns, so that F F^T is the inverse of J^T J where it has one. unidentifiable: for
+    each direction that is not identifiable the names in it with their shares, largest first.
+    condition: that of J with columns of length 1.
     """
 
     covariance: NDArray
     inverse: NDArray
+    factor: NDArray
     unidentifiable: tuple[tuple[tuple[str, float], ...], ...]
     condition: float
 
@@ -48,41 +52,36 @@ def information(jacobian: NDArray, variance: float, names: tuple[str, ...]) -> I
     tolerance = np.sqrt(np.finfo(jacobian.dtype).eps) * s.max(initial=0)
     null = vt[s <= tolerance]
     kept = vt[s > tolerance] / s[s > tolerance, None]
-    inverse = (kept.T @ kept) / np.outer(scale, scale)
+    factor = kept.T / scale[:, None]
+    inverse = factor @ factor.T
     touched = (np.abs(null) > 1e-6).any(axis=0) if len(null) else np.zeros(n, bool)
     inverse[np.diag(touched)] = np.inf
     smallest = s[-1] if n else 1.0
     condition = float(s[0] / smallest) if smallest > 0 else float("inf")
     shares = tuple(_shares(row, names) for row in null)
-    return Information(variance * inverse, inverse, shares, condition)
+    return Information(variance * inverse, inverse, factor, shares, condition)
 
 
-def blockwise(
-    information: Information, jacobian: NDArray, residuals: NDArray, sizes: Sequence[int]
-) -> NDArray:
-    """The block-robust covariance (n, n) of the unknowns, for correlated neighbouring residuals.
+def directions(unidentifiable: Sequence[Sequence[tuple[str, float]]]) -> str:
+    """A sentence on the directions that are not identifiable, as of `Information`; "" for none.
 
-        C (sum_b s_b s_b^T) C,    s_b = J_b^T r_b,    C = (J^T J)^-1
-
-    over fifty blocks b of the residuals (k,), each with a part of every sequence of the given
-    sizes. The residuals after these, priors, count as independent with unit variance. This is the
-    cluster-robust or sandwich covariance. Liang and Zeger 1986.
+    The names that have the largest parts in all directions come first.
     """
-    finite = np.where(np.isfinite(information.inverse), information.inverse, 0)
-    ends = np.cumsum([0, *sizes])
-    parts = [
-        np.array_split(np.arange(first, last), _BLOCKS)
-        for first, last in itertools.pairwise(ends.tolist())
-    ]
-    rows = [np.concatenate([part[b] for part in parts]) for b in range(_BLOCKS if parts else 0)]
-    rows = [block for block in rows if len(block)]
-    scores = np.array([jacobian[block].T @ residuals[block] for block in rows])
-    scores = scores.reshape(-1, jacobian.shape[1])
-    prior = jacobian[ends[-1] :]
-    meat = scores.T @ scores * len(rows) / max(len(rows) - 1, 1) + prior.T @ prior
-    found = finite @ meat @ finite
-    found[np.diag(~np.isfinite(np.diag(information.inverse)))] = np.inf
-    return found
+    if not unidentifiable:
+        return ""
+    total: dict[str, float] = {}
+    for name, share in itertools.chain(*unidentifiable):
+        total[name] = total.get(name, 0) + share**2
+    names = sorted(total, key=lambda name: -total[name])
+    count = "one direction" if len(unidentifiable) == 1 else f"{len(unidentifiable)} directions"
+    of = "of" if len(names) <= _NAMED else "mostly of"
+    return f"this data does not determine {count}, {of} {listed(names)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence, the first eight of more."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _shares(direction: NDArray, names: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
@@ -103,9 +102,8 @@ def correlations(covariance: NDArray) -> NDArray:
 def whiteness(residuals: NDArray, lags: int = 20) -> tuple[NDArray, float]:
     """Autocorrelations (lags,) of a sequence of residuals (k,), and the bound of white noise.
 
-    For white noise 95 % are within the bound, 1.96 / sqrt(k). If not, standard errors from the
-    information are too small; use the block-robust ones (`blockwise`, `Fit.blockwise_errors`).
-    Ljung 1999, section 16.6.
+    For white noise 95 % are within the bound, 1.96 / sqrt(k). If not, `Fit.white_errors` are too
+    small; `Fit.standard_errors` allow for it. Ljung 1999, section 16.6.
     """
     r = residuals - residuals.mean()
     power = float(r @ r)

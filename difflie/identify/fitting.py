@@ -16,23 +16,27 @@ from ..io.results import machine
 from ..parameters import Parameters
 from ..system.system import System
 from ..system.validation import warn
-from .estimate import Information, blockwise, correlations, information
-from .jacobian import residuals_and_jacobian
+from .by_values import at_values, by_values
+from .elimination import compressed, projected
+from .estimate import Information, correlations, directions, information, listed
+from .intervals import at_bounds, intervals
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
 from .minimiser import Improved, Minimiser, Outcome, Progress
 from .problem import Problem
 from .recordings import Recording
 from .search import Residual, search
+from .uncertainty import Rows, Uncertainty, as_squares, uncertainty
 from .validation import Trial, Validation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Warn beyond so many deviations from a prior, and so near to a bound (in standard errors).
+# Warn beyond so many deviations from a prior.
 _FAR = 3.0
-_NEAR = 1e-2
+# More than this part of the variance is a prior's where it holds the value.
+_HELD = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,23 +44,33 @@ class Fit:
     """A fitted machine, with standard errors.
 
     x (n,): the free numbers as `parameters` takes them; values, standard_errors (p,), and start
-    (p,), the initial values: the physical values named by parameters.names, in SI units. Standard
-    errors are infinite for values that are not identifiable from this data. blockwise_errors (p,):
-    block-robust standard errors, which allow for correlated residuals over up to a fiftieth of a
-    problem, as of smoothed data and imperfect models; where they are much larger, use them.
-    correlations (p, p). information: of these numbers, followed by the problems' own unknowns.
-    cost: half the sum of squared residuals. variance: of the residuals in their standard
-    deviations; about 1 where these are right. converged and message: how it ended. own: the
-    unknowns of each problem, such as initial states.
+    (p,), the initial values: the physical values named by parameters.names, in SI units. own: the
+    unknowns of each of the problems, such as initial states.
+
+    standard_errors allow for correlated residuals, as of smoothed data and imperfect models: they
+    are cluster-robust, with Student's `freedom` (p,), and infinite for values that are not
+    identifiable from this data. white_errors (p,): those of white noise. intervals (p, 2): of 95 %,
+    within bounds; one-sided for what stands at_bound (p,), a mask. prior_share (p,): the part of
+    priors in the variance, 1 for what only they hold. correlations (p, p) for white noise.
+    information: of these numbers, with the problems' own unknowns free.
+
+    cost: half the sum of squared residuals. variance: of the measured residuals in their standard
+    deviations; about 1 where these are right. converged and message: how it ended.
     """
 
     parameters: Parameters
+    problems: tuple[Problem, ...]
+    loss: Loss
     x: NDArray
     own: tuple[NDArray, ...]
     start: NDArray
     values: NDArray
     standard_errors: NDArray
-    blockwise_errors: NDArray
+    white_errors: NDArray
+    freedom: NDArray
+    intervals: NDArray
+    at_bound: NDArray
+    prior_share: NDArray
     correlations: NDArray
     information: Information
     cost: float
@@ -74,16 +88,21 @@ class Fit:
     def results(self) -> dict[str, Any]:
         """The results by name, as `difflie identify` writes them.
 
-        parameters: for each its unit, start, value and standard errors, which are infinite for
-        those in fit.undetermined. fit: how it ended; fit.unidentifiable has the directions in which
-        parameters may change together, with the share of each. states: `own`.
+        parameters: for each its unit, start, value, standard errors, which are infinite for those
+        in fit.undetermined, 95 % interval, whether it is at a bound, and the prior's share. fit:
+        how it ended; fit.notes says in sentences what the data does not tell; fit.unidentifiable
+        has the directions in which parameters may change together, with the share of each. states:
+        `own`.
         """
         columns = {
             "unit": self.parameters.units,
             "start": self.start.tolist(),
             "value": self.values.tolist(),
             "std_error": self.standard_errors.tolist(),
-            "std_error_blockwise": self.blockwise_errors.tolist(),
+            "std_error_white": self.white_errors.tolist(),
+            "interval": self.intervals.tolist(),
+            "at_bound": self.at_bound.tolist(),
+            "prior_share": self.prior_share.tolist(),
         }
         rows = zip(*columns.values(), strict=True)
         table = {
@@ -98,12 +117,27 @@ class Fit:
                 "steps": self.steps,
                 "message": self.message,
                 "condition": self.information.condition,
+                "notes": self.notes,
                 "unidentifiable": [dict(row) for row in self.information.unidentifiable],
                 "undetermined": [n for n, row in table.items() if np.isinf(row["std_error"])],
             },
             "states": self.own,
             "converged": self.converged,
         }
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on what the data does not tell: directions, what priors hold, and bounds."""
+        names = np.array(self.parameters.names)
+        said = [directions(self.information.unidentifiable)]
+        held = names[self.prior_share > _HELD].tolist()
+        if held:
+            said.append(f"held by the prior more than by the data: {listed(held)}")
+        if self.at_bound.any():
+            said.append(
+                f"at a bound, with a one-sided interval: {listed(names[self.at_bound].tolist())}"
+            )
+        return [sentence for sentence in said if sentence]
 
     def plot(self) -> Figure:
         """The estimates with their 95 % intervals, and their start, as a matplotlib figure."""
@@ -161,22 +195,22 @@ def fit(
     False.
 
     Standard errors with a robust loss are those of M-estimators: Huber and Ronchetti 2009, section
-    7.6. Warns of zeros that start at a small value, of estimates more than three deviations from
-    their prior, and of estimates at a bound. Raises DataError where nothing is free, where there
-    are fewer measurements and priors than unknowns, and where the residuals at the start are not
-    finite.
+    7.6. What ends at a bound has the standard error that it would have without the bound. Warns of
+    zeros that start at a small value, of estimates more than three deviations from their prior, and
+    of estimates at a bound. Raises DataError where nothing is free, where there are fewer
+    measurements and priors than unknowns, and where the residuals at the start are not finite.
     """
     problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
     if start is None:
         _warn_of_small_starts(parameters)
     begun, best = search(parameters, problems, start, own, loss, minimiser, progress, improved)
-    fitted = _fitted(parameters, problems, loss, known_deviations, begun, best)
+    fitted = judged(parameters, problems, loss, known_deviations, begun, best)
     for warning in _warnings(fitted):
         warn(warning)
     return fitted
 
 
-def _fitted(
+def judged(
     parameters: Parameters,
     problems: tuple[Problem, ...],
     loss: Loss,
@@ -186,33 +220,49 @@ def _fitted(
 ) -> Fit:
     """The `Fit` of a search that started at x = begun (n,), with standard errors."""
     x, states = best.unknown
-    r, jacobian = residuals_and_jacobian(Residual(Squares()), best.unknown, (parameters, problems))
-    there = jnp.concatenate([p.measured for p in problems])
-    weak = loss(r[: there.size])
-    cost = float(weak @ weak + jnp.sum(r[there.size :] ** 2)) / 2
-    unknowns, known = jacobian.shape[1], int(jnp.sum(there)) + r.size - there.size
-    r, jacobian = _as_squares(loss, r, jacobian, there)
-    variance = float(r @ r) / (known - unknowns) if known > unknowns else np.nan
-    names = (*parameters.names, *(f"state {k}" for k in range(unknowns - x.size)))
-    free, others = np.split(jacobian, [x.size], axis=1)
-    free = _by_values(free, np.asarray(jax.jacfwd(parameters.values)(x)))
-    jacobian = np.concatenate((free, others), axis=1)
-    whole = information(jacobian, 1.0 if known_deviations else variance, names)
-    covariance = whole.covariance[: x.size, : x.size]
-    alike = blockwise(whole, jacobian, r, [p.measured.size for p in problems])
-    alike = alike[: x.size, : x.size]
+    residual, args = Residual(Squares()), (parameters, problems)
+    r, free, own = compressed(residual, best.unknown, args)
+    rows = Rows.of(problems, parameters.residual(x).size)
+    # Priors among the problems are weighted by the loss too.
+    weak = loss(jnp.asarray(r[: len(r) - parameters.residual(x).size]))
+    cost = float(weak @ weak + jnp.sum(r[weak.size :] ** 2)) / 2
+    start, values = np.asarray(parameters.values(begun)), np.asarray(parameters.values(x))
+    free = by_values(free, np.asarray(jax.jacfwd(parameters.values)(x)))
+    eliminated = sum(state.size for state in states)
+
+    def known(free: NDArray) -> tuple[Information, Uncertainty]:
+        off, whole = as_squares(loss, r, np.concatenate((free, own), axis=1), rows)
+        left = projected(whole[:, : x.size], whole[:, x.size :], residual.windows(args))
+        found = information(left, 1.0, parameters.names)
+        return found, uncertainty(found, left, off, rows, eliminated, known_deviations)
+
+    found, off = known(free)
+    sides = at_bounds(values, start, off.white, parameters.limits)
+    if sides.any():
+        at = np.flatnonzero(sides)
+        # No x reaches a bound: near it derivatives by x vanish, but not those by the values.
+        free[:, at] = at_values(parameters, problems, values, states, at)
+        found, off = known(free)
+    scale = 1.0 if known_deviations else off.variance
+    found = dataclasses.replace(found, covariance=scale * found.inverse)
     return Fit(
         parameters=parameters,
+        problems=problems,
+        loss=loss,
         x=np.asarray(x),
         own=tuple(np.asarray(o) for o in states),
-        start=np.asarray(parameters.values(begun)),
-        values=np.asarray(parameters.values(x)),
-        standard_errors=np.sqrt(np.diag(covariance)),
-        blockwise_errors=np.sqrt(np.maximum(np.diag(alike), 0)),
-        correlations=correlations(covariance),
-        information=whole,
+        start=start,
+        values=values,
+        standard_errors=off.errors,
+        white_errors=off.white,
+        freedom=off.freedom,
+        intervals=intervals(values, off.errors, off.freedom, parameters.limits, sides),
+        at_bound=sides != 0,
+        prior_share=off.prior_share,
+        correlations=correlations(found.covariance),
+        information=found,
         cost=cost,
-        variance=variance,
+        variance=off.variance,
         steps=best.steps,
         converged=best.converged,
         message=best.message,
@@ -231,22 +281,6 @@ def _warn_of_small_starts(parameters: Parameters) -> None:
         )
 
 
-def _as_squares(
-    loss: Loss, r: jax.Array, jacobian: jax.Array, there: jax.Array
-) -> tuple[NDArray, NDArray]:
-    """Residuals (k,) and derivatives (k, n) of least squares with the covariance of M-estimates.
-
-    With psi and its mean slope m over measurements, psi / sqrt(m) and J sqrt(m): their covariance
-    is sum(psi^2) / (m^2 (k - n)) (J^T J)^-1. there: which of the first residuals are measured;
-    those after them, priors, are unchanged.
-    """
-    psi, slope = loss.influence(r[: there.size])
-    size = jnp.sqrt(jnp.sum(jnp.where(there, slope, 0)) / jnp.maximum(jnp.sum(there), 1))
-    r = jnp.concatenate((psi / size, r[there.size :]))
-    rows = jnp.where(jnp.arange(len(r)) < there.size, size, 1)
-    return np.asarray(r), np.asarray(rows[:, None] * jacobian)
-
-
 def _warnings(fitted: Fit) -> list[str]:
     """A sentence for each estimate that is far from its prior or at a bound."""
     p, sentences = fitted.parameters, []
@@ -254,30 +288,8 @@ def _warnings(fitted: Fit) -> list[str]:
     for name, off in zip(p.prior_names, off_prior, strict=True):
         if abs(off) > _FAR:
             sentences.append(f"{name} is {abs(off):.3g} deviations from its prior; is this right?")
-    for limit in p.limits:
-        for name, value, start, bound, error in zip(
-            p.names, fitted.values, fitted.start, limit, fitted.standard_errors, strict=True
-        ):
-            room = _NEAR * (error if np.isfinite(error) else abs(start - bound))
-            if np.isfinite(bound) and abs(value - bound) <= room:
-                sentences.append(f"{name} is {value:.4g}, at its bound {bound:.4g}; is this right?")
+    for k in np.flatnonzero(fitted.at_bound):
+        value = fitted.values[k]
+        bound = min((limit[k] for limit in p.limits), key=lambda bound: abs(value - bound))
+        sentences.append(f"{p.names[k]} is {value:.4g}, at its bound {bound:.4g}; is this right?")
     return sentences
-
-
-def _by_values(jacobian: NDArray, slopes: NDArray) -> NDArray:
-    """The derivatives (k, n) by the values, from those by x and the values' slopes (n, n) by x.
-
-    Zero for numbers on which residuals depend by rounding only, and for those so near to a bound
-    that x does not change them.
-    """
-    rounding = np.sqrt(np.finfo(jacobian.dtype).eps)
-    rows = np.abs(slopes).max(axis=1, initial=0)
-    rows = np.where(rows > 0, rows, 1)[:, None]
-    columns = np.abs(slopes / rows).max(axis=0, initial=0)
-    columns = np.where(columns > 0, columns, 1)
-    back = np.linalg.pinv(slopes / rows / columns)
-    back = np.where(np.abs(back) > rounding * np.abs(back).max(initial=0), back, 0)
-    back = back / columns[:, None] / rows.T
-    found = jacobian @ back
-    parts = np.linalg.norm(jacobian, axis=0) @ np.abs(back)
-    return np.where(np.linalg.norm(found, axis=0) > rounding * parts, found, 0)

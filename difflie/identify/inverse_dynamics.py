@@ -13,7 +13,7 @@ Hollerbach 1986.
 Smoothing averages accelerations over its window, but the mean of friction is not friction at the
 mean velocity. So with smoothed recordings all other torques are averaged like the accelerations,
 those of the model as well as the measured ones. Khalil and Dombre 2002, section 12.6, filter both
-sides likewise. Neighbouring residuals are then correlated: use the block-robust standard errors.
+sides likewise. Neighbouring residuals are then correlated, which standard errors allow for.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from ..forces.passive import passive
 from ..integrators.method import chosen
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from .problem import Deviation, Problem, deviations, needed
+from .problem import Deviation, Layout, Problem, deviations, needed
 from .recordings import DataError, Recording
 from .sensors import meant
 from .smoothing import filled
@@ -201,6 +201,13 @@ class InverseDynamics(Problem):
     def measured(self) -> Bool[Array, " k"]:
         return self.there.ravel()
 
+    @property
+    def layout(self) -> Layout:
+        first, t, nv = np.asarray(self.first), np.asarray(self.t), self.there.shape[1]
+        sequence, time = np.unique(first, return_inverse=True)[1], t - t[first]
+        each = np.tile(np.arange(nv), len(t))
+        return Layout(np.repeat(sequence, nv), np.repeat(time, nv), each)
+
     def _given(self, system: System) -> tuple[Float[Array, "n nu"], Float[Array, "n nu"]]:
         """The output of each actuator (n, nu), and its derivative by a shift of its commands."""
         state = meant(system, self.q, self.v)
@@ -239,8 +246,9 @@ class InverseDynamics(Problem):
         kernel = self.kernel
         if kernel is None:
             return x
-        columns = x.reshape(len(x), -1)
-        means = jax.vmap(lambda column: jnp.convolve(column, kernel, mode="same"), 1, 1)(columns)
+        # XLA's code for convolutions reads beyond arrays that it is to pad, which may end programs.
+        wide = jnp.pad(x.reshape(len(x), -1), ((len(kernel) // 2, len(kernel) // 2), (0, 0)))
+        means = jax.vmap(lambda column: jnp.convolve(column, kernel, mode="valid"), 1, 1)(wide)
         return means.reshape(x.shape)
 
 

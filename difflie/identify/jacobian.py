@@ -19,23 +19,29 @@ _ROWS = 256
 
 @eqx.filter_jit
 def residuals_and_jacobian(
-    residual: Callable, unknown: Any, args: Any
-) -> tuple[Float[Array, " k"], Float[Array, "k n"]]:
+    residual: Callable, unknown: Any, args: Any, directions: Any = None
+) -> tuple[Float[Array, " k"], Float[Array, "k c"]]:
     """residual(unknown, args) (k,) and its Jacobian (k, n), in forward mode.
 
-    unknown: a pytree of n numbers. The columns are divided among jax's devices; a CPU counts as
-    `jax_num_cpu_devices` of them.
+    unknown: a pytree of n numbers. directions (c, n): of the derivatives, by default those of all
+    numbers. These columns are divided among jax's devices; a CPU counts as `jax_num_cpu_devices` of
+    them.
     """
     flat, whole = ravel_pytree(unknown)
     arrays, fixed = eqx.partition((residual, args), eqx.is_array)
 
     def columns(directions, flat, arrays):
         residual, args = eqx.combine(arrays, fixed)
-        r, slopes = jax.linearize(lambda flat: residual(whole(flat), args), flat)
-        return r, jax.vmap(slopes, out_axes=-1)(directions)
 
-    n, shares = len(flat), jax.device_count()
-    unit = jnp.eye(-(-n // shares) * shares, n, dtype=flat.dtype)
+        def along(direction):
+            return jax.jvp(lambda flat: residual(whole(flat), args), (flat,), (direction,))
+
+        return jax.vmap(along, out_axes=(None, -1))(directions)
+
+    unit = jnp.eye(len(flat), dtype=flat.dtype)
+    unit = unit if directions is None else jnp.asarray(directions, flat.dtype)
+    count, shares = len(unit), jax.device_count()
+    unit = jnp.pad(unit, ((0, -count % shares), (0, 0)))
     if shares > 1:
         mesh = jax.make_mesh((shares,), ("columns",), axis_types=(AxisType.Auto,))
         each, same = PartitionSpec("columns"), PartitionSpec()
@@ -47,7 +53,7 @@ def residuals_and_jacobian(
             check_vma=False,
         )
     r, jacobian = columns(unit, flat, arrays)
-    return r, jacobian[:, :n]
+    return r, jacobian[:, :count]
 
 
 def triangle(rows: NDArray) -> NDArray:

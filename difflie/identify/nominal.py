@@ -48,6 +48,10 @@ class Nearness(Problem):
     def measured(self) -> Bool[Array, " k"]:
         return jnp.ones(self.nominal.size, bool)
 
+    @property
+    def is_prior(self) -> bool:
+        return True
+
 
 def _theta(system: System, bodies: Sequence[int]) -> Any:
     b, at = system.bodies, np.array(bodies, int)

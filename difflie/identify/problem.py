@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,6 +15,18 @@ from numpy.typing import NDArray
 
 from ..system.system import System
 from .recordings import DataError, Recording
+
+
+class Layout(NamedTuple):
+    """Where residuals (k,) stand in time, so that errors of neighbours may be alike.
+
+    sequence (k,): errors of two sequences, such as recordings, are independent; time (k,) in s,
+    within the sequence; channel (k,): what is measured, such as the degree of freedom.
+    """
+
+    sequence: NDArray
+    time: NDArray
+    channel: NDArray
 
 
 class Problem(eqx.Module):
@@ -35,6 +48,29 @@ class Problem(eqx.Module):
     @abc.abstractmethod
     def measured(self) -> Bool[Array, " k"]:
         """A mask (k,) of the residuals that are measurements; the others are gaps."""
+
+    @property
+    def layout(self) -> Layout | None:
+        """Where its residuals stand in time: by default one sequence in steps of 1 s.
+
+        None for residuals without an order, whose errors then count as white.
+        """
+        k = self.measured.size
+        return Layout(np.zeros(k, int), np.arange(k, dtype=float), np.zeros(k, int))
+
+    @property
+    def is_prior(self) -> bool:
+        """Whether its residuals are no measurements but a prior, of independent unit variances."""
+        return False
+
+    @property
+    def windows(self) -> NDArray:
+        """The window of each residual (k,): 0, 1, ...; by default there is one.
+
+        `own` has as many parts of equal length, in this order. A residual depends on that of its
+        window and on that of the next one, so that a fit can eliminate one after the other.
+        """
+        return np.zeros(self.measured.shape, int)
 
 
 def in_deviations(predicted: jax.Array, measured: jax.Array, deviation: jax.Array) -> jax.Array:

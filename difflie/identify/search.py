@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..parameters import Parameters
-from .jacobian import residuals_and_jacobian
+from .elimination import Windowed, Windows, compressed
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
 from .minimiser import Improved, Minimiser, Outcome, Progress
@@ -19,7 +19,7 @@ from .problem import Problem
 from .recordings import DataError
 
 
-class Residual(eqx.Module):
+class Residual(Windowed):
     """All residuals (k,), weighted by the loss, and those of the priors."""
 
     loss: Loss
@@ -29,6 +29,17 @@ class Residual(eqx.Module):
         system = parameters.machine(x)
         parts = [p.residual(system, o) for p, o in zip(problems, own, strict=True)]
         return jnp.concatenate([*(self.loss(r) for r in parts), parameters.residual(x)])
+
+    def windows(self, args: tuple) -> tuple[Windows, ...]:
+        """Those of each problem."""
+        _, problems = args
+        return tuple(_windows(problem) for problem in problems)
+
+
+@eqx.filter_jit
+def evaluated(residual: Callable, unknown: Any, args: Any) -> jax.Array:
+    """residual(unknown, args) (k,)."""
+    return residual(unknown, args)
 
 
 def search(
@@ -48,7 +59,7 @@ def search(
     """
     begin = _beginning(parameters, problems, start, own)
     residual, args = Residual(loss), (parameters, problems)
-    r, _ = residuals_and_jacobian(residual, begin, args)
+    r, *_ = compressed(residual, begin, args)
     cost = float(r @ r) / 2
     if not np.isfinite(cost):
         raise DataError(
@@ -61,6 +72,18 @@ def search(
             improved(np.asarray(unknown[0]), tuple(np.asarray(o) for o in unknown[1]))
 
     return begin[0], minimiser.minimised(residual, begin, args, cost, progress, kept)
+
+
+def _windows(problem: Problem) -> Windows:
+    unknowns, of = problem.own.size, problem.windows
+    of = of if unknowns else np.zeros_like(of)
+    count = int(of.max(initial=0)) + 1
+    if unknowns % count:
+        raise ValueError(
+            f"{type(problem).__name__}: {unknowns} own unknowns are not equal parts for {count} "
+            "windows"
+        )
+    return Windows(of, count, unknowns // count)
 
 
 def _beginning(

@@ -25,7 +25,7 @@ from ..integrators.method import chosen
 from ..simulate import simulate
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from .problem import Deviation, Problem, deviations, in_deviations, needed
+from .problem import Deviation, Layout, Problem, deviations, in_deviations, needed
 from .recordings import DataError, Recording
 from .sensors import meant, seen
 
@@ -107,6 +107,14 @@ class Shooting(Problem):
     def own(self) -> jax.Array:
         w, nv = len(self.dt), self.v.shape[-1]
         return jnp.zeros(w * 2 * nv if self.free else 0, self.q.dtype)
+
+    @property
+    def windows(self) -> NDArray:
+        w, edges, nv = self.v.shape
+        each = np.repeat(np.arange(w), (edges if self.free else edges - 1) * 2 * nv)
+        # A jump depends on the state that the next window starts with.
+        jumps = np.repeat(np.arange(w - 1 if self.free else 0), 2 * nv)
+        return np.concatenate((each, jumps))
 
     def motions(
         self, system: System, own: jax.Array
@@ -224,17 +232,44 @@ class Shooting(Problem):
 
     @property
     def measured(self) -> Bool[Array, " k"]:
-        nv = self.v.shape[-1]
-        gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
-        there = jnp.concatenate(
-            (jnp.broadcast_to(~gap, self.v.shape), ~jnp.isnan(self.v)), axis=-1
-        ) & jnp.isfinite(self.deviation[:, None])
+        return _measured(self)
+
+
+@eqx.filter_jit
+def _measured(problem: Shooting) -> Bool[Array, " k"]:
+    nv = problem.v.shape[-1]
+    gap = jnp.isnan(problem.q).any(axis=-1, keepdims=True)
+    there = jnp.concatenate(
+        (jnp.broadcast_to(~gap, problem.v.shape), ~jnp.isnan(problem.v)), axis=-1
+    ) & jnp.isfinite(problem.deviation[:, None])
+    if not problem.free:
+        return there[:, 1:].ravel()
+    joined = problem.follows[:, None, None] & (jnp.arange(there.shape[1]) == 0)[:, None]
+    there = there & ~joined
+    jumps = jnp.broadcast_to(problem.follows[1:, None], (len(problem.dt) - 1, 2 * nv))
+    return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(problem.deviation[1:])).ravel()))
+
+    @property
+    def layout(self) -> Layout:
+        dt, follows = np.asarray(self.dt), np.asarray(self.follows)
+        sequence = np.cumsum(~follows) - 1
+        # Windows that follow start where the one before ends.
+        long, begin = dt.sum(axis=1), np.zeros(len(dt))
+        for k in np.flatnonzero(follows):
+            begin[k] = begin[k - 1] + long[k - 1]
+        time = begin[:, None] + np.pad(np.cumsum(dt, axis=1), ((0, 0), (1, 0)))
+        time = time if self.free else time[:, 1:]
+        width = 2 * self.v.shape[-1]
+        rows = [np.broadcast_to(sequence[:, None], time.shape), time]
+        sequence, time = (np.repeat(x.ravel(), width) for x in rows)
+        channel = np.tile(np.arange(width), len(time) // width)
         if not self.free:
-            return there[:, 1:].ravel()
-        joined = self.follows[:, None, None] & (jnp.arange(there.shape[1]) == 0)[:, None]
-        there = there & ~joined
-        jumps = jnp.broadcast_to(self.follows[1:, None], (len(self.dt) - 1, 2 * nv))
-        return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(self.deviation[1:])).ravel()))
+            return Layout(sequence, time, channel)
+        jumps = np.repeat(np.cumsum(~follows)[1:] - 1, width), np.repeat(begin[1:], width)
+        jumps = (*jumps, np.tile(width + np.arange(width), len(dt) - 1))
+        return Layout(
+            *(np.concatenate(x) for x in zip((sequence, time, channel), jumps, strict=True))
+        )
 
 
 def _completed(system: System, recording: Recording, velocity: Deviation) -> Recording:

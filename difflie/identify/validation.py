@@ -60,8 +60,8 @@ class Validation:
     def torque_autocorrelation(self) -> NDArray:
         """The largest autocorrelation of the torque error (nv,), over the bound of white noise.
 
-        Of the first twenty lags; where it is far above 1 use the block-robust standard errors. NaN
-        for errors of no more than twenty rows.
+        Of the first twenty lags; where it is far above 1 errors of white noise are too small.
+        NaN for errors of no more than twenty rows.
         """
         return _over_columns(_largest_autocorrelation, self.torque - self.effort)
 

@@ -16,8 +16,6 @@ from .report import Cell, Section
 from .report import write_report as write_page
 
 _PAIRS = 6
-# The half width of a 95 % interval, in standard errors.
-_INTERVAL = 1.96
 
 
 def write_report(
@@ -48,14 +46,14 @@ def _sections(
     yield Section(text=_outcome(results["fit"]))
     yield Section(
         "Parameters",
-        ("parameter", "unit", "start", "value", "standard error", "block-robust"),
+        ("parameter", "unit", "start", "value", "standard error", "95 % interval", "prior's share"),
         [
-            (name, p["unit"], p["start"], p["value"], *map(_error, (p[k] for k in _ERRORS)))
+            (name, p["unit"], p["start"], p["value"], _error(p["std_error"]), *_told(p))
             for name, p in parameters.items()
         ],
         (
-            "Block-robust standard errors allow for residuals that are alike over up to a fiftieth "
-            "of the measurements; where they are much larger they are the ones to believe.",
+            "Standard errors and intervals allow for residuals that are alike over many rows. At a "
+            "bound the interval is one-sided. The prior's share is 1 where only it holds a value.",
         ),
     )
     tables = {
@@ -70,8 +68,8 @@ def _sections(
                 [list(row.values()) for row in rows],
                 (
                     "Autocorrelations, the largest of twenty, are in bounds of white noise: far "
-                    "above 1 the model lacks something, or the data is smoothed: believe the "
-                    "block-robust errors.",
+                    "above 1 the model lacks something, or the data is smoothed, which standard "
+                    "errors allow for.",
                 ),
             )
     for k, (name, arrays) in enumerate(runs):
@@ -86,7 +84,13 @@ def _sections(
         yield Section(title, picture=ellipses, file="ellipses.png")
 
 
-_ERRORS = "std_error", "std_error_blockwise"
+def _told(p: Mapping[str, Any]) -> tuple[Cell, Cell]:
+    """The interval and the prior's share of a parameter; empty where it was not fitted."""
+    if p["interval"] is None:
+        return None, None
+    lower, upper = p["interval"]
+    bound = ", at its bound" if p["at_bound"] else ""
+    return f"{lower:.4g} to {upper:.4g}{bound}", round(p["prior_share"], 3)
 
 
 def _error(value: float | None) -> Cell:
@@ -100,10 +104,7 @@ def _outcome(fit: Mapping[str, Any] | None) -> list[str]:
         f"{fit['message']}; cost {fit['cost']:.6g}, variance of the residuals in their deviations "
         f"{fit['variance']:.4g}."
     ]
-    for row in fit["unidentifiable"]:
-        names = ", ".join(f"{name} ({share:+.2f})" for name, share in row.items())
-        sentences.append(f"Not identifiable from this data: {names}.")
-    return sentences
+    return sentences + [note[0].upper() + note[1:] + "." for note in fit["notes"]]
 
 
 def run_figure(
@@ -150,8 +151,8 @@ def run_figure(
 def estimate_figure(parameters: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Estimates with 95 % intervals and starts, parameters of one unit on one axis, as a figure.
 
-    parameters: by name the unit, value, start and std_error of each, scalars; the last is infinite
-    where it is not identifiable.
+    parameters: by name the unit, value, start and std_error of each, scalars, and the interval
+    (2,); the error is infinite where it is not identifiable.
     """
     units = list(dict.fromkeys(p["unit"] for p in parameters.values()))
     groups = [{n: p for n, p in parameters.items() if p["unit"] == unit} for unit in units]
@@ -164,10 +165,11 @@ def estimate_figure(parameters: Mapping[str, Mapping[str, Any]]) -> Figure:
         )
         known = np.isfinite(error)
         if known.any():
+            ends = np.array([p["interval"] for p in group.values()])[known].T
             a.errorbar(
                 value[known],
                 places[known],
-                xerr=_INTERVAL * error[known],
+                xerr=np.maximum((value[known] - ends[0], ends[1] - value[known]), 0),
                 fmt="o",
                 capsize=3,
                 label="estimate, 95 %",
@@ -199,8 +201,8 @@ def ellipse_figure(
 ) -> Figure | None:
     """The 95 % confidence ellipses of the most correlated pairs of parameters, six at most.
 
-    parameters: as for `estimate_figure`; correlations (p, p). By the standard errors, not the
-    block-robust ones. None where no two numbers are identifiable.
+    parameters: as for `estimate_figure`; correlations (p, p). None where no two numbers are
+    identifiable.
     """
     r = np.nan_to_num(np.triu(correlations, 1))
     order = np.argsort(-np.abs(r), axis=None)[:_PAIRS]

@@ -124,4 +124,4 @@ def test_a_fit_is_plotted(found):
     assert (mass.get_xlabel(), damping.get_xlabel()) == ("[kg]", "[N m s/rad]")
     assert [label.get_text() for label in mass.get_yticklabels()] == ["arm/mass"]
     low, high = damping.collections[0].get_paths()[0].vertices[:, 0]
-    assert high - low == pytest.approx(2 * 1.96 * found.standard_errors[1])
+    np.testing.assert_allclose((low, high), found.intervals[1])

@@ -30,12 +30,14 @@ def test_what_is_not_identifiable_has_no_interval():
     """It is drawn, and named so; parameters without unit have an axis of their own."""
     parameters = {
         "a": {"unit": "kg", "value": 1.0, "start": 2.0, "std_error": np.inf},
-        "b": {"unit": "", "value": 3.0, "start": 1.0, "std_error": 0.1},
+        "b": {"unit": "", "value": 3.0, "start": 1.0, "std_error": 0.1, "interval": (2.7, 3.2)},
     }
     first, second = estimate_figure(parameters).axes
     assert first.get_legend_handles_labels()[1] == ["not identifiable", "start"]
     assert second.get_legend_handles_labels()[1] == ["start", "estimate, 95 %"]
     assert second.get_xlabel() == "without unit"
+    (ends,) = second.containers[0].lines[2]
+    np.testing.assert_allclose(ends.get_segments()[0][:, 0], (2.7, 3.2))
 
 
 def test_ellipses_have_the_probability_they_say():

@@ -1,0 +1,233 @@
+"""Linear least squares in which windows have unknowns of their own: these are eliminated.
+
+    min |J d + r|^2 + |D d|^2,    d = (x, s_1, s_2, ...)
+
+Residuals of window b depend on x, which all share, on the unknowns s_b of the window, and on those
+of the next one. So J has bands: its columns by s_1, s_3, ... are found in one set of directions and
+those by s_2, s_4, ... in another (Curtis, Powell and Reid 1974), and orthogonal transformations
+eliminate one window after the other (Golub and Plemmons 1980; Björck 1996, section 6.3). Neither
+time nor memory grows faster than the number of windows.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from .jacobian import residuals_and_jacobian, triangle
+
+# Directions that the residuals do not determine are held by so much of a column's length.
+_ROUNDING = float(np.finfo(float).eps) ** 0.5
+
+
+class Windows(NamedTuple):
+    """Successive residuals that depend on unknowns of windows, each with `size` of them.
+
+    of (k,): the window b, from 0 to count - 1, on whose unknowns a residual depends, and on those
+    of b + 1.
+    """
+
+    of: NDArray
+    count: int
+    size: int
+
+    @property
+    def colours(self) -> int:
+        """The directions that all derivatives by unknowns of windows need."""
+        return min(2, self.count) * self.size
+
+
+class Windowed(eqx.Module):
+    """residual(unknown, args) that begins with the rows of windows, whose unknowns come last."""
+
+    @abc.abstractmethod
+    def __call__(self, unknown: Any, args: Any) -> jax.Array:
+        """The residuals (k,)."""
+
+    @abc.abstractmethod
+    def windows(self, args: Any) -> tuple[Windows, ...]:
+        """The sequences of windows, in the order of their rows and of their unknowns."""
+
+
+class _Front(NamedTuple):
+    """The rows by which a window's unknowns follow from all after it.
+
+    own (m, m): upper triangle by its unknowns; after (m, m): by those of the next window; rest (m,
+    n + 1): by x, and the constant.
+    """
+
+    own: NDArray
+    after: NDArray
+    rest: NDArray
+
+
+@dataclasses.dataclass(frozen=True)
+class Linearised:
+    """Residuals and their Jacobian in few rows, with the same sums of products.
+
+    chains: for each sequence of windows their triangles (., 2 m + n + 1), with columns by the own
+    unknowns, by those of the next window, by x, and the residual; rest: the triangle (., n + 1) of
+    all other residuals. cost: half the sum of squares. lengths (N,): of the columns of J, in the
+    order of the unknowns.
+    """
+
+    chains: tuple[list[NDArray], ...]
+    rest: NDArray
+    cost: float
+    lengths: NDArray
+
+    @staticmethod
+    # The squares of a motion that diverges may be beyond the range of numbers.
+    @np.errstate(over="ignore", invalid="ignore")
+    def of(residual: Callable, unknown: Any, args: Any) -> Linearised:
+        """Of residual(unknown, args); a `Windowed` one says which windows there are."""
+        r, shared, own = compressed(residual, unknown, args)
+        cost = float(np.sum(np.square(r, dtype=float))) / 2
+        done, triangles = 0, []
+        for windows in windows_of(residual, args):
+            part = slice(done, done + len(windows.of))
+            triangles.append(_triangles(windows, own[part], shared[part], r[part]))
+            done += len(windows.of)
+        rest = _in_few_rows(np.column_stack((shared[done:], r[done:])))
+        return Linearised(tuple(triangles), rest, cost, _lengths(triangles, rest))
+
+    def minimum(self, damping: NDArray) -> tuple[NDArray, float]:
+        """The least squares d (N,), damped by D = damping (N,) > 0, and how far the cost falls.
+
+        That is half of |r|^2 - |J d + r|^2.
+        """
+        n = self.rest.shape[1] - 1
+        fronts, rows, done = [], [self.rest], n
+        for chain in self.chains:
+            m = (chain[0].shape[1] - n - 1) // 2
+            own = damping[done : done + m * len(chain)].reshape(len(chain), m)
+            front, left = _eliminated(chain, own)
+            fronts.append(front)
+            rows.append(left)
+            done += own.size
+        damped = np.column_stack((np.diag(damping[:n]), np.zeros(n)))
+        r = triangle(np.concatenate((*rows, damped)))[:n]
+        x = -np.linalg.solve(r[:, :n], r[:, n])
+        given = np.append(x, 1)[:, None]
+        d = np.concatenate((x, *(_substituted(front, given).ravel() for front in fronts)))
+        constants = [f.rest[:, -1] for front in fronts for f in front]
+        square = sum(float(c @ c) for c in (r[:, n], *constants))
+        return d, (square + float(np.sum((damping * d) ** 2))) / 2
+
+
+def windows_of(residual: Callable, args: Any) -> tuple[Windows, ...]:
+    """The sequences of windows of residual(unknown, args); none unless it is `Windowed`."""
+    return residual.windows(args) if isinstance(residual, Windowed) else ()
+
+
+def compressed(residual: Callable, unknown: Any, args: Any) -> tuple[NDArray, NDArray, NDArray]:
+    """residual (k,), its derivatives (k, n) by x, and those along c directions (k, c) of windows.
+
+    The first directions move every other window's unknowns, from window 0 on, and the following
+    ones those of the windows between.
+    """
+    chains = windows_of(residual, args)
+    n = _size(unknown) - sum(w.count * w.size for w in chains)
+    width = max((w.colours for w in chains), default=0)
+    directions = None
+    if width:
+        each = [np.tile(np.eye(w.colours, width), (w.count, 1))[: w.count * w.size] for w in chains]
+        own = np.concatenate(each)
+        shared = np.eye(n + width, n), np.eye(n + width, width, -n) @ own.T
+        directions = np.concatenate(shared, axis=1)
+    r, jacobian = (
+        np.asarray(a) for a in residuals_and_jacobian(residual, unknown, args, directions)
+    )
+    return r, jacobian[:, :n], jacobian[:, n:]
+
+
+def projected(columns: NDArray, own: NDArray, chains: tuple[Windows, ...]) -> NDArray:
+    """What is left of derivatives (k, n) when the unknowns of windows make up for all they can.
+
+        P = J_x - J_s J_s^+ J_x
+
+    own (k, c): the compressed J_s. P^T P is the inverse of the block of x in (J^T J)^-1; at a
+    minimum, where J_s^T r = 0, P^T r over any rows has their scores with the windows' unknowns
+    eliminated. Zero where only rounding is left.
+    """
+    left, done, n = np.array(columns), 0, columns.shape[1]
+    for windows in (w for w in chains if w.size):
+        part = slice(done, done + len(windows.of))
+        triangles = _triangles(windows, own[part], columns[part], np.zeros(len(windows.of)))
+        damping = _lengths([triangles], np.zeros((0, n + 1)))[n:].reshape(-1, windows.size)
+        damping = _ROUNDING * np.where(damping > 0, damping, 1)
+        follow = _substituted(_eliminated(triangles, damping)[0], np.eye(n + 1, n))
+        for b, moved in enumerate(follow):
+            rows = done + np.flatnonzero((windows.of == b) | (windows.of == b - 1))
+            along = (b % 2) * windows.size + np.arange(windows.size)
+            left[rows] += own[np.ix_(rows, along)] @ moved
+        done += len(windows.of)
+    rounding = _ROUNDING * np.linalg.norm(columns, axis=0)
+    return np.where(np.linalg.norm(left, axis=0) > rounding, left, 0)
+
+
+def _size(unknown: Any) -> int:
+    return sum(np.size(leaf) for leaf in jax.tree.leaves(unknown))
+
+
+def _triangles(windows: Windows, own: NDArray, shared: NDArray, r: NDArray) -> list[NDArray]:
+    """The triangle of each window; see `Linearised`."""
+    colours = np.split(own[:, : windows.colours], min(2, windows.count), axis=1)
+    found = []
+    for b in range(windows.count):
+        rows = windows.of == b
+        here = colours[b % 2][rows]
+        last = b + 1 == windows.count
+        after = np.zeros_like(here) if last else colours[(b + 1) % 2][rows]
+        found.append(_in_few_rows(np.column_stack((here, after, shared[rows], r[rows]))))
+    return found
+
+
+def _in_few_rows(rows: NDArray) -> NDArray:
+    """The triangle of rows, in double precision."""
+    return triangle(rows).astype(float)
+
+
+def _lengths(chains: Sequence[list[NDArray]], rest: NDArray) -> NDArray:
+    """The lengths (N,) of the columns of the Jacobian."""
+    n = rest.shape[1] - 1
+    shared, own = np.sum(rest[:, :n] ** 2, axis=0), []
+    for chain in chains:
+        m = (chain[0].shape[1] - n - 1) // 2
+        squares = np.stack([np.sum(t[:, :-1] ** 2, axis=0) for t in chain])
+        squares[1:, :m] += squares[:-1, m : 2 * m]
+        own.append(squares[:, :m].ravel())
+        shared = shared + squares[:, 2 * m :].sum(axis=0)
+    return np.sqrt(np.concatenate((shared, *own)))
+
+
+def _eliminated(chain: list[NDArray], damping: NDArray) -> tuple[list[_Front], NDArray]:
+    """The fronts of windows, damped by damping (w, m), and the rows (., n + 1) that are left."""
+    m = damping.shape[1]
+    fronts, left = [], np.zeros((0, chain[0].shape[1] - m))
+    for t, damp in zip(chain, damping, strict=True):
+        width = t.shape[1]
+        # What earlier windows have left begins with the unknowns of this one.
+        before = np.zeros((len(left), width))
+        before[:, :m], before[:, 2 * m :] = left[:, :m], left[:, m:]
+        damped = np.eye(m, width) * damp[:, None]
+        rows = triangle(np.concatenate((t, before, damped)))
+        fronts.append(_Front(rows[:m, :m], rows[:m, m : 2 * m], rows[:m, 2 * m :]))
+        left = rows[m:, m:]
+    return fronts, left[:, m:]
+
+
+def _substituted(fronts: list[_Front], given: NDArray) -> NDArray:
+    """The unknowns (w, m, c) that minimise the fronts' rows, for x and 1 (n + 1, c)."""
+    found, after = [], np.zeros((fronts[0].own.shape[0], given.shape[1]))
+    for front in reversed(fronts):
+        after = -np.linalg.solve(front.own, front.rest @ given + front.after @ after)
+        found.append(after)
+    return np.stack(found[::-1])
