@@ -29,7 +29,7 @@ CHECKED = {
     "energy_momentum gauss generalized_alpha method moreau "
     "munthe_kaas rattle semi_implicit_euler stormer_verlet variational variational_lie",
     "quantities": "distance effort energy frames limits momentum point pose power state",
-    "parameters": "block nearness places pseudo_inertia",
+    "parameters": "block nearest_consistent nearness places pseudo_inertia",
     "simulate": "result trajectory watch",
     "identify": "base_parameters inverse_dynamics jacobian losses nominal problem sensors shooting",
     "control": "dare lyapunov",

@@ -22,6 +22,7 @@ from .inertias import InertiaRatios as InertiaRatios
 from .inertias import LogCholesky as LogCholesky
 from .inertias import SecondMoments as SecondMoments
 from .inertias import WithinEllipsoid as WithinEllipsoid
+from .nearest_consistent import nearest_consistent as nearest_consistent
 from .nearness import divergence_terms as divergence_terms
 from .parameters import Parameters as Parameters
 from .paths import entries as entries
