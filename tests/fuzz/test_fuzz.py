@@ -87,7 +87,8 @@ def recording(path):
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     header, *rows = [[c.strip() for c in row] for row in csv.reader(lines) if any(row)]
     table = {n: [float(row[k] or "nan") for row in rows] for k, n in enumerate(header)}
-    assert np.array_equal(read.t, table["time"])
+    time = next(name for name in table if name.casefold() == "time")  # guessed
+    assert np.array_equal(read.t, table[time])
     for k, name in enumerate(COLUMNS["q"]):
         assert np.array_equal(read.q[:, k], table[name], equal_nan=True)
 

@@ -110,16 +110,18 @@ def _warn_of_missing_rows(found: Columns, t: NDArray) -> None:
     long = np.flatnonzero(steps > step + max(_LONGER * step, _VARIED * (high - low)))
     if not len(long):
         return
-    missing = np.maximum(np.round(steps[long] / step) - 1, 1).astype(int)
+    with np.errstate(over="ignore"):
+        missing = np.maximum(np.round(steps[long] / step) - 1, 1)
+        total = missing.sum()
     order = np.sort(np.argsort(-missing, kind="stable")[:3])
     places = [
-        f"{missing[i]} after {found.place(int(long[i]))} ({t[long[i]]:.6g} s)"
+        f"{missing[i]:.15g} after {found.place(int(long[i]))} ({t[long[i]]:.6g} s)"
         for i in order.tolist()
     ]
     if len(long) > len(order):
         places.append(f"and others ({len(long) - len(order)} times)")
     warn(
-        f"{found.log}: {missing.sum()} rows are missing, by the times: {', '.join(places)}; cut "
+        f"{found.log}: {total:.15g} rows are missing, by the times: {', '.join(places)}; cut "
         "the run there (from, to), or resample it, which draws straight lines"
     )
 
