@@ -32,6 +32,7 @@ from .constraints import constrained_dynamics as constrained_dynamics
 from .constraints import constraint_bias as constraint_bias
 from .constraints import constraint_jacobian as constraint_jacobian
 from .constraints import constraint_residual as constraint_residual
+from .constraints import lock as lock
 from .constraints import mobility as mobility
 from .constraints import redundant_equations as redundant_equations
 from .control import linearize as linearize

@@ -304,7 +304,7 @@ def main(options: Options) -> None:
     tosses = [toss.between(options.start, np.inf) for toss in whole]
     frame = frame_of_angular_velocity(tosses)
     config = read_study(CONFIG)
-    system = dl.load(config.system.robot(CONFIG.parent), base=config.system.base)
+    system = dl.load(config.system.robot([CONFIG.parent]), base=config.system.base)
     poses = [dataclasses.replace(toss, v=None) for toss in tosses]
     problem = di.Shooting.of(system, poses, position=config.fit.position, free=True)
 

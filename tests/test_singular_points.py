@@ -250,7 +250,7 @@ QUICK = ("places", "dynamics", "forces", "actuators")
 BUILT = "makes a machine of another structure"
 DECIDED = "counts ranks of given numbers, outside of traces"
 NOT_SWEPT = {
-    **dict.fromkeys(("absolute", "attach", "chain", "constrain", "tree"), BUILT),
+    **dict.fromkeys(("absolute", "attach", "chain", "constrain", "lock", "tree"), BUILT),
     **dict.fromkeys(("from_dh", "from_screws"), BUILT),
     **dict.fromkeys(("base_parameters", "mobility", "redundant_equations"), DECIDED),
     "breaking_leaves": DECIDED,

@@ -44,14 +44,15 @@ def identify(
 
     Args:
         file: the configuration; `python -m pydoc difflie.io.study` shows its keys.
-        data: the folder of the measured runs; by default that of the configuration.
+        data: the folder of the measured runs, and of the robot's file if that is not beside the
+            configuration; by default that of the configuration.
         validate: more files to judge by, which are not used for the fit.
         parameters: a JSON file with numbers by name, which are judged; nothing is fitted.
         resume: a JSON file of an earlier run, such as one that was interrupted, to begin with.
         out: a folder for results, pictures, a report (HTML) and the machine (URDF, no actuators).
         json: a file for the results; the standard errors of what fit.undetermined names are null.
     """
-    config = read_study(file)
+    config = read_study(file, data)
     check_outputs(out, json, "identification.json", "report.html")
     with console.status(f"{file.name}: compiling") as status:
 
@@ -60,7 +61,6 @@ def identify(
 
         results = run_study(
             config,
-            data=data,
             validate=validate,
             parameters=parameters,
             resume=resume,
@@ -79,7 +79,6 @@ def identify(
 def run_study(
     config: Study,
     *,
-    data: Path | None = None,
     validate: Sequence[Path] = (),
     parameters: Path | None = None,
     resume: Path | None = None,
@@ -89,12 +88,11 @@ def run_study(
 ) -> dict[str, Any]:
     """Fits the parameters, or judges given ones, and returns the results.
 
-    data: the folder of the runs; validate: more files to judge by. parameters: a JSON file with
-    numbers by name, or earlier results: then nothing is fitted. resume: such a file from which the
-    fit starts, its states too. After each step that improves the fit the present numbers are
-    written to `keep` and to the results in `out`, so that a killed run can be resumed. Writes into
-    `out` the results, pictures, `report.html`, and the machine as URDF without actuators and
-    sensors.
+    validate: more files to judge by. parameters: a JSON file with numbers by name, or earlier
+    results: then nothing is fitted. resume: such a file from which the fit starts, its states too.
+    After each step that improves the fit the present numbers are written to `keep` and to the
+    results in `out`, so that a killed run can be resumed. Writes into `out` the results, pictures,
+    `report.html`, and the machine as URDF without actuators and sensors.
 
     The results are those of `Fit.results`, and the errors of each run in training (those that were
     fitted), validation and, with fit.leave_out, left_out: each run predicted by a fit to the
@@ -106,7 +104,7 @@ def run_study(
         raise ConfigError("given parameters are judged only; leave out those to resume with")
     system = system_of(config)
     free = parameters_of(config, system)
-    runs = recordings_of(config, system, data or config.path.parent, validate)
+    runs = recordings_of(config, system, validate)
     for recording in (recording for use in runs.values() for recording in use):
         for note in recording.notes:
             say(note)

@@ -44,7 +44,7 @@ def system_of(config: Study) -> System:
 
     Raises `ConfigError` for parts that do not suit the robot.
     """
-    system = load_system(config)
+    system = load_system(config, config.folder)
     for where, table in config.encoder.items():
         encoder = instance(Encoder, table, config.path, where)
         with located(f"{config.path}: {where}: "):
@@ -71,14 +71,14 @@ def parameters_of(config: Study, system: System) -> Parameters:
 
 
 def recordings_of(
-    config: Study, system: System, folder: Path, validate: Sequence[Path] = ()
+    config: Study, system: System, validate: Sequence[Path] = ()
 ) -> dict[str, list[Recording]]:
-    """The recordings of the file by their use, "fit" or "validate", read from a folder.
+    """The recordings of the file by their use, "fit" or "validate".
 
     validate: more files of the second kind. Raises `ConfigError` and DataError for files that
     cannot be read or do not match the configuration.
     """
-    runs = [(folder / run.file, run) for run in config.run]
+    runs = [(config.folder / run.file, run) for run in config.run]
     runs += [(path, RunTable(str(path), use="validate")) for path in validate]
     recordings: dict[str, list[Recording]] = {"fit": [], "validate": []}
     for name, (path, run) in zip(told_apart([path for path, _ in runs]), runs, strict=True):

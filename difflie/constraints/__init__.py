@@ -52,6 +52,7 @@ from .joints import RevoluteConstraint as RevoluteConstraint
 from .joints import SphericalConstraint as SphericalConstraint
 from .joints import TranslationConstraint as TranslationConstraint
 from .joints import UniversalConstraint as UniversalConstraint
+from .lock import lock as lock
 from .motion import constrained_acceleration
 from .point_on_curve import PointOnCurve as PointOnCurve
 from .proportional import Proportional as Proportional

@@ -4,7 +4,7 @@
     file = "robot.urdf"               dt = 1e-3                # s
     base = "fixed"                    steps = 2000
     gravity = [0.0, 0.0, -9.81]       method = "RKMK4"
-                                      save_every = 10
+    locked = {finger = 0.02}          save_every = 10
     [initial]
     q = [0.0, ...]                    [control]
     v = [0.0, ...]                    effort = [0.0, ...]      # N m or N, held
@@ -51,7 +51,7 @@ at once, in a `ConfigError` with a line for each, which names the file, the key 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -71,37 +71,50 @@ _PACKAGE = "package:"
 _MOST_ROWS = 10_000_000  # of a few hundred numbers some memories can hold
 
 
-def _is_there(file: str, folder: Path) -> Iterator[str]:
-    robot = SystemTable(file).robot(folder)
-    if not present(robot) or robot.is_dir():
+def _is_there(file: str, folders: Sequence[Path]) -> Iterator[str]:
+    places = SystemTable(file).places(folders)
+    if not any(map(_is_file, places)):
         shipped = sorted(p.stem for p in PACKAGE_DATA.glob("*.urdf"))
+        near = next(filter(None, map(absence, places)), "")
         yield (
-            f"file: there is no file {robot}{absence(robot)}; give a path from the configuration's "
-            f"folder, or one of the shipped {', '.join(repr(_PACKAGE + name) for name in shipped)}"
+            f"file: there is no file {' or '.join(map(str, places))}{near}; give a path from the "
+            "configuration's folder, or one of the shipped "
+            f"{', '.join(repr(_PACKAGE + name) for name in shipped)}"
         )
+
+
+def _is_file(path: Path) -> bool:
+    return present(path) and not path.is_dir()
 
 
 @dataclass(frozen=True)
 class SystemTable:
     """[system]: a robot file, relative to the configuration; "package:NAME" is a shipped one.
 
-    base, gravity (3,) in m/s^2 and loops, also a relative path, as in `difflie.load`.
+    base, gravity (3,) in m/s^2 and loops, also a relative path, as in `difflie.load`. locked:
+    joints that are held at coordinates in rad or m, as by `difflie.lock`.
     """
 
     file: str
     base: Literal["fixed", "free"] | None = None
     gravity: Annotated[list[float], number(unit="m/s^2", shape=(3,))] | None = None
     loops: str | None = None
+    locked: dict[str, Annotated[float, number(unit="rad or m")]] = field(default_factory=dict)
     conditions = (_is_there,)
 
-    def robot(self, folder: Path) -> Path:
-        """The robot file, with a relative path taken from the configuration's folder."""
+    def places(self, folders: Sequence[Path]) -> list[Path]:
+        """Where the robot file may be: a relative path is taken from each of the folders."""
         if self.file.startswith(_PACKAGE):
-            return PACKAGE_DATA / f"{self.file.removeprefix(_PACKAGE)}.urdf"
-        return folder / self.file
+            return [PACKAGE_DATA / f"{self.file.removeprefix(_PACKAGE)}.urdf"]
+        return list(dict.fromkeys(folder / self.file for folder in folders))
+
+    def robot(self, folders: Sequence[Path]) -> Path:
+        """The robot file: the first of its `places` where there is one."""
+        places = self.places(folders)
+        return next(filter(_is_file, places), places[0])
 
     def loops_file(self, folder: Path) -> Path | None:
-        """The file of loops, likewise."""
+        """The file of loops, with a relative path taken from the configuration's folder."""
         return None if self.loops is None else folder / self.loops
 
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..constraints import lock
 from ..system import System
 from ..system.arguments import checked
 from ..system.validation import nearest, shown
@@ -39,14 +40,18 @@ def located(where: str) -> Iterator[None]:
         raise ConfigError(f"{where}{error}") from None
 
 
-def load_system(config: Described) -> System:
-    """The robot of [system], with the forces and actuators of the file.
+def load_system(config: Described, *folders: Path) -> System:
+    """The robot of [system], with its locked joints and the forces and actuators of the file.
 
-    Raises as `load` does, and `ConfigError` for forces that do not suit the robot.
+    folders: where its file may be, if not beside the configuration. Raises as `load` does, and
+    `ConfigError` for joints and forces that do not suit the robot.
     """
     table, folder = config.system, config.path.parent
-    loops = table.loops_file(folder)
-    system = load(table.robot(folder), base=table.base, gravity=table.gravity, loops=loops)
+    robot, loops = table.robot((folder, *folders)), table.loops_file(folder)
+    system = load(robot, base=table.base, gravity=table.gravity, loops=loops)
+    if table.locked:
+        with located(f"{config.path}: system.locked: "):
+            system = lock(system, table.locked)
     return coupled(system, config.couplings, config.path)
 
 

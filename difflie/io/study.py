@@ -63,8 +63,11 @@ in difflie/io/couplings.py. Files without a header or times, and bodies in free 
     [validation]
     observe = 10                          # rows of a window, which find the state it starts at
 
-Files of runs are relative to the folder given with --data, or to that of the configuration. The
-motion in a window starts at its first row; with `observe` the first rows determine the initial
+Files of runs are relative to the folder given with --data, or to that of the configuration; the
+robot's file is sought beside the configuration first, then there. system.locked holds joints that
+were not moved, such as `locked = {finger = 0.02}` (rad or m); they have no columns.
+
+The motion in a window starts at its first row; with `observe` the first rows determine the initial
 state, and the others are predicted. Measured torques are held. Without columns.tau they are 0;
 without columns.v motions start with differences of q, which fit.states and validation.observe
 correct.
@@ -83,7 +86,7 @@ from ..system.validation import shown
 from .config import SystemTable
 from .couplings import OWN, TABLES, Force, couplings_of
 from .tables import read_file, rows_by_place
-from .toml import Faults, read_toml
+from .toml import ConfigError, Faults, read_toml
 
 _Names = Literal["q", "v", "a", "tau"]
 Quantity = Annotated[str, _Names]
@@ -261,11 +264,13 @@ def _has_times(data: DataTable, run: list[RunTable]) -> Iterator[str]:
 class Study:
     """A whole identification file; path is where it was read.
 
-    couplings: its actuators and other forces, by the names of their tables, "drive[0]". encoder:
-    the tables [[encoder]], of `difflie.identify.Encoder`, by their places likewise.
+    folder: that of the files of runs. couplings: its actuators and other forces, by the names of
+    their tables, "drive[0]". encoder: the tables [[encoder]], of `difflie.identify.Encoder`, by
+    their places likewise.
     """
 
     path: Path
+    folder: Path
     system: SystemTable
     data: DataTable
     run: list[RunTable]
@@ -277,16 +282,20 @@ class Study:
     conditions = _has_others, _has_times
 
 
-def read_study(path: str | os.PathLike[str]) -> Study:
+def read_study(path: str | os.PathLike[str], data: Path | None = None) -> Study:
     """The identification in a TOML file.
 
-    Raises `ConfigError` for a missing or broken file, and otherwise with all faults at once:
-    unknown or missing keys (with the nearest known one) and values of a wrong type or out of range.
+    data: the folder of the measured runs, and of the robot's file if that is not beside the TOML
+    file; by default that of the TOML file. Raises `ConfigError` for a missing or broken file, and
+    otherwise with all faults at once: unknown or missing keys (with the nearest known one) and
+    values of a wrong type or out of range.
     """
     path = Path(path)
-    tables, faults = read_toml(path), Faults(path)
+    folder = path.parent if data is None else data
+    tables, faults = read_toml(path), Faults(path, ConfigError, folder)
     parts = {
         "path": path,
+        "folder": folder,
         "couplings": couplings_of(tables, faults),
         "encoder": rows_by_place(tables, "encoder", faults),
     }

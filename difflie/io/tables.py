@@ -2,7 +2,8 @@
 
 The allowed values and the default of a key are declared at the field; see `kinds.py`. Conditions on
 several values are declared in the class, too: `conditions` are functions of its fields, by their
-names, and of the file's `folder`, which yield faults. A module reports them by its method `faults`.
+names, and of the `folders` of `Faults`, which yield faults. A module reports them by its method
+`faults`.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ def _check_conditions(
     for condition in conditions:
         names = inspect.signature(condition).parameters
         if wrong.isdisjoint(names):
-            given = {"folder": faults.path.parent, **vars(made)}
+            given = {"folders": faults.folders, **vars(made)}
             faults.tell(*(f"{where}{fault}" for fault in condition(*(given[n] for n in names))))
 
 

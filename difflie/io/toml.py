@@ -21,10 +21,13 @@ class ConfigError(InputError):
 
 
 class Faults:
-    """The faults of a file, collected, and raised together by `end`."""
+    """The faults of a file, collected, and raised together by `end`.
 
-    def __init__(self, path: Path, error: type[InputError] = ConfigError):
-        self.path, self.error = path, error
+    folders: those in which other files that it names may be; first its own.
+    """
+
+    def __init__(self, path: Path, error: type[InputError] = ConfigError, *folders: Path):
+        self.path, self.error, self.folders = path, error, (path.parent, *folders)
         self.sentences: list[str] = []
 
     def __len__(self) -> int:

@@ -16,6 +16,7 @@ from difflie.cli.study import system_of, told_apart
 from difflie.identify import DataError, InverseDynamics, Recording, Shooting, read_recording
 from difflie.io.study import read_study
 from difflie.io.tables import ConfigError
+from difflie.system.builders import bodies_of
 
 ROOT = Path(__file__).parent.parent.parent
 MEASURED = ROOT.parent / "shared" / "data"
@@ -109,6 +110,34 @@ def test_what_the_measurements_do_not_determine_is_null_and_named(folder, tmp_pa
     page = (tmp_path / "out" / "report.html").read_text()
     assert page.count("not identifiable") == 1 and "does not determine one direction" in page
     assert (tmp_path / "out" / "ellipses.png").is_file()
+
+
+def test_the_robot_may_lie_with_the_runs(folder, tmp_path, capsys):
+    """Beside the configuration first; where it is in neither folder both are named."""
+    path, data = tmp_path / "study.toml", tmp_path / "data"
+    path.write_text(TEXT.replace(str(URDF), "robot.urdf"))
+    assert call("identify", path, "--data", data) == 2
+    assert f"{tmp_path}/robot.urdf or {data}/robot.urdf" in capsys.readouterr().err
+    data.mkdir()
+    (data / "robot.urdf").write_text(URDF.read_text())
+    (data / "swing.csv").write_text((folder / "swing.csv").read_text())
+    assert call("identify", path, "--data", data) == 0
+    (tmp_path / "robot.urdf").write_text("<broken>")
+    with pytest.raises(ValueError, match=str(tmp_path / "robot.urdf")):
+        system_of(read_study(path, data))
+
+
+def test_locked_joints_have_no_columns(folder, tmp_path):
+    """A finger that was not moved; a name that is unknown is reported with the nearest one."""
+    finger = dl.Body(name="tip", parent="arm", joint=dl.Prismatic(name="finger"), mass=0.1)
+    dl.save(dl.tree([*bodies_of(dl.load(URDF)), finger]), tmp_path / "robot.urdf")
+    path, robot = tmp_path / "study.toml", tmp_path / "robot.urdf"
+    text = TEXT.replace(f'file = "{URDF}"', f'file = "{robot}"\nlocked = {{finger = 0.02}}')
+    path.write_text(text)
+    assert call("identify", path, "--data", folder) == 0
+    path.write_text(text.replace("finger =", "fingr ="))
+    with pytest.raises(ConfigError, match=r"system\.locked: .* 'fingr'; did you mean 'finger'"):
+        system_of(read_study(path, folder))
 
 
 def test_runs_are_left_out_in_turn(folder, tmp_path):
@@ -596,7 +625,7 @@ def test_the_measured_flights():
     """Every toss is cut above the ground, and falls by 9.81 m/s^2 in half edges of 5.24 cm."""
     study = read_study(ROOT / "configs" / "tossed_cube.toml")
     table, fall = study.data, []
-    assert len(study.run) == 30 and study.system.robot(study.path.parent).is_file()
+    assert len(study.run) == 30 and study.system.robot([study.path.parent]).is_file()
     for run in study.run:
         path, q = MEASURED / run.file, table.columns["q"]
         whole = read_recording(path, names=table.names, rate=table.rate, q=q)

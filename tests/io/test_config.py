@@ -78,7 +78,7 @@ CONFIGS = [p for p in sorted((ROOT / "configs").glob("*.toml")) if ".loops" not 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
 def test_the_examples_are_valid(path):
     read = read_study if "[data]" in path.read_text() else read_config
-    assert read(path).system.robot(path.parent).is_file()
+    assert read(path).system.robot([path.parent]).is_file()
 
 
 def test_defaults(tmp_path):
