@@ -14,10 +14,7 @@ import tyro
 from numpy.typing import NDArray
 from rich.table import Table
 
-from ..forces.at_joint import AtJoint
-from ..identify import Fit, Recording, Trial, Validation, leave_one_out, log_warnings, rate_warnings
-from ..io import save
-from ..io.files import file_name
+from ..identify import Fit, Recording, Trial, Validation, leave_one_out
 from ..io.loading import located
 from ..io.numbers import read_numbers, read_states
 from ..io.results import machine, save_json
@@ -27,8 +24,9 @@ from ..parameters import Parameters
 from ..system import System
 from ..system.validation import warn
 from ..view import identification
+from .arm import run_arm, show_arm
 from .output import check_outputs, console, say, write_results
-from .study import fitted, parameters_of, recordings_of, system_of
+from .study import fitted, parameters_of, recordings_of, save_bare, system_of, tell
 
 
 def identify(
@@ -42,6 +40,8 @@ def identify(
 ) -> None:
     """Find the parameters of a machine that explain measurements, as a TOML file describes it.
 
+    Without [[parameter]] tables all numbers of an arm are found, near those of its file.
+
     Args:
         file: the configuration; `python -m pydoc difflie.io.study` shows its keys.
         data: the folder of the measured runs, and of the robot's file if that is not beside the
@@ -54,21 +54,26 @@ def identify(
     """
     config = read_study(file, data)
     check_outputs(out, json, "identification.json", "report.html")
+    if not config.parameter and (parameters is not None or resume is not None):
+        raise ConfigError(f"{file}: numbers are read for [[parameter]] tables; declare some")
     with console.status(f"{file.name}: compiling") as status:
 
         def progress(step: int, cost: float) -> None:
             status.update(f"{file.name}: step {step}, cost {cost:.6g}")
 
-        results = run_study(
-            config,
-            validate=validate,
-            parameters=parameters,
-            resume=resume,
-            out=out,
-            keep=json,
-            progress=progress,
-        )
-    _show(results)
+        if not config.parameter:
+            results = run_arm(config, validate=validate, out=out)
+        else:
+            results = run_study(
+                config,
+                validate=validate,
+                parameters=parameters,
+                resume=resume,
+                out=out,
+                keep=json,
+                progress=progress,
+            )
+    (_show if config.parameter else show_arm)(results)
     if out is not None:
         say(f"written: {out}/report.html")
     write_results(json, results)
@@ -105,13 +110,7 @@ def run_study(
     system = system_of(config)
     free = parameters_of(config, system)
     runs = recordings_of(config, system, validate)
-    for recording in (recording for use in runs.values() for recording in use):
-        for note in recording.notes:
-            say(note)
-        for message in log_warnings(system, recording):
-            warn(message)
-    for message in rate_warnings(runs["fit"]):
-        warn(message)
+    tell(system, runs)
     # Warn of what cannot be judged before the fit.
     trials = {use: [_trial(config, system, run) for run in runs[use]] for use in runs}
     results: dict[str, Any] = {"name": config.path.stem, "system": system.name}
@@ -218,11 +217,8 @@ def _write(
     pictures = [(v.recording.name, v.arrays) for v in validations]
     correlations = None if fit is None else fit.correlations
     identification.write_report(out, results, pictures, correlations)
-    # URDF has no words for actuators and sensors; the results have their numbers. What else it
-    # cannot say `save` refuses, when all the rest is written.
-    others = tuple(c for c in system.couplings if not isinstance(c, AtJoint))
-    bare = dataclasses.replace(system, couplings=others, actuators=(), sensors=())
-    save(bare, out / f"{file_name(system.name)}.urdf")
+    # What URDF cannot say `save` refuses, when all the rest is written.
+    save_bare(system, out)
 
 
 def _show(results: dict[str, Any]) -> None:

@@ -9,7 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..forces.at_joint import AtJoint
 from ..identify import (
+    ArmFit,
+    ArmSettings,
     Cauchy,
     Encoder,
     Fit,
@@ -17,20 +20,28 @@ from ..identify import (
     InverseDynamics,
     LevenbergMarquardt,
     Loss,
+    Nearness,
     Problem,
+    RateCoupling,
     Recording,
     Shooting,
     Squares,
     fit,
+    identify_arm,
+    log_warnings,
+    rate_warnings,
     read_recording,
     with_encoders,
 )
+from ..io import save
+from ..io.files import file_name
 from ..io.loading import load_system, located
 from ..io.study import RunTable, Study
 from ..io.tables import ConfigError, instance
 from ..parameters import InertiaRatios, Parameter, Parameters, Scaled
 from ..system import System
 from ..system.validation import warn
+from .output import say
 
 _LOSSES: dict[str, Callable[[float], Loss]] = {
     "squares": lambda limit: Squares(),
@@ -84,6 +95,24 @@ def recordings_of(
     for name, (path, run) in zip(told_apart([path for path, _ in runs]), runs, strict=True):
         recordings[run.use].append(_recording(config, system, path, name, run))
     return recordings
+
+
+def tell(system: System, runs: dict[str, list[Recording]]) -> None:
+    """Says what was done to the recordings, and warns of what does not suit the machine."""
+    for recording in (recording for use in runs.values() for recording in use):
+        for note in recording.notes:
+            say(note)
+        for message in log_warnings(system, recording):
+            warn(message)
+    for message in rate_warnings(runs["fit"]):
+        warn(message)
+
+
+def save_bare(system: System, folder: Path) -> None:
+    """Writes the machine as URDF, without actuators and sensors, whose numbers the results have."""
+    others = tuple(c for c in system.couplings if not isinstance(c, AtJoint))
+    bare = dataclasses.replace(system, couplings=others, actuators=(), sensors=())
+    save(bare, folder / f"{file_name(system.name)}.urdf")
 
 
 def told_apart(paths: Sequence[Path]) -> list[str]:
@@ -202,7 +231,33 @@ def _problems(config: Study, system: System, recordings: Sequence[Recording]) ->
                 substeps=table.substeps,
             )
         )
+    if config.nearness.weight is not None:
+        problems.append(Nearness.of(system, config.nearness.weight))
     return problems
+
+
+def arm_fitted(config: Study, system: System, runs: dict[str, list[Recording]]) -> ArmFit:
+    """All numbers of an arm, as a file without parameters describes it; see `identify_arm`.
+
+    Raises `ConfigError` and DataError for inputs that do not fit together.
+    """
+    if not runs["fit"]:
+        raise ConfigError(f'{config.path}: no [[run]] has use = "fit"; give one')
+    near, table = config.nearness, config.arm
+    settings = ArmSettings(
+        offsets=table.offsets,
+        stribeck=table.stribeck,
+        load_friction=table.load_friction,
+        bandwidth=table.bandwidth,
+        weight=near.weight,
+        distance=near.distance,
+        blocks=near.blocks,
+        couplings=tuple(
+            RateCoupling(tuple(c.joints), tuple(c.ratios)) for c in config.rate_coupling
+        ),
+    )
+    with located(f"{config.path}: "):
+        return identify_arm(system, runs["fit"], runs["validate"], settings)
 
 
 def _window(config: Study, recordings: Sequence[Recording]) -> int | None:

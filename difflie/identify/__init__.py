@@ -1,5 +1,9 @@
 """Identification: recordings, errors, fits of parameters, and motions designed to measure them."""
 
+from .arm import ArmFit as ArmFit
+from .arm import ArmSettings as ArmSettings
+from .arm import RateCoupling as RateCoupling
+from .arm import identify_arm as identify_arm
 from .base_parameters import Linear as Linear
 from .base_parameters import LinearTorques as LinearTorques
 from .base_parameters import linear as linear

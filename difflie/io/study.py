@@ -63,6 +63,20 @@ in difflie/io/couplings.py. Files without a header or times, and bodies in free 
     [validation]
     observe = 10                          # rows of a window, which find the state it starts at
 
+Without [[parameter]] all bodies and joints of an arm are found, from measured torques, near the
+numbers of its file, as `difflie.identify.identify_arm` does; all of these may be left out:
+
+    [arm]                                 [nearness]                   # to the file's numbers
+    offsets = true                        weight = 100.0               # else chosen by blocks of
+    stribeck = false                      blocks = 5                   # rows that are held out
+    load_friction = true                  distance = "geometric"       # or "entropic"
+    bandwidth = 2.0                       # Hz, of the motion
+                                          [[rate_coupling]]            # a motor that turns with
+                                          joints = ["j5", "j6"]        # a sum of joint rates
+                                          ratios = [1.0, 1.0]
+
+Beside [[parameter]], [nearness] with a weight holds all bodies near the file's.
+
 Files of runs are relative to the folder given with --data, or to that of the configuration; the
 robot's file is sought beside the configuration first, then there. system.locked holds joints that
 were not moved, such as `locked = {finger = 0.02}` (rad or m); they have no columns.
@@ -247,6 +261,52 @@ class ValidationTable:
     substeps: Substeps = 1
 
 
+@dataclass(frozen=True)
+class ArmTable:
+    """[arm]: as of `difflie.identify.ArmSettings`."""
+
+    offsets: bool = True
+    stribeck: bool | None = None
+    load_friction: bool = False
+    bandwidth: Annotated[float, number(unit="Hz", positive=True)] | None = None
+
+
+@dataclass(frozen=True)
+class NearnessTable:
+    """[nearness]: as of `difflie.identify.ArmSettings`; the weight as of `Nearness`, too."""
+
+    weight: Annotated[float, number(positive=True)] | None = None
+    distance: Literal["entropic", "geometric"] = "entropic"
+    blocks: Annotated[int, number(least=2, most=100)] = 5
+
+
+@dataclass(frozen=True)
+class RateCouplingTable:
+    """[[rate_coupling]]: as of `difflie.identify.RateCoupling`."""
+
+    joints: list[str]
+    ratios: list[float] = field(default_factory=list)
+
+
+def _is_one_road(
+    parameter: list[ParameterTable],
+    fit: FitTable,
+    validation: ValidationTable,
+    arm: ArmTable,
+    nearness: NearnessTable,
+    rate_coupling: list[RateCouplingTable],
+) -> Iterator[str]:
+    if parameter:
+        if arm != ArmTable() or rate_coupling:
+            yield "[arm] and [[rate_coupling]] must be left out beside [[parameter]]"
+        if nearness != NearnessTable(nearness.weight):
+            yield "nearness must have its weight alone beside [[parameter]]"
+    else:
+        for name, own in (("fit", fit), ("validation", validation)):
+            if own != type(own)():
+                yield f"{name} must be left out without [[parameter]]: all of an arm is found"
+
+
 def _has_others(fit: FitTable, run: list[RunTable]) -> Iterator[str]:
     if fit.leave_out and sum(r.use == "fit" for r in run) < 2:
         yield ('fit.leave_out is True; it must be left out, with less than two runs of use = "fit"')
@@ -274,12 +334,15 @@ class Study:
     system: SystemTable
     data: DataTable
     run: list[RunTable]
-    parameter: list[ParameterTable]
     couplings: dict[str, Force]
     encoder: dict[str, dict[str, Any]]
     fit: FitTable
     validation: ValidationTable
-    conditions = _has_others, _has_times
+    arm: ArmTable
+    nearness: NearnessTable
+    parameter: list[ParameterTable] = field(default_factory=list)
+    rate_coupling: list[RateCouplingTable] = field(default_factory=list)
+    conditions = _has_others, _has_times, _is_one_road
 
 
 def read_study(path: str | os.PathLike[str], data: Path | None = None) -> Study:

@@ -230,17 +230,19 @@ def read_file(
 ) -> Any:
     """A whole file as an instance of a class, whose fields are tables [name] and lists [[name]].
 
-    parts: fields that are read elsewhere; others: the names of their tables. Raises the error of
-    `faults` with all faults: those reported before, unknown tables (with the nearest one), and
-    those of the known tables.
+    Lists with a default may be left out. parts: fields that are read elsewhere; others: the names
+    of their tables. Raises the error of `faults` with all faults: those reported before, unknown
+    tables (with the nearest one), and those of the known tables.
     """
-    kinds = {f.name: value_kind(cls, f) for f in dataclasses.fields(cls) if f.name not in parts}
+    fields = [f for f in dataclasses.fields(cls) if f.name not in parts]
+    kinds = {f.name: value_kind(cls, f) for f in fields}
+    needed = {f.name for f in fields if f.default_factory is MISSING}
     known = [*kinds, *others]
     meant = tell_unknown(tables, known, lambda name: f"there is no table [{name}]", faults)
     wrong = meant & kinds.keys()
     for name, kind in kinds.items():
         before = len(faults)
-        if name not in wrong or name in tables:
+        if name in tables or (name in needed and name not in wrong):
             parts[name] = _part(typing.cast(Inline, kind), tables, name, faults)
         if len(faults) > before:
             wrong.add(name)

@@ -18,7 +18,7 @@ from .consistent import Consistent
 from .equations import Equations
 from .held_out import blocks_of
 
-_BLOCKS = 30
+BLOCKS = 30
 
 
 def standard_errors(
@@ -26,15 +26,29 @@ def standard_errors(
 ) -> tuple[NDArray, NDArray]:
     """The standard errors (p,), and the part (p,) of the file's numbers in their squares.
 
-    Both NaN for numbers that are held at zero, because they have no columns or a bound holds them.
+    Of numbers at their bound: as they would be without it. Infinite and 1 for numbers without
+    columns, which are held.
     """
     p = len(found.x)
-    free = np.setdiff1d(np.flatnonzero(np.diag(found.hessian) > 0), found.active)
+    known = np.flatnonzero(np.diag(found.hessian) > 0)
+    errors, share = np.full(p, np.inf), np.ones(p)
+    for kept, at in ((known, found.active), (np.setdiff1d(known, found.active), None)):
+        at = kept if at is None else at
+        squares, prior = _variances(equations, deviations, found, kept)
+        inside = np.isin(kept, at)
+        errors[kept[inside]] = np.sqrt(squares[inside])
+        share[kept[inside]] = prior[inside] / squares[inside]
+    return errors, share
+
+
+def _variances(
+    equations: Equations, deviations: NDArray, found: Consistent, free: NDArray
+) -> tuple[NDArray, NDArray]:
+    """The variances (k,) of free numbers (k,), and the prior's parts of them."""
     columns = (equations.columns / deviations[:, None])[:, :, free]
     residual = np.where(equations.counts, equations.residual(found.x), 0) / deviations
-    blocks = blocks_of(equations, _BLOCKS)
     # Blocks of different recordings are apart.
-    apart = blocks + _BLOCKS * equations.of
+    apart = blocks_of(equations, BLOCKS) + BLOCKS * equations.of
     each = np.unique(apart)
     scores = np.stack(
         [np.einsum("rjp,rj->p", columns[apart == b], residual[apart == b]) for b in each]
@@ -44,8 +58,4 @@ def standard_errors(
     inverse = inverse * np.outer(scale, scale)
     measured = np.sum((scores @ inverse) ** 2, axis=0) * len(each) / max(len(each) - 1, 1)
     prior = np.einsum("ij,jk,ki->i", inverse, found.prior[np.ix_(free, free)], inverse)
-    errors, share = np.full(p, np.nan), np.full(p, np.nan)
-    total = measured + prior
-    errors[free] = np.sqrt(total)
-    share[free] = prior / np.where(total > 0, total, 1)
-    return errors, share
+    return measured + prior, prior

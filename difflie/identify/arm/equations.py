@@ -30,6 +30,10 @@ class Equations:
     of: NDArray
     t: NDArray
 
+    def where(self, rows: NDArray) -> Equations:
+        """Those of some rows, by a mask (r,)."""
+        return Equations(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
+
     def residual(self, x: NDArray) -> NDArray:
         """What x (p,) leaves of the torques (r, nv); NaN where a joint does not count."""
         return np.where(self.counts, self.torque - self.columns @ x, np.nan)
@@ -44,8 +48,8 @@ class Equations:
         length = np.einsum("rjp,rjp->jp", columns, columns)
         measured = np.sum(torques**2, axis=0) @ (length > 0)
         total = length.sum(axis=0)
-        with np.errstate(divide="ignore"):
-            return np.sqrt(np.where(total > 0, measured / total, np.inf))
+        size = np.where(total > 0, total, 1)
+        return np.sqrt(np.where(total > 0, measured / size, np.inf))
 
     def triangle(self, deviations: NDArray, rows: NDArray | None = None) -> NDArray:
         """The triangle (., p + 1) of the columns beside the torques, in standard deviations (nv,).

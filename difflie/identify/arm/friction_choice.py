@@ -18,6 +18,8 @@ from .weighted_least_squares import independent_rows, weights_and_solution
 
 # In root mean square velocities of a joint.
 _RISES = 0.003, 0.01, 0.03, 0.1, 0.3
+# Then nearer ones, by these factors.
+_REFINED = 1.7, 1.3
 _FADINGS = 0.1, 0.2, 0.5, 1.0
 _ROUNDS = 4
 
@@ -27,9 +29,12 @@ def chosen_friction(logs: Logs, model: TorqueModel, stribeck: bool | None = None
     speeds = logs.speeds
     none = np.full(len(speeds), np.nan)
     best, rise = np.full(len(speeds), np.inf), speeds * _RISES[0]
-    for part in _RISES:
-        square, _ = _squares(logs.equations(model, Friction(speeds * part, none)))
-        rise, best = np.where(square < best, speeds * part, rise), np.minimum(square, best)
+    tries = [speeds * part for part in _RISES]
+    for refined in (None, *_REFINED):
+        tries = tries if refined is None else [rise * refined, rise / refined]
+        for tried in tries:
+            square, _ = _squares(logs.equations(model, Friction(tried, none)))
+            rise, best = np.where(square < best, tried, rise), np.minimum(square, best)
     friction = Friction(rise, none)
     if stribeck is False:
         return friction
@@ -45,22 +50,14 @@ def chosen_friction(logs: Logs, model: TorqueModel, stribeck: bool | None = None
 
 
 def with_load(
-    logs: Logs, model: TorqueModel, friction: Friction, load: bool | None
+    logs: Logs, model: TorqueModel, friction: Friction
 ) -> tuple[TorqueModel, NDArray | None]:
-    """The model with load friction where it is asked for or, if None, pays; and its numbers."""
-    if load is False:
-        return model, None
-    loaded = dataclasses.replace(model, load=True)
-    x = None
+    """The model with load friction, and the numbers (p,) about which it is linearised."""
+    loaded, x = dataclasses.replace(model, load=True), None
     for _ in range(_ROUNDS):
-        equations = logs.equations(loaded, friction, x)
-        x, _ = weights_and_solution(equations)
-        x[-len(model.joints) :] = np.clip(x[-len(model.joints) :], 0, None)
-    if load:
-        return loaded, x
-    least, independent = _squares(logs.equations(model, friction))
-    gains = _gains(least, independent, logs.equations(loaded, friction, x), numbers=1)
-    return (loaded, x) if gains.sum() > 0 else (model, None)
+        x, _ = weights_and_solution(logs.equations(loaded, friction, x))
+        x[-len(model.joints) :] = np.maximum(x[-len(model.joints) :], 0)
+    return loaded, x
 
 
 def _squares(equations: Equations) -> tuple[NDArray, NDArray]:

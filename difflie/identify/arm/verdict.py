@@ -41,7 +41,7 @@ def scores(
     use: str,
     joints: Sequence[str],
     torque: NDArray,
-    residuals: tuple[NDArray, NDArray, NDArray],
+    residuals: Sequence[NDArray],
 ) -> list[JointScore]:
     """The scores of joints (nv,) for torques (r, nv) and what the numbers found, those of the floor
     and those of the file leave of them (r, nv), NaN where a joint does not count."""

@@ -1,0 +1,62 @@
+"""`difflie identify` for arms: files without [[parameter]], of which all numbers are found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from ..io.results import machine, save_json
+from ..io.study import Study
+from .output import console, say
+from .study import arm_fitted, recordings_of, save_bare, system_of, tell
+
+_SCORES = "r2", "rmse", "relative", "floor_r2", "file_r2"
+
+
+def run_arm(
+    config: Study, *, validate: Sequence[Path] = (), out: Path | None = None
+) -> dict[str, Any]:
+    """Identifies an arm as a file describes it, and returns the results, those of `ArmFit.results`.
+
+    validate: more files to judge by. Writes into `out` the results, `report.html` with its
+    pictures, and the arm as URDF. Raises `ConfigError` and `DataError` for inputs that do not fit
+    together.
+    """
+    system = system_of(config)
+    runs = recordings_of(config, system, validate)
+    tell(system, runs)
+    begin = time.perf_counter()
+    fit = arm_fitted(config, system, runs)
+    seconds = time.perf_counter() - begin
+    for note in fit.notes:
+        say(note)
+    results = {"name": config.path.stem, **fit.results, "seconds": seconds, "machine": machine()}
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        save_json(out / "identification.json", results)
+        fit.report(out, config.path.stem)
+        save_bare(fit.system, out)
+    return results
+
+
+def show_arm(results: dict[str, Any]) -> None:
+    """Prints the verdict, how well each joint is predicted, and its friction."""
+    for sentence in results["verdict"]:
+        console.print(f"{sentence[0].upper()}{sentence[1:]}.", soft_wrap=True)
+    heads = "R2", "RMSE", "relative", "R2 of the floor", "R2 of the file"
+    table = Table("joint", "run", "use", *heads)
+    for row in results["joints"]:
+        numbers = (f"{row[key]:.4g}" for key in _SCORES)
+        table.add_row(row["joint"], row["run"], row["use"], *numbers)
+    console.print(table)
+    table = Table("number", "start", "value", "standard error", "file's share")
+    for name, p in results["parameters"].items():
+        bound = " (bound)" if p["at_bound"] else ""
+        numbers = (f"{p[key]:.4g}" for key in ("start", "value", "std_error", "prior_share"))
+        start, value, *others = numbers
+        table.add_row(name, start, f"{value} {p['unit']}{bound}", *others)
+    console.print(table)

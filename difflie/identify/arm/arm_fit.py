@@ -1,0 +1,155 @@
+"""What is known of an arm after its identification."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...io.results import machine as computer
+from ...system.system import System
+from ...view.arm import Run, write_arm_report
+from ..intervals import intervals
+from .consistent import Consistent
+from .equations import Equations
+from .held_out import HeldOut
+from .machine import machine
+from .torque_model import Friction, TorqueModel
+from .verdict import JointScore, verdict
+from .weighted_least_squares import Solution
+
+
+@dataclasses.dataclass(frozen=True)
+class ArmFit:
+    """What is known of an arm after its identification.
+
+    model: which numbers are free, by their names (p,); start (p,): those of the file, x (p,): those
+    found, in SI units. standard_errors (p,), and prior_share (p,): the part of the file's numbers
+    in their squares. active: the indices of numbers at their bound, 0. base: the base parameters.
+    weight: of the distance from the file. scores: of each joint and use. predictions: name,
+    equations and residuals (r, nv) of each recording. notes: sentences on what was done and what is
+    not known. system: the arm with these numbers; what it cannot have, the inertia of motors that
+    turn with sums of rates, is in x alone.
+    """
+
+    model: TorqueModel
+    friction: Friction
+    start: NDArray
+    x: NDArray
+    standard_errors: NDArray
+    prior_share: NDArray
+    freedom: int
+    base: Solution
+    held_out: HeldOut
+    consistency: Consistent
+    scores: tuple[JointScore, ...]
+    predictions: tuple[tuple[str, Equations, NDArray], ...]
+    notes: tuple[str, ...]
+
+    @property
+    def converged(self) -> bool:
+        return self.consistency.converged
+
+    @property
+    def active(self) -> NDArray:
+        return self.consistency.active
+
+    @property
+    def weight(self) -> float:
+        return self.held_out.best
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.model.names
+
+    @property
+    def intervals(self) -> NDArray:
+        """95 % intervals (p, 2) by Student's t; one-sided for numbers at their bound."""
+        lower = np.full(len(self.x), -np.inf)
+        lower[self.model.nonnegative] = 0
+        sides = np.zeros(len(self.x), int)
+        sides[self.active] = -1
+        freedom = np.full(len(self.x), float(self.freedom))
+        limits = lower, np.full(len(self.x), np.inf)
+        return intervals(self.x, self.standard_errors, freedom, limits, sides)
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """Sentences on how well rows are predicted that were not fitted."""
+        validation = [s for s in self.scores if s.use == "validation"]
+        return tuple(verdict(validation or [s for s in self.scores if s.use == "held out"]))
+
+    @property
+    def system(self) -> System:
+        """The arm with the numbers found: offsets and load friction as drives."""
+        return machine(self.model, self.friction, self.x)
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The results by name, as `difflie identify` writes them."""
+        base, sizes = self.base, self.consistency.distances.tolist()
+        bodies = (self.model.system.body_names[b] for b in self.model.bodies)
+        rise, fading = self.friction.rise.tolist(), self.friction.fading.tolist()
+        return {
+            "system": self.model.system.name,
+            "verdict": list(self.verdict),
+            "notes": list(self.notes),
+            "joints": [s.row for s in self.scores],
+            "parameters": self._table(),
+            "base_parameters": [
+                dict(
+                    name=name, value=value, std_error=error, relative_error=part, essential=essential
+                )
+                for name, value, error, part, essential in zip(
+                    *(base.names, base.values.tolist(), base.standard_errors.tolist()),
+                    *(base.relative_errors.tolist(), base.essential.tolist()),
+                    strict=True,
+                )
+            ],
+            "condition": base.condition,
+            "nearness": {
+                "weight": self.weight,
+                "weights": self.held_out.weights.tolist(),
+                "errors": self.held_out.errors.tolist(),
+                "distances": dict(zip(bodies, sizes, strict=True)),
+            },
+            "friction_velocity": dict(zip(self.model.joints, rise, strict=True)),
+            "stribeck_velocity": dict(zip(self.model.joints, fading, strict=True)),
+            "converged": self.converged,
+        }
+
+    def _table(self) -> dict[str, dict[str, Any]]:
+        keys = "unit", "start", "value", "std_error", "interval", "at_bound", "prior_share"
+        bound = np.isin(np.arange(len(self.x)), self.active)
+        columns = (
+            *(self.model.units, self.start.tolist(), self.x.tolist()),
+            *(self.standard_errors.tolist(), self.intervals.tolist()),
+            *(bound.tolist(), self.prior_share.tolist()),
+        )
+        rows = zip(*columns, strict=True)
+        table = {n: dict(zip(keys, row, strict=True)) for n, row in zip(self.names, rows, strict=True)}
+        # Joints without Stribeck friction or a measured torque have no such numbers.
+        return {n: p for n, p in table.items() if np.isfinite(p["std_error"])}
+
+    def report(self, folder: str | os.PathLike[str], name: str | None = None) -> Path:
+        """Writes `report.html` with its pictures into a folder, which is made; returns its path.
+
+        name: of the configuration, if there is one.
+        """
+        runs = [
+            Run(
+                name=name,
+                joints=self.model.joints,
+                t=equations.t,
+                measured=np.where(equations.counts, equations.torque, np.nan),
+                residual=residual,
+            )
+            for name, equations, residual in self.predictions
+        ]
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        return write_arm_report(path, self.results | {"name": name, "machine": computer()}, runs)

@@ -1,0 +1,102 @@
+"""Sentences on what was done to identify an arm, and on what is not known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...system.topology import WORLD
+from .consistent import Consistent
+from .equations import Logs
+from .machine import joint_values
+from .torque_model import Friction, TorqueModel
+from .weighted_least_squares import Solution
+
+_ILL_CONDITIONED = 300.0
+# What the file holds, by its part in the variance.
+_HELD = 0.9
+# Beyond its link by more than this (m), a centre of mass is not plausible.
+_BEYOND = 0.25
+# The least part of the time in which a joint that moves both ways moves the rarer way.
+_BOTH_WAYS = 0.02
+_MOST_NAMES = 6
+
+
+def notes(
+    model: TorqueModel,
+    base: Solution,
+    best: Consistent,
+    friction: Friction,
+    share: NDArray,
+    logs: Logs,
+) -> Iterator[str]:
+    """The sentences; share (p,): of the file's numbers in the variances."""
+    motion, both = logs.samples[0].cutoffs
+    yield f"positions are low-passed at {motion:.3g} Hz, both sides of the equations at {both:.3g} Hz"
+    if base.condition > _ILL_CONDITIONED:
+        yield (
+            f"the condition number of the base parameters is {base.condition:.3g}: the motion tells "
+            "some of them badly; see those that are not essential, and measure a designed motion"
+        )
+    one_way = [j for j, v in zip(model.joints, _rarer_way(logs).tolist(), strict=True) if v]
+    if one_way:
+        yield (
+            f"these joints move one way only, which does not tell friction from an offset: "
+            f"{_listed(one_way)}; measure motions to and fro"
+        )
+    faded = [j for j, v in zip(model.joints, friction.fading, strict=True) if np.isfinite(v)]
+    if faded:
+        yield f"friction grows at low speed (Stribeck): {_listed(faded)}"
+    if model.load:
+        loads = joint_values(model, best.x)["load_friction"]
+        named = [f"{j} {x:.3g}" for j, x in zip(model.joints, loads, strict=True) if x > 0]
+        yield f"friction grows with the load: {', '.join(named) or 'at no joint'}"
+    if len(best.active):
+        yield f"at their bound, 0: {_listed([model.names[k] for k in best.active])}"
+    known = np.diag(best.hessian) > 0
+    held = [model.names[k] for k in np.flatnonzero(known & (share > _HELD))]
+    if held:
+        yield (
+            f"{len(held)} of {known.sum()} numbers are held by the file's, as the motion hardly "
+            f"tells them: {_listed(held)}"
+        )
+    yield from _far_centres(model, best.x)
+    if model.couplings:
+        yield (
+            "motors that turn with sums of joint rates have inertia and friction that simulations "
+            "of the arm leave out"
+        )
+    if not best.converged:
+        yield "the consistent numbers are not converged; is a body's estimate far off?"
+
+
+def _rarer_way(logs: Logs) -> NDArray:
+    """Whether each joint moves one way only (nv,)."""
+    v = np.concatenate([np.where(s.there, s.v, 0) for s in logs.samples])
+    way = np.sign(v) * (np.abs(v) > 0.05 * np.abs(v).max(axis=0))
+    forth, back = (way > 0).mean(axis=0), (way < 0).mean(axis=0)
+    return (np.minimum(forth, back) < _BOTH_WAYS) & (forth + back > 0)
+
+
+def _far_centres(model: TorqueModel, x: NDArray) -> Iterator[str]:
+    """Bodies whose centre of mass is far beyond the joints between which they are."""
+    t, position = model.system.topology, np.asarray(model.system.joints.position, float)
+    for k, b in enumerate(model.bodies):
+        mass, *moment = x[10 * k : 10 * k + 4]
+        centre = np.array(moment) / mass
+        ends = [position[c] for c, parent in enumerate(t.parents) if parent == b != WORLD]
+        before = np.asarray(model.system.bodies.com, float)[b]
+        size = max(np.linalg.norm(end) for end in (*ends, before))
+        if np.linalg.norm(centre) > size + _BEYOND:
+            yield (
+                f"{model.system.body_names[b]}: the centre of mass is "
+                f"{np.linalg.norm(centre):.2g} m from its joint, beyond the link of {size:.2g} m: "
+                "this body has what another has, or a load that the file lacks"
+            )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} others" if more > 0 else "")

@@ -1,0 +1,163 @@
+"""The identification of an arm, as a report with figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from .plots import colours, figure, label
+from .report import Section
+from .report import write_report as write_page
+
+
+@dataclass(frozen=True)
+class Run:
+    """A recording: t (r,) in s, measured torques and what is left of them (r, nv), in N m or N.
+
+    NaN where a joint does not count.
+    """
+
+    name: str
+    joints: Sequence[str]
+    t: NDArray
+    measured: NDArray
+    residual: NDArray
+
+
+def write_arm_report(folder: Path, results: Mapping[str, Any], runs: Sequence[Run]) -> Path:
+    """Writes `report.html` with its pictures, and these also as PNG files; returns its path.
+
+    results: as `ArmFit.results`, with the machine that made them and the name of a configuration.
+    """
+    made = {"configuration": results.get("name"), **results["machine"]}
+    provenance = {key: value for key, value in made.items() if value is not None}
+    return write_page(folder, results["system"], _sections(results, runs), provenance)
+
+
+def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Section]:
+    yield Section(text=_sentences(results["verdict"]))
+    yield Section(
+        "Torques of each joint",
+        ("joint", "run", "use", "R2", "RMSE", "relative error", "R2 of the floor", "R2 of the file"),
+        [
+            (row["joint"], row["run"], row["use"], *(_rounded(row[key]) for key in _SCORES))
+            for row in results["joints"]
+        ],
+        (
+            "Held out: blocks of the recording, each predicted by a fit to the others. The floor is "
+            "least squares of base parameters without bounds and without the file's numbers; on "
+            "rows that it did not see it may be the worse.",
+        ),
+    )
+    yield Section("What was done, and what is not known", text=_sentences(results["notes"]))
+    for k, run in enumerate(runs):
+        yield Section(f"Run {k}: {run.name}", picture=torque_figure(run), file=f"run_{k}.png")
+    yield Section(
+        "Spectra of what is left",
+        picture=spectrum_figure(runs),
+        file="spectra.png",
+        text=("Peaks are motions, ripples of gears or resonances that the model lacks.",),
+    )
+    yield Section(
+        "Numbers",
+        ("number", "unit", "start", "value", "standard error", "95 % interval", "file's share"),
+        [
+            (name, *(p[key] for key in ("unit", "start", "value", "std_error")), *_told(p))
+            for name, p in results["parameters"].items()
+        ],
+        (
+            "Standard errors allow for residuals that are alike over many rows. Where the file's "
+            "share is near 1 the motion tells nothing, and the value is the file's.",
+        ),
+    )
+    yield Section(
+        "Base parameters: what the motion tells",
+        ("combination", "value", "standard error", "relative error", "essential"),
+        [
+            (p["name"], p["value"], p["std_error"], _rounded(p["relative_error"]), _word(p))
+            for p in results["base_parameters"]
+        ],
+        (f"The condition number of their columns is {results['condition']:.3g}.",),
+    )
+    near = results["nearness"]
+    if len(near["weights"]) > 1:
+        canvas = weight_figure(near["weights"], near["errors"], near["weight"])
+        yield Section("Nearness to the file", picture=canvas, file="nearness.png")
+
+
+_SCORES = "r2", "rmse", "relative", "floor_r2", "file_r2"
+
+
+def _sentences(texts: Sequence[str]) -> list[str]:
+    return [text[0].upper() + text[1:] + "." for text in texts]
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def _word(p: Mapping[str, Any]) -> str:
+    return "yes" if p["essential"] else "no"
+
+
+def _told(p: Mapping[str, Any]) -> tuple[str, float]:
+    lower, upper = p["interval"]
+    bound = ", at its bound" if p["at_bound"] else ""
+    return f"{lower:.4g} to {upper:.4g}{bound}", round(p["prior_share"], 3)
+
+
+def torque_figure(run: Run) -> Figure:
+    """Measured and predicted torques of each joint on one axis, and below what is left of them."""
+    n = len(run.joints)
+    columns = 1 if n < 3 else 2
+    rows = -(-n // columns)
+    canvas, axes = figure(2 * rows, columns, (5.5 * columns + 1.2, 2.9 * rows), [2.0, 1.0] * rows)
+    measured, predicted = colours(2)
+    for k in range(rows * columns):
+        above, below = axes[2 * (k // columns) : 2 * (k // columns) + 2, k % columns]
+        if k >= n:
+            above.set_visible(False)
+            below.set_visible(False)
+            continue
+        tau, off = run.measured[:, k], run.residual[:, k]
+        above.plot(run.t, tau, color=measured, linewidth=1.2, label="measured")
+        above.plot(run.t, tau - off, color=predicted, linewidth=1.0, label="predicted")
+        below.plot(run.t, off, color="#5f6368", linewidth=1.0)
+        above.sharex(below)
+        above.tick_params(labelbottom=False)
+        label(above, "", "torque [N m or N]", run.joints[k], legend=False)
+        label(below, "t [s]", "left", legend=False)
+    lines, names = axes[0, 0].get_legend_handles_labels()
+    canvas.legend(lines, names, loc="outside right upper", frameon=False, fontsize="small")
+    return canvas
+
+
+def spectrum_figure(runs: Sequence[Run]) -> Figure:
+    """The power spectral density of each joint's residual, averaged over runs, as a figure."""
+    from scipy.signal import welch
+
+    canvas, axes = figure(1, 1, (8.0, 4.0))
+    run = max(runs, key=lambda each: len(each.t))
+    step = float(np.median(np.diff(run.t)))
+    for name, off in zip(run.joints, run.residual.T, strict=True):
+        if np.isnan(off).all():
+            continue
+        hertz, power = welch(np.nan_to_num(off), 1 / step, nperseg=min(256, len(off)))
+        axes[0, 0].semilogy(hertz[1:], np.maximum(power[1:], 1e-300), linewidth=1.0, label=name)
+    label(axes[0, 0], "frequency [Hz]", "power of what is left [(N m)^2/Hz]", run.name)
+    return canvas
+
+
+def weight_figure(weights: Sequence[float], errors: Sequence[float], best: float) -> Figure:
+    """The part of the torques' variance that held-out blocks keep, by the weight, as a figure."""
+    canvas, axes = figure(1, 1, (7.0, 3.2))
+    axes[0, 0].loglog(weights, errors, "o-", linewidth=1.0, label="held-out blocks")
+    axes[0, 0].axvline(best, color="#cc4125", linewidth=1.0, label="taken")
+    label(axes[0, 0], "weight of the nearness", "1 - R2, mean over joints")
+    return canvas

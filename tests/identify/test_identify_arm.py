@@ -1,0 +1,195 @@
+"""Arms from their file and a log: simulated ones against what made the log, and what is wrong."""
+
+import dataclasses
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import difflie as dl
+from difflie import identify as di
+from difflie.identify.arm.samples import bandwidth
+from difflie.identify.arm.torque_model import TorqueModel
+
+DT, NOISE = 0.002, np.array((0.05, 0.04, 0.02))
+DAMPING, FRICTION, ARMATURE = (0.8, 0.6, 0.3), (0.9, 0.7, 0.4), (0.1, 0.08, 0.03)
+OFFSET = np.array((0.3, -0.2, 0.0))
+
+
+def link(name, mass, length):
+    inertia = mass * length**2 / 12 * np.diag((1.0, 1.0, 0.05)) + 1e-4 * mass * np.eye(3)
+    return {"mass": mass, "com": (0.01, 0.0, length / 2), "inertia": inertia, "name": name}
+
+
+def arm(masses=(2.0, 1.5, 0.8), **joints):
+    """A shoulder of two axes and an elbow."""
+    axes = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.0, 1.0, 0.0))
+    bodies, parent = [], None
+    for k, (mass, axis) in enumerate(zip(masses, axes, strict=True)):
+        own = {key: values[k] for key, values in joints.items()}
+        joint = dl.Revolute(name=f"j{k + 1}", axis=axis, **own)
+        place = 0.0, 0.0, 0.1 + 0.2 * min(k, 1)
+        own = link(f"link{k + 1}", mass, 0.3)
+        bodies.append(dl.Body(joint=joint, parent=parent, position=place, **own))
+        parent = f"link{k + 1}"
+    return dl.tree([*bodies], name="arm")
+
+
+TRUE = arm(damping=DAMPING, friction=FRICTION, armature=ARMATURE, friction_velocity=(0.02,) * 3)
+FILE = arm((2.6, 1.1, 1.0))
+
+
+def motion(seconds=16.0, seed=0):
+    rng = np.random.default_rng(seed)
+    t = np.arange(0, seconds, DT)
+    q = np.zeros((len(t), 3))
+    for hertz in (0.2, 0.33, 0.47, 0.71):
+        q += rng.uniform(0.2, 0.6, 3) * np.sin(2 * np.pi * (hertz * t[:, None] + rng.uniform(size=3)))
+    return t, q
+
+
+def recording(system=TRUE, offset=OFFSET, noise=1.0, seed=0, name="run", **more):
+    """The torques of a motion, with white noise, an offset and rounded positions."""
+    t, q = motion(seed=seed, **more)
+    v, a = np.gradient(q, DT, axis=0), np.gradient(np.gradient(q, DT, axis=0), DT, axis=0)
+    silent = di.Recording(name, t, q, v, a, np.zeros_like(q))
+    tau = np.asarray(di.InverseDynamics.of(system, [silent]).torques(system)).reshape(q.shape)
+    tau = tau + offset + noise * NOISE * np.random.default_rng(seed + 9).normal(size=q.shape)
+    return di.Recording(name, t, np.round(q, 6), None, None, tau)
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return di.identify_arm(FILE, recording(), recording(seed=5, name="other"))
+
+
+def test_joints_have_the_numbers_that_made_the_log(fit):
+    """Damping, friction and offset; what armature has, links could have as well."""
+    found = {name: (x, error) for name, x, error in zip(fit.names, fit.x, fit.standard_errors)}
+    for k in range(3):
+        for leaf, true in (
+            ("damping", DAMPING[k]),
+            ("friction", FRICTION[k]),
+            ("offset", OFFSET[k]),
+        ):
+            value, error = found[f"j{k + 1}/{leaf}"]
+            assert abs(value - true) < max(4 * error, 0.04), (k, leaf, value, error)
+
+
+def test_rows_that_were_not_fitted_are_predicted_down_to_the_noise(fit):
+    rows = [s for s in fit.scores if s.use == "validation"]
+    assert fit.converged
+    assert all(s.r2 > 0.995 for s in rows)
+    assert all(s.file_r2 < s.r2 for s in rows)
+    # Averages over the window leave less than the noise of single rows.
+    assert all(s.rmse < deviation for s, deviation in zip(rows, NOISE, strict=True))
+    assert "all joints are predicted well" in fit.verdict[0]
+
+
+def test_base_parameters_are_those_of_the_true_machine(fit):
+    """Within four standard errors, whatever links have them."""
+    model = TorqueModel.of(TRUE)
+    true = model.file_numbers()
+    true[[fit.names.index(f"j{k + 1}/offset") for k in range(3)]] = OFFSET
+    base = fit.base
+    off = np.abs(base.values - base.base.matrix @ true) / base.standard_errors
+    assert np.median(off) < 2 and off.max() < 6
+
+
+def test_the_machine_has_these_torques(fit):
+    """Its residuals of measured torques, with drives for the offsets, are small."""
+    log = recording(noise=0.0).smoothed(21, 4)
+    own = di.InverseDynamics.of(fit.system, [log])
+    off = np.asarray(own.residual(fit.system, own.own)).reshape(log.q.shape)[200:-200]
+    assert np.sqrt(np.mean(off**2, axis=0)).max() < 0.06
+
+
+def test_bodies_are_consistent_and_results_are_plain(fit):
+    system = fit.system
+    inertia = np.linalg.eigvalsh(np.asarray(system.bodies.inertia))
+    assert (np.asarray(system.bodies.mass) > 0).all() and (inertia[:, 0] > 0).all()
+    assert (inertia[:, 2] <= inertia[:, 0] + inertia[:, 1] + 1e-12).all()
+    results = json.loads(json.dumps(fit.results))
+    assert set(results["parameters"]) <= set(fit.names)
+    assert results["parameters"]["j1/damping"]["interval"][0] < DAMPING[0]
+
+
+def test_what_only_the_file_tells_is_named(fit):
+    """Nothing but the turning about its axis moves the first link: its mass is the file's."""
+    k = fit.names.index("link1/mass")
+    assert fit.prior_share[k] > 0.99
+    assert np.isclose(fit.x[k], 2.6, rtol=0.05)
+    assert any("held by the file's" in note and "link1/mass" in note for note in fit.notes)
+
+
+def test_a_motor_that_turns_with_a_sum_of_rates():
+    """Its damping and friction act on both joints; without them the fit is worse."""
+    log = recording(noise=0.1)
+    rate = np.gradient(log.q, DT, axis=0) @ (0.0, 1.0, 1.0)
+    more = 0.5 * rate + 0.4 * np.tanh(rate / 0.02)
+    log = dataclasses.replace(log, tau=log.tau + more[:, None] * np.array((0.0, 1.0, 1.0)))
+    settings = di.ArmSettings(stribeck=False, couplings=(di.RateCoupling(("j2", "j3")),))
+    found = di.identify_arm(FILE, log, settings=settings)
+    values = dict(zip(found.names, found.x, strict=True))
+    assert np.isclose(values["j2+j3/damping"], 0.5, atol=0.03)
+    assert np.isclose(values["j2+j3/friction"], 0.4, atol=0.04)
+    assert np.isclose(values["j2/damping"], DAMPING[1], atol=0.05)
+
+
+def test_friction_that_grows_with_the_load():
+    """As of drives that lose a part of the torque; linear equations are found about the last."""
+    log = recording(offset=0.0, noise=0.0)
+    slip = np.sign(log.tau) * np.tanh(np.gradient(log.q, DT, axis=0) / 0.02)
+    lossy = log.tau / (1 - np.array((0.0, 0.15, 0.0)) * slip)
+    noise = 0.2 * NOISE * np.random.default_rng(1).normal(size=lossy.shape)
+    log = dataclasses.replace(log, tau=lossy + noise)
+    found = di.identify_arm(FILE, log, settings=di.ArmSettings(stribeck=False, load_friction=True))
+    values = dict(zip(found.names, found.x, strict=True))
+    assert np.isclose(values["j2/load_friction"], 0.15, atol=0.03)
+    assert values["j3/load_friction"] < 0.03
+
+
+def test_bodies_that_no_mass_has_start_at_the_nearest():
+    """With a note; frames without mass stay as they are."""
+    wrong = np.array(FILE.bodies.inertia)
+    wrong[2] = 0.0
+    found = di.identify_arm(FILE.replace(inertia=jnp.asarray(wrong)), recording())
+    assert any("link3: no rigid body has" in note for note in found.notes)
+    assert all(s.r2 > 0.99 for s in found.scores if s.use == "held out")
+
+
+def test_bandwidths_of_motions():
+    """A sine of 2 Hz with the noise of an encoder has the bandwidth 2 Hz."""
+    t = np.arange(0, 10, 1e-3)
+    q = np.sin(4 * np.pi * t)[:, None] + 1e-4 * np.random.default_rng(0).normal(size=(len(t), 1))
+    assert abs(bandwidth(di.Recording("", t, q, None, None, q)) - 2.0) < 0.2
+
+
+def test_unsuitable_inputs_are_refused():
+    log = recording()
+    with pytest.raises(di.DataError, match="no recordings"):
+        di.identify_arm(FILE, [])
+    with pytest.raises(di.DataError, match="q has 2 columns, the machine 3 joints"):
+        di.identify_arm(FILE, dataclasses.replace(log, q=log.q[:, :2]))
+    with pytest.raises(di.DataError, match="tau is not measured"):
+        di.identify_arm(FILE, dataclasses.replace(log, tau=None))
+    with pytest.raises(di.DataError, match="no joint moves"):
+        di.identify_arm(FILE, dataclasses.replace(log, q=np.zeros_like(log.q)))
+    with pytest.raises(di.DataError, match="fewer than the"):
+        di.identify_arm(FILE, log.between(0.0, 2.0).thinned(150))
+    with pytest.raises(di.DataError, match="the joint 'j9'"):
+        di.identify_arm(FILE, log, settings=di.ArmSettings(couplings=(di.RateCoupling(("j1", "j9")),)))
+    with pytest.raises(ValueError, match="weight is -1"):
+        di.ArmSettings(weight=-1.0)
+    loose = dl.tree([dl.Body(joint=dl.Free(), mass=1.0, inertia=np.eye(3), name="box")])
+    with pytest.raises(di.DataError, match="free base"):
+        di.identify_arm(loose, log)
+
+
+def test_the_report_is_written(fit, tmp_path):
+    page = fit.report(tmp_path / "arm").read_text()
+    assert "All joints are predicted well" in page and "link1/mass" in page
+    assert {p.name for p in (tmp_path / "arm").glob("*.png")} == {
+        *("run_0.png", "run_1.png", "spectra.png", "nearness.png")
+    }
