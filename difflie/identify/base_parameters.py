@@ -123,7 +123,7 @@ class Linear:
             x[rows] / self.noise for x in (self.torques.triangle, self.torques.target)
         )
         torques = LinearTorques(triangle, target, self.torques.joints)
-        near = Nearness.of(parameters.machine(parameters.start), weight)
+        near = Nearness.of(parameters.system, weight)
         fitted = fit(parameters, (torques, near), known_deviations=True, minimiser=_SEARCH)
         # The few rows have no order in time.
         nothing = np.full(fitted.values.shape, np.nan)

@@ -153,23 +153,22 @@ def fit(
 ) -> Fit:
     """The parameters that explain measurements best, in the sense of the losses.
 
-    start (n,), without unit: the initial x, by default parameters.start; the x of an interrupted
-    fit resumes it, together with its `own`, the unknowns (m,) of each problem. known_deviations:
-    whether the standard deviations of the problems are those of the measurements; otherwise their
-    common scale is estimated from the residuals. progress(step, cost) is called after each step,
-    and improved(x, own) with each best. Ctrl-C ends the fit with the best so far, `converged`
-    False.
+    start (n,), without unit: the initial x, by default parameters.start, with a warning of the
+    bodies that this repairs; the x of an interrupted fit resumes it, together with its `own`, the
+    unknowns (m,) of each problem. known_deviations: whether the standard deviations of the problems
+    are those of the measurements; otherwise their common scale is estimated from the residuals.
+    progress(step, cost) is called after each step, and improved(x, own) with each best. Ctrl-C ends
+    the fit with the best so far, `converged` False.
 
     Standard errors with a robust loss are those of M-estimators: Huber and Ronchetti 2009, section
-    7.6. Warns of zeros that start at a small value and of bodies that start at the nearest inertia
-    that a rigid body can have, of estimates more than three deviations from their prior, and of
-    estimates at a bound. Raises DataError where nothing is free, where there are fewer measurements
-    and priors than unknowns, and where the residuals at the start are not finite.
+    7.6. Warns of zeros that start at a small value, of estimates more than three deviations from
+    their prior, and of estimates at a bound. Raises DataError where nothing is free, where there
+    are fewer measurements and priors than unknowns, and where the residuals at the start are not
+    finite.
     """
     problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
     if start is None:
         _warn_of_small_starts(parameters)
-        _warn_of_repaired_bodies(parameters)
     begun, best = search(parameters, problems, start, own, loss, minimiser, progress, improved)
     fitted = _fitted(parameters, problems, loss, known_deviations, begun, best)
     for warning in _warnings(fitted):
@@ -229,15 +228,6 @@ def _warn_of_small_starts(parameters: Parameters) -> None:
         warn(
             f"{parameters.system.name}: zero has no logarithm, and the fit starts {small} (SI "
             "units); give `start` for another"
-        )
-
-
-def _warn_of_repaired_bodies(parameters: Parameters) -> None:
-    """Warns of bodies that start at the nearest inertia that a rigid body can have."""
-    if bodies := ", ".join(parameters.repaired):
-        warn(
-            f"{parameters.system.name}: no rigid body has the inertia of {bodies}, and the fit "
-            "starts at the nearest that one has (see nearest_consistent); give `start` for another"
         )
 
 
