@@ -187,12 +187,12 @@ def fit(
 ) -> Fit:
     """The parameters that explain measurements best, in the sense of the losses.
 
-    start (n,), without unit: the initial x, by default parameters.start; the x of an interrupted
-    fit resumes it, together with its `own`, the unknowns (m,) of each problem. known_deviations:
-    whether the standard deviations of the problems are those of the measurements; otherwise their
-    common scale is estimated from the residuals. progress(step, cost) is called after each step,
-    and improved(x, own) with each best. Ctrl-C ends the fit with the best so far, `converged`
-    False.
+    start (n,), without unit: the initial x, by default parameters.start, with a warning of the
+    bodies that this repairs; the x of an interrupted fit resumes it, together with its `own`, the
+    unknowns (m,) of each problem. known_deviations: whether the standard deviations of the problems
+    are those of the measurements; otherwise their common scale is estimated from the residuals.
+    progress(step, cost) is called after each step, and improved(x, own) with each best. Ctrl-C ends
+    the fit with the best so far, `converged` False.
 
     Standard errors with a robust loss are those of M-estimators: Huber and Ronchetti 2009, section
     7.6. What ends at a bound has the standard error that it would have without the bound. Warns of

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..parameters import divergence_terms, log_cholesky
+from ..parameters import divergence_terms, log_cholesky, nearest_consistent
 from ..system.system import System
 from .problem import Problem
 
@@ -31,12 +31,15 @@ class Nearness(Problem):
     def of(system: System, weight: float = 1.0) -> Nearness:
         """The prior that keeps bodies near those of a machine.
 
-        Bodies without mass, or not physically consistent, are left out. Raises ValueError for a
-        weight that is not positive.
+        Bodies without mass are left out; those with an inertia that no rigid body has are near the
+        `nearest_consistent`. Raises ValueError for a weight that is not positive.
         """
         if not 0 < weight < np.inf:
             raise ValueError(f"the weight is {weight}; it must be positive and finite")
-        nominal = _theta(system, range(len(system.body_names)))
+        masses, inertia = np.asarray(system.bodies.mass), np.array(system.bodies.inertia)
+        for b in np.flatnonzero(masses > 0):
+            inertia[b] = nearest_consistent(masses[b], inertia[b])
+        nominal = _theta(system.replace(inertia=jnp.asarray(inertia)), range(len(masses)))
         kept = np.flatnonzero(np.isfinite(np.asarray(nominal)).all(axis=1))
         return Nearness(nominal[kept], jnp.asarray(weight, system.dtype), tuple(kept.tolist()))
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..parameters import Parameters
+from ..system.validation import warn
 from .elimination import Windowed, Windows, compressed
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
@@ -54,8 +55,9 @@ def search(
 ) -> tuple[jax.Array, Outcome]:
     """The x (n,) with which the search starts, and its outcome; arguments as of `fit`.
 
-    Raises DataError where nothing is free, where there are fewer measurements and priors than
-    unknowns, and where the residuals at the start are not finite.
+    Warns, where no start is given, of bodies that start at the nearest inertia which a rigid body
+    can have. Raises DataError where nothing is free, where there are fewer measurements and priors
+    than unknowns, and where the residuals at the start are not finite.
     """
     begin = _beginning(parameters, problems, start, own)
     residual, args = Residual(loss), (parameters, problems)
@@ -91,6 +93,12 @@ def _beginning(
 ) -> tuple[jax.Array, tuple[jax.Array, ...]]:
     """x and the unknowns of each problem with which a fit begins, checked."""
     x = jnp.asarray(parameters.start if start is None else start)
+    if start is None and parameters.repaired:
+        warn(
+            f"{parameters.system.name}: no rigid body has the inertia of "
+            f"{', '.join(parameters.repaired)}, and the fit starts at the nearest that one has "
+            "(difflie.parameters.nearest_consistent); give `start` for another"
+        )
     shapes = [p.own.shape for p in problems]
     own = [p.own for p in problems] if own is None else own
     states = tuple(jnp.asarray(o, x.dtype) for o in own)

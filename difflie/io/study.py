@@ -79,7 +79,8 @@ Beside [[parameter]], [nearness] with a weight holds all bodies near the file's.
 
 Files of runs are relative to the folder given with --data, or to that of the configuration; the
 robot's file is sought beside the configuration first, then there. system.locked holds joints that
-were not moved, such as `locked = {finger = 0.02}` (rad or m); they have no columns.
+were not moved, such as `locked = {finger = 0.02}` (rad or m); they have no columns. A path
+"*/inertial" skips frames without mass; inertias that no body has start at the nearest that one has.
 
 The motion in a window starts at its first row; with `observe` the first rows determine the initial
 state, and the others are predicted. Measured torques are held. Without columns.tau they are 0;

@@ -13,8 +13,11 @@ from jax.core import Tracer
 
 from ..system.system import System
 from .declaration import Parameter, transform_of
+from .inertias import InertiaRatios, LogCholesky, SecondMoments
+from .nearest_consistent import nearest_consistent
 from .paths import Entry, named, places_of, unit
 from .places import Places, about, kind, read, write
+from .pseudo_inertia import from_six, inconsistency, to_six
 from .transform import Transform
 
 _SMALL = 1e-3
@@ -25,6 +28,7 @@ class Block(eqx.Module):
 
     starts (count, *shape): the values at which the free numbers start; prior: mean and standard
     deviation (count, size) of their components. names, units: of the components; paths (k,).
+    repaired: the bodies that start at the nearest inertia which a rigid body can have.
     """
 
     transform: Transform
@@ -35,6 +39,7 @@ class Block(eqx.Module):
     units: tuple[str, ...] = eqx.field(static=True)
     paths: tuple[str, ...] = eqx.field(static=True)
     tied: bool = eqx.field(static=True)
+    repaired: tuple[str, ...] = eqx.field(static=True)
 
     def values(self, x: jax.Array) -> jax.Array:
         """The values (count, *shape) from free numbers x (count size,)."""
@@ -122,6 +127,7 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
     starts = _starts(system, p, group)
     leaf, shape = group[0].leaf, starts.shape[1:]
     transform = transform_of(where, p, leaf, about(system, group[0].place), shape)
+    starts, repaired = _consistent(system, p, group, transform, starts)
     if p.tied:
         if not isinstance(starts, Tracer) and not np.all(starts == starts[0]):
             raise ValueError(
@@ -138,7 +144,7 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
     each = [" or ".join(dict.fromkeys(each))] if p.tied else each
     units = tuple(one for declared in each for one in transform.units(declared, shape))
     paths = tuple(entry.path for entry in group)
-    block = Block(transform, starts, None, places_of(group), names, units, paths, p.tied)
+    block = Block(transform, starts, None, places_of(group), names, units, paths, p.tied, repaired)
     if p.prior is None:
         return block
     mean, deviation = p.prior
@@ -183,6 +189,27 @@ def _starts(system: System, p: Parameter, group: Sequence[Entry]) -> jax.Array:
     start = _SMALL * np.where(np.isfinite(whole) & (whole > 0), whole, 1)
     start = np.full(len(at), start.min()) if p.tied else start
     return jnp.where(np.asarray(values) == 0, jnp.asarray(start, system.dtype), values)
+
+
+def _consistent(
+    system: System, p: Parameter, group: Sequence[Entry], transform: Transform, starts: jax.Array
+) -> tuple[jax.Array, tuple[str, ...]]:
+    """The starts (k, *shape) with inertias that rigid bodies can have, and the bodies that changed.
+
+    Where a body with mass has another one, and no start is declared, it starts at the nearest.
+    """
+    own = isinstance(transform, SecondMoments | InertiaRatios | LogCholesky)
+    if p.start is not None or not own or isinstance(starts, Tracer):
+        return starts, ()
+    values, repaired = np.array(starts), []
+    for k, (entry, value) in enumerate(zip(group, values, strict=True)):
+        mass = float(system.bodies.mass[entry.index])
+        inertia = value if value.ndim == 2 else np.asarray(from_six(starts[k, 4:]))
+        if mass > 0 and inconsistency(inertia):
+            near = nearest_consistent(mass, inertia)
+            value[...] = near if value.ndim == 2 else [*value[:4], *to_six(jnp.asarray(near))]
+            repaired.append(entry.owner)
+    return jnp.asarray(values), tuple(repaired)
 
 
 def _numbers(

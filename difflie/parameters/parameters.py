@@ -92,12 +92,18 @@ class Parameters(eqx.Module):
         """The free numbers x (n,) of `system`.
 
         Zero damping, friction and armature, which have no logarithm, start at a small value, unless
-        a start, bounds or transform is declared. Raises ValueError, naming the parameter and the
-        fix, for other values without free numbers.
+        a start, bounds or transform is declared. The `repaired` bodies start at the nearest inertia
+        that a rigid body can have. Raises ValueError, naming the parameter and the fix, for other
+        values without free numbers.
         """
         for block in self._blocks:
             block.check(self.system.name, block.starts)
         return _start(self._blocks, self.system)
+
+    @property
+    def repaired(self) -> tuple[str, ...]:
+        """The bodies with mass whose inertia no rigid body can have, where no start is declared."""
+        return tuple(dict.fromkeys(body for block in self._blocks for body in block.repaired))
 
     @property
     def prior_names(self) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ and constraints have no names and are counted: "couplings/0/stiffness",
 "constraints/1/first/position". A joint with several degrees of freedom has one number for each,
 "ball/damping[2]". "body/inertial" is mass, centre of mass and inertia together. Patterns are those
 of the shell, such as "arm*/damping"; only a pattern that ends in "/inertial" selects that, and only
-one that ends in "/com_z" that entry of "body/com".
+one that ends in "/com_z" that entry of "body/com". Patterns skip the numbers of bodies without
+mass, such as the frame of a tool, which have no effect; their whole paths select these.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import jax
+import numpy as np
+from jax.core import Tracer
 
 from ..forces.actuators import Actuator
 from ..forces.at_joint import AtJoint
@@ -124,9 +127,10 @@ def _of_dofs(system: System, leaf: str) -> list[Entry]:
 
 
 def select(system: System, pattern: str) -> list[Entry]:
-    """The entries whose paths match the pattern.
+    """The entries whose paths match the pattern, without those of bodies without mass.
 
-    Raises ValueError, with the nearest path, if there are none, and for a frozen system.
+    These are selected by their whole path, and where nothing else matches. Raises ValueError, with
+    the nearest path, if there are none, and for a frozen system.
     """
     if is_frozen(system):
         raise ValueError(
@@ -141,7 +145,20 @@ def select(system: System, pattern: str) -> list[Entry]:
         raise ValueError(
             f"{system.name}: no parameter matches {shown(pattern)}; the nearest is {near[0]!r}"
         )
-    return matching
+    return [e for e in matching if e.path == pattern or _counts(system, e)] or matching
+
+
+def _counts(system: System, entry: Entry) -> bool:
+    """Whether a number can have an effect: not one of a body without mass, but for its inertia.
+
+    All numbers of a traced system can.
+    """
+    b, k = system.bodies, entry.index
+    if entry.place[0] != "bodies" or any(isinstance(a, Tracer) for a in (b.mass, b.inertia)):
+        return True
+    if np.asarray(b.mass)[k] != 0:
+        return True
+    return entry.leaf == "inertia" and bool(np.any(np.asarray(b.inertia)[k]))
 
 
 def alike(system: System, selected: Sequence[Entry]) -> list[list[Entry]]:

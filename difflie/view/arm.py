@@ -44,7 +44,16 @@ def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Secti
     yield Section(text=_sentences(results["verdict"]))
     yield Section(
         "Torques of each joint",
-        ("joint", "run", "use", "R2", "RMSE", "relative error", "R2 of the floor", "R2 of the file"),
+        (
+            "joint",
+            "run",
+            "use",
+            "R2",
+            "RMSE",
+            "relative error",
+            "R2 of the floor",
+            "R2 of the file",
+        ),
         [
             (row["joint"], row["run"], row["use"], *(_rounded(row[key]) for key in _SCORES))
             for row in results["joints"]

@@ -127,6 +127,24 @@ def test_the_robot_may_lie_with_the_runs(folder, tmp_path, capsys):
         system_of(read_study(path, data))
 
 
+def test_robots_are_identified_as_their_files_are(folder, tmp_path):
+    """A frame of a tool without mass, and an inertia that no body has: one note, and a fit."""
+    tool = '<link name="tool0"/><joint name="flange" type="fixed"><parent link="arm"/>'
+    tool += '<child link="tool0"/></joint></robot>'
+    robot = URDF.read_text().replace('iyy="1e-5"', 'iyy="3e-3"').replace("</robot>", tool)
+    (tmp_path / "robot.urdf").write_text(robot)
+    path = tmp_path / "study.toml"
+    path.write_text(TEXT.replace(str(URDF), "robot.urdf").replace("arm/mass", "*/inertial"))
+    with pytest.warns(UserWarning, match="no rigid body has") as seen:
+        found = run_study(read_study(path, folder))
+    at_load, at_start = [str(w.message) for w in seen if "no rigid body has" in str(w.message)]
+    assert "robot.urdf:5: <link name='arm'>" in at_load
+    assert "has the inertia of arm, and the fit starts at the nearest" in at_start
+    assert found["converged"] and not any("tool0" in name for name in found["parameters"])
+    assert found["parameters"]["hinge/damping"]["value"] == pytest.approx(0.05, rel=1e-6)
+    assert found["training"][0]["torque_rmse"] < 1e-6
+
+
 def test_locked_joints_have_no_columns(folder, tmp_path):
     """A finger that was not moved; a name that is unknown is reported with the nearest one."""
     finger = dl.Body(name="tip", parent="arm", joint=dl.Prismatic(name="finger"), mass=0.1)

@@ -1,6 +1,7 @@
 """Locked joints: the same machine without some of its degrees of freedom."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -11,6 +12,7 @@ import pytest
 import difflie as dl
 from difflie.groups import Euclidean
 
+ARM7 = Path(dl.__file__).parent / "data" / "arm7.urdf"
 RNG = np.random.default_rng(0)
 HELD = {"slide": 0.3, "screw": -0.7, "swing": 2.0}
 
@@ -70,6 +72,55 @@ def test_the_other_joints_move_as_before():
     np.testing.assert_allclose(dl.mass_matrix(locked, args[0]), whole, **close)
     poses = dl.body_poses(SYSTEM, q)
     np.testing.assert_allclose(dl.body_poses(locked, args[0]), poses, **close)
+
+
+def test_arms_are_the_reduced_models_of_pinocchio():
+    """Torques, mass matrix, and derivatives by the coordinates that are left."""
+    pin = pytest.importorskip("pinocchio")
+    held = {"joint2": -0.6, "joint5": 0.4, "joint7": 1.1}
+    system = dl.load(ARM7)
+    system = dl.lock(system.replace(armature=0 * system.joints.armature), held)
+    model = pin.buildModelFromUrdf(str(ARM7))
+    reference = pin.neutral(model)
+    for name, x in held.items():
+        reference[model.joints[model.getJointId(name)].idx_q] = x
+    reduced = pin.buildReducedModel(model, [model.getJointId(n) for n in held], reference)
+    assert system.joint_names[-reduced.nv :] == tuple(reduced.names)[1:]
+    data, close = reduced.createData(), {"rtol": 1e-12, "atol": 1e-12}
+    q, v, a = RNG.normal(size=(3, 4))
+    wanted = pin.rnea(reduced, data, q, v, a)
+    np.testing.assert_allclose(dl.inverse_dynamics(system, q, v, a), wanted, **close)
+    np.testing.assert_allclose(dl.mass_matrix(system, q), pin.crba(reduced, data, q), **close)
+    slopes = jax.jacfwd(dl.inverse_dynamics, (1, 2, 3))(system, q, v, a)
+    theirs = pin.computeRNEADerivatives(reduced, data, q, v, a)
+    for found, wanted in zip(slopes[:2], theirs[:2], strict=True):
+        np.testing.assert_allclose(found, wanted, **close)
+    np.testing.assert_allclose(np.triu(slopes[2]), np.triu(theirs[2]), **close)
+
+
+def test_derivatives_by_the_numbers_of_the_whole_machine():
+    """Reverse mode through the lock, by masses and places of all bodies, held ones included."""
+    t, n = SYSTEM.topology, SYSTEM.nv
+    names = [name for name, _ in t.velocity_labels]
+    free = np.array([name not in HELD for name in names])
+    q = np.asarray(SYSTEM.neutral()).copy()
+    for name, x in HELD.items():
+        q[t.coordinate_start[t.joints.index(name)]] = x
+    v, a = RNG.normal(size=(2, n)) * free
+    weights = RNG.normal(size=free.sum())
+
+    def locked(mass, position):
+        system = dl.lock(SYSTEM.replace(mass=mass, position=position), HELD)
+        return weights @ dl.inverse_dynamics(system, system.neutral(), v[free], a[free])
+
+    def whole(mass, position):
+        system = SYSTEM.replace(mass=mass, position=position)
+        return weights @ dl.inverse_dynamics(system, q, v, a)[free]
+
+    at = SYSTEM.bodies.mass, SYSTEM.joints.position
+    found, wanted = (jax.grad(f, (0, 1))(*at) for f in (locked, whole))
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-11)
 
 
 def test_derivatives_by_a_locked_coordinate():

@@ -56,7 +56,11 @@ def test_the_geometric_minimum_is_that_of_a_conic_solver(problem):
         slope[at] -= weight * metric @ pi
     at = slice(10 * BODIES, p)
     square[at, at] += weight * np.diag(near.scales**-2)
-    rows, cones, upper = [-np.eye(p)[nonnegative]], [clarabel.NonnegativeConeT(2)], np.triu_indices(4)
+    rows, cones, upper = (
+        [-np.eye(p)[nonnegative]],
+        [clarabel.NonnegativeConeT(2)],
+        np.triu_indices(4),
+    )
     # The columns of the upper triangle, with the others times the root of 2.
     order = sorted(zip(*upper, strict=True), key=lambda ij: (ij[1], ij[0]))
     for b in range(BODIES):

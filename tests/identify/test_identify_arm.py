@@ -45,7 +45,9 @@ def motion(seconds=16.0, seed=0):
     t = np.arange(0, seconds, DT)
     q = np.zeros((len(t), 3))
     for hertz in (0.2, 0.33, 0.47, 0.71):
-        q += rng.uniform(0.2, 0.6, 3) * np.sin(2 * np.pi * (hertz * t[:, None] + rng.uniform(size=3)))
+        q += rng.uniform(0.2, 0.6, 3) * np.sin(
+            2 * np.pi * (hertz * t[:, None] + rng.uniform(size=3))
+        )
     return t, q
 
 
@@ -179,7 +181,9 @@ def test_unsuitable_inputs_are_refused():
     with pytest.raises(di.DataError, match="fewer than the"):
         di.identify_arm(FILE, log.between(0.0, 2.0).thinned(150))
     with pytest.raises(di.DataError, match="the joint 'j9'"):
-        di.identify_arm(FILE, log, settings=di.ArmSettings(couplings=(di.RateCoupling(("j1", "j9")),)))
+        di.identify_arm(
+            FILE, log, settings=di.ArmSettings(couplings=(di.RateCoupling(("j1", "j9")),))
+        )
     with pytest.raises(ValueError, match="weight is -1"):
         di.ArmSettings(weight=-1.0)
     loose = dl.tree([dl.Body(joint=dl.Free(), mass=1.0, inertia=np.eye(3), name="box")])

@@ -223,6 +223,17 @@ def test_divergence_is_its_definition():
     assert massless.bodies == (0, 1, 3, 4) and massless.measured.sum() == 40
 
 
+def test_bodies_are_near_the_nearest_of_an_inertia_that_no_body_has():
+    """As fits start there: at the start the divergence is zero."""
+    flat = other(3).bodies.inertia.at[2].set(np.diag([0.01, 0.01, 0.1]))
+    system = other(3).replace(inertia=flat)
+    free = dl.Parameters(system, ["*/inertial"])
+    near = di.Nearness.of(system)
+    assert near.bodies == (0, 1, 2, 3, 4)
+    residual = near.residual(free.machine(free.start), jnp.zeros(0))
+    np.testing.assert_allclose(residual, 0, atol=1e-7)
+
+
 def test_derivatives_of_the_divergence():
     rng = np.random.default_rng(8)
     nominal, step = jnp.asarray(rng.normal(size=(2, 10)) * 0.3)

@@ -259,6 +259,30 @@ def test_one_warning_names_what_is_not_used(remarks):
     ]
 
 
+def test_missing_meshes_are_named_in_the_one_warning(remarks, tmp_path):
+    """Sought beside the file and, in packages, in the folders above; the machine is the same."""
+
+    def shaped(*meshes):
+        shapes = "".join(
+            f'<{kind}><geometry><mesh filename="{mesh}"/></geometry></{kind}>'
+            for mesh in meshes
+            for kind in ("visual", "collision")
+        )
+        return pair().replace('name="a">', f'name="a">{shapes}')
+
+    system, (message,) = remarks(shaped("arm.stl", "meshes/b.dae", "package://no/c.stl"))
+    assert message.endswith("; meshes that are missing, and skipped: arm.stl, b.dae, c.stl")
+    plain, _ = remarks(pair())
+    for a, b in zip(jax.tree.leaves(system), jax.tree.leaves(plain), strict=True):
+        np.testing.assert_array_equal(a, b)
+    (tmp_path / "arm.stl").touch()
+    (tmp_path / "b.dae").touch()
+    there = ("arm.stl", f"file://{tmp_path}/arm.stl", f"package://{tmp_path.name}/b.dae")
+    assert "skipped" not in remarks(shaped(*there))[1][0]
+    _, (message,) = remarks(shaped("arm.stl", *(f"{i}.stl" for i in range(20))))
+    assert message.endswith("skipped: " + ", ".join(f"{i}.stl" for i in range(8)) + " and 12 more")
+
+
 @pytest.mark.parametrize(
     ("text", "remark"),
     [

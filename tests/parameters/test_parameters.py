@@ -440,8 +440,8 @@ def test_starts_that_no_free_numbers_make(path, transform, value, words):
     message = error(Parameter(path, transform, start=value))
     assert path in message and words in message, message
     leaf, value = path.partition("/")[2], np.asarray(value, float)
-    if leaf == "inertial":
-        return
+    if leaf == "inertial" or isinstance(transform, SecondMoments | InertiaRatios):
+        return  # inertias of machines are mended: see test_inconsistent_bodies.py
     kind = "bodies" if hasattr(SYSTEM.bodies, leaf) else "joints"
     at = lambda system: getattr(getattr(system, kind), leaf)  # noqa: E731
     system = eqx.tree_at(at, SYSTEM, jnp.broadcast_to(value, at(SYSTEM).shape))

@@ -102,7 +102,11 @@ class ArmFit:
             "parameters": self._table(),
             "base_parameters": [
                 dict(
-                    name=name, value=value, std_error=error, relative_error=part, essential=essential
+                    name=name,
+                    value=value,
+                    std_error=error,
+                    relative_error=part,
+                    essential=essential,
                 )
                 for name, value, error, part, essential in zip(
                     *(base.names, base.values.tolist(), base.standard_errors.tolist()),
@@ -131,7 +135,9 @@ class ArmFit:
             *(bound.tolist(), self.prior_share.tolist()),
         )
         rows = zip(*columns, strict=True)
-        table = {n: dict(zip(keys, row, strict=True)) for n, row in zip(self.names, rows, strict=True)}
+        table = {
+            n: dict(zip(keys, row, strict=True)) for n, row in zip(self.names, rows, strict=True)
+        }
         # Joints without Stribeck friction or a measured torque have no such numbers.
         return {n: p for n, p in table.items() if np.isfinite(p["std_error"])}
 

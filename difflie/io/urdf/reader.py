@@ -36,6 +36,7 @@ from ..files import existing
 from ..names import distinct
 from .element import Element, root_element, xacro
 from .joints import Notes, mimic_law, read_joint
+from .meshes import missing_meshes
 
 _BASES = {"fixed": Fixed, "free": Free}
 # Used by some joint types only: if not used, the warning names the type too.
@@ -58,7 +59,8 @@ def read_urdf(
     normal, and a missing lower or upper limit is 0; continuous joints have no position limits. A
     mimic of a mimic is resolved to the joint that both follow.
 
-    Warns once of all that is not used, and as `tree` does of implausible masses and inertias.
+    Warns once of all that is not used and of meshes that are missing, which no motion depends on,
+    and as `tree` does of implausible masses and inertias.
     Raises `ModelError`, which names the file, the line, the element and the fix, for an invalid
     file or machine; FileNotFoundError where there is no such file.
     """
@@ -86,6 +88,8 @@ def read_urdf(
     if unused:
         remarks.insert(0, f"not used: {_listed(unused)}")
         system = replace(system, topology=replace(system.topology, unread=tuple(unused)))
+    if meshes := missing_meshes(robot, path.parent):
+        remarks.append(meshes)
     if remarks:
         warn(f"{path}: {'; '.join(remarks)}")
     return system
