@@ -63,18 +63,7 @@ in difflie/io/couplings.py. Files without a header or times, and bodies in free 
     [validation]
     observe = 10                          # rows of a window, which find the state it starts at
 
-Without [[parameter]] all bodies and joints of an arm are found, from measured torques, near the
-numbers of its file, as `difflie.identify.identify_arm` does; all of these may be left out:
-
-    [arm]                                 [nearness]                   # to the file's numbers
-    offsets = true                        weight = 100.0               # else chosen by blocks of
-    stribeck = false                      blocks = 5                   # rows that are held out
-    load_friction = true                  distance = "geometric"       # or "entropic"
-    bandwidth = 2.0                       # Hz, of the motion
-                                          [[rate_coupling]]            # a motor that turns with
-                                          joints = ["j5", "j6"]        # a sum of joint rates
-                                          ratios = [1.0, 1.0]
-
+Without [[parameter]] all numbers of an arm are found; difflie/io/arm_tables.py has its tables.
 Beside [[parameter]], [nearness] with a weight holds all bodies near the file's.
 
 Files of runs are relative to the folder given with --data, or to that of the configuration; the
@@ -98,6 +87,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from ..system.fields import number
 from ..system.validation import shown
+from .arm_tables import ArmTable, NearnessTable, RateCouplingTable
 from .config import SystemTable
 from .couplings import OWN, TABLES, Force, couplings_of
 from .tables import read_file, rows_by_place
@@ -260,33 +250,6 @@ class ValidationTable:
     window: Seconds = 0.5
     observe: Annotated[int, number(least=2)] | None = None
     substeps: Substeps = 1
-
-
-@dataclass(frozen=True)
-class ArmTable:
-    """[arm]: as of `difflie.identify.ArmSettings`."""
-
-    offsets: bool = True
-    stribeck: bool | None = None
-    load_friction: bool = False
-    bandwidth: Annotated[float, number(unit="Hz", positive=True)] | None = None
-
-
-@dataclass(frozen=True)
-class NearnessTable:
-    """[nearness]: as of `difflie.identify.ArmSettings`; the weight as of `Nearness`, too."""
-
-    weight: Annotated[float, number(positive=True)] | None = None
-    distance: Literal["entropic", "geometric"] = "entropic"
-    blocks: Annotated[int, number(least=2, most=100)] = 5
-
-
-@dataclass(frozen=True)
-class RateCouplingTable:
-    """[[rate_coupling]]: as of `difflie.identify.RateCoupling`."""
-
-    joints: list[str]
-    ratios: list[float] = field(default_factory=list)
 
 
 def _is_one_road(

@@ -51,16 +51,16 @@ def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Secti
             "R2",
             "RMSE",
             "relative error",
-            "R2 of the floor",
-            "R2 of the file",
+            "the floor's R2",
+            "the file's R2",
         ),
         [
             (row["joint"], row["run"], row["use"], *(_rounded(row[key]) for key in _SCORES))
             for row in results["joints"]
         ],
         (
-            "Held out: blocks of the recording, each predicted by a fit to the others. The floor is "
-            "least squares of base parameters without bounds and without the file's numbers; on "
+            "Held out: blocks of the recording, each predicted by a fit to the others. The floor "
+            "is least squares of base parameters without bounds and without the file's numbers; on "
             "rows that it did not see it may be the worse.",
         ),
     )

@@ -65,7 +65,7 @@ def test_a_robot_and_a_log_are_all_that_is_needed(folder, tmp_path, capsys):
     rows = [row for row in found["joints"] if row["use"] == "validation"]
     assert len(rows) == 2 and all(row["r2"] > 0.99 for row in rows)
     friction = [p["value"] for name, p in found["parameters"].items() if name.endswith("/friction")]
-    assert np.allclose(friction, 0.3, atol=0.03)
+    assert np.allclose(friction, 0.35, atol=0.03)  # 0.05 of the file
     assert (out / "report.html").exists() and (out / "identification.json").exists()
     again = dl.load(next(out.glob("*.urdf")))
     masses = [found["parameters"][f"{name}/mass"]["value"] for name in again.body_names[1:]]

@@ -68,7 +68,8 @@ def fit():
 
 def test_joints_have_the_numbers_that_made_the_log(fit):
     """Damping, friction and offset; what armature has, links could have as well."""
-    found = {name: (x, error) for name, x, error in zip(fit.names, fit.x, fit.standard_errors)}
+    rows = zip(fit.names, fit.x, fit.standard_errors, strict=True)
+    found = {name: (x, error) for name, x, error in rows}
     for k in range(3):
         for leaf, true in (
             ("damping", DAMPING[k]),

@@ -91,7 +91,7 @@ class ArmFit:
     @property
     def results(self) -> dict[str, Any]:
         """The results by name, as `difflie identify` writes them."""
-        base, sizes = self.base, self.consistency.distances.tolist()
+        sizes = self.consistency.distances.tolist()
         bodies = (self.model.system.body_names[b] for b in self.model.bodies)
         rise, fading = self.friction.rise.tolist(), self.friction.fading.tolist()
         return {
@@ -100,21 +100,8 @@ class ArmFit:
             "notes": list(self.notes),
             "joints": [s.row for s in self.scores],
             "parameters": self._table(),
-            "base_parameters": [
-                dict(
-                    name=name,
-                    value=value,
-                    std_error=error,
-                    relative_error=part,
-                    essential=essential,
-                )
-                for name, value, error, part, essential in zip(
-                    *(base.names, base.values.tolist(), base.standard_errors.tolist()),
-                    *(base.relative_errors.tolist(), base.essential.tolist()),
-                    strict=True,
-                )
-            ],
-            "condition": base.condition,
+            "base_parameters": self._base_table(),
+            "condition": self.base.condition,
             "nearness": {
                 "weight": self.weight,
                 "weights": self.held_out.weights.tolist(),
@@ -126,6 +113,14 @@ class ArmFit:
             "converged": self.converged,
         }
 
+    def _base_table(self) -> list[dict[str, Any]]:
+        base, keys = self.base, ("name", "value", "std_error", "relative_error", "essential")
+        columns = (
+            *(base.names, base.values.tolist(), base.standard_errors.tolist()),
+            *(base.relative_errors.tolist(), base.essential.tolist()),
+        )
+        return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
+
     def _table(self) -> dict[str, dict[str, Any]]:
         keys = "unit", "start", "value", "std_error", "interval", "at_bound", "prior_share"
         bound = np.isin(np.arange(len(self.x)), self.active)
@@ -135,11 +130,12 @@ class ArmFit:
             *(bound.tolist(), self.prior_share.tolist()),
         )
         rows = zip(*columns, strict=True)
-        table = {
-            n: dict(zip(keys, row, strict=True)) for n, row in zip(self.names, rows, strict=True)
+        table: dict[str, dict[str, Any]] = {
+            name: dict(zip(keys, row, strict=True))
+            for name, row in zip(self.names, rows, strict=True)
         }
         # Joints without Stribeck friction or a measured torque have no such numbers.
-        return {n: p for n, p in table.items() if np.isfinite(p["std_error"])}
+        return {name: p for name, p in table.items() if np.isfinite(p["std_error"])}
 
     def report(self, folder: str | os.PathLike[str], name: str | None = None) -> Path:
         """Writes `report.html` with its pictures into a folder, which is made; returns its path.

@@ -159,8 +159,8 @@ def consistent(
 class _Problem:
     """The problem in coordinates y (p,), x = back y: near the identity, and columns of length 1.
 
-    gram (p, p) and slope (p,): of the squares, y^T gram y / 2 - slope^T y; near (p,) and stiff (p,):
-    of the joints' distance, stiff (y - near)^2 / 2. free: the indices that are solved for; bounded:
+    gram (p, p) and slope (p,): of the squares, y^T gram y / 2 - slope^T y; near and stiff (p,): of
+    the joints' distance, stiff (y - near)^2 / 2. free: the indices that are solved for; bounded:
     those of them that must be positive.
     """
 

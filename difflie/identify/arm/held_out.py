@@ -26,8 +26,9 @@ class HeldOut:
     """Predictions of blocks by fits to the others.
 
     weights (n,), and errors (n,): the part of a joint's variance that is not explained, 1 - R2, its
-    mean over joints. best: the largest weight that predicts about as well as any. residuals (r, nv) in N m or N: with the best weight; floor (r, nv): of
-    least squares without any bounds. NaN where a joint does not count.
+    mean over joints. best: the largest weight that predicts about as well as any. residuals (r, nv)
+    in N m or N: with that weight; floor (r, nv): of least squares without any bounds. NaN where a
+    joint does not count.
     """
 
     weights: NDArray

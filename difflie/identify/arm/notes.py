@@ -34,11 +34,13 @@ def notes(
 ) -> Iterator[str]:
     """The sentences; share (p,): of the file's numbers in the variances."""
     motion, both = logs.samples[0].cutoffs
-    yield f"positions are low-passed at {motion:.3g} Hz, both sides of the equations at {both:.3g} Hz"
+    yield (
+        f"positions are low-passed at {motion:.3g} Hz, both sides of the equations at {both:.3g} Hz"
+    )
     if base.condition > _ILL_CONDITIONED:
         yield (
-            f"the condition number of the base parameters is {base.condition:.3g}: the motion tells "
-            "some of them badly; see those that are not essential, and measure a designed motion"
+            f"the condition number of the base parameters is {base.condition:.3g}: the motion "
+            "tells some of them badly; see which are not essential, and measure a designed motion"
         )
     one_way = [j for j, v in zip(model.joints, _rarer_way(logs).tolist(), strict=True) if v]
     if one_way:

@@ -211,9 +211,8 @@ class TorqueModel(eqx.Module):
         ].ravel()
         for k, leaf in enumerate(("armature", "damping", "friction")):
             at = self.inertial + k * len(self.joints)
-            numbers[at : at + len(self.joints)] = np.asarray(getattr(self.system.joints, leaf))[
-                self.dofs
-            ]
+            own = np.asarray(getattr(self.system.joints, leaf), float)[self.dofs]
+            numbers[at : at + len(self.joints)] = own
         return numbers
 
 
