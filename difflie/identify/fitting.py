@@ -273,7 +273,12 @@ def _warn_of_small_starts(parameters: Parameters) -> None:
     """Warns of zero damping, friction and armature, which start at a small value instead."""
     start = np.asarray(parameters.values(parameters.start))
     rows = zip(parameters.names, start, np.asarray(parameters.initial), strict=True)
-    small = ", ".join(f"{name} at {s:.3g}" for name, s, first in rows if s > 0 and first == 0)
+    leaves = "damping", "friction", "armature"
+    small = ", ".join(
+        f"{name} at {s:.3g}"
+        for name, s, first in rows
+        if s > 0 and first == 0 and name.rpartition("/")[2].startswith(leaves)
+    )
     if small:
         warn(
             f"{parameters.system.name}: zero has no logarithm, and the fit starts {small} (SI "
