@@ -614,13 +614,6 @@ def test_all_faults_of_a_study_are_told_at_once(tmp_path):
     assert set(str(caught.value).split("\n")) == {f"{path}: {fault}" for fault in expected}
 
 
-def test_a_study_without_parameters(tmp_path):
-    path = tmp_path / "study.toml"
-    path.write_text(TEXT[: TEXT.index("[[parameter]]")])
-    with pytest.raises(ConfigError, match=r"no \[\[parameter\]\]"):
-        read_study(path)
-
-
 @needs_measurements
 def test_the_measured_pendulum(tmp_path):
     """The published mass, 0.6755 kg at 0.5 m, is in the interval; their friction is not."""
