@@ -63,7 +63,7 @@ class Equations:
 
 @dataclasses.dataclass(frozen=True)
 class Logs:
-    """Samples of all recordings, and the columns of the bodies and known torques for each."""
+    """Samples of all recordings, and for each the bodies' columns and known torques, averaged."""
 
     samples: tuple[Samples, ...]
     inertial: tuple[NDArray, ...]
@@ -101,29 +101,32 @@ class Logs:
         self, k: int, model: TorqueModel, friction: Friction, x: NDArray | None
     ) -> Equations:
         samples = self.samples[k]
-        columns = np.concatenate((self.inertial[k], model.joint_columns(samples, friction)), axis=2)
-        torque = samples.tau - self.known[k]
+        own = samples.averaged(model.joint_columns(samples, friction))
+        columns = np.concatenate((self.inertial[k], own), axis=2)
+        torque = samples.averaged(samples.tau) - self.known[k]
         if model.load:
-            columns, torque = _with_load(model, samples, friction, columns, torque, x)
-        r = len(samples.rows)
+            slip = samples.averaged(sign(samples.v, friction.rise))
+            columns, torque = _with_load(model, slip, columns, torque, x)
         return Equations(
-            columns=samples.averaged(columns),
-            torque=samples.averaged(torque),
+            columns=columns,
+            torque=torque,
             counts=samples.counts,
-            of=np.full(r, k),
+            of=np.full(len(samples.rows), k),
             t=samples.t[samples.rows],
         )
 
 
 def _with_load(
     model: TorqueModel,
-    samples: Samples,
-    friction: Friction,
+    slip: NDArray,
     columns: NDArray,
     torque: NDArray,
     x: NDArray | None,
 ) -> tuple[NDArray, NDArray]:
-    """Columns (m, nv, p) and torques (m, nv) with those of load friction, about x (p,)."""
+    """Columns (r, nv, p) and torques (r, nv) with those of load friction, about x (p,).
+
+    slip (r, nv): the smooth signs of velocities, averaged; the load hardly changes within a window.
+    """
     nv, p = torque.shape[1], columns.shape[2]
     behind = np.ones(p)
     if model.offsets:  # an offset of the sensor is no load of the gear
@@ -131,7 +134,7 @@ def _with_load(
         behind[first : first + nv] = 0
     numbers = np.zeros(p + nv) if x is None else x
     load = columns @ (behind * numbers[:p]) if x is not None else torque
-    slip = np.sign(load) * sign(samples.v, friction.rise)
+    slip = np.sign(load) * slip
     part = np.clip(numbers[p:], 0, _MOST_LOAD)
     gain = 1 / (1 - part * slip)
     along = load * slip * gain**2

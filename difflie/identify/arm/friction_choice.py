@@ -42,7 +42,7 @@ def chosen_friction(logs: Logs, model: TorqueModel, stribeck: bool | None = None
     most = np.zeros(len(speeds)) if stribeck is None else np.full(len(speeds), -np.inf)
     for part in _FADINGS:
         candidate = Friction(rise, np.maximum(speeds * part, 3 * rise))
-        gain = _gains(least, independent, logs.equations(model, candidate), numbers=2)
+        gain = _gains(least, independent, logs.equations(model, candidate), model)
         better = gain > most
         fading = np.where(better, candidate.fading, friction.fading)
         friction, most = Friction(rise, fading), np.maximum(gain, most)
@@ -66,8 +66,15 @@ def _squares(equations: Equations) -> tuple[NDArray, NDArray]:
     return deviations**2, independent_rows(equations, x)
 
 
-def _gains(least: NDArray, independent: NDArray, candidate: Equations, numbers: int) -> NDArray:
-    """By how much Schwarz's criterion falls for each joint (nv,) with so many more numbers."""
-    square, _ = _squares(candidate)
+def _gains(
+    least: NDArray, independent: NDArray, candidate: Equations, model: TorqueModel
+) -> NDArray:
+    """By how much Schwarz's criterion falls for each joint (nv,) with two more numbers.
+
+    Minus infinity for friction that would be less at low speed.
+    """
+    x, deviations = weights_and_solution(candidate)
     n = np.maximum(independent, np.e)
-    return n * np.log(least / np.maximum(square, np.finfo(float).tiny)) - numbers * np.log(n)
+    ratio = least / np.maximum(deviations**2, np.finfo(float).tiny)
+    breakaway = model.joint_numbers(x, "breakaway")
+    return np.where(breakaway > 0, n * np.log(ratio) - 2 * np.log(n), -np.inf)

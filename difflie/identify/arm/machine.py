@@ -50,7 +50,7 @@ def machine(model: TorqueModel, friction: Friction, x: NDArray) -> System:
     mass[at], com[at], inertia[at] = (
         np.asarray(a) for a in properties(jnp.asarray(x[: model.inertial].reshape(-1, 10)))
     )
-    values = joint_values(model, x)
+    values = {leaf: model.joint_numbers(x, leaf) for leaf in model.leaves}
     leaves = {"mass": mass, "com": com, "inertia": inertia}
     own = {leaf: np.maximum(values[leaf], 0) for leaf in ("armature", "damping", "friction")}
     for leaf, value in {**own, "friction_velocity": friction.rise}.items():
@@ -63,24 +63,11 @@ def machine(model: TorqueModel, friction: Friction, x: NDArray) -> System:
         if np.isfinite(friction.fading[j]) and peak > 0:
             more.append(Stribeck(joint, peak, friction.fading[j]))
         offset = values["offset"][j] if model.offsets else 0.0
-        load = values["load_friction"][j] if model.load else 0.0
+        load = model.joint_numbers(x, "load_friction")[j] if model.load else 0.0
         if model.offsets or model.load:
             law = {"torque_bias": -offset, "load_friction": load, "slip_velocity": friction.rise[j]}
             more.append(Drive(joint, **law))
     return attach(system, *more) if more else system
-
-
-def joint_values(model: TorqueModel, x: NDArray) -> dict[str, NDArray]:
-    """The numbers (nv,) of the joints by leaf."""
-    nv = len(model.joints)
-    leaves = [*model.leaves]
-    found = {}
-    for k, leaf in enumerate(leaves):
-        first = model.inertial + k * nv
-        found[leaf] = x[first : first + nv]
-    if model.load:
-        found["load_friction"] = x[-nv:]
-    return found
 
 
 def _listed(moments: NDArray) -> str:

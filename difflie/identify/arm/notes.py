@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ...system.topology import WORLD
 from .consistent import Consistent
 from .equations import Logs
-from .machine import joint_values
 from .torque_model import Friction, TorqueModel
 from .weighted_least_squares import Solution
 
@@ -52,7 +51,7 @@ def notes(
     if faded:
         yield f"friction grows at low speed (Stribeck): {_listed(faded)}"
     if model.load:
-        loads = joint_values(model, best.x)["load_friction"]
+        loads = model.joint_numbers(best.x, "load_friction")
         named = [f"{j} {x:.3g}" for j, x in zip(model.joints, loads, strict=True) if x > 0]
         yield f"friction grows with the load: {', '.join(named) or 'at no joint'}"
     if len(best.active):

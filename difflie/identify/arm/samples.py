@@ -9,6 +9,8 @@ Khalil and Dombre 2002, section 12.6.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,10 @@ _POSITIONS, _BOTH_SIDES = 10.0, 5.0
 _POWER = 0.95
 # Less than so many times the noise's power is noise.
 _ABOVE_NOISE = 10.0
+# Faster than so many times what is faster than all but a hundredth is a jump.
+_JUMP, _OFTEN = 3.0, 0.99
+# Rows for which columns are computed at a time.
+CHUNK = 2048
 # Rows in a period of the cutoff of both sides: where columns are computed, and where they count.
 _FINE, _KEPT = 25.0, 4.0
 # A cutoff is at most this part of the rows in a second.
@@ -58,18 +64,33 @@ class Samples:
 
     def averaged(self, values: NDArray) -> NDArray:
         """The averages (r, nv, ...) of values (m, nv, ...) about `rows`, over what is there."""
-        there = self.there.astype(float)
-        weight = _averaged(there, self.window)[self.rows]
-        weight = np.where(self.counts, weight, 1)
-        more = (..., *(None,) * (values.ndim - 2))
-        total = _averaged(np.where(self.there[more], values, 0), self.window)[self.rows]
-        return np.where(self.counts[more], total / weight[more], 0)
+        return self.averages(lambda part: values[part])
+
+    def averages(self, values: Callable[[slice], NDArray]) -> NDArray:
+        """As `averaged`, of values that are computed for some rows at a time."""
+        weights, total = windows(self.rows, len(self.t), self.window), None
+        for first in range(0, len(self.t), CHUNK):
+            part = slice(first, min(first + CHUNK, len(self.t)))
+            own = values(part)
+            there = self.there[part].reshape(*own.shape[:2], *(1,) * (own.ndim - 2))
+            flat = np.where(there, own, 0).reshape(len(own), -1)
+            more = weights[:, part] @ flat
+            total, shape = (more if total is None else total + more), own.shape[1:]
+        weight = np.where(self.counts, weights @ self.there.astype(float), 1)
+        more = (..., *(None,) * (len(shape) - 1))
+        return np.where(self.counts[more], total.reshape(-1, *shape) / weight[more], 0)
 
 
-def _averaged(values: NDArray, window: NDArray) -> NDArray:
-    from scipy.signal import oaconvolve
+def windows(rows: NDArray, count: int, window: NDArray) -> Any:
+    """The weights (r, count), a sparse matrix, of a window (k,) about each of some rows (r,)."""
+    from scipy.sparse import csc_array
 
-    return oaconvolve(values, window.reshape(-1, *(1,) * (values.ndim - 1)), mode="same", axes=0)
+    half = len(window) // 2
+    at = rows[:, None] + np.arange(-half, half + 1)
+    inside = (at >= 0) & (at < count)
+    row = np.broadcast_to(np.arange(len(rows))[:, None], at.shape)
+    weights = np.broadcast_to(window, at.shape)
+    return csc_array((weights[inside], (row[inside], at[inside])), shape=(len(rows), count))
 
 
 def bandwidth(recording: Recording) -> float:
@@ -78,10 +99,11 @@ def bandwidth(recording: Recording) -> float:
     The noise of positions, white as in the upper half of their spectrum, is left out.
     """
     step = float(np.median(np.diff(recording.t)))
-    q = _known(recording, "q")
-    q = np.where(np.isnan(q), 0, q)
     # Differences have no jump between the ends, which a window need not hide.
-    v = np.diff(q, axis=0)
+    v = np.diff(_filled(_known(recording, "q")), axis=0)
+    # Nor are jumps of a sensor motions.
+    most = _JUMP * np.quantile(np.abs(v), _OFTEN, axis=0)
+    v = np.clip(v, -most, most)
     frequency = np.fft.rfftfreq(len(v), step)
     power = np.abs(np.fft.rfft((v - v.mean(axis=0)) * np.hanning(len(v))[:, None], axis=0)) ** 2
     gain = np.maximum((2 * np.sin(np.pi * frequency * step)) ** 2, np.finfo(float).eps)[:, None]
@@ -122,11 +144,12 @@ def samples(system: System, recording: Recording, motion: float | None = None) -
     there = ~(np.isnan(np.concatenate((q, v, a), axis=1)).any(axis=1, keepdims=True))
     there = there & ~np.isnan(tau)
     # A torque that is the same all the time was not measured.
-    there &= np.nanmax(tau, axis=0) > np.nanmin(tau, axis=0)
+    measured = _known(recording, "tau")
+    there &= np.nanmax(measured, axis=0) > np.nanmin(measured, axis=0)
     if smooth is not recording:  # at the ends positions are continued by guesses
         end = round(rate / fine / cutoffs[0] / 2)
         there[:end], there[len(there) - end :] = False, False
-    counts = _averaged(there.astype(float), window / window.sum())[rows] > _ENOUGH
+    counts = windows(rows, len(t), window / window.sum()) @ there.astype(float) > _ENOUGH
     if smooth.counts is not None:
         counts &= np.broadcast_to(smooth.counts[::fine][rows], counts.shape)
     if not counts.any():
@@ -147,6 +170,16 @@ def _differentiated(recording: Recording, cutoff: float) -> Recording:
     if np.abs(steps - step).max() > _UNIFORM * step:
         recording = recording.resampled(step)
     return recording.lowpassed(cutoff, _ORDER)
+
+
+def _filled(values: NDArray) -> NDArray:
+    """Values (m, n) with straight lines over gaps."""
+    row, found = np.arange(len(values)), values.copy()
+    for column in found.T:
+        gap = np.isnan(column)
+        if gap.any() and not gap.all():
+            column[gap] = np.interp(row[gap], row[~gap], column[~gap])
+    return np.nan_to_num(found)
 
 
 def _known(recording: Recording, quantity: str) -> NDArray:

@@ -12,7 +12,7 @@ Gautier 1997; Hamon, Gautier and Garrec 2010 for friction that grows with the lo
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
@@ -29,11 +29,10 @@ from ...system.system import System
 from ...system.validation import nearest
 from ..base_parameters import PI
 from ..reading.columns import DataError
-from .samples import Samples
+from .samples import CHUNK, Samples
 
 # Bodies with less than this part of the machine's mass keep the numbers of the file.
 _MASSLESS = 1e-6
-_ROWS = 512
 _UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
 
 
@@ -167,6 +166,14 @@ class TorqueModel(eqx.Module):
         joints = [each.get(name.rsplit("/", 1)[1], "N m") for name in self.names[self.inertial :]]
         return (*_UNITS * len(self.bodies), *joints)
 
+    def joint_numbers(self, x: NDArray, leaf: str) -> NDArray:
+        """One number of each joint (nv,) among all (p,), such as "damping"."""
+        nv = len(self.joints)
+        if leaf == "load_friction":
+            return x[-nv:]
+        first = self.inertial + self.leaves.index(leaf) * nv
+        return x[first : first + nv]
+
     @property
     def nonnegative(self) -> NDArray:
         """The indices of numbers that must not be negative: all of the joints but offsets."""
@@ -175,12 +182,12 @@ class TorqueModel(eqx.Module):
         return self.inertial + np.flatnonzero(~signed)
 
     def known(self, samples: Samples) -> NDArray:
-        """The torque (m, nv) that no free number changes: of springs, and of all other bodies."""
-        return _in_chunks(_known_torques, self, samples)
+        """The torque (r, nv) that no free number changes, averaged: of springs, of other bodies."""
+        return samples.averages(lambda part: _of_rows(_known_torques, self, samples, part))
 
     def inertial_columns(self, samples: Samples) -> NDArray:
-        """The columns (m, nv, 10 n) of the free bodies, one after the other."""
-        return _in_chunks(_columns, self, samples)
+        """The columns (r, nv, 10 n) of the free bodies, one after the other, averaged."""
+        return samples.averages(lambda part: _of_rows(_columns, self, samples, part))
 
     def joint_columns(self, samples: Samples, friction: Friction) -> NDArray:
         """The columns (m, nv, .) of all numbers of joints and couplings but load friction."""
@@ -221,17 +228,13 @@ def sign(v: NDArray, rise: NDArray | float) -> NDArray:
     return np.tanh(v / rise)
 
 
-def _in_chunks(of, model: TorqueModel, samples: Samples) -> NDArray:
-    """of(system, bodies, q, v, a) for rows (m, nv), of as many at a time as one program takes."""
-    m = len(samples.t)
-    rows = min(_ROWS, m)
-    parts = []
-    for first in range(0, m, rows):
-        state = (x[first : first + rows] for x in (samples.q, samples.v, samples.a))
-        state = [np.pad(x, ((0, rows - len(x)), (0, 0))) for x in state]
-        found = of(model, *(jnp.asarray(x) for x in state))
-        parts.append(np.asarray(found, float)[: m - first])
-    return np.concatenate(parts)
+def _of_rows(of: Callable, model: TorqueModel, samples: Samples, part: slice) -> NDArray:
+    """of(model, q, v, a) for some rows (k, nv), by one program for any number of them."""
+    state = (x[part] for x in (samples.q, samples.v, samples.a))
+    count = min(CHUNK, len(samples.t))
+    state = [np.pad(x, ((0, count - len(x)), (0, 0))) for x in state]
+    found = of(model, *(jnp.asarray(x) for x in state))
+    return np.asarray(found, float)[: part.stop - part.start]
 
 
 @eqx.filter_jit
