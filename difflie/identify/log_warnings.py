@@ -24,6 +24,8 @@ _STOP_TIME, _STOP_NEAR, _STOP_HARDER = 0.02, 0.02, 3.0
 # Motions of less than this, in rad or m, tell nothing.
 _STILL = 1e-3
 _OTHER_RATE = 1.2
+# Steps so many times larger than all but a few in a hundred, and than this (rad or m), are jumps.
+_JUMP, _JUMP_LEAST, _OFTEN = 10.0, 0.05, 0.98
 
 
 def log_warnings(system: System, recording: Recording) -> list[str]:
@@ -31,7 +33,7 @@ def log_warnings(system: System, recording: Recording) -> list[str]:
 
     Checked are the steps of t (n,) in s, signals that are constant, the angles in q (n, nq) in rad
     (of joints with one number for each velocity), how many of the n rows are outside the limits of
-    a joint, whether one runs into a stop, whether v (n, nv) is the rate of q, whether anything
+    a joint, whether one jumps or runs into a stop, whether v (n, nv) is the rate of q, whether anything
     moves, and whether signs and order of the columns suit the torques, see `mixed_columns`.
     """
     name, warnings = recording.name, list(_of_time(recording))
@@ -50,6 +52,7 @@ def log_warnings(system: System, recording: Recording) -> list[str]:
     for v in rates:
         units += _of_rates(system, recording, q, v)
     warnings += [*units, *_constant(recording), *_stops(system, recording, q)]
+    warnings += _jumps(recording, q)
     # Other units and rates would be taken for wrong signs.
     return warnings if units else [*warnings, *mixed_columns(system, recording)]
 
@@ -96,6 +99,23 @@ def _constant(recording: Recording) -> Iterator[str]:
                     f"{recording.name}: {recording.column(quantity, j)} is {there[0]:.6g} in all "
                     f"rows; was {quantity} recorded there? Name another column, or lock the joint"
                 )
+
+
+def _jumps(recording: Recording, q: NDArray) -> Iterator[str]:
+    """Of positions that are elsewhere from one row to the next."""
+    for k, step in enumerate(np.abs(np.diff(q, axis=0)).T):
+        there = step[~np.isnan(step)]
+        if not len(there) or not np.ptp(there):
+            continue
+        most = max(_JUMP * np.quantile(there, _OFTEN), _JUMP_LEAST)
+        jumps = np.flatnonzero(step > most)
+        if len(jumps):
+            yield (
+                f"{recording.name}: {recording.column('q', k)} jumps by "
+                f"{step[jumps[0]]:.4g} rad or m at {recording.t[jumps[0]]:.6g} s"
+                f"{f' and at {len(jumps) - 1} other places' if len(jumps) > 1 else ''}; cut the run "
+                "there (from, to), or leave these cells empty"
+            )
 
 
 def _outside(system: System, recording: Recording, q: NDArray) -> Iterator[str]:

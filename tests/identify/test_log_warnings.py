@@ -82,7 +82,7 @@ def test_a_sign_turned_round(arm, run, j):
     assert f"column 'dq{j + 1}'" in said and "is the sign of one of them turned round?" in said
 
 
-@pytest.mark.parametrize(("i", "j"), itertools.combinations(range(3), 2))
+@pytest.mark.parametrize(("i", "j"), list(itertools.combinations(range(3), 2)))
 def test_columns_exchanged(arm, run, i, j):
     off = dataclasses.replace(run, tau=swapped(run.tau, i, j))
     assert f"'u{i + 1}' and 'u{j + 1}' exchanged" in one(arm, off)
@@ -150,3 +150,14 @@ def test_real_logs_raise_no_alarm(name, recwarn):
         off = dataclasses.replace(run, tau=turned(run.tau, j))
         assert any("turned round" in m for m in log_warnings(system, off))
     assert not [w for w in recwarn if "rows are missing" in str(w.message)]
+
+
+def test_a_jump_of_a_position(arm, run):
+    """As of a sensor that lost its place; with no complaint of what follows from it."""
+    q = np.array(run.q)
+    q[500:, 1] += 0.7
+    warnings = log_warnings(arm, dataclasses.replace(run, q=q, v=None, tau=None))
+    assert [w for w in warnings if "jumps" in w] == [
+        "run.csv: 'q2' jumps by 0.7119 rad or m at 1.996 s; cut the run there (from, to), or leave "
+        "these cells empty"
+    ]
