@@ -34,6 +34,8 @@ from .reading.columns import DataError as DataError
 from .reading.guesses import columns_of as columns_of
 from .reading.logs import read_recording as read_recording
 from .recordings import Recording as Recording
+from .recursive_least_squares import RecursiveLeastSquares as RecursiveLeastSquares
+from .recursive_least_squares import payload_rows as payload_rows
 from .sensors import Encoder as Encoder
 from .sensors import with_encoders as with_encoders
 from .shooting import Shooting as Shooting

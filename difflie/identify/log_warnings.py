@@ -33,8 +33,8 @@ def log_warnings(system: System, recording: Recording) -> list[str]:
 
     Checked are the steps of t (n,) in s, signals that are constant, the angles in q (n, nq) in rad
     (of joints with one number for each velocity), how many of the n rows are outside the limits of
-    a joint, whether one jumps or runs into a stop, whether v (n, nv) is the rate of q, whether anything
-    moves, and whether signs and order of the columns suit the torques, see `mixed_columns`.
+    a joint, whether one jumps or runs into a stop, whether v (n, nv) is the rate of q, whether
+    anything moves, and whether signs and order of the columns suit the torques, see `mixed_columns`.
     """
     name, warnings = recording.name, list(_of_time(recording))
     q, v = recording.q, recording.v
@@ -110,11 +110,11 @@ def _jumps(recording: Recording, q: NDArray) -> Iterator[str]:
         most = max(_JUMP * np.quantile(there, _OFTEN), _JUMP_LEAST)
         jumps = np.flatnonzero(step > most)
         if len(jumps):
+            more = f" and at {len(jumps) - 1} other places" if len(jumps) > 1 else ""
             yield (
                 f"{recording.name}: {recording.column('q', k)} jumps by "
-                f"{step[jumps[0]]:.4g} rad or m at {recording.t[jumps[0]]:.6g} s"
-                f"{f' and at {len(jumps) - 1} other places' if len(jumps) > 1 else ''}; cut the run "
-                "there (from, to), or leave these cells empty"
+                f"{step[jumps[0]]:.4g} rad or m at {recording.t[jumps[0]]:.6g} s{more}; cut the "
+                "run there (from, to), or leave these cells empty"
             )
 
 
