@@ -34,7 +34,7 @@ def log_warnings(system: System, recording: Recording) -> list[str]:
     Checked are the steps of t (n,) in s, signals that are constant, the angles in q (n, nq) in rad
     (of joints with one number for each velocity), how many of the n rows are outside the limits of
     a joint, whether one jumps or runs into a stop, whether v (n, nv) is the rate of q, whether
-    anything moves, and whether signs and order of the columns suit the torques, see `mixed_columns`.
+    anything moves, and whether signs and order of columns suit the torques, see `mixed_columns`.
     """
     name, warnings = recording.name, list(_of_time(recording))
     q, v = recording.q, recording.v

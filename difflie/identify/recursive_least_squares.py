@@ -78,10 +78,10 @@ def payload_rows(
 ) -> tuple[Float[Array, "nv 10"], Float[Array, " nv"]]:
     """The columns (nv, 10) of what a body carries, and the torques (nv,) that the arm leaves to it.
 
-    regressor: `dl.inverse_dynamics_regressor` at a state; arm (nb, 10): `dl.inertial_parameters` of the
-    arm that carries nothing; torques (nv,): measured ones less those of friction and springs, in
-    N m or N. The numbers x (10,) of columns x = rest are those of the payload in the body's frame,
-    in kg, kg m and kg m^2, ordered as `dl.inertial_parameters`.
+    regressor: `dl.inverse_dynamics_regressor` at a state; arm (nb, 10): `dl.inertial_parameters` of
+    the arm that carries nothing; torques (nv,): measured ones less those of friction and springs,
+    in N m or N. The numbers x (10,) of columns x = rest are those of the payload in the body's
+    frame, in kg, kg m and kg m^2, ordered as `dl.inertial_parameters`.
     """
     first = 10 * body
     return regressor[:, first : first + 10], torques - regressor @ arm.ravel()
