@@ -7,6 +7,8 @@ from .arm import identify_arm as identify_arm
 from .base_parameters import Linear as Linear
 from .base_parameters import LinearTorques as LinearTorques
 from .base_parameters import linear as linear
+from .comparison import Comparison as Comparison
+from .comparison import compare as compare
 from .cross_validation import leave_one_out as leave_one_out
 from .descent import Descent as Descent
 from .estimate import Information as Information

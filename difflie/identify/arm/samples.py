@@ -68,14 +68,14 @@ class Samples:
 
     def averages(self, values: Callable[[slice], NDArray]) -> NDArray:
         """As `averaged`, of values that are computed for some rows at a time."""
-        weights, total = windows(self.rows, len(self.t), self.window), None
+        weights = windows(self.rows, len(self.t), self.window)
+        total, shape = np.zeros(()), ()
         for first in range(0, len(self.t), CHUNK):
             part = slice(first, min(first + CHUNK, len(self.t)))
             own = values(part)
             there = self.there[part].reshape(*own.shape[:2], *(1,) * (own.ndim - 2))
             flat = np.where(there, own, 0).reshape(len(own), -1)
-            more = weights[:, part] @ flat
-            total, shape = (more if total is None else total + more), own.shape[1:]
+            total, shape = total + weights[:, part] @ flat, own.shape[1:]
         weight = np.where(self.counts, weights @ self.there.astype(float), 1)
         more = (..., *(None,) * (len(shape) - 1))
         return np.where(self.counts[more], total.reshape(-1, *shape) / weight[more], 0)
