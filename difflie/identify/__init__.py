@@ -41,6 +41,7 @@ from .recursive_least_squares import payload_rows as payload_rows
 from .sensors import Encoder as Encoder
 from .sensors import with_encoders as with_encoders
 from .shooting import Shooting as Shooting
+from .space_limits import Keep as Keep
 from .validation import Trial as Trial
 from .validation import Validation as Validation
 from .wild_bootstrap import Bootstrap as Bootstrap

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -37,13 +38,16 @@ from .inverse_dynamics import InverseDynamics
 from .motion_limits import Limits
 from .problem import Deviation, deviations
 from .recordings import Recording
+from .space_limits import Keep
 
 # Samples per harmonic, at which limits are checked.
 _FINE = 32
 # Random motions, the best of which starts the search.
 _DRAWS = 16
-# The part of the effort limits from which on the penalty grows.
+# The part of the limits of effort and space from which on the penalty grows.
 _NEAR = 0.98
+# At so many times between two samples bounds in space are checked.
+_BETWEEN = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +84,7 @@ def excitation(
     velocity: Any = None,
     acceleration: Any = None,
     effort: Any = None,
+    space: Sequence[Keep] = (),
     deviation: Deviation = 1.0,
     samples: int = 100,
     steps: int = 300,
@@ -91,12 +96,14 @@ def excitation(
     or (nv,); velocity, acceleration, effort: largest absolute values in rad/s or m/s, rad/s^2 or
     m/s^2, and N m or N, numbers or (nv,). None takes the limits of the joints, and no limit for
     accelerations; limits of mimic joints are ignored. Efforts are those of the machine at
-    parameters.start, at the samples. deviation: of the torques, in N m or N. samples: rows of the
-    recording. steps: of Adam; seed: of the random motions from which it starts.
+    parameters.start, at the samples. space: quantities of the machine that stay between bounds,
+    such as the place of the hand in its workspace; they are kept at the samples, and checked at ten
+    times as many. deviation: of the torques, in N m or N. samples: rows of the recording. steps: of
+    Adam; seed: of the random motions from which it starts.
 
     Raises ValueError for limits that leave no room or are missing, joints without plain
     coordinates, closed loops, parameters on which no torque depends, too few samples, and where no
-    motion was found within the effort limits. Swevers et al. 1997.
+    motion was found within the limits of effort and space. Swevers et al. 1997.
     """
     system = parameters.system
     _check(system, duration, harmonics, samples, steps)
@@ -107,8 +114,10 @@ def excitation(
         for n in (_FINE * harmonics, samples)
     )
     t = np.arange(samples) * (duration / samples)
-    given = limits, t, fine, coarse, deviations("tau", deviation, system.nv)
+    given = limits, t, fine, coarse, deviations("tau", deviation, system.nv), tuple(space)
     design = _Design(parameters, *jax.tree.map(lambda x: jnp.asarray(x, system.dtype), given))
+    for keep in design.space:
+        keep.check(system, jnp.asarray(limits.center, system.dtype), jnp.zeros(system.nv))
 
     # Equal velocity amplitudes of all harmonics, and most of the position range.
     size = np.concatenate(([0.3], np.repeat(1 / np.arange(1.0, harmonics + 1), 2)))
@@ -132,14 +141,14 @@ def excitation(
     found, gain = _searched(design, jnp.asarray(whitened), draws[first], steps)
     if not np.isfinite(gain):
         raise ValueError(
-            f"{system.name}: no motion was found within the limits of effort; lower those of "
-            "velocity and acceleration, or move the positions to where gravity pulls less"
+            f"{system.name}: no motion was found within the limits of effort and space; lower "
+            "those of velocity and acceleration, or move the positions to where there is more room"
         )
     waves = np.asarray(design.within(found)) @ rest.T
     waves[:, 0] += limits.center
     unit = 2 * float(np.sum(np.log(scale)))
     q, v, a = harmonics_at(t, duration, harmonics) @ waves.T
-    return Excitation(
+    found = Excitation(
         recording=Recording(f"excitation of {system.name}", t, q, v, a),
         duration=duration,
         waves=waves,
@@ -147,6 +156,8 @@ def excitation(
         before=float(gains[first]) + unit,
         rank=len(scale),
     )
+    _check_space(design, found, samples)
+    return found
 
 
 class _Design(eqx.Module):
@@ -162,6 +173,7 @@ class _Design(eqx.Module):
     fine: jax.Array
     coarse: jax.Array
     deviation: jax.Array
+    space: tuple[Keep, ...]
 
     def within(self, numbers: jax.Array) -> jax.Array:
         """The motion (nv, k) about the centres of the position ranges, within the limits."""
@@ -175,7 +187,7 @@ class _Design(eqx.Module):
         return part[:, None] * shape
 
     def slopes(self, numbers: jax.Array, basis: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """J basis (k, r), and the efforts (n, nv) relative to their limits."""
+        """J basis (k, r), and efforts and quantities in space (n, .) relative to their limits."""
         q, v, a = product(self.coarse, self.within(numbers).T)
         parameters, system = self.parameters, self.parameters.system
         silent = InverseDynamics(
@@ -197,7 +209,28 @@ class _Design(eqx.Module):
             return jnp.concatenate((torques, parameters.residual(x)))
 
         _, slope = jax.linearize(residual, parameters.start)
-        return jax.vmap(slope, (1,), 1)(basis), jnp.abs(efforts) / self.limits.effort
+        loads = self.crowding(q + self.limits.center, v)
+        loads = jnp.concatenate((jnp.abs(efforts) / self.limits.effort, loads), axis=1)
+        return jax.vmap(slope, (1,), 1)(basis), loads
+
+    def crowding(self, q: jax.Array, v: jax.Array) -> jax.Array:
+        """How near the bounds in space all quantities are (n, .), along q and v (n, nv)."""
+        system = self.parameters.system
+        parts = [jax.vmap(lambda q, v, k=k: k.load(system, q, v))(q, v) for k in self.space]
+        return jnp.concatenate((jnp.zeros((len(q), 0), q.dtype), *parts), axis=1)
+
+
+def _check_space(design: _Design, found: Excitation, samples: int) -> None:
+    """Raises ValueError for a motion that leaves its bounds between the samples."""
+    t = np.arange(_BETWEEN * samples) * (found.duration / (_BETWEEN * samples))
+    motion = found.at(t)
+    state = (jnp.asarray(x, design.fine.dtype) for x in (motion.q, motion.v))
+    worst = np.asarray(eqx.filter_jit(_Design.crowding)(design, *state)).max(axis=1, initial=0)
+    if worst.max() > 1:
+        raise ValueError(
+            f"{design.parameters.system.name}: between samples, at {t[np.argmax(worst)]:.4g} s, "
+            "the motion leaves the bounds in space; take more samples, or narrower bounds"
+        )
 
 
 def _penalty(loads: Any) -> Any:

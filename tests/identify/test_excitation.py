@@ -212,3 +212,40 @@ def test_an_arm_is_found_again():
     assert fitted.converged and fitted.steps < 20, fitted.message
     off = (found.of(fitted.system) - found.values) / found.standard_errors
     assert np.abs(off).max() < 0.01
+
+
+def test_limits_in_space_hold_at_all_times():
+    """A box for the hand and a sphere that it keeps away from; without them both are left."""
+    hand = dl.quantities.Point("lower", (0.3, 0.0, -0.4))
+    post = dl.Frame(None, (0.2, 0.45, -1.1))
+    away = dl.quantities.Distance(post, dl.Frame("lower", (0.3, 0.0, -0.4)))
+    box = di.Keep(hand, lower=(-0.7, -0.1, -1.3), upper=(0.25, 0.45, -0.45))
+    free = di.excitation(FREE, acceleration=(9.0, 20.0), **HURRY)
+    kept = di.excitation(
+        FREE, acceleration=(9.0, 20.0), space=[box, di.Keep(away, lower=0.15)], **HURRY
+    )
+
+    def along(quantity, excitation):
+        motion = excitation.at(np.linspace(0, 4, 2001))
+        at = jax.vmap(lambda q, v: quantity(SYSTEM, q, v, None, 0.0))
+        return np.asarray(at(jnp.asarray(motion.q), jnp.asarray(motion.v)))
+
+    def inside(excitation):
+        x = along(hand, excitation)
+        return (x >= np.asarray(box.lower)).all() and (x <= np.asarray(box.upper)).all()
+
+    assert not (inside(free) and along(away, free).min() > 0.15)
+    assert inside(kept) and along(away, kept).min() > 0.15
+    assert kept.before < kept.information < free.information
+
+
+def test_unsuitable_limits_in_space_are_refused():
+    hand = dl.quantities.Point("lower")
+    with pytest.raises(ValueError, match="cannot stay between 1 and 0; give"):
+        di.Keep(hand, 1, 0)
+    with pytest.raises(ValueError, match="has no bound"):
+        di.Keep(hand)
+    with pytest.raises(ValueError, match=r"has the shape \(3,\), and a bound \(2,\)"):
+        di.excitation(FREE, acceleration=9.0, space=[di.Keep(hand, lower=(0.0, 0.0))], **HURRY)
+    with pytest.raises(ValueError, match="effort and space"):
+        di.excitation(FREE, acceleration=9.0, space=[di.Keep(hand, lower=9.0)], **HURRY)
