@@ -89,6 +89,7 @@ from .forces import Elastic as Elastic
 from .forces import FirstOrderHold as FirstOrderHold
 from .forces import FollowerForce as FollowerForce
 from .forces import JointCoupling as JointCoupling
+from .forces import JointDrag as JointDrag
 from .forces import JointForce as JointForce
 from .forces import JointStop as JointStop
 from .forces import Motor as Motor

@@ -22,7 +22,8 @@ CHECKED = {
     "operational_space regressor rnea screws statics",
     "system": "kinematic_tree tree_numbers",
     "forces": "actuators bushing compliance contact_geometry contacts coupling dampers "
-    "discrete_gradient energy passive point_forces points ropes springs stiffness stribeck torsion",
+    "discrete_gradient energy joint_drag passive point_forces points ropes springs stiffness "
+    "stribeck torsion",
     "constraints": "assembly consistency curves derivatives equations friction lock motion "
     "position redundancy singular stabilisation start",
     "integrators": "bdf commutator_free crouch_grossman descriptor embedded_munthe_kaas "

@@ -28,6 +28,7 @@ from .energy import energy as energy
 from .inputs import FirstOrderHold as FirstOrderHold
 from .inputs import SampledInput as SampledInput
 from .inputs import ZeroOrderHold as ZeroOrderHold
+from .joint_drag import JointDrag as JointDrag
 from .passive import passive_force as passive_force
 from .path import Path as Path
 from .path import as_path as as_path

@@ -234,21 +234,6 @@ class Shooting(Problem):
     def measured(self) -> Bool[Array, " k"]:
         return _measured(self)
 
-
-@eqx.filter_jit
-def _measured(problem: Shooting) -> Bool[Array, " k"]:
-    nv = problem.v.shape[-1]
-    gap = jnp.isnan(problem.q).any(axis=-1, keepdims=True)
-    there = jnp.concatenate(
-        (jnp.broadcast_to(~gap, problem.v.shape), ~jnp.isnan(problem.v)), axis=-1
-    ) & jnp.isfinite(problem.deviation[:, None])
-    if not problem.free:
-        return there[:, 1:].ravel()
-    joined = problem.follows[:, None, None] & (jnp.arange(there.shape[1]) == 0)[:, None]
-    there = there & ~joined
-    jumps = jnp.broadcast_to(problem.follows[1:, None], (len(problem.dt) - 1, 2 * nv))
-    return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(problem.deviation[1:])).ravel()))
-
     @property
     def layout(self) -> Layout:
         dt, follows = np.asarray(self.dt), np.asarray(self.follows)
@@ -270,6 +255,21 @@ def _measured(problem: Shooting) -> Bool[Array, " k"]:
         return Layout(
             *(np.concatenate(x) for x in zip((sequence, time, channel), jumps, strict=True))
         )
+
+
+@eqx.filter_jit
+def _measured(problem: Shooting) -> Bool[Array, " k"]:
+    nv = problem.v.shape[-1]
+    gap = jnp.isnan(problem.q).any(axis=-1, keepdims=True)
+    there = jnp.concatenate(
+        (jnp.broadcast_to(~gap, problem.v.shape), ~jnp.isnan(problem.v)), axis=-1
+    ) & jnp.isfinite(problem.deviation[:, None])
+    if not problem.free:
+        return there[:, 1:].ravel()
+    joined = problem.follows[:, None, None] & (jnp.arange(there.shape[1]) == 0)[:, None]
+    there = there & ~joined
+    jumps = jnp.broadcast_to(problem.follows[1:, None], (len(problem.dt) - 1, 2 * nv))
+    return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(problem.deviation[1:])).ravel()))
 
 
 def _completed(system: System, recording: Recording, velocity: Deviation) -> Recording:

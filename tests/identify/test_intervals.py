@@ -253,3 +253,18 @@ def test_the_bootstrap_has_the_spread_of_the_standard_errors(fitted):
     np.testing.assert_allclose(found.standard_errors, fitted.standard_errors, rtol=0.3)
     lower, upper = found.intervals().T
     assert ((lower < fitted.values) & (fitted.values < upper)).all()
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_errors_of_motions_tell_their_times(free):
+    """Windows that follow one another are one sequence in time; other recordings are others."""
+    system = dl.chain([dl.Body(name="arm", joint=dl.Revolute(), mass=1.0, inertia=np.eye(3))])
+    t, zero = DT * np.arange(21), np.zeros((21, 1))
+    runs = [di.Recording(name, t, zero, zero, tau=zero) for name in ("one", "two")]
+    problem = di.Shooting.of(system, runs, window=5, velocity=1.0, free=free)
+    residuals = problem.residual(system, problem.own)
+    where = problem.layout
+    assert where.sequence.shape == where.time.shape == where.channel.shape == residuals.shape
+    for k in range(2):
+        steps = where.time[(where.sequence == k) & (where.channel == 0)]
+        np.testing.assert_allclose(np.unique(steps.round(9)), t if free else t[1:], atol=1e-9)
