@@ -75,6 +75,19 @@ class Block(eqx.Module):
         return write(system, self.places, values)
 
     @property
+    def meanings(self) -> list[tuple[tuple[str, ...], Any]]:
+        """The names of each value's components, and what decides its free numbers.
+
+        That is its transform, its start and its prior.
+        """
+        size = len(self.names) // len(self.starts)
+        found = []
+        for k, start in enumerate(self.starts):
+            prior = None if self.prior is None else (self.prior[0][k], self.prior[1][k])
+            found.append((self.names[k * size :][:size], (self.transform, start, prior)))
+        return found
+
+    @property
     def limits(self) -> list[np.ndarray]:
         """The bounds (count size,) of the components, below and above."""
         return [
@@ -145,17 +158,22 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
     units = tuple(one for declared in each for one in transform.units(declared, shape))
     paths = tuple(entry.path for entry in group)
     block = Block(transform, starts, None, places_of(group), names, units, paths, p.tied, repaired)
+    return with_prior(system, p, block)
+
+
+def with_prior(system: System, p: Parameter, block: Block) -> Block:
+    """The block with the declared prior, if there is one; ValueError for an unsuitable one."""
     if p.prior is None:
         return block
     mean, deviation = p.prior
-    size = (len(starts), len(labels))
-    mean = block.components(starts) if mean is None else mean
-    mean = _numbers(system, p, "prior's mean", mean, size)
-    deviation = _numbers(system, p, "prior's deviation", deviation, size)
+    size = (len(block.starts), len(block.names) // len(block.starts))
+    mean = block.components(block.starts) if mean is None else mean
+    mean = numbers(system, p, "prior's mean", mean, size)
+    deviation = numbers(system, p, "prior's deviation", deviation, size)
     if not isinstance(deviation, Tracer) and not np.all(deviation > 0):
         raise ValueError(
-            f"{where}: the prior's deviation is {np.asarray(p.prior[1]).tolist()}; it must be "
-            "positive"
+            f"{system.name}: {p.path!r}: the prior's deviation is "
+            f"{np.asarray(p.prior[1]).tolist()}; it must be positive"
         )
     return eqx.tree_at(lambda b: b.prior, block, (mean, deviation), is_leaf=lambda a: a is None)
 
@@ -163,7 +181,7 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
 def with_start(system: System, p: Parameter, group: Sequence[Entry]) -> System:
     """The system with the declared start, which must be finite and of the leaf's shape."""
     old = read(system, places_of(group))
-    start = _numbers(system, p, "start", p.start, old.shape[1:])
+    start = numbers(system, p, "start", p.start, old.shape[1:])
     return write(system, places_of(group), jnp.broadcast_to(start, old.shape))
 
 
@@ -212,7 +230,7 @@ def _consistent(
     return jnp.asarray(values), tuple(repaired)
 
 
-def _numbers(
+def numbers(
     system: System, p: Parameter, what: str, value: Any, shape: tuple[int, ...]
 ) -> jax.Array:
     """The declared numbers, in the system's precision and of this shape."""

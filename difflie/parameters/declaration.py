@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..system.fields import Number
@@ -42,6 +43,10 @@ class Parameter:
     manifold. bounds: (lower, upper), numbers or of the value's shape in its unit, None for no
     bound. prior: (mean, standard deviation) of the components that `Parameters.names` names, in
     their units; a mean of None is the start.
+
+    of: a function (system, value) -> system for a number that is no field of the system: it writes
+    the value, of the shape of `start`, wherever it belongs, such as one friction into unlike
+    joints. path is then its name, start is needed, and unit its unit, by default none.
     """
 
     path: str
@@ -51,6 +56,8 @@ class Parameter:
     prior: tuple[Any, Any] | None = None
     tied: bool = False
     fixed: bool = False
+    of: Callable[[System, jax.Array], System] | None = None
+    unit: str = ""
 
 
 def shared_out(system: System, declared: Sequence[Parameter]) -> list[list[Entry]]:
@@ -65,6 +72,10 @@ def shared_out(system: System, declared: Sequence[Parameter]) -> list[list[Entry
         if p.fixed and (p.tied or (p.transform, p.bounds, p.prior) != (None, None, None)):
             raise ValueError(
                 f"{system.name}: {p.path!r} is fixed; leave out its transform, bounds, prior, tie"
+            )
+        if p.unit:
+            raise ValueError(
+                f"{system.name}: {p.path!r} has the unit of its field; leave out {p.unit!r}"
             )
         left = []
         for entry in select(system, p.path):
