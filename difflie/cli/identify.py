@@ -161,9 +161,9 @@ def _start(
         with located(f"{config.path}: [[parameter]]: "):
             _ = free.start
         return None, None
-    system = _with_values(free, read_numbers(resume, free.names), resume)
+    values = jnp.asarray(read_numbers(resume, free.names), free.system.dtype)
     with located(f"{resume}: "):
-        x = np.asarray(free.x_of(system))
+        x = np.asarray(free.x_at(values))
     return x, read_states(resume)
 
 

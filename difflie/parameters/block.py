@@ -136,7 +136,7 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
 
     Raises ValueError for an unsuitable transform, bounds or prior, and for tied values that differ.
     """
-    where = f"{system.name}: {p.path!r}"
+    where = f"{system.name}: {p.label!r}"
     starts = _starts(system, p, group)
     leaf, shape = group[0].leaf, starts.shape[1:]
     transform = transform_of(where, p, leaf, about(system, group[0].place), shape)
@@ -151,8 +151,10 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
     labels = transform.labels(leaf, shape)
     owners = [(entry.owner, entry.suffix) for entry in group]
     if p.tied and len(group) > 1:
-        owners = [(p.path.rpartition("/")[0], "")]
+        owners = [(p.label.rpartition("/")[0], "")]
     names = tuple(named(owner, label) + suffix for owner, suffix in owners for label in labels)
+    if p.tied and len(p.patterns) > 1:
+        names = (p.label,) if len(labels) == 1 else tuple(f"{p.label}: {part}" for part in labels)
     each = [unit(system, entry) for entry in group]
     each = [" or ".join(dict.fromkeys(each))] if p.tied else each
     units = tuple(one for declared in each for one in transform.units(declared, shape))
@@ -172,7 +174,7 @@ def with_prior(system: System, p: Parameter, block: Block) -> Block:
     deviation = numbers(system, p, "prior's deviation", deviation, size)
     if not isinstance(deviation, Tracer) and not np.all(deviation > 0):
         raise ValueError(
-            f"{system.name}: {p.path!r}: the prior's deviation is "
+            f"{system.name}: {p.label!r}: the prior's deviation is "
             f"{np.asarray(p.prior[1]).tolist()}; it must be positive"
         )
     return eqx.tree_at(lambda b: b.prior, block, (mean, deviation), is_leaf=lambda a: a is None)
@@ -194,7 +196,8 @@ def _starts(system: System, p: Parameter, group: Sequence[Entry]) -> jax.Array:
     leaf, values = group[0].leaf, read(system, places_of(group))
     if p.start is not None or p.transform is not None or p.bounds is not None:
         return values
-    if group[0].place != ("joints", leaf) or leaf not in ("damping", "friction", "armature"):
+    places = {entry.place for entry in group}
+    if places != {("joints", leaf)} or leaf not in ("damping", "friction", "armature"):
         return values
     if isinstance(values, Tracer) or not np.any(values == 0):
         return values
@@ -239,8 +242,8 @@ def numbers(
         array = jnp.broadcast_to(array, shape)
     except ValueError:
         raise ValueError(
-            f"{system.name}: {p.path!r}: the {what} has shape {array.shape}, needed is {shape}"
+            f"{system.name}: {p.label!r}: the {what} has shape {array.shape}, needed is {shape}"
         ) from None
     if not isinstance(array, Tracer) and not np.all(np.isfinite(array)):
-        raise ValueError(f"{system.name}: {p.path!r}: the {what} must be finite")
+        raise ValueError(f"{system.name}: {p.label!r}: the {what} must be finite")
     return array

@@ -43,22 +43,22 @@ def function_block(system: System, p: Parameter) -> Block:
     transform, bounds or prior, and for a function that fails, or does not return the system with
     other numbers.
     """
-    where = f"{system.name}: {p.path!r}"
-    if not p.path or p.start is None:
-        raise ValueError(f"{where} is written by a function; give it a name, and a `start`")
+    where = f"{system.name}: {p.label!r}"
+    if len(p.patterns) != 1 or p.start is None:
+        raise ValueError(f"{where} is written by a function; give it one name, and a `start`")
     if p.tied or p.fixed:
         raise ValueError(
             f"{where} is written by a function, which may write it to many places, or write "
             "constants; leave out `tied` and `fixed`"
         )
     start = numbers(system, p, "start", p.start, np.shape(p.start))
-    transform = transform_of(where, p, p.path, Number(), start.shape)
+    transform = transform_of(where, p, p.label, Number(), start.shape)
     of: Any = p.of if isinstance(p.of, eqx.Module) else Partial(p.of)
     name = getattr(p.of, "__name__", repr(p.of))
     _check_function(f"{where}: {name}(system, value)", of, system, start)
-    names = transform.labels(p.path, start.shape)
+    names = transform.labels(p.label, start.shape)
     units = transform.units(p.unit, start.shape)
-    block = FunctionBlock(transform, start[None], None, (), names, units, (p.path,), False, (), of)
+    block = FunctionBlock(transform, start[None], None, (), names, units, (p.label,), False, (), of)
     return with_prior(system, p, block)
 
 

@@ -83,7 +83,7 @@ def test_functions_with_numbers_and_values_with_a_shape():
 @pytest.mark.parametrize(
     ("declared", "words"),
     [
-        (Parameter("wear", of=wear), ["arm: 'wear'", "give it a name, and a `start`"]),
+        (Parameter("wear", of=wear), ["arm: 'wear'", "give it one name, and a `start`"]),
         (Parameter("wear", of=wear, start=1.0, tied=True), ["leave out `tied`"]),
         (Parameter("wear", of=wear, start=(1.0, 2.0)), ["wear(system, value) fails", "correct"]),
         (Parameter("wear", of=lambda s, x: x, start=1.0), ["must return the system", "returns"]),
