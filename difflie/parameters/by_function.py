@@ -17,7 +17,7 @@ from .declaration import Parameter, transform_of
 
 
 class FunctionBlock(Block):
-    """One value, of any shape, that of(system, value) writes into a system; it starts anywhere."""
+    """One value, of any shape, that of(system, value) writes into a system."""
 
     of: Callable[..., System]
 

@@ -41,8 +41,8 @@ class SharedParameters(eqx.Module):
     shared number counts once.
 
     Raises ValueError, naming the machine, the number and the fix, for declarations that
-    `Parameters` refuses, for an unknown machine in `own`, for machines that share no number, and
-    for a shared number with another start, prior or transform in one of the machines.
+    `Parameters` refuses, for less than two machines, an unknown one in `own`, for machines that
+    share no number, and for a shared number with another start, prior or transform in one of them.
     """
 
     machines: tuple[str, ...] = eqx.field(static=True)
@@ -59,11 +59,7 @@ class SharedParameters(eqx.Module):
         own: Mapping[str, Sequence[Parameter | str]] | None = None,
     ) -> None:
         own = own or {}
-        for machine in own:
-            if machine not in systems:
-                raise ValueError(
-                    f"own: no machine is named {shown(machine)}{nearest(machine, systems)}"
-                )
+        _check_given(systems, shared, own)
         self.machines = tuple(systems)
         self._each = tuple(
             Parameters(system, [*shared, *own.get(m, ())]) for m, system in systems.items()
@@ -161,6 +157,22 @@ def _first(among: Sequence[str], names: Sequence[str]) -> np.ndarray:
     for k, name in enumerate(among):
         place.setdefault(name, k)
     return np.array([place[name] for name in names], int)
+
+
+def _check_given(systems: Any, shared: Any, own: Mapping[str, Any]) -> None:
+    """Raises ValueError for less than two machines, an unknown one, and strings for lists."""
+    if not isinstance(systems, Mapping) or len(systems) < 2:
+        raise ValueError(
+            'give two systems or more by name, {"light": arm, ...}; for one take Parameters'
+        )
+    for machine in own:
+        if machine not in systems:
+            raise ValueError(
+                f"own: no machine is named {shown(machine)}{nearest(machine, systems)}"
+            )
+    for given in (shared, *own.values()):
+        if isinstance(given, str):
+            raise ValueError(f"the parameters are the string {shown(given)}; give a list of paths")
 
 
 def _check_alike(each: Mapping[str, Parameters], alone: Sequence[set[str]]) -> None:

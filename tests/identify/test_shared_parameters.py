@@ -180,6 +180,7 @@ def test_a_function_may_write_what_is_shared():
         ({"blue": arm((1.0, 2.0))}, ["*/mass"], {}, "blue: 'lower/mass' has another start.*own"),
         ({}, ["*/mass"], {"red": ["*r/mass"]}, "share no number"),
         ({}, ["*/weight"], {}, "no parameter matches"),
+        ({}, "*/mass", {}, "the string '\\*/mass'; give a list"),
         ({"blue": arm().astype("float32")}, ["*/mass"], {}, "unlike precisions"),
     ],
 )
@@ -189,6 +190,11 @@ def test_machines_that_do_not_go_together(systems, shared, own, words):
         shared, own = [], own | {"blue": ["*r/mass"]}
     with pytest.raises(ValueError, match=words):
         dl.SharedParameters(given, shared, own)
+
+
+def test_one_machine_shares_nothing():
+    with pytest.raises(ValueError, match="give two systems or more by name"):
+        dl.SharedParameters({"red": arm()}, ["*/mass"])
 
 
 def test_problems_say_of_which_machine_they_are(loaded):
