@@ -158,6 +158,7 @@ from .io import load as load
 from .io import save as save
 from .parameters import Parameter as Parameter
 from .parameters import Parameters as Parameters
+from .parameters import SharedParameters as SharedParameters
 from .simulate import Adjoint as Adjoint
 from .simulate import Direct as Direct
 from .simulate import Ending as Ending

@@ -137,7 +137,7 @@ def run_study(
     for name, use in (("validation", "validate"), ("training", "fit")):
         results[name] = _rows(judged[use])
     if fit is not None and config.fit.leave_out:
-        results["left_out"] = _rows(_left_out(config, fit, trials["fit"], x, progress))
+        results["left_out"] = _rows(_left_out(config, free, fit, trials["fit"], x, progress))
     results["machine"] = machine()
     if out is not None:
         _write(out, results, fit, [*judged["fit"], *judged["validate"]], final)
@@ -161,9 +161,9 @@ def _start(
         with located(f"{config.path}: [[parameter]]: "):
             _ = free.start
         return None, None
-    system = _with_values(free, read_numbers(resume, free.names), resume)
+    values = jnp.asarray(read_numbers(resume, free.names), free.system.dtype)
     with located(f"{resume}: "):
-        x = np.asarray(free.x_of(system))
+        x = np.asarray(free.x_at(values))
     return x, read_states(resume)
 
 
@@ -175,6 +175,7 @@ def _with_values(free: Parameters, values: NDArray, path: Path) -> System:
 
 def _left_out(
     config: Study,
+    free: Parameters,
     fit: Fit,
     trials: Sequence[Trial],
     x: NDArray | None,
@@ -186,7 +187,6 @@ def _left_out(
     would not return.
     """
     if fit.converged:
-        free = fit.parameters
         return leave_one_out(trials, lambda runs: fitted(config, free, runs, x, progress=progress))
     warn("the fit has not converged, and no run is left out")
     return []

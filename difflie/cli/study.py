@@ -36,6 +36,7 @@ from ..identify import (
 from ..io import save
 from ..io.files import file_name
 from ..io.loading import load_system, located
+from ..io.modules import function
 from ..io.study import RunTable, Study
 from ..io.tables import ConfigError, instance
 from ..parameters import InertiaRatios, Parameter, Parameters, Scaled
@@ -65,6 +66,7 @@ def system_of(config: Study) -> System:
 
 def parameters_of(config: Study, system: System) -> Parameters:
     """The parameters that the file declares; raises `ConfigError` for unsuitable ones."""
+    where = f"{config.path}: parameter"
     declared = [
         Parameter(
             p.path,
@@ -74,8 +76,10 @@ def parameters_of(config: Study, system: System) -> Parameters:
             tied=p.tied,
             fixed=p.fixed,
             transform=Scaled() if p.scaled else InertiaRatios() if p.ratios else None,
+            of=None if p.of is None else function(p.of, config.path, f"{where}[{k}].of"),
+            unit=p.unit,
         )
-        for p in config.parameter
+        for k, p in enumerate(config.parameter)
     ]
     with located(f"{config.path}: [[parameter]]: "):
         return Parameters(system, declared)

@@ -28,6 +28,7 @@ from .losses import Huber as Huber
 from .losses import Loss as Loss
 from .losses import Squares as Squares
 from .nominal import Nearness as Nearness
+from .of_machine import OfMachine as OfMachine
 from .problem import Layout as Layout
 from .problem import Problem as Problem
 from .profile_likelihood import Profile as Profile

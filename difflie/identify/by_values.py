@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ..parameters import Parameters
+from ..parameters import Parameters, SharedParameters
 from .jacobian import residuals_and_jacobian
 from .problem import Problem
 
@@ -44,7 +44,7 @@ class _OfValues(eqx.Module):
 
 
 def at_values(
-    parameters: Parameters,
+    parameters: Parameters | SharedParameters,
     problems: tuple[Problem, ...],
     values: NDArray,
     own: tuple[jax.Array, ...],

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..io.results import machine
-from ..parameters import Parameters
+from ..parameters import Parameters, SharedParameters
 from ..system.system import System
-from ..system.validation import warn
+from ..system.validation import shown, warn
 from .by_values import at_values, by_values
 from .elimination import compressed, projected
 from .estimate import Information, correlations, directions, information, listed
@@ -58,7 +58,7 @@ class Fit:
     deviations; about 1 where these are right. converged and message: how it ended.
     """
 
-    parameters: Parameters
+    parameters: Parameters | SharedParameters
     problems: tuple[Problem, ...]
     loss: Loss
     x: NDArray
@@ -81,8 +81,20 @@ class Fit:
 
     @property
     def system(self) -> System:
-        """The fitted machine."""
-        return self.parameters.machine(jnp.asarray(self.x))
+        """The fitted machine; raises ValueError where there are several: these are `systems`."""
+        systems = self.systems
+        if len(systems) > 1:
+            raise ValueError(
+                f"the fit has the machines {self.parameters.title}; take one of them from "
+                "fit.systems, and say which one to fit.validate"
+            )
+        return next(iter(systems.values()))
+
+    @property
+    def systems(self) -> dict[str, System]:
+        """The fitted machines by name: the one, or all of `SharedParameters`."""
+        found = self.parameters.machine(jnp.asarray(self.x))
+        return {found.name: found} if isinstance(found, System) else found
 
     @property
     def results(self) -> dict[str, Any]:
@@ -146,9 +158,15 @@ class Fit:
         return estimate_figure(self.results["parameters"])
 
     def validate(
-        self, recordings: Recording | Sequence[Recording], **settings: Any
+        self,
+        recordings: Recording | Sequence[Recording],
+        *,
+        machine: str | None = None,
+        **settings: Any,
     ) -> list[Validation]:
         """How well the machine predicts recordings, such as those that were not fitted.
+
+        machine: its name, where several were fitted.
 
         For each degree of freedom the root mean square error of torques, and of motions that are
         simulated in windows, and the autocorrelation of torque errors: see `Validation`. settings:
@@ -156,7 +174,11 @@ class Fit:
         warnings and errors.
         """
         recordings = [recordings] if isinstance(recordings, Recording) else recordings
-        system = self.system
+        if machine is not None and machine not in self.systems:
+            raise ValueError(
+                f"no machine is named {shown(machine)}; there are {', '.join(self.systems)}"
+            )
+        system = self.system if machine is None else self.systems[machine]
         return [Trial.of(system, r, **settings).validation(system) for r in recordings]
 
     def report(self, folder: str | Path, validations: Sequence[Validation] = ()) -> Path:
@@ -167,14 +189,14 @@ class Fit:
         """
         from ..view.identification import write_report
 
-        results = {"system": self.parameters.system.name, **self.results, "machine": machine()}
+        results = {"system": self.parameters.title, **self.results, "machine": machine()}
         results["validation"] = [row for v in validations for row in v.rows]
         pictures = [(v.recording.name, v.arrays) for v in validations]
         return write_report(Path(folder), results, pictures, self.correlations)
 
 
 def fit(
-    parameters: Parameters,
+    parameters: Parameters | SharedParameters,
     problems: Problem | Sequence[Problem],
     *,
     start: Any = None,
@@ -186,6 +208,8 @@ def fit(
     improved: Improved | None = None,
 ) -> Fit:
     """The parameters that explain measurements best, in the sense of the losses.
+
+    With `SharedParameters` of several machines each problem is `OfMachine(name, problem)`.
 
     start (n,), without unit: the initial x, by default parameters.start, with a warning of the
     bodies that this repairs; the x of an interrupted fit resumes it, together with its `own`, the
@@ -211,7 +235,7 @@ def fit(
 
 
 def judged(
-    parameters: Parameters,
+    parameters: Parameters | SharedParameters,
     problems: tuple[Problem, ...],
     loss: Loss,
     known_deviations: bool,
@@ -269,7 +293,7 @@ def judged(
     )
 
 
-def _warn_of_small_starts(parameters: Parameters) -> None:
+def _warn_of_small_starts(parameters: Parameters | SharedParameters) -> None:
     """Warns of zero damping, friction and armature, which start at a small value instead."""
     start = np.asarray(parameters.values(parameters.start))
     rows = zip(parameters.names, start, np.asarray(parameters.initial), strict=True)
@@ -281,7 +305,7 @@ def _warn_of_small_starts(parameters: Parameters) -> None:
     )
     if small:
         warn(
-            f"{parameters.system.name}: zero has no logarithm, and the fit starts {small} (SI "
+            f"{parameters.title}: zero has no logarithm, and the fit starts {small} (SI "
             "units); give `start` for another"
         )
 

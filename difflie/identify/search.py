@@ -10,12 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..parameters import Parameters
+from ..parameters import Parameters, SharedParameters
 from ..system.validation import warn
 from .elimination import Windowed, Windows, compressed
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
 from .minimiser import Improved, Minimiser, Outcome, Progress
+from .of_machine import check_machines
 from .problem import Problem
 from .recordings import DataError
 
@@ -44,7 +45,7 @@ def evaluated(residual: Callable, unknown: Any, args: Any) -> jax.Array:
 
 
 def search(
-    parameters: Parameters,
+    parameters: Parameters | SharedParameters,
     problems: tuple[Problem, ...],
     start: Any = None,
     own: Sequence[Any] | None = None,
@@ -59,6 +60,7 @@ def search(
     can have. Raises DataError where nothing is free, where there are fewer measurements and priors
     than unknowns, and where the residuals at the start are not finite.
     """
+    check_machines(parameters, problems)
     begin = _beginning(parameters, problems, start, own)
     residual, args = Residual(loss), (parameters, problems)
     r, *_ = compressed(residual, begin, args)
@@ -89,13 +91,16 @@ def _windows(problem: Problem) -> Windows:
 
 
 def _beginning(
-    parameters: Parameters, problems: tuple[Problem, ...], start: Any, own: Sequence[Any] | None
+    parameters: Parameters | SharedParameters,
+    problems: tuple[Problem, ...],
+    start: Any,
+    own: Sequence[Any] | None,
 ) -> tuple[jax.Array, tuple[jax.Array, ...]]:
     """x and the unknowns of each problem with which a fit begins, checked."""
     x = jnp.asarray(parameters.start if start is None else start)
     if start is None and parameters.repaired:
         warn(
-            f"{parameters.system.name}: no rigid body has the inertia of "
+            f"{parameters.title}: no rigid body has the inertia of "
             f"{', '.join(parameters.repaired)}, and the fit starts at the nearest that one has "
             "(difflie.parameters.nearest_consistent); give `start` for another"
         )
@@ -109,9 +114,7 @@ def _beginning(
         )
     unknowns = x.size + sum(o.size for o in states)
     if not unknowns:
-        raise DataError(
-            f"{parameters.system.name}: no free parameters; declare one that is not fixed"
-        )
+        raise DataError(f"{parameters.title}: no free parameters; declare one that is not fixed")
     count = sum(int(np.sum(p.measured)) for p in problems)
     if count + parameters.residual(x).size < unknowns:
         raise DataError(

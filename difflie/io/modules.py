@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from ..system.validation import shown
+from ..system.validation import nearest, shown
 from .toml import ConfigError
 
 
@@ -17,7 +19,7 @@ def imported(module: str, path: Path, where: str) -> ModuleType:
     Raises `ConfigError` where there is none, or it cannot be imported.
     """
     if not all(part.isidentifier() for part in module.split(".")):
-        raise ConfigError(f"{where}: {shown(module)} is no name of a module; write module:Class")
+        raise ConfigError(f"{where}: {shown(module)} is no name of a module; write module:name")
     folder = str(path.parent.resolve())
     sys.path.insert(0, folder)
     try:
@@ -36,3 +38,18 @@ def imported(module: str, path: Path, where: str) -> ModuleType:
         ) from error
     finally:
         sys.path.remove(folder)
+
+
+def function(named: str, path: Path, where: str) -> Callable[..., Any]:
+    """The function "module:function" that the file at a path names in the key `where`.
+
+    Raises `ConfigError` as `imported`, and for a module without this function.
+    """
+    module, _, name = named.partition(":")
+    found = imported(module, path, where)
+    called = getattr(found, name, None)
+    if not callable(called):
+        own = [k for k, v in vars(found).items() if getattr(v, "__module__", "") == module]
+        hint = nearest(name, own) or '; write "module:function"'
+        raise ConfigError(f"{where}: the module {module} has no function {shown(name)}{hint}")
+    return called

@@ -66,6 +66,15 @@ in difflie/io/couplings.py. Files without a header or times, and bodies in free 
 Without [[parameter]] all numbers of an arm are found; difflie/io/arm_tables.py has its tables.
 Beside [[parameter]], [nearness] with a weight holds all bodies near the file's.
 
+A number that is no field of the machine has a name, and a function (system, value) -> system which
+writes it wherever it belongs, in wear.py beside the file; see `difflie.parameters.Parameter`:
+
+    [[parameter]]
+    path = "wear"
+    of = "wear:both_hinges"
+    start = 0.1
+    unit = "N m"
+
 Files of runs are relative to the folder given with --data, or to that of the configuration; the
 robot's file is sought beside the configuration first, then there. system.locked holds joints that
 were not moved, such as `locked = {finger = 0.02}` (rad or m); they have no columns. A path
@@ -198,10 +207,11 @@ class ParameterTable:
 
     prior: a mean and a standard deviation. scaled: one free factor of the value, see
     `difflie.parameters.Scaled`. ratios: of an inertia of unknown scale, see
-    `difflie.parameters.InertiaRatios`.
+    `difflie.parameters.InertiaRatios`. of: "module:function" that writes the number into the
+    system, in a module beside the file; path is then its name, and unit its unit.
     """
 
-    path: str
+    path: str | list[str]
     start: float | list[float] | None = None
     lower: float | None = None
     upper: float | None = None
@@ -210,6 +220,8 @@ class ParameterTable:
     fixed: bool = False
     scaled: bool = False
     ratios: bool = False
+    of: str | None = None
+    unit: str = ""
     conditions = _is_prior, _has_one_transform
 
 

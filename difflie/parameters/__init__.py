@@ -31,4 +31,5 @@ from .pseudo_inertia import log_cholesky as log_cholesky
 from .pseudo_inertia import pseudo_inertia as pseudo_inertia
 from .rotations import Direction as Direction
 from .rotations import Rotation as Rotation
+from .shared import SharedParameters as SharedParameters
 from .transform import Transform as Transform

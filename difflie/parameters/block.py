@@ -75,6 +75,19 @@ class Block(eqx.Module):
         return write(system, self.places, values)
 
     @property
+    def meanings(self) -> list[tuple[tuple[str, ...], Any]]:
+        """The names of each value's components, and what decides its free numbers.
+
+        That is its transform, its start and its prior.
+        """
+        size = len(self.names) // len(self.starts)
+        found = []
+        for k, start in enumerate(self.starts):
+            prior = None if self.prior is None else (self.prior[0][k], self.prior[1][k])
+            found.append((self.names[k * size :][:size], (self.transform, start, prior)))
+        return found
+
+    @property
     def limits(self) -> list[np.ndarray]:
         """The bounds (count size,) of the components, below and above."""
         return [
@@ -123,7 +136,7 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
 
     Raises ValueError for an unsuitable transform, bounds or prior, and for tied values that differ.
     """
-    where = f"{system.name}: {p.path!r}"
+    where = f"{system.name}: {p.label!r}"
     starts = _starts(system, p, group)
     leaf, shape = group[0].leaf, starts.shape[1:]
     transform = transform_of(where, p, leaf, about(system, group[0].place), shape)
@@ -138,24 +151,31 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
     labels = transform.labels(leaf, shape)
     owners = [(entry.owner, entry.suffix) for entry in group]
     if p.tied and len(group) > 1:
-        owners = [(p.path.rpartition("/")[0], "")]
+        owners = [(p.label.rpartition("/")[0], "")]
     names = tuple(named(owner, label) + suffix for owner, suffix in owners for label in labels)
+    if p.tied and len(p.patterns) > 1:
+        names = (p.label,) if len(labels) == 1 else tuple(f"{p.label}: {part}" for part in labels)
     each = [unit(system, entry) for entry in group]
     each = [" or ".join(dict.fromkeys(each))] if p.tied else each
     units = tuple(one for declared in each for one in transform.units(declared, shape))
     paths = tuple(entry.path for entry in group)
     block = Block(transform, starts, None, places_of(group), names, units, paths, p.tied, repaired)
+    return with_prior(system, p, block)
+
+
+def with_prior(system: System, p: Parameter, block: Block) -> Block:
+    """The block with the declared prior, if there is one; ValueError for an unsuitable one."""
     if p.prior is None:
         return block
     mean, deviation = p.prior
-    size = (len(starts), len(labels))
-    mean = block.components(starts) if mean is None else mean
-    mean = _numbers(system, p, "prior's mean", mean, size)
-    deviation = _numbers(system, p, "prior's deviation", deviation, size)
+    size = (len(block.starts), len(block.names) // len(block.starts))
+    mean = block.components(block.starts) if mean is None else mean
+    mean = numbers(system, p, "prior's mean", mean, size)
+    deviation = numbers(system, p, "prior's deviation", deviation, size)
     if not isinstance(deviation, Tracer) and not np.all(deviation > 0):
         raise ValueError(
-            f"{where}: the prior's deviation is {np.asarray(p.prior[1]).tolist()}; it must be "
-            "positive"
+            f"{system.name}: {p.label!r}: the prior's deviation is "
+            f"{np.asarray(p.prior[1]).tolist()}; it must be positive"
         )
     return eqx.tree_at(lambda b: b.prior, block, (mean, deviation), is_leaf=lambda a: a is None)
 
@@ -163,7 +183,7 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
 def with_start(system: System, p: Parameter, group: Sequence[Entry]) -> System:
     """The system with the declared start, which must be finite and of the leaf's shape."""
     old = read(system, places_of(group))
-    start = _numbers(system, p, "start", p.start, old.shape[1:])
+    start = numbers(system, p, "start", p.start, old.shape[1:])
     return write(system, places_of(group), jnp.broadcast_to(start, old.shape))
 
 
@@ -176,7 +196,8 @@ def _starts(system: System, p: Parameter, group: Sequence[Entry]) -> jax.Array:
     leaf, values = group[0].leaf, read(system, places_of(group))
     if p.start is not None or p.transform is not None or p.bounds is not None:
         return values
-    if group[0].place != ("joints", leaf) or leaf not in ("damping", "friction", "armature"):
+    places = {entry.place for entry in group}
+    if places != {("joints", leaf)} or leaf not in ("damping", "friction", "armature"):
         return values
     if isinstance(values, Tracer) or not np.any(values == 0):
         return values
@@ -212,7 +233,7 @@ def _consistent(
     return jnp.asarray(values), tuple(repaired)
 
 
-def _numbers(
+def numbers(
     system: System, p: Parameter, what: str, value: Any, shape: tuple[int, ...]
 ) -> jax.Array:
     """The declared numbers, in the system's precision and of this shape."""
@@ -221,8 +242,8 @@ def _numbers(
         array = jnp.broadcast_to(array, shape)
     except ValueError:
         raise ValueError(
-            f"{system.name}: {p.path!r}: the {what} has shape {array.shape}, needed is {shape}"
+            f"{system.name}: {p.label!r}: the {what} has shape {array.shape}, needed is {shape}"
         ) from None
     if not isinstance(array, Tracer) and not np.all(np.isfinite(array)):
-        raise ValueError(f"{system.name}: {p.path!r}: the {what} must be finite")
+        raise ValueError(f"{system.name}: {p.label!r}: the {what} must be finite")
     return array

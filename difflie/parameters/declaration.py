@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..system.fields import Number
@@ -13,7 +14,7 @@ from ..system.system import System
 from .bounds import Above, Identity, Interval, positive, within
 from .definite import Definite
 from .inertias import LogCholesky, SecondMoments
-from .paths import Entry, alike, select
+from .paths import Entry, alike, meaning, select
 from .rotations import Direction, Rotation
 from .transform import Transform
 
@@ -31,26 +32,43 @@ _OF_KINDS: dict[str, Transform] = {
 class Parameter:
     """A declaration of free or fixed numbers, with start, bounds and prior.
 
-    path: that of the values, or a pattern for several, "joint*/damping"; see `paths`. Each value
-    that matches is free by itself; `tied`: one value for all of them. `fixed`: none is free, which
-    excludes them from what an earlier pattern selects. start: the value to start from, of the
-    leaf's shape, if not the system's; an inertial one is (10,): mass, centre of mass, and inertia
-    about it as xx, xy, xz, yy, yz, zz.
+    path: that of the values, or a pattern for several, "joint*/damping", or a list of these; see
+    `paths`. Each value that matches is free by itself; `tied`: one value for all of them, which a
+    list may take from unlike fields, ["slide/damping", "couplings/0/damping"]. `fixed`: none is
+    free, which excludes them from what an earlier pattern selects. start: the value to start from,
+    of the leaf's shape, if not the system's; an inertial one is (10,): mass, centre of mass, and
+    inertia about it as xx, xy, xz, yy, yz, zz.
 
     transform: how the value is made of free numbers. By default inertias stay physically
     consistent, masses, frictions and stiffnesses positive, rotations and directions on their
     manifold. bounds: (lower, upper), numbers or of the value's shape in its unit, None for no
     bound. prior: (mean, standard deviation) of the components that `Parameters.names` names, in
     their units; a mean of None is the start.
+
+    of: a function (system, value) -> system for a number that is no field of the system: it writes
+    the value, of the shape of `start`, wherever it belongs, such as one friction into unlike
+    joints. path is then its name, start is needed, and unit its unit, by default none.
     """
 
-    path: str
+    path: str | Sequence[str]
     transform: Transform | None = None
     bounds: tuple[Any, Any] | None = None
     start: Any = None
     prior: tuple[Any, Any] | None = None
     tied: bool = False
     fixed: bool = False
+    of: Callable[[System, jax.Array], System] | None = None
+    unit: str = ""
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The path, or the paths of a list."""
+        return (self.path,) if isinstance(self.path, str) else tuple(self.path)
+
+    @property
+    def label(self) -> str:
+        """The paths as one name: "a/mass = b/mass" where they are tied."""
+        return (" = " if self.tied else ", ").join(self.patterns)
 
 
 def shared_out(system: System, declared: Sequence[Parameter]) -> list[list[Entry]]:
@@ -64,10 +82,17 @@ def shared_out(system: System, declared: Sequence[Parameter]) -> list[list[Entry
     for k, p in reversed(list(enumerate(declared))):
         if p.fixed and (p.tied or (p.transform, p.bounds, p.prior) != (None, None, None)):
             raise ValueError(
-                f"{system.name}: {p.path!r} is fixed; leave out its transform, bounds, prior, tie"
+                f"{system.name}: {p.label!r} is fixed; leave out its transform, bounds, prior, tie"
             )
+        if p.unit:
+            raise ValueError(
+                f"{system.name}: {p.label!r} has the unit of its field; leave out {p.unit!r}"
+            )
+        if not p.patterns:
+            raise ValueError(f"{system.name}: a parameter has an empty list of paths; name one")
         left = []
-        for entry in select(system, p.path):
+        selected = (entry for pattern in p.patterns for entry in select(system, pattern))
+        for entry in dict.fromkeys(selected):
             taken = {owner[part] for part in entry.parts if part in owner}
             if taken and not entry.parts <= owner.keys():
                 raise ValueError(
@@ -76,12 +101,12 @@ def shared_out(system: System, declared: Sequence[Parameter]) -> list[list[Entry
                 )
             if not taken:
                 left.append(entry)
-        if not left and p.path in {other.path for other in declared[k + 1 :]}:
-            raise ValueError(f"{system.name}: {p.path!r} is declared twice; leave one of them out")
+        if not left and p.label in {other.label for other in declared[k + 1 :]}:
+            raise ValueError(f"{system.name}: {p.label!r} is declared twice; leave one of them out")
         if not left:
             raise ValueError(
-                f"{system.name}: later declarations select all of {p.path!r}; leave it out, or put "
-                "it behind them"
+                f"{system.name}: later declarations select all of {p.label!r}; leave it out, or "
+                "put it behind them"
             )
         owner.update({part: entry.path for entry in left for part in entry.parts})
         chosen.append(left)
@@ -91,13 +116,17 @@ def shared_out(system: System, declared: Sequence[Parameter]) -> list[list[Entry
 def groups(system: System, p: Parameter, selected: Sequence[Entry]) -> list[list[Entry]]:
     """The entries of a declaration, grouped by leaf, declared meaning and shape.
 
-    Raises ValueError where a declaration ties values of different groups.
+    Values that a list ties are one group, of any leaf. Raises ValueError where a declaration ties
+    values of different groups.
     """
     found = alike(system, selected)
+    if p.tied and len(p.patterns) > 1 and len({meaning(system, e) for e in selected}) == 1:
+        return [list(selected)]
     if p.tied and len(found) > 1:
         unlike = " and ".join(repr(group[0].path) for group in found[:2])
         raise ValueError(
-            f"{system.name}: {p.path!r} ties {unlike}; tie values of one leaf and shape"
+            f"{system.name}: {p.label!r} ties {unlike}; tie values of one leaf and shape, or a "
+            "list of paths to unlike fields of one shape, sign and bounds"
         )
     return found
 

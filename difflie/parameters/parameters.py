@@ -17,6 +17,7 @@ from ..system.arguments import checked
 from ..system.system import System
 from ..system.validation import check_shape, nearest, real_numbers, shown
 from .block import Block, block_of, with_start
+from .by_function import function_block
 from .declaration import Parameter, groups, shared_out
 from .paths import alike
 
@@ -39,10 +40,11 @@ class Parameters(eqx.Module):
     differentiable and batchable, compile themselves and inline in a trace:
     `jax.vmap(parameters.with_values)(grid)`.
 
-    system: the given one, with the declared starts. names: one for each value, "link2/com_x"; tied
-    values have the pattern. Inertias are about the centre of mass; directions are two angles in rad
-    from the start. units: the SI unit of each, as its field declares it, "" for none; "rad or m"
-    for values tied across angles and lengths.
+    system: the given one, with the declared starts, but for what functions write. names: one for
+    each value, "link2/com_x"; tied values have the pattern; what functions write comes last.
+    Inertias are about the centre of mass; directions are two angles in rad from the start. units:
+    the SI unit of each, as its field declares it, "" for none; "rad or m" for values tied across
+    angles and lengths.
 
     Raises ValueError, naming the parameter and the fix, for a pattern that matches nothing (with
     the nearest path), a string instead of a list, two numbers of one name, tied values that differ
@@ -62,7 +64,8 @@ class Parameters(eqx.Module):
                 "paths"
             )
         declared = [Parameter(p) if isinstance(p, str) else p for p in parameters]
-        chosen = list(zip(declared, shared_out(system, declared), strict=True))
+        by_path = [p for p in declared if p.of is None]
+        chosen = list(zip(by_path, shared_out(system, by_path), strict=True))
         for p, selected in chosen:
             for group in alike(system, selected) if p.start is not None else ():
                 system = with_start(system, p, group)
@@ -73,18 +76,20 @@ class Parameters(eqx.Module):
             if not p.fixed
             for group in groups(system, p, selected)
         )
+        # Functions come last, as they may read what the others have written.
+        self._blocks += tuple(function_block(system, p) for p in declared if p.of is not None)
         self.names = tuple(name for block in self._blocks for name in block.names)
         self.units = tuple(unit for block in self._blocks for unit in block.units)
         twice = [name for name, count in Counter(self.names).items() if count > 1]
         if twice:
             raise ValueError(
                 f"{system.name}: two numbers are named {twice[0]!r}; give the field of one of them "
-                "another name"
+                "another name, or the path of one that a function writes"
             )
 
     @property
     def initial(self) -> jax.Array:
-        """The values (n,) of `system`."""
+        """The values (n,) of `system`; of what functions write, the declared starts."""
         return _values_of(self._blocks, self.system)
 
     @property
@@ -116,6 +121,16 @@ class Parameters(eqx.Module):
         each, none = [block.limits for block in self._blocks], np.zeros(0)
         lower, upper = (np.concatenate([none, *(pair[k] for pair in each)]) for k in (0, 1))
         return lower, upper
+
+    @property
+    def meanings(self) -> list[tuple[tuple[str, ...], Any]]:
+        """The names of the components of each value, and what decides its free numbers."""
+        return [meaning for block in self._blocks for meaning in block.meanings]
+
+    @property
+    def title(self) -> str:
+        """The name of the machine, for messages."""
+        return self.system.name
 
     def machine(self, x: Any) -> System:
         """The system with the free numbers x (n,)."""
@@ -163,8 +178,8 @@ class Parameters(eqx.Module):
     def values_of(self, system: System) -> jax.Array:
         """The values (n,) of a system with the same bodies and joints; of tied values the first.
 
-        Raises ValueError for another structure, and for a system without a spring, actuator or
-        other part that has one of the numbers.
+        Raises ValueError for another structure, for a system without a spring, actuator or other
+        part that has one of the numbers, and where a function writes one, which no system tells.
         """
         self._compare(system)
         return _values_of(self._blocks, system)
@@ -179,6 +194,16 @@ class Parameters(eqx.Module):
         for block in self._blocks:
             block.check(system.name, block.read(system))
         return _inverse(self._blocks, system)
+
+    def x_at(self, values: Any) -> jax.Array:
+        """The free numbers x (n,) of values (n,); inverts `values`.
+
+        Raises ValueError for values without free numbers.
+        """
+        values = self._checked(values=values)
+        for block, part in self._parts(values):
+            block.check(self.system.name, block.of_components(part))
+        return _x_at(self, values)
 
     def _compare(self, system: System) -> None:
         ours, theirs = self.system.topology, system.topology
@@ -244,6 +269,13 @@ def _values_of(blocks, system):
 def _inverse(blocks, system):
     each = (block.inverse(block.read(system)) for block in blocks)
     return jnp.concatenate([system.gravity[:0], *each])
+
+
+@jax.jit
+def _x_at(parameters, values):
+    parts = parameters._parts(values)
+    each = (block.inverse(block.of_components(part)) for block, part in parts)
+    return jnp.concatenate([values[:0], *each])
 
 
 @jax.jit

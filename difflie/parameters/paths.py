@@ -165,12 +165,17 @@ def alike(system: System, selected: Sequence[Entry]) -> list[list[Entry]]:
     """The entries grouped by leaf, meaning and shape, in their order: each group is one stack."""
     groups: dict[Any, list[Entry]] = {}
     for entry in selected:
-        shape = shape_of(system, entry.place)
-        rank = 0 if entry.index is None else 1
-        meaning = about(system, entry.place)
-        bounds = max(meaning.least, 0.0) if meaning.positive else meaning.least, meaning.most
-        groups.setdefault((entry.leaf, shape[rank:], meaning.kind, bounds), []).append(entry)
+        groups.setdefault((entry.leaf, meaning(system, entry)), []).append(entry)
     return list(groups.values())
+
+
+def meaning(system: System, entry: Entry) -> tuple[Any, ...]:
+    """The shape, kind and bounds of a value, as its field declares them."""
+    shape = shape_of(system, entry.place)
+    rank = 0 if entry.index is None else 1
+    of = about(system, entry.place)
+    bounds = max(of.least, 0.0) if of.positive else of.least, of.most
+    return shape[rank:], of.kind, bounds
 
 
 def unit(system: System, entry: Entry) -> str:

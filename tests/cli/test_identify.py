@@ -251,6 +251,33 @@ def test_an_identification_goes_on_where_it_was_stopped(folder, tmp_path):
     assert call("identify", folder / "study.toml", "--resume", first) == 2
 
 
+def test_a_function_of_the_user_writes_a_number(folder, tmp_path, capsys):
+    """From a module beside the file; a run goes on, though no machine tells the number."""
+    path, first, rest = (tmp_path / name for name in ("study.toml", "first.json", "rest.json"))
+    (tmp_path / "heavier.py").write_text(
+        "def by(system, ratio):\n    return system.replace(mass=ratio * system.bodies.mass)\n"
+    )
+    text = TEXT.replace('"hinge/damping"', '["hinge/damping"]')
+    text = text.replace('"arm/mass"', '"heavier"\nof = "heavier:by"\nstart = 1.2\nlower = 0.0')
+    path.write_text(text + "[fit]\nsteps = 2\n")
+    assert call("identify", path, "--data", folder, "--json", first) == 1
+    path.write_text(text)
+    assert call("identify", path, "--data", folder, "--resume", first, "--json", rest) == 0
+    found = json.loads(rest.read_text())["parameters"]
+    assert found["heavier"]["value"] == pytest.approx(1.6, rel=1e-8)
+    assert found["hinge/damping"]["value"] == pytest.approx(0.05, rel=1e-8)
+    for old, new, said in (
+        ("heavier:by", "heavier:bye", "no function 'bye'; did you mean 'by'"),
+        ("heavier:by", "heavy:by", "parameter[0].of: there is no module 'heavy'"),
+        ("start = 1.2", "", "'heavier' is written by a function; give it one name, and a `start`"),
+    ):
+        path.write_text(text.replace(old, new))
+        capsys.readouterr()
+        assert call("identify", path, "--data", folder) == 2
+        shown = " ".join(capsys.readouterr().err.split())
+        assert said in shown, shown
+
+
 def test_a_fit_that_is_killed_goes_on(tmp_path):
     """What was found so far is in both files after each step, with the states of the windows."""
     write_falls(tmp_path)

@@ -385,6 +385,27 @@ def test_declarations_that_cannot_be(declared, words):
         assert word in message, message
 
 
+def test_a_list_of_paths():
+    """Each selects as by itself; tied they are one number, whatever fields they are."""
+    p = Parameters(SYSTEM, [Parameter(["joint1/damping", "link[12]/mass", "joint1/damping"])])
+    assert p.names == ("joint1/damping", "link1/mass", "link2/mass")
+    spring = "couplings/0/stiffness"
+    tied = Parameters(SYSTEM, [Parameter(["joint2/stiffness", spring], tied=True, start=7.0)])
+    assert tied.names == (f"joint2/stiffness = {spring}",)
+    made = tied.with_values(np.array([6.0]))
+    assert made.joints.stiffness[1] == 6.0 and made.couplings[0].stiffness == 6.0
+    assert tied.values_of(made) == 6.0
+    alike = {"start": [2, 0, 0, 0, 0.1, 0, 0, 0.1, 0, 0.1], "tied": True}
+    bodies = Parameters(SYSTEM, [Parameter(["link2/inertial", "link3/inertial"], **alike)])
+    assert bodies.names[0] == "link2/inertial = link3/inertial: mass"
+    np.testing.assert_allclose(bodies.machine(bodies.start).bodies.mass[2:4], 2.0)
+    assert "list of paths to unlike fields of one shape" in error(
+        Parameter(["joint1/damping", "joint1/axis"], tied=True, start=1.0)
+    )
+    assert "no parameter matches 'joint1/dampin'" in error(Parameter(["joint1/dampin"]))
+    assert "an empty list of paths" in error(Parameter([]))
+
+
 def test_declarations_that_do_not_go_together():
     assert "shares a part with 'link1/mass'" in error("link1/inertial", "link1/mass")
     assert "later declarations select all of 'joint1/damping'" in error(
