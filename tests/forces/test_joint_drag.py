@@ -28,7 +28,7 @@ def test_a_wheel_slows_down_as_in_closed_form():
 
 @pytest.mark.parametrize("v", [-1.5, 0.0, 0.5])
 def test_derivatives(v):
-    """By drag -v |v|, by the rate -2 drag |v|, at rest too."""
+    """By drag -v |v|, by the rate -2 drag |v|; at rest both are 0."""
 
     def effort(drag, v):
         system = dl.attach(dl.chain([WHEEL]), dl.JointDrag("axle", drag))
