@@ -64,6 +64,7 @@ def coupled() -> dl.System:
         dl.SphereContact(rope[::2], 5.0, (2.0, 4.0), **numbers),
         dl.JointStop(5.0, smoothing=0.4, dissipation=0.1),
         dl.Stribeck("arm", 0.1, 0.7),
+        dl.JointDrag("arm", 0.1),
         dl.Drive("arm", torque_scale=1.1, load_friction=0.1, slip_velocity=0.5),
     )
 
