@@ -32,8 +32,8 @@ CHECKED = {
     "quantities": "distance effort energy frames limits momentum point pose power state",
     "parameters": "block nearest_consistent nearness places pseudo_inertia",
     "simulate": "result trajectory watch",
-    "identify": "base_parameters inverse_dynamics jacobian losses nominal of_machine problem "
-    "recursive_least_squares sensors shooting",
+    "identify": "base_parameters inverse_dynamics jacobian linear_torques losses nominal "
+    "of_machine problem recursive_least_squares sensors shooting",
     "control": "dare lyapunov",
     "reproduce": "goetz.centres goetz.chain goetz.energy_stable goetz.mean_gradients "
     "goetz.springs goetz.variational mueller.transition",

@@ -5,7 +5,6 @@ from .arm import ArmSettings as ArmSettings
 from .arm import RateCoupling as RateCoupling
 from .arm import identify_arm as identify_arm
 from .base_parameters import Linear as Linear
-from .base_parameters import LinearTorques as LinearTorques
 from .base_parameters import linear as linear
 from .comparison import Comparison as Comparison
 from .comparison import compare as compare
@@ -21,6 +20,7 @@ from .fitting import Fit as Fit
 from .fitting import fit as fit
 from .inverse_dynamics import InverseDynamics as InverseDynamics
 from .levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
+from .linear_torques import LinearTorques as LinearTorques
 from .log_warnings import log_warnings as log_warnings
 from .log_warnings import rate_warnings as rate_warnings
 from .losses import Cauchy as Cauchy

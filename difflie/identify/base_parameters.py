@@ -20,20 +20,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
 from ..dynamics import BaseParameters
 from ..dynamics.identifiable import independent_columns
-from ..dynamics.regressor import effort_columns
-from ..dynamics.regressor import parameters as inertial_parameters
 from ..parameters import Parameters, entries
-from ..solvers.linear import product
-from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import nearest
 from .estimate import Information, information
@@ -41,15 +34,12 @@ from .fitting import Fit, judged
 from .intervals import intervals
 from .inverse_dynamics import InverseDynamics
 from .levenberg_marquardt import LevenbergMarquardt
+from .linear_torques import JOINTS, LinearTorques, linear_parameters, torque_rows
 from .losses import Squares
 from .nominal import Nearness
-from .problem import Layout, Problem
 from .recordings import DataError
 from .search import search
-from .sensors import meant
 from .uncertainty import Rows, uncertainty
-
-JOINTS = ("armature", "damping", "friction")
 
 PI = (
     *("mass", "mass_com_x", "mass_com_y", "mass_com_z", "origin_I_xx", "origin_I_xy"),
@@ -58,37 +48,6 @@ PI = (
 # A lower bound on noise: exact torques are not weighted by their rounding errors.
 _LEAST_NOISE = 1e-3
 _SEARCH = LevenbergMarquardt(tolerance=1e-3, max_steps=1000)
-
-
-class LinearTorques(Problem):
-    """The torque error as rows: matrix (r, p) chi - target (r,), where there (r,) is measured.
-
-    It replaces `InverseDynamics` for machines that differ in chi (p,) only; any number of samples
-    has the same sum of squares as a few rows, the triangle of their QR decomposition. places: the
-    `Layout` of the rows; None for those of a triangle, which have no order in time.
-    """
-
-    matrix: jax.Array
-    target: jax.Array
-    there: jax.Array
-    joints: tuple[str, ...] = eqx.field(static=True)
-    places: tuple[jax.Array, jax.Array, jax.Array] | None = None
-
-    def residual(self, system: System, own: jax.Array) -> Float[Array, " r"]:
-        return product(self.matrix, linear_parameters(system, self.joints)) - self.target
-
-    @property
-    def measured(self) -> Bool[Array, " r"]:
-        return self.there
-
-    @property
-    def layout(self) -> Layout | None:
-        return None if self.places is None else Layout(*map(np.asarray, self.places))
-
-    def weighted(self, deviation: float) -> LinearTorques:
-        """The same rows in this standard deviation."""
-        scaled = self.matrix / deviation, self.target / deviation
-        return dataclasses.replace(self, matrix=scaled[0], target=scaled[1])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +134,7 @@ def linear(
                 f"torques are not linear in {leaf!r}{nearest(leaf, JOINTS)}; take some of "
                 f"{', '.join(JOINTS)}"
             )
-    w, y = (np.asarray(x) for x in _rows(problem, system, joints))
+    w, y = (np.asarray(x) for x in torque_rows(problem, system, joints))
     there = np.asarray(problem.measured)
     w, y = w.reshape(len(there), -1), y.ravel()
     triangle, target = np.hsplit(np.linalg.qr(np.column_stack((w, y)), mode="r"), [w.shape[1]])
@@ -216,12 +175,6 @@ def linear(
     )
 
 
-def linear_parameters(system: System, joints: tuple[str, ...] = JOINTS) -> Float[Array, " p"]:
-    """chi (p,): the inertial parameters (nb, 10), flattened, then the numbers of the joints."""
-    rows = (getattr(system.joints, leaf) for leaf in joints)
-    return jnp.concatenate((inertial_parameters(system.bodies).ravel(), *rows))
-
-
 def chi_names(system: System, joints: tuple[str, ...] = JOINTS) -> tuple[str, ...]:
     """Names of chi (p,), such as "link2/mass_com_x" and "joint2/damping"."""
     inertial = (f"{body}/{name}" for body in system.body_names for name in PI)
@@ -237,30 +190,3 @@ def names_of(base: BaseParameters, names: tuple[str, ...]) -> tuple[str, ...]:
         terms = (f" {'-' if row[k] < 0 else '+'} {abs(row[k]):.4g} {names[k]}" for k in others)
         found.append(names[column] + "".join(terms))
     return tuple(found)
-
-
-@eqx.filter_jit
-def _rows(
-    problem: InverseDynamics, system: System, joints: tuple[str, ...]
-) -> tuple[Float[Array, "n nv p"], Float[Array, "n nv"]]:
-    """W (n, nv, p) and y (n, nv) in standard deviations, zero at gaps."""
-    tree = Tree.of(system)
-    state = meant(system, problem.q, problem.v, problem.a)
-    columns = jax.vmap(lambda *state: effort_columns(tree, *state))
-    inertial = problem.averaged(columns, *state)
-    nothing = {
-        name: jnp.zeros_like(getattr(system.bodies, name)) for name in ("mass", "com", "inertia")
-    }
-    empty = system.replace(**nothing)
-    count = len(system.joints.armature)
-
-    def others(numbers: jax.Array) -> jax.Array:
-        """What acts on bodies without mass, for numbers (len(joints) rows,) of the joints."""
-        leaves = zip(joints, jnp.split(numbers, len(joints)) if joints else (), strict=True)
-        return problem.torques(empty.replace(**dict(leaves)))
-
-    zero = jnp.zeros(len(joints) * count, system.dtype)
-    w = jnp.concatenate((inertial, jax.jacfwd(others)(zero)), axis=-1)
-    y = problem.efforts(system) - others(zero)
-    rows = jax.vmap(lambda x: problem.in_deviations(system, x), -1, -1)
-    return rows(w), problem.in_deviations(system, y)

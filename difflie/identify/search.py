@@ -13,6 +13,7 @@ import numpy as np
 from ..parameters import Parameters, SharedParameters
 from ..system.validation import warn
 from .elimination import Windowed, Windows, compressed
+from .few_rows import in_few_rows
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
 from .minimiser import Improved, Minimiser, Outcome, Progress
@@ -62,7 +63,8 @@ def search(
     """
     check_machines(parameters, problems)
     begin = _beginning(parameters, problems, start, own)
-    residual, args = Residual(loss), (parameters, problems)
+    few = in_few_rows(parameters, problems) if isinstance(loss, Squares) else problems
+    residual, args = Residual(loss), (parameters, few)
     r, *_ = compressed(residual, begin, args)
     cost = float(r @ r) / 2
     if not np.isfinite(cost):
