@@ -140,7 +140,7 @@ def run_study(
         results["left_out"] = _rows(_left_out(config, free, fit, trials["fit"], x, progress))
     results["machine"] = machine()
     if out is not None:
-        _write(out, results, fit, [*judged["fit"], *judged["validate"]], final)
+        _write(out, results, fit, judged, final)
     return results
 
 
@@ -209,14 +209,15 @@ def _write(
     out: Path,
     results: dict[str, Any],
     fit: Fit | None,
-    validations: Sequence[Validation],
+    judged: dict[str, list[Validation]],
     system: System,
 ) -> None:
     out.mkdir(parents=True, exist_ok=True)
     save_json(out / "identification.json", results)
-    pictures = [(v.recording.name, v.arrays) for v in validations]
+    seen = [(v.recording.name, v.arrays) for v in judged["fit"]]
+    unseen = [(f"{v.recording.name} (not fitted)", v.arrays) for v in judged["validate"]]
     correlations = None if fit is None else fit.correlations
-    identification.write_report(out, results, pictures, correlations)
+    identification.write_report(out, results, [*seen, *unseen], correlations)
     # What URDF cannot say `save` refuses, when all the rest is written.
     save_bare(system, out)
 
