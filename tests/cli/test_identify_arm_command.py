@@ -10,6 +10,7 @@ from test_identify import call
 import difflie as dl
 from difflie import identify as di
 from difflie.cli.arm import run_arm
+from difflie.cli.identify import run_study
 from difflie.io.study import read_study
 from difflie.io.tables import ConfigError
 
@@ -121,3 +122,15 @@ def test_real_arms(arm):
     rows = [row for row in results["joints"] if row["use"] == "held out"]
     assert results["converged"]
     assert [row["joint"] for row in rows if row["r2"] < ARMS[arm][rows.index(row)]] == []
+
+
+def test_nearness_beside_parameters(folder):
+    """A weight of 1e6 holds the bodies at the file's, whatever the torques say."""
+    path = folder / "near.toml"
+    more = '[[parameter]]\npath = "*/inertial"\n[nearness]\nweight = 1e6\n'
+    columns = '[data]\nsmooth = 21\norder = 4\ncolumns.q = ["q1", "q2"]\n'
+    path.write_text(TEXT + columns + 'columns.tau = ["tau1", "tau2"]\n' + more)
+    results = run_study(read_study(path))
+    for name, p in results["parameters"].items():
+        if name.endswith("/mass"):
+            assert np.isclose(p["value"], p["start"], rtol=1e-2)
