@@ -28,12 +28,12 @@ class ArmFit:
     """What is known of an arm after its identification.
 
     model: which numbers are free, by their names (p,); start (p,): those of the file, x (p,): those
-    found, in SI units. standard_errors (p,), and prior_share (p,): the part of the file's numbers
-    in their squares. active: the indices of numbers at their bound, 0. base: the base parameters.
-    weight: of the distance from the file. scores: of each joint and use. predictions: name,
-    equations and residuals (r, nv) of each recording. notes: sentences on what was done and what is
-    not known. system: the arm with these numbers; what it cannot have, the inertia of motors that
-    turn with sums of rates, is in x alone.
+    found, in SI units. standard_errors (p,), infinite for numbers on which no torque depends, with
+    Student's `freedom`; prior_share (p,): the part of the file's numbers in their squares. base:
+    the base parameters. held_out: predictions of blocks, by which the weight of the distance from
+    the file was chosen. consistency: how x was found. scores: of each joint and use. predictions:
+    name, equations and residuals (r, nv) of each recording. notes: sentences on what was done and
+    what is not known.
     """
 
     model: TorqueModel
@@ -56,10 +56,12 @@ class ArmFit:
 
     @property
     def active(self) -> NDArray:
+        """The indices of numbers at their bound, 0."""
         return self.consistency.active
 
     @property
     def weight(self) -> float:
+        """Of the distance from the file's numbers."""
         return self.held_out.best
 
     @property
@@ -85,7 +87,10 @@ class ArmFit:
 
     @property
     def system(self) -> System:
-        """The arm with the numbers found: offsets and load friction as drives."""
+        """The arm with the numbers found: offsets and load friction as drives.
+
+        What it cannot have, the inertia of motors that turn with sums of rates, is in x alone.
+        """
         return machine(self.model, self.friction, self.x)
 
     @property
