@@ -189,3 +189,29 @@ def test_what_has_no_delay_is_named():
         pendulum(delay=0.1, most_steps=0)
     with pytest.raises(ValueError, match="no parameter matches 'hinge/delay'"):
         dl.Parameters(pendulum(torque_scale=0.9), ["hinge/delay"])
+
+
+def test_servos_are_delayed():
+    """By whole steps: as if the command had come so many steps later, exactly."""
+    dt, late, steps = 0.01, 3, 40
+    told = np.sin(np.arange(steps))[:, None]
+    shifted = np.concatenate((np.repeat(told[:1], late, axis=0), told[:-late]))
+    wheel = dl.Body(
+        name="wheel",
+        joint=dl.Revolute(axis=(0.0, 1.0, 0.0), name="axle"),
+        mass=1.0,
+        com=(0.1, 0, 0),
+    )
+    for servo, gains in (
+        (dl.PositionServo, {"kp": 8.0, "kd": 0.3}),
+        (dl.VelocityServo, {"kd": 0.8}),
+    ):
+        delayed, prompt = (
+            dl.attach(dl.chain([wheel]), servo("axle", delay=delay, **gains))
+            for delay in (late * dt, None)
+        )
+        runs = [
+            dl.simulate(system, [0.1], [0.0], dt=dt, steps=steps, control=jnp.asarray(commands))
+            for system, commands in ((delayed, told), (prompt, shifted))
+        ]
+        np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-12)

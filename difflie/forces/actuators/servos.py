@@ -11,14 +11,16 @@ import jax
 from ...system.fields import number
 from ...system.system import System
 from .actuator import Actuator, Scalar
+from .delayed import Delayed
 from .saturation import within
 
 
-class PositionServo(Actuator):
+class PositionServo(Delayed):
     """A motor that follows a commanded position u in rad or m of its joint: kp (u - q) - kd v.
 
     kp in N m/rad or N/m, kd in N m s/rad or N s/m, and max_torque in N m or N, to which the torque
-    is limited, None for no limit; all are scalars. Its joint must have a single coordinate.
+    is limited, None for no limit; all are scalars. delay: of u, as of `Delayed`. Its joint must
+    have a single coordinate.
     """
 
     joint: str | None = eqx.field(static=True, default=None)
@@ -39,14 +41,15 @@ class PositionServo(Actuator):
         return ["there is no coordinate that is a plain number; take a VelocityServo"]
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
-        return within(self.kp * (command - q) - self.kd * v, self.max_torque), memory
+        u, memory = self.late(command, memory)
+        return within(self.kp * (u - q) - self.kd * v, self.max_torque), memory
 
 
-class VelocityServo(Actuator):
+class VelocityServo(Delayed):
     """A motor that follows a commanded velocity u in rad/s or m/s of its joint: kd (u - v).
 
     kd in N m s/rad or N s/m and max_torque in N m or N, to which the torque is limited, None for no
-    limit; both are scalars.
+    limit; both are scalars. delay: of u, as of `Delayed`.
     """
 
     joint: str | None = eqx.field(static=True, default=None)
@@ -58,4 +61,5 @@ class VelocityServo(Actuator):
     )
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
-        return within(self.kd * (command - v), self.max_torque), memory
+        u, memory = self.late(command, memory)
+        return within(self.kd * (u - v), self.max_torque), memory
