@@ -82,7 +82,7 @@ def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Secti
         ],
         (
             "Standard errors allow for residuals that are alike over many rows. Where the file's "
-            "share is near 1 the motion tells nothing, and the value is the file's.",
+            "share is near 1 the motion tells combinations of this number with others at best.",
         ),
     )
     yield Section(

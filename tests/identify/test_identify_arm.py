@@ -6,6 +6,7 @@ import json
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 import difflie as dl
 from difflie import identify as di
@@ -190,6 +191,24 @@ def test_unsuitable_inputs_are_refused():
     loose = dl.tree([dl.Body(joint=dl.Free(), mass=1.0, inertia=np.eye(3), name="box")])
     with pytest.raises(di.DataError, match="free base"):
         di.identify_arm(loose, log)
+
+
+@pytest.mark.slow
+def test_intervals_contain_what_made_the_log():
+    """With coloured noise, and a file that is 30 % off, which moves offsets by gravity."""
+    rng, base, inside = np.random.default_rng(5), recording(noise=0.0), []
+    true = np.concatenate((DAMPING, FRICTION, OFFSET))
+    for _ in range(30):
+        white = rng.normal(size=base.q.shape)
+        colour = NOISE * lfilter([np.sqrt(1 - 0.95**2)], [1, -0.95], white, axis=0)
+        log = dataclasses.replace(base, tau=base.tau + colour)
+        found = di.identify_arm(FILE, log, settings=di.ArmSettings(stribeck=False))
+        leaves = ("damping", "friction", "offset")
+        at = [found.names.index(f"j{k}/{leaf}") for leaf in leaves for k in (1, 2, 3)]
+        lower, upper = found.intervals[at].T
+        inside.append((lower <= true) & (true <= upper))
+    assert 0.92 < np.mean(inside) <= 1
+    assert np.mean(inside, axis=0).min() > 0.8
 
 
 def test_the_report_is_written(fit, tmp_path):

@@ -3,10 +3,12 @@
 With the Hessian H = R^T R + P of what is minimised, P that of the distance from the file, the
 numbers have the covariance
 
-    H^-1 (sum_b s_b s_b^T + P) H^-1,    s_b = A_b^T r_b,
+    H^-1 (sum_b s_b s_b^T + c P) H^-1,    s_b = A_b^T r_b,    c = max(1, 2 E / (n - tr H^-1 P))
 
 over blocks b of rows (cluster-robust, Liang and Zeger 1986): P stands for the error of the file's
-numbers. The part of P is the prior's share. Numbers at their bound are held there.
+numbers. Had these the errors that the weight says, the distances E would be half the count of
+numbers that the data tells (MacKay 1992); where they are larger, the file is worse, by c. The part
+of P is the prior's share.
 """
 
 from __future__ import annotations
@@ -57,5 +59,8 @@ def _variances(
     inverse = np.linalg.inv(found.hessian[np.ix_(free, free)] * np.outer(scale, scale))
     inverse = inverse * np.outer(scale, scale)
     measured = np.sum((scores @ inverse) ** 2, axis=0) * len(each) / max(len(each) - 1, 1)
-    prior = np.einsum("ij,jk,ki->i", inverse, found.prior[np.ix_(free, free)], inverse)
+    part = found.prior[np.ix_(free, free)]
+    told = len(free) - float(np.sum(inverse * part))
+    worse = max(1.0, 2 * found.weighed / max(told, 1.0))
+    prior = worse * np.einsum("ij,jk,ki->i", inverse, part, inverse)
     return measured + prior, prior

@@ -41,7 +41,8 @@ class Consistent:
 
     active: the indices of numbers at their bound, 0. hessian (p, p): of all that is minimised;
     prior (p, p): the part of the distance, both zero for numbers that are held. distances (nb,): d
-    of each body. steps: Newton's. converged: whether the last search ended.
+    of each body; weighed: w times all distances. steps: Newton's. converged: whether the last
+    search ended.
     """
 
     x: NDArray
@@ -49,6 +50,7 @@ class Consistent:
     hessian: NDArray
     prior: NDArray
     distances: NDArray
+    weighed: float
     steps: int
     converged: bool
 
@@ -150,6 +152,7 @@ def consistent(
         hessian=inverse.T @ hessian @ inverse,
         prior=inverse.T @ prior @ inverse,
         distances=terms,
+        weighed=weight * float(terms.sum()) + float(problem.stiff @ (y - problem.near) ** 2) / 2,
         steps=steps,
         converged=converged,
     )

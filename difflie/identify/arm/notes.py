@@ -60,8 +60,8 @@ def notes(
     held = [model.names[k] for k in np.flatnonzero(known & (share > _HELD))]
     if held:
         yield (
-            f"{len(held)} of {known.sum()} numbers are held by the file's, as the motion hardly "
-            f"tells them: {_listed(held)}"
+            f"{len(held)} of {known.sum()} numbers are held by the file's, as the motion tells "
+            f"combinations of them at best: {_listed(held)}"
         )
     yield from _far_centres(model, best.x)
     if model.couplings:
