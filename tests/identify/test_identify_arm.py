@@ -10,8 +10,10 @@ from scipy.signal import lfilter
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify.arm.samples import bandwidth
-from difflie.identify.arm.torque_model import TorqueModel
+from difflie.identify.arm.equations import Logs
+from difflie.identify.arm.samples import bandwidth, samples
+from difflie.identify.arm.torque_model import Friction, TorqueModel
+from difflie.identify.arm.weighted_least_squares import weights_and_solution
 
 DT, NOISE = 0.002, np.array((0.05, 0.04, 0.02))
 DAMPING, FRICTION, ARMATURE = (0.8, 0.6, 0.3), (0.9, 0.7, 0.4), (0.1, 0.08, 0.03)
@@ -127,6 +129,23 @@ def test_what_only_the_file_tells_is_named(fit):
     assert any("held by the file's" in note and "link1/mass" in note for note in fit.notes)
 
 
+def test_a_weight_counts_as_so_many_recordings():
+    """Given twice or with the weight 2, a recording gives the same numbers and deviations."""
+    first, second = recording(seconds=8.0), recording(seed=4, name="other", seconds=8.0)
+    model, friction = TorqueModel.of(FILE), Friction(np.full(3, 0.02), np.full(3, np.nan))
+
+    def solution(*logs):
+        used = Logs.of(model, [samples(FILE, log, 1.0) for log in logs])
+        return weights_and_solution(used.equations(model, friction))
+
+    weighted = solution(dataclasses.replace(first, weight=2.0), second)
+    for one, other, once in zip(
+        weighted, solution(first, first, second), solution(first, second), strict=True
+    ):
+        assert np.allclose(one, other, rtol=1e-6, atol=1e-9)
+        assert not np.allclose(one, once, rtol=1e-3)
+
+
 def test_a_motor_that_turns_with_a_sum_of_rates():
     """Its damping and friction act on both joints; without them the fit is worse."""
     log = recording(noise=0.1)
@@ -186,6 +205,10 @@ def test_unsuitable_inputs_are_refused():
         di.identify_arm(
             FILE, log, settings=di.ArmSettings(couplings=(di.RateCoupling(("j1", "j9")),))
         )
+    with pytest.raises(di.DataError, match="double precision"):
+        di.identify_arm(FILE.astype(jnp.float32), log)
+    with pytest.raises(ValueError, match="distance is 'near'"):
+        di.ArmSettings(distance="near")
     with pytest.raises(ValueError, match="weight is -1"):
         di.ArmSettings(weight=-1.0)
     loose = dl.tree([dl.Body(joint=dl.Free(), mass=1.0, inertia=np.eye(3), name="box")])

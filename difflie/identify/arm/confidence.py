@@ -49,6 +49,7 @@ def _variances(
     """The variances (k,) of free numbers (k,), and the prior's parts of them."""
     columns = (equations.columns / deviations[:, None])[:, :, free]
     residual = np.where(equations.counts, equations.residual(found.x), 0) / deviations
+    residual = residual * equations.weight[:, None]
     # Blocks of different recordings are apart.
     apart = blocks_of(equations, BLOCKS) + BLOCKS * equations.of
     each = np.unique(apart)

@@ -20,8 +20,8 @@ _MOST_LOAD = 0.8
 class Equations:
     """columns (r, nv, p) x = torque (r, nv) where counts (r, nv), of all recordings.
 
-    of (r,): the recording of each row, and t (r,) its time in s. All are averages over the filter
-    of both sides.
+    of (r,): the recording of each row, t (r,) its time in s, and weight (r,): as so many rows it
+    counts in a fit. All are averages over the filter of both sides.
     """
 
     columns: NDArray
@@ -29,6 +29,7 @@ class Equations:
     counts: NDArray
     of: NDArray
     t: NDArray
+    weight: NDArray
 
     def where(self, rows: NDArray) -> Equations:
         """Those of some rows, by a mask (r,)."""
@@ -58,7 +59,8 @@ class Equations:
         """
         kept = self.counts if rows is None else self.counts & rows[:, None]
         whole = np.concatenate((self.columns, self.torque[:, :, None]), axis=2)
-        return triangle((whole / deviations[:, None])[kept])
+        scale = np.sqrt(self.weight)[:, None] / deviations
+        return triangle((whole * scale[:, :, None])[kept])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,6 +115,7 @@ class Logs:
             counts=samples.counts,
             of=np.full(len(samples.rows), k),
             t=samples.t[samples.rows],
+            weight=np.full(len(samples.rows), samples.recording.weight),
         )
 
 

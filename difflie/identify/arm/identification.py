@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,10 @@ class ArmSettings:
             value = getattr(self, name)
             if value is not None and not 0 < value < np.inf:
                 raise ValueError(f"{name} is {value}; it must be positive and finite")
+        if self.distance not in get_args(Distance):
+            raise ValueError(
+                f"distance is {self.distance!r}; it must be one of {', '.join(get_args(Distance))}"
+            )
         if self.blocks < 2:
             raise ValueError(f"blocks is {self.blocks}; it must be 2 or more")
 
@@ -73,7 +78,7 @@ def identify_arm(
 
     system: its geometry is taken as known, and its bodies' numbers as estimates. recordings: with q
     and tau at all joints (and v and a where they were measured or smoothed); validate: others, by
-    which it is judged only. In double precision.
+    which it is judged only.
 
     Raises DataError for machines other than trees of joints with one coordinate on a fixed base,
     for single precision, and for recordings that lack columns or are too short. Gautier 1990, 1997;
@@ -83,6 +88,12 @@ def identify_arm(
     validate = [validate] if isinstance(validate, Recording) else list(validate)
     if not recordings:
         raise DataError(f"{system.name}: there are no recordings to fit")
+    if system.dtype != np.float64:
+        raise DataError(
+            f"{system.name} has single precision, in which base parameters cannot be told apart; "
+            'write jax.config.update("jax_enable_x64", True) before it is loaded, for double '
+            "precision"
+        )
     model = TorqueModel.of(system, settings.couplings, offsets=settings.offsets)
     motion = settings.bandwidth or max(bandwidth(recording) for recording in recordings)
     logs = Logs.of(model, [samples(system, r, motion) for r in recordings])

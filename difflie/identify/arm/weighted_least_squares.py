@@ -60,15 +60,16 @@ def weights_and_solution(
 ) -> tuple[NDArray, NDArray]:
     """x (p,) of least norm, and the deviations (nv,) of its residuals, by which it is weighted."""
     counts = equations.counts if rows is None else equations.counts & rows[:, None]
-    square = np.sum(np.where(counts, equations.torque, 0) ** 2, axis=0)
-    size = np.sqrt(square / np.maximum(counts.sum(axis=0), 1))
+    weight = counts * equations.weight[:, None]
+    total = np.maximum(weight.sum(axis=0), np.finfo(float).tiny)
+    size = np.sqrt(np.sum(weight * equations.torque**2, axis=0) / total)
     size = np.where(size > 0, size, 1)
     deviations, x = size, np.zeros(equations.columns.shape[2])
     for _ in range(_ROUNDS):
         triangle = equations.triangle(deviations, rows)
         x = least_squares(triangle)
         off = np.where(counts, equations.residual(x), 0)
-        mean = np.sum(off**2, axis=0) / np.maximum(counts.sum(axis=0), 1)
+        mean = np.sum(weight * off**2, axis=0) / total
         deviations = np.maximum(np.sqrt(mean), _LEAST_NOISE * size)
     return x, deviations
 
