@@ -184,6 +184,7 @@ def chi_names(system: System, joints: tuple[str, ...] = JOINTS) -> tuple[str, ..
 
 
 def names_of(base: BaseParameters, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The base parameters (rank,) as sums of numbers with these names (p,)."""
     found = []
     for row, column in zip(base.matrix, base.columns, strict=True):
         others = (k for k in np.flatnonzero(row) if k != column)

@@ -108,6 +108,8 @@ def excitation(
     system = parameters.system
     _check(system, duration, harmonics, samples, steps)
     limits = Limits.of(system, position, velocity, acceleration, effort)
+    for keep in space:
+        keep.check(system, limits.center)
     rest = at_rest(harmonics)
     fine, coarse = (
         harmonics_at(np.arange(n) * (duration / n), duration, harmonics) @ rest
@@ -116,8 +118,6 @@ def excitation(
     t = np.arange(samples) * (duration / samples)
     given = limits, t, fine, coarse, deviations("tau", deviation, system.nv), tuple(space)
     design = _Design(parameters, *jax.tree.map(lambda x: jnp.asarray(x, system.dtype), given))
-    for keep in design.space:
-        keep.check(system, jnp.asarray(limits.center, system.dtype), jnp.zeros(system.nv))
 
     # Equal velocity amplitudes of all harmonics, and most of the position range.
     size = np.concatenate(([0.3], np.repeat(1 / np.arange(1.0, harmonics + 1), 2)))

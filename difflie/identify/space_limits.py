@@ -46,9 +46,10 @@ class Keep(eqx.Module):
             raise ValueError(f"{name} has no bound; give `lower` or `upper`")
         self.lower, self.upper = jnp.asarray(low), jnp.asarray(high)
 
-    def check(self, system: System, q: Any, v: Any) -> None:
-        """Raises ValueError for bounds of another shape than the quantity has at a state."""
-        shape = np.shape(self.quantity(system, q, v, None, jnp.zeros(())))
+    def check(self, system: System, q: Any) -> None:
+        """Raises ValueError for bounds of another shape than the quantity has at q (nq,)."""
+        state = jnp.asarray(q, system.dtype), jnp.zeros(system.nv, system.dtype)
+        shape = np.shape(self.quantity(system, *state, None, jnp.zeros(())))
         for bound in (self.lower, self.upper):
             if bound.shape not in ((), shape):
                 raise ValueError(

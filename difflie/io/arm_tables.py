@@ -4,7 +4,7 @@ Without [[parameter]] all bodies and joints of an arm are found, from measured t
 numbers of its file, as `difflie.identify.identify_arm` does; all of these may be left out:
 
     [arm]                                 [nearness]                   # to the file's numbers
-    offsets = true                        weight = 100.0               # else chosen by blocks of
+    offsets = true                        weight = 100.0               # else chosen on blocks of
     stribeck = false                      blocks = 5                   # rows that are held out
     load_friction = true                  distance = "geometric"       # or "entropic"
     bandwidth = 2.0                       # Hz, of the motion

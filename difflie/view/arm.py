@@ -148,7 +148,7 @@ def torque_figure(run: Run) -> Figure:
 
 
 def spectrum_figure(runs: Sequence[Run]) -> Figure:
-    """The power spectral density of each joint's residual, averaged over runs, as a figure."""
+    """The power spectral density of what is left at each joint in the longest run, as a figure."""
     from scipy.signal import welch
 
     canvas, axes = figure(1, 1, (8.0, 4.0))

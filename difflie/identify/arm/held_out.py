@@ -1,7 +1,7 @@
-"""The weight of the distance from the file's numbers, chosen by blocks that are held out.
+"""The weight of the distance from the file's numbers, chosen on held-out blocks.
 
 Each recording is cut into successive blocks; each block is predicted by a fit to all others
-(cross-validation by blocks, as neighbouring rows are alike; Burman, Chow and Nolan 1994).
+(cross-validation with blocks, as neighbouring rows are alike; Burman, Chow and Nolan 1994).
 """
 
 from __future__ import annotations

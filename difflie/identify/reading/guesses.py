@@ -52,12 +52,12 @@ def columns_of(names: Sequence[str], joints: Sequence[str] | None = None) -> dic
                     f"columns {' and '.join(map(repr, columns))} are both {quantity} of {joint}; "
                     f"{listed}"
                 )
-        lacking = [joint for joint in known if not by_joint.get(joint)]
+        missing = [joint for joint in known if not by_joint.get(joint)]
         there = ", ".join(column for columns in by_joint.values() for column in columns)
-        if by_joint and lacking:
+        if by_joint and missing:
             raise DataError(
                 f"the columns of {quantity} are {there}, and none is that of "
-                f"{', '.join(lacking)}; {listed}"
+                f"{', '.join(missing)}; {listed}"
             )
         if len(by_joint) > len(known):
             raise DataError(
