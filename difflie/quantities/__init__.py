@@ -29,5 +29,14 @@ from .quantity import Function as Function
 from .quantity import Labels as Labels
 from .quantity import Quantity as Quantity
 from .quantity import quantity as quantity
+from .reductions import Drift as Drift
+from .reductions import Final as Final
+from .reductions import Greatest as Greatest
+from .reductions import Least as Least
+from .reductions import Mean as Mean
+from .reductions import Peak as Peak
+from .reductions import Reduction as Reduction
+from .reductions import RootMeanSquare as RootMeanSquare
+from .reductions import TimeTo as TimeTo
 from .state import Coordinates as Coordinates
 from .state import Velocities as Velocities

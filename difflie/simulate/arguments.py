@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -10,8 +11,10 @@ import numpy as np
 from jax.core import Tracer
 
 from ..integrators import Method, by_name
+from ..quantities.reductions import Reduction
 from ..system.system import System
-from ..system.validation import check_shape, real_numbers
+from ..system.validation import check_shape, real_numbers, shown
+from .adjoint import Adjoint, Reversible
 
 
 def chosen_method(method: Any) -> Method:
@@ -78,3 +81,24 @@ def check_forgetting(system: System, dt: jax.Array, steps: int) -> None:
     for actuator in system.actuators:
         for fault in actuator.forgets(float(dt), steps) if actuator.remembers else ():
             raise ValueError(f"simulate: {actuator}: {fault}")
+
+
+def checked_reductions(
+    reductions: Mapping[str, Reduction] | None, adjoint: Adjoint
+) -> dict[str, Reduction]:
+    """The reductions by name.
+
+    Raises TypeError for what is none, ValueError with an adjoint that steps back.
+    """
+    for name, reduction in (reductions or {}).items():
+        if not isinstance(reduction, Reduction):
+            raise TypeError(
+                f"simulate: reductions[{shown(name)}] is {shown(reduction)}; give a reduction such "
+                "as difflie.quantities.Peak(quantity)"
+            )
+    if reductions and isinstance(adjoint, Reversible):
+        raise ValueError(
+            "simulate: adjoint=Reversible() steps back, and what reductions keep is not found "
+            "again; use RecursiveCheckpoint()"
+        )
+    return dict(reductions or {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,10 +10,13 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
+from .. import native
 from ..constraints import Stabilisation
 from ..forces.inputs import SampledInput
 from ..formulations import formulated
 from ..integrators import Method
+from ..integrators.method import chosen
+from ..quantities.reductions import Reduction
 from ..system.kinematic_tree import Tree
 from .adjoint import Adjoint, Direct
 from .events import Event, named
@@ -37,16 +40,18 @@ class Run(NamedTuple):
     control: Input
     wrench: Input
     events: tuple[Event, ...]
+    reductions: Mapping[str, Reduction]
     how: tuple[Method, Adjoint, Stabilisation]
 
     def time_steps(self) -> TimeSteps:
         """The steps of it."""
-        (tree, q0, v0, dt), control, wrench, events, (method, _, stabilisation) = self
+        (tree, q0, v0, dt), control, wrench, events, kept, (method, _, stabilisation) = self
         functions = checked_functions(tree.system, control, wrench, (dt, q0, v0))
         sampled = control if isinstance(control, Sampled) else None
         if sampled is not None:
             sampled.check(tree.system, (dt, q0, v0))
-        return TimeSteps(formulated(tree, method, stabilisation), functions, events, dt, sampled)
+        formulation = formulated(tree, method, stabilisation)
+        return TimeSteps(formulation, functions, events, dt, sampled, kept)
 
     def rows(self, steps: int, shape: tuple[int, int]) -> tuple[Any, Any]:
         """The rows (m, k, ...) of control and wrench, None where they are not sampled."""
@@ -114,17 +119,37 @@ def _trajectory(
         )
     t = jnp.arange(len(q), dtype=dt.dtype) * save_every * dt
     motion = t, q, v, record, commanded
+    made = jnp.minimum(end.step, watch.last - 1).astype(dt.dtype)
+    last = made * dt, tuple(loop.formulation.read(end.inner))
     if (noticed := watch.stopped) is not None:
         stop = located(loop, rows, end)
         # If the last, shorter step is not solved, the motion ends where it began.
         watch = watch.with_last_step(stop.solved)
         motion = stopped_at(stop, watch, motion, save_every)
+        last = chosen(watch.came, (stop.t, tuple(stop.state[:2])), last)
         event = jnp.where(watch.came, stop.event, -1)
         ending = Ending(event, motion[0][-1], noticed, named(run.events))
     t, q, v, record, (u, torques) = motion
     steps = (len(q) - 1) * save_every
     result = watch.result(tree.system, dt, steps, error, reconstruction, ending)
-    return Trajectory(t, q, v, result, record, u, torques)
+    reduced = _reduced(loop, end, *last)
+    return Trajectory(t, q, v, result, record, u, torques, reduced=reduced)
+
+
+def _reduced(
+    loop: TimeSteps, end: LoopState, t: jax.Array, state: tuple[jax.Array, jax.Array]
+) -> dict[str, jax.Array] | None:
+    """The values of the reductions of a motion that ends at t () in s; None without any."""
+    if not loop.reductions:
+        return None
+    commanded = (None, None) if end.command is None else end.command.latest
+
+    def at_end(t: jax.Array, state: Any, commanded: Any, kept: Any) -> dict[str, jax.Array]:
+        kept = loop.reduced(kept, t, *state, *commanded)
+        return {name: r.result(kept[name]) for name, r in loop.reductions.items()}
+
+    at_end = native.kernel(at_end) if loop.small else at_end
+    return at_end(t, state, commanded, end.reduced)
 
 
 # A long run is made in pieces of about so many steps, since compiled code cannot be interrupted.

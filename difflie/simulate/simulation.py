@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from ..constraints import Projection, Stabilisation, start_error
 from ..formulations import formulation_of
 from ..integrators import RKMK4, Method
+from ..quantities.reductions import Reduction
 from ..system.arguments import checked
 from ..system.kinematic_tree import Tree
 from ..system.system import System
@@ -21,6 +22,7 @@ from .arguments import (
     check_memory,
     checked_counts,
     checked_dt,
+    checked_reductions,
     chosen_method,
 )
 from .error_estimate import Refinement
@@ -45,6 +47,7 @@ def simulate(
     wrench: Input = None,
     save_every: int = 1,
     until: Until = None,
+    reductions: Mapping[str, Reduction] | None = None,
     adjoint: Adjoint = Direct(),
     stabilisation: Stabilisation = _PROJECTION,
     progress: Callable[[int, int], None] | None = None,
@@ -69,6 +72,10 @@ def simulate(
         last one, its time included. In a batch each run stops by itself. A function that is
         negative only within a step is not noticed; NaN counts as an event. Where a function jumps
         over zero the time of the end has no valid derivatives. Without an event all steps are made.
+      reductions: what is kept of quantities along all steps, by names of your choice, such as
+        {"drift": Drift(Energy())}: see `difflie.quantities`. Their values are in
+        `Trajectory.reduced`, also where save_every leaves the motion out. After an event or a
+        failed step nothing more is counted.
       adjoint: how the loop is differentiated: `Direct`, `RecursiveCheckpoint` with a budget of
         memory, `Forward`, or, for methods that are symmetric in time, `Reversible`.
       stabilisation: how explicit and Gauss methods stay on the constraints of a system with
@@ -100,9 +107,10 @@ def simulate(
     control = sampled_input(system, "control", control, (system.nu,), steps)
     wrench = sampled_input(system, "wrench", wrench, (n_bodies, 6), steps)
     events = events_of(system, until, (jnp.zeros_like(dt), q0, v0))
+    kept = checked_reductions(reductions, adjoint)
     error = start_error(system, q0, v0)
     state = Tree.of(system), q0, v0, dt
-    run = Run(state, control, wrench, events, (method, adjoint, stabilisation))
+    run = Run(state, control, wrench, events, kept, (method, adjoint, stabilisation))
     made = trajectory(run, error, steps, save_every, progress)
     finer = functools.partial(_finer, system, run, steps, save_every)
     return replace(made, refinement=Refinement(finer, method.order))
@@ -110,7 +118,7 @@ def simulate(
 
 def _finer(system: System, run: Run, steps: int, save_every: int, n: int) -> Trajectory:
     """The same run with steps n times as short."""
-    (_, q0, v0, dt), control, wrench, events, (method, adjoint, stabilisation) = run
+    (_, q0, v0, dt), control, wrench, events, kept, (method, adjoint, stabilisation) = run
     return simulate(
         replace(system, actuators=tuple(a.finer(n) for a in system.actuators)),
         q0,
@@ -122,6 +130,7 @@ def _finer(system: System, run: Run, steps: int, save_every: int, n: int) -> Tra
         wrench=finer_input(wrench, n),
         save_every=n * save_every,
         until=events or None,
+        reductions=kept,
         adjoint=adjoint,
         stabilisation=stabilisation,
     )

@@ -40,7 +40,7 @@ class Stop(NamedTuple):
 
 def located(loop: TimeSteps, rows: Any, last: LoopState) -> Stop:
     """The stop of a loop with this last state; rows (m, k, ...) are its inputs."""
-    steps, inner, watch, memories, command, held = last
+    steps, inner, watch, memories, command, held, _ = last
     formulation, events, dt = loop.formulation, loop.events, loop.dt
     commanded = (None, None) if command is None else command.latest
     stopped = watch.stopped

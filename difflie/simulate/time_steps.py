@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 from .. import native
 from ..forces.actuators.acting import (
     Memories,
+    applied,
     first_memories,
     joint_force_of,
     next_memories,
@@ -17,6 +19,7 @@ from ..forces.actuators.acting import (
 )
 from ..formulations import Formulation, Inputs
 from ..integrators.method import chosen
+from ..quantities.reductions import Reduction
 from ..system.kinematic_tree import Tree
 from .command import Command
 from .events import Event, come
@@ -31,6 +34,7 @@ class LoopState(NamedTuple):
     step (): the number of steps taken. inner: the state of the method. watch: what was monitored.
     memories: those of the actuators, None without any. command: commands and torques, None without
     control and memories. held: the memory and the command of a sampled control, None without one.
+    reduced: what each reduction keeps.
     """
 
     step: jax.Array
@@ -39,13 +43,15 @@ class LoopState(NamedTuple):
     memories: Memories | None
     command: Command | None
     held: Held | None
+    reduced: dict[str, Any]
 
 
 class TimeSteps(NamedTuple):
     """The steps of a loop, as an adjoint runs them, of the length dt () in s.
 
     functions: the control and the wrench, None for a sampled input, whose row is passed instead.
-    sampled: a control with a clock of its own, None for any other.
+    sampled: a control with a clock of its own, None for any other. reductions: of quantities along
+    the motion, by name.
     """
 
     formulation: Formulation
@@ -53,6 +59,7 @@ class TimeSteps(NamedTuple):
     events: tuple[Event, ...]
     dt: jax.Array
     sampled: Sampled | None
+    reductions: Mapping[str, Reduction]
 
     @property
     def tree(self) -> Tree:
@@ -96,7 +103,14 @@ class TimeSteps(NamedTuple):
             none = zero if controlled else None, None if memories is None else zero
             command = Command(none, none, save_every)
         watch = Watch.start(tree, q0, happened)
-        return LoopState(jnp.zeros((), jnp.int32), inner, watch, memories, command, held)
+        reduced = {}
+        if self.reductions:
+            at_start = acting._replace(wrench=None).held(t0, q, v0)
+            u = at_start.command(tree.system, t0, q, v0) if controlled else None
+            torques = None if memories is None else at_start.torques(tree, t0, q, v0)
+            values = self.measured(t0, q, v0, u, torques)
+            reduced = {name: r.begin(t0, values[name]) for name, r in self.reductions.items()}
+        return LoopState(jnp.zeros((), jnp.int32), inner, watch, memories, command, held, reduced)
 
     def acting(
         self, k: jax.Array, row: Any, inner: Any, held: Held | None
@@ -119,7 +133,7 @@ class TimeSteps(NamedTuple):
 
     def step(self, state: LoopState, row: Any) -> LoopState:
         """The state after one more step."""
-        k, inner, watch, memories, command, before = state
+        k, inner, watch, memories, command, before, reduced = state
         formulation, tree, system = self.formulation, self.tree, self.tree.system
         t, acting, held = self.acting(k, row, inner, before)
         here = t, *formulation.read(inner)
@@ -131,6 +145,10 @@ class TimeSteps(NamedTuple):
             u = None if command.latest[0] is None else at_start.command(system, *here)
             commanded = u, None if memories is None else torques
             command = command.after(k, commanded, watch.going(k))
+        if self.reductions:
+            u = None if acting.control is None else at_start.command(system, *here)
+            given = None if memories is None else torques
+            reduced = chosen(watch.going(k), self.reduced(reduced, *here, u, given), reduced)
 
         after, solved = formulation.step(t, inner, self.dt, acting)
 
@@ -144,17 +162,39 @@ class TimeSteps(NamedTuple):
             start = at_start.command(system, *here), *here[1:]
             memories = chosen(going, next_memories(tree, *start, memories), memories)
         held = chosen(going, held, before)
-        return LoopState(k, chosen(going, after, inner), watch, memories, command, held)
+        inner = chosen(going, after, inner)
+        return LoopState(k, inner, watch, memories, command, held, reduced)
+
+    def measured(
+        self,
+        t: jax.Array,
+        q: jax.Array,
+        v: jax.Array,
+        u: jax.Array | None,
+        torques: jax.Array | None,
+    ) -> dict[str, jax.Array]:
+        """The quantity of each reduction at a moment; torques (nu,): of actuators with a memory."""
+        system = applied(self.tree.system, torques)
+        return {
+            name: jnp.asarray(r.quantity(system, q, v, u, t)).astype(q.dtype)
+            for name, r in self.reductions.items()
+        }
+
+    def reduced(self, kept: dict[str, Any], t: jax.Array, *moment: Any) -> dict[str, Any]:
+        """What the reductions keep after a moment: t () in s, q, v, u, torques as in `measured`."""
+        values = self.measured(t, *moment)
+        return {name: r.after(kept[name], t, values[name]) for name, r in self.reductions.items()}
 
     def back(self, state: LoopState, row: Any) -> LoopState:
         """The state before the last step, for machines without memories."""
-        k, inner, watch, _, command, _ = state
+        k, inner, watch, _, command, _, _ = state
         t, acting, _ = self.acting(k - 1, row, inner, None)
         before = self.formulation.step(t + self.dt, inner, -self.dt, acting)[0]
         # A step that was not made is not undone.
         before = chosen(watch.going(k), before, inner) if self.events else before
         # As at the start: earlier commands have no effect on what follows.
-        return LoopState(k - 1, before, watch, None, jax.tree.map(jnp.zeros_like, command), None)
+        nothing = jax.tree.map(jnp.zeros_like, command)
+        return LoopState(k - 1, before, watch, None, nothing, None, {})
 
     def read(self, state: LoopState) -> Any:
         """The saved part: (q, v), the records of the formulation, (commands, torques)."""

@@ -34,7 +34,7 @@ class Trajectory(eqx.Module):
     at the start of the step that begins at each of these times, and in the last row those of the
     last step; None without control. torques (m + 1, nu) in N m or N: what the actuators deliver at
     the start of the same steps; None if no actuator has a memory, since they are then functions of
-    state and command.
+    state and command. reduced: the values of the reductions by name, None without any.
     """
 
     t: Float[Array, " saved"]
@@ -44,6 +44,7 @@ class Trajectory(eqx.Module):
     states: Any = None
     u: Float[Array, "saved nu"] | None = None
     torques: Float[Array, "saved nu"] | None = None
+    reduced: dict[str, jax.Array] | None = None
     refinement: Refinement = eqx.field(default=Refinement(), repr=False)
 
     def at(self, t: Any) -> tuple[Float[Array, "*times nq"], Float[Array, "*times nv"]]:
