@@ -173,6 +173,17 @@ from .simulate import Trajectory as Trajectory
 from .simulate import adjoint as adjoint
 from .simulate import simulate as simulate
 from .simulate import step as step
+from .sweep import Grid as Grid
+from .sweep import LatinHypercube as LatinHypercube
+from .sweep import Listed as Listed
+from .sweep import LogUniform as LogUniform
+from .sweep import Motions as Motions
+from .sweep import Normal as Normal
+from .sweep import Random as Random
+from .sweep import Saltelli as Saltelli
+from .sweep import Sobol as Sobol
+from .sweep import Uniform as Uniform
+from .sweep import sweep as sweep
 from .system import Body as Body
 from .system import Continuous as Continuous
 from .system import Dof as Dof

@@ -33,13 +33,13 @@ ORDER = (
         "io",
     ),
     *("integrators", "quantities", "view", "formulations", "simulate", "identify"),
-    *("control", "reproduce", "cli"),
+    *("control", "sweep", "reproduce", "cli"),
 )
 MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
 ROOMS = (
     *("groups", "system", "dynamics", "forces", "constraints", "parameters", "io"),
     *("integrators", "quantities", "formulations", "simulate", "simulate.adjoint", "identify"),
-    "control",
+    *("control", "sweep"),
 )
 
 
@@ -100,7 +100,7 @@ def test_no_file_is_long():
 # Who compiles: passes along trees, loops over time, and problems with loops of their own. `solvers`
 # and `simulate/adjoint` besides make what a function closes over explicit.
 COMPILING = (
-    *("system/traverse.py", "simulate/", "control/", "solvers/root.py"),
+    *("system/traverse.py", "simulate/", "control/", "solvers/root.py", "sweep/variants.py"),
     *("reproduce/goetz/motion.py", "reproduce/mechanisms/march.py"),
 )
 

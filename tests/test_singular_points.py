@@ -262,6 +262,7 @@ NOT_SWEPT = {
     "step": "the step of simulate",
     "linearize": "the derivative of step, in tests/control/test_linearize.py",
     "register": "keeps a name",
+    "sweep": "a loop over compiled chunks, in tests/sweep",
     "assemble": "below, from states that keep the constraints",
 }
 

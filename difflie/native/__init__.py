@@ -9,6 +9,7 @@ that is made of.
 any version stand in `private.py`.
 """
 
+from .fingerprint import digest as digest
 from .jaxprs import without_closure as without_closure
 from .kernel import kernel as kernel
 from .kernel import scan as scan

@@ -133,3 +133,11 @@ def _array(x: Any) -> Any:
         return repr(x)
     a = np.asarray(x)
     return a.dtype.name, a.shape, a.tobytes() if a.nbytes < 1000 else _digest(a.tobytes())
+
+
+def digest(closed: ClosedJaxpr) -> str | None:
+    """A digest of a traced function; None where something in it cannot be read."""
+    try:
+        return _digest(_Reader().closed(closed))
+    except _Unknown:
+        return None

@@ -120,7 +120,7 @@ def _trajectory(
     t = jnp.arange(len(q), dtype=dt.dtype) * save_every * dt
     motion = t, q, v, record, commanded
     made = jnp.minimum(end.step, watch.last - 1).astype(dt.dtype)
-    last = made * dt, tuple(loop.formulation.read(end.inner))
+    last: Any = made * dt, tuple(loop.formulation.read(end.inner))
     if (noticed := watch.stopped) is not None:
         stop = located(loop, rows, end)
         # If the last, shorter step is not solved, the motion ends where it began.

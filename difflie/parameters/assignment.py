@@ -1,0 +1,89 @@
+"""One value written into all numbers of a system that a path selects, as sweeps do."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..system.fields import Number
+from ..system.system import System
+from ..system.validation import shown
+from .paths import Entry, select
+from .places import INERTIAL, Places, about, read, shape_of, write
+
+
+@dataclasses.dataclass(frozen=True)
+class Assignment:
+    """A number, or with `factor` a factor, for all the entries that a path selects.
+
+    fields: their declarations; values: those of the machine.
+    """
+
+    path: str
+    entries: tuple[Entry, ...]
+    factor: bool
+    fields: tuple[Number, ...]
+    values: tuple[np.ndarray, ...]
+
+    def written(self, system: System, value: jax.Array) -> System:
+        """The system with the value () in these places."""
+        for entry in self.entries:
+            places = _places(entry)
+            old = read(system, places)
+            system = write(system, places, old * value if self.factor else _filled(old, value))
+        return system
+
+    def fault(self, value: float) -> str:
+        """What is wrong with a value, with the fix; empty for nothing."""
+        if self.factor and not np.isfinite(value):
+            return f"the factor of {self.path} is {value}; it must be finite"
+        for entry, field, old in zip(self.entries, self.fields, self.values, strict=True):
+            new = old * value if self.factor else np.full(old.shape, value)
+            said = field.fault(entry.path, new[0]) if field.kind == "plain" else ""
+            if self.factor and field.kind != "plain" and value <= 0:
+                said = f"the factor of {entry.path} is {value:g}; it must be positive"
+            if said:
+                return said
+        return ""
+
+    @property
+    def unit(self) -> str:
+        """The SI unit; "" for factors and where it differs."""
+        units = {field.unit for field in self.fields}
+        return "" if self.factor or len(units) > 1 else units.pop()
+
+
+def assignment(system: System, path: str, factor: bool = False) -> Assignment:
+    """The assignment of one value to all that a path or pattern selects.
+
+    Raises ValueError for a path that selects nothing, with the nearest one, and for values that are
+    no single numbers, which only a factor can change.
+    """
+    entries = tuple(select(system, path))
+    if any(entry.place == INERTIAL for entry in entries):
+        raise ValueError(
+            f"{system.name}: {shown(path)} is a mass, a centre of mass and an inertia; vary mass, "
+            "com_x and the others, or inertia by a factor"
+        )
+    for entry in entries:
+        shape = shape_of(system, entry.place)
+        single = shape if entry.index is None else shape[1:]
+        if single and not factor:
+            raise ValueError(
+                f"{system.name}: {shown(entry.path)} has shape {single} and is no single number; "
+                "vary it by a factor"
+            )
+    fields = tuple(about(system, entry.place) for entry in entries)
+    values = tuple(np.asarray(read(system, _places(entry))) for entry in entries)
+    return Assignment(path, entries, factor, fields, values)
+
+
+def _places(entry: Entry) -> Places:
+    return ((entry.place, () if entry.index is None else (entry.index,)),)
+
+
+def _filled(old: jax.Array, value: jax.Array) -> jax.Array:
+    return jnp.broadcast_to(jnp.asarray(value, old.dtype), old.shape)

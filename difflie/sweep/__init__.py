@@ -1,0 +1,25 @@
+"""Sweeps: a function of numbers by name, for many values of them, in chunks that are kept.
+
+`design.py`, `distributions.py` and `samples.py`: which values; `motions.py`: what is computed by
+default; `variants.py`: how it is computed for many rows; `store.py`: how it is kept; `run.py`: the
+loop of all this.
+"""
+
+from .design import Design as Design
+from .design import Grid as Grid
+from .design import Listed as Listed
+from .design import Product as Product
+from .distributions import Distribution as Distribution
+from .distributions import LogUniform as LogUniform
+from .distributions import Normal as Normal
+from .distributions import Uniform as Uniform
+from .motions import Motions as Motions
+from .run import Engine as Engine
+from .run import Here as Here
+from .run import failures as failures
+from .run import sweep as sweep
+from .samples import LatinHypercube as LatinHypercube
+from .samples import Random as Random
+from .samples import Saltelli as Saltelli
+from .samples import Sobol as Sobol
+from .store import StoreError as StoreError
