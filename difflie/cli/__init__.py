@@ -16,7 +16,7 @@ from pathlib import Path
 
 import tyro
 
-COMMANDS = "demo", "run", "control", "identify", "reproduce"
+COMMANDS = "demo", "run", "control", "identify", "sweep", "reproduce"
 # With so few cores batched linear algebra may deadlock, see `_avoid_a_deadlock`.
 _FEW_CORES = 4
 

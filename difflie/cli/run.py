@@ -7,15 +7,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import tyro
 
 from ..constraints import assemble
 from ..integrators import by_name
-from ..io.config import Config, ConfigError, read_config
-from ..io.loading import load_system, located, numbers_of, state_of
+from ..io.config import Config, read_config
+from ..io.joint_control import control_of
+from ..io.loading import load_system, located, state_of
 from ..io.loops import closed
 from ..io.results import machine, save_arrays, save_table
 from ..quantities import Coordinates, Curve, Effort, Energy, Passive, Velocities, curve
@@ -90,7 +89,7 @@ def run_config(
         dt=table.dt,
         steps=table.steps,
         method=method,
-        control=_control(config, system),
+        control=control_of(config.control, system, config.path),
         save_every=table.save_every,
         progress=progress,
     )
@@ -161,35 +160,3 @@ def _kept(system: System, guess: tuple[Any, Any], trajectory: Trajectory) -> dic
         "constraint_residual": np.asarray(position).max(),
         "constraint_rate": np.asarray(velocity).max(),
     }
-
-
-def _control(config: Config, system: System) -> Callable[..., jax.Array] | None:
-    """The control of the configuration; None if it has none."""
-    table = config.control
-    unfit = ("effort", "stiffness", "damping", "target") if system.actuators else ("command",)
-    for name in unfit:
-        if getattr(table, name) is not None:
-            fix = "actuators; give control.command" if system.actuators else "no actuators"
-            raise ConfigError(f"{config.path}: control.{name}: {system.name} has {fix}")
-    if system.actuators:
-        held = jnp.asarray(_numbers(config, "command", system.nu), system.dtype)
-        return lambda t, q, v: held
-    effort, stiffness, damping, target = (
-        jnp.asarray(_numbers(config, name, system.nv), system.dtype)
-        for name in ("effort", "stiffness", "damping", "target")
-    )
-    if table.effort is table.stiffness is table.damping is None:
-        return None
-    if table.stiffness is None:
-        return lambda t, q, v: effort - damping * v
-    if system.nq != system.nv:
-        raise ConfigError(
-            f"{config.path}: control.stiffness: {system.name} has joints that move on a group, "
-            "towards which a spring on the coordinates is not defined; leave stiffness out"
-        )
-    return lambda t, q, v: effort - damping * v + stiffness * (target - q)
-
-
-def _numbers(config: Config, name: str, size: int) -> np.ndarray:
-    """The numbers (size,) under a key of [control]."""
-    return numbers_of(f"{config.path}: control.{name}", getattr(config.control, name), size)

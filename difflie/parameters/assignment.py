@@ -77,7 +77,8 @@ def assignment(system: System, path: str, factor: bool = False) -> Assignment:
                 "vary it by a factor"
             )
     fields = tuple(about(system, entry.place) for entry in entries)
-    values = tuple(np.asarray(read(system, _places(entry))) for entry in entries)
+    with jax.ensure_compile_time_eval():
+        values = tuple(np.asarray(read(system, _places(entry))) for entry in entries)
     return Assignment(path, entries, factor, fields, values)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 
 import jax
+import numpy as np
+from numpy.typing import NDArray
 
 from .design import Design
 from .variants import Variants
@@ -25,7 +27,7 @@ def chunk_size(variants: Variants, design: Design) -> int:
     most = max(_LEAST, -(-design.size // (_LEAST * devices)) * _LEAST * devices)
     rows *= devices
     while True:
-        given = _rows(design, rows)
+        given = first_rows(design, rows)
         variants.arrays(given)
         begin = time.perf_counter()
         arrays, _ = variants.arrays(given)
@@ -42,9 +44,7 @@ def chunk_size(variants: Variants, design: Design) -> int:
     return size
 
 
-def _rows(design: Design, count: int):
+def first_rows(design: Design, count: int) -> NDArray:
     """The first rows (count, n), repeated where there are fewer."""
-    import numpy as np
-
     there = design.rows(0, min(count, design.size))
     return np.resize(there, (count, there.shape[1]))

@@ -1,0 +1,101 @@
+"""`difflie sweep`: computes the table that a TOML file describes, chunk by chunk."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import tyro
+
+from ..io.loading import located
+from ..io.results import machine
+from ..sweep import sweep as run
+from ..sweep.estimate import Estimate, estimate
+from ..sweep.files import SweepFile, design_of, function_of, read_sweep
+from ..sweep.run import Pace
+from .output import check_outputs, console, say, write_results
+
+_ENDS = "least", "median", "greatest"
+
+
+def sweep(
+    file: Annotated[Path, tyro.conf.Positional],
+    out: Path | None = None,
+    json: Path | None = None,
+    dry_run: bool = False,
+) -> None:
+    """Compute a table of what motions come to, for many values of their numbers.
+
+    Ended by anything, the same command goes on.
+
+    Args:
+        file: the sweep; `python -m pydoc difflie.sweep.files` shows its keys.
+        out: a folder for the table (zarr, which xarray opens), in OUT/table.
+        json: a file for the results.
+        dry_run: only say how many rows there are, and what they will take.
+    """
+    config = read_sweep(file)
+    check_outputs(None, json)
+    if dry_run:
+        with console.status(f"{file.name}: compiling and measuring"):
+            found = estimated(config)
+        say(str(found))
+        write_results(json, found.results)
+        return
+    pace = Pace()
+    with console.status(f"{file.name}: compiling") as status:
+
+        def progress(done: int, size: int) -> None:
+            text = f"{file.name}: {pace.after(done, size)}"
+            status.update(text)
+            if not console.is_terminal:
+                say(text)
+
+        results = run_file(config, out, progress)
+    for name, count in results["rows"].items():
+        say(f"{name}: {count} rows")
+    if out is not None:
+        say(f"written: {out}/table")
+    write_results(json, results)
+
+
+def run_file(config: SweepFile, out: Path | None = None, progress: Any = None) -> dict[str, Any]:
+    """Computes the table of a file, or what is missing of it, and returns a summary.
+
+    rows: how many there are of each status; columns: of each the unit, how many rows are finite,
+    and the least, median and greatest of these.
+    """
+    begin = time.perf_counter()
+    with located(f"{config.path}: "):
+        data = run(
+            function_of(config),
+            design_of(config),
+            None if out is None else out / "table",
+            gradient=config.sweep.gradient,
+            chunk=config.sweep.chunk,
+            about={"file": config.text},
+            progress=progress,
+        )
+    words, counts = np.unique(data.status.values, return_counts=True)
+    columns = {}
+    for name, x in data.data_vars.items():
+        if x.dtype.kind == "f":
+            there = x.values[np.isfinite(x.values)]
+            ends = np.quantile(there, (0, 0.5, 1)) if there.size else np.full(3, np.nan)
+            said = {"unit": x.attrs.get("units", ""), "finite": int(there.size)}
+            columns[str(name)] = said | dict(zip(_ENDS, map(float, ends), strict=True))
+    return {
+        "name": config.path.stem,
+        "rows": {str(w): int(c) for w, c in zip(words, counts, strict=True)},
+        "columns": columns,
+        "seconds": time.perf_counter() - begin,
+        "machine": machine(),
+    }
+
+
+def estimated(config: SweepFile) -> Estimate:
+    """What the sweep of a file will take."""
+    with located(f"{config.path}: "):
+        return estimate(function_of(config), design_of(config), gradient=config.sweep.gradient)

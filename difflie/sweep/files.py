@@ -1,0 +1,322 @@
+"""Sweeps described in TOML files.
+
+    [system]                          [sweep]
+    file = "robot.urdf"               samples = 4096           # of what is drawn
+                                      sampling = "sobol"       # random, latin, saltelli
+    [initial]                         seed = 0
+    joints.elbow = 0.3                gradient = true          # derivatives are columns, too
+                                      chunk = 4096             # rows at once; else measured
+    [simulation]
+    dt = 1e-3                         [[vary]]
+    steps = 1000                      path = "link7/mass"      # drawn:
+    method = "RKMK4"                  uniform = [0.5, 2.0]     # log_uniform, normal
+
+    [control]                         [[vary]]
+    stiffness = [...]                 path = "joint*/damping"  # each with each of what is drawn:
+    target = [...]                    grid = [0.1, 1.0, 10]    # log_grid, or values = [...]
+                                      relative = true          # factors of the file's numbers
+    [[keep]]
+    quantity = "Energy"               [[vary]]
+    reduction = "Drift"               path = "q0/elbow"        # v0/elbow, dt,
+    name = "energy drift"             normal = [0.3, 0.1]      # control/stiffness[2]
+
+    [[keep]]                          # of a class in difflie.quantities, its fields as keys, or
+    quantity = "Distance"             # quantity = "mine:function" of (system, q, v, u, t) in
+    first = {body = "hand"}           # mine.py beside the file, with its unit
+    second = {position = [0.4, 0.0, 0.3]}
+    reduction = "Least"               # Final, Peak, Greatest, Mean, RootMeanSquare, Drift, TimeTo
+
+Every row says besides how its motion ended, and when a limit of a joint was exceeded. simulation.
+save_every keeps q and v of every so manieth step of every row. Instead of a simulation,
+
+    [sweep]
+    function = "mine:solution"        # (numbers by name) -> arrays by name
+
+sweeps any function that jax can trace, such as an optimal control; [system] and what belongs to it
+are left out then. [system], [initial], [simulation], [control], [[constraint]] and the tables of
+forces and actuators are those of simulations, see difflie/io/config.py. Faults of the keys are
+reported all at once, in a `ConfigError` with a line for each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from .. import quantities as dq
+from ..constraints import Constraint, assemble
+from ..integrators import by_name
+from ..io.config import ControlTable, InitialTable, SimulationTable, SystemTable
+from ..io.couplings import OWN, TABLES, Force, couplings_of
+from ..io.joint_control import control_of
+from ..io.kinds import STRING
+from ..io.loading import load_system, located, state_of
+from ..io.loops import closed, constraints_of
+from ..io.modules import function
+from ..io.tables import describable, read, read_file, rows_of
+from ..io.toml import ConfigError, Faults, read_toml
+from ..quantities.reductions import Reduction
+from ..system.fields import number
+from ..system.validation import nearest, shown
+from .design import Design, Grid
+from .distributions import Distribution, LogUniform, Normal, Uniform
+from .motions import Motions
+from .samples import Drawn, LatinHypercube, Random, Saltelli, Sobol
+
+_SAMPLES: dict[str, type[Drawn]] = {
+    "sobol": Sobol,
+    "random": Random,
+    "latin": LatinHypercube,
+    "saltelli": Saltelli,
+}
+_DRAWN: dict[str, type[Distribution]] = {
+    "uniform": Uniform,
+    "log_uniform": LogUniform,
+    "normal": Normal,
+}
+_ON_GRID = "values", "grid", "log_grid"
+_MOST_ON_AXIS = 10_000_000
+
+
+def _subclasses(of: type) -> dict[str, type]:
+    """The public classes in difflie.quantities that a table can describe, by name."""
+    named = ((name, getattr(dq, name)) for name in dir(dq) if not name.startswith("_"))
+    return {n: c for n, c in named if isinstance(c, type) and issubclass(c, of) and c is not of}
+
+
+_REDUCTIONS = _subclasses(Reduction)
+_QUANTITIES = {n: c for n, c in _subclasses(dq.Quantity).items() if describable(c)}
+
+
+@dataclass(frozen=True)
+class SweepTable:
+    """[sweep]: how many rows are drawn and how, and what is computed for them."""
+
+    samples: Annotated[int, number(least=1)] = 1024
+    sampling: Literal["sobol", "random", "latin", "saltelli"] = "sobol"
+    seed: Annotated[int, number(least=0)] = 0
+    gradient: bool = False
+    chunk: Annotated[int, number(least=1)] | None = None
+    function: str | None = None
+
+
+def _has_one_way(**ways: Any) -> Iterator[str]:
+    given = [name for name, value in ways.items() if value is not None]
+    if len(given) != 1:
+        said = f"has {' and '.join(given)}" if given else "has none"
+        yield f"path {said} of {', '.join(ways)}; give one of them"
+
+
+def _one_way(
+    values: Any, grid: Any, log_grid: Any, uniform: Any, log_uniform: Any, normal: Any
+) -> Iterator[str]:
+    yield from _has_one_way(
+        values=values,
+        grid=grid,
+        log_grid=log_grid,
+        uniform=uniform,
+        log_uniform=log_uniform,
+        normal=normal,
+    )
+
+
+def _is_grid(grid: Any, log_grid: Any) -> Iterator[str]:
+    for name, given in (("grid", grid), ("log_grid", log_grid)):
+        if given is None:
+            continue
+        low, high, count = given
+        if not (low < high and count == int(count) and 2 <= count <= _MOST_ON_AXIS):
+            yield f"{name} is {given}; it must be [lower, upper, count], count 2 or more"
+        elif name == "log_grid" and low <= 0:
+            yield f"log_grid is {given}; its values must be positive"
+
+
+@dataclass(frozen=True)
+class VaryTable:
+    """[[vary]]: a number, see `difflie.Motions`, and its values or its distribution."""
+
+    path: str
+    values: Annotated[list[float], number(shape=None)] | None = None
+    grid: Annotated[list[float], number(shape=(3,))] | None = None
+    log_grid: Annotated[list[float], number(shape=(3,))] | None = None
+    uniform: Annotated[list[float], number(shape=(2,))] | None = None
+    log_uniform: Annotated[list[float], number(shape=(2,))] | None = None
+    normal: Annotated[list[float], number(shape=(2,))] | None = None
+    relative: bool = False
+    conditions = (_one_way, _is_grid)
+
+    @property
+    def points(self) -> list[float] | None:
+        """The values on a grid; None for a number that is drawn."""
+        if self.values is not None:
+            return self.values
+        for given, space in ((self.grid, np.linspace), (self.log_grid, np.geomspace)):
+            if given is not None:
+                return space(given[0], given[1], int(given[2])).tolist()
+        return None
+
+    @property
+    def distribution(self) -> Distribution:
+        """That of a number that is drawn; raises ValueError for bounds the wrong way round."""
+        name = next(name for name in _DRAWN if getattr(self, name) is not None)
+        return _DRAWN[name](*getattr(self, name))
+
+
+@dataclass(frozen=True)
+class SweepFile:
+    """A whole sweep in a file; path is where it was read.
+
+    system: none where a function is swept. keep: reductions by name. text: the tables as they are.
+    """
+
+    path: Path
+    sweep: SweepTable
+    vary: list[VaryTable]
+    keep: dict[str, Reduction]
+    initial: InitialTable
+    simulation: SimulationTable
+    control: ControlTable
+    constraint: list[Constraint]
+    couplings: dict[str, Force]
+    text: dict[str, Any]
+    system: list[SystemTable] = field(default_factory=list)
+
+
+def read_sweep(path: str | os.PathLike[str]) -> SweepFile:
+    """The sweep in a TOML file, see `difflie.sweep.files`.
+
+    Raises `ConfigError` for a missing or broken file, and otherwise with all faults at once:
+    unknown or missing keys (with the nearest known one) and values of a wrong type or out of range.
+    """
+    path = Path(path)
+    tables, faults = read_toml(path), Faults(path)
+    swept = tables.get("sweep")
+    alone = isinstance(swept, dict) and swept.get("function") is not None
+    own = ("system", "initial", "simulation", "control", "keep", "constraint")
+    if alone:
+        faults.tell(
+            *(f"[{n}] must be left out: sweep.function is swept" for n in own if n in tables)
+        )
+    elif "system" not in tables:
+        faults.tell("there is no table [system]; give it, or sweep.function")
+    given = dict(tables)
+    # A list of one table or none.
+    given["system"] = [given["system"]] if isinstance(given.get("system"), dict) else []
+    if not given["system"]:
+        given.pop("system")
+    parts = {
+        "path": path,
+        "text": tables,
+        "keep": _kept(tables, path, faults),
+        "constraint": constraints_of(tables, faults),
+        "couplings": couplings_of(tables, faults),
+    }
+    return read_file(SweepFile, given, faults, ("keep", "constraint", *OWN, *TABLES), **parts)
+
+
+def _kept(tables: dict[str, Any], path: Path, faults: Faults) -> dict[str, Reduction]:
+    """The reductions of [[keep]] by name."""
+    kept: dict[str, Reduction] = {}
+    for i, row in enumerate(rows_of(tables, "keep", faults)):
+        where, before = f"keep[{i}]", len(faults)
+        words = {}
+        for key, default in (("quantity", None), ("reduction", None), ("name", ""), ("unit", "")):
+            if key in row:
+                words[key] = STRING.read(row[key], f"{where}.{key}", faults)
+            elif default is None:
+                faults.tell(f"{where} lacks the key {key!r}")
+            else:
+                words[key] = default
+        rest = {key: value for key, value in row.items() if key not in words}
+        if len(faults) > before:
+            continue
+        named = words["quantity"]
+        quantity = None
+        if ":" in named:
+            with faults.caught("", ConfigError):
+                found = function(named, path, f"{where}.quantity")
+                quantity = dq.Function(found, words["name"] or named, words["unit"])
+            faults.tell(*(f"{where} has no key {shown(key)}" for key in rest))
+        elif named in _QUANTITIES:
+            quantity = read(_QUANTITIES[named], rest, where, faults, f"{where}: {named}")
+        else:
+            near = nearest(named, _QUANTITIES) or f"; known are {', '.join(_QUANTITIES)}"
+            faults.tell(f"{where}: there is no quantity {shown(named)}{near}")
+        if words["reduction"] not in _REDUCTIONS:
+            near = nearest(words["reduction"], _REDUCTIONS)
+            known = near or f"; known are {', '.join(_REDUCTIONS)}"
+            faults.tell(f"{where}: there is no reduction {shown(words['reduction'])}{known}")
+        if len(faults) > before or quantity is None:
+            continue
+        reduction = _REDUCTIONS[words["reduction"]](quantity)
+        name = words["name"] or reduction.name
+        if name in kept:
+            faults.tell(f"{where}: two are kept by the name {shown(name)}; give one another name")
+        kept[name] = reduction
+    return kept
+
+
+def design_of(config: SweepFile) -> Design:
+    """The design of a file: all of what is drawn with each combination of what is on grids.
+
+    Raises `ConfigError` for a number that is varied twice, and for bounds the wrong way round.
+    """
+    axes = {t.path: t.points for t in config.vary if t.points is not None}
+    drawn = {}
+    if len({t.path for t in config.vary}) < len(config.vary):
+        paths = [t.path for t in config.vary]
+        twice = next(p for p in paths if paths.count(p) > 1)
+        raise ConfigError(f"{config.path}: vary: {shown(twice)} is varied twice; leave one out")
+    for i, table in enumerate(config.vary):
+        if table.points is None:
+            with located(f"{config.path}: vary[{i}]: {table.path}: "):
+                drawn[table.path] = table.distribution
+    table = config.sweep
+    with located(f"{config.path}: "):
+        parts: list[Design] = [Grid(axes)] if axes else []
+        parts += [_SAMPLES[table.sampling](drawn, table.samples, table.seed)] if drawn else []
+        return parts[0] if len(parts) == 1 else parts[0] * parts[1]
+
+
+def function_of(config: SweepFile) -> Any:
+    """What a file sweeps: motions of its system, or its function.
+
+    The start is assembled where the machine has constraints. Raises `ConfigError` for parts that do
+    not suit the machine.
+    """
+    if config.sweep.function is not None:
+        return function(config.sweep.function, config.path, "sweep.function")
+    loaded = load_system(_Described(config.path, config.system[0], config.couplings))
+    system = closed(loaded, config.constraint, config.path)
+    guess = state_of(system, config.initial, f"{config.path}: initial")
+    with located(f"{config.path}: initial: "):
+        q0, v0 = assemble(system, *guess) if system.constraints else guess
+    table = config.simulation
+    with located(f"{config.path}: simulation.method: "):
+        method = by_name(table.method)
+    return Motions(
+        system,
+        config.keep,
+        q0,
+        v0,
+        dt=table.dt,
+        steps=table.steps,
+        method=method,
+        control=control_of(config.control, system, config.path),
+        relative=tuple(t.path for t in config.vary if t.relative),
+        save_every=table.save_every if "save_every" in config.text.get("simulation", {}) else 0,
+    )
+
+
+@dataclass(frozen=True)
+class _Described:
+    """What `load_system` reads."""
+
+    path: Path
+    system: SystemTable
+    couplings: dict[str, Force]
