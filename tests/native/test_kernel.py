@@ -515,3 +515,28 @@ def test_a_simulation_with_a_control_that_has_no_program():
         for control in (lambda t, q, v: -jnp.real(jnp.fft.fft(q)), lambda t, q, v: -q)
     )
     np.testing.assert_allclose(one.q, two.q, rtol=1e-13)
+
+
+WITHOUT_64_BITS = """
+import warnings
+warnings.simplefilter("error")
+import jax, jax.numpy as jnp
+from difflie.native import kernel
+
+def chosen(x):
+    return jnp.where(x > jnp.arange(2), 1, 0)  # both known, and vectors
+
+x = jnp.asarray([[0.5], [1.5], [-1.0]])
+ways = [jax.jit(jax.vmap(f))(x) for f in (kernel(chosen), chosen)]
+assert ways[0].dtype == jnp.int32, ways[0].dtype
+assert (ways[0] == ways[1]).all(), ways
+"""
+
+
+def test_known_integers_without_64_bits():
+    """Guards the width of integers that are known, in a process that has 32 bits only."""
+    environment = {k: v for k, v in os.environ.items() if k != "JAX_ENABLE_X64"}
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_64_BITS], env=environment, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr

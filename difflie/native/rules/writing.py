@@ -102,7 +102,8 @@ def write_closed(program: Program, closed: Any, operands: Sequence[Array]) -> li
 
     def read(v: Any) -> Array:
         if v.__class__ is Literal:
-            return constants(program, v.val)
+            # Without 64 bits a number of Python is shorter than numpy makes it.
+            return constants(program, np.asarray(v.val, v.aval.dtype))
         x = values[v]
         return np.array(x, np.int64) if x.__class__ is int else x  # pyright: ignore
 
