@@ -12,7 +12,9 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 # Each block by itself, in one process: importing jax ten times takes as long as all the rest.
 RUN = """
 import sys
+import warnings
 import jax
+warnings.filterwarnings("error", message=".*without native code")
 for number, block in enumerate(sys.argv[1:], 1):
     jax.config.update("jax_enable_x64", False)
     print("block", number, flush=True)
@@ -30,7 +32,7 @@ def test_code_runs_as_printed():
     )
     assert done.returncode == 0, done.stderr
     printed = re.split(r"^block \d+\n", done.stdout, flags=re.MULTILINE)[1:]
-    assert len(printed) == len(BLOCKS) == 18 and all(printed)
+    assert len(printed) == len(BLOCKS) == 19 and all(printed)
 
 
 def test_pictures_exist():
