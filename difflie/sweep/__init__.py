@@ -22,4 +22,6 @@ from .samples import LatinHypercube as LatinHypercube
 from .samples import Random as Random
 from .samples import Saltelli as Saltelli
 from .samples import Sobol as Sobol
+from .sensitivity import Sensitivity as Sensitivity
+from .sensitivity import sensitivity as sensitivity
 from .store import StoreError as StoreError

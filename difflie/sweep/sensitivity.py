@@ -1,0 +1,208 @@
+"""On which numbers an output of a sweep depends: Sobol's indices of its variance, by SALib."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..system.validation import nearest, shown
+from .described import described_design
+from .design import Design
+from .samples import Drawn, Saltelli
+
+if TYPE_CHECKING:
+    import xarray
+
+# Ten harmonics of each number are told from noise.
+_LEAST = 200
+# More rows hardly make the first-order indices of random designs sharper.
+_MOST = 2**13
+# Where more is missing, what is left is no sample of the numbers' distributions.
+_MISSING = 0.1
+_LEVEL = 0.95
+
+
+@dataclasses.dataclass(frozen=True)
+class Sensitivity:
+    """Sobol's indices of one output: which share of its variance is due to which number.
+
+    names (n,): of the numbers. first (n,): the shares of single numbers. total (n,): these with all
+    their interactions; None where the design does not tell them. first_interval, total_interval
+    (n,): half the widths of 95 % intervals. rows: how many were used; left_out: how many were
+    computed without a finite value, or belong to such. why: in a sentence, why there are no
+    indices, which are None then; otherwise empty.
+    """
+
+    output: str
+    names: tuple[str, ...]
+    first: NDArray | None = None
+    first_interval: NDArray | None = None
+    total: NDArray | None = None
+    total_interval: NDArray | None = None
+    method: str = ""
+    rows: int = 0
+    left_out: int = 0
+    why: str = ""
+
+
+def sensitivity(
+    table: xarray.Dataset, output: str, design: Design | None = None, *, seed: int = 0
+) -> Sensitivity:
+    """Sobol's sensitivity indices of a column of a table that `sweep` returns, by SALib.
+
+    S_i = Var(E(y | x_i)) / Var(y) in first order, 1 - Var(E(y | all x but x_i)) / Var(y) in total.
+    Designs drawn by `Saltelli` tell both, other designs that are drawn the first order, by
+    RBD-FAST; grids and lists tell none. design: of the table, by default what the table says.
+    seed: of the resampling that gives the intervals.
+
+    Only rows that are done, with a finite value, are used, and at most 8192 by RBD-FAST. Of a
+    `Saltelli` design all rows of one draw are left out where one of them is missing. Where more
+    than a tenth is missing there are no indices, as what is left is no sample of the numbers'
+    distributions; pending rows are no such loss. Raises ValueError for an output that is not there
+    or has several entries, and for a design of other numbers; ImportError without the extra
+    `sweep`. Saltelli et al. 2010; Tarantola, Gatelli, Mara 2006; Tissot, Prieur 2012.
+    """
+    if output not in table.data_vars or output == "status":
+        raise ValueError(f"no output is named {shown(output)}{nearest(output, table.data_vars)}")
+    if table[output].ndim != 1 or table[output].dtype.kind not in "fiub":
+        raise ValueError(f"{output} is no single real number of each row; give one that is")
+    names = number_names(table)
+    if design is None:
+        design = described_design(json.loads(table.attrs["configuration"])["design"])
+    elif design.names != names:
+        raise ValueError(
+            f"the design is of {shown(design.names)}, the table of {shown(names)}; give its own"
+        )
+    status = np.asarray(table["status"].values)
+    y = np.asarray(table[output].values, float)
+    good = (status == "done") & np.isfinite(y)
+    nothing = Sensitivity(output, names)
+    if fault := _unsuited(design, output, y[good]):
+        return dataclasses.replace(nothing, why=fault)
+    if isinstance(design, Saltelli):
+        return _of_saltelli(nothing, y, good, status == "pending", seed)
+    x = np.stack([np.asarray(table[name].values) for name in names], axis=1)
+    return _of_random(nothing, x, y, good, status == "pending", seed)
+
+
+def number_names(table: xarray.Dataset) -> tuple[str, ...]:
+    """The numbers (n,) that a table of a sweep varies."""
+    return tuple(str(name) for name in table.coords if name != "variant")
+
+
+def _unsuited(design: Design | None, output: str, y: NDArray) -> str:
+    """Why an output with these finite values has no indices; empty if it may have."""
+    if not isinstance(design, Drawn):
+        what = "is not known" if design is None else "is a grid, a list, or a product of designs"
+        return (
+            f"{output} has no indices: the design {what}, and they are told by numbers that are "
+            "all drawn together, best by Saltelli"
+        )
+    if not y.size:
+        return f"{output} has no indices: no row is done with a finite value"
+    if np.ptp(y) <= 1e-12 * np.abs(y).max():
+        return f"{output} has no indices: it is {y[0]:.6g} in all rows"
+    return ""
+
+
+def _missing(output: str, lost: int, count: int, what: str) -> str:
+    """Why so many are too few, or empty."""
+    if lost <= _MISSING * count:
+        return ""
+    return (
+        f"{output} has no indices: {lost} of {count} {what} have no finite value, and the rest is "
+        "no sample of the numbers' distributions"
+    )
+
+
+def _of_saltelli(
+    nothing: Sensitivity, y: NDArray, good: NDArray, pending: NDArray, seed: int
+) -> Sensitivity:
+    """First and total indices; n + 2 rows that follow each other belong to one draw."""
+    from SALib.analyze import sobol
+
+    n = len(nothing.names)
+    whole, waits = good.reshape(-1, n + 2).all(axis=1), pending.reshape(-1, n + 2).any(axis=1)
+    lost = int((~whole & ~waits).sum())
+    said = _missing(nothing.output, lost, int((~waits).sum()), f"draws of {n + 2} rows each")
+    kept = y.reshape(-1, n + 2)[whole]
+    if not said and len(kept) < _LEAST // 10:
+        said = (
+            f"{nothing.output} has no indices: {len(kept)} draws are too few, {_LEAST // 10} or "
+            "more are needed"
+        )
+    if said:
+        return dataclasses.replace(nothing, why=said, left_out=lost * (n + 2))
+    # Of the intervals, so that they need no more than some hundred megabytes.
+    resamples = int(np.clip(1e7 / len(kept), 20, 100))
+    with warnings.catch_warnings():
+        # A number without influence has constant differences, and its indices are 0.
+        warnings.simplefilter("ignore", UserWarning)
+        found = sobol.analyze(
+            _problem(nothing.names),
+            _standard(kept).ravel(),
+            calc_second_order=False,
+            num_resamples=resamples,
+            conf_level=_LEVEL,
+            # SALib takes 0 for none.
+            seed=seed + 1,
+        )
+    return dataclasses.replace(
+        nothing,
+        first=np.asarray(found["S1"], float),
+        first_interval=np.asarray(found["S1_conf"], float),
+        total=np.asarray(found["ST"], float),
+        total_interval=np.asarray(found["ST_conf"], float),
+        method="Sobol's indices by Saltelli's design",
+        rows=kept.size,
+        left_out=lost * (n + 2),
+    )
+
+
+def _of_random(
+    nothing: Sensitivity, x: NDArray, y: NDArray, good: NDArray, pending: NDArray, seed: int
+) -> Sensitivity:
+    """First-order indices of rows x (m, n) whose numbers are independent."""
+    from SALib.analyze import rbd_fast
+
+    lost, used = int((~good & ~pending).sum()), np.flatnonzero(good)[:_MOST]
+    said = _missing(nothing.output, lost, int((~pending).sum()), "rows")
+    if not said and len(used) < _LEAST:
+        said = (
+            f"{nothing.output} has no indices: {len(used)} rows are too few, {_LEAST} or more are "
+            "needed"
+        )
+    if said:
+        return dataclasses.replace(nothing, why=said, left_out=lost)
+    found = rbd_fast.analyze(
+        _problem(nothing.names),
+        x[used],
+        _standard(y[used]),
+        num_resamples=50,
+        conf_level=_LEVEL,
+        seed=seed,
+    )
+    return dataclasses.replace(
+        nothing,
+        first=np.array(found["S1"], float),
+        first_interval=np.array(found["S1_conf"], float),
+        method="first-order indices by RBD-FAST",
+        rows=len(used),
+        left_out=lost,
+    )
+
+
+def _problem(names: tuple[str, ...]) -> dict[str, Any]:
+    """What SALib wants to know of the numbers."""
+    return {"num_vars": len(names), "names": list(names), "bounds": [[0.0, 1.0]] * len(names)}
+
+
+def _standard(y: NDArray) -> NDArray:
+    """Values (...) with mean 0 and variance 1, also where their squares are not finite."""
+    y = y / np.abs(y).max()
+    return (y - y.mean()) / y.std()
