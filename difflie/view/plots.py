@@ -23,10 +23,14 @@ def figure(
     columns: int = 1,
     size: tuple[float, float] = (8.0, 4.5),
     heights: Sequence[float] | None = None,
+    widths: Sequence[float] | None = None,
 ):
-    """A `Figure` and its axes, an array (rows, columns); heights (rows,): their ratios."""
+    """A `Figure` and its axes, an array (rows, columns).
+
+    heights (rows,), widths (columns,): their ratios.
+    """
     canvas = Figure(figsize=size, layout="constrained", dpi=130)
-    axes = canvas.subplots(rows, columns, squeeze=False, height_ratios=heights)
+    axes = canvas.subplots(rows, columns, squeeze=False, height_ratios=heights, width_ratios=widths)
     for a in axes.ravel():
         a.grid(visible=True, color="#dddddd", linewidth=0.6)
         a.set_axisbelow(True)

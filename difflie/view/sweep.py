@@ -1,0 +1,252 @@
+"""Tables of a sweep as figures: maps, scatter, histograms, and what became of the rows."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from .columns import (
+    COLOURS,
+    MISSING,
+    Column,
+    bins,
+    colour_bar,
+    edges,
+    said_of,
+    scale_axis,
+    scaled,
+    some_rows,
+)
+from .plots import figure
+
+_POINTS, _TICKS = 3000, 100
+_MOST_ON_AXIS = 200
+_BLUE, _ORANGE = "#0b5394", "#e69f00"
+
+
+def map_figure(maps: Sequence[tuple[Column, Column, Column]]) -> Figure:
+    """Outputs (m,) as colours over two numbers (m,) each: a map for each (x, y, output).
+
+    Cells where the two numbers form a grid, with the mean of the rows in each; otherwise points, of
+    many rows some, always the same. Where no value is finite a cell is hatched, a point a cross.
+    """
+    columns = min(2, len(maps))
+    rows = -(-len(maps) // columns)
+    canvas, axes = figure(rows, columns, (5.8 * columns, 4.2 * rows))
+    for a, (x, y, output) in zip(axes.ravel(), maps, strict=False):
+        ux, uy = np.unique(x.values), np.unique(y.values)
+        on_grid = len(ux) * len(uy) <= len(x.values) and 1 < max(len(ux), len(uy)) <= _MOST_ON_AXIS
+        said = _draw_cells(a, x, y, output) if on_grid else _draw_points(a, x, y, output)
+        colour_bar(canvas, a, output)
+        a.set_xlabel(x.label)
+        a.set_ylabel(y.label)
+        _entitle(a, f"{output.name}: {said}")
+    for a in axes.ravel()[len(maps) :]:
+        a.set_axis_off()
+    return canvas
+
+
+def _draw_cells(axes: Axes, x: Column, y: Column, output: Column) -> str:
+    """The mean output of each combination of two numbers; returns what is shown."""
+    ux, i = np.unique(x.values, return_inverse=True)
+    uy, j = np.unique(y.values, return_inverse=True)
+    at, shape = j * len(ux) + i, (len(uy), len(ux))
+    there, count = output.there, len(ux) * len(uy)
+    inside = np.bincount(at[there], minlength=count)
+    total = np.bincount(at[there], output.finite, minlength=count)
+    mean = np.where(inside > 0, total / np.maximum(inside, 1), np.nan).reshape(shape)
+    log = x.is_logarithmic, y.is_logarithmic
+    for which, log_axis in zip("xy", log, strict=True):
+        if log_axis:
+            (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    axes.grid(visible=False)
+    axes.patch.set(facecolor="#eeeeee", hatch="///", edgecolor=MISSING)
+    norm = scaled(output)
+    axes.pcolormesh(
+        edges(ux, log[0]), edges(uy, log[1]), mean, cmap=COLOURS, norm=norm, rasterized=True
+    )
+    gaps, most = int((inside == 0).sum()), len(output.values) // count
+    said = f"means of about {most} rows" if most > 1 else said_of(count, count)
+    return f"{said}; hatched, without a value: {gaps} of {count} cells" if gaps else said
+
+
+def _draw_points(axes: Axes, x: Column, y: Column, output: Column) -> str:
+    """A point for each row, or for some; returns what is shown."""
+    there, lost = np.flatnonzero(output.there), np.flatnonzero(~output.there)
+    shown, crosses = some_rows(there, _POINTS), some_rows(lost, _POINTS // 5)
+    norm = scaled(output)
+    axes.scatter(
+        x.values[crosses], y.values[crosses], marker="x", s=12, linewidths=0.8, color=MISSING
+    )
+    axes.scatter(
+        x.values[shown],
+        y.values[shown],
+        c=output.values[shown],
+        norm=norm,
+        cmap=COLOURS,
+        s=_size(len(shown)),
+        linewidths=0,
+    )
+    scale_axis(axes, "x", x)
+    scale_axis(axes, "y", y)
+    said = said_of(len(shown), len(there))
+    if lost.size:
+        said += f"; crosses, without a value: {said_of(len(crosses), len(lost))}"
+    return said
+
+
+def scatter_figure(output: Column, numbers: Sequence[Column]) -> Figure:
+    """An output (m,) against each number (m,), with the distribution of each beside the points.
+
+    A line joins the medians of the output over parts of a number with equally many rows, or at its
+    values where they are few. Of many rows some are drawn, always the same; distributions and
+    medians are of all. Ticks at the lower edge are rows whose output is not finite.
+    """
+    rows = -(-len(numbers) // 4)
+    columns = -(-len(numbers) // rows)
+    widths = 3.0 if columns > 1 else 5.0
+    canvas, axes = figure(
+        2 * rows,
+        columns + 1,
+        (min(11.0, widths * columns + 1.0), 3.0 * rows + 0.5),
+        [1, 4] * rows,
+        [4] * columns + [1],
+    )
+    there, lost = np.flatnonzero(output.there), np.flatnonzero(~output.there)
+    shown, ticks = some_rows(there, _POINTS), some_rows(lost, _TICKS)
+    for a in axes.ravel():
+        a.set_visible(False)
+    low, high = output.limits
+    height = np.clip(output.values[shown], low, high)
+    for k, number in enumerate(numbers):
+        row, column = divmod(k, columns)
+        above, a = axes[2 * row : 2 * row + 2, column]
+        a.set_visible(True)
+        a.plot(number.values[shown], height, ".", color=_BLUE, **_dots(len(shown)))
+        a.plot(*_medians(number.at(there), output.at(there)), color=_ORANGE, linewidth=2)
+        scale_axis(a, "x", number)
+        scale_axis(a, "y", output)
+        a.plot(number.values[ticks], np.full(len(ticks), 0.02), "|", color="#222222",
+               markersize=7, markeredgewidth=0.7, transform=a.get_xaxis_transform())  # fmt: skip
+        a.set_xlabel(number.label, fontsize="small")
+        a.tick_params(labelsize="small")
+        if column == 0:
+            a.set_ylabel(output.label)
+        else:
+            a.tick_params(labelleft=False)
+        _draw_margin(above, number, "x")
+    for row in range(len(numbers) // columns):
+        _draw_margin(axes[2 * row + 1, columns], output, "y")
+    said = f"{output.label}: {said_of(len(shown), len(there))}; line: medians"
+    if output.beyond:
+        said += f"; {output.beyond} beyond are at the edges"
+    if lost.size:
+        said += f"; ticks below, without a value: {said_of(len(ticks), len(lost))}"
+    _over(canvas, said, 44 + 16 * columns)
+    return canvas
+
+
+def _draw_margin(axes: Axes, column: Column, which: str) -> None:
+    """The distribution of a column along an axis, without numbers, as the axis has them."""
+    axes.set_visible(True)
+    vertical = which == "x"
+    axes.hist(
+        column.finite,
+        bins(column),
+        color="#9dbbd8",
+        orientation="vertical" if vertical else "horizontal",
+    )
+    scale_axis(axes, which, column)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(which="both", length=0, labelbottom=False, labelleft=False)
+
+
+def _medians(number: Column, output: Column) -> tuple[NDArray, NDArray]:
+    """The medians of an output over parts of a number, and those of the number there."""
+    values, at = np.unique(number.values, return_inverse=True)
+    if len(values) > 20:
+        order = np.argsort(number.values, kind="stable")
+        parts = np.array_split(order, min(20, len(order) // 10))
+    else:
+        parts = [np.flatnonzero(at == k) for k in range(len(values))]
+    middle = [(np.median(number.values[p]), np.median(output.values[p])) for p in parts if len(p)]
+    x, y = np.array(middle).reshape(-1, 2).T
+    return x, y
+
+
+def histogram_figure(outputs: Sequence[Column]) -> Figure:
+    """The distribution of each output (m,), and how many of its values are not finite."""
+    columns = min(3, len(outputs))
+    rows = -(-len(outputs) // columns)
+    canvas, axes = figure(rows, columns, (max(4.5, 4.0 * columns), 2.8 * rows))
+    for a, output in zip(axes.ravel(), outputs, strict=False):
+        low, lost = output.ends[0], int((~output.there).sum())
+        title = output.name.replace("$", r"\$")
+        if lost:
+            title += f": {lost} of {len(output.values)} not finite"
+        if output.beyond:
+            title += f"{', ' if lost else ': '}{output.beyond} beyond the picture"
+        _entitle(a, title, 42)
+        a.set_xlabel(output.label)
+        a.set_ylabel("rows")
+        if output.finite.size and not output.is_constant:
+            a.hist(output.finite, bins(output), color=_BLUE)
+            scale_axis(a, "x", output)
+            continue
+        said = f"{low:.6g} in all rows" if output.finite.size else "no finite value"
+        a.text(0.5, 0.5, said, ha="center", transform=a.transAxes)
+        a.set_xticks([])
+        a.set_yticks([])
+    for a in axes.ravel()[len(outputs) :]:
+        a.set_axis_off()
+    return canvas
+
+
+def status_figure(counts: Mapping[str, int]) -> Figure:
+    """How many rows have ended how, as bars with their numbers and shares."""
+    canvas, [[a]] = figure(size=(8.0, 0.9 + 0.4 * len(counts)))
+    names, numbers = list(counts), np.array(list(counts.values()))
+    a.barh(names, numbers, color=[_BLUE if n == "done" else MISSING for n in names])
+    for k, number in enumerate(numbers):
+        share = 100 * number / max(1, numbers.sum())
+        a.annotate(
+            f"{number} ({share:.3g} %)", (number, k), (6, 0), textcoords="offset points",
+            va="center", fontsize="small",
+        )  # fmt: skip
+    a.invert_yaxis()
+    a.set_xlim(0, 1.2 * max(1, numbers.max(initial=0)))
+    a.set_xlabel("rows")
+    a.grid(visible=False, axis="y")
+    _entitle(a, "What became of the rows")
+    return canvas
+
+
+def _size(count: int) -> float:
+    """The area of points of which there are so many, in square points."""
+    return float(np.clip(9000 / max(count, 1), 6, 45))
+
+
+def _dots(count: int) -> dict[str, Any]:
+    """The size and the opacity of points of which there are so many."""
+    return {
+        "markersize": float(np.clip(90 / np.sqrt(max(count, 1)), 2.5, 9)),
+        "alpha": float(np.clip(500 / max(count, 1), 0.35, 0.9)),
+        "markeredgewidth": 0,
+    }
+
+
+def _entitle(axes: Axes, said: str, width: int = 60) -> None:
+    said = textwrap.fill(said, width)
+    axes.set_title(said, loc="left", fontsize="medium", fontweight="bold")
+
+
+def _over(canvas: Figure, said: str, width: int) -> None:
+    text = textwrap.fill(said, width)
+    canvas.suptitle(text, x=0.01, ha="left", fontsize="medium", fontweight="bold")
