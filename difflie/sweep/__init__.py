@@ -2,7 +2,7 @@
 
 `design.py`, `distributions.py` and `samples.py`: which values; `motions.py`: what is computed by
 default; `variants.py`: how it is computed for many rows; `store.py`: how it is kept; `run.py`: the
-loop of all this.
+loop of all this; `sensitivity.py`, `summary.py` and `report.py`: what it comes to.
 """
 
 from .design import Design as Design
@@ -14,6 +14,8 @@ from .distributions import LogUniform as LogUniform
 from .distributions import Normal as Normal
 from .distributions import Uniform as Uniform
 from .motions import Motions as Motions
+from .report import plot as plot
+from .report import report as report
 from .run import Engine as Engine
 from .run import Here as Here
 from .run import failures as failures
@@ -22,6 +24,7 @@ from .samples import LatinHypercube as LatinHypercube
 from .samples import Random as Random
 from .samples import Saltelli as Saltelli
 from .samples import Sobol as Sobol
+from .sensitivity import Indices as Indices
 from .sensitivity import Sensitivity as Sensitivity
 from .sensitivity import sensitivity as sensitivity
 from .store import StoreError as StoreError

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..system.validation import nearest, shown
+from ..view.columns import some_rows
 from .described import described_design
 from .design import Design
-from .samples import Drawn, Saltelli
+from .samples import Drawn, Saltelli, Sobol
 
 if TYPE_CHECKING:
     import xarray
@@ -27,23 +29,27 @@ _MISSING = 0.1
 _LEVEL = 0.95
 
 
+class Indices(NamedTuple):
+    """Shares of a variance (n,), and half the widths (n,) of their 95 % intervals."""
+
+    values: NDArray
+    intervals: NDArray
+
+
 @dataclasses.dataclass(frozen=True)
 class Sensitivity:
     """Sobol's indices of one output: which share of its variance is due to which number.
 
-    names (n,): of the numbers. first (n,): the shares of single numbers. total (n,): these with all
-    their interactions; None where the design does not tell them. first_interval, total_interval
-    (n,): half the widths of 95 % intervals. rows: how many were used; left_out: how many were
-    computed without a finite value, or belong to such. why: in a sentence, why there are no
-    indices, which are None then; otherwise empty.
+    names (n,): of the numbers. first: the shares of single numbers. total: these with all their
+    interactions; None where the design does not tell them. rows: how many were used; left_out: how
+    many were computed without a finite value, or belong to such. why: in a sentence, why there are
+    no indices, which are None then; otherwise empty.
     """
 
     output: str
     names: tuple[str, ...]
-    first: NDArray | None = None
-    first_interval: NDArray | None = None
-    total: NDArray | None = None
-    total_interval: NDArray | None = None
+    first: Indices | None = None
+    total: Indices | None = None
     method: str = ""
     rows: int = 0
     left_out: int = 0
@@ -60,11 +66,12 @@ def sensitivity(
     RBD-FAST; grids and lists tell none. design: of the table, by default what the table says.
     seed: of the resampling that gives the intervals.
 
-    Only rows that are done, with a finite value, are used, and at most 8192 by RBD-FAST. Of a
-    `Saltelli` design all rows of one draw are left out where one of them is missing. Where more
-    than a tenth is missing there are no indices, as what is left is no sample of the numbers'
-    distributions; pending rows are no such loss. Raises ValueError for an output that is not there
-    or has several entries, and for a design of other numbers; ImportError without the extra
+    Only rows that are done, with a finite value, are used, and at most 8192 by RBD-FAST, of a
+    `Sobol` sequence half of them, drawn at random. Of a `Saltelli` design all rows of one draw are
+    left out where one of them is missing. Where more than a tenth is missing there are no indices,
+    as what is left is no sample of the numbers' distributions; pending rows are no such loss.
+    Raises ValueError for an output that is not there or has several entries, and for a design of
+    other numbers; ImportError without the extra
     `sweep`. Saltelli et al. 2010; Tarantola, Gatelli, Mara 2006; Tissot, Prieur 2012.
     """
     if output not in table.data_vars or output == "status":
@@ -87,7 +94,7 @@ def sensitivity(
     if isinstance(design, Saltelli):
         return _of_saltelli(nothing, y, good, status == "pending", seed)
     x = np.stack([np.asarray(table[name].values) for name in names], axis=1)
-    return _of_random(nothing, x, y, good, status == "pending", seed)
+    return _of_random(nothing, x, y, good, status == "pending", isinstance(design, Sobol), seed)
 
 
 def number_names(table: xarray.Dataset) -> tuple[str, ...]:
@@ -115,7 +122,7 @@ def _missing(output: str, lost: int, count: int, what: str) -> str:
     if lost <= _MISSING * count:
         return ""
     return (
-        f"{output} has no indices: {lost} of {count} {what} have no finite value, and the rest is "
+        f"{output} has no indices: {lost} of {count} {what} lack a finite value, and the rest is "
         "no sample of the numbers' distributions"
     )
 
@@ -129,7 +136,7 @@ def _of_saltelli(
     n = len(nothing.names)
     whole, waits = good.reshape(-1, n + 2).all(axis=1), pending.reshape(-1, n + 2).any(axis=1)
     lost = int((~whole & ~waits).sum())
-    said = _missing(nothing.output, lost, int((~waits).sum()), f"draws of {n + 2} rows each")
+    said = _missing(nothing.output, lost, int((~waits).sum()), f"draws, of {n + 2} rows each,")
     kept = y.reshape(-1, n + 2)[whole]
     if not said and len(kept) < _LEAST // 10:
         said = (
@@ -154,10 +161,8 @@ def _of_saltelli(
         )
     return dataclasses.replace(
         nothing,
-        first=np.asarray(found["S1"], float),
-        first_interval=np.asarray(found["S1_conf"], float),
-        total=np.asarray(found["ST"], float),
-        total_interval=np.asarray(found["ST_conf"], float),
+        first=_indices(found, "S1"),
+        total=_indices(found, "ST"),
         method="Sobol's indices by Saltelli's design",
         rows=kept.size,
         left_out=lost * (n + 2),
@@ -165,16 +170,30 @@ def _of_saltelli(
 
 
 def _of_random(
-    nothing: Sensitivity, x: NDArray, y: NDArray, good: NDArray, pending: NDArray, seed: int
+    nothing: Sensitivity,
+    x: NDArray,
+    y: NDArray,
+    good: NDArray,
+    pending: NDArray,
+    sequence: bool,
+    seed: int,
 ) -> Sensitivity:
-    """First-order indices of rows x (m, n) whose numbers are independent."""
+    """First-order indices of rows x (m, n) whose numbers are independent.
+
+    sequence: whether they are of a Sobol sequence.
+    """
     from SALib.analyze import rbd_fast
 
-    lost, used = int((~good & ~pending).sum()), np.flatnonzero(good)[:_MOST]
+    lost, rows = int((~good & ~pending).sum()), np.flatnonzero(good)
+    # Neighbours of a Sobol sequence in one number lie, by turns, in different parts of the range of
+    # another, as do the two halves that the method makes of them: half of the rows have no order.
+    most = min(_MOST, len(rows) // 2) if sequence else _MOST
+    used = some_rows(rows, most)
     said = _missing(nothing.output, lost, int((~pending).sum()), "rows")
     if not said and len(used) < _LEAST:
+        least = 2 * _LEAST if sequence else _LEAST
         said = (
-            f"{nothing.output} has no indices: {len(used)} rows are too few, {_LEAST} or more are "
+            f"{nothing.output} has no indices: {len(rows)} rows are too few, {least} or more are "
             "needed"
         )
     if said:
@@ -189,12 +208,16 @@ def _of_random(
     )
     return dataclasses.replace(
         nothing,
-        first=np.array(found["S1"], float),
-        first_interval=np.array(found["S1_conf"], float),
+        first=_indices(found, "S1"),
         method="first-order indices by RBD-FAST",
         rows=len(used),
         left_out=lost,
     )
+
+
+def _indices(found: Mapping[str, Any], key: str) -> Indices:
+    """Those of one order in what SALib found."""
+    return Indices(np.array(found[key], float), np.array(found[f"{key}_conf"], float))
 
 
 def _problem(names: tuple[str, ...]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..io.results import machine
 from ..system.validation import shown
 from .variants import STATUS, Column
 
@@ -39,7 +40,8 @@ class StoreError(ValueError):
 class Store:
     """The arrays of a sweep in a folder, at an address of an object store, or in memory.
 
-    group: of zarr. configuration: what the sweep is, in plain types.
+    group: of zarr. configuration: what the sweep is, in plain types. version, machine: with which
+    it was begun.
     """
 
     def __init__(self, group: zarr.Group, where: str) -> None:
@@ -53,6 +55,7 @@ class Store:
                 f"{where} was written by difflie {described['version']}, whose stores this version "
                 "does not know; update difflie, or give another folder"
             )
+        self.version, self.machine = described["version"], described["machine"]
         self.configuration: dict[str, Any] = described["configuration"]
         self.chunk, self.size = int(described["chunk"]), int(described["size"])
         self.names, self.columns = described["names"], described["columns"]
@@ -73,6 +76,7 @@ class Store:
         described = {
             "format": FORMAT,
             "version": importlib.metadata.version("difflie"),
+            "machine": machine(),
             "configuration": configuration,
             "size": size,
             "chunk": chunk,
@@ -192,7 +196,7 @@ class Store:
         data = data.assign_coords({name: raw[name] for name in self.names})
         data = data.assign_coords(variant=np.arange(self.size))
         data = data.assign(status=("variant", status))
-        data.attrs = {"configuration": json.dumps(self.configuration)}
+        data.attrs = {"configuration": json.dumps(self.configuration), "version": self.version}
         return data
 
     def _is_whole(self, chunk: int) -> bool:

@@ -44,22 +44,28 @@ def test_indices_of_saltellis_design():
     found = sensitivity(table_of(dl.Saltelli, 1024), "value")
     first, total = exact()
     assert found.names == NAMES and found.rows == 5120 and not found.left_out and not found.why
-    for index, interval, of in (
-        (found.first, found.first_interval, first),
-        (found.total, found.total_interval, total),
-    ):
+    for (index, interval), of in ((found.first, first), (found.total, total)):
         np.testing.assert_allclose(index, of, atol=0.03)
         assert (np.abs(index - of) <= 1.5 * interval + 1e-9).all() and (interval < 0.15).all()
     again = sensitivity(table_of(dl.Saltelli, 1024), "value")
-    np.testing.assert_array_equal(found.total_interval, again.total_interval)
+    np.testing.assert_array_equal(found.total.intervals, again.total.intervals)
 
 
 @pytest.mark.parametrize("kind", [dl.Random, dl.LatinHypercube, dl.Sobol])
 def test_indices_of_random_designs(kind):
     """Guards first-order indices of designs that are not made for them."""
     found = sensitivity(table_of(kind, 2048), "value")
-    np.testing.assert_allclose(found.first, exact()[0], atol=0.05)
-    assert found.total is None and found.rows == 2048 and (found.first_interval < 0.15).all()
+    np.testing.assert_allclose(found.first.values, exact()[0], atol=0.05)
+    assert found.total is None and (found.first.intervals < 0.15).all()
+
+
+def test_indices_of_sobol_sequences_do_not_resonate():
+    """Guards the order in a Sobol sequence, which all its rows together take for influence."""
+    design = dl.Sobol({str(k): dl.Uniform(0.0, 1.0) for k in range(4)}, 4096, seed=1)
+    weights = np.array([9.0, 0.0, 4.0, 0.0])
+    table = dl.sweep(lambda x: {"y": 9.0 * x["0"] + 4.0 * x["2"]}, design, chunk=4096)
+    found = sensitivity(table, "y")
+    np.testing.assert_allclose(found.first.values, weights**2 / (weights**2).sum(), atol=0.04)
 
 
 @pytest.mark.parametrize(("kind", "count"), [(dl.Saltelli, 1024), (dl.Random, 2048)])
@@ -71,9 +77,9 @@ def test_missing_rows_are_left_out_and_said(kind, count):
     if kind is dl.Saltelli:
         missing = np.repeat(missing.reshape(-1, 5).any(axis=1), 5)
     assert few.left_out == missing.sum() > 0 and few.rows == (~missing).sum()
-    np.testing.assert_allclose(few.first, exact()[0], atol=0.1)
+    np.testing.assert_allclose(few.first.values, exact()[0], atol=0.1)
     many = sensitivity(table, "few")
-    assert many.first is None and "have no finite value" in many.why
+    assert many.first is None and "lack a finite value" in many.why
     assert "it is 3 in all rows" in sensitivity(table, "constant").why
 
 
@@ -84,13 +90,14 @@ def test_pending_rows_are_no_loss():
     table["value"][2562:] = np.nan
     found = sensitivity(table, "value")
     assert found.rows == 2560 and found.left_out == 0
-    np.testing.assert_allclose(found.total, exact()[1], atol=0.06)
+    np.testing.assert_allclose(found.total.values, exact()[1], atol=0.06)
 
 
 def test_designs_that_tell_nothing_say_so():
     """Guards grids, rows that are too few, and what is asked wrongly."""
     grid = dl.sweep(ishigami, dl.Grid({n: [0.0, 1.0] for n in NAMES}), chunk=8)
     assert "best by Saltelli" in sensitivity(grid, "value").why
+    assert sensitivity(table_of(dl.Sobol, 2048), "value").rows == 1024
     few = dl.sweep(ishigami, dl.Random(OF, 20), chunk=20)
     assert "20 rows are too few" in sensitivity(few, "value").why
     with pytest.raises(ValueError, match=r"no output is named 'valu'.*'value'"):

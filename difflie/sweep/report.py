@@ -1,0 +1,292 @@
+"""The table of a sweep as pictures and as a page, also while it is computed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..view.parallel import parallel_figure
+from ..view.plots import save
+from ..view.report import Cell, Section, write_report
+from ..view.sweep import histogram_figure, map_figure, scatter_figure, status_figure
+from .design import Design, Listed, Product
+from .samples import Drawn
+from .sensitivity import Sensitivity
+from .store import Store
+from .summary import Summary, influence, influence_sentence
+
+if TYPE_CHECKING:
+    import xarray
+
+# How much is shown; what is left out is said.
+_NUMBERS, _OUTPUTS, _LINES, _HISTOGRAMS, _ANALYSED = 12, 6, 4, 12, 40
+_FAILURES = 5
+
+Known = Mapping[str, tuple[Sensitivity, NDArray]]
+
+
+def report(out: str | Path, folder: str | Path, design: Design | None = None) -> Path:
+    """Writes `report.html` of a stored sweep with its pictures; returns its path.
+
+    out: the store, as of `sweep`, finished or not. folder: for the page, and for its pictures as
+    PNG files. design: of the sweep, needed only where its class is your own. It says what was
+    varied, how many rows ended how, on which numbers the outputs depend, and between which ends
+    they are. Raises StoreError where there is no store; ImportError without the extra `sweep`.
+    """
+    store = Store.opened(out)
+    summary = Summary(store.dataset(), design)
+    known = _known(summary)
+    title = f"Sweep of {_count(len(summary.names), 'number')}, {_count(store.size, 'row')}"
+    sections = [
+        Section(text=[*_outcome(summary), *_dependences(summary, known)]),
+        *_failed(summary, store),
+        _numbers(summary),
+        *_pictures(summary, known),
+        *_tables(summary, known),
+    ]
+    return write_report(Path(folder), title, sections, _provenance(store, summary))
+
+
+def plot(table: xarray.Dataset, folder: str | Path, design: Design | None = None) -> list[Path]:
+    """Writes the pictures of a table that `sweep` returns as PNG files; returns their paths.
+
+    Parallel coordinates, maps, scatter and histograms, and what became of the rows.
+    """
+    summary = Summary(table, design)
+    sections = _pictures(summary, _known(summary))
+    return [save(s.picture, Path(folder) / s.file) for s in sections if s.picture is not None]
+
+
+def _known(summary: Summary) -> Known:
+    """The indices and the rank correlations of outputs, by name."""
+    outputs = summary.outputs[:_ANALYSED]
+    return {name: (summary.sensitivity(name), summary.correlations(name)) for name in outputs}
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _outcome(summary: Summary) -> Iterator[str]:
+    """What was varied and how it ended."""
+    size, counts = len(summary.status), summary.counts
+    outputs = _count(len(summary.outputs), "output")
+    numbers = _count(len(summary.names), "number")
+    slopes = _count(len(summary.slopes), "derivative")
+    also = f" and {slopes}" if summary.slopes else ""
+    yield (
+        f"{numbers.capitalize()}, {_drawn(summary.design)}: {_count(size, 'row')}, with {outputs}"
+        f"{also} each."
+    )
+    pending = counts.pop("pending", 0)
+    if not pending and counts == {"done": size}:
+        yield "All rows are done."
+        return
+    said = ", ".join(f"{count} {word}" for word, count in counts.items())
+    if pending:
+        yield (
+            f"Not finished: {pending} of {size} rows are pending, and this page is of the others"
+            f"{': ' if said else ''}{said}. The same sweep goes on where it ended."
+        )
+    else:
+        yield f"Rows: {said}. Only rows that are done count below."
+
+
+def _drawn(design: Design | None) -> str:
+    """How the values of the numbers were chosen."""
+    if isinstance(design, Drawn):
+        return f"{_count(design.count, 'draw')} by {type(design).__name__} with seed {design.seed}"
+    if isinstance(design, Listed):
+        return f"{_count(design.size, 'row')} of a list"
+    if isinstance(design, Product):
+        return ", each with ".join(map(_drawn, design.parts))
+    return "by a design of another class"
+
+
+def _dependences(summary: Summary, known: Known) -> Iterator[str]:
+    """On which numbers the outputs depend; those without indices for the same reason together."""
+    told = [name for name in known if summary.column(name).finite.size]
+    for name in told[:_OUTPUTS]:
+        yield influence_sentence(*known[name])
+    if len(told) > _OUTPUTS:
+        yield f"The other {len(told) - _OUTPUTS} outputs are in the tables below."
+
+
+def _failed(summary: Summary, store: Store) -> Iterator[Section]:
+    """The first rows that are not done, and why."""
+    bad = np.flatnonzero((summary.status != "done") & (summary.status != "pending"))
+    if not bad.size:
+        return
+    reasons = store.failures()
+    rows = [
+        (str(k), str(summary.status[k]), reasons.get(int(k)) or summary.numbers(int(k)))
+        for k in bad[:_FAILURES]
+    ]
+    more = len(bad) - len(rows)
+    text = [f"{more} more; the column `status` names them all."] if more else []
+    yield Section("What failed first", ("row", "status", "reason, or its numbers"), rows, text)
+
+
+def _numbers(summary: Summary) -> Section:
+    """What was varied, and how."""
+    spread = _spread(summary.design)
+    rows: list[tuple[Cell, ...]] = []
+    for name in summary.names:
+        x = summary.column(name)
+        low, high = x.ends if x.finite.size else (np.nan, np.nan)
+        rows.append((name, summary.unit(name) or "1", spread.get(name, ""), low, high))
+    return Section("Numbers", ("number", "unit", "values", "least", "greatest"), rows)
+
+
+def _spread(design: Design | None) -> dict[str, str]:
+    """The values or the distribution of each number, in words."""
+    if isinstance(design, Product):
+        return {name: said for part in design.parts for name, said in _spread(part).items()}
+    if isinstance(design, Listed):
+        return {name: _count(len(values), "value") for name, values in design.table.items()}
+    if isinstance(design, Drawn):
+        return {name: str(distribution) for name, distribution in design.of.items()}
+    return {}
+
+
+def _pictures(summary: Summary, known: Known) -> Iterator[Section]:
+    """All pictures, each with its title and file."""
+    counts = summary.counts
+    if set(counts) != {"done"}:
+        yield Section("Rows", picture=status_figure(counts), file="status.png")
+    columns = {name: summary.column(name) for name in known}
+    vary = [name for name in known if columns[name].finite.size and not columns[name].is_constant]
+    lost = [name for name in known if name not in vary]
+    if vary:
+        yield from _relations(summary, {name: known[name] for name in vary}, lost)
+    shown = [columns[name] for name in list(known)[:_HISTOGRAMS]]
+    if summary.computed.size:
+        picture = histogram_figure(shown)
+        yield Section("Distributions", picture=picture, file="histograms.png")
+
+
+def _relations(summary: Summary, known: Known, lost: list[str]) -> Iterator[Section]:
+    """Pictures of outputs that vary over the numbers; lost: the names of the others."""
+    numbers = _influential(summary, known)
+    given = [summary.column(name) for name in numbers]
+    drawn = [summary.column(name) for name in list(known)[:_OUTPUTS]]
+    text = list(_left_out(summary, numbers, list(known), lost))
+    picture = parallel_figure(given, drawn[:_LINES])
+    yield Section("Parallel coordinates", text=text, picture=picture, file="parallel.png")
+    if len(numbers) > 1:
+        maps = []
+        for output in drawn:
+            x, y = _order(summary, known[output.name], numbers)[:2]
+            maps.append((summary.column(x), summary.column(y), output))
+        text = ("Each over the two numbers on which it depends most.",)
+        yield Section("Maps", text=text, picture=map_figure(maps), file="maps.png")
+    for k, output in enumerate(drawn):
+        picture = scatter_figure(output, given)
+        yield Section(f"{output.name} and the numbers", picture=picture, file=f"scatter_{k}.png")
+
+
+def _influential(summary: Summary, known: Known) -> list[str]:
+    """The numbers that pictures show, in the order of the table."""
+    most = np.zeros(len(summary.names))
+    for found in known.values():
+        most = np.maximum(most, influence(*found))
+    kept = np.argsort(-most, kind="stable")[:_NUMBERS]
+    return [summary.names[k] for k in np.sort(kept)]
+
+
+def _order(summary: Summary, found: tuple[Sensitivity, NDArray], among: list[str]) -> list[str]:
+    """Numbers, that on which an output depends most first."""
+    order = np.argsort(-influence(*found), kind="stable")
+    return [summary.names[k] for k in order if summary.names[k] in among]
+
+
+def _left_out(
+    summary: Summary, numbers: list[str], vary: list[str], lost: list[str]
+) -> Iterator[str]:
+    """What the pictures do not show."""
+    if len(summary.rows) < len(summary.computed):
+        yield (
+            f"All pictures are of {len(summary.rows)} of {len(summary.computed)} rows, drawn at "
+            "random; the tables are of all."
+        )
+    if fewer := len(summary.names) - len(numbers):
+        yield f"Pictures leave out the {_count(fewer, 'number')} with the least influence."
+    if more := vary[_OUTPUTS:]:
+        said = f"{', '.join(more[:12])}{' ...' * (len(more) > 12)}"
+        yield f"Maps and scatter leave out {said}."
+    if lost:
+        yield f"The same in all rows, or never finite: {', '.join(lost)}."
+    if summary.other:
+        yield f"Only in the table, as they are no single real numbers: {', '.join(summary.other)}."
+
+
+def _tables(summary: Summary, known: Known) -> Iterator[Section]:
+    """The outputs with their ends, the rows where these are, and the indices."""
+    ends = {name: summary.ends(name) for name in summary.real}
+    yield Section(
+        "Outputs",
+        ("output", "unit", "finite rows", "least", "median", "greatest"),
+        [
+            (name, e.unit or "1", str(e.count), e.least, e.median, e.greatest)
+            for name, e in ends.items()
+        ],
+        ("Of rows that are done; values that are not finite are left out.",),
+    )
+    where: list[tuple[Cell, ...]] = []
+    for name in summary.outputs:
+        e = ends[name]
+        if e.rows and e.least < e.greatest:
+            for end, row in zip(("least", "greatest"), e.rows, strict=True):
+                where.append((name, end, str(row), summary.numbers(row)))
+    if where:
+        yield Section("Where they are", ("output", "end", "row", "numbers"), where)
+    yield from _indices(summary, known)
+
+
+def _indices(summary: Summary, known: Known) -> Iterator[Section]:
+    """Sobol's indices, and why some are missing."""
+    rows: list[tuple[Cell, ...]] = []
+    text = []
+    for name, (found, correlations) in known.items():
+        if found.first is None:
+            text.append(f"{found.why}.")
+            continue
+        shares = (*found.first, *(found.total or ()))
+        for k, number in enumerate(found.names):
+            said = [f"{x[k]:.3f}" for x in shares]
+            blank = [""] * (4 - len(said))
+            rows.append((name, number, *said, *blank, f"{correlations[k]:+.2f}"))
+    methods = sorted({f"{s.method}, {s.rows} rows" for s, _ in known.values() if s.method})
+    if rows:
+        text.insert(0, f"{'; '.join(methods)}; ± are 95 % intervals.")
+        head = ("output", "number", "first order", "±", "total", "±", "rank correlation")
+        yield Section("Shares of the variance", head, rows, text)
+    more = len(summary.outputs) - len(known)
+    if more > 0:
+        yield Section(text=[f"The other {more} outputs were not analysed."])
+
+
+def _provenance(store: Store, summary: Summary) -> dict[str, object]:
+    """What the table was made from and with."""
+    configuration = {k: v for k, v in store.configuration.items() if k != "columns"}
+    return {
+        "table": store.where,
+        **{key: json.dumps(_short(value)) for key, value in configuration.items()},
+        "difflie": store.version,
+        **store.machine,
+    }
+
+
+def _short(value: Any) -> Any:
+    """A description in plain types without the middle of long lists."""
+    if isinstance(value, Mapping):
+        return {key: _short(x) for key, x in value.items()}
+    if isinstance(value, list):
+        ends = [*value[:3], f"... {len(value)} in all ...", value[-1]] if len(value) > 8 else value
+        return [_short(x) for x in ends]
+    return value

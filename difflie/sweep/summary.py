@@ -1,0 +1,194 @@
+"""What the table of a sweep comes to: outputs, their ends, and which numbers they go with."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..view.columns import Column, some_rows
+from .described import described_design
+from .design import Design
+from .sensitivity import Indices, Sensitivity, number_names, sensitivity
+from .variants import STATUS
+
+if TYPE_CHECKING:
+    import xarray
+
+# Rows of pictures and of rank correlations: their columns are held in memory.
+_ROWS = 2**16
+_RANKED = 20_000
+
+
+class Ends(NamedTuple):
+    """The least, median and greatest value of an output over the rows that are done.
+
+    count: how many of these values are finite; the others are left out. rows: the indices of the
+    least and of the greatest. All are NaN or empty where no value is finite.
+    """
+
+    unit: str
+    count: int
+    least: float
+    median: float
+    greatest: float
+    rows: tuple[int, ...]
+
+
+class Summary:
+    """A table of a sweep, of which large columns are read one by one.
+
+    design: by default what the table says, None where it is not known. computed (k,): the indices
+    of the rows that are not pending.
+    """
+
+    def __init__(self, table: xarray.Dataset, design: Design | None = None) -> None:
+        self.table, self.names = table, number_names(table)
+        self.configuration: dict[str, Any] = json.loads(table.attrs["configuration"])
+        self.design = design or described_design(self.configuration["design"])
+        self.status = np.asarray(table["status"].values)
+        self.computed = np.flatnonzero(self.status != "pending")
+        self.rows = some_rows(self.computed, _ROWS)
+        self._columns: dict[str, Column] = {}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows have each status, those that occur."""
+        found = {word: int((self.status == word).sum()) for word in (*STATUS, "pending")}
+        return {word: count for word, count in found.items() if count}
+
+    @functools.cached_property
+    def outputs(self) -> list[str]:
+        """The outputs that are real numbers, without derivatives; those that are rare come last."""
+        outputs = [n for n in self.real if n not in self.slopes]
+        done = int((self.status[self.rows] == "done").sum())
+        return sorted(outputs, key=lambda n: self.column(n).finite.size < 0.9 * done)
+
+    @property
+    def real(self) -> list[str]:
+        """The columns that are one real number in each row, derivatives after the others."""
+        names = [str(n) for n in self.table.data_vars if n != "status"]
+        real = [n for n in names if self.table[n].ndim == 1 and self.table[n].dtype.kind in "fiub"]
+        return sorted(real, key=lambda name: name in self.slopes)
+
+    @property
+    def other(self) -> list[str]:
+        """The other columns: with several entries in each row, or complex."""
+        names = [str(n) for n in self.table.data_vars if n != "status"]
+        return [n for n in names if n not in self.real]
+
+    @property
+    def slopes(self) -> set[str]:
+        """The names of derivatives."""
+        if not self.configuration.get("gradient"):
+            return set()
+        columns = [str(name) for name in self.table.data_vars]
+        return {f"d {c} / d {n}" for c in columns for n in self.names} & set(columns)
+
+    def unit(self, name: str) -> str:
+        """The unit of a number or an output."""
+        return str(self.table[name].attrs.get("units", ""))
+
+    def column(self, name: str) -> Column:
+        """The values (k,) of a number or an output in `rows`, NaN where an output has none."""
+        if name not in self._columns:
+            values = self._all(name)[self.rows]
+            self._columns[name] = Column(name, values, self.unit(name))
+        return self._columns[name]
+
+    def ends(self, name: str) -> Ends:
+        """The least, median and greatest value of an output, of all rows."""
+        values = self._all(name)
+        there = np.flatnonzero(np.isfinite(values))
+        if not there.size:
+            return Ends(self.unit(name), 0, np.nan, np.nan, np.nan, ())
+        y = values[there]
+        rows = int(there[np.argmin(y)]), int(there[np.argmax(y)])
+        least, median, greatest = map(float, np.quantile(y, (0.0, 0.5, 1.0)))
+        return Ends(self.unit(name), len(y), least, median, greatest, rows)
+
+    def numbers(self, row: int) -> str:
+        """The numbers of a row, in words."""
+        said = []
+        for name in self.names:
+            value = float(self.table[name][row])
+            said.append(f"{name} = {value:.6g} {self.unit(name)}".strip())
+        return ", ".join(said)
+
+    def sensitivity(self, output: str) -> Sensitivity:
+        """Sobol's indices of an output."""
+        return sensitivity(self.table, output, self.design)
+
+    def correlations(self, output: str) -> NDArray:
+        """Spearman's rank correlations (n,) of an output with each number; 0 where one is fixed."""
+        from scipy.stats import spearmanr
+
+        y = self.column(output)
+        there = some_rows(np.flatnonzero(y.there), _RANKED)
+        found = np.zeros(len(self.names))
+        for k, name in enumerate(self.names):
+            x = self.column(name).at(there)
+            if len(there) > 2 and not (x.is_constant or y.at(there).is_constant):
+                found[k] = spearmanr(x.values, y.values[there]).statistic
+        return found
+
+    def _all(self, name: str) -> NDArray:
+        """A column (size,) of all rows; outputs are NaN in rows that are not done."""
+        values = np.asarray(self.table[name].values, float)
+        if name in self.names:
+            return values
+        return np.where(self.status == "done", values, np.nan)
+
+
+def influence(found: Sensitivity, correlations: NDArray) -> NDArray:
+    """How much an output depends on each number (n,), to order these: what is known best."""
+    known = found.total or found.first
+    return np.abs(correlations) if known is None else np.maximum(known.values, 0.0)
+
+
+def influence_sentence(found: Sensitivity, correlations: NDArray) -> str:
+    """Which numbers an output depends on, in a sentence or two."""
+    output, order = found.output, np.argsort(-influence(found, correlations), kind="stable")
+    known = found.total or found.first
+    if known is None or found.first is None:
+        return f"{found.why}. {_ranked(found, correlations, order)}".strip()
+    said = []
+    for k in order[:3]:
+        if known.values[k] < max(0.01, known.intervals[k]):
+            break
+        share = f"{_percent(found.first, k)} of the variance alone"
+        if found.total is not None:
+            share += f", {_percent(found.total, k)} with interactions"
+        said.append(f"{found.names[k]} ({share}{_direction(correlations[k])})")
+    if not said:
+        return f"{output} depends on no number so clearly that it could be told from noise."
+    rest = len(order) - len(said)
+    others = f"; on the other {rest} less" if rest > 1 else f"; on {found.names[order[-1]]} less"
+    text = f"{output} depends most on {', then on '.join(said)}{others * (rest > 0)}."
+    if found.left_out:
+        text += f" {found.left_out} rows are left out, as a value is not finite."
+    return text
+
+
+def _percent(indices: Indices, k: int) -> str:
+    value, interval = (100 * float(x[k]) for x in indices)
+    # An estimate may be beyond what a share can be.
+    return f"{np.clip(value, 0, 100):.0f} ± {max(interval, 1.0):.0f} %"
+
+
+def _direction(correlation: float) -> str:
+    if abs(correlation) < 0.3:
+        return ""
+    return ", rising with it" if correlation > 0 else ", falling with it"
+
+
+def _ranked(found: Sensitivity, correlations: NDArray, order: NDArray) -> str:
+    """What rank correlations say where there are no indices."""
+    clear = [k for k in order[:3] if abs(correlations[k]) >= 0.1]
+    if not clear:
+        return ""
+    said = ", ".join(f"{found.names[k]} ({correlations[k]:+.2f})" for k in clear)
+    return f"By rank correlation it goes most with {said}."

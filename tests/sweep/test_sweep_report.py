@@ -1,0 +1,148 @@
+"""Pages and pictures of sweeps: finished, unfinished, with failures, and of all sizes."""
+
+import re
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from small import PENDULUM
+
+import difflie as dl
+from difflie import quantities as dq
+from difflie.sweep import StoreError, plot, report
+from difflie.sweep.report import _known
+from difflie.sweep.summary import Summary
+
+
+def text_of(page):
+    """What a page says, a line for each paragraph and row."""
+    body = re.sub(r"<style>.*?</style>|<img[^>]*>", "", page.read_text(), flags=re.DOTALL)
+    lines = re.sub(r"</(p|h1|h2|tr|title)>|<br>", "\n", body)
+    return re.sub(r"[ ]+", " ", re.sub(r"<[^>]+>", " ", lines)).replace("&#x27;", "'")
+
+
+def sums(numbers):
+    values = jnp.stack(list(numbers.values()))
+    first = values[0]
+    return {
+        "sum": values @ jnp.arange(1.0, 1 + len(values)),
+        "root": jnp.sqrt(first - 0.05),
+        "constant": 0.0 * first + 7.0,
+        "never": jnp.inf + first,
+        "pair": jnp.stack((first, first)).reshape(1, 2),
+    }
+
+
+def names(n):
+    return [f"number {k}" for k in range(n)]
+
+
+def test_a_page_of_a_sweep_with_failures(tmp_path):
+    """Guards what a page says of rows, numbers, outputs, sensitivity and its origin."""
+    of = {name: dl.Uniform(0.0, 1.0) for name in names(3)}
+    design = dl.Saltelli(of, 128, seed=9)
+    table = dl.sweep(sums, design, tmp_path / "table", chunk=640, about={"file": "mine"}).load()
+    page = report(tmp_path / "table", tmp_path / "page")
+    said = text_of(page)
+    bad = int((table.status == "not finite").sum())
+    assert 0 < bad < 64
+    assert f"Rows: {640 - bad} done, {bad} not finite." in said
+    assert "3 numbers, 128 draws by Saltelli with seed 9: 640 rows, with 4 outputs each." in said
+    first = int(np.flatnonzero(table.status == "not finite")[0])
+    assert f" {first} not finite number 0 = " in said
+    assert "number 0 1 Uniform(lower=0.0, upper=1.0)" in said
+    fine = table["sum"].values[table.status == "done"]
+    ends = " ".join(f"{np.quantile(fine, q):.5g}" for q in (0, 0.5, 1))
+    assert f"sum 1 {640 - bad} {ends}" in said.replace("  ", " ")
+    row = int(np.argmax(np.where(table.status == "done", table["sum"], -1.0)))
+    assert f"sum greatest {row} number 0 = " in said.replace("  ", " ")
+    assert re.search(r"sum depends most on number 2 \(\d+ ± \d+ % of the variance alone, \d+", said)
+    assert "constant has no indices: it is 7 in all rows." in said
+    assert "never has no indices: no row is done with a finite value." in said
+    assert "Only in the table, as they are no single real numbers: pair." in said
+    assert '"seed": 9' in page.read_text().replace("&quot;", '"') and "file: " in said
+    pictures = {path.name for path in (tmp_path / "page").glob("*.png")}
+    assert pictures == {
+        *("status.png", "parallel.png", "maps.png", "scatter_0.png", "scatter_1.png"),
+        "histograms.png",
+    }
+
+
+class Enough(Exception):
+    pass
+
+
+def test_a_page_of_a_sweep_that_has_not_ended(tmp_path):
+    """Guards that a page is made at any time, and says of which rows it is."""
+
+    def stop(done, size):
+        if done > 100:
+            raise Enough
+
+    design = dl.Grid({name: np.linspace(0.1, 1.0, 20) for name in names(2)})
+    with pytest.raises(Enough):
+        dl.sweep(sums, design, tmp_path / "table", chunk=80, progress=stop)
+    said = text_of(report(tmp_path / "table", tmp_path))
+    assert re.search(r"Not finished: (320|240) of 400 rows are pending", said)
+    assert "The same sweep goes on where it ended" in said
+    assert "By rank correlation it goes most with number 1" in said
+
+
+def test_failures_say_why(tmp_path):
+    """Guards the reasons of rows that are refused, a system's units, and derivatives."""
+    swings = dl.Motions(PENDULUM, {"peak": dq.Peak(dq.Velocities())}, dt=1e-2, steps=5)
+    masses = dl.Grid({"bob/mass": [1.0, 2.0, 3.0]}) * dl.Listed({"q0/hinge": [0.1, 0.2]})
+    drawn = dl.Random({"bob/mass": dl.Normal(1.0, 1.0)}, 64, seed=2)
+    dl.sweep(swings, drawn, tmp_path / "drawn", chunk=64)
+    said = text_of(report(tmp_path / "drawn", tmp_path / "first"))
+    assert "it must not be negative" in said and " more; the column `status` names them" in said
+    dl.sweep(swings, masses, tmp_path / "slopes", chunk=6, gradient=True)
+    said = text_of(report(tmp_path / "slopes", tmp_path / "second"))
+    assert "with 3 outputs and 6 derivatives each" in said
+    assert "q0/hinge rad 2 values 0.1 0.2" in said.replace("  ", " ")
+    assert "d peak hinge / d q0/hinge rad/s / (rad) 6" in said.replace("  ", " ")
+
+
+RELATIONS = "scatter_0", "scatter_1"
+
+
+@pytest.mark.parametrize(
+    ("count", "rows", "pictures"),
+    [
+        (1, 40, ("parallel", *RELATIONS)),
+        (13, 40, ("parallel", "maps", *RELATIONS)),
+        (2, 1, ()),
+    ],
+)
+def test_pictures_of_all_sizes(count, rows, pictures, tmp_path):
+    """Guards one number, more than fit, and one row, without a store."""
+    table = dl.sweep(sums, dl.Random({n: dl.Uniform(0.1, 1.0) for n in names(count)}, rows))
+    paths = plot(table, tmp_path)
+    assert all(path.exists() for path in paths)
+    assert [path.stem for path in paths] == [*pictures, "histograms"]
+
+
+def test_designs_of_ones_own_are_given(tmp_path):
+    """Guards designs that descriptions do not tell, and places without a store."""
+
+    class Mine(dl.Listed):
+        @property
+        def described(self):
+            return {"mine": 1}
+
+    design = Mine({name: [0.1, 0.5, 0.9] for name in names(2)})
+    dl.sweep(sums, design, tmp_path / "table", chunk=3)
+    assert "by a design of another class" in text_of(report(tmp_path / "table", tmp_path))
+    given = text_of(report(tmp_path / "table", tmp_path, design))
+    assert "3 rows of a list" in given and "number 0 1 3 values" in given.replace("  ", " ")
+    with pytest.raises(StoreError, match="there is no store"):
+        report(tmp_path / "elsewhere", tmp_path)
+
+
+def test_summaries_know_what_is_influential():
+    """Guards the order of numbers by indices, and by rank correlations without them."""
+    table = dl.sweep(sums, dl.Grid({n: [0.1, 0.4, 1.0] for n in names(3)}), chunk=27)
+    summary = Summary(table)
+    found, correlations = _known(summary)["sum"]
+    assert found.first is None and correlations[0] < correlations[1] < correlations[2]
+    assert summary.other == ["pair"] and summary.outputs[-1] == "never"
