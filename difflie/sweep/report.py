@@ -109,10 +109,12 @@ def _drawn(design: Design | None) -> str:
 
 
 def _dependences(summary: Summary, known: Known) -> Iterator[str]:
-    """On which numbers the outputs depend; those without indices for the same reason together."""
+    """On which numbers the outputs depend."""
     told = [name for name in known if summary.column(name).finite.size]
     for name in told[:_OUTPUTS]:
         yield influence_sentence(*known[name])
+    if most := max((known[name][0].left_out for name in told if known[name][0].first), default=0):
+        yield f"Up to {most} rows are left out of these shares, as a value is not finite."
     if len(told) > _OUTPUTS:
         yield f"The other {len(told) - _OUTPUTS} outputs are in the tables below."
 
@@ -139,7 +141,7 @@ def _numbers(summary: Summary) -> Section:
     for name in summary.names:
         x = summary.column(name)
         low, high = x.ends if x.finite.size else (np.nan, np.nan)
-        rows.append((name, summary.unit(name) or "1", spread.get(name, ""), low, high))
+        rows.append((name, summary.unit(name), spread.get(name, ""), low, high))
     return Section("Numbers", ("number", "unit", "values", "least", "greatest"), rows)
 
 
@@ -162,12 +164,19 @@ def _pictures(summary: Summary, known: Known) -> Iterator[Section]:
     columns = {name: summary.column(name) for name in known}
     vary = [name for name in known if columns[name].finite.size and not columns[name].is_constant]
     lost = [name for name in known if name not in vary]
+    sections = []
     if vary:
-        yield from _relations(summary, {name: known[name] for name in vary}, lost)
-    shown = [columns[name] for name in list(known)[:_HISTOGRAMS]]
-    if summary.computed.size:
-        picture = histogram_figure(shown)
-        yield Section("Distributions", picture=picture, file="histograms.png")
+        sections += _relations(summary, {name: known[name] for name in vary}, lost)
+    if summary.computed.size and known:
+        picture = histogram_figure([columns[name] for name in list(known)[:_HISTOGRAMS]])
+        sections.append(Section("Distributions", picture=picture, file="histograms.png"))
+    shown, of = len(summary.rows), len(summary.computed)
+    for section in sections:
+        if shown < of:
+            # Also where a picture is seen alone.
+            said = f"{shown} of all {of} rows were drawn at random first"
+            section.picture.supxlabel(said, x=0.99, ha="right", fontsize="small")
+        yield section
 
 
 def _relations(summary: Summary, known: Known, lost: list[str]) -> Iterator[Section]:
@@ -221,21 +230,19 @@ def _left_out(
         yield f"Maps and scatter leave out {said}."
     if lost:
         yield f"The same in all rows, or never finite: {', '.join(lost)}."
-    if summary.other:
-        yield f"Only in the table, as they are no single real numbers: {', '.join(summary.other)}."
 
 
 def _tables(summary: Summary, known: Known) -> Iterator[Section]:
     """The outputs with their ends, the rows where these are, and the indices."""
     ends = {name: summary.ends(name) for name in summary.real}
+    text = ["Of rows that are done; values that are not finite are left out."]
+    if other := summary.other:
+        text.append(f"Only in the table, as they are no single real numbers: {', '.join(other)}.")
     yield Section(
         "Outputs",
         ("output", "unit", "finite rows", "least", "median", "greatest"),
-        [
-            (name, e.unit or "1", str(e.count), e.least, e.median, e.greatest)
-            for name, e in ends.items()
-        ],
-        ("Of rows that are done; values that are not finite are left out.",),
+        [(name, e.unit, str(e.count), e.least, e.median, e.greatest) for name, e in ends.items()],
+        text,
     )
     where: list[tuple[Cell, ...]] = []
     for name in summary.outputs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import warnings
 from collections.abc import Mapping
@@ -66,16 +67,21 @@ def sensitivity(
     RBD-FAST; grids and lists tell none. design: of the table, by default what the table says.
     seed: of the resampling that gives the intervals.
 
-    Only rows that are done, with a finite value, are used, and at most 8192 by RBD-FAST, of a
-    `Sobol` sequence half of them, drawn at random. Of a `Saltelli` design all rows of one draw are
-    left out where one of them is missing. Where more than a tenth is missing there are no indices,
-    as what is left is no sample of the numbers' distributions; pending rows are no such loss.
+    RBD-FAST sees ten harmonics of each number: of outputs that jump a share is missing, which the
+    intervals do not tell. Only rows that are done, with a finite value, are used, and at most 8192
+    by RBD-FAST, of a `Sobol` sequence half of them, drawn at random. Of a `Saltelli` design all
+    rows of one draw are left out where one of them is missing. Where more than a tenth is missing
+    there are no indices, as what is left is no sample of the numbers' distributions; pending rows
+    are no such loss.
+
     Raises ValueError for an output that is not there or has several entries, and for a design of
-    other numbers; ImportError without the extra
-    `sweep`. Saltelli et al. 2010; Tarantola, Gatelli, Mara 2006; Tissot, Prieur 2012.
+    other numbers; ImportError without the extra `sweep`. Saltelli et al. 2010; Tarantola, Gatelli,
+    Mara 2006; Tissot, Prieur 2012.
     """
     if output not in table.data_vars or output == "status":
-        raise ValueError(f"no output is named {shown(output)}{nearest(output, table.data_vars)}")
+        raise ValueError(
+            f"no output is named {shown(output)}{nearest(output, map(str, table.data_vars))}"
+        )
     if table[output].ndim != 1 or table[output].dtype.kind not in "fiub":
         raise ValueError(f"{output} is no single real number of each row; give one that is")
     names = number_names(table)
@@ -89,7 +95,9 @@ def sensitivity(
     y = np.asarray(table[output].values, float)
     good = (status == "done") & np.isfinite(y)
     nothing = Sensitivity(output, names)
-    if fault := _unsuited(design, output, y[good]):
+    dtype = table[output].dtype
+    eps = np.finfo(dtype if dtype.kind == "f" else float).eps
+    if fault := _unsuited(design, output, y[good], float(eps)):
         return dataclasses.replace(nothing, why=fault)
     if isinstance(design, Saltelli):
         return _of_saltelli(nothing, y, good, status == "pending", seed)
@@ -102,8 +110,8 @@ def number_names(table: xarray.Dataset) -> tuple[str, ...]:
     return tuple(str(name) for name in table.coords if name != "variant")
 
 
-def _unsuited(design: Design | None, output: str, y: NDArray) -> str:
-    """Why an output with these finite values has no indices; empty if it may have."""
+def _unsuited(design: Design | None, output: str, y: NDArray, eps: float) -> str:
+    """Why an output with these finite values, rounded to eps, has no indices; empty if it may."""
     if not isinstance(design, Drawn):
         what = "is not known" if design is None else "is a grid, a list, or a product of designs"
         return (
@@ -112,7 +120,7 @@ def _unsuited(design: Design | None, output: str, y: NDArray) -> str:
         )
     if not y.size:
         return f"{output} has no indices: no row is done with a finite value"
-    if np.ptp(y) <= 1e-12 * np.abs(y).max():
+    if np.ptp(y) <= 16 * eps * np.abs(y).max():
         return f"{output} has no indices: it is {y[0]:.6g} in all rows"
     return ""
 
@@ -131,8 +139,6 @@ def _of_saltelli(
     nothing: Sensitivity, y: NDArray, good: NDArray, pending: NDArray, seed: int
 ) -> Sensitivity:
     """First and total indices; n + 2 rows that follow each other belong to one draw."""
-    from SALib.analyze import sobol
-
     n = len(nothing.names)
     whole, waits = good.reshape(-1, n + 2).all(axis=1), pending.reshape(-1, n + 2).any(axis=1)
     lost = int((~whole & ~waits).sum())
@@ -145,12 +151,12 @@ def _of_saltelli(
         )
     if said:
         return dataclasses.replace(nothing, why=said, left_out=lost * (n + 2))
-    # Of the intervals, so that they need no more than some hundred megabytes.
-    resamples = int(np.clip(1e7 / len(kept), 20, 100))
+    # Of the intervals, so that they need no more than about 200 megabytes.
+    resamples = int(np.clip(4e6 / len(kept), 20, 100))
     with warnings.catch_warnings():
         # A number without influence has constant differences, and its indices are 0.
         warnings.simplefilter("ignore", UserWarning)
-        found = sobol.analyze(
+        found = _salib("sobol").analyze(
             _problem(nothing.names),
             _standard(kept).ravel(),
             calc_second_order=False,
@@ -182,8 +188,6 @@ def _of_random(
 
     sequence: whether they are of a Sobol sequence.
     """
-    from SALib.analyze import rbd_fast
-
     lost, rows = int((~good & ~pending).sum()), np.flatnonzero(good)
     # Neighbours of a Sobol sequence in one number lie, by turns, in different parts of the range of
     # another, as do the two halves that the method makes of them: half of the rows have no order.
@@ -198,7 +202,7 @@ def _of_random(
         )
     if said:
         return dataclasses.replace(nothing, why=said, left_out=lost)
-    found = rbd_fast.analyze(
+    found = _salib("rbd_fast").analyze(
         _problem(nothing.names),
         x[used],
         _standard(y[used]),
@@ -218,6 +222,16 @@ def _of_random(
 def _indices(found: Mapping[str, Any], key: str) -> Indices:
     """Those of one order in what SALib found."""
     return Indices(np.array(found[key], float), np.array(found[f"{key}_conf"], float))
+
+
+def _salib(method: str) -> Any:
+    try:
+        return importlib.import_module(f"SALib.analyze.{method}")
+    except ImportError:
+        raise ImportError(
+            "for sensitivity indices SALib is needed; install the extra: pip install "
+            "'difflie[sweep]'"
+        ) from None
 
 
 def _problem(names: tuple[str, ...]) -> dict[str, Any]:

@@ -132,7 +132,8 @@ class Summary:
         for k, name in enumerate(self.names):
             x = self.column(name).at(there)
             if len(there) > 2 and not (x.is_constant or y.at(there).is_constant):
-                found[k] = spearmanr(x.values, y.values[there]).statistic
+                ranked: Any = spearmanr(x.values, y.values[there])
+                found[k] = ranked.statistic
         return found
 
     def _all(self, name: str) -> NDArray:
@@ -162,15 +163,12 @@ def influence_sentence(found: Sensitivity, correlations: NDArray) -> str:
         share = f"{_percent(found.first, k)} of the variance alone"
         if found.total is not None:
             share += f", {_percent(found.total, k)} with interactions"
-        said.append(f"{found.names[k]} ({share}{_direction(correlations[k])})")
+        said.append(f"{found.names[k]} ({share}{_direction(float(correlations[k]))})")
     if not said:
         return f"{output} depends on no number so clearly that it could be told from noise."
     rest = len(order) - len(said)
     others = f"; on the other {rest} less" if rest > 1 else f"; on {found.names[order[-1]]} less"
-    text = f"{output} depends most on {', then on '.join(said)}{others * (rest > 0)}."
-    if found.left_out:
-        text += f" {found.left_out} rows are left out, as a value is not finite."
-    return text
+    return f"{output} depends most on {', then on '.join(said)}{others * (rest > 0)}."
 
 
 def _percent(indices: Indices, k: int) -> str:

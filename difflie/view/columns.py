@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib import colormaps, colors, ticker
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -124,6 +125,8 @@ def colour_bar(canvas: Figure, axes: Axes, column: Column) -> None:
     mapped = ScalarMappable(scaled(column), COLOURS)
     bar = canvas.colorbar(mapped, ax=axes, extend=extend, pad=0.02)
     bar.set_label(column.label)
+    if column.is_logarithmic:
+        _log_ticks(bar.ax.yaxis, *column.ends)
     if column.is_constant:
         bar.set_ticks([column.ends[0]], labels=[f"{column.ends[0]:.6g}"])
 
@@ -147,14 +150,7 @@ def scale_axis(axes: Axes, which: str, column: Column) -> None:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
         margin = (high / low) ** 0.04
         limits = low / margin, high * margin
-        if high < 1e3 * low:
-            # Powers of ten alone would be too few.
-            subs = (1.0, 2.0, 5.0) if high < 30 * low else (1.0, 3.0)
-            axis.set_major_locator(ticker.LogLocator(subs=subs, numticks=12))
-            axis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:g}"))
-        else:
-            axis.set_major_locator(ticker.LogLocator(numticks=5))
-        axis.set_minor_formatter(ticker.NullFormatter())
+        _log_ticks(axis, low, high)
     else:
         margin = 0.04 * (high - low)
         if column.is_constant:
@@ -162,6 +158,18 @@ def scale_axis(axes: Axes, which: str, column: Column) -> None:
         limits = low - margin, high + margin
         axis.set_major_locator(ticker.MaxNLocator(4))
     (axes.set_xlim if which == "x" else axes.set_ylim)(*limits)
+
+
+def _log_ticks(axis: Axis, low: float, high: float) -> None:
+    """Ticks of a logarithmic axis between two ends, as plain numbers where these are near."""
+    locator = ticker.LogLocator(numticks=5)
+    if high < 1e3 * low:
+        # Powers of ten alone would be too few.
+        subs = (1.0, 2.0, 5.0) if high < 30 * low else (1.0, 3.0)
+        locator = ticker.LogLocator(subs=subs, numticks=12)
+        axis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.set_major_locator(locator)
+    axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def bins(column: Column) -> NDArray:

@@ -71,7 +71,7 @@ def _line_ends(column: Column, parts: Sequence[NDArray]) -> NDArray:
 def _draw_lines(axes: Axes, height: NDArray, colours: NDArray, **style: Any) -> None:
     """Lines through heights (m, k) over 0 ... k - 1, with gaps; single points in gaps are dots."""
     x = np.broadcast_to(np.arange(height.shape[1]), height.shape)
-    lines = LineCollection(np.stack((x, height), axis=-1), colors=colours, **style)
+    lines = LineCollection(list(np.stack((x, height), axis=-1)), colors=colours, **style)
     axes.add_collection(lines, autolim=False)
     there = np.pad(np.isfinite(height), ((0, 0), (1, 1)))
     row, k = np.nonzero(there[:, 1:-1] & ~there[:, :-2] & ~there[:, 2:])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -158,7 +159,7 @@ def _draw_margin(axes: Axes, column: Column, which: str) -> None:
     vertical = which == "x"
     axes.hist(
         column.finite,
-        bins(column),
+        bins(column).tolist(),
         color="#9dbbd8",
         orientation="vertical" if vertical else "horizontal",
     )
@@ -197,7 +198,7 @@ def histogram_figure(outputs: Sequence[Column]) -> Figure:
         a.set_xlabel(output.label)
         a.set_ylabel("rows")
         if output.finite.size and not output.is_constant:
-            a.hist(output.finite, bins(output), color=_BLUE)
+            a.hist(output.finite, bins(output).tolist(), color=_BLUE)
             scale_axis(a, "x", output)
             continue
         said = f"{low:.6g} in all rows" if output.finite.size else "no finite value"
@@ -223,6 +224,8 @@ def status_figure(counts: Mapping[str, int]) -> Figure:
     a.invert_yaxis()
     a.set_xlim(0, 1.2 * max(1, numbers.max(initial=0)))
     a.set_xlabel("rows")
+    a.xaxis.set_major_locator(ticker.MaxNLocator(4, integer=True))
+    a.xaxis.set_major_formatter("{x:.0f}")
     a.grid(visible=False, axis="y")
     _entitle(a, "What became of the rows")
     return canvas

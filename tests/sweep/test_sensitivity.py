@@ -1,6 +1,7 @@
 """Sensitivity indices of sweeps, against the closed form of the Ishigami function."""
 
 import functools
+import sys
 
 import jax.numpy as jnp
 import numpy as np
@@ -104,6 +105,13 @@ def test_designs_that_tell_nothing_say_so():
         sensitivity(grid, "valu")
     with pytest.raises(ValueError, match="the design is of"):
         sensitivity(grid, "value", dl.Grid({"a": [1.0]}))
+
+
+def test_without_salib_the_extra_is_named(monkeypatch):
+    """Guards what is said where the extra is not installed."""
+    monkeypatch.setitem(sys.modules, "SALib.analyze.rbd_fast", None)
+    with pytest.raises(ImportError, match=r"SALib is needed.*difflie\[sweep\]"):
+        sensitivity(table_of(dl.Random, 2048), "value")
 
 
 def test_designs_are_read_from_their_descriptions():
