@@ -29,7 +29,8 @@ CHECKED = {
     "integrators": "bdf commutator_free crouch_grossman descriptor embedded_munthe_kaas "
     "energy_momentum gauss generalized_alpha method moreau "
     "munthe_kaas rattle semi_implicit_euler stormer_verlet variational variational_lie",
-    "quantities": "distance effort energy frames limits momentum point pose power state",
+    "quantities": "acceleration distance effort energy frames imu joint_wrench limits momentum "
+    "point pose power state",
     "parameters": "block nearest_consistent nearness places pseudo_inertia",
     "simulate": "result trajectory watch",
     "identify": "base_parameters inverse_dynamics jacobian linear_torques losses nominal "
