@@ -34,7 +34,7 @@ CHECKED = {
     "parameters": "block nearest_consistent nearness places pseudo_inertia",
     "simulate": "result trajectory watch",
     "identify": "base_parameters inverse_dynamics jacobian linear_torques losses nominal "
-    "of_machine problem recursive_least_squares sensors shooting",
+    "of_machine problem readings recursive_least_squares sensors.encoder sensors.sensor shooting",
     "control": "dare lyapunov",
     "reproduce": "goetz.centres goetz.chain goetz.energy_stable goetz.mean_gradients "
     "goetz.springs goetz.variational mueller.transition",

@@ -31,7 +31,7 @@ from ..identify import (
     log_warnings,
     rate_warnings,
     read_recording,
-    with_encoders,
+    with_sensors,
 )
 from ..io import save
 from ..io.files import file_name
@@ -60,7 +60,7 @@ def system_of(config: Study) -> System:
     for where, table in config.encoder.items():
         encoder = instance(Encoder, table, config.path, where)
         with located(f"{config.path}: {where}: "):
-            system = with_encoders(system, encoder)
+            system = with_sensors(system, encoder)
     return system
 
 
