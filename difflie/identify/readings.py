@@ -11,7 +11,6 @@ payloads from force-torque sensors. Where the motion itself is to be found from 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -39,7 +38,7 @@ class Readings(Problem):
     """Samples of n rows of any number of recordings, with K readings each.
 
     names: of the sensors. t (n,) in s, q (n, nq), v, a (n, nv), u (n, nu): the state and command of
-    each row. measured (n, K): the readings, NaN in gaps; deviation (n, K). recording (n,): that of
+    each row. given (n, K): the readings, NaN in gaps; deviation (n, K). recording (n,): that of
     each row.
     """
 
@@ -49,7 +48,7 @@ class Readings(Problem):
     v: jax.Array
     a: jax.Array
     u: jax.Array
-    measured_readings: jax.Array
+    given: jax.Array
     deviation: jax.Array
     recording: jax.Array
 
@@ -77,8 +76,8 @@ class Readings(Problem):
             np.tile(reading_deviations(system, deviation, r.weight), (len(r.t), 1))
             for r in recordings
         ]
-        given = (np.concatenate([r.t for r in recordings]), q, v, a, u, measured)
-        given = (*given, np.concatenate(off))
+        t = np.concatenate([r.t for r in recordings])
+        given = t, q, v, a, u, measured, np.concatenate(off)
         each = np.repeat(np.arange(len(recordings)), [len(r.t) for r in recordings])
         arrays = (jnp.asarray(x, system.dtype) for x in given)
         return Readings(names, *arrays, jnp.asarray(each))
@@ -87,21 +86,21 @@ class Readings(Problem):
         """Predictions less readings (n, K) in the units of the sensors; zero at gaps."""
         q, v, a = meant(system, self.q, self.v, self.a)
 
-        def at(measured: jax.Array, *row: jax.Array) -> jax.Array:
-            return differences(system, self.names, measured, *row)
+        def at(given: jax.Array, *row: jax.Array) -> jax.Array:
+            return differences(system, self.names, given, *row)
 
-        return jax.vmap(at)(self.measured_readings, q, v, a, self.u, self.t)
+        return jax.vmap(at)(self.given, q, v, a, self.u, self.t)
 
     def residual(self, system: System, own: Float[Array, "*m"]) -> Float[Array, " k"]:
         return (self.errors(system) / self.deviation).ravel()
 
     @property
     def measured(self) -> Bool[Array, " k"]:
-        return (~jnp.isnan(self.measured_readings) & jnp.isfinite(self.deviation)).ravel()
+        return (~jnp.isnan(self.given) & jnp.isfinite(self.deviation)).ravel()
 
     @property
     def layout(self) -> Layout:
-        width = self.measured_readings.shape[1]
+        width = self.given.shape[1]
         recording, t = np.asarray(self.recording), np.asarray(self.t)
         channel = np.tile(np.arange(width), len(t))
         return Layout(np.repeat(recording, width), np.repeat(t, width), channel)
@@ -127,8 +126,7 @@ def _rows(
                 f"{recording.name}: wherever {name!r} was read, {_said(uses)} is a gap; leave its "
                 "deviation out, or the recording"
             )
-    rest: Any = np.asarray(system.neutral())
-    q = np.where(gaps["q"][:, None], rest, given["q"])
+    q = np.where(gaps["q"][:, None], np.asarray(system.neutral()), given["q"])
     others = (
         np.where(gaps[k][:, None], 0, given[k]) if k in given else np.zeros((n, sizes[k]))
         for k in ("v", "a", "tau")

@@ -58,7 +58,7 @@ class Sensor(eqx.Module):
         v: Float[Array, " nv"],
         a: Float[Array, " nv"] | None,
         u: Float[Array, " nu"] | None,
-        t: Float[Array, ""],
+        t: Any,
     ) -> Float[Array, " k"]:
         """Its readings (k,) in a state; a: its measured acceleration, None for that of the motion.
 
@@ -71,6 +71,10 @@ class Sensor(eqx.Module):
             value = of(system, q, v, u, t)
         value = jnp.ravel(jnp.asarray(value)).astype(q.dtype)
         return self.scale * value + self.bias if self.flat else value
+
+    def __call__(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Float[Array, " k"]:
+        """Its readings (k,) as a quantity, for `difflie.quantities.along` a simulated motion."""
+        return self.predicted(system, q, v, None, u, t)
 
     def difference(
         self, predicted: Float[Array, " k"], reading: Float[Array, " k"]
@@ -100,20 +104,17 @@ class Sensor(eqx.Module):
         given = {"v": system.nv, "a": system.nv, "u": system.nu}
 
         def lost(name: str) -> bool:
-            at = {
-                k: jnp.full(n, jnp.nan if k == name else 0, system.dtype) for k, n in given.items()
-            }
-            return bool(jnp.isnan(_predicted(self, system, at["v"], at["a"], at["u"])).any())
+            values = (jnp.full(n, np.nan if k == name else 0.0) for k, n in given.items())
+            at = (x.astype(system.dtype) for x in values)
+            return bool(jnp.isnan(_predicted(self, system, *at)).any())
 
         return frozenset(name for name in given if lost(name))
 
     def with_whole_bias(self, system: System) -> Sensor:
         """The same with a bias for each reading of the system: (k,), or () for k = 1."""
         size = self.size(system)
-        shape = () if size == 1 else (size,)
-        return eqx.tree_at(
-            lambda s: s.bias, self, jnp.broadcast_to(jnp.ravel(self.bias), (size,)).reshape(shape)
-        )
+        bias = jnp.broadcast_to(jnp.ravel(self.bias), (size,))
+        return eqx.tree_at(lambda s: s.bias, self, bias[0] if size == 1 else bias)
 
     def misfits(self, system: System, there: Sequence[Any]) -> list[str]:
         """Why it cannot be attached to a system beside the sensors there; empty if it can."""
