@@ -1,0 +1,71 @@
+"""The sensors of an identification file: on the machine, and in its recordings."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..identify import Encoder, Recording, Sensor, pose_readings, with_sensors
+from ..io.loading import located
+from ..io.modules import function
+from ..io.sensor_tables import SensorTable
+from ..io.study import Study
+from ..io.tables import instance
+from ..quantities import Accelerometer, Gyroscope, JointWrench, Origin, Pose
+from ..system import System
+from ..system.frame import Frame
+
+_ON_BODIES: dict[str, Callable[[Frame], Any]] = {
+    "accelerometer": Accelerometer,
+    "gyroscope": Gyroscope,
+    "point": Origin,
+    "pose": Pose,
+}
+
+
+def sensed(config: Study, system: System) -> System:
+    """The system with the encoders and other sensors of the file.
+
+    Raises `ConfigError` for those that do not suit the machine.
+    """
+    for where, table in config.encoder.items():
+        encoder = instance(Encoder, table, config.path, where)
+        with located(f"{config.path}: {where}: "):
+            system = with_sensors(system, encoder)
+    for k, table in enumerate(config.sensor):
+        with located(f"{config.path}: sensor[{k}]: "):
+            sensor = Sensor(table.name, _quantity(config, k, table), table.scale, table.bias)
+            system = with_sensors(system, sensor)
+    return system
+
+
+def columns_of_sensors(config: Study) -> dict[str, list[str]]:
+    """The columns of the sensors' readings, by name."""
+    return {table.name: table.columns for table in config.sensor}
+
+
+def deviations_of_sensors(config: Study) -> dict[str, float | list[float]]:
+    """The standard deviations of the sensors' readings, by name."""
+    return {table.name: table.deviation for table in config.sensor}
+
+
+def with_poses(config: Study, recording: Recording) -> Recording:
+    """The recording with quaternions of poses as rotation vectors."""
+    readings = dict(recording.readings)
+    for table in config.sensor:
+        if table.kind == "pose" and len(table.columns) == 7:
+            read = np.asarray(readings[table.name])
+            with located(f"{config.path}: {recording.name}: {table.name}: "):
+                readings[table.name] = pose_readings(read[:, :4], read[:, 4:])
+    return dataclasses.replace(recording, readings=readings)
+
+
+def _quantity(config: Study, k: int, table: SensorTable) -> Any:
+    if table.kind in _ON_BODIES:
+        return _ON_BODIES[table.kind](Frame(table.body, table.position, table.rotation))
+    if table.kind == "wrench":
+        return JointWrench(str(table.joint), table.position, table.rotation)
+    return function(table.kind, config.path, f"sensor[{k}].kind")
