@@ -25,7 +25,7 @@ from .readings import Readings
 from .recordings import DataError, Recording
 from .search import search
 from .sensors import seen
-from .sensors.measured import columns_of_sensors
+from .sensors.measured import columns_of_sensors, reading_deviations, readings_of
 from .shooting import Shooting
 
 if TYPE_CHECKING:
@@ -152,8 +152,9 @@ class Trial:
         in `Shooting.of`. readings: those of other sensors by name, which are judged along the
         measured motion and along the simulated one.
 
-        Warns of what cannot be judged. Raises DataError for a window that is not positive, and for
-        an `observe` of less than two rows, or of more than a window has.
+        Warns of what cannot be judged. Raises DataError for a window that is not positive, for an
+        `observe` of less than two rows, or of more than a window has, and for readings that are
+        missing or do not suit their sensor.
         """
         steps = recording.steps_in(window)
         if observe is not None and observe < 2:
@@ -163,6 +164,9 @@ class Trial:
                 f"observe is {observe}, but a window of {recording.name} has {steps + 1} rows; "
                 "take fewer, or a longer window"
             )
+        if readings:
+            readings_of(system, recording, readings)
+            reading_deviations(system, readings, recording.weight)
         torques = motion = along = None
         if recording.a is not None and recording.tau is not None and not system.constraints:
             try:
