@@ -79,8 +79,8 @@ class Readings(Problem):
         t = np.concatenate([r.t for r in recordings])
         given = t, q, v, a, u, measured, np.concatenate(off)
         each = np.repeat(np.arange(len(recordings)), [len(r.t) for r in recordings])
-        arrays = (jnp.asarray(x, system.dtype) for x in given)
-        return Readings(names, *arrays, jnp.asarray(each))
+        t, q, v, a, u, measured, off = (jnp.asarray(x, system.dtype) for x in given)
+        return Readings(names, t, q, v, a, u, measured, off, jnp.asarray(each))
 
     def errors(self, system: System) -> Float[Array, "n K"]:
         """Predictions less readings (n, K) in the units of the sensors; zero at gaps."""
@@ -115,7 +115,7 @@ def _rows(
     sizes = {"q": system.nq, "v": system.nv, "a": system.nv, "tau": system.nu}
     wanted = {"q", *(_USES[name] for name in every)}
     given = needed(recording, {k: size for k, size in sizes.items() if k in wanted})
-    gaps = {k: np.isnan(x).any(axis=1) for k, x in given.items()}
+    gaps = {k: np.any(np.isnan(x), axis=1) for k, x in given.items()}
     measured = readings_of(system, recording, used)
     of = widths(system, tuple(used))
     for k, (name, uses) in enumerate(used.items()):

@@ -234,8 +234,8 @@ class Shooting(Problem):
         )
 
     def residual(self, system: System, own: jax.Array) -> Float[Array, " k"]:
-        *motion, memories = self.simulated(system, own)
-        q, v = seen(system, *motion)
+        true_q, true_v, memories = self.simulated(system, own)
+        q, v = seen(system, true_q, true_v)
         nv = v.shape[-1]
         gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
         off = self.departure(system, q)
@@ -245,7 +245,7 @@ class Shooting(Problem):
             in_deviations(v, self.v, self.deviation[:, None, nv:]),
         ]
         if self.readings is not None:
-            errors = self.readings.errors(system, *motion, memories)
+            errors = self.readings.errors(system, true_q, true_v, memories)
             parts.append(errors / self.readings.deviation[:, None])
         residual = jnp.concatenate(parts, axis=-1)
         if not self.free:

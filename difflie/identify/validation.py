@@ -229,11 +229,11 @@ class Trial:
 @eqx.filter_jit
 def _predicted(motion: Shooting, system: System, own: jax.Array) -> tuple[jax.Array, ...]:
     """Simulated configurations of windows, and how far they and readings are from measured ones."""
-    *states, memories = motion.simulated(system, own)
-    q = seen(system, *states)[0]
+    q, v, memories = motion.simulated(system, own)
+    read, _ = seen(system, q, v)
     others = motion.readings
-    errors = q[..., :0] if others is None else others.errors(system, *states, memories)
-    return q, motion.departure(system, q), errors
+    errors = q[..., :0] if others is None else others.errors(system, q, v, memories)
+    return read, motion.departure(system, read), errors
 
 
 @eqx.filter_jit

@@ -190,7 +190,8 @@ def unit(system: System, entry: Entry) -> str:
     Of "N m or N", for angles or lengths, the one that the joint type implies.
     """
     if entry.place[0] == "sensors" and entry.leaf == "bias":
-        return system.sensors[int(entry.place[1])].unit(system)
+        sensor: Any = system.sensors[int(entry.place[1])]
+        return sensor.unit(system)
     t, declared = system.topology, about(system, entry.place).unit
     angular, _, linear = declared.partition(" or ")
     if not linear or entry.owner not in t.joints:

@@ -22,6 +22,7 @@ from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import ModelError, nearest, shown
 from .acceleration import AccelerationQuantity
+from .effort import check_known
 from .quantity import Labels, xyz
 
 
@@ -37,7 +38,8 @@ class JointWrench(AccelerationQuantity):
     joint: the name of the joint, which may be fixed, between the parent and the body. position (3,)
     in m and rotation (3,), a rotation vector in rad: the sensor's frame in that of this body, by
     default the same. Raises `ModelError` for an unknown joint, and for systems with constraints,
-    whose reactions do not follow from the motion.
+    whose reactions do not follow from the motion; and ValueError as `Effort` does where an actuator
+    pushes along an axis.
     """
 
     joint: str = eqx.field(static=True)
@@ -104,6 +106,7 @@ def _at_points(tree: Tree, u: jax.Array | None, q: jax.Array, v: jax.Array) -> l
     along = [(i, a) for i, a in enumerate(system.actuators) if a.axis is not None]
     if not along:
         return list(system.couplings)
+    check_known(system)
     given = torques(tree, jnp.zeros(system.nu, q.dtype) if u is None else u, q, v)
     pushing = [FollowerForce(a.axis.path, given[i] * a.axis.unit) for i, a in along]
     return [*system.couplings, *pushing]

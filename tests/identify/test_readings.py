@@ -191,6 +191,36 @@ def test_motion_capture_alone_finds_the_pendulum():
     found_again(rough, true, ["rod/com_z", "hinge/damping"], problem, rtol=1e-5)
 
 
+def test_what_actuators_remember_counts():
+    """A delayed drive: an accelerometer feels the torque that arrives, and the delay is found."""
+    true, rough = (dl.attach(pendulum(), dl.Drive("hinge", delay=d)) for d in (0.04, 0.025))
+    t = 0.01 * np.arange(121)
+    tau = 1.5 * np.sin(9 * t)[:, None]
+    how = {"dt": 0.01, "steps": 120, "control": jnp.asarray(tau[:-1])}
+    run = dl.simulate(true, [0.4], [0.0], **how)
+    # Along a run torques are those of the step that ends; here they are of the one that begins.
+    given = tau[np.maximum(np.arange(121) - 4, 0)] - 0.02 * run.v
+    a = jax.vmap(lambda *x: dl.forward_dynamics(true, *x))(run.q, run.v, given)
+    readings = read(true, run.q, run.v, a)
+    recording = di.Recording("late", t, np.asarray(run.q), np.asarray(run.v), None, tau, readings)
+    of = {"window": 40, "position": np.inf, "readings": IMU}
+    problem = di.Shooting.of(true, [recording], **of)
+    assert np.abs(problem.residual(true, problem.own)).max() < 1e-6
+    found_again(rough, true, ["hinge/delay"], di.Shooting.of(rough, [recording], **of), rtol=1e-4)
+
+
+def test_single_precision_readings(swing):
+    """Both problems have residuals in single precision, equal to rounding."""
+    machine = pendulum().astype("float32")
+    along = di.Readings.of(machine, [swing], IMU)
+    simulated = di.Shooting.of(machine, [swing], window=50, readings=IMU)
+    for problem in (along, simulated):
+        residual = problem.residual(machine, problem.own)
+        assert residual.dtype == jnp.float32
+    double = di.Readings.of(pendulum(), [swing], IMU).residual(pendulum(), jnp.zeros(0))
+    np.testing.assert_allclose(along.residual(machine, along.own), double, rtol=1e-3, atol=1e-2)
+
+
 # --- force and torque ----------------------------------------------------------------------------
 
 

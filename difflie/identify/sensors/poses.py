@@ -38,7 +38,7 @@ def pose_readings(quaternions: Any, positions: Any) -> NDArray:
             f"the quaternion of row {k + 1} has the length {lengths[k]:.4g}; give (w, x, y, z) of "
             "length 1, and leave gaps as NaN"
         )
-    gap = np.isnan(np.column_stack((quaternions, positions))).any(axis=1)
+    gap = np.any(np.isnan(np.column_stack((quaternions, positions))), axis=1)
     safe = np.where(gap[:, None], [1.0, 0.0, 0.0, 0.0], quaternions / lengths[:, None])
     turns = np.array(jax.vmap(quaternion.log)(jnp.asarray(safe)), float)
     _unwrap(turns, np.flatnonzero(~gap))

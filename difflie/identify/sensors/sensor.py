@@ -12,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from ...forces.actuators.acting import applied
 from ...quantities import AccelerationQuantity, Quantity
 from ...quantities.quantity import as_quantity
 from ...system.fields import number, number_faults
@@ -106,7 +107,7 @@ class Sensor(eqx.Module):
         def lost(name: str) -> bool:
             values = (jnp.full(n, np.nan if k == name else 0.0) for k, n in given.items())
             at = (x.astype(system.dtype) for x in values)
-            return bool(jnp.isnan(_predicted(self, system, *at)).any())
+            return bool(jnp.isnan(_predicted(self, _still(system), *at)).any())
 
         return frozenset(name for name in given if lost(name))
 
@@ -163,13 +164,18 @@ class Sensor(eqx.Module):
         """The shape of its quantity, without computing it."""
         zero = [jax.ShapeDtypeStruct((n,), system.dtype) for n in (system.nq, system.nv, system.nu)]
         time = jax.ShapeDtypeStruct((), system.dtype)
-        given = eqx.filter_eval_shape(self.quantity, system, *zero, time)
+        given = eqx.filter_eval_shape(self.quantity, _still(system), *zero, time)
         if not isinstance(given, jax.ShapeDtypeStruct) or given.dtype.kind not in "fi":
             raise TypeError(f"it returns {shown(given)}; let it return real numbers")
         return given.shape
 
     def __str__(self) -> str:
         return f"{type(self).__name__} ({self.name!r}, {self.quantity.name})"
+
+
+def _still(system: System) -> System:
+    """The system whose actuators have no memory, to see what a quantity is like."""
+    return applied(system, jnp.zeros(system.nu, system.dtype))
 
 
 @eqx.filter_jit
