@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..identify import Encoder, Recording, Sensor, pose_readings, with_sensors
+from ..identify.sensors.poses import unwrapped
 from ..io.loading import located
 from ..io.modules import function
 from ..io.sensor_tables import SensorTable
 from ..io.study import Study
-from ..io.tables import instance
+from ..io.tables import ConfigError, instance
 from ..quantities import Accelerometer, Gyroscope, JointWrench, Origin, Pose
 from ..system import System
 from ..system.frame import Frame
+from ..system.validation import shown
 
 _ON_BODIES: dict[str, Callable[[Frame], Any]] = {
     "accelerometer": Accelerometer,
@@ -53,13 +56,15 @@ def deviations_of_sensors(config: Study) -> dict[str, float | list[float]]:
 
 
 def with_poses(config: Study, recording: Recording) -> Recording:
-    """The recording with quaternions of poses as rotation vectors."""
+    """The recording with poses of which successive ones are near; quaternions are read as such."""
     readings = dict(recording.readings)
-    for table in config.sensor:
-        if table.kind == "pose" and len(table.columns) == 7:
-            read = np.asarray(readings[table.name])
+    for table in (table for table in config.sensor if table.kind == "pose"):
+        read = np.asarray(readings[table.name])
+        if len(table.columns) == 7:
             with located(f"{config.path}: {recording.name}: {table.name}: "):
                 readings[table.name] = pose_readings(read[:, :4], read[:, 4:])
+        elif len(table.columns) == 6:
+            readings[table.name] = unwrapped(read)
     return dataclasses.replace(recording, readings=readings)
 
 
@@ -68,4 +73,11 @@ def _quantity(config: Study, k: int, table: SensorTable) -> Any:
         return _ON_BODIES[table.kind](Frame(table.body, table.position, table.rotation))
     if table.kind == "wrench":
         return JointWrench(str(table.joint), table.position, table.rotation)
-    return function(table.kind, config.path, f"sensor[{k}].kind")
+    found = function(table.kind, config.path, f"sensor[{k}].kind")
+    if inspect.isclass(found):
+        name = found.__name__
+        raise ConfigError(
+            f"{shown(table.kind)} is a class; name an object, such as {name.lower()} = {name}(...) "
+            "in that module"
+        )
+    return found

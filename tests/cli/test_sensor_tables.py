@@ -210,3 +210,45 @@ def test_sensors_are_not_for_the_fit_of_a_whole_arm(folder):
     (folder / "arm.toml").write_text(TEXT)
     with pytest.raises(ConfigError, match="must be left out without"):
         read_study(folder / "arm.toml")
+
+
+def test_rotation_vectors_may_jump(folder):
+    """Poses with six columns, whose rotation vectors jump at pi, are resampled through the turn."""
+    angle = np.linspace(2.8, 3.5, 29)
+    angle = np.where(angle > np.pi, angle - 2 * np.pi, angle)
+    q = np.linspace(0.0, 0.1, 29)
+    columns = np.column_stack((0.1 * np.arange(29), q, 0 * q, angle, 0 * q, q, q, q))
+    header = "time,q,rx,ry,rz,x,y,z"
+    np.savetxt(folder / "turn.csv", columns, delimiter=",", header=header, comments="")
+    text = (
+        TEXT[: TEXT.index("[data]")]
+        + """
+[data]
+columns.q = ["q"]
+resample = 0.05
+[[run]]
+file = "turn.csv"
+[[sensor]]
+name = "tip"
+kind = "pose"
+body = "arm"
+columns = ["rx", "ry", "rz", "x", "y", "z"]
+deviation = 0.01
+[[parameter]]
+path = "tip/frame/position"
+"""
+    )
+    (folder / "turn.toml").write_text(text)
+    config = read_study(folder / "turn.toml")
+    (recording,) = recordings_of(config, system_of(config))["fit"]
+    turns = recording.readings["tip"][:, 1]
+    np.testing.assert_allclose(turns, np.linspace(2.8, 3.5, 57), atol=1e-9)
+
+
+def test_a_class_instead_of_an_object_is_named(folder):
+    text = (folder / "study.toml").read_text().replace('"own:height"', '"kinds:Level"')
+    code = "from difflie import quantities as dq\n\n\nclass Level(dq.Energy):\n    pass\n"
+    (folder / "kinds.py").write_text(code)
+    (folder / "wrong.toml").write_text(text)
+    with pytest.raises(ConfigError, match=r"sensor\[4\]: 'kinds:Level' is a class; name an object"):
+        system_of(read_study(folder / "wrong.toml"))

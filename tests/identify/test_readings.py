@@ -149,12 +149,15 @@ def swing():
 
 
 def test_imu_along_the_measured_motion(swing):
-    """Biases, the scale, and where it is mounted."""
+    """Biases and the scale; with the torques also the centre of mass."""
     problem = di.Readings.of(pendulum(), [swing], IMU)
     assert problem.measured.sum() == 201 * 6 - 30
     paths = ["accelerometer/bias", "gyroscope/bias", "gyroscope/scale"]
     fit = found_again(pendulum(), SWING, paths, problem)
     assert fit.parameters.units == (*["m/s^2"] * 3, *["rad/s"] * 3, "")
+    # Where the mass is the torques tell, in the same fit.
+    both = problem, di.InverseDynamics.of(pendulum(), [swing])
+    found_again(pendulum(), SWING, [*paths, "rod/com_z", "hinge/damping"], both)
 
 
 @pytest.mark.parametrize("free", [False, True], ids=["windows", "states"])

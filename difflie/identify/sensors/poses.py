@@ -40,17 +40,22 @@ def pose_readings(quaternions: Any, positions: Any) -> NDArray:
         )
     gap = np.any(np.isnan(np.column_stack((quaternions, positions))), axis=1)
     safe = np.where(gap[:, None], [1.0, 0.0, 0.0, 0.0], quaternions / lengths[:, None])
-    turns = np.array(jax.vmap(quaternion.log)(jnp.asarray(safe)), float)
-    _unwrap(turns, np.flatnonzero(~gap))
-    return np.where(gap[:, None], np.nan, np.column_stack((turns, positions)))
+    turns = np.asarray(jax.vmap(quaternion.log)(jnp.asarray(safe)), float)
+    return unwrapped(np.where(gap[:, None], np.nan, np.column_stack((turns, positions))))
 
 
-def _unwrap(turns: NDArray, rows: NDArray) -> None:
-    """Adds whole turns to rotation vectors (n, 3), so that successive ones of the rows are near."""
-    for before, k in itertools.pairwise(rows):
+def unwrapped(poses: NDArray) -> NDArray:
+    """Readings (n, 6) of a `Pose`, with whole turns added so that successive ones are near.
+
+    Rows with a NaN are gaps, and left out.
+    """
+    found = poses.copy()
+    turns = found[:, :3]
+    for before, k in itertools.pairwise(np.flatnonzero(~np.any(np.isnan(turns), axis=1))):
         length = np.linalg.norm(turns[k])
         if length > 0:
             whole = 2 * np.pi / length * turns[k]
             # Along its axis, to the multiple that is nearest to the vector before.
             count = np.round((turns[before] - turns[k]) @ whole / (whole @ whole))
             turns[k] += count * whole
+    return found
