@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
+from .. import native
 from ..forces.actuators.acting import first_memories, next_memories, recalled, remember, timed
 from ..integrators import RKMK4, Method
 from ..integrators.method import chosen
@@ -152,7 +153,8 @@ class Shooting(Problem):
             return (state, memories), state
 
         def motion(q0, v0, dt, tau, memories):
-            _, (q, v) = jax.lax.scan(step, ((q0, v0), memories), (dt, tau))
+            start = (q0, v0), memories
+            _, (q, v) = native.scan(step, start, (dt, tau), len(dt))
             return jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
 
         return seen(system, *jax.vmap(motion)(q0, v0, self.dt, self.tau, memories))
