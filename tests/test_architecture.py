@@ -100,7 +100,7 @@ def test_no_file_is_long():
 # Who compiles: passes along trees, loops over time, and problems with loops of their own. `solvers`
 # and `simulate/adjoint` besides make what a function closes over explicit.
 COMPILING = (
-    *("system/traverse.py", "simulate/", "control/", "solvers/root.py"),
+    *("system/traverse.py", "simulate/", "control/", "solvers/root.py", "identify/shooting.py"),
     *("reproduce/goetz/motion.py", "reproduce/mechanisms/march.py"),
 )
 

@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
+from .. import native
 from ..forces.actuators.acting import first_memories, next_memories, recalled, remember, timed
 from ..integrators import RKMK4, Method
 from ..integrators.method import chosen
@@ -176,7 +177,7 @@ class Shooting(Problem):
 
         def motion(q0, v0, dt, tau, memories):
             start = (q0, v0), memories
-            _, rest = jax.lax.scan(step, start, (dt, tau))
+            _, rest = native.scan(step, start, (dt, tau), len(dt))
             whole = jax.tree.map(lambda x, xs: jnp.concatenate((x[None], xs)), start, rest)
             return *whole[0], whole[1]
 
