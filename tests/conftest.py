@@ -29,11 +29,12 @@ CHECKED = {
     "integrators": "bdf commutator_free crouch_grossman descriptor embedded_munthe_kaas "
     "energy_momentum gauss generalized_alpha method moreau "
     "munthe_kaas rattle semi_implicit_euler stormer_verlet variational variational_lie",
-    "quantities": "distance effort energy frames limits momentum point pose power reductions state",
+    "quantities": "acceleration distance effort energy frames imu joint_wrench limits momentum "
+    "point pose power reductions state",
     "parameters": "block nearest_consistent nearness places pseudo_inertia",
     "simulate": "result trajectory watch",
     "identify": "base_parameters inverse_dynamics jacobian linear_torques losses nominal "
-    "of_machine problem recursive_least_squares sensors shooting",
+    "of_machine problem readings recursive_least_squares sensors.encoder sensors.sensor shooting",
     "control": "dare lyapunov",
     "reproduce": "goetz.centres goetz.chain goetz.energy_stable goetz.mean_gradients "
     "goetz.springs goetz.variational mueller.transition",

@@ -100,7 +100,8 @@ def test_no_file_is_long():
 # Who compiles: passes along trees, loops over time, and problems with loops of their own. `solvers`
 # and `simulate/adjoint` besides make what a function closes over explicit.
 COMPILING = (
-    *("system/traverse.py", "simulate/", "control/", "solvers/root.py", "sweep/variants.py"),
+    *("system/traverse.py", "simulate/", "control/", "solvers/root.py", "identify/shooting.py"),
+    "sweep/variants.py",
     *("reproduce/goetz/motion.py", "reproduce/mechanisms/march.py"),
 )
 

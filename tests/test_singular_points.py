@@ -224,6 +224,8 @@ TABLE = {
             "Distance": measured(dq.Distance("hand", None)),
             "Distance, coincident": measured(dq.Distance("hand", "hand")),
             "CentroidalMomentum": measured(dq.CentroidalMomentum()),
+            "Accelerometer": measured(dq.Accelerometer(dl.Frame("hand", (0.1, 0.2, 0.3)))),
+            "Gyroscope": measured(dq.Gyroscope("hand")),
             "Power": measured(dq.Power()),
             "LimitLeft": lambda s, q, v, x: measured(dq.LimitLeft())(s, q, v, x)[3],
         },

@@ -26,6 +26,7 @@ from ..system.validation import warn
 from ..view import identification
 from .arm import run_arm, show_arm
 from .output import check_outputs, console, say, write_results
+from .sensors import deviations_of_sensors
 from .study import fitted, parameters_of, recordings_of, save_bare, system_of, tell
 
 
@@ -101,7 +102,7 @@ def run_study(
 
     The results are those of `Fit.results`, and the errors of each run in training (those that were
     fitted), validation and, with fit.leave_out, left_out: each run predicted by a fit to the
-    others. In files null stands for a number that is not finite.
+    others; and those of each sensor. In files null stands for a number that is not finite.
 
     Raises `ConfigError` and `DataError` for inputs that do not fit together.
     """
@@ -138,6 +139,12 @@ def run_study(
         results[name] = _rows(judged[use])
     if fit is not None and config.fit.leave_out:
         results["left_out"] = _rows(_left_out(config, free, fit, trials["fit"], x, progress))
+    results["sensors"] = [
+        {**row, "use": name}
+        for name, use in (("training", "fit"), ("validation", "validate"))
+        for validation in judged[use]
+        for row in validation.sensor_rows
+    ]
     results["machine"] = machine()
     if out is not None:
         _write(out, results, fit, judged, final)
@@ -147,7 +154,9 @@ def run_study(
 def _trial(config: Study, system: System, recording: Recording) -> Trial:
     table = dataclasses.asdict(config.validation)
     with located(f"{config.path}: validation."):
-        return Trial.of(system, recording, position=config.fit.position, **table)
+        position = config.fit.position if config.fit.positions else np.inf
+        readings = deviations_of_sensors(config)
+        return Trial.of(system, recording, position=position, readings=readings, **table)
 
 
 def _start(
@@ -241,6 +250,12 @@ def _show(results: dict[str, Any]) -> None:
             errors = _short(row["torque_rmse"]), _short(row["position_rmse"])
             table.add_row(row["run"], use.replace("_", " "), row["joint"], *errors)
     console.print(table)
+    if results["sensors"]:
+        table = Table("run", "use", "sensor", "unit", "RMSE, measured motion", "simulated motion")
+        for row in results["sensors"]:
+            errors = _short(row["rmse"]), _short(row["simulated_rmse"])
+            table.add_row(row["run"], row["use"], row["sensor"], row["unit"], *errors)
+        console.print(table)
 
 
 def _short(value: float | None) -> str:

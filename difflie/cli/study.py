@@ -14,7 +14,6 @@ from ..identify import (
     ArmFit,
     ArmSettings,
     Cauchy,
-    Encoder,
     Fit,
     Huber,
     InverseDynamics,
@@ -23,6 +22,7 @@ from ..identify import (
     Nearness,
     Problem,
     RateCoupling,
+    Readings,
     Recording,
     Shooting,
     Squares,
@@ -31,18 +31,18 @@ from ..identify import (
     log_warnings,
     rate_warnings,
     read_recording,
-    with_encoders,
 )
 from ..io import save
 from ..io.files import file_name
 from ..io.loading import load_system, located
 from ..io.modules import function
 from ..io.study import RunTable, Study
-from ..io.tables import ConfigError, instance
+from ..io.tables import ConfigError
 from ..parameters import InertiaRatios, Parameter, Parameters, Scaled
 from ..system import System
 from ..system.validation import warn
 from .output import say
+from .sensors import columns_of_sensors, deviations_of_sensors, sensed, with_poses
 
 _LOSSES: dict[str, Callable[[float], Loss]] = {
     "squares": lambda limit: Squares(),
@@ -52,16 +52,11 @@ _LOSSES: dict[str, Callable[[float], Loss]] = {
 
 
 def system_of(config: Study) -> System:
-    """The machine of the file, with its actuators, other forces and encoders.
+    """The machine of the file, with its actuators, other forces and sensors.
 
     Raises `ConfigError` for parts that do not suit the robot.
     """
-    system = load_system(config, config.folder)
-    for where, table in config.encoder.items():
-        encoder = instance(Encoder, table, config.path, where)
-        with located(f"{config.path}: {where}: "):
-            system = with_encoders(system, encoder)
-    return system
+    return sensed(config, load_system(config, config.folder))
 
 
 def parameters_of(config: Study, system: System) -> Parameters:
@@ -147,9 +142,10 @@ def _recording(config: Study, system: System, path: Path, name: str, run: RunTab
         scale=table.scale,
         topic=table.topic,
         joints=[joint for joint, _ in system.topology.velocity_labels],
+        readings=columns_of_sensors(config),
         **table.columns,
     )
-    recording = dataclasses.replace(recording, name=name, weight=run.weight)
+    recording = with_poses(config, dataclasses.replace(recording, name=name, weight=run.weight))
     if table.resample is not None:
         recording = recording.resampled(table.resample, None if numbers else system.manifold)
     recording = _smoothed(config, system, recording)
@@ -218,21 +214,24 @@ def fitted(
 
 
 def _problems(config: Study, system: System, recordings: Sequence[Recording]) -> list[Problem]:
-    table = config.fit
+    table, readings = config.fit, deviations_of_sensors(config)
     problems: list[Problem] = []
     if table.error in ("torque", "both"):
         loose = np.inf if table.unactuated is None else table.unactuated
         problems.append(InverseDynamics.of(system, recordings, table.torque, loose))
+    if table.error == "torque" and readings:
+        problems.append(Readings.of(system, recordings, readings))
     if table.error in ("motion", "both"):
         problems.append(
             Shooting.of(
                 system,
                 recordings,
                 window=_window(config, recordings),
-                position=table.position,
+                position=table.position if table.positions else np.inf,
                 velocity=np.inf if table.velocity is None else table.velocity,
                 free=table.states,
                 substeps=table.substeps,
+                readings=readings,
             )
         )
     if config.nearness.weight is not None:

@@ -131,7 +131,7 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
     result = result.replace(gravity=system.gravity, **leaves)
     result = constrain(result, *kept, *_mimicked(system, made))
     constraints = (*result.constraints, *system.constraints)
-    carried = {"couplings": system.couplings, "actuators": system.actuators}
+    carried = {group: getattr(system, group) for group in ("couplings", "actuators", "sensors")}
     return replace(result, constraints=constraints, **carried)
 
 

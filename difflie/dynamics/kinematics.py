@@ -1,4 +1,4 @@
-"""Positions and velocities of all bodies, by one forward pass each."""
+"""Positions, velocities and accelerations of all bodies, by one forward pass each."""
 
 from __future__ import annotations
 
@@ -39,6 +39,30 @@ def dof_twists(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Mo
     return forward_pass(tree.topology, move, tree.zero_twist, data)
 
 
+def dof_motions(
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
+) -> tuple[Motion, Motion]:
+    """The twist of every dof's frame (n_dofs,) and its derivative, both in that frame.
+
+    At q (nq,), v (nv,), a (nv,). In the derivative the world accelerates by -g, as in `rnea`.
+    """
+    rates, accelerations = tree.rates(v), tree.rates(a)
+
+    def move(parent: tuple[Motion, Motion], dof):
+        velocity, acceleration = parent
+        pose, screw, rate, accelerated, bias = dof
+        joint = screw.times(rate)
+        velocity = joint.add_to(pose.inverse_motion(velocity))
+        acceleration = screw.times(accelerated).add_to(pose.inverse_motion(acceleration))
+        acceleration = acceleration + joint.bracket(velocity)
+        if bias is not None:
+            acceleration = acceleration + bias
+        return (velocity, acceleration), (velocity, acceleration)
+
+    data = (tree.poses(q), tree.screws(q), rates, accelerations, tree.bias(q, rates))
+    return forward_pass(tree.topology, move, (tree.zero_twist, tree.base_acceleration), data)
+
+
 def body_world_poses(tree: Tree, q: Float[Array, " nq"]) -> Transform:
     """The pose of every body in the world (nb,), at q (nq,)."""
     return tree.body_values(dof_poses(tree, q), world_frame(q.dtype)) @ tree.body_frames
@@ -55,3 +79,19 @@ def world_frame(dtype: np.dtype) -> Transform:
     entries = jnp.eye(3, dtype=dtype).ravel()
     zero = jnp.zeros((), dtype)
     return Transform(Matrix(*entries), Vector(zero, zero, zero))
+
+
+def body_motions(
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], a: Float[Array, " nv"]
+) -> tuple[Motion, Motion]:
+    """The body-fixed twist of every body (nb,) and its derivative less gravity.
+
+    At q (nq,), v (nv,), a (nv,), in rad/s, m/s and the same per s.
+    """
+    twists, changes = dof_motions(tree, q, v, a)
+    worlds = tree.zero_twist, tree.base_acceleration
+    twists, changes = (
+        tree.body_frames.inverse_motion(tree.body_values(of, world))
+        for of, world in zip((twists, changes), worlds, strict=True)
+    )
+    return twists, changes

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..dynamics.kinematics import chained, dof_twists, world_frame
+from ..dynamics.kinematics import chained, dof_poses, dof_twists, world_frame
 from ..dynamics.statics import backpropagated
 from ..groups.components import Vector
 from ..spatial import Force, Motion, Transform
@@ -40,6 +40,23 @@ def _coupling_force(
     wrenches = _wrenches(couplings, _offsets(tree, body), *dofs)
     on_dofs = Force.from_array(jax.ops.segment_sum(wrenches, dof, tree.topology.n_dofs))
     return tree.generalised(backpropagated(tree, poses, tree.screws(q), on_dofs))
+
+
+def world_wrenches(
+    tree: Tree, couplings: Sequence[Any], q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> tuple[np.ndarray, Force]:
+    """The wrenches (n,) in N m and N of the couplings at points, in the world, about its origin.
+
+    With them the bodies (n,) on which they act, nb for the world.
+    """
+    acting = [c for c in couplings if isinstance(c, Coupling)]
+    if not acting:
+        return np.zeros(0, int), Force.from_array(jnp.zeros((0, 6), q.dtype))
+    body, dof = _carried(tree, [coupling.path for coupling in acting])
+    world = world_frame(q.dtype), tree.zero_twist
+    dofs, twists = _entries((dof_poses(tree, q), dof_twists(tree, q, v)), world, dof)
+    wrenches = _wrenches(acting, _offsets(tree, body), dofs, twists)
+    return body, dofs.force(Force.from_array(wrenches))
 
 
 def _wrenches(

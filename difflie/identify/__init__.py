@@ -36,11 +36,14 @@ from .profile_likelihood import profile as profile
 from .reading.columns import DataError as DataError
 from .reading.guesses import columns_of as columns_of
 from .reading.logs import read_recording as read_recording
+from .readings import Readings as Readings
 from .recordings import Recording as Recording
 from .recursive_least_squares import RecursiveLeastSquares as RecursiveLeastSquares
 from .recursive_least_squares import payload_rows as payload_rows
 from .sensors import Encoder as Encoder
-from .sensors import with_encoders as with_encoders
+from .sensors import Sensor as Sensor
+from .sensors import pose_readings as pose_readings
+from .sensors import with_sensors as with_sensors
 from .shooting import Shooting as Shooting
 from .space_limits import Keep as Keep
 from .validation import Trial as Trial

@@ -38,6 +38,7 @@ from .inverse_dynamics import InverseDynamics
 from .motion_limits import Limits
 from .problem import Deviation, deviations
 from .recordings import Recording
+from .sensors import Encoder
 from .space_limits import Keep
 
 # Samples per harmonic, at which limits are checked.
@@ -289,7 +290,7 @@ def _check(system: System, duration: float, harmonics: int, samples: int, steps:
         raise ValueError(
             f"{system.name}: motions are designed for joints with plain coordinates; fix the others"
         )
-    if system.sensors:
+    if any(isinstance(sensor, Encoder) for sensor in system.sensors):
         raise ValueError(
             f"{system.name} has encoders; design its motion without them, in joint coordinates"
         )

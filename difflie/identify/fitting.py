@@ -170,8 +170,8 @@ class Fit:
 
         For each degree of freedom the root mean square error of torques, and of motions that are
         simulated in windows, and the autocorrelation of torque errors: see `Validation`. settings:
-        window=0.5 in s, observe, substeps and position, as of `Trial.of`, which also documents
-        warnings and errors.
+        window=0.5 in s, observe, substeps, position and readings, as of `Trial.of`, which also
+        documents warnings and errors.
         """
         recordings = [recordings] if isinstance(recordings, Recording) else recordings
         if machine is not None and machine not in self.systems:
@@ -191,6 +191,8 @@ class Fit:
 
         results = {"system": self.parameters.title, **self.results, "machine": machine()}
         results["validation"] = [row for v in validations for row in v.rows]
+        rows = [row for v in validations for row in v.sensor_rows]
+        results["sensors"] = [{**row, "use": "validation"} for row in rows]
         pictures = [(v.recording.name, v.arrays) for v in validations]
         return write_report(Path(folder), results, pictures, self.correlations)
 

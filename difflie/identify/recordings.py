@@ -28,10 +28,11 @@ class Recording:
     t (n,) in s, increasing, in steps of any length. q (n, nq), v, a (n, nv), tau (n, nu):
     configuration, velocity, acceleration, and the commands of the actuators in their units, or
     without actuators the effort in N m or N; None where not measured. NaN is a gap: an entry that
-    was not measured. weight: the recording counts in a fit like so many equal ones. smoothing: how
-    it was smoothed, None if it was not. counts (n, 1) or (n, nv): whether the torque of each joint
-    counts in a fit, see `thinned` and `without_slow`; None where all do. columns: by quantity the
-    names of the columns in the file. notes: what was done to the numbers as they were read.
+    was not measured. readings: those of other sensors by name, each (n, k) in the units of the
+    sensor, see `Sensor`. weight: the recording counts in a fit like so many equal ones. smoothing:
+    how it was smoothed, None if it was not. counts (n, 1) or (n, nv): whether the torque of each
+    joint counts in a fit, see `thinned` and `without_slow`; None where all do. columns: by quantity
+    the names of the columns in the file. notes: what was done to the numbers as they were read.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Recording:
     v: NDArray | None = None
     a: NDArray | None = None
     tau: NDArray | None = None
+    readings: Mapping[str, NDArray] = dataclasses.field(default_factory=dict)
     weight: float = 1.0
     smoothing: Smoothing | None = None
     counts: NDArray | None = None
@@ -63,21 +65,10 @@ class Recording:
             raise DataError(f"{self.name}: the weight is {self.weight}; it must be positive")
         object.__setattr__(self, "t", t)
         for quantity in QUANTITIES:
-            values = getattr(self, quantity)
-            if values is None:
-                continue
-            values = np.asarray(values, float)
-            if values.ndim != 2 or len(values) != len(t):
-                raise DataError(
-                    f"{self.name}: {quantity} has shape {values.shape} for {len(t)} times; "
-                    "one row for each is needed"
-                )
-            if np.isinf(values).any():
-                k, j = np.argwhere(np.isinf(values))[0]
-                raise DataError(
-                    f"{self.name}: {quantity}[{k}, {j}] is {values[k, j]}; leave gaps as NaN"
-                )
-            object.__setattr__(self, quantity, values)
+            if (values := getattr(self, quantity)) is not None:
+                object.__setattr__(self, quantity, self._checked(quantity, values))
+        checked = {name: self._checked(name, values) for name, values in self.readings.items()}
+        object.__setattr__(self, "readings", checked)
 
     def steps_in(self, window: float) -> int:
         """The number of steps, of their median length, in a window in s: one or more.
@@ -109,6 +100,7 @@ class Recording:
             raise DataError(f"{self.name}: the step is {dt} s; it must be positive and finite")
         steps = (self.t[-1] - self.t[0]) / dt
         given = [x for x in (self.q, self.v, self.a, self.tau) if x is not None]
+        given += self.readings.values()
         memory = 8 * (steps + 1) * (1 + sum(x.shape[1] for x in given))
         if not memory <= _MEMORY:
             raise DataError(
@@ -140,10 +132,10 @@ class Recording:
     def smoothed(self, window: int, order: int = 2) -> Recording:
         """Savitzky-Golay smoothing of q and tau on a uniform grid; v and a are derivatives of q.
 
-        window (rows, odd) and order of the polynomials, two or more; see `savitzky_golay`.
-        Configurations must be plain numbers: angles and displacements. Rows whose window reaches to
-        a gap become gaps, of which it warns. Raises DataError where steps are not uniform, q is
-        missing, or nothing is left.
+        Readings of other sensors stay as they are.         window (rows, odd) and order of the
+        polynomials, two or more; see `savitzky_golay`. Configurations must be plain numbers: angles
+        and displacements. Rows whose window reaches to a gap become gaps, of which it warns. Raises
+        DataError where steps are not uniform, q is missing, or nothing is left.
         """
         dt = self._uniform_step()
         if not 2 <= order < window:
@@ -208,6 +200,21 @@ class Recording:
         names = self.columns.get(quantity, ())
         return repr(names[j]) if j < len(names) else f"{quantity}[{j}]"
 
+    def _checked(self, quantity: str, values: NDArray) -> NDArray:
+        """Values (n, k) as an array; raises DataError for another shape and infinite ones."""
+        values = np.asarray(values, float)
+        if values.ndim != 2 or len(values) != len(self.t):
+            raise DataError(
+                f"{self.name}: {quantity} has shape {values.shape} for {len(self.t)} times; "
+                "one row for each is needed"
+            )
+        if np.isinf(values).any():
+            k, j = np.argwhere(np.isinf(values))[0]
+            raise DataError(
+                f"{self.name}: {quantity}[{k}, {j}] is {values[k, j]}; leave gaps as NaN"
+            )
+        return values
+
     def _counting(self, counts: NDArray) -> Recording:
         before = True if self.counts is None else self.counts
         return dataclasses.replace(self, counts=counts & before)
@@ -268,4 +275,5 @@ class Recording:
         smoothing = self.smoothing
         if smoothing is not None and smoothing.tau is not None:
             smoothing = dataclasses.replace(smoothing, tau=values(smoothing.tau))
-        return dataclasses.replace(self, t=t, smoothing=smoothing, **found)
+        readings = {name: values(x) for name, x in self.readings.items()}
+        return dataclasses.replace(self, t=t, readings=readings, smoothing=smoothing, **found)

@@ -4,12 +4,13 @@ Windows of one step are the one-step error; one window for a recording is the fu
 in between, with estimated initial states, are multiple shooting (Bock 1981). The time grid contains
 every measurement. Measured torques, the commands of actuators, are held from one to the next, as
 are the actuators' memories. A window starts with the memories that result from the rows before it.
+Readings of other sensors are compared with those along the simulated motion.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -19,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
+from .. import native
 from ..forces.actuators.acting import first_memories, next_memories, recalled, remember, timed
 from ..integrators import RKMK4, Method
 from ..integrators.method import chosen
@@ -28,6 +30,7 @@ from ..system.system import System
 from .problem import Deviation, Layout, Problem, deviations, in_deviations, needed
 from .recordings import DataError, Recording
 from .sensors import meant, seen
+from .simulated_readings import SimulatedReadings
 
 
 class Shooting(Problem):
@@ -38,7 +41,8 @@ class Shooting(Problem):
     starts where the one before ends. substeps: of the method between two measurements. free:
     whether the initial states are unknowns, which should then be continuous, weighted like the
     measurements: velocities only where their deviation is finite. memories (w, ...): of the
-    actuators at the starts; None to compute them from the rows before.
+    actuators at the starts; None to compute them from the rows before. readings: of other sensors,
+    which are more columns of each row; None for none.
     """
 
     dt: jax.Array
@@ -51,6 +55,7 @@ class Shooting(Problem):
     substeps: int = eqx.field(static=True, default=1)
     method: Method = eqx.field(static=True, default=RKMK4())
     memories: Any = None
+    readings: SimulatedReadings | None = None
 
     @staticmethod
     def of(
@@ -63,23 +68,28 @@ class Shooting(Problem):
         free: bool = False,
         substeps: int = 1,
         method: Method = RKMK4(),
+        readings: Mapping[str, Deviation] | None = None,
     ) -> Shooting:
         """The problem of recordings with q, v and tau, cut into windows of `window` steps.
 
         None, or more than there are: one window for each recording. Where v was not measured,
         windows start with differences of q, a guess for `free` to correct; without tau commands are
         0. position, velocity: standard deviations, in rad or m and rad/s or m/s; an infinite one
-        leaves the velocities out. The missing rows of a shorter last window are gaps. Raises
-        DataError for missing quantities, and for gaps in torques and at the starts of windows.
+        leaves the velocities out. readings: those of other sensors by name, in their units. With
+        these, position may be infinite too: then q only gives initial states, for `free` to
+        correct, and without q that is the neutral one at rest. The missing rows of a shorter last
+        window are gaps. Raises DataError for missing quantities, for gaps in torques and at the
+        starts of windows, and for readings as `Readings.of` does.
         """
         widths = {"q": system.nq, "v": system.nv, "tau": system.nu}
         if window is not None and window < 1:
             raise DataError(f"a window has {window} steps; give it one or more")
         longest = max(len(r.t) for r in recordings) - 1
         length = min(window or longest, longest)
-        windows, follows, each = [], [], []
+        windows, follows, each, spans = [], [], [], []
         for recording in recordings:
-            given = needed(_completed(system, recording, velocity), widths)
+            recording = _completed(system, recording, position, velocity)
+            given = needed(recording, widths)
             deviation = [
                 deviations(*of, system.nv, recording.weight)
                 for of in (("q", position), ("v", velocity))
@@ -90,6 +100,7 @@ class Shooting(Problem):
                 last = min(first + length, len(recording.t) - 1)
                 windows.append(_window(recording.t, given, first, last, length))
                 follows.append(k > 0)
+                spans.append((recording, first, last))
                 each.append(np.concatenate(deviation))
                 if np.isnan(windows[-1][1][0]).any() or np.isnan(windows[-1][2][0]).any():
                     raise DataError(
@@ -101,7 +112,8 @@ class Shooting(Problem):
             jnp.asarray(x, system.dtype) for x in (dt, q, v, tau, np.stack(each))
         )
         given = dt, q, v, tau, deviation, jnp.asarray(follows)
-        return Shooting(*given, free=free, substeps=substeps, method=method)
+        other = SimulatedReadings.of(system, spans, length, readings) if readings else None
+        return Shooting(*given, free=free, substeps=substeps, method=method, readings=other)
 
     @property
     def own(self) -> jax.Array:
@@ -109,9 +121,15 @@ class Shooting(Problem):
         return jnp.zeros(w * 2 * nv if self.free else 0, self.q.dtype)
 
     @property
+    def _width(self) -> int:
+        """The residuals of each row."""
+        others = 0 if self.readings is None else self.readings.given.shape[-1]
+        return 2 * self.v.shape[-1] + others
+
+    @property
     def windows(self) -> NDArray:
         w, edges, nv = self.v.shape
-        each = np.repeat(np.arange(w), (edges if self.free else edges - 1) * 2 * nv)
+        each = np.repeat(np.arange(w), (edges if self.free else edges - 1) * self._width)
         # A jump depends on the state that the next window starts with.
         jumps = np.repeat(np.arange(w - 1 if self.free else 0), 2 * nv)
         return np.concatenate((each, jumps))
@@ -119,7 +137,13 @@ class Shooting(Problem):
     def motions(
         self, system: System, own: jax.Array
     ) -> tuple[Float[Array, "w edges nq"], Float[Array, "w edges nv"]]:
-        """The simulated readings in the windows: q (w, s + 1, nq) and v (w, s + 1, nv)."""
+        """What encoders read in the simulated windows: q (w, s + 1, nq) and v (w, s + 1, nv)."""
+        return seen(system, *self.simulated(system, own)[:2])
+
+    def simulated(
+        self, system: System, own: jax.Array
+    ) -> tuple[Float[Array, "w edges nq"], Float[Array, "w edges nv"], Any]:
+        """The simulated q (w, s + 1, nq), v (w, s + 1, nv) and memories (w, s + 1, ...)."""
         q0, v0 = self.q[:, 0], self.v[:, 0]
         if self.free:
             # In deviations, so that all unknowns are of similar size.
@@ -149,13 +173,15 @@ class Shooting(Problem):
                 q, v = state
                 memories = next_memories(tree, tau, q, v, memories)
             state = tuple(jnp.where(run.result.ok, x[-1], jnp.nan) for x in (run.q, run.v))
-            return (state, memories), state
+            return (state, memories), (state, memories)
 
         def motion(q0, v0, dt, tau, memories):
-            _, (q, v) = jax.lax.scan(step, ((q0, v0), memories), (dt, tau))
-            return jnp.concatenate((q0[None], q)), jnp.concatenate((v0[None], v))
+            start = (q0, v0), memories
+            _, rest = native.scan(step, start, (dt, tau), len(dt))
+            whole = jax.tree.map(lambda x, xs: jnp.concatenate((x[None], xs)), start, rest)
+            return *whole[0], whole[1]
 
-        return seen(system, *jax.vmap(motion)(q0, v0, self.dt, self.tau, memories))
+        return jax.vmap(motion)(q0, v0, self.dt, self.tau, memories)
 
     def remembered(self, system: System) -> Any:
         """The actuators' memories at the starts of the windows (w, ...); None without any.
@@ -205,10 +231,12 @@ class Shooting(Problem):
             tau=self.tau[:, : rows - 1],
             follows=jnp.zeros_like(self.follows),
             free=True,
+            readings=None if self.readings is None else self.readings.beginnings(rows),
         )
 
     def residual(self, system: System, own: jax.Array) -> Float[Array, " k"]:
-        q, v = self.motions(system, own)
+        true_q, true_v, memories = self.simulated(system, own)
+        q, v = seen(system, true_q, true_v)
         nv = v.shape[-1]
         gap = jnp.isnan(self.q).any(axis=-1, keepdims=True)
         off = self.departure(system, q)
@@ -217,6 +245,9 @@ class Shooting(Problem):
             in_deviations(off, jnp.broadcast_to(at, off.shape), self.deviation[:, None, :nv]),
             in_deviations(v, self.v, self.deviation[:, None, nv:]),
         ]
+        if self.readings is not None:
+            errors = self.readings.errors(system, true_q, true_v, memories)
+            parts.append(errors / self.readings.deviation[:, None])
         residual = jnp.concatenate(parts, axis=-1)
         if not self.free:
             return residual[:, 1:].ravel()
@@ -244,14 +275,14 @@ class Shooting(Problem):
             begin[k] = begin[k - 1] + long[k - 1]
         time = begin[:, None] + np.pad(np.cumsum(dt, axis=1), ((0, 0), (1, 0)))
         time = time if self.free else time[:, 1:]
-        width = 2 * self.v.shape[-1]
+        width, states = self._width, 2 * self.v.shape[-1]
         rows = [np.broadcast_to(sequence[:, None], time.shape), time]
         sequence, time = (np.repeat(x.ravel(), width) for x in rows)
         channel = np.tile(np.arange(width), len(time) // width)
         if not self.free:
             return Layout(sequence, time, channel)
-        jumps = np.repeat(np.cumsum(~follows)[1:] - 1, width), np.repeat(begin[1:], width)
-        jumps = (*jumps, np.tile(width + np.arange(width), len(dt) - 1))
+        jumps = np.repeat(np.cumsum(~follows)[1:] - 1, states), np.repeat(begin[1:], states)
+        jumps = (*jumps, np.tile(width + np.arange(states), len(dt) - 1))
         return Layout(
             *(np.concatenate(x) for x in zip((sequence, time, channel), jumps, strict=True))
         )
@@ -264,6 +295,8 @@ def _measured(problem: Shooting) -> Bool[Array, " k"]:
     there = jnp.concatenate(
         (jnp.broadcast_to(~gap, problem.v.shape), ~jnp.isnan(problem.v)), axis=-1
     ) & jnp.isfinite(problem.deviation[:, None])
+    if problem.readings is not None:
+        there = jnp.concatenate((there, problem.readings.there), axis=-1)
     if not problem.free:
         return there[:, 1:].ravel()
     joined = problem.follows[:, None, None] & (jnp.arange(there.shape[1]) == 0)[:, None]
@@ -272,8 +305,16 @@ def _measured(problem: Shooting) -> Bool[Array, " k"]:
     return jnp.concatenate((there.ravel(), (jumps & jnp.isfinite(problem.deviation[1:])).ravel()))
 
 
-def _completed(system: System, recording: Recording, velocity: Deviation) -> Recording:
-    """The recording with differences of q for v, and zero for tau, if not measured."""
+def _completed(
+    system: System, recording: Recording, position: Deviation, velocity: Deviation
+) -> Recording:
+    """The recording with differences of q for v, and zero for tau, if not measured.
+
+    Where positions do not count, also with the neutral configuration for q.
+    """
+    if recording.q is None and not np.isfinite(position).any():
+        q = np.tile(np.asarray(system.neutral()), (len(recording.t), 1))
+        recording = dataclasses.replace(recording, q=q)
     if recording.v is None:
         if np.isfinite(velocity).any():
             raise DataError(

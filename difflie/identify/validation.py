@@ -6,7 +6,7 @@ Use recordings that were not fitted; Ljung 1999, section 16.5.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -20,8 +20,12 @@ from ..system.validation import warn
 from .estimate import whiteness
 from .inverse_dynamics import InverseDynamics
 from .problem import Deviation
+from .reading_errors import ReadingErrors
+from .readings import Readings
 from .recordings import DataError, Recording
 from .search import search
+from .sensors import seen
+from .sensors.measured import columns_of_sensors, reading_deviations, readings_of
 from .shooting import Shooting
 
 if TYPE_CHECKING:
@@ -39,7 +43,8 @@ class Validation:
     where torques were not judged. motions (w, s + 1, nq) in rad or m: simulated with the measured
     commands in windows of s steps; departure (w, s + 1, nv): their difference from the measured
     ones, NaN in gaps; no window where the motion was not judged. observed: the first rows of a
-    window, which determine its initial state and are not judged.
+    window, which determine its initial state and are not judged. readings: the errors of other
+    sensors.
     """
 
     recording: Recording
@@ -50,6 +55,7 @@ class Validation:
     effort: NDArray
     motions: NDArray
     departure: NDArray
+    readings: ReadingErrors
 
     @property
     def torque_rmse(self) -> NDArray:
@@ -83,6 +89,11 @@ class Validation:
         ]
 
     @property
+    def sensor_rows(self) -> list[dict[str, Any]]:
+        """The errors of each other sensor, see `ReadingErrors.rows`."""
+        return self.readings.rows(self.recording.name)
+
+    @property
     def arrays(self) -> dict[str, Any]:
         """The data of its figure: see `difflie.view.identification.run_figure`."""
         q = self.recording.q
@@ -109,7 +120,8 @@ class Validation:
 class Trial:
     """A recording, prepared to judge machines of one structure.
 
-    torques and motion: the errors by which it judges; None if it lacks their quantities.
+    torques, motion and readings: the errors by which it judges; None if it lacks their quantities.
+    sensors: those whose readings are judged.
     """
 
     recording: Recording
@@ -117,6 +129,8 @@ class Trial:
     observe: int | None
     torques: InverseDynamics | None
     motion: Shooting | None
+    readings: Readings | None
+    sensors: tuple[str, ...]
 
     @staticmethod
     def of(
@@ -127,6 +141,7 @@ class Trial:
         observe: int | None = None,
         substeps: int = 1,
         position: Deviation = 1.0,
+        readings: Mapping[str, Deviation] | None = None,
     ) -> Trial:
         """The trial of a recording: its torques if it has q, v, a and tau, its motions if it has v.
 
@@ -134,10 +149,12 @@ class Trial:
         of each step, from the measured state at its first row. observe: instead, that many first
         rows of each window, two or more, determine its initial state; v is then not needed, and
         errors are those of the rows after these. position: the standard deviations in rad or m, as
-        in `Shooting.of`.
+        in `Shooting.of`. readings: those of other sensors by name, which are judged along the
+        measured motion and along the simulated one.
 
-        Warns of what cannot be judged. Raises DataError for a window that is not positive, and for
-        an `observe` of less than two rows, or of more than a window has.
+        Warns of what cannot be judged. Raises DataError for a window that is not positive, for an
+        `observe` of less than two rows, or of more than a window has, and for readings that are
+        missing or do not suit their sensor.
         """
         steps = recording.steps_in(window)
         if observe is not None and observe < 2:
@@ -147,7 +164,10 @@ class Trial:
                 f"observe is {observe}, but a window of {recording.name} has {steps + 1} rows; "
                 "take fewer, or a longer window"
             )
-        torques = motion = None
+        if readings:
+            readings_of(system, recording, readings)
+            reading_deviations(system, readings, recording.weight)
+        torques = motion = along = None
         if recording.a is not None and recording.tau is not None and not system.constraints:
             try:
                 torques = InverseDynamics.of(system, [recording])
@@ -155,11 +175,17 @@ class Trial:
                 warn(f"{error}; its torques are not judged")
         if recording.v is not None or observe is not None:
             numbers = {"window": steps, "position": position, "substeps": substeps}
+            numbers["readings"] = readings
             try:
                 motion = Shooting.of(system, [recording], free=observe is not None, **numbers)
             except DataError as error:
                 warn(f"{error}; its motion is not judged")
-        return Trial(recording, steps, observe, torques, motion)
+        if readings:
+            try:
+                along = Readings.of(system, [recording], readings)
+            except DataError as error:
+                warn(f"{error}; readings are not judged along the measured motion")
+        return Trial(recording, steps, observe, torques, motion, along, tuple(readings or ()))
 
     def validation(self, system: System) -> Validation:
         """How well a machine predicts the recording."""
@@ -169,6 +195,11 @@ class Trial:
             there = np.asarray(self.torques.there)
             torque = np.where(there, self.torques.torques(system), np.nan)
             effort = np.where(there, self.torques.efforts(system), np.nan)
+        columns = tuple(columns_of_sensors(system, self.sensors))
+        measured = simulated = np.zeros((0, len(columns)))
+        if self.readings is not None:
+            gap = np.isnan(self.readings.given)
+            measured = np.where(gap, np.nan, _along(self.readings, system))
         if self.motion is not None:
             # With the memories from before each window, which its rows do not contain.
             motion = dataclasses.replace(self.motion, memories=self.motion.remembered(system))
@@ -176,9 +207,12 @@ class Trial:
             if self.observe is not None:
                 _, best = search(Parameters(system, []), (motion.beginnings(self.observe),))
                 (own,) = best.unknown[1]
-            motions, off = (np.asarray(x) for x in _predicted(motion, system, own))
+            motions, off, errors = (np.asarray(x) for x in _predicted(motion, system, own))
             gap = np.isnan(motion.q).any(axis=-1, keepdims=True)
             departure = np.where(gap, np.nan, off)
+            if motion.readings is not None:
+                errors = np.where(np.isnan(motion.readings.given), np.nan, errors)
+                simulated = errors[:, self.observe or 1 :].reshape(-1, len(columns))
         return Validation(
             recording=self.recording,
             joints=tuple(name for name, _ in system.topology.velocity_labels),
@@ -188,14 +222,24 @@ class Trial:
             effort=effort,
             motions=motions,
             departure=departure,
+            readings=ReadingErrors(columns, measured, simulated),
         )
 
 
 @eqx.filter_jit
-def _predicted(motion: Shooting, system: System, own: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Simulated configurations of windows, and their differences from the measured ones."""
-    q = motion.motions(system, own)[0]
-    return q, motion.departure(system, q)
+def _predicted(motion: Shooting, system: System, own: jax.Array) -> tuple[jax.Array, ...]:
+    """Simulated configurations of windows, and how far they and readings are from measured ones."""
+    q, v, memories = motion.simulated(system, own)
+    read, _ = seen(system, q, v)
+    others = motion.readings
+    errors = q[..., :0] if others is None else others.errors(system, q, v, memories)
+    return read, motion.departure(system, read), errors
+
+
+@eqx.filter_jit
+def _along(readings: Readings, system: System) -> jax.Array:
+    """The errors of readings along the measured motion."""
+    return readings.errors(system)
 
 
 def _over_columns(measure: Callable[[NDArray], float], error: NDArray) -> NDArray:

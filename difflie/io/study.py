@@ -63,7 +63,8 @@ in difflie/io/couplings.py. Files without a header or times, and bodies in free 
     [validation]
     observe = 10                          # rows of a window, which find the state it starts at
 
-Without [[parameter]] all numbers of an arm are found; difflie/io/arm_tables.py has its tables.
+Other sensors have tables [[sensor]], as in difflie/io/sensor_tables.py. Without [[parameter]] all
+numbers of an arm are found; difflie/io/arm_tables.py has its tables.
 Beside [[parameter]], [nearness] with a weight holds all bodies near the file's.
 
 A number that is no field of the machine has a name, and a function (system, value) -> system which
@@ -99,17 +100,14 @@ from ..system.validation import shown
 from .arm_tables import ArmTable, NearnessTable, RateCouplingTable
 from .config import SystemTable
 from .couplings import OWN, TABLES, Force, couplings_of
+from .fit_tables import FitTable, Seconds, ValidationTable
+from .sensor_tables import SensorTable
 from .tables import read_file, rows_by_place
 from .toml import ConfigError, Faults, read_toml
 
 _Names = Literal["q", "v", "a", "tau"]
 Quantity = Annotated[str, _Names]
 QUANTITIES: tuple[str, ...] = get_args(_Names)
-Seconds = Annotated[float, number(unit="s", positive=True)]
-Substeps = Annotated[int, number(least=1, most=1000)]
-Torques = Annotated[float | list[float], number(unit="N m or N", shape=None, positive=True)]
-Positions = Annotated[float | list[float], number(unit="rad or m", shape=None, positive=True)]
-Velocities = Annotated[float | list[float], number(unit="rad/s or m/s", shape=None, positive=True)]
 
 
 def _has_columns(columns: dict[str, list[str]]) -> Iterator[str]:
@@ -225,45 +223,6 @@ class ParameterTable:
     conditions = _is_prior, _has_one_transform
 
 
-@dataclass(frozen=True)
-class FitTable:
-    """[fit]: the error, its standard deviations, and when to stop.
-
-    torque (N m or N), position (rad or m) and velocity (rad/s or m/s): one deviation for all, or
-    one for each velocity. unactuated: that of the torques at dofs without an actuator; without it
-    these are left out. window: of motions, in s; states: whether the initial states of windows are
-    estimated; substeps: of each row. loss, with its limit in deviations. leave_out: whether to
-    cross-validate: each run in turn is judged by a fit to the others.
-    """
-
-    error: Literal["torque", "motion", "both"] = "torque"
-    torque: Torques = 1.0
-    unactuated: Torques | None = None
-    position: Positions = 1.0
-    velocity: Velocities | None = None
-    window: Seconds | None = None
-    states: bool = False
-    substeps: Substeps = 1
-    loss: Literal["squares", "huber", "cauchy"] = "squares"
-    limit: Annotated[float, number(positive=True)] = 2.0
-    steps: Annotated[int, number(positive=True)] = 100
-    tolerance: Annotated[float, number(positive=True, least=0, most=1e-2)] = 1e-8
-    leave_out: bool = False
-
-
-@dataclass(frozen=True)
-class ValidationTable:
-    """[validation]: windows (s) of the motions that are simulated with measured torques.
-
-    observe: the rows of a window, two or more, that determine its initial state and are not judged;
-    without it the motion starts at the first row. substeps: of each row.
-    """
-
-    window: Seconds = 0.5
-    observe: Annotated[int, number(least=2)] | None = None
-    substeps: Substeps = 1
-
-
 def _is_one_road(
     parameter: list[ParameterTable],
     fit: FitTable,
@@ -271,6 +230,7 @@ def _is_one_road(
     arm: ArmTable,
     nearness: NearnessTable,
     rate_coupling: list[RateCouplingTable],
+    sensor: list[SensorTable],
 ) -> Iterator[str]:
     if parameter:
         if arm != ArmTable() or rate_coupling:
@@ -278,6 +238,8 @@ def _is_one_road(
         if nearness != NearnessTable(nearness.weight):
             yield "nearness must have its weight alone beside [[parameter]]"
     else:
+        if sensor:
+            yield "[[sensor]] must be left out without [[parameter]]: it is no part of an arm's fit"
         for name, own in (("fit", fit), ("validation", validation)):
             if own != type(own)():
                 yield f"{name} must be left out without [[parameter]]: all of an arm is found"
@@ -318,6 +280,7 @@ class Study:
     nearness: NearnessTable
     parameter: list[ParameterTable] = field(default_factory=list)
     rate_coupling: list[RateCouplingTable] = field(default_factory=list)
+    sensor: list[SensorTable] = field(default_factory=list)
     conditions = _has_others, _has_times, _is_one_road
 
 

@@ -32,7 +32,8 @@ class Loop:
     consts, carry: how many of the arguments of a turn these are; the others are rows. rows, saved:
     after how many turns there is a row of each input (zeros in between), and of each output.
     reverse: from the last rows to the first. forward_only: the changes go along with the loop, and
-    nothing is kept to go back.
+    nothing is kept to go back. directions: of a loop of changes the arguments that are changes, in
+    which it is linear; none for other loops.
     """
 
     turn: Turn
@@ -43,6 +44,7 @@ class Loop:
     length: int
     reverse: bool = False
     forward_only: bool = False
+    directions: tuple[bool, ...] = ()
     _needed: dict = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def described(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
@@ -158,7 +160,32 @@ class Loop:
         rows, saved = self._changing_paces(moving, changed)
         rows = [*(1,) * self.carry, *self.rows, *rows]
         results = jaxpr.outvars[len(changed) :]
-        return self._with_states(), self._like(jaxpr, consts, kinds, results, rows, saved)
+        changing = self._like(jaxpr, consts, kinds, results, rows, saved)
+        own, changes = own[0], [*own[1], *own[2]]
+        is_change = [True] * len(jaxpr.invars)
+        for start, count in ((0, len(own)), (changing.consts + changing.carry, len(changes))):
+            is_change[start : start + count] = [False] * count
+        return self._with_states(), dataclasses.replace(changing, directions=tuple(is_change))
+
+    def widened(self, count: int) -> Loop:
+        """A loop of changes for so many directions at once, which are a first axis of each change.
+
+        What depends on the point alone is computed once for all of them.
+        """
+        closed = self.turn.closed()
+        axes = tuple(0 if d else None for d in self.directions)
+
+        def turn(*args: Any) -> list[Any]:
+            return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+        avals = [
+            jax.ShapeDtypeStruct((count, *a.shape) if d else a.shape, a.dtype)
+            for a, d in zip(self.turn.in_avals, self.directions, strict=True)
+        ]
+        wide = jax.make_jaxpr(jax.vmap(turn, axes, 0, axis_size=count))(*avals)
+        kinds = self._parts(wide.jaxpr.invars)
+        outvars = wide.jaxpr.outvars
+        return self._like(wide.jaxpr, wide.consts, kinds, outvars, self.rows, self.saved)
 
     def together(self, moving: Sequence[bool], changed: Sequence[bool]) -> Loop:
         """This loop and that of the changes as one: of each kind, first its own and then those."""
@@ -206,6 +233,7 @@ class Loop:
             carry=len(kinds[1]),
             rows=tuple(rows),
             saved=tuple(saved),
+            directions=(),
         )
 
     def _with_states(self) -> Loop:
@@ -228,6 +256,7 @@ class Loop:
             rows=(*(e for e, is_linear in paces if not is_linear), *self.saved),
             saved=tuple(e for e, is_linear in paces if is_linear),
             reverse=not self.reverse,
+            directions=(),
         )
 
     def needed(self, used: Sequence[bool]) -> tuple[Loop, list[bool], list[bool]]:
@@ -258,6 +287,8 @@ class Loop:
         rows = [e for e, k in zip(self.rows, keep[m:], strict=True) if k]
         saved = [e for e, u in zip(self.saved, used[self.carry :], strict=True) if u]
         smaller = self._like(jaxpr, closed.consts, kinds, jaxpr.outvars, rows, saved)
+        left = tuple(d for d, k in zip(self.directions, keep, strict=False) if k)
+        smaller = dataclasses.replace(smaller, directions=left)
         smaller._needed[(True,) * sum(used)] = smaller, [True] * sum(used), [True] * sum(keep)
         return smaller, used, keep
 

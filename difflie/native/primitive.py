@@ -31,6 +31,8 @@ from .private import (
 )
 
 _native_p = Primitive("native")
+# So many directions of a derivative are computed together: more make long programs.
+_TOGETHER = 4
 
 
 def bind(
@@ -186,6 +188,9 @@ def _batch(
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     moving = [d is not None for d in dims]
     args = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    changes = how.directions
+    if size > 1 and changes and not any(m and not d for m, d in zip(moving, changes, strict=True)):
+        return _many_directions(args, moving, size, how=how, batch=batch, along=along)
     if batch is None:
         results = _native_p.bind(*args, how=how, batch=size, along=tuple(moving))
         return results, [0] * len(results)
@@ -202,6 +207,41 @@ def _batch(
     both = tuple(outer or inner for outer, inner in zip(moving, along, strict=True))
     results = _native_p.bind(*args, how=how, batch=math.prod(lead), along=both)
     return [r.reshape((*lead, *r.shape[1:])) for r in results], [0] * len(results)
+
+
+def _many_directions(
+    args: list[Any], moving: list[bool], size: int, *, how: Loop, batch: int | None, along: tuple
+) -> tuple[list[Any], list[int]]:
+    """The batch of a loop of changes at one point, or of a batch of points, in groups."""
+    groups = -(-size // _TOGETHER)
+    width = -(-size // groups)
+    inner, first = along or (False,) * len(args), how.consts + how.carry
+
+    def place(at: int, is_along: bool, is_row: bool) -> int:
+        """The axis of the directions of a group, behind those of groups, batch and rows."""
+        return at + is_along + is_row
+
+    grouped = []
+    for i, (x, is_change, moves) in enumerate(zip(args, how.directions, moving, strict=True)):
+        if is_change:
+            x = x if moves else jnp.broadcast_to(x, (size, *x.shape))
+            x = jnp.pad(x, ((0, groups * width - size), *((0, 0),) * (x.ndim - 1)))
+            x = x.reshape(groups, width, *x.shape[1:])
+            x = jnp.moveaxis(x, 1, place(1, inner[i], i >= first))
+        grouped.append(x)
+    wide = how.widened(width)
+    results, _ = _batch(
+        grouped,
+        [0 if d else None for d in how.directions],
+        how=wide,
+        batch=batch,
+        along=along,
+    )
+    single = []
+    for i, y in enumerate(results):
+        y = jnp.moveaxis(y, place(1, batch is not None, i >= how.carry), 1)
+        single.append(y.reshape(groups * width, *y.shape[2:])[:size])
+    return single, [0] * len(single)
 
 
 def _without_unused(used: list[bool], equation: Any) -> tuple[list[bool], Any]:

@@ -1,14 +1,15 @@
 """The numbers of a system by their paths.
 
 The path of a number is "owner/leaf". The owner is a body, with a leaf of `system.bodies`; a joint,
-with a leaf of `system.joints` or of a part at this joint (`Stribeck`, `Encoder`); or an actuator,
-with one of its numbers, "jet/lag" or "jet/axis/direction". "gravity" has no owner. Other couplings
-and constraints have no names and are counted: "couplings/0/stiffness",
-"constraints/1/first/position". A joint with several degrees of freedom has one number for each,
-"ball/damping[2]". "body/inertial" is mass, centre of mass and inertia together. Patterns are those
-of the shell, such as "arm*/damping"; only a pattern that ends in "/inertial" selects that, and only
-one that ends in "/com_z" that entry of "body/com". Patterns skip the numbers of bodies without
-mass, such as the frame of a tool, which have no effect; their whole paths select these.
+with a leaf of `system.joints` or of a part at this joint (`Stribeck`, `Encoder`); or an actuator or
+another sensor, with one of its numbers, "jet/lag", "jet/axis/direction" or "imu/bias". "gravity"
+has no owner. Other couplings and constraints have no names and are counted:
+"couplings/0/stiffness", "constraints/1/first/position". A joint with several degrees of freedom has
+one number for each, "ball/damping[2]". "body/inertial" is mass, centre of mass and inertia
+together. Patterns are those of the shell, such as "arm*/damping"; only a pattern that ends in
+"/inertial" selects that, and only one that ends in "/com_z" that entry of "body/com". Patterns skip
+the numbers of bodies without mass, such as the frame of a tool, which have no effect; their whole
+paths select these.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from ..forces.actuators import Actuator
 from ..forces.at_joint import AtJoint
 from ..system.frozen import is_frozen
 from ..system.joints import UNITS
@@ -98,15 +98,21 @@ def entries(system: System) -> list[Entry]:
     values.append(Entry(("gravity",), None, "", "gravity"))
     for group in GROUPS:
         for keys, _ in jax.tree_util.tree_leaves_with_path(getattr(system, group)):
-            place = tuple(k.name if hasattr(k, "name") else k.idx for k in keys)
+            place = tuple(_key(k) for k in keys)
             of = getattr(system, group)[place[0]]
             owner = "/".join(map(str, (group, *place[:-1])))
             if isinstance(of, AtJoint):
                 owner = of.joint
-            elif isinstance(of, Actuator):
-                owner = "/".join(map(str, (of.label, *place[1:-1])))
+            elif hasattr(of, "label"):
+                inner = (name for name in place[1:-1] if name != "quantity")
+                owner = "/".join(map(str, (of.label, *inner)))
             values.append(Entry((group, *place), None, owner, str(place[-1])))
     return values
+
+
+def _key(key: Any) -> str | int:
+    """The attribute, index or key that leads one step into a pytree."""
+    return next(getattr(key, kind) for kind in ("name", "idx", "key") if hasattr(key, kind))
 
 
 def _of_dofs(system: System, leaf: str) -> list[Entry]:
@@ -183,6 +189,9 @@ def unit(system: System, entry: Entry) -> str:
 
     Of "N m or N", for angles or lengths, the one that the joint type implies.
     """
+    if entry.place[0] == "sensors" and entry.leaf == "bias":
+        sensor: Any = system.sensors[int(entry.place[1])]
+        return sensor.unit(system)
     t, declared = system.topology, about(system, entry.place).unit
     angular, _, linear = declared.partition(" or ")
     if not linear or entry.owner not in t.joints:

@@ -5,6 +5,7 @@ the residual of a sensor, the reduction of a sweep and the curve of a plot all u
 differentiable in forward and reverse mode, in the precision of q.
 """
 
+from .acceleration import AccelerationQuantity as AccelerationQuantity
 from .along import Curve as Curve
 from .along import along as along
 from .along import curve as curve
@@ -18,6 +19,9 @@ from .distance import Distance as Distance
 from .effort import Effort as Effort
 from .effort import Passive as Passive
 from .energy import Energy as Energy
+from .imu import Accelerometer as Accelerometer
+from .imu import Gyroscope as Gyroscope
+from .joint_wrench import JointWrench as JointWrench
 from .limits import LimitLeft as LimitLeft
 from .momentum import CentroidalMomentum as CentroidalMomentum
 from .momentum import Momentum as Momentum

@@ -40,12 +40,7 @@ class Effort(Quantity):
         u: Float[Array, " nu"] | None,
         t: Any,
     ) -> Float[Array, " nv"]:
-        for actuator in system.actuators:
-            if actuator.remembers:
-                raise ValueError(
-                    f"{system.name}: what {actuator} applies depends on what it remembers; measure "
-                    "it along a run of this system"
-                )
+        check_known(system)
         command = jnp.zeros(system.nu, v.dtype) if u is None else u
         return delivered(Tree.of(system), command, q, v)
 
@@ -67,6 +62,16 @@ class Passive(Quantity):
         self, system: System, q: Float[Array, " nq"], v: Float[Array, " nv"], u: Any, t: Any
     ) -> Float[Array, " nv"]:
         return passive_force(system, q, v)
+
+
+def check_known(system: System) -> None:
+    """Raises ValueError for an actuator whose output depends on what it remembers."""
+    for actuator in system.actuators:
+        if actuator.remembers:
+            raise ValueError(
+                f"{system.name}: what {actuator} applies depends on what it remembers; measure it "
+                "along a run of this system"
+            )
 
 
 def _labels(system: System) -> Labels:

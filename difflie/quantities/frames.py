@@ -18,13 +18,7 @@ def placed(system: System, q: Float[Array, " nq"], *frames: Frame) -> list[Trans
 
     Raises `ModelError` for a frame on an unknown body, with the nearest name.
     """
-    for frame in frames:
-        if frame.body is not None and frame.body not in system.body_names:
-            near = nearest(str(frame.body), system.body_names)
-            raise ModelError(
-                f"{system.name}: a frame to measure is on {shown(frame.body)}, and no body has "
-                f"this name{near}"
-            )
+    check_frames(system, *frames)
     poses = body_world_poses(Tree.of(system), q)
 
     def place(frame: Frame) -> Transform:
@@ -35,3 +29,14 @@ def placed(system: System, q: Float[Array, " nq"], *frames: Frame) -> list[Trans
         return jax.tree.map(lambda a: a[b], poses) @ inner
 
     return [place(frame) for frame in frames]
+
+
+def check_frames(system: System, *frames: Frame) -> None:
+    """Raises `ModelError` for a frame on an unknown body, with the nearest name."""
+    for frame in frames:
+        if frame.body is not None and frame.body not in system.body_names:
+            near = nearest(str(frame.body), system.body_names)
+            raise ModelError(
+                f"{system.name}: a frame to measure is on {shown(frame.body)}, and no body has "
+                f"this name{near}"
+            )

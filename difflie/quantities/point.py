@@ -14,12 +14,14 @@ from .quantity import Labels, Quantity, xyz
 
 
 class Origin(Quantity):
-    """The position (3,) in the world, in m, of the origin of a frame.
+    """The position (3,), in m, of the origin of a frame.
 
-    frame: a `Frame`, or the name of a body for its own frame.
+    frame, reference: a `Frame`, or the name of a body for its own frame. The position is in the
+    reference frame, by default the world; that of a camera may be unknown.
     """
 
     frame: Frame = eqx.field(converter=as_frame)
+    reference: Frame = eqx.field(converter=as_frame, default=None)
 
     @property
     def name(self) -> str:
@@ -31,18 +33,21 @@ class Origin(Quantity):
     def __call__(
         self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
     ) -> Float[Array, "3"]:
-        (frame,) = placed(system, q, self.frame)
-        return frame.translation.to_array()
+        frame, reference = placed(system, q, self.frame, self.reference)
+        return (reference.inverse() @ frame).translation.to_array()
 
 
 class Point(Origin):
-    """The position (3,) in the world, in m, of a point of a body.
+    """The position (3,), in m, of a point of a body, in the world or a reference frame.
 
-    body: its name; position (3,) in m in the body's frame, a leaf.
+    body: its name; position (3,) in m in the body's frame, a leaf; reference: as of `Origin`.
     """
 
-    def __init__(self, body: str | None, position: Any = (0.0, 0.0, 0.0)) -> None:
+    def __init__(
+        self, body: str | None, position: Any = (0.0, 0.0, 0.0), reference: Any = None
+    ) -> None:
         self.frame = Frame(body, position)
+        self.reference = as_frame(reference)
 
     @property
     def name(self) -> str:

@@ -41,3 +41,11 @@ class Pose(Quantity):
         seen = reference.inverse() @ frame
         turn: jax.Array = so3.log_components(seen.rotation).to_array()
         return joined(turn, seen.translation.to_array())
+
+    def difference(self, value: Float[Array, "6"], other: Float[Array, "6"]) -> Float[Array, "6"]:
+        """log(R_other^T R_value) in rad, then the difference of the origins in m.
+
+        Rotation vectors of any length are allowed.
+        """
+        turn: jax.Array = so3.log(so3.exp(other[:3]).T @ so3.exp(value[:3]))
+        return joined(turn, value[3:] - other[3:])

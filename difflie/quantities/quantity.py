@@ -43,6 +43,10 @@ class Quantity(eqx.Module):
     ) -> Float[Array, "..."]:
         """Its value at a moment."""
 
+    def difference(self, value: jax.Array, other: jax.Array) -> jax.Array:
+        """How far a value (...) is from another one, by default value - other."""
+        return value - other
+
 
 def no_leaf(function: Any) -> Any:
     """A function as a pytree without leaves; a module of Equinox as it is."""

@@ -87,7 +87,7 @@ class System(eqx.Module):
     gravity (3,) in m/s^2, world coordinates. couplings: springs, dampers and the like between
     bodies, and actuators, added by `difflie.attach`. constraints: closed loops and the like, added
     by `difflie.constrain`. sensors: how the motion is measured, added by
-    `difflie.identify.with_encoders`; they do not affect the motion. Build a system with
+    `difflie.identify.with_sensors`; they do not affect the motion. Build a system with
     `difflie.load`, `difflie.chain` or `difflie.tree`; `frozen` makes constants of its numbers.
     """
 

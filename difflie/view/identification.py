@@ -27,9 +27,9 @@ def write_report(
     """Writes `report.html` with its pictures, and these also as PNG files; returns its path.
 
     results: as `difflie identify --json` writes them, of which system, fit (None where nothing was
-    fitted), parameters, training, validation, left_out and machine are shown. runs: the name and
-    the arguments of `run_figure` for each run. correlations (p, p): of the parameters, None where
-    they were not fitted.
+    fitted), parameters, training, validation, left_out, sensors and machine are shown. runs: the
+    name and the arguments of `run_figure` for each run. correlations (p, p): of the parameters,
+    None where they were not fitted.
     """
     made = {"configuration": results.get("name"), **results["machine"]}
     provenance = {key: value for key, value in made.items() if value is not None}
@@ -72,6 +72,15 @@ def _sections(
                     "errors allow for.",
                 ),
             )
+    if results.get("sensors"):
+        yield Section(
+            "Sensors",
+            ("run", "use", "sensor", "unit", "RMSE, measured motion", "RMSE, simulated motion"),
+            [
+                [row[key] for key in ("run", "use", "sensor", "unit", "rmse", "simulated_rmse")]
+                for row in results["sensors"]
+            ],
+        )
     for k, (name, arrays) in enumerate(runs):
         yield Section(f"Run {k}: {name}", picture=run_figure(**arrays), file=f"run_{k}.png")
     if correlations is None or len(correlations) < 2:

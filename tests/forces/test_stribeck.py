@@ -151,6 +151,6 @@ def test_one_at_a_joint_beside_a_drive():
 def test_a_machine_without_its_joint_refuses_it():
     with pytest.raises(dl.ModelError, match="stands at a joint"):
         dl.absolute(RUBBING)
-    read = di.with_encoders(chain(), di.Encoder("elbow", position_bias=0.1))
+    read = di.with_sensors(chain(), di.Encoder("elbow", position_bias=0.1))
     with pytest.raises(dl.ModelError, match="stands at a joint"):
         dl.absolute(read)

@@ -125,6 +125,14 @@ prior = [0.1, 0.05]
 joint = "j"
 load_friction = 0.1
 
+[[sensor]]
+name = "imu"
+kind = "gyroscope"
+body = "b"
+rotation = [0.0, 0.0, 1.57]
+columns = ["t1", "t2", "q1"]
+deviation = [0.1, 0.2, 0.1]
+
 [fit]
 error = "torque"
 torque = 0.1

@@ -19,8 +19,8 @@ def pendulum(damping=0.1):
     return dl.chain([dl.Body(name="arm", joint=joint, mass=1.0, com=(0, 0, -0.2))])
 
 
-READ = di.with_encoders(pendulum(), di.Encoder("hinge", position_scale=SCALE, position_bias=BIAS))
-ROUGH = di.with_encoders(pendulum(0.02), di.Encoder("hinge"))
+READ = di.with_sensors(pendulum(), di.Encoder("hinge", position_scale=SCALE, position_bias=BIAS))
+ROUGH = di.with_sensors(pendulum(0.02), di.Encoder("hinge"))
 FREE = dl.Parameters(ROUGH, ["hinge/position_scale", "hinge/position_bias", "hinge/damping"])
 TRUTH = SCALE, BIAS, 0.1
 
@@ -62,7 +62,7 @@ def test_what_is_seen_and_what_is_meant():
         dl.Body(name="arm", joint=dl.Revolute(name="hinge"), mass=1.0, inertia=np.eye(3)),
     ]
     encoder = di.Encoder("hinge", position_scale=-2.0, position_bias=0.5)
-    system = di.with_encoders(dl.chain(bodies), encoder)
+    system = di.with_sensors(dl.chain(bodies), encoder)
     q, v = np.array([[0.6, 0.8, 0.0, 0.0, 0.3]]), np.array([[1.0, 2.0, 3.0, 4.0]])
     read = seen(system, jnp.asarray(q), jnp.asarray(v))
     np.testing.assert_allclose(read[0], [[0.6, 0.8, 0.0, 0.0, -0.1]], rtol=1e-14)
@@ -112,14 +112,14 @@ def test_in_single_precision_and_in_simulations(recording):
 )
 def test_what_is_no_encoder_is_named(joint, numbers, said):
     with pytest.raises(dl.ModelError, match=said):
-        di.with_encoders(pendulum(), di.Encoder(joint, **numbers))
+        di.with_sensors(pendulum(), di.Encoder(joint, **numbers))
 
 
 def test_one_encoder_a_joint_and_none_in_urdf(tmp_path):
     with pytest.raises(dl.ModelError, match="has one already"):
-        di.with_encoders(READ, di.Encoder("hinge"))
+        di.with_sensors(READ, di.Encoder("hinge"))
     ball = dl.chain([dl.Body(name="ball", joint=dl.Spherical(), mass=1.0, inertia=np.eye(3))])
     with pytest.raises(dl.ModelError, match="several degrees of freedom"):
-        di.with_encoders(ball, di.Encoder(ball.joint_names[0]))
+        di.with_sensors(ball, di.Encoder(ball.joint_names[0]))
     with pytest.raises(dl.ModelError, match="no words for its sensors: Encoder"):
         dl.save(READ, tmp_path / "read.urdf")

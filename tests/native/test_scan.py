@@ -351,3 +351,30 @@ def test_loops_in_lanes_that_end_at_different_times():
     found = natively(1, jax.vmap(kernel(solved)), x, gain)
     for k in range(6):
         assert_same(tuple(a[k] for a in found), jax.jit(solved)(x[k], gain[k]), 1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 4, 5, 11])
+@pytest.mark.parametrize("points", [1, 3])
+def test_many_directions_at_a_point(count, points):
+    """Guards directions of a derivative that are computed in groups, at one point or more."""
+
+    def motion(x, gain):
+        def turn(state, row):
+            state = state + 0.1 * gain[:3] * jnp.sin(state[::-1]) * row + 0.01 * gain[3]
+            return state, jnp.stack((state[0] * state[1], gain[0] * row))
+
+        end, seen = scan(turn, x, jnp.arange(1.0, 7.0), 6, every=2)
+        return jnp.concatenate((end, seen.ravel()))
+
+    x = jnp.linspace(-1.0, 1.0, 3 * points).reshape(points, 3)
+    gain = jnp.asarray([0.3, -0.7, 1.1, 0.2])
+    rng = np.random.default_rng(0)
+    directions = jnp.asarray(rng.normal(size=(count, 4)))
+
+    def along(direction):
+        f = lambda gain: jax.vmap(motion, (0, None))(x, gain)  # noqa: E731
+        return jax.jvp(f, (gain,), (direction,))[1]
+
+    together = jax.jit(jax.vmap(along))(directions)
+    one_by_one = jnp.stack([jax.jit(along)(direction) for direction in directions])
+    np.testing.assert_allclose(together, one_by_one, rtol=1e-13, atol=1e-15)

@@ -393,7 +393,7 @@ def test_what_needs_a_plain_coordinate_is_refused_elsewhere():
     with pytest.raises(dl.ModelError, match=r"Return \('t'\): the joint has no coordinate that is"):
         dl.attach(system, Return("t"))
     with pytest.raises(dl.ModelError, match="the joint has no coordinate that is a plain number"):
-        dl.identify.with_encoders(system, dl.identify.Encoder("t"))
+        dl.identify.with_sensors(system, dl.identify.Encoder("t"))
     for joints in (
         (Turntable(name="t"), dl.Revolute(mimic=dl.Mimic("t"))),
         (dl.Revolute(name="t"), Turntable(mimic=dl.Mimic("t"))),

@@ -113,7 +113,7 @@ class TorqueModel(eqx.Module):
             )
         if system.actuators or system.sensors:
             raise DataError(
-                f"{system.name} has actuators or encoders, whose numbers must be declared: give "
+                f"{system.name} has actuators or sensors, whose numbers must be declared: give "
                 "[[parameter]] tables"
             )
         names = tuple(name for name, _ in system.topology.velocity_labels)

@@ -207,7 +207,8 @@ class Columns:
         if self.expression(text) is not None:
             return
         unit = self.unit(header := self.header(text))
-        if unit is not None and unit.measures not in MEASURES[quantity]:
+        known = MEASURES.get(quantity)  # other sensors may measure anything
+        if unit is not None and known is not None and unit.measures not in known:
             raise DataError(
                 f"{self.log}: column {shown(header)}: its unit is of {unit.measures}, and it is "
                 f"given for {quantity}; name the columns of {quantity}"

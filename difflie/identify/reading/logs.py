@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +30,20 @@ def read_recording(
     scale: Mapping[Quantity, float] | None = None,
     topic: str | None = None,
     joints: Sequence[str] | None = None,
+    readings: Mapping[str, Sequence[str]] | None = None,
     **columns: Sequence[str],
 ) -> Recording:
     """A `Recording` from a log: a CSV or npz file, a bag of ROS or MCAP, or a data frame.
 
     columns: for q, v, a, tau the names of their columns, or expressions of columns such as
     "th2 - th1" or "-9.13 * cur3", in the order of the system, so that q is (n, nq) for n rows.
-    Without any they are found by the names of the joints, or by numbers, see `columns_of`. time:
+    Without any they are found by the names of the joints, or by numbers, see `columns_of`.
+    readings: the columns of other sensors, by their names, {"imu": ["ax", "ay", "az"]}. time:
     the column of times (s), or an expression; None for the one that is called time, t, timestamp
     or the like. names: the columns of a CSV file without a header. rate: rows per second, for a
     file without times, which then start at zero. scale: factors by quantity that convert the
-    file's units to SI, such as {"q": pi / 180}. topic: of a bag with several of joint states.
+    file's units to SI, such as {"q": pi / 180}, or by sensor. topic: of a bag with several of joint
+    states.
 
     Units in a header, `q1 [deg]` or `tau (N m)`, are converted to SI, which `Recording.notes` says.
     Empty cells and NaN are gaps. Cells may be quoted, separated by semicolons or tabs, and lines
@@ -52,8 +55,9 @@ def read_recording(
     """
     log = Path(log) if isinstance(log, str) else log
     place = log if isinstance(log, Path) else "data frame"
-    known, scale = _by_quantity(columns), _by_quantity(scale or {})
-    for quantity, given in known.items():
+    readings = dict(readings or {})
+    known, scale = _by_quantity(columns), _by_quantity(scale or {}, readings)
+    for quantity, given in {**known, **readings}.items():
         if isinstance(given, str) or not given:
             raise DataError(
                 f"{place}: the columns of {quantity} are {given!r}; give a list of names"
@@ -71,6 +75,7 @@ def read_recording(
         known = _guessed(found, joints)
         listed = "; ".join(f"{q}: {', '.join(given)}" for q, given in known.items())
         notes.append(f"columns by their names: {listed}")
+    known |= readings
     used = [text for given in known.values() for text in given]
     rows = len(next(iter(found.values.values()), ()))
     found = found.rows_with(used)
@@ -91,7 +96,9 @@ def read_recording(
     q, v, a, tau = (values.get(quantity) for quantity in QUANTITIES)
     name = place.name if isinstance(place, Path) else place
     notes = [f"{name}: {note}" for note in (*notes, *found.conversions(used))]
-    return Recording(name, t, q, v, a, tau, columns={**known, **clock}, notes=tuple(notes))
+    others = {sensor: values[sensor] for sensor in readings}
+    columns = {**known, **clock}
+    return Recording(name, t, q, v, a, tau, others, columns=columns, notes=tuple(notes))
 
 
 def _guessed(found: Columns, joints: Sequence[str] | None) -> dict[str, list[str]]:
@@ -126,12 +133,14 @@ def _warn_of_missing_rows(found: Columns, t: NDArray) -> None:
     )
 
 
-def _by_quantity(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options by quantity; raises DataError for an unknown quantity."""
+def _by_quantity(given: Mapping[str, Any], sensors: Iterable[str] = ()) -> dict[str, Any]:
+    """Options by quantity or sensor; raises DataError for an unknown one."""
+    known = *QUANTITIES, *sensors
     for quantity in given:
-        if quantity not in QUANTITIES:
+        if quantity not in known:
             raise DataError(
                 f"columns or scales of {shown(quantity)} are not known"
-                f"{nearest(quantity, QUANTITIES)}; quantities are {', '.join(QUANTITIES)}"
+                f"{nearest(quantity, known)}; quantities are {', '.join(known)}, and columns of "
+                "other sensors are given as readings"
             )
     return dict(given)

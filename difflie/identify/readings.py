@@ -1,0 +1,138 @@
+"""The reading error: what sensors should read along the measured motion, less what they read.
+
+    r = (scale h(q, v, a, u) + bias - reading) / deviation
+
+The motion is that of the recordings, corrected by the encoders; its own errors are not counted. So
+it suits what is insensitive to them: kinematic calibration from motion capture, the biases of IMUs,
+payloads from force-torque sensors. Where the motion itself is to be found from the readings, fit
+`Shooting` with readings. Hollerbach, Khalil and Gautier 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+from numpy.typing import NDArray
+
+from ..system.system import System
+from .problem import Deviation, Layout, Problem, needed
+from .recordings import DataError, Recording
+from .sensors import meant
+from .sensors.measured import (
+    differences,
+    named_sensor,
+    reading_deviations,
+    readings_of,
+    widths,
+)
+
+_USES = {"v": "v", "a": "a", "u": "tau"}
+
+
+class Readings(Problem):
+    """Samples of n rows of any number of recordings, with K readings each.
+
+    names: of the sensors. t (n,) in s, q (n, nq), v, a (n, nv), u (n, nu): the state and command of
+    each row. given (n, K): the readings, NaN in gaps; deviation (n, K). recording (n,): that of
+    each row.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    t: jax.Array
+    q: jax.Array
+    v: jax.Array
+    a: jax.Array
+    u: jax.Array
+    given: jax.Array
+    deviation: jax.Array
+    recording: jax.Array
+
+    @staticmethod
+    def of(
+        system: System,
+        recordings: Sequence[Recording],
+        deviation: Mapping[str, Deviation],
+    ) -> Readings:
+        """The problem of recordings with q and readings.
+
+        deviation: of the readings of each sensor, by its name, in its unit, one number or one for
+        each of them. v, a and tau are needed where a sensor depends on them; a row in which one of
+        these has a gap is a gap for this sensor. Raises DataError for missing quantities and
+        readings, for readings with a wrong number of columns or without a number, and for unknown
+        sensors.
+        """
+        if not deviation:
+            raise DataError(f"{system.name}: there is no sensor to compare; give a deviation")
+        names = tuple(deviation)
+        used = {name: named_sensor(system, name).needs(system) for name in names}
+        rows = [_rows(system, recording, used) for recording in recordings]
+        q, v, a, u, measured = (np.concatenate(part) for part in zip(*rows, strict=True))
+        off = [
+            np.tile(reading_deviations(system, deviation, r.weight), (len(r.t), 1))
+            for r in recordings
+        ]
+        t = np.concatenate([r.t for r in recordings])
+        given = t, q, v, a, u, measured, np.concatenate(off)
+        each = np.repeat(np.arange(len(recordings)), [len(r.t) for r in recordings])
+        t, q, v, a, u, measured, off = (jnp.asarray(x, system.dtype) for x in given)
+        return Readings(names, t, q, v, a, u, measured, off, jnp.asarray(each))
+
+    def errors(self, system: System) -> Float[Array, "n K"]:
+        """Predictions less readings (n, K) in the units of the sensors; zero at gaps."""
+        q, v, a = meant(system, self.q, self.v, self.a)
+
+        def at(given: jax.Array, *row: jax.Array) -> jax.Array:
+            return differences(system, self.names, given, *row)
+
+        return jax.vmap(at)(self.given, q, v, a, self.u, self.t)
+
+    def residual(self, system: System, own: Float[Array, "*m"]) -> Float[Array, " k"]:
+        return (self.errors(system) / self.deviation).ravel()
+
+    @property
+    def measured(self) -> Bool[Array, " k"]:
+        return (~jnp.isnan(self.given) & jnp.isfinite(self.deviation)).ravel()
+
+    @property
+    def layout(self) -> Layout:
+        width = self.given.shape[1]
+        recording, t = np.asarray(self.recording), np.asarray(self.t)
+        channel = np.tile(np.arange(width), len(t))
+        return Layout(np.repeat(recording, width), np.repeat(t, width), channel)
+
+
+def _rows(
+    system: System, recording: Recording, used: Mapping[str, frozenset[str]]
+) -> tuple[NDArray, ...]:
+    """q, v, a and u of a recording, neutral or zero in gaps, and its readings (n, K)."""
+    n = len(recording.t)
+    every = frozenset().union(*used.values())
+    sizes = {"q": system.nq, "v": system.nv, "a": system.nv, "tau": system.nu}
+    wanted = {"q", *(_USES[name] for name in every)}
+    given = needed(recording, {k: size for k, size in sizes.items() if k in wanted})
+    gaps = {k: np.any(np.isnan(x), axis=1) for k, x in given.items()}
+    measured = readings_of(system, recording, used)
+    of = widths(system, tuple(used))
+    for k, (name, uses) in enumerate(used.items()):
+        lost = gaps["q"] | np.any([gaps[_USES[use]] for use in uses] or [gaps["q"]], axis=0)
+        measured[np.ix_(lost, of == k)] = np.nan
+        if np.isnan(measured[:, of == k]).all():
+            raise DataError(
+                f"{recording.name}: wherever {name!r} was read, {_said(uses)} is a gap; leave its "
+                "deviation out, or the recording"
+            )
+    q = np.where(gaps["q"][:, None], np.asarray(system.neutral()), given["q"])
+    others = (
+        np.where(gaps[k][:, None], 0, given[k]) if k in given else np.zeros((n, sizes[k]))
+        for k in ("v", "a", "tau")
+    )
+    return q, *others, measured
+
+
+def _said(uses: frozenset[str]) -> str:
+    return " or ".join(["q", *sorted(_USES[use] for use in uses)])

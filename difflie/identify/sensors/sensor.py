@@ -1,0 +1,183 @@
+"""Sensors of any quantity: of frames, forces, accelerations, or a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from ...forces.actuators.acting import applied
+from ...quantities import AccelerationQuantity, Quantity
+from ...quantities.quantity import as_quantity
+from ...system.fields import number, number_faults
+from ...system.system import System
+from ...system.validation import ModelError, shown
+
+# What names in paths, patterns and tables of columns mean already.
+_TAKEN = "q", "v", "a", "tau", "t", "time", "gravity", "couplings", "constraints", "sensors"
+_SIGNS = "/*?[]"
+
+
+class Sensor(eqx.Module):
+    """A sensor of a quantity, with its scale and bias.
+
+        reading = scale * quantity + bias
+
+    name: that of its readings in recordings, and of its numbers: "imu/bias", "imu/scale",
+    "imu/frame/position". quantity: one of `difflie.quantities`, or a function f(system, q, v, u,
+    t), of shape () or (k,). scale, without unit, and bias, in the unit of the readings: one number,
+    or one for each of the k readings. Readings of a `Pose` are its rotation vector in rad, of any
+    length, and its origin in m; they are compared on SO(3), and its frames have positions and
+    rotations in place of scale and bias.
+    """
+
+    name: str = eqx.field(static=True)
+    quantity: Quantity = eqx.field(converter=as_quantity)
+    scale: jax.Array = eqx.field(converter=number(shape=None), default=1.0)
+    bias: jax.Array = eqx.field(converter=number(shape=None), default=0.0)
+
+    @property
+    def label(self) -> str:
+        """The first part of the paths of its numbers."""
+        return self.name
+
+    @property
+    def flat(self) -> bool:
+        """Whether readings are compared by subtraction."""
+        return type(self.quantity).difference is Quantity.difference
+
+    def predicted(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        a: Float[Array, " nv"] | None,
+        u: Float[Array, " nu"] | None,
+        t: Any,
+    ) -> Float[Array, " k"]:
+        """Its readings (k,) in a state; a: its measured acceleration, None for that of the motion.
+
+        u: the command, None for none.
+        """
+        of = self.quantity
+        if a is not None and isinstance(of, AccelerationQuantity):
+            value = of.at(system, q, v, a, u, t)
+        else:
+            value = of(system, q, v, u, t)
+        value = jnp.ravel(jnp.asarray(value)).astype(q.dtype)
+        return self.scale * value + self.bias if self.flat else value
+
+    def __call__(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Float[Array, " k"]:
+        """Its readings (k,) as a quantity, for `difflie.quantities.along` a simulated motion."""
+        return self.predicted(system, q, v, None, u, t)
+
+    def difference(
+        self, predicted: Float[Array, " k"], reading: Float[Array, " k"]
+    ) -> Float[Array, " k"]:
+        """How far predicted readings (k,) are from a reading (k,)."""
+        return self.quantity.difference(predicted, reading)
+
+    def size(self, system: System) -> int:
+        """The number k of its readings."""
+        return int(np.prod(self._shape(system), dtype=int))
+
+    def columns(self, system: System) -> list[tuple[str, str]]:
+        """The name and the unit of each of its readings (k,), such as ("imu x", "m/s^2")."""
+        size, named = self.size(system), self.quantity.labels(system)
+        if named:
+            return [(f"{self.name} {entry}", unit) for entry, unit in named]
+        unit = getattr(self.quantity, "unit", "")
+        return [(self.name if size == 1 else f"{self.name}[{i}]", unit) for i in range(size)]
+
+    def unit(self, system: System) -> str:
+        """The unit of its readings; "" where they have several."""
+        units = {unit for _, unit in self.columns(system)}
+        return units.pop() if len(units) == 1 else ""
+
+    def needs(self, system: System) -> frozenset[str]:
+        """Which of "v", "a" and "u" it depends on where all are measured."""
+        given = {"v": system.nv, "a": system.nv, "u": system.nu}
+
+        def lost(name: str) -> bool:
+            values = (jnp.full(n, np.nan if k == name else 0.0) for k, n in given.items())
+            at = (x.astype(system.dtype) for x in values)
+            return bool(jnp.isnan(_predicted(self, _still(system), *at)).any())
+
+        return frozenset(name for name in given if lost(name))
+
+    def with_whole_bias(self, system: System) -> Sensor:
+        """The same with a bias for each reading of the system: (k,), or () for k = 1."""
+        size = self.size(system)
+        bias = jnp.broadcast_to(jnp.ravel(self.bias), (size,))
+        return eqx.tree_at(lambda s: s.bias, self, bias[0] if size == 1 else bias)
+
+    def misfits(self, system: System, there: Sequence[Any]) -> list[str]:
+        """Why it cannot be attached to a system beside the sensors there; empty if it can."""
+        name = self.name
+        if not isinstance(name, str) or not name or any(sign in name for sign in _SIGNS):
+            return [f"its name is {shown(name)}; give it one without {' '.join(_SIGNS)}"]
+        t = system.topology
+        for of, names in (
+            ("a joint", t.joints),
+            ("a body", t.bodies),
+            ("an actuator", system.actuator_names),
+            ("a sensor", [s.name for s in there if isinstance(s, Sensor)]),
+            ("something else", _TAKEN),
+        ):
+            if name in names:
+                return [f"its name is that of {of} already; give it another"]
+        try:
+            shape = self._shape(system)
+        except (ModelError, ValueError, TypeError) as error:
+            return [f"its quantity cannot be measured: {error}"]
+        if len(shape) > 1 or not all(shape):
+            return [f"its quantity has shape {shape}; let it return one number, or k of them"]
+        labels = self.quantity.labels(system)
+        if labels and len(labels) != self.size(system):
+            return [f"its quantity has shape {shape}, and {len(labels)} names of entries"]
+        for what in ("scale", "bias"):
+            own = jnp.shape(getattr(self, what))
+            if own not in ((), (self.size(system),)):
+                return [f"{what} has shape {own}; give one number, or {self.size(system)}"]
+        return []
+
+    def faults(self) -> list[str]:
+        """The faults of its numbers, each with the fix."""
+        faults = number_faults(self)
+        known = not isinstance(self.scale, Tracer) and not isinstance(self.bias, Tracer)
+        if known and not np.all(self.scale):
+            faults.append("scale has a zero; it must have none")
+        if known and not self.flat and (np.any(self.scale != 1) or np.any(self.bias)):
+            faults.append(
+                "its readings are not compared by subtraction; leave out scale and bias, and move "
+                "its frame"
+            )
+        return faults
+
+    def _shape(self, system: System) -> tuple[int, ...]:
+        """The shape of its quantity, without computing it."""
+        zero = [jax.ShapeDtypeStruct((n,), system.dtype) for n in (system.nq, system.nv, system.nu)]
+        time = jax.ShapeDtypeStruct((), system.dtype)
+        given = eqx.filter_eval_shape(self.quantity, _still(system), *zero, time)
+        if not isinstance(given, jax.ShapeDtypeStruct) or given.dtype.kind not in "fi":
+            raise TypeError(f"it returns {shown(given)}; let it return real numbers")
+        return given.shape
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__} ({self.name!r}, {self.quantity.name})"
+
+
+def _still(system: System) -> System:
+    """The system whose actuators have no memory, to see what a quantity is like."""
+    return applied(system, jnp.zeros(system.nu, system.dtype))
+
+
+@eqx.filter_jit
+def _predicted(sensor: Sensor, system: System, v: Any, a: Any, u: Any) -> jax.Array:
+    return sensor.predicted(system, system.neutral(), v, a, u, jnp.zeros((), v.dtype))

@@ -1,0 +1,121 @@
+"""The wrench in a joint, as a force-torque sensor measures it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..dynamics.kinematics import body_motions, body_world_poses
+from ..forces.actuators.acting import torques
+from ..forces.point_forces import FollowerForce
+from ..forces.points import world_wrenches
+from ..groups.components import Vector
+from ..spatial import Force, Inertia, Symmetric
+from ..system.fields import number
+from ..system.frame import Frame
+from ..system.kinematic_tree import Tree
+from ..system.system import System
+from ..system.validation import ModelError, nearest, shown
+from .acceleration import AccelerationQuantity
+from .effort import check_known
+from .quantity import Labels, xyz
+
+
+class JointWrench(AccelerationQuantity):
+    """The wrench (6,) that the parent exerts on the body through its joint: moment, then force.
+
+        F = sum over the bodies beyond the joint of I A - ad(V)^T I V - F_ext
+
+    In N m and N, in the sensor's frame and about its origin. It contains what springs, friction and
+    motors of the joint transmit; F_ext are the forces of couplings and actuators at points of these
+    bodies. The inertia of rotors (armature) is not in it.
+
+    joint: the name of the joint, which may be fixed, between the parent and the body. position (3,)
+    in m and rotation (3,), a rotation vector in rad: the sensor's frame in that of this body, by
+    default the same. Raises `ModelError` for an unknown joint, and for systems with constraints,
+    whose reactions do not follow from the motion; and ValueError as `Effort` does where an actuator
+    pushes along an axis.
+    """
+
+    joint: str = eqx.field(static=True)
+    position: jax.Array = eqx.field(converter=number(unit="m", shape=(3,)), default=(0.0, 0.0, 0.0))
+    rotation: jax.Array = eqx.field(
+        converter=number(unit="rad", shape=(3,), kind="rotation"), default=(0.0, 0.0, 0.0)
+    )
+
+    @property
+    def name(self) -> str:
+        return f"wrench in {self.joint!r}"
+
+    def labels(self, system: System) -> Labels:
+        return (*xyz("N m", "moment "), *xyz("N", "force "))
+
+    def at(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        a: Float[Array, " nv"],
+        u: Float[Array, " nu"] | None,
+        t: Any,
+    ) -> Float[Array, "6"]:
+        b, tree = self._body(system), Tree.of(system)
+        poses = body_world_poses(tree, q)
+        needed = poses.force(_inertial(system, *body_motions(tree, q, v, a)))
+        bodies, given = world_wrenches(tree, _at_points(tree, u, q, v), q, v)
+        beyond = _beyond(system, b)
+        needed = jax.tree.map(lambda x: x[beyond[:-1]].sum(), needed)
+        given = jax.tree.map(lambda x: x[beyond[bodies]].sum(), given)
+        own = Frame(system.body_names[b], self.position, self.rotation)
+        inner = jax.tree.map(lambda x: x.astype(q.dtype), own).pose
+        return (
+            (jax.tree.map(lambda x: x[b], poses) @ inner).inverse_force(needed - given).to_array()
+        )
+
+    def _body(self, system: System) -> int:
+        """The body of the joint."""
+        joints = system.topology.joints
+        if self.joint not in joints:
+            near = nearest(str(self.joint), joints)
+            raise ModelError(f"{system.name}: no joint is named {shown(self.joint)}{near}")
+        if system.constraints:
+            raise ModelError(
+                f"{system.name}: {self.name} depends on the reactions of its constraints, which do "
+                "not follow from the motion; measure machines without closed loops"
+            )
+        return joints.index(self.joint)
+
+
+def _inertial(system: System, twist: Any, change: Any) -> Force:
+    """I A - ad(V)^T I V (nb,) of every body, in its frame."""
+    bodies = system.bodies
+    inertia = Inertia.about_com(
+        bodies.mass, Vector.from_array(bodies.com), Symmetric.from_array(bodies.inertia)
+    )
+    return inertia @ change + twist.cross_force(inertia @ twist)
+
+
+def _at_points(tree: Tree, u: jax.Array | None, q: jax.Array, v: jax.Array) -> list[Any]:
+    """The forces at points of bodies: of couplings, and of actuators along axes."""
+    system = tree.system
+    along = [(i, a) for i, a in enumerate(system.actuators) if a.axis is not None]
+    if not along:
+        return list(system.couplings)
+    check_known(system)
+    given = torques(tree, jnp.zeros(system.nu, q.dtype) if u is None else u, q, v)
+    pushing = [FollowerForce(a.axis.path, given[i] * a.axis.unit) for i, a in along]
+    return [*system.couplings, *pushing]
+
+
+def _beyond(system: System, b: int) -> np.ndarray:
+    """A mask (nb + 1,) of a body and its descendants; the last entry is the world."""
+    parents = system.topology.parents
+    beyond = np.zeros(len(parents) + 1, bool)
+    for body, parent in enumerate(parents):
+        beyond[body] = body == b or beyond[parent]
+    return beyond
