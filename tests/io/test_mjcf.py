@@ -297,9 +297,13 @@ def test_the_base(read):
     assert read(still)[0].nv == read(still, base="fixed")[0].nv == 0
     freed, _, _ = read(still, base="free")
     assert freed.joint_names == ("root_joint",) and not np.any(freed.joints.position)
+    text = BODY.format('type="free"').replace('name="b"', 'name="b" pos="1 2 3" euler="0 0 90"')
+    held, _, _ = read(world(text), base="fixed")
+    turned = [[0, -1, 0, 1], [1, 0, 0, 2], [0, 0, 1, 3], [0, 0, 0, 1]]
+    assert held.nv == 0
+    np.testing.assert_allclose(dl.body_poses(held, held.neutral())[0], turned, atol=1e-15)
     for text, base, words in (
         (world(BODY.format("")), "free", "the root moves on the joint 'j' of the file already"),
-        (world(BODY.format('type="free"')), "fixed", "has the free joint 'j'; leave out base"),
         (still.replace("<worldbody>", "<worldbody><body/>"), "free", "2 root bodies: 'body1', 'b'"),
         (still, "fix", "it must be 'fixed' or 'free'"),
     ):

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from ...constraints import constrain
 from ...forces import attach
-from ...system import Free, ModelError, System, tree
+from ...system import ModelError, System, tree
 from ...system.validation import shown, warn
 from ..files import existing
 from .bodies import freed, read_bodies
@@ -37,8 +37,8 @@ def read_mjcf(
     """The `System` in an MJCF file, with the names and the order of MuJoCo's bodies.
 
     base: None is as in the file; "free" puts the one root body, which must have no joint, on a free
-    joint "root_joint"; "fixed" allows no free joint in the file. gravity (3,) in m/s^2, world
-    coordinates; None takes the file's.
+    joint "root_joint"; "fixed" fixes bodies on free joints where the file has them. gravity (3,) in
+    m/s^2, world coordinates; None takes the file's.
 
     A body with several joints, or with a joint away from its origin, is attached through massless
     bodies "BODY/JOINT", so that its pose is MuJoCo's. Coordinates of hinges and slides are zero at
@@ -61,15 +61,9 @@ def read_mjcf(
     disabled = _disabled(mujoco, model)
     if base not in (None, "fixed", "free"):
         raise ModelError(f"{path}: base is {shown(base)}; it must be 'fixed' or 'free'")
-    bodies = read_bodies(model, path)
+    bodies = read_bodies(model, path, fixed=base == "fixed")
     if base == "free":
         bodies = freed(bodies, path)
-    free = [b.joint.name for b in bodies if isinstance(b.joint, Free)]
-    if base == "fixed" and free:
-        raise ModelError(
-            f"{path}: base is 'fixed' and the file has the free joint {shown(free[0])}; leave "
-            "out base"
-        )
     own_gravity = np.zeros(3) if "gravity" in disabled else model.opt.gravity
     name = model.names.split(b"\0", 1)[0].decode() or path.stem
     vector = own_gravity.tolist() if gravity is None else gravity
