@@ -311,6 +311,24 @@ def test_the_base(read):
             read(text, base=base)
 
 
+MESHES = """<mujoco><compiler meshdir="m"/><asset><mesh name="hull" file="hull.stl"/>
+<texture name="t" type="2d" file="t.png"/><material name="g" texture="t"/></asset>
+<worldbody><body name="b">{}<joint name="j"/><geom type="mesh" mesh="hull" material="g"/>
+<geom size="0.1" mass="0"/></body></worldbody></mujoco>"""
+
+
+def test_files_that_are_missing(tmp_path):
+    """Guards meshes and textures that are not there: skipped unless an inertia needs them."""
+    path = tmp_path / "m.xml"
+    path.write_text(MESHES.format('<inertial mass="2" pos="0 0 0.1" diaginertia="1 1 1"/>'))
+    with pytest.warns(UserWarning, match="missing, and skipped: hull.stl, t.png"):
+        assert dl.load(path).bodies.mass.tolist() == [2.0]
+    path.write_text(MESHES.format(""))
+    said = "body 'b' takes its inertia from hull.stl, which is missing; put the file there"
+    with pytest.raises(dl.ModelError, match=said):
+        dl.load(path)
+
+
 def test_mistakes(read, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # MuJoCo writes a log
     unreadable = '<equality><connect body1="b" anchor=""/></equality>'
