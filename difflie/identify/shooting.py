@@ -155,29 +155,30 @@ class Shooting(Problem):
         q0, v0 = meant(system, q0, v0)
         tree, memories = Tree.of(system), self.remembered(system)
 
-        def step(start: tuple, row: tuple) -> tuple[tuple, tuple]:
-            (state, memories), (dt, tau) = start, row
+        n = self.substeps
+
+        def substep(start: tuple, row: tuple) -> tuple[tuple, tuple]:
+            (state, memories, acting), (begins, dt, tau) = start, row
             if memories is not None:
-                memories = timed(memories, dt)
-            held = jnp.broadcast_to(tau, (self.substeps, *tau.shape))
+                # Commands are held over a row, and remembered once.
+                now = timed(memories, dt)
+                acting = chosen(begins, now, acting)
+                memories = chosen(begins, next_memories(tree, tau, *state, now), memories)
             run = simulate(
-                *(recalled(system, memories), *state),
-                dt=dt / self.substeps,
-                steps=self.substeps,
-                control=held,
+                *(recalled(system, acting), *state),
+                dt=dt / n,
+                steps=1,
+                control=tau[None],
                 method=self.method,
-                save_every=self.substeps,
             )
             # A motion that fails is like no measurement.
-            if memories is not None:
-                q, v = state
-                memories = next_memories(tree, tau, q, v, memories)
             state = tuple(jnp.where(run.result.ok, x[-1], jnp.nan) for x in (run.q, run.v))
-            return (state, memories), (state, memories)
+            return (state, memories, acting), (state, memories)
 
         def motion(q0, v0, dt, tau, memories):
-            start = (q0, v0), memories
-            _, rest = native.scan(step, start, (dt, tau), len(dt))
+            start, acting = ((q0, v0), memories), memories and timed(memories, dt[0])
+            rows = jnp.tile(jnp.arange(n) == 0, len(dt)), *(jnp.repeat(x, n, 0) for x in (dt, tau))
+            _, rest = native.scan(substep, (*start, acting), rows, n * len(dt), every=n)
             whole = jax.tree.map(lambda x, xs: jnp.concatenate((x[None], xs)), start, rest)
             return *whole[0], whole[1]
 

@@ -297,14 +297,36 @@ def test_the_base(read):
     assert read(still)[0].nv == read(still, base="fixed")[0].nv == 0
     freed, _, _ = read(still, base="free")
     assert freed.joint_names == ("root_joint",) and not np.any(freed.joints.position)
+    text = BODY.format('type="free"').replace('name="b"', 'name="b" pos="1 2 3" euler="0 0 90"')
+    held, _, _ = read(world(text), base="fixed")
+    turned = [[0, -1, 0, 1], [1, 0, 0, 2], [0, 0, 1, 3], [0, 0, 0, 1]]
+    assert held.nv == 0
+    np.testing.assert_allclose(dl.body_poses(held, held.neutral())[0], turned, atol=1e-15)
     for text, base, words in (
         (world(BODY.format("")), "free", "the root moves on the joint 'j' of the file already"),
-        (world(BODY.format('type="free"')), "fixed", "has the free joint 'j'; leave out base"),
         (still.replace("<worldbody>", "<worldbody><body/>"), "free", "2 root bodies: 'body1', 'b'"),
         (still, "fix", "it must be 'fixed' or 'free'"),
     ):
         with pytest.raises(dl.ModelError, match=words):
             read(text, base=base)
+
+
+MESHES = """<mujoco><compiler meshdir="m"/><asset><mesh name="hull" file="hull.stl"/>
+<texture name="t" type="2d" file="t.png"/><material name="g" texture="t"/></asset>
+<worldbody><body name="b">{}<joint name="j"/><geom type="mesh" mesh="hull" material="g"/>
+<geom size="0.1" mass="0"/></body></worldbody></mujoco>"""
+
+
+def test_files_that_are_missing(tmp_path):
+    """Guards meshes and textures that are not there: skipped unless an inertia needs them."""
+    path = tmp_path / "m.xml"
+    path.write_text(MESHES.format('<inertial mass="2" pos="0 0 0.1" diaginertia="1 1 1"/>'))
+    with pytest.warns(UserWarning, match="missing, and skipped: hull.stl, t.png"):
+        assert dl.load(path).bodies.mass.tolist() == [2.0]
+    path.write_text(MESHES.format(""))
+    said = "body 'b' takes its inertia from hull.stl, which is missing; put the file there"
+    with pytest.raises(dl.ModelError, match=said):
+        dl.load(path)
 
 
 def test_mistakes(read, tmp_path, monkeypatch):

@@ -16,8 +16,11 @@ from .joints import read_joint
 from .names import body_names, joint_names
 
 
-def read_bodies(model: Any, path: Path) -> list[Body]:
-    """The bodies of a MuJoCo model, in order, with massless bodies where one has several joints."""
+def read_bodies(model: Any, path: Path, fixed: bool = False) -> list[Body]:
+    """The bodies of a MuJoCo model, in order, with massless bodies where one has several joints.
+
+    fixed: whether bodies on free joints are fixed where they are.
+    """
     names, joints = body_names(model), joint_names(model)
     if not names:
         raise ModelError(f"{path}: there is no body in <worldbody>; add one")
@@ -26,7 +29,7 @@ def read_bodies(model: Any, path: Path) -> list[Body]:
     for b, name in enumerate(names, start=1):
         above = model.body_parentid[b]
         parent = names[above - 1] if above else None
-        stages = list(_stages(model, b, joints))
+        stages = list(_stages(model, b, joints, fixed))
         if isinstance(stages[-1][0], Fixed):
             fixture = distinct(f"{name}/fixed", fixtures)
             fixtures.add(fixture)
@@ -56,7 +59,9 @@ def read_bodies(model: Any, path: Path) -> list[Body]:
     return bodies
 
 
-def _stages(model: Any, b: int, names: list[str]) -> Iterator[tuple[Joint, np.ndarray, np.ndarray]]:
+def _stages(
+    model: Any, b: int, names: list[str], fixed: bool
+) -> Iterator[tuple[Joint, np.ndarray, np.ndarray]]:
     """The joints from a body's parent to the body itself, each with its frame in the one before.
 
     The joints of a MuJoCo body act one after the other, each at its own anchor. The last stage is a
@@ -68,7 +73,8 @@ def _stages(model: Any, b: int, names: list[str]) -> Iterator[tuple[Joint, np.nd
     for j in joints:
         joint = read_joint(model, j, names[j])
         if isinstance(joint, Free):
-            yield joint, np.zeros(3), np.eye(3)
+            still = Fixed(), position, rotation
+            yield still if fixed else (joint, np.zeros(3), np.eye(3))
             return
         # A slide has no anchor.
         at = anchor if isinstance(joint, Prismatic) else model.jnt_pos[j].copy()

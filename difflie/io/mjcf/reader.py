@@ -18,12 +18,13 @@ from numpy.typing import ArrayLike
 
 from ...constraints import constrain
 from ...forces import attach
-from ...system import Free, ModelError, System, tree
+from ...system import ModelError, System, tree
 from ...system.validation import shown, warn
 from ..files import existing
 from .bodies import freed, read_bodies
 from .check import check_mjcf
 from .equalities import equality_constraints
+from .missing import without_missing
 from .names import body_names, joint_names
 from .tendons import tendon_couplings
 from .unused import unused
@@ -37,8 +38,8 @@ def read_mjcf(
     """The `System` in an MJCF file, with the names and the order of MuJoCo's bodies.
 
     base: None is as in the file; "free" puts the one root body, which must have no joint, on a free
-    joint "root_joint"; "fixed" allows no free joint in the file. gravity (3,) in m/s^2, world
-    coordinates; None takes the file's.
+    joint "root_joint"; "fixed" fixes bodies on free joints where the file has them. gravity (3,) in
+    m/s^2, world coordinates; None takes the file's.
 
     A body with several joints, or with a joint away from its origin, is attached through massless
     bodies "BODY/JOINT", so that its pose is MuJoCo's. Coordinates of hinges and slides are zero at
@@ -50,26 +51,22 @@ def read_mjcf(
     Stiffness and damping of tendons through sites become couplings. Equality constraints between
     bodies, sites and joints become exact constraints; MuJoCo's are soft.
 
-    Warns once of all that is not used, and as `tree` does of implausible masses and inertias.
+    Warns once of all that is not used and of meshes that are missing, which no motion depends on,
+    and as `tree` does of implausible masses and inertias.
     Raises ImportError without MuJoCo, `ModelError` with the file and MuJoCo's message for an
-    invalid file, FileNotFoundError where there is no such file.
+    invalid file, and for a body whose inertia comes from a mesh that is missing, FileNotFoundError
+    where there is no such file.
     """
     path = existing(path, "MJCF")
     mujoco = _mujoco(path)
     check_mjcf(path)
-    model = _compiled(mujoco, path)
+    model, missing = _compiled(mujoco, path)
     disabled = _disabled(mujoco, model)
     if base not in (None, "fixed", "free"):
         raise ModelError(f"{path}: base is {shown(base)}; it must be 'fixed' or 'free'")
-    bodies = read_bodies(model, path)
+    bodies = read_bodies(model, path, fixed=base == "fixed")
     if base == "free":
         bodies = freed(bodies, path)
-    free = [b.joint.name for b in bodies if isinstance(b.joint, Free)]
-    if base == "fixed" and free:
-        raise ModelError(
-            f"{path}: base is 'fixed' and the file has the free joint {shown(free[0])}; leave "
-            "out base"
-        )
     own_gravity = np.zeros(3) if "gravity" in disabled else model.opt.gravity
     name = model.names.split(b"\0", 1)[0].decode() or path.stem
     vector = own_gravity.tolist() if gravity is None else gravity
@@ -83,8 +80,9 @@ def read_mjcf(
         message = str(error).removeprefix(f"{path}: ")
         raise ModelError(f"{path}: {message}") from None
     left = list(unused(model, disabled))
-    if left:
-        warn(f"{path}: not used: {', '.join(left)}")
+    remarks = ([f"not used: {', '.join(left)}"] if left else []) + ([missing] if missing else [])
+    if remarks:
+        warn(f"{path}: {'; '.join(remarks)}")
     return system
 
 
@@ -97,15 +95,22 @@ def _mujoco(path: Path) -> Any:
         ) from None
 
 
-def _compiled(mujoco: Any, path: Path) -> Any:
-    """MuJoCo's model of a file.
+def _compiled(mujoco: Any, path: Path) -> tuple[Any, str]:
+    """MuJoCo's model of a file, and a remark on files that it names and that are not there.
 
     In a thread of its own: MuJoCo keeps its warning handler per thread, and some broken files leave
     one that calls itself without end.
     """
     try:
         with ThreadPoolExecutor(1) as reader:
-            return reader.submit(mujoco.MjModel.from_xml_path, str(path)).result()
+            try:
+                return reader.submit(mujoco.MjModel.from_xml_path, str(path)).result(), ""
+            except ValueError as error:
+                if "opening file" not in str(error):
+                    raise
+                return reader.submit(without_missing, mujoco, path).result()
+    except ModelError:
+        raise
     except ValueError as error:
         message = " ".join(str(error).split())
         raise ModelError(f"{path}: MuJoCo does not read it: {message}") from None
