@@ -11,6 +11,7 @@ import tyro
 
 from ..io.loading import located
 from ..io.results import machine
+from ..sweep import report as write_report
 from ..sweep import sweep as run
 from ..sweep.estimate import Estimate, estimate
 from ..sweep.files import SweepFile, design_of, function_of, read_sweep
@@ -24,6 +25,7 @@ def sweep(
     file: Annotated[Path, tyro.conf.Positional],
     out: Path | None = None,
     json: Path | None = None,
+    plot: bool = True,
     dry_run: bool = False,
 ) -> None:
     """Compute a table of what motions come to, for many values of their numbers.
@@ -32,12 +34,13 @@ def sweep(
 
     Args:
         file: the sweep; `python -m pydoc difflie.sweep.files` shows its keys.
-        out: a folder for the table (zarr, which xarray opens), in OUT/table.
+        out: a folder for the table (OUT/table: zarr, which xarray opens).
+        plot: at the end write a report (HTML) and its pictures into it, too.
         json: a file for the results.
         dry_run: only say how many rows there are, and what they will take.
     """
     config = read_sweep(file)
-    check_outputs(None, json)
+    check_outputs(out, json, "report.html")
     if dry_run:
         with console.status(f"{file.name}: compiling and measuring"):
             found = estimated(config)
@@ -53,15 +56,17 @@ def sweep(
             if not console.is_terminal:
                 say(text)
 
-        results = run_file(config, out, progress)
+        results = run_file(config, out, plot, progress)
     for name, count in results["rows"].items():
         say(f"{name}: {count} rows")
     if out is not None:
-        say(f"written: {out}/table")
+        say(f"written: {out}/table" + (f", {out}/report.html" if plot else ""))
     write_results(json, results)
 
 
-def run_file(config: SweepFile, out: Path | None = None, progress: Any = None) -> dict[str, Any]:
+def run_file(
+    config: SweepFile, out: Path | None = None, plot: bool = False, progress: Any = None
+) -> dict[str, Any]:
     """Computes the table of a file, or what is missing of it, and returns a summary.
 
     rows: how many there are of each status; columns: of each the unit, how many rows are finite,
@@ -69,15 +74,18 @@ def run_file(config: SweepFile, out: Path | None = None, progress: Any = None) -
     """
     begin = time.perf_counter()
     with located(f"{config.path}: "):
+        design = design_of(config)
         data = run(
             function_of(config),
-            design_of(config),
+            design,
             None if out is None else out / "table",
             gradient=config.sweep.gradient,
             chunk=config.sweep.chunk,
             about={"file": config.text},
             progress=progress,
         )
+    if out is not None and plot:
+        write_report(out / "table", out, design)
     words, counts = np.unique(data.status.values, return_counts=True)
     columns = {}
     for name, x in data.data_vars.items():

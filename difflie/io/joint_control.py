@@ -61,8 +61,10 @@ def control_of(
 
     if system.actuators:
         return HeldCommand(jnp.asarray(numbers("command", system.nu), system.dtype))
-    names = "effort", "stiffness", "damping", "target"
-    found = {name: jnp.asarray(numbers(name, system.nv), system.dtype) for name in names}
+    effort, stiffness, damping, target = (
+        jnp.asarray(numbers(name, system.nv), system.dtype)
+        for name in ("effort", "stiffness", "damping", "target")
+    )
     if table.effort is table.stiffness is table.damping is None:
         return None
     if table.stiffness is not None and system.nq != system.nv:
@@ -70,4 +72,4 @@ def control_of(
             f"{path}: control.stiffness: {system.name} has joints that move on a group, "
             "towards which a spring on the coordinates is not defined; leave stiffness out"
         )
-    return JointControl(**found if table.stiffness is not None else found | {"target": None})
+    return JointControl(effort, stiffness, damping, None if table.stiffness is None else target)

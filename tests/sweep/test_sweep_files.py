@@ -89,7 +89,7 @@ def test_a_file_is_computed_and_goes_on(file, tmp_path):
     table = Store.opened(tmp_path / "out" / "table").dataset()
     assert "least distance from link7 to the world" in table or len(table.data_vars) > 3
     done = []
-    run_file(read_sweep(file()), tmp_path / "out", lambda *rows: done.append(rows))
+    run_file(read_sweep(file()), tmp_path / "out", progress=lambda *rows: done.append(rows))
     assert done == []
     with pytest.raises(ConfigError, match=r"another sweep: file.sweep.seed is 4 here and 3 there"):
         run_file(read_sweep(file(("seed = 3", "seed = 4"))), tmp_path / "out")
@@ -160,5 +160,6 @@ def test_the_command(file, tmp_path):
     ended = called(path, "--out", tmp_path / "out", "--json", tmp_path / "out.json")
     assert ended.returncode == 0, ended.stderr
     assert json.loads((tmp_path / "out.json").read_text())["rows"] == {"done": 24}
+    assert (tmp_path / "out" / "report.html").is_file()
     ended = called(file(("link7/mass", "link7/mas")))
     assert ended.returncode == 2 and "the nearest is 'link7/mass'" in ended.stderr
