@@ -32,8 +32,9 @@ def chunk_size(variants: Variants, design: Design) -> int:
         begin = time.perf_counter()
         arrays, _ = variants.arrays(given)
         passed = time.perf_counter() - begin
-        each = sum(x.nbytes for x in arrays.values()) / rows
-        room = BYTES / max(each, 1)
+        # Twice the columns: one chunk is written while the next is computed.
+        size = variants.memory(rows) + 2 * sum(x.nbytes for x in arrays.values())
+        room = BYTES / max(size / rows, 1)
         if passed > SECONDS / 32 or rows >= min(most, room):
             break
         rows *= 8

@@ -21,6 +21,8 @@ Function = Callable[[dict[str, jax.Array]], Any]
 STATUS = "done", "not finite", "not solved", "singular", "refused", "failed"
 REFUSED, FAILED = STATUS.index("refused"), STATUS.index("failed")
 _RESULT = "result"
+# Names in the store that are not of the function.
+_OWN = frozenset(("status", "chunks", "failures", "variant"))
 # The most entries of an output that become columns of their own.
 _COLUMNS = 256
 
@@ -95,6 +97,11 @@ class Variants:
         if self.gradient:
             found += [self._slope(c, n) for c in found[:] for n in self.names if _is_real(c)]
         names = [column.name for column in found] + list(self.names)
+        for name in _OWN.intersection(names):
+            raise ValueError(
+                f"sweep: an output or a number is named {name!r}, which every table has itself; "
+                "give it another name"
+            )
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(
@@ -105,7 +112,7 @@ class Variants:
 
     def arrays(self, rows: NDArray) -> tuple[dict[str, NDArray], NDArray]:
         """The columns (k, ...) by name and the status (k,) for rows (k, n) of numbers."""
-        outputs, slopes = self._batch(jnp.asarray(rows, self._dtype))
+        outputs, slopes = self._compiled(len(rows))(jnp.asarray(rows, self._dtype))
         outputs = {name: np.asarray(x) for name, x in outputs.items()}
         slopes = {name: np.asarray(x) for name, x in slopes.items()}
         made = {}
@@ -121,6 +128,24 @@ class Variants:
         status[bad & (status == 0)] = STATUS.index("not finite")
         return made, status
 
+    def memory(self, count: int) -> int:
+        """The bytes that so many rows take while they are computed, as XLA plans them."""
+        plan = self._compiled(count).memory_analysis()
+        if plan is None:
+            return 0
+        return plan.temp_size_in_bytes + plan.output_size_in_bytes + plan.argument_size_in_bytes
+
+    def _compiled(self, count: int) -> jax.stages.Compiled:
+        """The program for so many rows."""
+        if count not in self._programs:
+            rows = jax.ShapeDtypeStruct((count, len(self.names)), self._dtype)
+            self._programs[count] = self._batch.lower(rows).compile()
+        return self._programs[count]
+
+    @functools.cached_property
+    def _programs(self) -> dict[int, jax.stages.Compiled]:
+        return {}
+
     def digest(self) -> str | None:
         """A digest of all that the function computes; None if it cannot be read."""
         row = jax.ShapeDtypeStruct((len(self.names),), self._dtype)
@@ -131,7 +156,7 @@ class Variants:
         return jnp.result_type(float)
 
     @functools.cached_property
-    def _batch(self) -> Callable[[jax.Array], tuple[dict, dict]]:
+    def _batch(self) -> jax.stages.Wrapped:
         """The outputs and their derivatives for rows (k, n), on all devices of this process."""
 
         def values_and_slopes(row: jax.Array) -> tuple[dict, dict]:

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jax
@@ -72,6 +73,31 @@ def test_derivatives_are_columns():
     assert slope.attrs["units"] == "rad/s / (rad)"
 
 
+def test_solves_are_swept():
+    """Guards a sweep over solutions: the least squares of a line, and an optimal control."""
+    from difflie import control as dc
+
+    def plan(numbers):
+        system = PENDULUM.replace(mass=numbers["mass"][None])
+        problem = dc.Problem(
+            system,
+            jnp.zeros(1),
+            jnp.zeros(1),
+            dt=0.05,
+            steps=10,
+            running=[dc.Effort(0.1)],
+            final=[dc.Configuration(jnp.asarray([1.0]), 10.0)],
+        )
+        solved = dc.solve(problem, dc.FDDP(iterations=20))
+        return {"cost": solved.cost, "first": solved.u[0, 0], "ended": solved.result.status}
+
+    masses = np.linspace(0.5, 1.5, 3)
+    table = dl.sweep(plan, dl.Grid({"mass": masses}), chunk=3)
+    one = plan({"mass": jnp.asarray(1.5)})
+    np.testing.assert_allclose(table["cost"][2], one["cost"], rtol=1e-9)
+    assert (np.diff(table["cost"]) > 0).all()
+
+
 @pytest.mark.parametrize("moment", [0, 1, 2])
 def test_a_killed_sweep_goes_on(moment, whole, tmp_path):
     """Guards kill -9 at some moment, after which the same call ends with the same store."""
@@ -94,6 +120,7 @@ def killed_then_same(moment, whole, tmp_path):
     )
     for _ in range(stop + 1):
         process.stdout.readline()
+    time.sleep(rng.uniform(0, 0.01))
     process.send_signal(signal.SIGKILL)
     process.wait()
     process.stdout.close()
@@ -205,6 +232,8 @@ def test_wrong_stores_and_functions_are_refused(tmp_path):
         dl.sweep(SWINGS, few, tmp_path / "store")
     with pytest.raises(ValueError, match="cannot be traced by jax"):
         dl.sweep(lambda numbers: {"y": 1.0 if numbers["x"] > 0 else 2.0}, dl.Grid({"x": [1.0]}))
+    with pytest.raises(ValueError, match="named 'status', which every table has itself"):
+        dl.sweep(lambda numbers: {"status": numbers["x"]}, dl.Grid({"x": [1.0]}))
     with pytest.raises(TypeError, match="the design is 3"):
         dl.sweep(SWINGS, 3)
 
