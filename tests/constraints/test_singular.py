@@ -27,6 +27,7 @@ def parallelogram(rod=1.0):
     return system, *dl.assemble(system, np.array((-1.0, 1.0, -1.0)), np.array((4.0, -4.0, 4.0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dt", [0.01, 0.007])
 def test_a_parallelogram_that_comes_to_lie_in_a_line(dt):
     system, q, v = parallelogram()

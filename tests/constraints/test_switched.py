@@ -98,6 +98,7 @@ def test_a_stop_turns_a_pendulum_back():
     assert run.q.min() > -0.203
 
 
+@pytest.mark.slow
 def test_a_tossed_cube_comes_to_rest():
     body = dl.Body(name="cube", joint=dl.Free(), mass=0.37, inertia=np.eye(3) * 6.2e-4)
     cube = dl.tree([body])

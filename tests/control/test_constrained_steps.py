@@ -35,6 +35,7 @@ def fourbar():
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("machine", "how", "off"),
     [

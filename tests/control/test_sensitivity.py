@@ -83,6 +83,7 @@ def test_the_start_the_goal_and_weights():
     check(lambda x: swing(limits=dc.Limits(), final=end(x)).replace(q0=start(x)))
 
 
+@pytest.mark.slow
 def test_a_block_in_closed_form():
     """The effort of a move grows with the square of the mass, the controls with the mass."""
 

@@ -20,7 +20,8 @@ def serial():
 
 
 TREES = {"serial": serial(), "zoo": zoo(), "random": random_tree(3)}
-SOME = ["serial", "zoo", pytest.param("random", marks=pytest.mark.slow)]
+SLOW = pytest.mark.slow
+SOME = ["serial", *(pytest.param(name, marks=SLOW) for name in ("zoo", "random"))]
 
 
 def block(q):

@@ -10,6 +10,7 @@ from trees import error, random_body, random_joint, random_states, zoo
 import difflie as dl
 
 
+@pytest.mark.slow
 def test_identities_on_every_joint_type():
     """C v is the bias without gravity, and dM/dt = C + C^T."""
     system = dl.tree(zoo())

@@ -102,6 +102,7 @@ def test_the_force_is_minus_the_slope_of_the_energy(coupled):
     assert error(stiffness[None], stiffness.T[None]) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("traversal", ["scanned", "unrolled"], indirect=True)
 def test_forces_by_the_motion_of_the_points(coupled, traversal):
     """J^T f, the Jacobian of the points' positions by differentiation, the forces by definition."""

@@ -117,6 +117,7 @@ def test_they_act_and_their_force_is_minus_the_slope_of_the_energy():
     np.testing.assert_allclose(whole - force, [0, 0, 0, *air, 0], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_motions_with_them_differentiate_in_both_modes():
     """Along a change of every number of the machine, against central differences."""
     change = jax.tree.map(lambda a: 0.1 * jnp.cos(jnp.arange(a.size)).reshape(a.shape) * a, SYSTEM)

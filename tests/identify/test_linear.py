@@ -164,6 +164,7 @@ def pseudo(system):
     return np.asarray(dl.parameters.pseudo_inertia(b.mass, b.com, b.inertia))
 
 
+@pytest.mark.slow
 def test_the_consistent_machine_is_the_same_from_wherever_it_is_sought(problem, exact):
     """Where torques tell; a solution that is consistent already is kept."""
     for seed in (1, 2):

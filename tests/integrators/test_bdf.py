@@ -16,6 +16,7 @@ PRINTED = {  # err(2.5e-4) of pose, velocity and multipliers
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("index", "se3"), PRINTED)
 def test_errors_of_two_steps(index, se3):
     found, orders, position, velocity = errors(dl.BDF2(index=index), se3)

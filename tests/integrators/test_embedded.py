@@ -99,6 +99,7 @@ def test_the_error_follows_the_tolerance(pair):
         assert 0.01 * tolerance < error < 50 * tolerance
 
 
+@pytest.mark.slow
 def test_what_is_saved_does_not_depend_on_the_grid():
     method = dl.DormandPrince54(rtol=1e-9, atol=1e-9, substeps=256)
     coarse = dl.simulate(CHAIN, Q0, V0, dt=0.5, steps=2, method=method)

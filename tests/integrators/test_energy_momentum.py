@@ -233,6 +233,7 @@ def test_drives_and_dampers_do_the_work_they_should():
     assert float(total[-1]) < float(total[0]) - 5.0
 
 
+@pytest.mark.slow
 def test_a_step_that_is_not_solved_is_reported():
     wild = dl.simulate(SMALL, START[0], 300 * START[1], dt=0.5, steps=40, method="EnergyMomentum")
     assert not bool(wild.result.ok)
@@ -323,6 +324,7 @@ def rods(stiffness, joint):
     ).replace(**({} if stiffness is None else {"stiffness": stiffness}))
 
 
+@pytest.mark.slow
 def test_directors_without_mass_and_stiff_springs():
     """Of frequencies far beyond the step: the energy stays, in steps that are all solved."""
     joint = dl.Universal(axis=(1.0, 0.0, 0.0), second_axis=(0.0, 1.0, 0.0), stiffness=1.0)
@@ -341,6 +343,7 @@ def test_directors_without_mass_and_stiff_springs():
         assert float(jnp.max(error)) < 2e-15
 
 
+@pytest.mark.slow
 def test_a_motion_without_mass_is_reported():
     system = rods(None, dl.Spherical())
     q0 = dl.integrate(system, system.neutral(), jnp.array([0.4, 0.2, 0.1, -0.3, 0.2, 0.1]))

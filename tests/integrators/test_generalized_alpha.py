@@ -132,6 +132,7 @@ def near_a_line(index, start):
 NEAR_A_LINE = jax.jit(near_a_line, static_argnums=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("index", "start", "value", "by_mass", "by_speed"), NEARLY_FLAT)
 def test_steps_are_solved_and_differentiated_near_a_singular_configuration(
     index, start, value, by_mass, by_speed
@@ -151,6 +152,7 @@ PRINTED = {  # err(2.5e-4) of pose, velocity and multipliers for rho = 0.8
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("index", "se3"), PRINTED)
 def test_errors_of_the_heavy_top(index, se3):
     found, orders, position, velocity = errors(dl.GeneralizedAlpha(index=index), se3)
@@ -161,6 +163,7 @@ def test_errors_of_the_heavy_top(index, se3):
     assert velocity < (1e-13 if index == 2 else 1e-10 if se3 else 2e-3)
 
 
+@pytest.mark.slow
 def test_without_the_corrections_of_the_start_multipliers_are_of_first_order():
     found, orders, _, _ = errors(
         dl.GeneralizedAlpha(), False, lambda s: s._replace(memory=s.acceleration)

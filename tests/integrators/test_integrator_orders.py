@@ -195,6 +195,7 @@ def test_order(method, name):
     assert abs(slope(error, steps) - method.order) < 0.15, error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "orders"),
     [

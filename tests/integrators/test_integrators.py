@@ -153,6 +153,7 @@ def test_stays_on_the_group_and_does_not_depend_on_how_it_is_written(name):
     np.testing.assert_allclose(quaternion.to_matrix(q), R, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_flat_products_agree_with_tuples():
     flat = FlatProduct((UnitQuaternion(), Euclidean(3)))
     y, h = body_start(), 0.1
@@ -240,6 +241,7 @@ def test_methods_pass_through_jit():
     assert jnp.array_equal(a, b) and not jnp.array_equal(a, c)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SemiImplicitEuler", "CG2", "CF3", "RKMK3"])
 def test_gradients_through_ten_steps(name):
     method = by_name(name)

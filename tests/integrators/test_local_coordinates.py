@@ -52,6 +52,7 @@ def test_the_method_chooses_the_coordinates():
     assert plain.in_chart(Cayley()) == other
 
 
+@pytest.mark.slow
 def test_motions_of_a_system():
     fine = end(dl.RKMK8(), 50)
     errors = []

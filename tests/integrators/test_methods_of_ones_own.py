@@ -93,6 +93,7 @@ def test_the_order_is_that_of_the_method(name):
     assert np.log2(coarse / fine) == pytest.approx(by_name(name).order, abs=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "order"), [("Ralston", 3), ("Trapezoidal", 2), ("DriftKickDrift", 1)]
 )
@@ -110,6 +111,7 @@ def test_constraints_are_kept(name, order):
     assert np.log2(np.divide(*errors)) == pytest.approx(order, abs=0.15)
 
 
+@pytest.mark.slow
 @every_method
 def test_every_adjoint(name):
     """All derivatives are those of the steps; stepping back is for methods that say they can."""

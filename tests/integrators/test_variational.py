@@ -195,6 +195,7 @@ def test_gradients_in_both_modes():
         np.testing.assert_allclose(np.sum(reverse[i] * direction), along, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_step_too_large_is_reported():
     system = pendulum()
     q, v = state(system)

@@ -259,6 +259,7 @@ def gradient(method, adjoint, **how):
 slow = functools.partial(pytest.param, marks=pytest.mark.slow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "adjoint", "how"),
     [

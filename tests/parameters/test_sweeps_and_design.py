@@ -54,6 +54,7 @@ def test_a_sweep_is_a_loop_over_machines():
     assert np.ptp(np.asarray(swept), axis=0).min() > 1e-3
 
 
+@pytest.mark.slow
 def test_the_gradient_of_a_design():
     """Of a motion by the masses, forward and reverse, by values and by free numbers."""
     parameters = dl.Parameters(ARM, ["link*/mass"])

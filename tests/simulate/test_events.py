@@ -118,6 +118,7 @@ def test_what_acts_in_the_last_step_is_its_own_sample():
     np.testing.assert_array_equal(run.u, force[made])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["BDF2", "VariationalMidpoint", "DormandPrince54"])
 def test_methods_with_a_memory(method):
     """The last, shorter step begins anew, and loses no order."""

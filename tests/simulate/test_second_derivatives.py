@@ -83,6 +83,7 @@ def cases():
             yield pytest.param(free, method, id=name, marks=marks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("free", "method"), list(cases()))
 def test_of_every_explicit_method(free, method):
     """Guards the second derivatives of the maps and of what the compiler makes of them."""

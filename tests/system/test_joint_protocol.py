@@ -211,6 +211,7 @@ def test_methods_of_every_kind_move_them(cart, method):
     assert np.abs(far).max() < (2e-2 if method.order == 1 else 1e-4)
 
 
+@pytest.mark.slow
 def test_a_gradient_through_a_motion(cart):
     """Reverse mode through a rollout, against a difference quotient."""
     system, q, v = cart
