@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from ..identify import Fit, Recording, Trial, Validation, leave_one_out
+from ..identify.judgement import predictions
+from ..identify.validation import all_rows
 from ..io.loading import located
 from ..io.numbers import read_numbers, read_states
 from ..io.results import machine, save_json
@@ -134,11 +136,13 @@ def run_study(
         values = read_numbers(parameters, free.names)
         results |= _unfitted(free, values)
         final = _with_values(free, values, parameters)
-    judged = {use: [trial.validation(final) for trial in trials[use]] for use in trials}
-    for name, use in (("validation", "validate"), ("training", "fit")):
-        results[name] = _rows(judged[use])
+    start = None if fit is None else free.system
+    judged = {use: [trial.validation(final, start) for trial in trials[use]] for use in trials}
+    seen, unseen = judged["fit"], judged["validate"]
+    results["validation"], results["training"] = map(all_rows, (unseen, seen))
+    results |= _given(seen, unseen) if fit is None else fit.judgement(seen, unseen)
     if fit is not None and config.fit.leave_out:
-        results["left_out"] = _rows(_left_out(config, free, fit, trials["fit"], x, progress))
+        results["left_out"] = all_rows(_left_out(config, free, fit, trials["fit"], x, progress))
     results["sensors"] = [
         {**row, "use": name}
         for name, use in (("training", "fit"), ("validation", "validate"))
@@ -201,15 +205,18 @@ def _left_out(
     return []
 
 
-def _rows(validations: Sequence[Validation]) -> list[dict[str, Any]]:
-    return [row for validation in validations for row in validation.rows]
+def _given(seen: Sequence[Validation], unseen: Sequence[Validation]) -> dict[str, list[str]]:
+    """The verdict on given numbers."""
+    said = [*predictions((), [*seen, *unseen])]
+    return {"verdict": ["the given numbers are judged, and nothing was fitted", *said]}
 
 
 def _unfitted(free: Parameters, values: Any) -> dict[str, Any]:
     """The results if nothing was fitted, or the fit is unfinished: values (n,) without errors."""
     start, values = np.asarray(free.initial).tolist(), np.asarray(values).tolist()
     rows = zip(free.names, free.units, start, values, strict=True)
-    unknown = dict.fromkeys(("std_error", "std_error_white", "interval", "at_bound", "prior_share"))
+    keys = "std_error", "std_error_white", "interval", "bounds", "at_bound", "prior_share"
+    unknown = dict.fromkeys(keys)
     table = {n: {"unit": u, "start": s, "value": v, **unknown} for n, u, s, v in rows}
     return {"parameters": table, "fit": None, "converged": None}
 
@@ -223,20 +230,19 @@ def _write(
 ) -> None:
     out.mkdir(parents=True, exist_ok=True)
     save_json(out / "identification.json", results)
-    seen = [(v.recording.name, v.arrays) for v in judged["fit"]]
-    unseen = [(f"{v.recording.name} (not fitted)", v.arrays) for v in judged["validate"]]
+    runs = [(v.recording.name, use == "validate", v.drawn) for use in judged for v in judged[use]]
     correlations = None if fit is None else fit.correlations
-    identification.write_report(out, results, [*seen, *unseen], correlations)
+    identification.write_report(out, results, runs, correlations)
     # What URDF cannot say `save` refuses, when all the rest is written.
     save_bare(system, out)
 
 
 def _show(results: dict[str, Any]) -> None:
-    """Prints how the fit ended, the parameters, and the errors of the runs."""
-    if results["fit"] is not None:
-        console.print(f"{results['fit']['message']}, cost {results['fit']['cost']:.6g}")
-        for note in results["fit"]["notes"]:
-            console.print(note, soft_wrap=True)
+    """Prints the verdict, what is not known, the parameters, and the errors of the runs."""
+    notes = () if results["fit"] is None else results["fit"]["notes"]
+    said = *results["verdict"], *notes, *results.get("doubts", ()), *results.get("advice", ())
+    for sentence in said:
+        console.print(f"{sentence[0].upper()}{sentence[1:]}.", soft_wrap=True)
     table = Table("parameter", "start", "value", "standard error", "95 % interval")
     keys = "start", "value", "std_error"
     for name, p in results["parameters"].items():

@@ -15,26 +15,28 @@ from numpy.typing import NDArray
 from ..io.results import machine
 from ..parameters import Parameters, SharedParameters
 from ..system.system import System
-from ..system.validation import shown, warn
+from ..system.validation import shown
 from .by_values import at_values, by_values
 from .elimination import compressed, projected
 from .estimate import Information, correlations, directions, information, listed
+from .fit_warnings import warn_of_ends, warn_of_small_starts
 from .intervals import at_bounds, intervals
+from .judgement import Judged
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
 from .minimiser import Improved, Minimiser, Outcome, Progress
+from .plausibility import implausible
 from .problem import Problem
 from .recordings import Recording
 from .search import Residual, search
 from .uncertainty import Rows, Uncertainty, as_squares, uncertainty
-from .validation import Trial, Validation
+from .validation import Trial, Validation, all_rows
+from .what_to_measure import advice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Warn beyond so many deviations from a prior.
-_FAR = 3.0
 # More than this part of the variance is a prior's where it holds the value.
 _HELD = 0.5
 
@@ -101,7 +103,7 @@ class Fit:
         """The results by name, as `difflie identify` writes them.
 
         parameters: for each its unit, start, value, standard errors, which are infinite for those
-        in fit.undetermined, 95 % interval, whether it is at a bound, and the prior's share. fit:
+        in fit.undetermined, 95 % interval, bounds, whether it is at one, the prior's share. fit:
         how it ended; fit.notes says in sentences what the data does not tell; fit.unidentifiable
         has the directions in which parameters may change together, with the share of each. states:
         `own`.
@@ -113,6 +115,7 @@ class Fit:
             "std_error": self.standard_errors.tolist(),
             "std_error_white": self.white_errors.tolist(),
             "interval": self.intervals.tolist(),
+            "bounds": np.stack(self.parameters.limits, axis=1).tolist(),
             "at_bound": self.at_bound.tolist(),
             "prior_share": self.prior_share.tolist(),
         }
@@ -153,7 +156,7 @@ class Fit:
 
     def plot(self) -> Figure:
         """The estimates with their 95 % intervals, and their start, as a matplotlib figure."""
-        from ..view.identification import estimate_figure
+        from ..view.estimates import estimate_figure
 
         return estimate_figure(self.results["parameters"])
 
@@ -181,20 +184,57 @@ class Fit:
         system = self.system if machine is None else self.systems[machine]
         return [Trial.of(system, r, **settings).validation(system) for r in recordings]
 
-    def report(self, folder: str | Path, validations: Sequence[Validation] = ()) -> Path:
+    def judgement(
+        self, fitted: Sequence[Validation] = (), held_out: Sequence[Validation] = ()
+    ) -> dict[str, list[str]]:
+        """Sentences by name, as `difflie identify` writes them.
+
+        verdict: how the fit ended, how well it predicts recordings that were fitted or held out,
+        and which numbers are told; doubts: numbers that a machine hardly has; advice: what to
+        measure next.
+        """
+        judged = Judged(
+            message=self.message,
+            scale=float(np.sqrt(self.variance)),
+            names=self.parameters.names,
+            start=self.start,
+            values=self.values,
+            errors=self.standard_errors,
+            at_bound=self.at_bound,
+            correlations=self.correlations,
+            fitted=fitted,
+            unseen=held_out,
+        )
+        files = self.parameters.given
+        doubts = [each for m, s in self.systems.items() for each in implausible(files[m], s)]
+        return {
+            "verdict": judged.verdict,
+            "doubts": list(dict.fromkeys(doubts)),
+            "advice": list(advice(judged.badly_told)),
+        }
+
+    def report(
+        self,
+        folder: str | Path,
+        held_out: Sequence[Validation] = (),
+        fitted: Sequence[Validation] = (),
+    ) -> Path:
         """Writes `report.html` and its pictures into a folder; returns the path of the page.
 
-        With estimates and their standard errors, correlations, confidence ellipses, and the errors
-        and pictures of the validations. Raises OSError for a folder that cannot be written.
+        With the verdict on it, the numbers with their errors and correlations, and errors and
+        pictures of the predictions of recordings that were held out, and of those that were fitted,
+        as of `validate`. Raises OSError for a folder that cannot be written.
         """
         from ..view.identification import write_report
 
         results = {"system": self.parameters.title, **self.results, "machine": machine()}
-        results["validation"] = [row for v in validations for row in v.rows]
-        rows = [row for v in validations for row in v.sensor_rows]
+        results |= self.judgement(fitted, held_out)
+        results["training"], results["validation"] = map(all_rows, (fitted, held_out))
+        rows = [row for v in held_out for row in v.sensor_rows]
         results["sensors"] = [{**row, "use": "validation"} for row in rows]
-        pictures = [(v.recording.name, v.arrays) for v in validations]
-        return write_report(Path(folder), results, pictures, self.correlations)
+        uses = ((False, fitted), (True, held_out))
+        runs = [(v.recording.name, use, v.drawn) for use, several in uses for v in several]
+        return write_report(Path(folder), results, runs, self.correlations)
 
 
 def fit(
@@ -228,11 +268,10 @@ def fit(
     """
     problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
     if start is None:
-        _warn_of_small_starts(parameters)
+        warn_of_small_starts(parameters)
     begun, best = search(parameters, problems, start, own, loss, minimiser, progress, improved)
     fitted = judged(parameters, problems, loss, known_deviations, begun, best)
-    for warning in _warnings(fitted):
-        warn(warning)
+    warn_of_ends(parameters, fitted.x, fitted.values, fitted.at_bound)
     return fitted
 
 
@@ -293,34 +332,3 @@ def judged(
         converged=best.converged,
         message=best.message,
     )
-
-
-def _warn_of_small_starts(parameters: Parameters | SharedParameters) -> None:
-    """Warns of zero damping, friction and armature, which start at a small value instead."""
-    start = np.asarray(parameters.values(parameters.start))
-    rows = zip(parameters.names, start, np.asarray(parameters.initial), strict=True)
-    leaves = "damping", "friction", "armature"
-    small = ", ".join(
-        f"{name} at {s:.3g}"
-        for name, s, first in rows
-        if s > 0 and first == 0 and name.rpartition("/")[2].startswith(leaves)
-    )
-    if small:
-        warn(
-            f"{parameters.title}: zero has no logarithm, and the fit starts {small} (SI "
-            "units); give `start` for another"
-        )
-
-
-def _warnings(fitted: Fit) -> list[str]:
-    """A sentence for each estimate that is far from its prior or at a bound."""
-    p, sentences = fitted.parameters, []
-    off_prior = np.asarray(p.residual(fitted.x))
-    for name, off in zip(p.prior_names, off_prior, strict=True):
-        if abs(off) > _FAR:
-            sentences.append(f"{name} is {abs(off):.3g} deviations from its prior; is this right?")
-    for k in np.flatnonzero(fitted.at_bound):
-        value = fitted.values[k]
-        bound = min((limit[k] for limit in p.limits), key=lambda bound: abs(value - bound))
-        sentences.append(f"{p.names[k]} is {value:.4g}, at its bound {bound:.4g}; is this right?")
-    return sentences

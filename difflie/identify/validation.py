@@ -6,7 +6,7 @@ Use recordings that were not fitted; Ljung 1999, section 16.5.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -14,9 +14,14 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from ..forces.actuators.acting import dof_commands
+from ..forces.actuators.drive import Drive
+from ..forces.actuators.motor import Motor
+from ..forces.actuators.servos import PositionServo
 from ..parameters import Parameters
 from ..system.system import System
 from ..system.validation import warn
+from ..view.run import Run, run_figure
 from .estimate import whiteness
 from .inverse_dynamics import InverseDynamics
 from .problem import Deviation
@@ -44,11 +49,14 @@ class Validation:
     commands in windows of s steps; departure (w, s + 1, nv): their difference from the measured
     ones, NaN in gaps; no window where the motion was not judged. observed: the first rows of a
     window, which determine its initial state and are not judged. readings: the errors of other
-    sensors.
+    sensors. units (nv,): "rad" or "m". raw and target (n, nv): commanded torques and positions at
+    the joints, NaN where there are none. start: the predictions of the machine before a fit, None
+    without one.
     """
 
     recording: Recording
     joints: tuple[str, ...]
+    units: tuple[str, ...]
     window: int
     observed: int
     torque: NDArray
@@ -56,11 +64,30 @@ class Validation:
     motions: NDArray
     departure: NDArray
     readings: ReadingErrors
+    raw: NDArray
+    target: NDArray
+    start: Validation | None = None
 
     @property
     def torque_rmse(self) -> NDArray:
         """The root mean square of the torque error (nv,) in N m or N; NaN without any."""
         return _over_columns(_rms, self.torque - self.effort)
+
+    @property
+    def torque_r2(self) -> NDArray:
+        """1 - the squared torque error over that of the mean effort (nv,); NaN without any."""
+        there = ~np.isnan(self.torque - self.effort)
+        return _explained(self.torque_rmse, np.where(there, self.effort, np.nan))
+
+    @property
+    def torque_noise(self) -> NDArray:
+        """The part of `torque_rmse` that changes from row to row (nv,), as noise does, in N m or N.
+
+        NaN for smoothed recordings, of which the neighbours share their noise.
+        """
+        if self.recording.smoothing is not None:
+            return np.full(len(self.joints), np.nan)
+        return _over_columns(_rms, np.diff(self.torque - self.effort, axis=0) / np.sqrt(2))
 
     @property
     def torque_autocorrelation(self) -> NDArray:
@@ -78,14 +105,29 @@ class Validation:
         return _over_columns(_rms, error)
 
     @property
+    def position_r2(self) -> NDArray:
+        """1 - the squared motion error over that of the mean position (nv,); NaN without any.
+
+        Also where coordinates are not one per degree of freedom.
+        """
+        if self.motions.shape != self.departure.shape:
+            return np.full(len(self.joints), np.nan)
+        measured = (self.motions - self.departure)[:, self.observed :]
+        return _explained(self.position_rmse, measured.reshape(-1, len(self.joints)))
+
+    @property
     def rows(self) -> list[dict[str, Any]]:
         """The errors of each degree of freedom, by name; None where not judged."""
-        keys = "torque_rmse", "torque_autocorrelation", "position_rmse"
-        columns = np.stack([getattr(self, key) for key in keys], axis=1)
+        keys = "torque_rmse", "torque_r2", "torque_autocorrelation", "position_rmse", "position_r2"
+        columns = {key: getattr(self, key) for key in keys}
+        if self.start is not None:
+            for key in ("torque_rmse", "position_rmse"):
+                columns[f"start_{key}"] = getattr(self.start, key)
+        values = np.stack(list(columns.values()), axis=1)
         return [
             {"run": self.recording.name, "joint": joint}
-            | {k: None if np.isnan(x) else float(x) for k, x in zip(keys, row, strict=True)}
-            for joint, row in zip(self.joints, columns, strict=True)
+            | {k: None if np.isnan(x) else float(x) for k, x in zip(columns, row, strict=True)}
+            for joint, row in zip(self.joints, values, strict=True)
         ]
 
     @property
@@ -94,26 +136,28 @@ class Validation:
         return self.readings.rows(self.recording.name)
 
     @property
-    def arrays(self) -> dict[str, Any]:
-        """The data of its figure: see `difflie.view.identification.run_figure`."""
+    def drawn(self) -> Run:
+        """The data of its figures."""
         q = self.recording.q
         # Coordinates that are not one per degree of freedom are shown by their errors.
         plain = q is not None and q.shape[1] == len(self.joints)
-        return {
-            "joints": self.joints,
-            "t": self.recording.t,
-            "torque": self.torque,
-            "effort": self.effort,
-            "q": q if plain else None,
-            "motions": self.motions if plain else self.departure,
-            "window": self.window,
-        }
+        return Run(
+            joints=self.joints,
+            units=self.units,
+            t=self.recording.t,
+            torque=self.torque,
+            effort=self.effort,
+            raw=self.raw,
+            q=q if plain else None,
+            target=self.target,
+            motions=self.motions if plain else self.departure,
+            departure=self.departure,
+            window=self.window,
+        )
 
     def plot(self) -> Figure:
         """Measured and predicted torques and motions, joint by joint, as a matplotlib figure."""
-        from ..view.identification import run_figure
-
-        return run_figure(**self.arrays)
+        return run_figure(self.drawn)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,8 +231,11 @@ class Trial:
                 warn(f"{error}; readings are not judged along the measured motion")
         return Trial(recording, steps, observe, torques, motion, along, tuple(readings or ()))
 
-    def validation(self, system: System) -> Validation:
-        """How well a machine predicts the recording."""
+    def validation(self, system: System, start: System | None = None) -> Validation:
+        """How well a machine predicts the recording.
+
+        start: the machine before a fit, which is judged beside it.
+        """
         torque = effort = np.full((len(self.recording.t), system.nv), np.nan)
         motions, departure = (np.zeros((0, self.window + 1, n)) for n in (system.nq, system.nv))
         if self.torques is not None:
@@ -216,6 +263,7 @@ class Trial:
         return Validation(
             recording=self.recording,
             joints=tuple(name for name, _ in system.topology.velocity_labels),
+            units=tuple(unit.removesuffix("/s") for _, unit in system.topology.velocity_labels),
             window=self.window,
             observed=self.observe or 1,
             torque=torque,
@@ -223,6 +271,9 @@ class Trial:
             motions=motions,
             departure=departure,
             readings=ReadingErrors(columns, measured, simulated),
+            raw=_commanded(system, self.recording, (Drive, Motor)),
+            target=_commanded(system, self.recording, (PositionServo,)),
+            start=None if start is None else self.validation(start),
         )
 
 
@@ -240,6 +291,30 @@ def _predicted(motion: Shooting, system: System, own: jax.Array) -> tuple[jax.Ar
 def _along(readings: Readings, system: System) -> jax.Array:
     """The errors of readings along the measured motion."""
     return readings.errors(system)
+
+
+def all_rows(validations: Sequence[Validation]) -> list[dict[str, Any]]:
+    """The errors of each degree of freedom in each recording, as of `Validation.rows`."""
+    return [row for validation in validations for row in validation.rows]
+
+
+def _commanded(system: System, recording: Recording, kinds: tuple[type, ...]) -> NDArray:
+    """The commands (n, nv) of actuators of these kinds at their joints, NaN elsewhere."""
+    found = np.full((len(recording.t), system.nv), np.nan)
+    if recording.tau is not None:
+        for k, several in enumerate(dof_commands(system)):
+            own = [
+                i for i in several if system.actuators and isinstance(system.actuators[i], kinds)
+            ]
+            if len(several) == len(own) == 1:
+                found[:, k] = recording.tau[:, own[0]]
+    return found
+
+
+def _explained(rmse: NDArray, values: NDArray) -> NDArray:
+    """1 - rmse^2 over the variance of values (n, nv), by column; NaN where these do not vary."""
+    spread = _over_columns(lambda x: float(np.var(x)) if len(x) else np.nan, values)
+    return np.where(spread > 0, 1 - rmse**2 / np.where(spread > 0, spread, 1), np.nan)
 
 
 def _over_columns(measure: Callable[[NDArray], float], error: NDArray) -> NDArray:

@@ -132,6 +132,11 @@ class Parameters(eqx.Module):
         """The name of the machine, for messages."""
         return self.system.name
 
+    @property
+    def given(self) -> dict[str, System]:
+        """The given machine by its name, with the declared starts."""
+        return {self.system.name: self.system}
+
     def machine(self, x: Any) -> System:
         """The system with the free numbers x (n,)."""
         return _written(self, self._checked(x=x), Block.values)

@@ -80,6 +80,11 @@ class SharedParameters(eqx.Module):
         return " and ".join(self.machines)
 
     @property
+    def given(self) -> dict[str, System]:
+        """The given machines by name, with the declared starts."""
+        return {m: p.system for m, p in zip(self.machines, self._each, strict=True)}
+
+    @property
     def initial(self) -> jax.Array:
         """The values (n,) of the given systems."""
         return self._once([p.initial for p in self._each])

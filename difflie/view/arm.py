@@ -11,8 +11,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .plots import colours, figure, label
-from .report import Section
+from .compared import Compared, Spectra, compared_figure, spectrum_figure
+from .plots import figure, label
+from .report import Section, sentences
 from .report import write_report as write_page
 
 
@@ -41,7 +42,7 @@ def write_arm_report(folder: Path, results: Mapping[str, Any], runs: Sequence[Ru
 
 
 def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Section]:
-    yield Section(text=_sentences(results["verdict"]))
+    yield Section(text=sentences(results["verdict"]))
     yield Section(
         "Torques of each joint",
         (
@@ -64,15 +65,17 @@ def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Secti
             "rows that it did not see it may be the worse.",
         ),
     )
-    yield Section("What was done, and what is not known", text=_sentences(results["notes"]))
+    yield Section("What was done, and what is not known", text=sentences(results["notes"]))
     for k, run in enumerate(runs):
         yield Section(f"Run {k}: {run.name}", picture=torque_figure(run), file=f"run_{k}.png")
-    yield Section(
-        "Spectra of what is left",
-        picture=spectrum_figure(runs),
-        file="spectra.png",
-        text=("Peaks are motions, ripples of gears or resonances that the model lacks.",),
-    )
+    spectra = _spectra(runs)
+    if spectra is not None:
+        yield Section(
+            "Spectra of what is left",
+            picture=spectrum_figure([spectra]),
+            file="spectra.png",
+            text=("Peaks are motions, ripples of gears or resonances that the model lacks.",),
+        )
     yield Section(
         "Numbers",
         ("number", "unit", "start", "value", "standard error", "95 % interval", "file's share"),
@@ -103,10 +106,6 @@ def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Secti
 _SCORES = "r2", "rmse", "relative", "floor_r2", "file_r2"
 
 
-def _sentences(texts: Sequence[str]) -> list[str]:
-    return [text[0].upper() + text[1:] + "." for text in texts]
-
-
 def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
@@ -123,44 +122,20 @@ def _told(p: Mapping[str, Any]) -> tuple[str, float]:
 
 def torque_figure(run: Run) -> Figure:
     """Measured and predicted torques of each joint on one axis, and below what is left of them."""
-    n = len(run.joints)
-    columns = 1 if n < 3 else 2
-    rows = -(-n // columns)
-    canvas, axes = figure(2 * rows, columns, (5.5 * columns + 1.2, 2.9 * rows), [2.0, 1.0] * rows)
-    measured, predicted = colours(2)
-    for k in range(rows * columns):
-        above, below = axes[2 * (k // columns) : 2 * (k // columns) + 2, k % columns]
-        if k >= n:
-            above.set_visible(False)
-            below.set_visible(False)
-            continue
-        tau, off = run.measured[:, k], run.residual[:, k]
-        above.plot(run.t, tau, color=measured, linewidth=1.2, label="measured")
-        above.plot(run.t, tau - off, color=predicted, linewidth=1.0, label="predicted")
-        below.plot(run.t, off, color="#5f6368", linewidth=1.0)
-        above.sharex(below)
-        above.tick_params(labelbottom=False)
-        label(above, "", "torque [N m or N]", run.joints[k], legend=False)
-        label(below, "t [s]", "left", legend=False)
-    lines, names = axes[0, 0].get_legend_handles_labels()
-    canvas.legend(lines, names, loc="outside right upper", frameon=False, fontsize="small")
-    return canvas
+    each = zip(run.joints, run.measured.T, run.residual.T, strict=True)
+    return compared_figure(
+        [
+            Compared(name, "N m or N", run.t, tau, run.t, tau - off, off)
+            for name, tau, off in each
+            if np.isfinite(off).any()
+        ]
+    )
 
 
-def spectrum_figure(runs: Sequence[Run]) -> Figure:
-    """The power spectral density of what is left at each joint in the longest run, as a figure."""
-    from scipy.signal import welch
-
-    canvas, axes = figure(1, 1, (8.0, 4.0))
+def _spectra(runs: Sequence[Run]) -> Spectra | None:
+    """Those of what is left at each joint in the longest run."""
     run = max(runs, key=lambda each: len(each.t))
-    step = float(np.median(np.diff(run.t)))
-    for name, off in zip(run.joints, run.residual.T, strict=True):
-        if np.isnan(off).all():
-            continue
-        hertz, power = welch(np.nan_to_num(off), 1 / step, nperseg=min(256, len(off)))
-        axes[0, 0].semilogy(hertz[1:], np.maximum(power[1:], 1e-300), linewidth=1.0, label=name)
-    label(axes[0, 0], "frequency [Hz]", "power of what is left [(N m)^2/Hz]", run.name)
-    return canvas
+    return Spectra.of_rows(run.name, "N m or N", run.joints, run.t, run.residual)
 
 
 def weight_figure(weights: Sequence[float], errors: Sequence[float], best: float) -> Figure:

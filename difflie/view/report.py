@@ -56,6 +56,11 @@ def write_report(
     return path
 
 
+def sentences(texts: Iterable[str]) -> list[str]:
+    """Remarks as sentences, with a capital and a full stop."""
+    return [text[0].upper() + text[1:] + "." for text in texts]
+
+
 def _section(folder: Path, section: Section) -> Iterable[str]:
     title = html.escape(section.title)
     if title:

@@ -89,7 +89,7 @@ def test_from_the_command_line(folder, tmp_path, capsys):
     system = dl.load(out / "simple_pendulum.urdf")
     assert system.bodies.mass[-1] == pytest.approx(0.8, rel=1e-6)
     page = (out / "report.html").read_text()
-    assert "arm/mass" in page and page.count("<img") == 5
+    assert "arm/mass" in page and page.count("<img") == 6 and "held out, not fitted" in page
     printed = capsys.readouterr().out
     assert "converged after" in printed and "hinge/damping" in printed
 
@@ -175,7 +175,10 @@ def test_runs_are_left_out_in_turn(folder, tmp_path):
     left, used = ([row["torque_rmse"] for row in found[key]] for key in ("left_out", "training"))
     assert left[2] == pytest.approx(0.5, rel=1e-6) and used[2] < 0.5
     assert left[0] > used[0] and left[1] > used[1]
-    assert "each judged by the fit to the others" in (tmp_path / "out" / "report.html").read_text()
+    assert (
+        "Runs left out are each judged by the fit to the others"
+        in (tmp_path / "out" / "report.html").read_text()
+    )
     (tmp_path / "study.toml").write_text(TEXT + "[fit]\nleave_out = true\n")
     with pytest.raises(ConfigError, match=r"fit\.leave_out is True; it must be left out, with"):
         read_study(tmp_path / "study.toml")

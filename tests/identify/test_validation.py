@@ -64,11 +64,11 @@ def test_what_is_not_measured_is_not_judged(found, recordings):
     silent = di.Recording("silent", recordings[1].t, recordings[1].q)
     (validation,) = found.validate(silent)
     assert np.isnan(validation.torque_rmse) and np.isnan(validation.position_rmse)
-    assert json.dumps(validation.rows[0]).count("null") == 3
+    assert json.dumps(validation.rows[0]).count("null") == 5
     (observed,) = found.validate(silent, observe=4, window=0.1)
     # Without torques the prediction is that of a pendulum that nobody drives.
     assert np.isnan(observed.torque_rmse) and observed.position_rmse > 1e-3
-    assert len(observed.plot().axes) == 1 and len(found.validate(recordings[1])[0].plot().axes) == 3
+    assert len(observed.plot().axes) == 2 and len(found.validate(recordings[1])[0].plot().axes) == 4
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,17 @@ def test_recordings_are_left_out_in_turn(recordings):
 
 def test_a_fit_is_reported(found, recordings, tmp_path):
     """On one page of HTML with its pictures, which are files beside it as well."""
-    page = found.report(tmp_path / "report", found.validate(recordings[1])).read_text()
+    seen, unseen = (found.validate(each) for each in recordings)
+    page = found.report(tmp_path / "report", unseen, seen).read_text()
     assert "<h1>" in page and "arm/mass" in page and "<td>N m s/rad</td>" in page
-    assert page.count("<img") == 3 and "Run 0: swing" in page and "jax: " in page
-    for name in ("run_0.png", "correlations.png", "ellipses.png"):
+    assert page.count("<img") == 5 and "jax: " in page
+    assert (
+        "The fit has converged" in page and "predicted well at all joints: R2 of rows not" in page
+    )
+    assert "Run 0: swing (fitted)" in page and "Run 1: swing (held out, not fitted)" in page
+    for name in ("run_0.png", "run_1.png", "spectra.png", "correlations.png", "ellipses.png"):
         assert (tmp_path / "report" / name).stat().st_size > 10_000
-    assert "Runs" not in found.report(str(tmp_path)).read_text()
+    assert "Run 0" not in found.report(str(tmp_path)).read_text()
 
 
 def test_a_fit_is_plotted(found):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...system.topology import WORLD
+from ..plausibility import far_centres
 from .consistent import Consistent
 from .equations import Logs
 from .torque_model import Friction, TorqueModel
@@ -16,8 +16,6 @@ from .weighted_least_squares import Solution
 _ILL_CONDITIONED = 300.0
 # What the file holds, by its part in the variance.
 _HELD = 0.9
-# Beyond its link by more than this (m), a centre of mass is not plausible.
-_BEYOND = 0.25
 # The least part of the time in which a joint that moves both ways moves the rarer way.
 _BOTH_WAYS = 0.02
 _MOST_NAMES = 6
@@ -63,7 +61,7 @@ def notes(
             f"{len(held)} of {known.sum()} numbers are held by the file's, as the motion tells "
             f"combinations of them at best: {_listed(held)}"
         )
-    yield from _far_centres(model, best.x)
+    yield from far_centres(model.system, _centres(model, best.x))
     if model.couplings:
         yield (
             "motors that turn with sums of joint rates have inertia and friction that simulations "
@@ -81,21 +79,9 @@ def _rarer_way(logs: Logs) -> NDArray:
     return (np.minimum(forth, back) < _BOTH_WAYS) & (forth + back > 0)
 
 
-def _far_centres(model: TorqueModel, x: NDArray) -> Iterator[str]:
-    """Bodies whose centre of mass is far beyond the joints between which they are."""
-    t, position = model.system.topology, np.asarray(model.system.joints.position, float)
-    for k, b in enumerate(model.bodies):
-        mass, *moment = x[10 * k : 10 * k + 4]
-        centre = np.array(moment) / mass
-        ends = [position[c] for c, parent in enumerate(t.parents) if parent == b != WORLD]
-        before = np.asarray(model.system.bodies.com, float)[b]
-        size = max(np.linalg.norm(end) for end in (*ends, before))
-        if np.linalg.norm(centre) > size + _BEYOND:
-            yield (
-                f"{model.system.body_names[b]}: the centre of mass is "
-                f"{np.linalg.norm(centre):.2g} m from its joint, beyond the link of {size:.2g} m: "
-                "this body has what another has, or a load that the file lacks"
-            )
+def _centres(model: TorqueModel, x: NDArray) -> dict[int, NDArray]:
+    """The centres of mass (3,) that were found, by the bodies' index."""
+    return {b: x[10 * k + 1 : 10 * k + 4] / x[10 * k] for k, b in enumerate(model.bodies)}
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_GOOD, _FAIR = 0.95, 0.8
+from ..grades import grades, poor
+
 # Where the floor is so much better, it is the bodies' consistency or nearness that costs.
 _COSTLY = 0.02
 
@@ -68,18 +69,9 @@ def r_squared(torque: NDArray, residual: NDArray) -> float:
 
 def verdict(rows: Sequence[JointScore]) -> list[str]:
     """Sentences on the scores of rows that were not fitted."""
-    good = [s.joint for s in rows if s.r2 >= _GOOD]
-    fair = [s for s in rows if _FAIR <= s.r2 < _GOOD]
-    poor = [s for s in rows if not s.r2 >= _FAIR]
-    said = []
-    if good and not fair and not poor:
-        least = min(s.r2 for s in rows)
-        said.append(f"all joints are predicted well: R2 of rows not fitted is {least:.3f} or more")
-    elif good:
-        said.append(f"predicted well (R2 of {_GOOD} or more): {', '.join(dict.fromkeys(good))}")
-    if fair:
-        said.append("predicted fairly: " + ", ".join(f"{s.joint} (R2 {s.r2:.3f})" for s in fair))
-    for s in poor:
+    graded = [(s.joint, s.r2) for s in rows]
+    said = [*grades("all joints are predicted well: R2 of rows not fitted", graded)]
+    for s in (rows[k] for k in poor(graded)):
         floor = s.floor_r2 - s.r2 > _COSTLY
         why = (
             f"free numbers reach {s.floor_r2:.3f}: the file's geometry or masses may be wrong"

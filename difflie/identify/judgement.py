@@ -1,0 +1,226 @@
+"""What a fit of declared numbers is worth, in sentences."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .estimate import listed
+from .grades import grades, poor
+from .validation import Validation
+
+# A standard error beyond this part of a number, or of the greatest that belongs with it.
+_BADLY = 0.3
+# Correlations beyond this are named.
+_ALIKE = 0.98
+# So many times the errors of rows that were fitted, those of others are worse.
+_WORSE = 1.5
+# Autocorrelations in bounds of white noise: of twenty the largest is a little above 1 by chance.
+_WHITE = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """What is judged: how a fit ended, its numbers, and how it predicts recordings.
+
+    message: how it ended; scale: the size of what is left, in the deviations given. names (p,),
+    values, start, errors (p,), infinite where the data tells nothing; at_bound (p,), a mask;
+    correlations (p, p). fitted and unseen: the predictions of recordings that were fitted, and of
+    others.
+    """
+
+    message: str
+    scale: float
+    names: Sequence[str]
+    start: NDArray
+    values: NDArray
+    errors: NDArray
+    at_bound: NDArray
+    correlations: NDArray
+    fitted: Sequence[Validation]
+    unseen: Sequence[Validation]
+
+    @property
+    def badly_told(self) -> list[str]:
+        """The names of the numbers that the data tells badly or not, but for those at a bound."""
+        size = _sizes(self.names, np.maximum(np.abs(self.values), np.abs(self.start)))
+        badly = ~self.at_bound & ~(self.errors <= _BADLY * size)
+        # A bias may be nothing.
+        small = [name.endswith("bias") and np.isfinite(e) for name, e in self._told]
+        return [n for n, b, s in zip(self.names, badly, small, strict=True) if b and not s]
+
+    @property
+    def _told(self) -> list[tuple[str, float]]:
+        return list(zip(self.names, self.errors.tolist(), strict=True))
+
+    @property
+    def verdict(self) -> list[str]:
+        """Sentences: did it converge, how well does it predict, what is left, what is told."""
+        return [
+            f"the fit has {self.message}" if self.message.startswith("conv") else self.message,
+            *predictions(self.fitted, self.unseen),
+            *self._beside_the_start(),
+            *self._beside_the_fitted(),
+            *self._left(),
+            *self._identifiable(),
+        ]
+
+    def _beside_the_start(self) -> Iterator[str]:
+        worse, there = [], False
+        for v in self.unseen or self.fitted:
+            for key, what in (("torque_rmse", "torque"), ("position_rmse", "motion")):
+                if v.start is None:
+                    continue
+                now, before = getattr(v, key), getattr(v.start, key)
+                there = there or bool(np.isfinite(now).any())
+                no_better = np.isfinite(now) & (now >= before)
+                names = [f"the {what} of {v.joints[k]}" for k in np.flatnonzero(no_better)]
+                worse += [name for name in names if name not in worse]
+        if worse:
+            yield f"the numbers at the start are no worse for {listed(worse)}"
+        elif there:
+            yield "the numbers at the start are worse for all joints"
+
+    def _beside_the_fitted(self) -> Iterator[str]:
+        for key, what in (("torque_rmse", "torques"), ("position_rmse", "motions")):
+            unseen, fitted = (_pooled(vs, key) for vs in (self.unseen, self.fitted))
+            both = [joint for joint in unseen if joint in fitted]
+            worse = [
+                f"{j} ({unseen[j]:.3g} against {fitted[j]:.3g} {_force_or_position(self, j, key)})"
+                for j in both
+                if unseen[j] > _WORSE * fitted[j]
+            ]
+            if worse:
+                yield (
+                    f"{what} of rows not fitted are predicted worse than those of rows fitted: "
+                    f"{listed(worse)}; these motions are of another kind, or the fitted ones tell "
+                    "too little"
+                )
+            elif both:
+                yield f"{what} of rows not fitted are predicted about as well as those fitted"
+
+    def _left(self) -> Iterator[str]:
+        if np.isfinite(self.scale):
+            yield (
+                f"what the fit leaves is {self.scale:.3g} times the deviations given, which is 1 "
+                "where these are those of the noise"
+            )
+        coloured, white = [], []
+        for joint, ratio in _pooled(self.fitted, "torque_autocorrelation").items():
+            (coloured if ratio > _WHITE else white).append(joint)
+        if coloured:
+            noise, rmse = (_pooled(self.fitted, k) for k in ("torque_noise", "torque_rmse"))
+            parts = [
+                f"{j} ({noise[j]:.2g} of {rmse[j]:.2g} {_force_or_position(self, j, 'torque')})"
+                for j in coloured
+                if j in noise
+            ]
+            why = "what the model lacks, such as friction of another kind, flexible parts or play"
+            if parts:
+                yield (
+                    "of the torques' RMSE only a part changes from row to row, as noise does: "
+                    f"{listed(parts)}; the rest is {why}, or filtered noise"
+                )
+            else:
+                yield (
+                    f"what is left of torques is alike over many rows at {listed(coloured)}: it is "
+                    f"{why}, or noise that smoothing makes so; standard errors allow for it"
+                )
+        elif white:
+            yield (
+                "what is left of torques is white at all joints: no model of the same data would "
+                "predict them much better"
+            )
+
+    def _identifiable(self) -> Iterator[str]:
+        badly, count = self.badly_told, len(self.names)
+        if not badly:
+            yield f"the data tells all {count} numbers to {_BADLY:.0%} or better"
+        else:
+            told = count - len(badly)
+            yield (
+                f"the data tells {told} of {count} numbers to {_BADLY:.0%} or better, and badly or "
+                f"not: {listed(badly)}"
+            )
+        r = np.triu(np.nan_to_num(self.correlations), 1)
+        pairs = sorted(
+            zip(*np.nonzero(np.abs(r) > _ALIKE), strict=True), key=lambda ij: -abs(r[ij])
+        )
+        if pairs:
+            said = [f"{self.names[i]} and {self.names[j]} ({r[i, j]:+.3f})" for i, j in pairs]
+            yield f"hardly told apart, by their correlation: {listed(said)}"
+
+
+def predictions(fitted: Sequence[Validation], unseen: Sequence[Validation]) -> Iterator[str]:
+    """Sentences on how well recordings are predicted: those that were not fitted, if any were."""
+    judged = unseen or fitted
+    rows = "rows not fitted" if unseen else "the rows that were fitted"
+    torques = _scores(judged, "torque_r2")
+    yield from grades(
+        f"torques are predicted well at all joints: R2 of {rows}",
+        torques,
+        f"torques of {rows} are ",
+    )
+    bad = [f"{torques[k][0]} (R2 {torques[k][1]:.3f})" for k in poor(torques)]
+    if bad:
+        yield f"torques of {rows} are predicted poorly: {listed(bad)}"
+    by_joint: dict[str, list[str]] = {}
+    for v in judged:
+        numbers = zip(v.joints, v.units, v.position_rmse, v.position_r2, strict=True)
+        for joint, unit, rmse, r2 in numbers:
+            if np.isfinite(rmse):
+                explained = f", R2 {r2:.3f}" if np.isfinite(r2) else ""
+                by_joint.setdefault(joint, []).append(f"{rmse:.3g} {unit}{explained}")
+    if by_joint:
+        seconds = judged[0].window * float(np.median(np.diff(judged[0].recording.t)))
+        named = [f"{joint} {' and '.join(said)}" for joint, said in by_joint.items()]
+        yield f"motions of {rows}, over {seconds:.3g} s each, are off by (RMSE): " + (
+            ", ".join(named) if len(judged) == 1 else listed(named)
+        )
+    if fitted and not unseen:
+        yield (
+            'no run was kept aside to judge by: give one use = "validate", as errors of rows '
+            "that were fitted are smaller than those of others"
+        )
+
+
+def _scores(validations: Sequence[Validation], key: str) -> list[tuple[str, float]]:
+    return [
+        (joint, float(score))
+        for v in validations
+        for joint, score in zip(v.joints, getattr(v, key), strict=True)
+        if np.isfinite(score)
+    ]
+
+
+def _pooled(validations: Sequence[Validation], key: str) -> dict[str, float]:
+    """The root mean square over recordings of what each says of a joint, weighted by their rows."""
+    found: dict[str, list[tuple[float, int]]] = {}
+    for v in validations:
+        for joint, value in zip(v.joints, getattr(v, key), strict=True):
+            if np.isfinite(value):
+                found.setdefault(joint, []).append((float(value), len(v.recording.t)))
+    return {
+        joint: float(np.sqrt(np.average([x**2 for x, _ in own], weights=[n for _, n in own])))
+        for joint, own in found.items()
+    }
+
+
+def _force_or_position(judged: Judged, joint: str, key: str) -> str:
+    v = next(v for v in (*judged.fitted, *judged.unseen) if joint in v.joints)
+    unit = v.units[v.joints.index(joint)]
+    return unit if key.startswith("position") else {"rad": "N m", "m": "N"}[unit]
+
+
+def _sizes(names: Sequence[str], sizes: NDArray) -> NDArray:
+    """The greatest size (p,) among numbers of one kind of one body: components of a vector."""
+    kinds = [(n.rpartition("/")[0], n.rpartition("/")[2].partition("_")[0]) for n in names]
+    vectors = {"com", "inertia", "I", "position", "moment"}
+    most: dict[tuple[str, str], float] = {}
+    for kind, size in zip(kinds, sizes.tolist(), strict=True):
+        most[kind] = max(most.get(kind, 0.0), size)
+    pairs = zip(kinds, sizes.tolist(), strict=True)
+    return np.array([most[kind] if kind[1] in vectors else size for kind, size in pairs])
