@@ -158,14 +158,16 @@ class Shooting(Problem):
         n = self.substeps
 
         def substep(start: tuple, row: tuple) -> tuple[tuple, tuple]:
-            (state, memories, acting), (begins, dt, tau) = start, row
+            ((q, v), memories, acting), (begins, dt, tau) = start, row
             if memories is not None:
                 # Commands are held over a row, and remembered once.
                 now = timed(memories, dt)
                 acting = chosen(begins, now, acting)
-                memories = chosen(begins, next_memories(tree, tau, *state, now), memories)
+                memories = chosen(begins, next_memories(tree, tau, q, v, now), memories)
             run = simulate(
-                *(recalled(system, acting), *state),
+                recalled(system, acting),
+                q,
+                v,
                 dt=dt / n,
                 steps=1,
                 control=tau[None],

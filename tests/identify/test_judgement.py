@@ -7,9 +7,9 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify.reading_errors import ReadingErrors
 from difflie.identify.judgement import Judged
 from difflie.identify.plausibility import implausible
+from difflie.identify.reading_errors import ReadingErrors
 from difflie.identify.what_to_measure import advice
 
 RNG = np.random.default_rng(3)
