@@ -18,6 +18,8 @@ _BADLY = 0.3
 _ALIKE = 0.98
 # So many times the errors of rows that were fitted, those of others are worse.
 _WORSE = 1.5
+# The errors of so many joints are all named.
+_FEW = 4
 # Autocorrelations in bounds of white noise: of twenty the largest is a little above 1 by chance.
 _WHITE = 2.0
 
@@ -137,13 +139,13 @@ class Judged:
 
     def _identifiable(self) -> Iterator[str]:
         badly, count = self.badly_told, len(self.names)
+        told = f"to {_BADLY:.0%} or better, of themselves or of their start"
         if not badly:
-            yield f"the data tells all {count} numbers to {_BADLY:.0%} or better"
+            yield f"the data tells all {count} numbers {told}"
         else:
-            told = count - len(badly)
             yield (
-                f"the data tells {told} of {count} numbers to {_BADLY:.0%} or better, and badly or "
-                f"not: {listed(badly)}"
+                f"the data tells {count - len(badly)} of {count} numbers {told}, and badly or not: "
+                f"{listed(badly)}"
             )
         r = np.triu(np.nan_to_num(self.correlations), 1)
         pairs = sorted(
@@ -167,24 +169,38 @@ def predictions(fitted: Sequence[Validation], unseen: Sequence[Validation]) -> I
     bad = [f"{torques[k][0]} (R2 {torques[k][1]:.3f})" for k in poor(torques)]
     if bad:
         yield f"torques of {rows} are predicted poorly: {listed(bad)}"
-    by_joint: dict[str, list[str]] = {}
-    for v in judged:
-        numbers = zip(v.joints, v.units, v.position_rmse, v.position_r2, strict=True)
-        for joint, unit, rmse, r2 in numbers:
-            if np.isfinite(rmse):
-                explained = f", R2 {r2:.3f}" if np.isfinite(r2) else ""
-                by_joint.setdefault(joint, []).append(f"{rmse:.3g} {unit}{explained}")
-    if by_joint:
-        seconds = judged[0].window * float(np.median(np.diff(judged[0].recording.t)))
-        named = [f"{joint} {' and '.join(said)}" for joint, said in by_joint.items()]
-        yield f"motions of {rows}, over {seconds:.3g} s each, are off by (RMSE): " + (
-            ", ".join(named) if len(judged) == 1 else listed(named)
+    motions = [
+        (joint, unit, float(rmse), float(r2))
+        for v in judged
+        for joint, unit, rmse, r2 in zip(
+            v.joints, v.units, v.position_rmse, v.position_r2, strict=True
         )
+        if np.isfinite(rmse)
+    ]
+    if motions:
+        seconds = judged[0].window * float(np.median(np.diff(judged[0].recording.t)))
+        yield f"motions of {rows}, over {seconds:.3g} s each, are off by (RMSE) {_off_by(motions)}"
     if fitted and not unseen:
         yield (
             'no run was kept aside to judge by: give one use = "validate", as errors of rows '
             "that were fitted are smaller than those of others"
         )
+
+
+def _off_by(motions: Sequence[tuple[str, str, float, float]]) -> str:
+    """Errors of joints, with their units and R2: all of a few, or the least and the greatest."""
+
+    def said(motion: tuple[str, str, float, float]) -> str:
+        joint, unit, rmse, r2 = motion
+        return f"{rmse:.3g} {unit} at {joint}" + (f" (R2 {r2:.4f})" if np.isfinite(r2) else "")
+
+    if len(motions) <= _FEW:
+        return ", ".join(map(said, motions))
+    ends = []
+    for unit in dict.fromkeys(unit for _, unit, *_ in motions):
+        own = sorted((m for m in motions if m[1] == unit), key=lambda m: m[2])
+        ends.append(" to ".join(said(m) for m in dict.fromkeys((own[0], own[-1]))))
+    return " and ".join(ends)
 
 
 def _scores(validations: Sequence[Validation], key: str) -> list[tuple[str, float]]:

@@ -49,7 +49,7 @@ def run_figure(run: Run) -> Figure:
     curves = [c for name in run.joints for c in (*torques, *motions) if c.name == name]
     if len(torques) < len(motions):
         return compared_figure(curves)
-    return compared_figure(curves, 2 if len(curves) < 9 else 4)
+    return compared_figure(curves, 2)
 
 
 def _torques(run: Run) -> Iterator[Compared]:
