@@ -102,6 +102,8 @@ def test_no_file_is_long():
 COMPILING = (
     *("system/traverse.py", "simulate/", "control/", "solvers/root.py", "sweep/variants.py"),
     *("reproduce/goetz/motion.py", "reproduce/mechanisms/march.py"),
+    # Which talks to the other processes of a program.
+    "sweep/program.py",
 )
 
 

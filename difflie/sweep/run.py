@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from ..system.validation import shown
 from .chunks import chunk_size
 from .design import Design
-from .store import Store, StoreError
+from .program import Program
+from .store import NoStoreError, Store
 from .variants import FAILED, REFUSED, Function, Variants
 
 if TYPE_CHECKING:
@@ -37,8 +38,14 @@ class Computed(NamedTuple):
 class Engine(Protocol):
     """What computes chunks: this process, or workers of a cluster."""
 
-    def computed(self, sweep: Sweep, chunks: list[int]) -> Iterator[tuple[int, Computed]]:
+    def computed(
+        self, sweep: Sweep, chunks: list[int]
+    ) -> Generator[tuple[int, Computed], None, None]:
         """The chunks with these numbers, in any order."""
+        ...
+
+    def chunk_size(self, variants: Variants, design: Design) -> int:
+        """How many rows are best computed at once."""
         ...
 
 
@@ -95,9 +102,14 @@ class Sweep:
 class Here:
     """This process, with all its devices."""
 
-    def computed(self, sweep: Sweep, chunks: list[int]) -> Iterator[tuple[int, Computed]]:
+    def computed(
+        self, sweep: Sweep, chunks: list[int]
+    ) -> Generator[tuple[int, Computed], None, None]:
         for chunk in chunks:
             yield chunk, sweep.compute(chunk)
+
+    def chunk_size(self, variants: Variants, design: Design) -> int:
+        return chunk_size(variants, design)
 
 
 def sweep(
@@ -142,19 +154,26 @@ def sweep(
         )
     variants = Variants(function, design.names, gradient)
     _check_support(variants, design)
-    store = prepared(variants, design, out, chunk, about)
-    mine = store.pending()[jax.process_index() :: jax.process_count()]
-    done = store.size - sum(b - a for a, b in map(store.bounds, mine))
-    job = Sweep(variants, design, store.chunk)
-    with ThreadPoolExecutor(1) as writer:
+    configuration = _configuration(variants, design, about)
+    engine, program = Here() if engine is None else engine, Program(out)
+    store, pending = program.pending(
+        lambda: prepared(variants, design, out, chunk, configuration, engine),
+        lambda: _found(out, configuration),
+    )
+    mine = pending[program.index :: program.count]
+    left = {k: b - a for k in pending for a, b in [store.bounds(k)]}
+    done = store.size - sum(left.values())
+    size = done + sum(left[k] for k in mine)
+    chunks = engine.computed(Sweep(variants, design, store.chunk), mine)
+    with program.part(), ThreadPoolExecutor(1) as writer, closing(chunks):
         waiting: Future | None = None
-        for k, found in (engine or Here()).computed(job, mine):
+        for k, computed in chunks:
             if waiting is not None:
                 waiting.result()
-            waiting = writer.submit(store.write, k, *found)
-            done += len(found.rows)
+            waiting = writer.submit(store.write, k, *computed)
+            done += len(computed.rows)
             if progress is not None:
-                progress(done, store.size)
+                progress(done, size)
         if waiting is not None:
             waiting.result()
     return store.dataset()
@@ -170,10 +189,24 @@ def prepared(
     design: Design,
     out: str | Path | None,
     chunk: int | None,
-    about: Mapping[str, Any] | None,
+    configuration: Mapping[str, Any],
+    engine: Engine,
 ) -> Store:
     """The store of a sweep: the one that is there, if it belongs to it, or a new one."""
-    configuration = {
+    if out is not None:
+        with suppress(NoStoreError):
+            return _found(out, configuration)
+    size = engine.chunk_size(variants, design) if chunk is None else _checked(chunk)
+    units = getattr(variants.function, "unit", lambda name: "")
+    names = {name: units(name) for name in design.names}
+    return Store.created(out, configuration, design.size, size, names, variants.columns)
+
+
+def _configuration(
+    variants: Variants, design: Design, about: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """All that a sweep is, in plain types."""
+    return {
         **(about or {}),
         "design": design.described,
         "gradient": variants.gradient,
@@ -182,27 +215,17 @@ def prepared(
         ],
         "function": variants.digest(),
     }
-    if out is not None:
-        try:
-            store = Store.opened(out)
-        except StoreError as error:
-            if "there is no store" not in str(error):
-                raise
-        else:
-            store.check(configuration)
-            return store
-    size = chunk_size(variants, design) if chunk is None else _checked(chunk)
-    units = getattr(variants.function, "unit", lambda name: "")
-    names = {name: units(name) for name in design.names}
-    return Store.created(out, configuration, design.size, size, names, variants.columns)
+
+
+def _found(out: Any, configuration: Mapping[str, Any]) -> Store:
+    store = Store.opened(out)
+    store.check(configuration)
+    return store
 
 
 def _checked(chunk: Any) -> int:
-    devices = len(jax.local_devices())
     if isinstance(chunk, bool) or not isinstance(chunk, int | np.integer) or chunk < 1:
         raise ValueError(f"sweep: chunk is {shown(chunk)}; it must be a whole number, 1 or more")
-    if chunk % devices:
-        raise ValueError(f"sweep: chunk is {chunk}; it must be a multiple of {devices} devices")
     return int(chunk)
 
 

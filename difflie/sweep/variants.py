@@ -105,9 +105,11 @@ class Variants:
 
     def arrays(self, rows: NDArray) -> tuple[dict[str, NDArray], NDArray]:
         """The columns (k, ...) by name and the status (k,) for rows (k, n) of numbers."""
-        outputs, slopes = self._batch(jnp.asarray(rows, self._dtype))
-        outputs = {name: np.asarray(x) for name, x in outputs.items()}
-        slopes = {name: np.asarray(x) for name, x in slopes.items()}
+        count, devices = len(rows), len(jax.local_devices())
+        padded = np.resize(rows, (-(-count // devices) * devices, len(self.names)))
+        outputs, slopes = self._batch(jnp.asarray(padded, self._dtype))
+        outputs = {name: np.asarray(x)[:count] for name, x in outputs.items()}
+        slopes = {name: np.asarray(x)[:count] for name, x in slopes.items()}
         made = {}
         for c in self.columns:
             of, name = c.output.rsplit("\0", 1) if "\0" in c.output else (c.output, None)
