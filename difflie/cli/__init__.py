@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             prog="difflie",
             args=arguments,
         )
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, ImportError) as error:
         _end("[bold red]error:[/] " + str(error).replace("[", r"\["), 2)
     except KeyboardInterrupt:
         _end("stopped", 130)

@@ -11,6 +11,7 @@ import tyro
 
 from ..io.loading import located
 from ..io.results import machine
+from ..sweep import Dask, Engine
 from ..sweep import sweep as run
 from ..sweep.estimate import Estimate, estimate
 from ..sweep.files import SweepFile, design_of, function_of, read_sweep
@@ -22,8 +23,9 @@ _ENDS = "least", "median", "greatest"
 
 def sweep(
     file: Annotated[Path, tyro.conf.Positional],
-    out: Path | None = None,
+    out: str | None = None,
     json: Path | None = None,
+    scheduler: str | None = None,
     dry_run: bool = False,
 ) -> None:
     """Compute a table of what motions come to, for many values of their numbers.
@@ -32,8 +34,10 @@ def sweep(
 
     Args:
         file: the sweep; `python -m pydoc difflie.sweep.files` shows its keys.
-        out: a folder for the table (zarr, which xarray opens), in OUT/table.
+        out: a folder for the table (zarr, which xarray opens), in OUT/table; or an address of an
+            object store, such as s3://bucket/sweep.
         json: a file for the results.
+        scheduler: the address of a Dask cluster whose workers compute, such as tcp://host:8786.
         dry_run: only say how many rows there are, and what they will take.
     """
     config = read_sweep(file)
@@ -53,7 +57,8 @@ def sweep(
             if not console.is_terminal:
                 say(text)
 
-        results = run_file(config, out, progress)
+        engine = None if scheduler is None else Dask(scheduler)
+        results = run_file(config, out, progress, engine)
     for name, count in results["rows"].items():
         say(f"{name}: {count} rows")
     if out is not None:
@@ -61,7 +66,12 @@ def sweep(
     write_results(json, results)
 
 
-def run_file(config: SweepFile, out: Path | None = None, progress: Any = None) -> dict[str, Any]:
+def run_file(
+    config: SweepFile,
+    out: str | Path | None = None,
+    progress: Any = None,
+    engine: Engine | None = None,
+) -> dict[str, Any]:
     """Computes the table of a file, or what is missing of it, and returns a summary.
 
     rows: how many there are of each status; columns: of each the unit, how many rows are finite,
@@ -72,10 +82,11 @@ def run_file(config: SweepFile, out: Path | None = None, progress: Any = None) -
         data = run(
             function_of(config),
             design_of(config),
-            None if out is None else out / "table",
+            None if out is None else f"{str(out).rstrip('/')}/table",
             gradient=config.sweep.gradient,
             chunk=config.sweep.chunk,
             about={"file": config.text},
+            engine=engine,
             progress=progress,
         )
     words, counts = np.unique(data.status.values, return_counts=True)

@@ -135,7 +135,8 @@ def sweep(
     derivatives of all real outputs by all numbers become columns too. chunk: rows that are computed
     at once; by default found from measured time and memory, and kept in the store. about: what else
     the store says of itself, in plain types; a store with anything else is refused. engine: `Here`,
-    or a cluster. progress: called as progress(rows done, rows) after each chunk.
+    or `Dask` for the workers of a cluster. progress: called as progress(rows done, rows) after each
+    chunk.
 
     Returns an xarray dataset along `variant`, with the numbers as coordinates, a column for each
     entry of each output, and `status`: "done", "not finite", "not solved", "singular", "refused"
@@ -144,9 +145,18 @@ def sweep(
 
     A chunk that raises an error is computed again in halves, down to the rows that fail, which are
     recorded with their reason. Rows do not depend on the chunk they are in, nor on the number of
-    devices. Raises ValueError for a number of the design that names nothing, values that are
+    devices and workers of one kind.
+
+    In a program of several processes (`jax.distributed`) all call this alike: each computes and
+    writes a part of the chunks, waits for the others, and returns the whole table; progress counts
+    the rows of its part and those that were there. Where a process ends with an error, all others
+    raise StoreError once their part is done; where one dies, jax ends all of them; the same call
+    goes on.
+
+    Raises ValueError for a number of the design that names nothing, values that are
     refused all along, and a function that cannot be traced; StoreError for a store of another sweep
-    or a later version, and for a full disk; ImportError without the extra `sweep`.
+    or a later version, and for a full disk or an object store that does not answer; ImportError
+    without the extra `sweep`, or what opens an object store; and what the engine raises.
     """
     if not isinstance(design, Design):
         raise TypeError(

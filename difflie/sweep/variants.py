@@ -105,11 +105,16 @@ class Variants:
 
     def arrays(self, rows: NDArray) -> tuple[dict[str, NDArray], NDArray]:
         """The columns (k, ...) by name and the status (k,) for rows (k, n) of numbers."""
-        count, devices = len(rows), len(jax.local_devices())
-        padded = np.resize(rows, (-(-count // devices) * devices, len(self.names)))
-        outputs, slopes = self._batch(jnp.asarray(padded, self._dtype))
-        outputs = {name: np.asarray(x)[:count] for name, x in outputs.items()}
-        slopes = {name: np.asarray(x)[:count] for name, x in slopes.items()}
+        count, devices = len(rows), jax.local_devices()
+        each = -(-count // len(devices))
+        padded = np.resize(rows, (len(devices), each, len(self.names))).astype(self._dtype)
+        # All devices compute before one is waited for. Each runs the program of a single one: in
+        # shard_map the loop over time would be compiled in another way, with other last bits.
+        found = [self._batch(jax.device_put(*part)) for part in zip(padded, devices, strict=True)]
+        outputs, slopes = (
+            {name: np.concatenate([x[k][name] for x in found])[:count] for name in found[0][k]}
+            for k in range(2)
+        )
         made = {}
         for c in self.columns:
             of, name = c.output.rsplit("\0", 1) if "\0" in c.output else (c.output, None)
@@ -134,7 +139,7 @@ class Variants:
 
     @functools.cached_property
     def _batch(self) -> Callable[[jax.Array], tuple[dict, dict]]:
-        """The outputs and their derivatives for rows (k, n), on all devices of this process."""
+        """The outputs and their derivatives for rows (k, n) on one device."""
 
         def values_and_slopes(row: jax.Array) -> tuple[dict, dict]:
             if not self.gradient:
@@ -149,14 +154,7 @@ class Variants:
             slopes, found = by(real, has_aux=True)(row)
             return found, slopes
 
-        batch = jax.vmap(values_and_slopes)
-        devices = jax.local_devices()
-        if len(devices) == 1:
-            return jax.jit(batch)
-        mesh = jax.make_mesh((len(devices),), ("rows",), devices=devices)
-        along = jax.sharding.PartitionSpec("rows")
-        spread = jax.shard_map(batch, mesh=mesh, in_specs=along, out_specs=along, check_vma=False)
-        return jax.jit(spread)
+        return jax.jit(jax.vmap(values_and_slopes))
 
     def _entries(self, name: str, shape: tuple[int, ...]) -> Sequence[tuple[str, str]]:
         entries = getattr(self.function, "entries", None)

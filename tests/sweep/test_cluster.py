@@ -145,9 +145,10 @@ def test_schedulers_that_are_not_there_are_named(monkeypatch):
 @pytest.mark.slow
 def test_workers_come_as_they_are_needed(whole):
     """Guards a cluster that adapts, from no worker on."""
-    with distributed.LocalCluster(
-        0, threads_per_worker=1, processes=True, dashboard_address=":0"
-    ) as local:
+    with distributed.LocalCluster(1, threads_per_worker=1, dashboard_address=":0") as local:
+        local.scale(0)
+        while local.scheduler_info["workers"]:
+            time.sleep(0.05)
         local.adapt(minimum=0, maximum=2, interval="200ms")
         with pytest.warns(UserWarning, match="has no workers yet"):
             table = dl.sweep(travellers.waited(0.5), DESIGN, chunk=CHUNK, engine=Dask(local))

@@ -1,6 +1,7 @@
 """Functions that are swept on a cluster, in a module that no worker can import by itself."""
 
 import time
+import zlib
 
 import equinox as eqx
 import jax
@@ -32,6 +33,11 @@ def waited(seconds):
         return SWINGS({**numbers, "bob/mass": x})
 
     return function
+
+
+def checksum(table):
+    """Of all bits of a table."""
+    return zlib.crc32(b"".join(table[name].values.tobytes() for name in table.variables))
 
 
 def counted(numbers):
