@@ -143,7 +143,7 @@ def rates(name: str, counts: list[int]) -> Iterator[Row]:
         bare = Variants(motions(name), design(name, count).names)
         rows = np.resize(design(name, count).rows(0, min(count, chunk)), (chunk, len(bare.names)))
         rows = jnp.asarray(rows)
-        loop = bare._compiled(chunk)
+        loop = bare._batch
         loop(rows)[0]["peak"].block_until_ready()
         one = best(lambda loop=loop, rows=rows: loop(rows)[0]["peak"].block_until_ready())
         chunks = -(-count // chunk)

@@ -103,6 +103,8 @@ COMPILING = (
     *("system/traverse.py", "simulate/", "control/", "solvers/root.py", "identify/shooting.py"),
     "sweep/variants.py",
     *("reproduce/goetz/motion.py", "reproduce/mechanisms/march.py"),
+    # Which talks to the other processes of a program.
+    "sweep/program.py",
 )
 
 

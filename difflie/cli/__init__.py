@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.metadata
-import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,9 +14,9 @@ from pathlib import Path
 
 import tyro
 
+from ..solvers.few_cores import avoid_a_deadlock
+
 COMMANDS = "demo", "run", "control", "identify", "sweep", "reproduce"
-# With so few cores batched linear algebra may deadlock, see `_avoid_a_deadlock`.
-_FEW_CORES = 4
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -26,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     # tyro's completion options need all commands.
     called = COMMANDS if arguments and arguments[0].startswith("--tyro") else arguments[:1]
-    _avoid_a_deadlock()
+    avoid_a_deadlock()
     warnings.showwarning = _show_warning
     try:
         tyro.extras.subcommand_cli_from_dict(
@@ -34,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             prog="difflie",
             args=arguments,
         )
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, ImportError) as error:
         _end("[bold red]error:[/] " + str(error).replace("[", r"\["), 2)
     except KeyboardInterrupt:
         _end("stopped", 130)
@@ -66,18 +64,6 @@ def _end(message: str, status: int) -> None:
 
     Console(stderr=True).print(message, highlight=False, soft_wrap=True)
     raise SystemExit(status) from None
-
-
-def _avoid_a_deadlock() -> None:
-    """Limits jaxlib up to 0.10 to one core where there are few.
-
-    Its batched linear algebra waits, inside a thread of a pool with one thread per core, for other
-    threads of this pool: as many simultaneous operations as threads wait for ever.
-    """
-    few = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    version = importlib.metadata.version("jaxlib")
-    if few <= _FEW_CORES and version.startswith(("0.8.", "0.9.", "0.10.")):
-        os.environ.setdefault("PJRT_NPROC", "1")  # read with the first operation
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:

@@ -11,10 +11,12 @@ import tyro
 
 from ..io.loading import located
 from ..io.results import machine
+from ..sweep import Dask, Engine
 from ..sweep import report as write_report
 from ..sweep import sweep as run
 from ..sweep.estimate import Estimate, estimate
 from ..sweep.files import SweepFile, design_of, function_of, read_sweep
+from ..sweep.places import is_address
 from ..sweep.run import Pace
 from .output import check_outputs, console, say, write_results
 
@@ -23,9 +25,10 @@ _ENDS = "least", "median", "greatest"
 
 def sweep(
     file: Annotated[Path, tyro.conf.Positional],
-    out: Path | None = None,
+    out: str | None = None,
     json: Path | None = None,
     plot: bool = True,
+    scheduler: str | None = None,
     dry_run: bool = False,
 ) -> None:
     """Compute a table of what motions come to, for many values of their numbers.
@@ -34,13 +37,15 @@ def sweep(
 
     Args:
         file: the sweep; `python -m pydoc difflie.sweep.files` shows its keys.
-        out: a folder for the table (OUT/table: zarr, which xarray opens).
-        plot: at the end write a report (HTML) and its pictures into it, too.
+        out: a folder for the table (OUT/table: zarr, which xarray opens), or an address of an
+            object store, such as s3://bucket/sweep.
+        plot: at the end write a report (HTML) and its pictures into the folder, too.
         json: a file for the results.
+        scheduler: the address of a Dask cluster whose workers compute, such as tcp://host:8786.
         dry_run: only say how many rows there are, and what they will take.
     """
     config = read_sweep(file)
-    check_outputs(out, json, "report.html")
+    check_outputs(None if out is None or is_address(out) else Path(out), json, "report.html")
     if dry_run:
         with console.status(f"{file.name}: compiling and measuring"):
             found = estimated(config)
@@ -56,16 +61,24 @@ def sweep(
             if not console.is_terminal:
                 say(text)
 
-        results = run_file(config, out, plot, progress)
+        engine = None if scheduler is None else Dask(scheduler)
+        results = run_file(config, out, plot, progress, engine)
     for name, count in results["rows"].items():
         say(f"{name}: {count} rows")
     if out is not None:
-        say(f"written: {out}/table" + (f", {out}/report.html" if plot else ""))
+        say(
+            f"written: {out}/table"
+            + (f", {out}/report.html" if plot and not is_address(out) else "")
+        )
     write_results(json, results)
 
 
 def run_file(
-    config: SweepFile, out: Path | None = None, plot: bool = False, progress: Any = None
+    config: SweepFile,
+    out: str | Path | None = None,
+    plot: bool = False,
+    progress: Any = None,
+    engine: Engine | None = None,
 ) -> dict[str, Any]:
     """Computes the table of a file, or what is missing of it, and returns a summary.
 
@@ -78,14 +91,15 @@ def run_file(
         data = run(
             function_of(config),
             design,
-            None if out is None else out / "table",
+            None if out is None else f"{str(out).rstrip('/')}/table",
             gradient=config.sweep.gradient,
             chunk=config.sweep.chunk,
             about={"file": config.text},
+            engine=engine,
             progress=progress,
         )
-    if out is not None and plot:
-        write_report(out / "table", out, design)
+    if out is not None and plot and not is_address(out):
+        write_report(Path(out) / "table", out, design)
     words, counts = np.unique(data.status.values, return_counts=True)
     columns = {}
     for name, x in data.data_vars.items():

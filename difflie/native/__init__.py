@@ -13,4 +13,5 @@ from .fingerprint import digest as digest
 from .jaxprs import without_closure as without_closure
 from .kernel import kernel as kernel
 from .kernel import scan as scan
+from .private import coordination as coordination
 from .private import linear_identity as linear_identity

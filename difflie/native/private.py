@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.ffi
 import numpy as np
+from jax._src.distributed import global_state
 from jax.core import ShapedArray as ShapedArray
 from jax.core import eval_jaxpr as eval_jaxpr
 from jax.extend.core import ClosedJaxpr as ClosedJaxpr
@@ -33,6 +34,14 @@ def untested() -> str | None:
         f"native code has not been tested with jax {jax.__version__}; "
         f"take a jax from {first} to {last}"
     )
+
+
+# Programs of several processes
+
+
+def coordination() -> Any:
+    """The notes that the processes of `jax.distributed` leave each other; None for one process."""
+    return global_state.client
 
 
 # Primitives

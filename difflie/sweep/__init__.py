@@ -1,10 +1,14 @@
 """Sweeps: a function of numbers by name, for many values of them, in chunks that are kept.
 
 `design.py`, `distributions.py` and `samples.py`: which values; `motions.py`: what is computed by
-default; `variants.py`: how it is computed for many rows; `store.py`: how it is kept; `run.py`: the
-loop of all this; `sensitivity.py`, `summary.py` and `report.py`: what it comes to.
+default; `variants.py`: how it is computed for many rows; `store.py`: how it is kept, and
+`places.py` where; `run.py`: the loop of all this; `cluster.py` and `worker.py`: the workers of a
+Dask cluster; `program.py`: one program in several processes; `sensitivity.py`, `summary.py` and
+`report.py`: what it comes to.
 """
 
+from .cluster import ClusterError as ClusterError
+from .cluster import Dask as Dask
 from .design import Design as Design
 from .design import Grid as Grid
 from .design import Listed as Listed

@@ -26,6 +26,7 @@ def chunk_size(variants: Variants, design: Design) -> int:
     devices, rows = len(jax.local_devices()), _LEAST
     most = max(_LEAST, -(-design.size // (_LEAST * devices)) * _LEAST * devices)
     rows *= devices
+    planned = variants.memory(rows) / rows
     while True:
         given = first_rows(design, rows)
         variants.arrays(given)
@@ -33,8 +34,8 @@ def chunk_size(variants: Variants, design: Design) -> int:
         arrays, _ = variants.arrays(given)
         passed = time.perf_counter() - begin
         # Twice the columns: one chunk is written while the next is computed.
-        size = variants.memory(rows) + 2 * sum(x.nbytes for x in arrays.values())
-        room = BYTES / max(size / rows, 1)
+        each = planned + 2 * sum(x.nbytes for x in arrays.values()) / rows
+        room = BYTES / max(each, 1)
         if passed > SECONDS / 32 or rows >= min(most, room):
             break
         rows *= 8

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from ..system.validation import shown
 from .chunks import chunk_size
 from .design import Design
-from .store import Store, StoreError
+from .program import Program
+from .store import NoStoreError, Store
 from .variants import FAILED, REFUSED, Function, Variants
 
 if TYPE_CHECKING:
@@ -37,8 +38,14 @@ class Computed(NamedTuple):
 class Engine(Protocol):
     """What computes chunks: this process, or workers of a cluster."""
 
-    def computed(self, sweep: Sweep, chunks: list[int]) -> Iterator[tuple[int, Computed]]:
+    def computed(
+        self, sweep: Sweep, chunks: list[int]
+    ) -> Generator[tuple[int, Computed], None, None]:
         """The chunks with these numbers, in any order."""
+        ...
+
+    def chunk_size(self, variants: Variants, design: Design) -> int:
+        """How many rows are best computed at once."""
         ...
 
 
@@ -95,9 +102,14 @@ class Sweep:
 class Here:
     """This process, with all its devices."""
 
-    def computed(self, sweep: Sweep, chunks: list[int]) -> Iterator[tuple[int, Computed]]:
+    def computed(
+        self, sweep: Sweep, chunks: list[int]
+    ) -> Generator[tuple[int, Computed], None, None]:
         for chunk in chunks:
             yield chunk, sweep.compute(chunk)
+
+    def chunk_size(self, variants: Variants, design: Design) -> int:
+        return chunk_size(variants, design)
 
 
 def sweep(
@@ -123,7 +135,8 @@ def sweep(
     derivatives of all real outputs by all numbers become columns too. chunk: rows that are computed
     at once; by default found from measured time and memory, and kept in the store. about: what else
     the store says of itself, in plain types; a store with anything else is refused. engine: `Here`,
-    or a cluster. progress: called as progress(rows done, rows) after each chunk.
+    or `Dask` for the workers of a cluster. progress: called as progress(rows done, rows) after each
+    chunk.
 
     Returns an xarray dataset along `variant`, with the numbers as coordinates, a column for each
     entry of each output, and `status`: "done", "not finite", "not solved", "singular", "refused"
@@ -132,9 +145,18 @@ def sweep(
 
     A chunk that raises an error is computed again in halves, down to the rows that fail, which are
     recorded with their reason. Rows do not depend on the chunk they are in, nor on the number of
-    devices. Raises ValueError for a number of the design that names nothing, values that are
+    devices and workers of one kind.
+
+    In a program of several processes (`jax.distributed`) all call this alike: each computes and
+    writes a part of the chunks, waits for the others, and returns the whole table; progress counts
+    the rows of its part and those that were there. Where a process ends with an error, all others
+    raise StoreError once their part is done; where one dies, jax ends all of them; the same call
+    goes on.
+
+    Raises ValueError for a number of the design that names nothing, values that are
     refused all along, and a function that cannot be traced; StoreError for a store of another sweep
-    or a later version, and for a full disk; ImportError without the extra `sweep`.
+    or a later version, and for a full disk or an object store that does not answer; ImportError
+    without the extra `sweep`, or what opens an object store; and what the engine raises.
     """
     if not isinstance(design, Design):
         raise TypeError(
@@ -142,19 +164,26 @@ def sweep(
         )
     variants = Variants(function, design.names, gradient)
     _check_support(variants, design)
-    store = prepared(variants, design, out, chunk, about)
-    mine = store.pending()[jax.process_index() :: jax.process_count()]
-    done = store.size - sum(b - a for a, b in map(store.bounds, mine))
-    job = Sweep(variants, design, store.chunk)
-    with ThreadPoolExecutor(1) as writer:
+    configuration = _configuration(variants, design, about)
+    engine, program = Here() if engine is None else engine, Program(out)
+    store, pending = program.pending(
+        lambda: prepared(variants, design, out, chunk, configuration, engine),
+        lambda: _found(out, configuration),
+    )
+    mine = pending[program.index :: program.count]
+    left = {k: b - a for k in pending for a, b in [store.bounds(k)]}
+    done = store.size - sum(left.values())
+    size = done + sum(left[k] for k in mine)
+    chunks = engine.computed(Sweep(variants, design, store.chunk), mine)
+    with program.part(), ThreadPoolExecutor(1) as writer, closing(chunks):
         waiting: Future | None = None
-        for k, found in (engine or Here()).computed(job, mine):
+        for k, computed in chunks:
             if waiting is not None:
                 waiting.result()
-            waiting = writer.submit(store.write, k, *found)
-            done += len(found.rows)
+            waiting = writer.submit(store.write, k, *computed)
+            done += len(computed.rows)
             if progress is not None:
-                progress(done, store.size)
+                progress(done, size)
         if waiting is not None:
             waiting.result()
     return store.dataset()
@@ -170,10 +199,24 @@ def prepared(
     design: Design,
     out: str | Path | None,
     chunk: int | None,
-    about: Mapping[str, Any] | None,
+    configuration: Mapping[str, Any],
+    engine: Engine,
 ) -> Store:
     """The store of a sweep: the one that is there, if it belongs to it, or a new one."""
-    configuration = {
+    if out is not None:
+        with suppress(NoStoreError):
+            return _found(out, configuration)
+    size = engine.chunk_size(variants, design) if chunk is None else _checked(chunk)
+    units = getattr(variants.function, "unit", lambda name: "")
+    names = {name: units(name) for name in design.names}
+    return Store.created(out, configuration, design.size, size, names, variants.columns)
+
+
+def _configuration(
+    variants: Variants, design: Design, about: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """All that a sweep is, in plain types."""
+    return {
         **(about or {}),
         "design": design.described,
         "gradient": variants.gradient,
@@ -182,27 +225,17 @@ def prepared(
         ],
         "function": variants.digest(),
     }
-    if out is not None:
-        try:
-            store = Store.opened(out)
-        except StoreError as error:
-            if "there is no store" not in str(error):
-                raise
-        else:
-            store.check(configuration)
-            return store
-    size = chunk_size(variants, design) if chunk is None else _checked(chunk)
-    units = getattr(variants.function, "unit", lambda name: "")
-    names = {name: units(name) for name in design.names}
-    return Store.created(out, configuration, design.size, size, names, variants.columns)
+
+
+def _found(out: Any, configuration: Mapping[str, Any]) -> Store:
+    store = Store.opened(out)
+    store.check(configuration)
+    return store
 
 
 def _checked(chunk: Any) -> int:
-    devices = len(jax.local_devices())
     if isinstance(chunk, bool) or not isinstance(chunk, int | np.integer) or chunk < 1:
         raise ValueError(f"sweep: chunk is {shown(chunk)}; it must be a whole number, 1 or more")
-    if chunk % devices:
-        raise ValueError(f"sweep: chunk is {chunk}; it must be a multiple of {devices} devices")
     return int(chunk)
 
 

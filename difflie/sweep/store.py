@@ -13,6 +13,7 @@ import importlib.metadata
 import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,20 +22,32 @@ from numpy.typing import NDArray
 
 from ..io.results import machine
 from ..system.validation import shown
+from .places import INSTALL, is_address, place, zarr
 from .variants import STATUS, Column
 
 if TYPE_CHECKING:
     import xarray
-    import zarr
+    from zarr import Group
 
 # Of what is written: a store of a later format is refused.
 FORMAT = 1
 PENDING, WRITTEN = 0, 1
-_INSTALL = "install the extra: pip install 'difflie[sweep]'"
+# Of a group that is becoming a store.
+_MAKING = "difflie makes a store"
+# What reading raises where a checksum is wrong, or an end is missing.
+_DAMAGES = ValueError, RuntimeError, OSError
+# Packages that object stores are reached with.
+_REMOTE = "botocore", "aiobotocore", "aiohttp", "gcsfs", "google", "azure"
+# Chunks that are checked at once.
+_AT_ONCE = 8
 
 
 class StoreError(ValueError):
     """A store that cannot be used, with the reason and the fix."""
+
+
+class NoStoreError(StoreError):
+    """Where there is no store, or only the beginning of one."""
 
 
 class Store:
@@ -44,7 +57,7 @@ class Store:
     it was begun.
     """
 
-    def __init__(self, group: zarr.Group, where: str) -> None:
+    def __init__(self, group: Group, where: str) -> None:
         self.group, self.where = group, where
         attributes = dict(group.attrs)
         if "difflie" not in attributes:
@@ -70,7 +83,7 @@ class Store:
         columns: Sequence[Column],
     ) -> Store:
         """A new store with chunks of so many of `size` rows; names: the units of the numbers."""
-        zarr = _zarr()
+        groups = zarr()
         from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
 
         described = {
@@ -83,14 +96,17 @@ class Store:
             "names": list(names),
             "columns": [c.name for c in columns],
         }
-        with _quiet(), _said(where):
-            group = zarr.open_group(_place(where), mode="w-", attributes={"difflie": described})
+        with _quiet(), _said(where, "not written"):
+            # What is there is no store, or one that was not made to its end; it is one at the last.
+            group = groups.open_group(place(where), mode="a")
+            group.attrs[_MAKING] = True
 
             def array(name: str, shape: tuple, chunks: tuple, dtype: Any, **about: Any) -> None:
                 wide = tuple(f"{name} axis {k}" for k in range(1, len(shape)))
                 axis = "chunk" if name == "chunks" else "variant"
                 group.create_array(
                     _escaped(name),
+                    overwrite=True,
                     shape=shape,
                     chunks=chunks,
                     dtype=dtype,
@@ -110,18 +126,22 @@ class Store:
             flags = {"flag_values": list(range(len(STATUS))), "flag_meanings": meanings}
             array("status", (size,), (chunk,), np.int8, **flags)
             array("chunks", (-(-size // chunk),), (1,), np.int8)
-            group.create_group("failures")
+            group.create_group("failures", overwrite=True)
+            group.attrs.put({"difflie": described})
         return Store(group, str(where))
 
     @staticmethod
     def opened(where: str | Path) -> Store:
         """The store in this place. Raises StoreError where there is none, or another thing."""
-        zarr = _zarr()
+        found = place(where)
         try:
-            with _quiet():
-                return Store(zarr.open_group(_place(where), mode="r+"), str(where))
-        except (FileNotFoundError, zarr.errors.GroupNotFoundError):
-            raise StoreError(f"{where}: there is no store of a sweep") from None
+            with _quiet(), _said(where, "not opened"):
+                group = zarr().open_group(found, mode="r+")
+        except (FileNotFoundError, zarr().errors.GroupNotFoundError):
+            raise NoStoreError(f"{where}: there is no store of a sweep") from None
+        if _MAKING in group.attrs:
+            raise NoStoreError(f"{where}: the store of a sweep was not made to its end")
+        return Store(group, str(where))
 
     @property
     def count(self) -> int:
@@ -144,7 +164,15 @@ class Store:
 
     def pending(self) -> list[int]:
         """The chunks that are not written, or not as they were: found by their checksums."""
-        return [c for c in range(self.count) if not self._is_whole(c)]
+        marks = self._marks()
+        with ThreadPoolExecutor(_AT_ONCE) as pool, _said(self.where, "not read"):
+            whole = list(pool.map(self._is_whole, np.flatnonzero(marks == WRITTEN).tolist()))
+        marks[marks == WRITTEN] = np.where(whole, WRITTEN, PENDING)
+        return np.flatnonzero(marks != WRITTEN).tolist()
+
+    def missing(self) -> int:
+        """How many chunks are not written."""
+        return int(np.count_nonzero(self._marks() != WRITTEN))
 
     def write(
         self,
@@ -160,7 +188,7 @@ class Store:
         """
         first, last = self.bounds(chunk)
         parts = dict(zip(self.names, rows.T, strict=True)) | dict(arrays) | {"status": status}
-        with _said(self.where):
+        with _said(self.where, "not written"):
             for name, values in parts.items():
                 self._array(name)[first:last] = values
             if failures:
@@ -183,7 +211,7 @@ class Store:
         try:
             import xarray
         except ImportError:
-            raise ImportError(f"to read a sweep as a table xarray is needed; {_INSTALL}") from None
+            raise ImportError(f"to read a sweep as a table xarray is needed; {INSTALL}") from None
         with _quiet():
             raw = xarray.open_zarr(
                 self.group.store, group=self.group.path or None, consolidated=False, chunks=None
@@ -199,37 +227,39 @@ class Store:
         data.attrs = {"configuration": json.dumps(self.configuration), "version": self.version}
         return data
 
+    def _marks(self) -> NDArray:
+        """The entries (count,) of `chunks`; one that is damaged is none."""
+        array = self._array("chunks")
+        try:
+            return np.array(array[:])
+        except _DAMAGES:
+            marks = np.full(self.count, PENDING, np.int8)
+            for chunk in range(self.count):
+                with contextlib.suppress(*_DAMAGES):
+                    marks[chunk] = array[chunk]
+            return marks
+
     def _is_whole(self, chunk: int) -> bool:
+        from zarr.core.sync import sync
+
         first, last = self.bounds(chunk)
         try:
-            if self._array("chunks")[chunk] != WRITTEN:
-                return False
             for name in (*self.names, *self.columns, "status"):
-                self._array(name)[first:last]
-        except (ValueError, RuntimeError, OSError):
+                array = self._array(name)
+                key = array.metadata.encode_chunk_key((chunk, *(0,) * (array.ndim - 1)))
+                # zarr would take what is not there for nothing but fill values.
+                if not sync((array.store_path / key).exists()):
+                    return False
+                array[first:last]
+        except _DAMAGES:
             return False
         return True
 
     def _array(self, name: str) -> Any:
-        return self.group[_escaped(name)]
+        return self.group[_escaped(name)].with_config({"write_empty_chunks": True})
 
     def _failures(self) -> Any:
         return self.group["failures"]
-
-
-def _zarr() -> Any:
-    try:
-        import zarr
-    except ImportError:
-        raise ImportError(f"to store a sweep zarr is needed; {_INSTALL}") from None
-    return zarr
-
-
-def _place(where: str | Path | None) -> Any:
-    """What zarr takes for a place: a folder, an address such as "s3://bucket/sweep", or memory."""
-    if where is None:
-        return _zarr().storage.MemoryStore()
-    return str(where)
 
 
 def _escaped(name: str) -> str:
@@ -246,14 +276,20 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _said(where: Any) -> Iterator[None]:
-    """Errors of writing, in a sentence."""
+def _said(where: Any, what: str) -> Iterator[None]:
+    """Errors of a disk or of an object store, in a sentence."""
     try:
         yield
-    except OSError as error:
+    except Exception as error:
+        # The packages of object stores have errors of their own.
+        known = isinstance(error, OSError) or type(error).__module__.startswith(_REMOTE)
+        if not known or (isinstance(error, FileNotFoundError) and what != "not written"):
+            raise
+        said = getattr(error, "strerror", None) or error
+        when = "it can be reached" if is_address(where) else "there is room"
         raise StoreError(
-            f"{where}: not written ({error.strerror or error}); what is there is whole, and the "
-            "same command goes on when there is room"
+            f"{where}: {what} ({said}); what is there is whole, and the same command goes on when "
+            f"{when}"
         ) from error
 
 

@@ -112,9 +112,16 @@ class Variants:
 
     def arrays(self, rows: NDArray) -> tuple[dict[str, NDArray], NDArray]:
         """The columns (k, ...) by name and the status (k,) for rows (k, n) of numbers."""
-        outputs, slopes = self._compiled(len(rows))(jnp.asarray(rows, self._dtype))
-        outputs = {name: np.asarray(x) for name, x in outputs.items()}
-        slopes = {name: np.asarray(x) for name, x in slopes.items()}
+        count, devices = len(rows), jax.local_devices()
+        each = -(-count // len(devices))
+        padded = np.resize(rows, (len(devices), each, len(self.names))).astype(self._dtype)
+        # All devices compute before one is waited for. Each runs the program of a single one: in
+        # shard_map the loop over time would be compiled in another way, with other last bits.
+        found = [self._batch(jax.device_put(*part)) for part in zip(padded, devices, strict=True)]
+        outputs, slopes = (
+            {name: np.concatenate([x[k][name] for x in found])[:count] for name in found[0][k]}
+            for k in range(2)
+        )
         made = {}
         for c in self.columns:
             of, name = c.output.rsplit("\0", 1) if "\0" in c.output else (c.output, None)
@@ -130,21 +137,11 @@ class Variants:
 
     def memory(self, count: int) -> int:
         """The bytes that so many rows take while they are computed, as XLA plans them."""
-        plan = self._compiled(count).memory_analysis()
+        rows = jax.ShapeDtypeStruct((count, len(self.names)), self._dtype)
+        plan = self._batch.lower(rows).compile().memory_analysis()
         if plan is None:
             return 0
         return plan.temp_size_in_bytes + plan.output_size_in_bytes + plan.argument_size_in_bytes
-
-    def _compiled(self, count: int) -> jax.stages.Compiled:
-        """The program for so many rows."""
-        if count not in self._programs:
-            rows = jax.ShapeDtypeStruct((count, len(self.names)), self._dtype)
-            self._programs[count] = self._batch.lower(rows).compile()
-        return self._programs[count]
-
-    @functools.cached_property
-    def _programs(self) -> dict[int, jax.stages.Compiled]:
-        return {}
 
     def digest(self) -> str | None:
         """A digest of all that the function computes; None if it cannot be read."""
@@ -157,7 +154,7 @@ class Variants:
 
     @functools.cached_property
     def _batch(self) -> jax.stages.Wrapped:
-        """The outputs and their derivatives for rows (k, n), on all devices of this process."""
+        """The outputs and their derivatives for rows (k, n) on one device."""
 
         def values_and_slopes(row: jax.Array) -> tuple[dict, dict]:
             if not self.gradient:
@@ -172,14 +169,7 @@ class Variants:
             slopes, found = by(real, has_aux=True)(row)
             return found, slopes
 
-        batch = jax.vmap(values_and_slopes)
-        devices = jax.local_devices()
-        if len(devices) == 1:
-            return jax.jit(batch)
-        mesh = jax.make_mesh((len(devices),), ("rows",), devices=devices)
-        along = jax.sharding.PartitionSpec("rows")
-        spread = jax.shard_map(batch, mesh=mesh, in_specs=along, out_specs=along, check_vma=False)
-        return jax.jit(spread)
+        return jax.jit(jax.vmap(values_and_slopes))
 
     def _entries(self, name: str, shape: tuple[int, ...]) -> Sequence[tuple[str, str]]:
         entries = getattr(self.function, "entries", None)

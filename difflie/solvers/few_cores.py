@@ -1,0 +1,21 @@
+"""Batched linear algebra of jaxlib where there are few cores."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+
+# With so few cores batched linear algebra may deadlock.
+_FEW = 4
+
+
+def avoid_a_deadlock() -> None:
+    """Limits jaxlib up to 0.10 to one core where there are few; before its first operation.
+
+    Its batched linear algebra waits, inside a thread of a pool with one thread per core, for other
+    threads of this pool: as many simultaneous operations as threads wait for ever.
+    """
+    few = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    version = importlib.metadata.version("jaxlib")
+    if few <= _FEW and version.startswith(("0.8.", "0.9.", "0.10.")):
+        os.environ.setdefault("PJRT_NPROC", "1")  # read with the first operation

@@ -1,0 +1,201 @@
+"""Sweeps on a Dask cluster: tables as of one process, whatever becomes of the workers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import distributed
+import jax
+import numpy as np
+import pytest
+import travellers
+from small import CHUNK, DESIGN, PENDULUM
+
+import difflie as dl
+from difflie import quantities as dq
+from difflie.sweep import ClusterError, Dask, cluster, worker
+
+
+def assert_alike(one, other):
+    """Two tables are equal bit for bit."""
+    assert list(one.variables) == list(other.variables)
+    for name in one.variables:
+        np.testing.assert_array_equal(one[name].values, other[name].values, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """The table of a sweep in this process."""
+    return dl.sweep(travellers.waited(0.0), DESIGN, chunk=CHUNK).load()
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Of two workers with one thread each, in processes of their own, started anew if they end."""
+    with (
+        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as local,
+        distributed.Client(local, set_as_default=False) as found,
+    ):
+        yield found
+
+
+def test_a_killed_worker_changes_nothing(client, whole, tmp_path):
+    """Guards kill -9 of one of two workers in the middle, bit for bit."""
+    killed_then_same(client, whole, tmp_path, {4})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_many_killed_workers_change_nothing(client, whole, tmp_path, seed):
+    """Guards the same for several moments of one sweep."""
+    moments = np.random.default_rng(seed).choice(np.arange(1, 12), 3, replace=False)
+    client.wait_for_workers(2)
+    killed_then_same(client, whole, tmp_path, set(moments.tolist()))
+
+
+def killed_then_same(client, whole, tmp_path, moments):
+    seen = []
+
+    def kill(done, size):
+        seen.append(done)
+        if len(seen) in moments:
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+    slow = travellers.waited(0.2)
+    table = dl.sweep(
+        slow, DESIGN, tmp_path / "store", chunk=CHUNK, engine=Dask(client), progress=kill
+    )
+    assert len(seen) == 16
+    assert_alike(table.load(), whole)
+
+
+def test_functions_travel(client, whole):
+    """Guards lambdas, Equinox modules of a module beside, and the driver's precision."""
+    few = dl.Listed({"q0/hinge": [0.1, 0.2], "control/stiffness": [1.0, 3.0]})
+    motions = dl.Motions(
+        PENDULUM, {"v": dq.Final(dq.Velocities())}, steps=10, control=travellers.Spring()
+    )
+    assert_alike(
+        dl.sweep(motions, few, chunk=2, engine=Dask(client)).load(),
+        dl.sweep(motions, few, chunk=2).load(),
+    )
+    third = dl.Listed({"x": [1.0]})
+    for function in (lambda numbers: {"value": numbers["x"] / 3.0}, travellers.counted):
+        for wide in (True, False):
+            with jax.enable_x64(wide):
+                table = dl.sweep(function, third, engine=Dask(client.scheduler.address))
+                assert table["value"].dtype == np.dtype("f8" if wide else "f4")
+                assert float(table["value"][0]) == table["value"].dtype.type(1) / 3
+
+
+def test_few_chunks_are_in_flight(client, monkeypatch):
+    """Guards memory: the scheduler never knows more than a few chunks of many."""
+    monkeypatch.setattr(cluster, "_CHUNKS", 3)
+    known = []
+    dl.sweep(
+        lambda numbers: {"y": numbers["x"]},
+        dl.Grid({"x": np.arange(60.0)}),
+        chunk=1,
+        engine=Dask(client),
+        progress=lambda done, size: known.append(len(client.cluster.scheduler.tasks)),
+    )
+    assert len(known) == 60 and max(known) <= 8
+
+
+def test_workers_that_cannot_be_used_are_named(client, monkeypatch):
+    """Guards what is said of workers without difflie and of another version."""
+    few = dl.Grid({"x": [1.0, 2.0]})
+
+    def square(numbers):
+        return {"y": numbers["x"] ** 2}
+
+    def hide():
+        sys.kept = sys.modules.pop("difflie.sweep", None)
+        sys.modules["difflie.sweep"] = None
+
+    def show():
+        sys.modules["difflie.sweep"] = sys.kept
+        if sys.kept is None:
+            del sys.modules["difflie.sweep"]
+
+    client.run(hide)
+    with pytest.raises(ClusterError, match=r"worker tcp://\S+ cannot import difflie.*install the"):
+        dl.sweep(square, few, engine=Dask(client))
+    client.run(show)
+    older = {**worker._versions(), "difflie": "0.0.1"}
+    monkeypatch.setattr(worker, "_versions", lambda: older)
+    with pytest.raises(
+        ClusterError, match=r"tcp://\S+ has difflie .*, and this process 0.0.1; ins"
+    ):
+        dl.sweep(square, few, engine=Dask(client))
+
+
+def test_schedulers_that_are_not_there_are_named(monkeypatch):
+    """Guards what is said where nothing answers, and of what is no scheduler."""
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
+    few = dl.Grid({"x": [1.0, 2.0]})
+    with pytest.raises(ClusterError, match=r"tcp://127.0.0.1:9: no scheduler of Dask answers"):
+        dl.sweep(lambda numbers: {"y": numbers["x"]}, few, engine=Dask("tcp://127.0.0.1:9"))
+    with pytest.raises(TypeError, match="the scheduler is 3; give an address"):
+        dl.sweep(lambda numbers: {"y": numbers["x"]}, few, engine=Dask(3))
+
+
+@pytest.mark.slow
+def test_workers_come_as_they_are_needed(whole):
+    """Guards a cluster that adapts, from no worker on."""
+    with distributed.LocalCluster(1, threads_per_worker=1, dashboard_address=":0") as local:
+        local.scale(0)
+        while local.scheduler_info["workers"]:
+            time.sleep(0.05)
+        local.adapt(minimum=0, maximum=2, interval="200ms")
+        with pytest.warns(UserWarning, match="has no workers yet"):
+            table = dl.sweep(travellers.waited(0.5), DESIGN, chunk=CHUNK, engine=Dask(local))
+        assert_alike(table.load(), whole)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_goes_away_is_named(whole, tmp_path):
+    """Guards a scheduler without difflie, its end, and that the same call goes on."""
+    program = (
+        "import sys; sys.modules['difflie'] = None;"
+        "from distributed.cli.dask_scheduler import main;"
+        "main(['--port', '18786', '--host', '127.0.0.1', '--no-dashboard'])"
+    )
+    scheduler = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    address = "tcp://127.0.0.1:18786"
+    time.sleep(3)
+    work = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1"]
+    process = subprocess.Popen([*work, "--no-nanny", "--no-dashboard"], stderr=subprocess.DEVNULL)
+    seen = []
+
+    def end(done, size):
+        seen.append(done)
+        if len(seen) == 3:
+            scheduler.kill()
+
+    try:
+        with pytest.raises(
+            ClusterError, match=r"the scheduler went away .*the same command goes on"
+        ):
+            dl.sweep(
+                travellers.waited(0.2),
+                DESIGN,
+                tmp_path / "store",
+                chunk=CHUNK,
+                engine=Dask(address),
+                progress=end,
+            )
+    finally:
+        scheduler.kill()
+        process.kill()
+        scheduler.wait()
+        process.wait()
+    assert len(seen) >= 3
+    again = []
+    table = dl.sweep(
+        travellers.waited(0.2), DESIGN, tmp_path / "store", progress=lambda d, n: again.append(d)
+    )
+    assert len(again) < 16
+    assert_alike(table.load(), whole)
