@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
-import itertools
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
@@ -38,8 +38,8 @@ class Dask:
     A worker uses all devices of its process for one chunk at a time, with the settings of jax of
     this process. It needs the same versions of difflie and jax; functions and modules that are not
     installed travel there, by cloudpickle and as source. The size of a chunk is measured on a
-    worker. A chunk whose worker ends is given to another one; one that ends several workers is left
-    out, and said at the end.
+    worker. A chunk whose worker ends is given to another one; one that ends several workers, and
+    several once more at the end, is left out and said.
 
     Raises ClusterError, in a sentence, where no scheduler answers or it goes away, and for a worker
     that cannot be used; ImportError without the extra `cluster`.
@@ -94,8 +94,8 @@ class _Chunks:
     """The chunks of a sweep on a cluster, of which a bounded number is in flight."""
 
     def __init__(self, client: Any, sweep: Sweep, chunks: list[int]) -> None:
-        self.client, self.waiting, self.running = client, iter(chunks), {}
-        self.task, self.lost = _task("computed"), _Lost(client)
+        self.client, self.waiting, self.running = client, collections.deque(chunks), {}
+        self.task, self.lost, self.again = _task("computed"), _Lost(client), set()
         wide = sum(
             np.dtype(c.dtype).itemsize * int(np.prod(c.shape)) for c in sweep.variants.columns
         )
@@ -117,10 +117,14 @@ class _Chunks:
                     break
                 future = next(done)
                 chunk = self.running.pop(future)
-                found = self.lost.result(future, chunk)
+                # One that waits where others end a worker is blamed with them.
+                found = self.lost.result(future, chunk, chunk in self.again)
                 future.release()
                 if found is not None:
                     yield chunk, _accepted(found)
+                elif chunk not in self.again:
+                    self.again.add(chunk)
+                    self.waiting.append(chunk)
         finally:
             for future in (*self.running, self.parcel):
                 future.release()
@@ -128,7 +132,8 @@ class _Chunks:
 
     def _submit(self, done: Any) -> None:
         room = max(self.most, _EACH * self.lost.workers()) - len(self.running)
-        for chunk in itertools.islice(self.waiting, room):
+        for _ in range(min(room, len(self.waiting))):
+            chunk = self.waiting.popleft()
             future = self.client.submit(self.task, self.parcel, chunk, pure=False)
             self.running[future] = chunk
             done.add(future)
@@ -141,18 +146,20 @@ class _Lost:
         self.client, self.chunks = client, {}
         self.where = client.scheduler.address if client.scheduler else "the cluster"
 
-    def result(self, future: Any, chunk: int | None = None) -> Any:
-        """That of a future; None for a chunk that ended its workers."""
-        import distributed
+    def result(self, future: Any, chunk: int | None = None, at_last: bool = True) -> Any:
+        """That of a future; None for a chunk that ended its workers, noted if it is at last."""
+        from distributed.client import FutureCancelledError
+        from distributed.scheduler import KilledWorker
 
         try:
             return future.result()
-        except distributed.scheduler.KilledWorker as error:
+        except KilledWorker as error:
             if chunk is None:
                 raise ClusterError(f"{self.where}: {self._ended(error)}") from None
-            self.chunks[chunk] = self._ended(error)
+            if at_last:
+                self.chunks[chunk] = self._ended(error)
             return None
-        except (OSError, distributed.client.FutureCancelledError) as error:
+        except (OSError, FutureCancelledError) as error:
             raise self._gone(error) from None
 
     def workers(self) -> int:
@@ -167,8 +174,8 @@ class _Lost:
         if self.chunks:
             chunk, said = next(iter(self.chunks.items()))
             raise ClusterError(
-                f"{self.where}: {len(self.chunks)} chunks were left out, the first of them "
-                f"{chunk}: {said}; all others are there, and the same command computes these"
+                f"{self.where}: left out of the table: {len(self.chunks)} of the chunks, number "
+                f"{chunk} first: {said}; all others are there, and the same command computes these"
             )
 
     def _ended(self, error: Any) -> str:

@@ -256,7 +256,8 @@ class Store:
         return True
 
     def _array(self, name: str) -> Any:
-        return self.group[_escaped(name)].with_config({"write_empty_chunks": True})
+        array: Any = self.group[_escaped(name)]
+        return array.with_config({"write_empty_chunks": True})
 
     def _failures(self) -> Any:
         return self.group["failures"]

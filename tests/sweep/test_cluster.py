@@ -15,7 +15,9 @@ from small import CHUNK, DESIGN, PENDULUM
 
 import difflie as dl
 from difflie import quantities as dq
+from difflie.cli import main
 from difflie.sweep import ClusterError, Dask, cluster, worker
+from difflie.sweep.store import Store
 
 
 def assert_alike(one, other):
@@ -90,6 +92,22 @@ def test_functions_travel(client, whole):
                 assert float(table["value"][0]) == table["value"].dtype.type(1) / 3
 
 
+def test_files_are_swept_on_a_cluster(client, tmp_path, monkeypatch, capsys):
+    """Guards --scheduler, with a function of a module beside the file, and what is said."""
+    (tmp_path / "beside.py").write_text("def cube(numbers):\n    return numbers['x'] ** 3\n")
+    file = tmp_path / "cubes.toml"
+    file.write_text(
+        '[sweep]\nfunction = "beside:cube"\n[[vary]]\npath = "x"\nvalues = [1.0, 2.0, 3.0]\n'
+    )
+    command = ["sweep", str(file), "--out", f"{tmp_path}/out/", "--scheduler"]
+    main([*command, client.scheduler.address])
+    assert Store.opened(tmp_path / "out" / "table").dataset()["value"].values.tolist() == [1, 8, 27]
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
+    with pytest.raises(SystemExit):
+        main([*command[:2], "--scheduler", "tcp://127.0.0.1:9"])
+    assert "tcp://127.0.0.1:9: no scheduler of Dask answers" in capsys.readouterr().err
+
+
 def test_few_chunks_are_in_flight(client, monkeypatch):
     """Guards memory: the scheduler never knows more than a few chunks of many."""
     monkeypatch.setattr(cluster, "_CHUNKS", 3)
@@ -140,6 +158,29 @@ def test_schedulers_that_are_not_there_are_named(monkeypatch):
         dl.sweep(lambda numbers: {"y": numbers["x"]}, few, engine=Dask("tcp://127.0.0.1:9"))
     with pytest.raises(TypeError, match="the scheduler is 3; give an address"):
         dl.sweep(lambda numbers: {"y": numbers["x"]}, few, engine=Dask(3))
+
+
+@pytest.mark.slow
+def test_a_chunk_that_ends_its_workers_is_left_out(client, tmp_path):
+    """Guards that all others are there, its name, and that the same call computes it."""
+
+    def deadly(numbers):
+        def end(x):
+            if (np.asarray(x) == 5.0).any():
+                os.kill(os.getpid(), signal.SIGKILL)
+            return np.asarray(x)
+
+        x = jax.pure_callback(
+            end, jax.ShapeDtypeStruct((), float), numbers["x"], vmap_method="broadcast_all"
+        )
+        return {"square": x**2}
+
+    few = dl.Grid({"x": np.arange(16.0)})
+    with pytest.raises(
+        ClusterError, match=r"left out .* 1 of the chunks, number 2 first: it ended 4"
+    ):
+        dl.sweep(deadly, few, tmp_path / "store", chunk=2, engine=Dask(client))
+    assert Store.opened(tmp_path / "store").pending() == [2]
 
 
 @pytest.mark.slow
