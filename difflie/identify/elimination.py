@@ -20,6 +20,7 @@ import equinox as eqx
 import jax
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from .jacobian import residuals_and_jacobian, triangle
 
@@ -98,10 +99,11 @@ class Linearised:
         rest = _in_few_rows(np.column_stack((shared[done:], r[done:])))
         return Linearised(tuple(triangles), rest, cost, _lengths(triangles, rest))
 
-    def minimum(self, damping: NDArray) -> tuple[NDArray, float]:
+    def minimum(self, damping: NDArray, ahead: NDArray | None = None) -> tuple[NDArray, float]:
         """The least squares d (N,), damped by D = damping (N,) > 0, and how far the cost falls.
 
-        That is half of |r|^2 - |J d + r|^2.
+        That is half of |r|^2 - |J d + r|^2. ahead (n,): limits of d for x, on the side of their
+        sign; 0 for none.
         """
         n = self.rest.shape[1] - 1
         fronts, rows, done = [], [self.rest], n
@@ -114,11 +116,12 @@ class Linearised:
             done += own.size
         damped = np.column_stack((np.diag(damping[:n]), np.zeros(n)))
         r = triangle(np.concatenate((*rows, damped)))[:n]
-        x = -np.linalg.solve(r[:, :n], r[:, n])
+        x = _within(r, np.zeros(n) if ahead is None else ahead)
         given = np.append(x, 1)[:, None]
         d = np.concatenate((x, *(_substituted(front, given).ravel() for front in fronts)))
         constants = [f.rest[:, -1] for front in fronts for f in front]
         square = sum(float(c @ c) for c in (r[:, n], *constants))
+        square -= float(np.sum((r @ given) ** 2))
         return d, (square + float(np.sum((damping * d) ** 2))) / 2
 
 
@@ -222,6 +225,26 @@ def _eliminated(chain: list[NDArray], damping: NDArray) -> tuple[list[_Front], N
         fronts.append(_Front(rows[:m, :m], rows[:m, m : 2 * m], rows[:m, 2 * m :]))
         left = rows[m:, m:]
     return fronts, left[:, m:]
+
+
+def _within(r: NDArray, ahead: NDArray) -> NDArray:
+    """The least squares x (n,) of rows r (n, n + 1) with x / ahead <= 1 where ahead is not 0.
+
+    With x = ahead (1 - z), z are nonnegative least squares of the rows in which all others have
+    been eliminated. Lawson and Hanson 1974, chapter 23.
+    """
+    n = r.shape[1] - 1
+    limited, free = np.flatnonzero(ahead), np.flatnonzero(ahead == 0)
+    if not len(limited) or not np.isfinite(r).all():
+        return -np.linalg.solve(r[:, :n], r[:, n])
+    rows, k = triangle(r[:, [*free, *limited, n]]), len(free)
+    columns = rows[k:, k:n] * ahead[limited]
+    sizes = np.linalg.norm(columns, axis=0)
+    z = nnls(columns / sizes, columns.sum(axis=1) + rows[k:, n])[0] / sizes
+    x = np.zeros(n)
+    x[limited] = ahead[limited] * (1 - z)
+    x[free] = -np.linalg.solve(rows[:k, :k], rows[:k, k:n] @ x[limited] + rows[:k, n])
+    return x
 
 
 def _substituted(fronts: list[_Front], given: NDArray) -> NDArray:

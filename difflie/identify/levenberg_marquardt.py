@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from .bounded import Approach
 from .elimination import Linearised
 from .minimiser import Minimiser, Point
 
@@ -30,8 +31,9 @@ class LevenbergMarquardt(Minimiser):
 
     Each unknown is damped by the largest length D that its column of the Jacobian has had, so that
     units and sizes of unknowns do not matter. lambda falls wherever the linear model is good, so
-    that near a minimum steps are Gauss-Newton steps. Moré 1978. Unknowns of windows are eliminated
-    (`elimination`).
+    that near a minimum steps are Gauss-Newton steps. Moré 1978. Values with bounds are stepped
+    instead of their free numbers, and settle at the bound where that is best (`bounded`). Unknowns
+    of windows are eliminated (`elimination`).
 
     It has converged where a Gauss-Newton step would lower the cost by less than the relative
     tolerance (Bates and Watts 1981), and where both a step and what it takes off the cost are
@@ -44,53 +46,75 @@ class LevenbergMarquardt(Minimiser):
 
     def begin(self, residual: Callable, unknown: Any, args: Any) -> _State:
         linear = Linearised.of(residual, unknown, args)
-        return _State(unknown, linear, linear.lengths, _FIRST)
+        return _State(unknown, linear, linear.lengths, _FIRST, np.zeros(linear.lengths.size))
 
     def step(self, residual: Callable, state: _State, args: Any) -> tuple[Point, _State]:
-        unknown, here, lengths, damping = state
-        size = np.where(lengths > 0, lengths, 1)
-        d, predicted = here.minimum(np.sqrt(damping) * size)
+        unknown, here, lengths, damping, last = state
+        bounds = Approach.of(residual, unknown, args, here, lengths)
+        d, predicted = here.minimum(np.sqrt(damping) * bounds.size, bounds.ahead)
         if not np.isfinite(d).all():
             failure = "derivatives of the residuals are not finite"
             return Point(unknown, here.cost, False, failure=failure), state
-        moved = _moved(unknown, d)
+        part = _part(bounds.size * d, bounds.size * last)
+        predicted *= part * (2 - part)
+        d = part * d
+        shift = bounds.shift(d)
+        moved = _moved(unknown, shift)
         there = Linearised.of(residual, moved, args)
         lower = here.cost - there.cost
         ratio = lower / predicted if predicted > 0 else 0.0
         accepted = bool(ratio > _POOR)
-        done = self._is_done(here, unknown, d, size, lower if accepted else 0.0)
+        done = self._is_done(here, unknown, shift, bounds, lower if accepted else 0.0)
         if not accepted:
             damping *= _FACTOR
         elif ratio > _GOOD:
             damping = max(damping / _FACTOR, _LEAST)
         if accepted:
-            unknown, here, lengths = moved, there, np.maximum(lengths, there.lengths)
+            unknown, here, lengths, last = moved, there, np.maximum(lengths, there.lengths), d
         point = Point(unknown, here.cost, accepted, done)
-        return point, _State(unknown, here, lengths, damping)
+        return point, _State(unknown, here, lengths, damping, last)
 
     def _is_done(
-        self, here: Linearised, unknown: Any, d: NDArray, size: NDArray, lower: float
+        self, here: Linearised, unknown: Any, moved: NDArray, bounds: Approach, lower: float
     ) -> bool:
-        """Whether the fit ends with a step d (N,) that takes `lower` off the cost, 0 if refused."""
+        """Whether the fit ends with a step that moves the unknowns (N,) and lowers the cost.
+
+        lower: by how much, 0 if it is refused.
+        """
         flat = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(unknown)])
         eps = float(np.finfo(flat.dtype).eps)
         least = max(self.tolerance, eps)
-        shift = float(np.max(np.abs(d) / (1 + np.abs(flat)), initial=0))
+        shift = float(np.max(np.abs(moved) / (1 + np.abs(flat)), initial=0))
         if shift <= (least if lower > 0 else eps) and lower <= least * (1 + here.cost):
             return True
         if lower > least * here.cost:
             return False
         # Directions that the residuals do not determine are held.
-        return here.minimum(_LEAST**0.5 * size)[1] <= least * here.cost
+        return here.minimum(_LEAST**0.5 * bounds.size, bounds.ahead)[1] <= least * here.cost
 
 
 class _State(NamedTuple):
-    """Unknowns, where they are linearised, the largest lengths (N,) of columns, and lambda."""
+    """Unknowns, where they are linearised, and the largest lengths (N,) of columns.
+
+    damping: lambda; last (N,): the step that led here, 0 at first.
+    """
 
     unknown: Any
     linear: Linearised
     lengths: NDArray
     damping: float
+    last: NDArray
+
+
+def _part(d: NDArray, last: NDArray) -> float:
+    """The part of a step d (N,) that leads to the limit of steps like this after the last (N,).
+
+    Where residuals are large and curved, Gauss-Newton steps swing around the minimum, each back by
+    one part of the one before. Aitken 1926.
+    """
+    length = float(last @ last)
+    back = -float(d @ last) / length if length > 0 else 0.0
+    return 1 / (1 + back) if back > 0 else 1.0
 
 
 def _moved(unknown: Any, d: NDArray) -> Any:

@@ -23,6 +23,7 @@ from scipy.optimize import root_scalar
 from scipy.special import stdtrit
 
 from ..system.validation import nearest, shown
+from .bounded import Bounded
 from .elimination import Windowed, Windows
 from .fitting import Fit
 from .levenberg_marquardt import LevenbergMarquardt
@@ -55,7 +56,7 @@ class Profile:
     x: NDArray
 
 
-class _Held(Windowed):
+class _Held(Windowed, Bounded):
     """All residuals (k,), and that of a value which is held by a much stronger one."""
 
     loss: Loss
@@ -70,6 +71,10 @@ class _Held(Windowed):
     def windows(self, args: tuple) -> tuple[Windows, ...]:
         """Those of the problems."""
         return Residual(self.loss).windows(args[0])
+
+    def bounded(self, args: tuple) -> tuple[NDArray, NDArray]:
+        """Those of the parameters."""
+        return Residual(self.loss).bounded(args[0])
 
 
 def profile(

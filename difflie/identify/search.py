@@ -9,9 +9,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from ..parameters import Parameters, SharedParameters
 from ..system.validation import warn
+from .bounded import Bounded
 from .elimination import Windowed, Windows, compressed
 from .few_rows import in_few_rows
 from .levenberg_marquardt import LevenbergMarquardt
@@ -22,7 +24,7 @@ from .problem import Problem
 from .recordings import DataError
 
 
-class Residual(Windowed):
+class Residual(Windowed, Bounded):
     """All residuals (k,), weighted by the loss, and those of the priors."""
 
     loss: Loss
@@ -37,6 +39,10 @@ class Residual(Windowed):
         """Those of each problem."""
         _, problems = args
         return tuple(_windows(problem) for problem in problems)
+
+    def bounded(self, args: tuple) -> tuple[NDArray, NDArray]:
+        """Those of the parameters."""
+        return args[0].bounded
 
 
 @eqx.filter_jit

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from .bounded import Bounded
 from .correlated_blocks import blocks
 from .elimination import Windowed, Windows
 from .fitting import Fit
@@ -52,7 +53,7 @@ class Bootstrap:
         return (self.fitted - np.quantile(self.values - self.fitted, tails, axis=0)).T
 
 
-class _Shifted(Windowed):
+class _Shifted(Windowed, Bounded):
     """All residuals (k,) less a shift (k,), which stands for other noise, weighted by the loss."""
 
     loss: Loss
@@ -66,6 +67,10 @@ class _Shifted(Windowed):
     def windows(self, args: tuple) -> tuple[Windows, ...]:
         """Those of the problems."""
         return Residual(self.loss).windows(args[0])
+
+    def bounded(self, args: tuple) -> tuple[NDArray, NDArray]:
+        """Those of the parameters."""
+        return Residual(self.loss).bounded(args[0])
 
 
 def bootstrap(

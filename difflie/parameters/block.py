@@ -97,6 +97,11 @@ class Block(eqx.Module):
             for limit in self.transform.limits
         ]
 
+    @property
+    def bounded(self) -> list[np.ndarray]:
+        """Whether a bound is at x = -infinity, and at infinity (count size,)."""
+        return [np.full(len(self.names), end) for end in self.transform.bounded]
+
     def compare(self, ours: System, theirs: System) -> None:
         """Raises ValueError where one of two systems lacks the coupling, constraint or sensor."""
         at = np.cumsum([0, *(len(index) or 1 for _, index in self.places)]).tolist()

@@ -42,6 +42,10 @@ class Above(Transform):
     def limits(self) -> tuple[Any, Any]:
         return self.lower, np.inf
 
+    @property
+    def bounded(self) -> tuple[bool, bool]:
+        return True, False
+
     def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         if np.all(value > self.lower):
             return ""
@@ -62,6 +66,10 @@ class Below(Transform):
     @property
     def limits(self) -> tuple[Any, Any]:
         return -np.inf, self.upper
+
+    @property
+    def bounded(self) -> tuple[bool, bool]:
+        return True, False
 
     def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         if np.all(value < self.upper):
@@ -97,6 +105,10 @@ class Interval(Transform):
     @property
     def limits(self) -> tuple[Any, Any]:
         return self.lower, self.upper
+
+    @property
+    def bounded(self) -> tuple[bool, bool]:
+        return True, True
 
     def fault(self, value: np.ndarray, start: np.ndarray) -> str:
         if np.all(value > self.lower) and np.all(value < self.upper):

@@ -123,6 +123,13 @@ class Parameters(eqx.Module):
         return lower, upper
 
     @property
+    def bounded(self) -> tuple[np.ndarray, np.ndarray]:
+        """Whether each value nears a bound as its x goes to -infinity, and to infinity (n,)."""
+        each, none = [block.bounded for block in self._blocks], np.zeros(0, bool)
+        low, high = (np.concatenate([none, *(pair[k] for pair in each)]) for k in (0, 1))
+        return low, high
+
+    @property
     def meanings(self) -> list[tuple[tuple[str, ...], Any]]:
         """The names of the components of each value, and what decides its free numbers."""
         return [meaning for block in self._blocks for meaning in block.meanings]

@@ -111,6 +111,13 @@ class SharedParameters(eqx.Module):
         lower, upper = (np.concatenate([p.limits[k] for p in self._each])[first] for k in (0, 1))
         return lower, upper
 
+    @property
+    def bounded(self) -> tuple[np.ndarray, np.ndarray]:
+        """Whether each value nears a bound as its x goes to -infinity, and to infinity (n,)."""
+        first = _first(self._all_names, self.names)
+        low, high = (np.concatenate([p.bounded[k] for p in self._each])[first] for k in (0, 1))
+        return low, high
+
     def machine(self, x: Any) -> dict[str, System]:
         """The systems by name, with the free numbers x (n,)."""
         systems = [p.machine(part) for p, part in self._parts(x=x)]

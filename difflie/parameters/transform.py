@@ -53,6 +53,14 @@ class Transform(eqx.Module):
         """The lower and upper bounds, which components never reach: one each, or of their shape."""
         return -np.inf, np.inf
 
+    @property
+    def bounded(self) -> tuple[bool, bool]:
+        """Whether each component nears a bound as its x goes to -infinity, and to infinity.
+
+        It must do so exponentially: equal steps of x leave equal ratios of the distance.
+        """
+        return False, False
+
     def units(self, unit: str, shape: Shape) -> tuple[str, ...]:
         """The units (size,) of the components, for a leaf with values in this unit."""
         return (unit,) * len(self.labels("", shape))
