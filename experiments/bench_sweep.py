@@ -45,6 +45,8 @@ DT, STEPS, LINKS = 1e-3, 1000, 6
 LAST = {"arm": "link7", "chain": f"link{LINKS - 1}"}
 # MuJoCo's rate does not depend on the count, so that fewer are enough.
 MOST_OF_MUJOCO = 2000
+# Of programs and workers with one core each: rows of a chunk, and chunks for each.
+CHUNK, CHUNKS = 8192, 12
 
 Row = dict[str, Any]
 
@@ -206,11 +208,63 @@ def cold(name: str, count: int) -> Row:
     }
 
 
-def one(name: str, count: int, folder: str) -> None:
+def one(name: str, count: int, folder: str, chunk: int | None = None) -> None:
     """What `cold` runs: prints the times of the first and the last chunk, and the memory."""
     times: list[float] = []
-    swept(name, count, folder, progress=lambda done, size: times.append(time.time()))
+
+    def progress(done: int, size: int) -> None:
+        times.append(time.time())
+
+    swept(name, count, folder, chunk=chunk, progress=progress)
     print(json.dumps({"first": times[0], "last": time.time(), "memory": largest_memory()}))
+
+
+def scaling(name: str) -> Iterator[Row]:
+    """Rates of one and two processes of one core each: plain programs, and workers of Dask."""
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    for count in range(1, len(cores) + 1):
+        row = {"model": name, "processes": count}
+        yield row | {
+            "plain": of_programs(name, cores[:count]),
+            "dask": of_dask(name, cores[:count]),
+        }
+
+
+def of_programs(name: str, cores: list[int]) -> float:
+    """Variants a second of one program on each core, between their first and last chunks."""
+    with tempfile.TemporaryDirectory() as folder:
+        count, started = CHUNKS * CHUNK, []
+        for core in cores:
+            own = ["--one", name, str(count), f"{folder}/{core}", str(CHUNK)]
+            command = ["taskset", "-c", str(core), sys.executable, __file__, *own]
+            started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        ended = [json.loads(p.communicate()[0].splitlines()[-1]) for p in started]
+    return sum((CHUNKS - 1) * CHUNK / (e["last"] - e["first"]) for e in ended)
+
+
+def of_dask(name: str, cores: list[int]) -> float:
+    """Variants a second of one worker on each core."""
+    from distributed import Client, LocalCluster
+
+    from difflie.sweep import Dask
+
+    times: list[float] = []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        LocalCluster(n_workers=len(cores), threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        for worker, core in zip(client.scheduler_info()["workers"], cores, strict=True):
+            client.run(os.sched_setaffinity, 0, {core}, workers=[worker])
+
+        def progress(done: int, size: int) -> None:
+            times.append(time.time())
+
+        count = len(cores) * CHUNKS * CHUNK
+        swept(name, count, folder, chunk=CHUNK, engine=Dask(client), progress=progress)
+    # Each worker compiles with its first chunk.
+    first = len(cores)
+    return (len(times) - first) * CHUNK / (times[-1] - times[first - 1])
 
 
 def largest_memory() -> int:
@@ -225,7 +279,9 @@ def main(options: Options) -> None:
         results["rates"] = [r for name in options.models for r in rates(name, options.counts)]
     if "cold" in options.parts:
         results["cold"] = [cold(name, max(options.counts)) for name in options.models]
-    for part in ("rates", "cold"):
+    if "scaling" in options.parts:
+        results["scaling"] = [row for name in options.models for row in scaling(name)]
+    for part in ("rates", "cold", "scaling"):
         for row in results.get(part, ()):
             said = (f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
             print(f"{part}: {', '.join(said)}")
@@ -235,6 +291,6 @@ def main(options: Options) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
-        one(sys.argv[2], int(sys.argv[3]), sys.argv[4])
+        one(sys.argv[2], int(sys.argv[3]), sys.argv[4], *map(int, sys.argv[5:]))
     else:
         main(tyro.cli(Options))
