@@ -66,10 +66,7 @@ def test_upper_and_lower_bounds(bounds, end):
     start = 0.03 if end < 0.1 else 0.3
     damping = dl.Parameter("hinge/damping", bounds=bounds, start=start)
     found = di.fit(dl.Parameters(TRUE, [*rest, damping]), PROBLEM)
-    held = di.fit(
-        dl.Parameters(TRUE.replace(damping=np.array([end])), rest),
-        PROBLEM,
-    )
+    held = di.fit(dl.Parameters(TRUE.replace(damping=np.array([end])), rest), PROBLEM)
     assert found.converged and found.steps <= 15 and found.at_bound[-1]
     assert found.values[-1] == pytest.approx(end, rel=1e-6)
     assert found.cost == pytest.approx(held.cost, rel=1e-7)
@@ -92,6 +89,16 @@ def test_single_precision_settles_too():
     double = di.fit(dl.Parameters(ARM, [*OTHERS, "hinge/friction"]), PROBLEM)
     assert found.converged and found.at_bound[-1]
     np.testing.assert_allclose(found.values[:-1], double.values[:-1], rtol=2e-3)
+
+
+def test_bounds_are_where_values_of_far_numbers_end():
+    """Below, above, both or none, as a fit is told."""
+    given = {"mass": (None, 3.0), "damping": (0.1, 0.4), "armature": (-1.0, None)}
+    bounded = [dl.Parameter(f"*/{leaf}", bounds=bounds) for leaf, bounds in given.items()]
+    free = dl.Parameters(TRUE.replace(damping=np.array([0.2])), [*bounded, "*/com_x"])
+    for x, told in zip((-60.0, 60.0), free.bounded, strict=True):
+        values, further = free.values(np.full(4, x)), free.values(np.full(4, 1.1 * x))
+        np.testing.assert_array_equal(told, np.isclose(values, further, rtol=1e-12))
 
 
 def test_steps_end_where_limits_are():

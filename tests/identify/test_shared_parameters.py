@@ -146,6 +146,7 @@ def test_one_vector_for_all_machines(loaded):
     np.testing.assert_array_equal(made["light"].bodies.mass, made["loaded"].bodies.mass[:2])
     np.testing.assert_allclose(parameters.initial, (1, 1, 0.1, 0.1, 0.1))
     np.testing.assert_array_equal(parameters.limits[0], np.zeros(5))
+    np.testing.assert_array_equal(parameters.bounded, [[True] * 5, [False] * 5])
     with pytest.raises(ValueError, match="5"):
         parameters.machine(x[:3])
 
