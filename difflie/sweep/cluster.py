@@ -39,7 +39,7 @@ class Dask:
     this process. It needs the same versions of difflie and jax; functions and modules that are not
     installed travel there, by cloudpickle and as source. The size of a chunk is measured on a
     worker. A chunk whose worker ends is given to another one; one that ends several workers, and
-    several once more at the end, is left out and said.
+    several once more when it is alone at the end, is left out and said.
 
     Raises ClusterError, in a sentence, where no scheduler answers or it goes away, and for a worker
     that cannot be used; ImportError without the extra `cluster`.
@@ -95,7 +95,9 @@ class _Chunks:
 
     def __init__(self, client: Any, sweep: Sweep, chunks: list[int]) -> None:
         self.client, self.waiting, self.running = client, collections.deque(chunks), {}
-        self.task, self.lost, self.again = _task("computed"), _Lost(client), set()
+        self.task, self.lost = _task("computed"), _Lost(client)
+        # Which ended workers, or waited where another did: they are tried one by one at the end.
+        self.blamed, self.alone = collections.deque(), False
         wide = sum(
             np.dtype(c.dtype).itemsize * int(np.prod(c.shape)) for c in sweep.variants.columns
         )
@@ -117,22 +119,22 @@ class _Chunks:
                     break
                 future = next(done)
                 chunk = self.running.pop(future)
-                # One that waits where others end a worker is blamed with them.
-                found = self.lost.result(future, chunk, chunk in self.again)
+                found = self.lost.result(future, chunk, self.alone)
                 future.release()
                 if found is not None:
                     yield chunk, _accepted(found)
-                elif chunk not in self.again:
-                    self.again.add(chunk)
-                    self.waiting.append(chunk)
+                elif not self.alone:
+                    self.blamed.append(chunk)
         finally:
             for future in (*self.running, self.parcel):
                 future.release()
         self.lost.say()
 
     def _submit(self, done: Any) -> None:
-        room = max(self.most, _EACH * self.lost.workers()) - len(self.running)
-        for _ in range(min(room, len(self.waiting))):
+        if not self.waiting and not self.running:
+            self.alone, self.waiting = True, self.blamed
+        most = 1 if self.alone else max(self.most, _EACH * self.lost.workers())
+        for _ in range(min(most - len(self.running), len(self.waiting))):
             chunk = self.waiting.popleft()
             future = self.client.submit(self.task, self.parcel, chunk, pure=False)
             self.running[future] = chunk
