@@ -8,6 +8,7 @@ from difflie import load
 from difflie.io.config import ConfigError, read_config
 from difflie.io.loops import read_loops
 from difflie.io.study import read_study
+from difflie.sweep.files import read_sweep
 
 ROOT = Path(__file__).parent.parent.parent
 DAMPER = "[[damper]]\ndamping = 1.0"
@@ -72,13 +73,21 @@ def test_types_of_ones_own_say_what_a_key_must_be(tmp_path):
     ]
 
 
+DATA = ROOT.parent / "shared" / "data"
 CONFIGS = [p for p in sorted((ROOT / "configs").glob("*.toml")) if ".loops" not in p.name]
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
 def test_the_examples_are_valid(path):
-    read = read_study if "[data]" in path.read_text() else read_config
-    assert read(path).system.robot([path.parent]).is_file()
+    text = path.read_text()
+    if "[sweep]" in text:
+        assert read_sweep(path).system[0].robot([path.parent]).is_file()
+    elif "[data]" not in text:
+        assert read_config(path).system.robot([path.parent]).is_file()
+    elif "DATA/go2" in text and not DATA.is_dir():
+        pytest.skip(f"{DATA} with the robot's file is absent")
+    else:
+        assert read_study(path, DATA).system.robot([path.parent, DATA]).is_file()
 
 
 def test_defaults(tmp_path):

@@ -33,9 +33,8 @@ def whole():
     return dl.sweep(travellers.waited(0.0), DESIGN, chunk=CHUNK).load()
 
 
-@pytest.fixture(scope="module")
-def client():
-    """Of two workers with one thread each, in processes of their own, started anew if they end."""
+def workers():
+    """A client of two workers with one thread each, in processes of their own."""
     with (
         distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as local,
         distributed.Client(local, set_as_default=False) as found,
@@ -43,30 +42,31 @@ def client():
         yield found
 
 
-def test_a_killed_worker_changes_nothing(client, whole, tmp_path):
+client = pytest.fixture(scope="module")(workers)
+others = pytest.fixture(workers)
+
+
+def test_a_killed_worker_changes_nothing(others, whole, tmp_path):
     """Guards kill -9 of one of two workers in the middle, bit for bit."""
-    killed_then_same(client, whole, tmp_path, {4})
+    killed_then_same(others, whole, tmp_path, {4})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_many_killed_workers_change_nothing(client, whole, tmp_path, seed):
+def test_many_killed_workers_change_nothing(others, whole, tmp_path, seed):
     """Guards the same for several moments of one sweep."""
     moments = np.random.default_rng(seed).choice(np.arange(1, 12), 3, replace=False)
-    client.restart()
-    killed_then_same(client, whole, tmp_path, set(moments.tolist()))
+    killed_then_same(others, whole, tmp_path, set(moments.tolist()))
 
 
 def killed_then_same(client, whole, tmp_path, moments):
-    seen = []
+    seen, local = [], client.cluster
 
     def kill(done, size):
         seen.append(done)
-        if len(seen) in moments:
-            # One that was killed before may not answer; one that ends as it starts does not return.
-            pids = [p for p in client.run(os.getpid, on_error="ignore").values() if p]
-            if len(pids) == 2:
-                os.kill(pids[0], signal.SIGKILL)
+        # One that is killed as it starts is not started anew, and without any the sweep waits.
+        if len(seen) in moments and len(local.scheduler.workers) == 2:
+            os.kill(next(iter(local.workers.values())).pid, signal.SIGKILL)
 
     slow = travellers.waited(0.2)
     table = dl.sweep(
