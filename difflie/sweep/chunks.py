@@ -12,7 +12,7 @@ from .design import Design
 from .variants import Variants
 
 # A chunk takes about so many seconds, and at most so many bytes.
-SECONDS = 2.0
+SECONDS = 1.0
 BYTES = 2**28
 # A chunk has a multiple of these rows, as vector lanes and threads do.
 _LEAST = 64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -99,14 +100,27 @@ class Sweep:
         yield part, (kept, status[: len(part)])
 
 
+# Chunks that this process has in hand.
+_AT_ONCE = 2
+
+
 class Here:
     """This process, with all its devices."""
 
     def computed(
         self, sweep: Sweep, chunks: list[int]
     ) -> Generator[tuple[int, Computed], None, None]:
-        for chunk in chunks:
-            yield chunk, sweep.compute(chunk)
+        waiting: collections.deque[tuple[int, Future]] = collections.deque()
+        # While one chunk is computed, the next is prepared and the one before is sorted; but none
+        # delays the first.
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for k, chunk in enumerate(chunks):
+                waiting.append((chunk, pool.submit(sweep.compute, chunk)))
+                if k == 0 or len(waiting) == _AT_ONCE:
+                    done, future = waiting.popleft()
+                    yield done, future.result()
+            for done, future in waiting:
+                yield done, future.result()
 
     def chunk_size(self, variants: Variants, design: Design) -> int:
         return chunk_size(variants, design)

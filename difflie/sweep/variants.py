@@ -117,7 +117,8 @@ class Variants:
         padded = np.resize(rows, (len(devices), each, len(self.names))).astype(self._dtype)
         # All devices compute before one is waited for. Each runs the program of a single one: in
         # shard_map the loop over time would be compiled in another way, with other last bits.
-        found = [self._batch(jax.device_put(*part)) for part in zip(padded, devices, strict=True)]
+        parts = zip(padded, devices, strict=True)
+        found = [self._program(each, d)(jax.device_put(x, d)) for x, d in parts]
         outputs, slopes = (
             {name: np.concatenate([x[k][name] for x in found])[:count] for name in found[0][k]}
             for k in range(2)
@@ -137,11 +138,25 @@ class Variants:
 
     def memory(self, count: int) -> int:
         """The bytes that so many rows take while they are computed, as XLA plans them."""
-        rows = jax.ShapeDtypeStruct((count, len(self.names)), self._dtype)
-        plan = self._batch.lower(rows).compile().memory_analysis()
+        plan = self._program(-(-count // len(jax.local_devices()))).memory_analysis()
         if plan is None:
             return 0
-        return plan.temp_size_in_bytes + plan.output_size_in_bytes + plan.argument_size_in_bytes
+        each = plan.temp_size_in_bytes + plan.output_size_in_bytes + plan.argument_size_in_bytes
+        return each * len(jax.local_devices())
+
+    def _program(self, count: int, device: Any = None) -> jax.stages.Compiled:
+        """The program for so many rows on a device, by default the first."""
+        device = device or jax.local_devices()[0]
+        if (count, device) not in self._programs:
+            where = jax.sharding.SingleDeviceSharding(device)
+            shape = count, len(self.names)
+            rows = jax.ShapeDtypeStruct(shape, self._dtype, sharding=where)
+            self._programs[count, device] = self._batch.lower(rows).compile()
+        return self._programs[count, device]
+
+    @functools.cached_property
+    def _programs(self) -> dict[Any, jax.stages.Compiled]:
+        return {}
 
     def digest(self) -> str | None:
         """A digest of all that the function computes; None if it cannot be read."""
