@@ -216,18 +216,14 @@ def _many_directions(
     groups = -(-size // _TOGETHER)
     width = -(-size // groups)
     inner, first = along or (False,) * len(args), how.consts + how.carry
-
-    def place(at: int, is_along: bool, is_row: bool) -> int:
-        """The axis of the directions of a group, behind those of groups, batch and rows."""
-        return at + is_along + is_row
-
+    # The directions of a group are behind the axes of groups, batch and rows.
     grouped = []
     for i, (x, is_change, moves) in enumerate(zip(args, how.directions, moving, strict=True)):
         if is_change:
             x = x if moves else jnp.broadcast_to(x, (size, *x.shape))
             x = jnp.pad(x, ((0, groups * width - size), *((0, 0),) * (x.ndim - 1)))
             x = x.reshape(groups, width, *x.shape[1:])
-            x = jnp.moveaxis(x, 1, place(1, inner[i], i >= first))
+            x = jnp.moveaxis(x, 1, 1 + inner[i] + (i >= first))
         grouped.append(x)
     wide = how.widened(width)
     results, _ = _batch(
@@ -239,7 +235,7 @@ def _many_directions(
     )
     single = []
     for i, y in enumerate(results):
-        y = jnp.moveaxis(y, place(1, batch is not None, i >= how.carry), 1)
+        y = jnp.moveaxis(y, 1 + (batch is not None) + (i >= how.carry), 1)
         single.append(y.reshape(groups * width, *y.shape[2:])[:size])
     return single, [0] * len(single)
 

@@ -105,24 +105,14 @@ class SweepTable:
     function: str | None = None
 
 
-def _has_one_way(**ways: Any) -> Iterator[str]:
+def _one_way(
+    values: Any, grid: Any, log_grid: Any, uniform: Any, log_uniform: Any, normal: Any
+) -> Iterator[str]:
+    ways = dict(locals())
     given = [name for name, value in ways.items() if value is not None]
     if len(given) != 1:
         said = f"has {' and '.join(given)}" if given else "has none"
         yield f"path {said} of {', '.join(ways)}; give one of them"
-
-
-def _one_way(
-    values: Any, grid: Any, log_grid: Any, uniform: Any, log_uniform: Any, normal: Any
-) -> Iterator[str]:
-    yield from _has_one_way(
-        values=values,
-        grid=grid,
-        log_grid=log_grid,
-        uniform=uniform,
-        log_uniform=log_uniform,
-        normal=normal,
-    )
 
 
 def _is_grid(grid: Any, log_grid: Any) -> Iterator[str]:

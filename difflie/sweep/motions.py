@@ -91,11 +91,6 @@ class Motions:
             found |= {"q": run.q, "v": run.v}
         return found | _ended(run.result)
 
-    @property
-    def title(self) -> str:
-        """The name of the machine."""
-        return self.system.name
-
     def fault(self, name: str, value: float) -> str:
         """What is wrong with a number, with the fix; empty for nothing.
 

@@ -68,7 +68,7 @@ def sensitivity(
     seed: of the resampling that gives the intervals.
 
     RBD-FAST sees ten harmonics of each number: of outputs that jump a share is missing, which the
-    intervals do not tell. Only rows that are done, with a finite value, are used, and at most 8192
+    intervals do not show. Only rows that are done, with a finite value, are used, and at most 8192
     by RBD-FAST, of a `Sobol` sequence half of them, drawn at random. Of a `Saltelli` design all
     rows of one draw are left out where one of them is missing. Where more than a tenth is missing
     there are no indices, as what is left is no sample of the numbers' distributions; pending rows
