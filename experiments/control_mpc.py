@@ -28,7 +28,7 @@ import difflie as dl
 from difflie import control as dc
 from difflie.cli.demo import START, arm
 from difflie.io.results import machine, save_json
-from difflie.view.plots import draw_lines, figure, label, save
+from difflie.view.figures import draw_lines, figure, label, save
 
 RATE, STEP = 50.0, 2e-3
 GOAL = jnp.array([0.35, 0.45, 0.45])

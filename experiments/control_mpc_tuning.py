@@ -28,7 +28,7 @@ import tyro
 import difflie as dl
 from difflie import control as dc
 from difflie.io.results import machine, save_json
-from difflie.view.plots import draw_lines, figure, label, save
+from difflie.view.figures import draw_lines, figure, label, save
 
 GOAL, WIND, SAMPLE = 0.5, -0.4, 0.05
 

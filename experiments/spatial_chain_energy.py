@@ -35,7 +35,7 @@ from rich.table import Table
 import difflie as dl
 from difflie.integrators import by_name
 from difflie.io.results import machine, save_json
-from difflie.view.plots import draw_drift, figure, label, save
+from difflie.view.figures import draw_drift, figure, label, save
 
 NAMES = ("EnergyMomentum", "VariationalMidpoint", "ImplicitMidpoint", "RKMK4")
 

@@ -28,7 +28,7 @@ import tyro
 import difflie as dl
 from difflie.cli.demo import START, arm
 from difflie.io.results import machine, save_json
-from difflie.view.plots import figure, label, save
+from difflie.view.figures import figure, label, save
 
 
 @dataclass

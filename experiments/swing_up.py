@@ -29,7 +29,7 @@ from rich.progress import track
 
 import difflie as dl
 from difflie.io.results import machine, save_json
-from difflie.view.plots import draw_lines, figure, label, save
+from difflie.view.figures import draw_lines, figure, label, save
 
 DT, STEPS = 0.02, 150
 

@@ -66,7 +66,7 @@ import difflie as dl
 from difflie import identify as di
 from difflie.io.results import machine, save_json
 from difflie.io.study import read_study
-from difflie.view.plots import figure, label, save
+from difflie.view.figures import figure, label, save
 
 CONFIG = Path(__file__).parent.parent / "configs" / "tossed_cube.toml"
 FIRST = 6  # samples that find the state; the others are predicted

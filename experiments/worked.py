@@ -21,7 +21,7 @@ from difflie import control as dc
 from difflie.cli.control import solved
 from difflie.control.picture import plot
 from difflie.io.results import save_json
-from difflie.view.plots import save
+from difflie.view.figures import save
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs" / "control"
 

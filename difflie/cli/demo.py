@@ -25,7 +25,7 @@ from ..io.results import machine
 from ..parameters import Parameters
 from ..simulate import simulate
 from ..system import System
-from ..view.plots import draw_drift, draw_lines, figure, label, save
+from ..view.figures import draw_drift, draw_lines, figure, label, save
 from .output import check_outputs, console, progress_bars, say, write_results
 
 START = (0.0, -0.6, 0.0, -2.2, 0.0, 1.7, 0.8)

@@ -20,7 +20,7 @@ from ..io.results import machine, save_arrays, save_table
 from ..quantities import Coordinates, Curve, Effort, Energy, Passive, Velocities, curve
 from ..simulate import Trajectory, simulate
 from ..system import System
-from ..view.plots import save
+from ..view.figures import save
 from .output import check_outputs, console, say, step_counter, write_results
 
 _MEASURED = Coordinates(), Velocities(), Effort(), Passive(), Energy()

@@ -40,7 +40,7 @@ class Reproduction(NamedTuple):
         results, figures = self.paper.compute(progress, **options)
         if out is not None:
             # Here, since matplotlib takes long to import.
-            from ..view.plots import save
+            from ..view.figures import save
 
             drawn = figures().items()
             each(progress, "figures", lambda f: save(f[1], out / f"{f[0]}.png"), drawn, workers=1)

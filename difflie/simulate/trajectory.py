@@ -138,7 +138,7 @@ class Trajectory(eqx.Module):
         Forces that are always zero are left out. Raises ValueError for a batch of runs, and for the
         run of another system.
         """
-        from ..view.plots import curve_figure
+        from ..view.figures import curve_figure
 
         if self.t.ndim != 1:
             raise ValueError(

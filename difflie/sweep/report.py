@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..view.figures import save
 from ..view.parallel import parallel_figure
-from ..view.plots import save
 from ..view.report import Cell, Section, write_report
 from ..view.sweep import histogram_figure, map_figure, scatter_figure, status_figure
 from .design import Design, Listed, Product

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from .compared import Compared, Spectra, compared_figure, spectrum_figure
-from .plots import figure, label
+from .figures import figure, label
 from .report import Section, sentences
 from .report import write_report as write_page
 

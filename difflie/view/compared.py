@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .plots import colours, figure, label
+from .figures import colours, figure, label
 
 # What is measured is wide and pale, so that it is seen on both sides of what is predicted.
 _MEASURED = {"color": "#9cc3ea", "linewidth": 3.2, "label": "measured"}

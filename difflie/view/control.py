@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ..quantities import Curve
-from .plots import colours, figure, label
+from .figures import colours, figure, label
 from .report import Section
 from .report import write_report as write_page
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .plots import figure, label
+from .figures import figure, label
 
 _PAIRS = 6
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from .columns import COLOURS, MISSING, Column, colour_bar, places, said_of, scaled, some_rows, ticks
-from .plots import figure
+from .figures import figure
 
 # Pieces of lines between axes: more would be a carpet.
 _PIECES = 6000

@@ -24,7 +24,7 @@ from .columns import (
     scaled,
     some_rows,
 )
-from .plots import figure
+from .figures import figure
 
 _POINTS, _TICKS = 3000, 100
 _MOST_ON_AXIS = 200

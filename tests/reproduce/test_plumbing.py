@@ -55,7 +55,7 @@ def test_the_slope_of_errors():
 
 
 def test_zeros_have_a_place_on_logarithmic_axes():
-    from difflie.view.plots import figure
+    from difflie.view.figures import figure
 
     axes = figure()[1][0, 0]
     line = convergence.draw_errors(axes, [0.1, 0.2], [0.0, 1e-3], "exact")

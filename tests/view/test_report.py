@@ -4,7 +4,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from difflie.view.estimates import ellipse_figure, estimate_figure
-from difflie.view.plots import figure
+from difflie.view.figures import figure
 from difflie.view.report import Section, write_report
 
 

@@ -19,7 +19,7 @@ from ...integrators import METHODS, EmbeddedMuntheKaas, Method
 from ...io.results import machine
 from ...system import System
 from ...system.kinematic_tree import Tree
-from ...view.plots import figure, label
+from ...view.figures import figure, label
 from ..convergence import draw_errors
 from ..runs import Computed, Progress, each
 from ..tables import cells, note, show_table

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from ...view.plots import figure, label
+from ...view.figures import figure, label
 from .. import convergence
 from ..runs import Computed, Progress, each
 from ..tables import cells, headed, note, printed, show_table

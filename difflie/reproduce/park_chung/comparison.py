@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ...simulate import simulate
 from ...system import Body, Free, Revolute, System, chain
-from ...view.plots import figure, label
+from ...view.figures import figure, label
 from ..convergence import draw_errors
 from ..runs import Computed, Progress, each
 from ..tables import beside, note, show_table

@@ -18,7 +18,7 @@ from ...forces import Conservative, Path, as_path, attach
 from ...integrators import DormandPrince54
 from ...simulate import simulate
 from ...system import Body, Translation, tree
-from ...view.plots import figure, label
+from ...view.figures import figure, label
 from ..runs import Computed, Progress, each
 from ..tables import beside, printed, show_table
 
