@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from xml.parsers import expat
 
 from numpy.typing import ArrayLike
 
@@ -13,6 +12,7 @@ from .loops import closed, read_loops
 from .mjcf import read_mjcf as read_mjcf
 from .orderings import MujocoOrdering as MujocoOrdering
 from .orderings import PinocchioOrdering as PinocchioOrdering
+from .root_tag import root_tag
 from .urdf import read_urdf as read_urdf
 from .urdf import write_urdf as write_urdf
 
@@ -40,7 +40,7 @@ def load(
             f"{path}: a file {path.suffix} is not supported; supported are URDF and MJCF, in a "
             "file .urdf, .mjcf or .xml with the root element <robot> or <mujoco>"
         )
-    reader = read_mjcf if _root_tag(path) == "mujoco" else read_urdf
+    reader = read_mjcf if root_tag(path) == "mujoco" else read_urdf
     system = reader(path, base=base, gravity=gravity)
     return system if loops is None else closed(system, read_loops(loops), Path(loops))
 
@@ -61,17 +61,3 @@ def save(
     if path.suffix.lower() != ".urdf":
         raise ValueError(f"{path}: systems are saved as URDF; call it {path.stem}.urdf")
     write_urdf(system, path, original)
-
-
-def _root_tag(path: Path) -> str | None:
-    """The root element's tag; None where there is none, which the reader will report."""
-    found: list[str] = []
-    parser = expat.ParserCreate()
-    parser.StartElementHandler = lambda tag, attributes: found.append(tag)
-    try:
-        with path.open("rb") as file:
-            while not found and (chunk := file.read(4096)):
-                parser.Parse(chunk)
-    except (OSError, expat.ExpatError, LookupError, ValueError):
-        pass
-    return found[0] if found else None

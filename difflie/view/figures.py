@@ -29,7 +29,7 @@ def figure(
 
     heights (rows,), widths (columns,): their ratios.
     """
-    canvas = Figure(figsize=size, layout="constrained", dpi=130)
+    canvas = new_figure(size)
     axes = canvas.subplots(rows, columns, squeeze=False, height_ratios=heights, width_ratios=widths)
     for a in axes.ravel():
         a.grid(visible=True, color="#dddddd", linewidth=0.6)
@@ -37,6 +37,11 @@ def figure(
         a.spines[["top", "right"]].set_visible(False)
         a.set_prop_cycle(color=_COLOURS)
     return canvas, axes
+
+
+def new_figure(size: tuple[float, float]) -> Figure:
+    """A `Figure` without axes; size in inches."""
+    return Figure(figsize=size, layout="constrained", dpi=130)
 
 
 def save(canvas: Figure, path: Path) -> Path:

@@ -57,10 +57,8 @@ def read_mjcf(
     invalid file, and for a body whose inertia comes from a mesh that is missing, FileNotFoundError
     where there is no such file.
     """
-    path = existing(path, "MJCF")
-    mujoco = _mujoco(path)
-    check_mjcf(path)
-    model, missing = _compiled(mujoco, path)
+    path = Path(path)
+    mujoco, model, missing = compiled(path)
     disabled = _disabled(mujoco, model)
     if base not in (None, "fixed", "free"):
         raise ModelError(f"{path}: base is {shown(base)}; it must be 'fixed' or 'free'")
@@ -84,6 +82,14 @@ def read_mjcf(
     if remarks:
         warn(f"{path}: {'; '.join(remarks)}")
     return system
+
+
+def compiled(path: Path) -> tuple[Any, Any, str]:
+    """MuJoCo, its model of a file, and a remark on missing files; raises as `read_mjcf` does."""
+    path = existing(path, "MJCF")
+    mujoco = _mujoco(path)
+    check_mjcf(path)
+    return mujoco, *_compiled(mujoco, path)
 
 
 def _mujoco(path: Path) -> Any:

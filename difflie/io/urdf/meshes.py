@@ -18,7 +18,8 @@ def missing_meshes(robot: Element, folder: Path) -> str:
     folder and in those above it, as robots' descriptions are laid out.
     """
     meshes = (e.attributes.get("filename", "") for e in robot.walk() if e.tag == "mesh")
-    names = [Path(m).name for m in dict.fromkeys(meshes) if m and not _found(m, folder.absolute())]
+    at = folder.absolute()
+    names = [Path(m).name for m in dict.fromkeys(meshes) if m and not present(mesh_file(m, at))]
     if not names:
         return ""
     others = len(names) - _MOST
@@ -26,9 +27,10 @@ def missing_meshes(robot: Element, folder: Path) -> str:
     return f"meshes that are missing, and skipped: {', '.join(names[:_MOST])}{more}"
 
 
-def _found(mesh: str, folder: Path) -> bool:
-    """Whether a mesh is there; an absolute path stays as it is."""
+def mesh_file(mesh: str, folder: Path) -> Path:
+    """The path of a mesh, which need not be there; an absolute path stays as it is."""
     scheme, _, place = mesh.rpartition("://")
     if scheme in ("", "file"):
-        return present(folder / place)
-    return any(present(above / place) for above in (folder, *folder.parents))
+        return folder / place
+    places = [above / place for above in (folder, *folder.parents)]
+    return next(filter(present, places), places[0])

@@ -247,6 +247,14 @@ def _origin(element: Element) -> tuple[list[float], list[float]]:
     return origin.numbers("xyz", 3, zero), origin.numbers("rpy", 3, zero)
 
 
+def origin_pose(element: Element) -> np.ndarray:
+    """The pose (4, 4) of an element's <origin>, in m; the identity without one."""
+    position, rpy = _origin(element)
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = _rotation(rpy), position
+    return pose
+
+
 def _rotation(rpy: Sequence[float]) -> np.ndarray:
     """The rotation matrix (3, 3) of roll, pitch and yaw about the fixed x, y, z axes, in turn."""
     (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)

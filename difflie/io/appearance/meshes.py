@@ -1,0 +1,75 @@
+"""Mesh files, read by trimesh: STL, OBJ, DAE, PLY, GLB."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...system.validation import ModelError
+
+# Larger files are not read: the picture would not be better, and the browser slow.
+LARGEST_FILE = 64 * 2**20
+MOST_FACES = 500_000
+
+
+def read_mesh(path: Path, scale: NDArray) -> list[tuple[NDArray, NDArray, Any]]:
+    """The vertices (n, 3), times scale (3,), faces (m, 3) and colour of each part of a file.
+
+    A colour is (4,) from 0 to 1, None where the file gives none. Raises ImportError without
+    trimesh; `ModelError` for a file that is missing, too large, or no mesh.
+    """
+    try:
+        trimesh = importlib.import_module("trimesh")
+    except ImportError:
+        raise ImportError(
+            f"{path}: meshes are read by trimesh, which is not installed: "
+            "pip install 'difflie[viewer]'"
+        ) from None
+    if not path.is_file():
+        raise ModelError(f"{path}: the mesh is missing; put the file there")
+    size = path.stat().st_size
+    if size > LARGEST_FILE:
+        raise ModelError(
+            f"{path}: the mesh has {size / 2**20:.0f} MiB, at most {LARGEST_FILE // 2**20} are "
+            "read; simplify it"
+        )
+    try:
+        scene = trimesh.load_scene(path)
+        parts = [part for part in scene.dump() if len(getattr(part, "faces", ()))]
+    except ImportError as error:
+        raise ImportError(
+            f"{path}: a file of this kind needs {error.name}: pip install 'difflie[viewer]'"
+        ) from None
+    except Exception as error:  # trimesh's readers raise whatever their parsers raise
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
+        raise ModelError(f"{path}: it cannot be read as a mesh: {reason}") from None
+    if not parts:
+        raise ModelError(f"{path}: it has no triangles; export it as a surface of triangles")
+    faces = sum(len(part.faces) for part in parts)
+    if faces > MOST_FACES:
+        raise ModelError(
+            f"{path}: the mesh has {faces} triangles, at most {MOST_FACES} are read; simplify it"
+        )
+    read = []
+    for part in parts:
+        vertices = np.asarray(part.vertices, float) * scale
+        if not np.isfinite(vertices).all():
+            raise ModelError(f"{path}: a vertex is not finite; export the mesh again")
+        corners = np.asarray(part.faces, int)
+        # A mirror turns the triangles inside out.
+        read.append((vertices, corners if np.prod(scale) > 0 else corners[:, ::-1], _colour(part)))
+    return read
+
+
+def _colour(part: Any) -> tuple[float, float, float, float] | None:
+    visual = part.visual
+    if not getattr(visual, "defined", False):
+        return None
+    material = getattr(visual, "material", None)
+    colour = np.asarray(material.main_color if material is not None else visual.main_color)
+    r, g, b, a = (float(c) / 255 for c in colour)
+    return r, g, b, a

@@ -1,0 +1,287 @@
+"""Pictures of machines in perspective, drawn without a display."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize, to_rgba
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from ..io.appearance.shape import Shape
+from .camera import Camera
+from .figures import colours, new_figure
+from .outlines import Outline, encloses
+from .scene import Scene
+from .sheet import Sheet
+
+# Of all bodies together, so that a picture takes less than a second.
+_MOST_FACES = 8000
+_FROM = np.array([-1.0, 1.4, -0.75])  # the direction of view where none is given
+_GROUND, _TRACE, _FORCE, _COM = (to_rgba(c) for c in ("#8a8f98", "#cc6677", "#117733", "#222222"))
+_LINES = 24
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What of a scene is drawn beside its bodies and springs.
+
+    traces: the names of bodies whose origins leave a trace. frames: axes x, y and z of every body,
+    red, green and blue. forces: of contacts. ground: a grid through the world's origin, or below
+    the machine. center: the centre of mass.
+    """
+
+    traces: Sequence[str] = ()
+    frames: bool = False
+    forces: bool = True
+    ground: bool = True
+    center: bool = False
+
+
+def draw(
+    scene: Scene,
+    camera: Camera | None = None,
+    moments: Sequence[int] | int = -1,
+    shown: Shown | None = None,
+    title: str | None = None,
+) -> Figure:
+    """A picture of a scene at some of its moments, all but the last of them pale.
+
+    moments: indices of `scene.t`. camera: by default one that sees all of it. Springs are coloured
+    by their tension. Raises ValueError for a camera inside of a body, for one that sees nothing of
+    the machine, and for unknown moments and bodies.
+    """
+    chosen = [moments] if isinstance(moments, int | np.integer) else list(moments)
+    if not chosen or any(not -len(scene.t) <= k < len(scene.t) for k in chosen):
+        raise ValueError(
+            f"{scene.name}: the moments {chosen} are not all there; it has {len(scene.t)}, from 0"
+        )
+    picture = Picture(scene, camera, shown or Shown(), chosen)
+    canvas, axes = picture.blank(title)
+    picture.paint(axes, [k % len(scene.t) for k in chosen])
+    return canvas
+
+
+class Picture:
+    """A scene with all that is the same at each moment, ready to be painted at any of them."""
+
+    def __init__(
+        self,
+        scene: Scene,
+        camera: Camera | None,
+        shown: Shown,
+        moments: Sequence[int] | None = None,
+    ) -> None:
+        self.scene, self.shown = scene, shown
+        unknown = [name for name in shown.traces if name not in scene.bodies]
+        if unknown:
+            raise ValueError(f"{scene.name} has no body {unknown[0]!r} to leave a trace")
+        self.outlines = _outlines(scene)
+        every = np.unique(np.linspace(0, len(scene.t) - 1, 40).astype(int))
+        at = every if moments is None else np.unique(np.asarray(moments) % len(scene.t))
+        self.points = self._extent(at)
+        self.size = float(np.ptp(self.points, axis=0).max()) or 1.0
+        self.camera = camera_for(self.points) if camera is None else camera
+        tensions = [s.tension for s in scene.springs if np.isfinite(s.tension).any()]
+        most = max((float(np.nanmax(np.abs(t))) for t in tensions), default=0.0)
+        self.tension = Normalize(-most, most) if most > 0 else None
+        forces = [np.linalg.norm(c.forces, axis=-1).max(initial=0) for c in scene.contacts]
+        self.greatest = float(max(forces, default=0.0))
+
+    def blank(self, title: str | None = None) -> tuple[Figure, Axes]:
+        """A figure with axes of the camera's shape, a bar of tensions and a line of remarks."""
+        ratio = float(self.camera.half_width / self.camera.half_height)
+        wide = 8.0 if self.tension is None else 9.2
+        canvas = new_figure((wide, 8.0 / ratio + 0.3))
+        axes = canvas.subplots()
+        if self.tension is not None:
+            bar = ScalarMappable(self.tension, "coolwarm")
+            canvas.colorbar(bar, ax=axes, shrink=0.6, pad=0.01, fraction=0.1, label="tension [N]")
+        notes = list(self.scene.remarks)
+        if self.shown.forces and self.greatest > 0:
+            notes.append(f"longest arrow: {self.greatest:.3g} N")
+        said = title if title is not None else self.scene.name
+        said = "; ".join([said, *notes]) if notes else said
+        axes.set_title(said.replace("$", r"\$"), loc="left", fontsize="medium", fontweight="bold")
+        return canvas, axes
+
+    def paint(self, axes: Axes, moments: Sequence[int]) -> None:
+        """Paints the scene at these moments, all but the last of them pale."""
+        sheet = Sheet(self.camera)
+        for k in moments:
+            self._bodies(sheet, k, opacity=1.0 if k == moments[-1] else 0.18)
+        if sheet.empty:
+            raise ValueError(_unseen(self.scene, self.camera, self.points))
+        last = moments[-1]
+        for strand in self.scene.springs:
+            self._spring(sheet, strand.points[last], float(strand.tension[last]))
+        for name in self.shown.traces:
+            trace = self.scene.poses[: last + 1, self.scene.bodies.index(name), :3, 3]
+            _polyline(sheet, trace, _TRACE, 1.2)
+        if self.shown.forces and self.greatest > 0:
+            for arrows in self.scene.contacts:
+                self._arrows(sheet, arrows.points[last], arrows.forces[last])
+        if self.shown.center:
+            self._cross(sheet, self.scene.com[last])
+        if self.shown.ground and self.scene.up is not None:
+            self._ground(sheet, self.scene.up)
+        sheet.paint(axes)
+
+    def _bodies(self, sheet: Sheet, k: int, opacity: float) -> None:
+        eye = np.asarray(self.camera.eye, float)
+        poses = dict(zip(self.scene.bodies, self.scene.poses[k], strict=True))
+        for body, outline, colour in self.outlines:
+            pose = np.eye(4) if body is None else poses[body]
+            vertices = outline.vertices @ pose[:3, :3].T + pose[:3, 3]
+            if encloses(vertices, outline.faces, eye):
+                raise ValueError(
+                    f"{self.scene.name}: the camera at {np.round(eye, 3).tolist()} m is inside of "
+                    f"{'the world' if body is None else body}; move it away"
+                )
+            clear = opacity if self.scene.solid else 0.5 * opacity
+            sheet.triangles(vertices, outline.faces, colour, clear)
+            if opacity == 1.0:
+                starts, ends = outline.seen_from(vertices, eye)
+                sheet.lines(_h(starts), _h(ends), (*(0.45 * c for c in colour[:3]), 1.0), 0.7)
+        if not self.scene.solid:
+            self._links(sheet, k, opacity)
+        if self.shown.frames and opacity == 1.0:
+            for pose in self.scene.poses[k]:
+                for axis, colour in zip(range(3), "rgb", strict=True):
+                    tip = pose[:3, 3] + 0.08 * self.size * pose[:3, axis]
+                    sheet.lines(_h(pose[None, :3, 3]), _h(tip[None]), to_rgba(colour), 1.5)
+
+    def _links(self, sheet: Sheet, k: int, opacity: float) -> None:
+        """Lines from the origins of the bodies to those of their children."""
+        places = self.scene.poses[k, :, :3, 3]
+        pairs = [(p, b) for b, p in enumerate(self.scene.parents) if p >= 0]
+        if pairs:
+            above, below = np.array(pairs).T
+            sheet.lines(_h(places[above]), _h(places[below]), (0.2, 0.2, 0.25, opacity), 3.0)
+
+    def _spring(self, sheet: Sheet, points: NDArray, tension: float) -> None:
+        colour: Any = (0.35, 0.35, 0.35, 1.0)
+        if self.tension is not None and np.isfinite(tension):
+            colour = ScalarMappable(self.tension, "coolwarm").to_rgba(np.array([tension]))[0]
+        _polyline(sheet, points, (0.15, 0.15, 0.15, 1.0), 3.4)
+        _polyline(sheet, points, colour, 2.2)
+
+    def _arrows(self, sheet: Sheet, points: NDArray, forces: NDArray) -> None:
+        across = np.asarray(self.camera.pose, float)[:3, 2]
+        for point, force in zip(points, forces, strict=True):
+            step = 0.3 * self.size / self.greatest * force
+            if np.linalg.norm(step) > 0.01 * self.size:
+                side = np.cross(step, across) * 0.15
+                tip = point + step
+                ends = np.stack((tip, tip - 0.2 * step + side, tip - 0.2 * step - side))
+                sheet.lines(_h(np.stack((point, tip, tip))), _h(ends), _FORCE, 1.8)
+
+    def _cross(self, sheet: Sheet, at: NDArray) -> None:
+        arms = 0.03 * self.size * np.eye(3)
+        sheet.lines(_h(at - arms), _h(at + arms), _COM, 1.6)
+
+    def _ground(self, sheet: Sheet, up: NDArray) -> None:
+        """A grid of lines, each of them two rays that end at the points at infinity."""
+        x = np.cross(up, np.eye(3)[np.argmin(np.abs(up))])
+        x /= np.linalg.norm(x)
+        y = np.cross(up, x)
+        lowest = float((self.points @ up).min())
+        height = min(0.0, lowest) if lowest < -0.02 * self.size else 0.0
+        step = _round_number(self.size / 4)
+        middle = self.points.mean(axis=0)
+        behind = float((np.asarray(self.camera.eye, float) @ up) - height) > 0
+        for along, beside in ((x, y), (y, x)):
+            places = step * (np.round(middle @ beside / step) + np.arange(-_LINES, _LINES + 1))
+            feet = np.outer(places, beside) + (middle @ along) * along + height * up
+            for sign in (1.0, -1.0):
+                far = feet + sign * 3 * self.size * along
+                pale = (*_GROUND[:3], 0.12)
+                sheet.lines(_h(feet), _h(far), (*_GROUND[:3], 0.5), 0.6, behind)
+                infinity = np.broadcast_to((*(sign * along), 0.0), (len(far), 4))
+                sheet.lines(_h(far), infinity, pale, 0.5, behind)
+
+    def _extent(self, moments: NDArray) -> NDArray:
+        """Points (n, 3) that the picture has to hold."""
+        found = [s.points[moments].reshape(-1, 3) for s in self.scene.springs]
+        bodies = {name: i for i, name in enumerate(self.scene.bodies)}
+        for body, outline, _ in self.outlines:
+            corners = _corners(outline.vertices)
+            if body is None:
+                found.append(corners)
+                continue
+            poses = self.scene.poses[moments, bodies[body]]
+            at = np.einsum("mij,nj->mni", poses[:, :3, :3], corners) + poses[:, None, :3, 3]
+            found.append(at.reshape(-1, 3))
+        if not self.outlines:
+            found.append(self.scene.poses[moments, :, :3, 3].reshape(-1, 3))
+        return np.concatenate(found)
+
+
+def camera_for(points: NDArray, direction: NDArray = _FROM, fill: float = 0.9) -> Camera:
+    """A camera that looks in a direction (3,) and just sees all points (n, 3), in m, world.
+
+    fill: the part of the picture that they take.
+    """
+    camera = Camera.looking_at(direction, (0.0, 0.0, 0.0))
+    rotation = np.asarray(camera.pose, float)[:3, :3]
+    a, b = fill * float(camera.half_width), fill * float(camera.half_height)
+    seen = points @ rotation
+    middle = (seen.max(axis=0) + seen.min(axis=0)) / 2
+    x, y, z = (seen - middle).T
+    distance = max(float((np.abs(x) / a - z).max()), float((np.abs(y) / b - z).max()), 1e-3)
+    eye = rotation @ (middle - (0.0, 0.0, distance))
+    near = 0.02 * distance
+    return Camera.looking_at(eye + rotation[:, 2], eye, near=near)
+
+
+def _outlines(scene: Scene) -> list[tuple[str | None, Outline, Any]]:
+    """The shapes with their bodies and colours, coarser where they have too many triangles."""
+    known = set(scene.bodies)
+    there = {b: shapes for b, shapes in scene.shapes.items() if b in known or b is None}
+    every = [(body, shape) for body, shapes in there.items() for shape in shapes]
+    total = sum(len(shape.faces) for _, shape in every)
+    palette = [to_rgba(c) for c in colours(max(1, len(scene.bodies)))]
+    number = {name: i for i, name in enumerate(scene.bodies)}
+
+    def prepared(body: str | None, shape: Shape) -> tuple[str | None, Outline, Any]:
+        most = len(shape.faces) if total <= _MOST_FACES else int(_MOST_FACES / len(every))
+        grey = (0.75, 0.75, 0.75, 1.0)
+        light = grey if body is None else (*_lighter(palette[number[body]][:3]), 1.0)
+        return body, Outline.of(shape.coarser(max(most, 60))), shape.colour or light
+
+    return [prepared(*each) for each in every if len(each[1].faces)]
+
+
+def _unseen(scene: Scene, camera: Camera, points: NDArray) -> str:
+    eye, ahead = np.asarray(camera.eye, float), np.asarray(camera.pose, float)[:3, 2]
+    behind = ((points - eye) @ ahead).max() <= float(camera.near)
+    where = "it is all behind the camera" if behind else "it is all beside the camera's view"
+    target = np.round(points.mean(axis=0), 3).tolist()
+    return f"{scene.name}: nothing is in view: {where}; look at {target} m, or leave out the camera"
+
+
+def _polyline(sheet: Sheet, points: NDArray, colour: Any, width: float) -> None:
+    sheet.lines(_h(points[:-1]), _h(points[1:]), colour, width)
+
+
+def _h(points: NDArray) -> NDArray:
+    return np.concatenate((points, np.ones((len(points), 1))), axis=1)
+
+
+def _corners(vertices: NDArray) -> NDArray:
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
+    return np.array([np.where(bits, high, low) for bits in np.ndindex(2, 2, 2)])
+
+
+def _lighter(colour: Sequence[float]) -> list[float]:
+    return [1 - 0.75 * (1 - c) for c in colour]
+
+
+def _round_number(x: float) -> float:
+    power = 10.0 ** np.floor(np.log10(x))
+    return float(power * max(m for m in (1.0, 2.0, 5.0) if m * power <= x * 1.0001))

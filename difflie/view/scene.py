@@ -1,0 +1,193 @@
+"""A machine in motion as plain arrays: what is drawn, in pictures and in the browser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dynamics.kinematics import body_world_poses
+from ..forces.contacts import Contact
+from ..forces.coupling import PointCoupling
+from ..forces.path import segments
+from ..forces.points import point_frames, world_wrenches
+from ..forces.springs import Elastic
+from ..io.appearance.shape import Appearance
+from ..quantities import CenterOfMass, Curve, Energy, Momentum, along, curve
+from ..system.kinematic_tree import Tree
+from ..system.system import System
+from .ellipsoids import inertia_ellipsoids
+
+
+@dataclass(frozen=True)
+class Strand:
+    """A spring, rope or tendon: points (m, k, 3) in m, world, and the tension (m,) in N.
+
+    The tension is negative where it pushes, NaN where its law has none.
+    """
+
+    name: str
+    points: NDArray
+    tension: NDArray
+
+
+@dataclass(frozen=True)
+class Arrows:
+    """Forces (m, c, 3) in N at points (m, c, 3) in m, world; zero where there is no contact."""
+
+    name: str
+    points: NDArray
+    forces: NDArray
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One motion of one machine at m times.
+
+    t (m,) in s; bodies (nb,): their names; parents (nb,): the indices of their parents, -1 for the
+    world; poses (m, nb, 4, 4), body to world; shapes by the name of the body, None for the world.
+    com (m, 3) in m; momentum (m, 6) as `difflie.momentum`; up (3,): the direction against gravity,
+    None without. solid: whether the shapes are what the bodies look like, rather than their inertia
+    ellipsoids. remarks: sentences on what is not shown.
+    """
+
+    name: str
+    t: NDArray
+    bodies: tuple[str, ...]
+    parents: tuple[int, ...]
+    poses: NDArray
+    shapes: Appearance
+    springs: tuple[Strand, ...] = ()
+    contacts: tuple[Arrows, ...] = ()
+    com: NDArray = field(default_factory=lambda: np.zeros((0, 3)))
+    momentum: NDArray = field(default_factory=lambda: np.zeros((0, 6)))
+    energy: Curve | None = None
+    up: NDArray | None = None
+    solid: bool = True
+    remarks: tuple[str, ...] = ()
+
+    def at(self, t: float) -> int:
+        """The index of the last saved time that is not after t, in s."""
+        return int(np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 1))
+
+
+def scene(system: System, run: Any, appearance: Appearance | None = None, name: str = "") -> Scene:
+    """A motion of a system as a `Scene`.
+
+    run: a `Trajectory`, or anything with t (m,), q (m, nq) and v (m, nv), of one run. appearance:
+    as from `difflie.io.appearance.read_appearance`; bodies without shapes there are drawn as their
+    inertia ellipsoids if no body has one. A motion with a number that is not finite is drawn up to
+    there, and a remark says so. Raises ValueError for a batch of runs, for the run of another
+    system, and for a run without a finite row.
+    """
+    if np.ndim(run.t) != 1:
+        raise ValueError(
+            f"{system.name}: these are {np.shape(run.t)[:-1]} runs, and a picture is of one; take "
+            "one, such as jax.tree.map(lambda a: a[0], run)"
+        )
+    shapes = appearance if appearance else inertia_ellipsoids(system)
+    run, remarks = _finite(system, run)
+    energy = curve(Energy(), system, run)
+    poses, springs, contacts = _measured(system, run.q, run.v)
+    return Scene(
+        name=name or system.name,
+        t=np.asarray(run.t, float),
+        bodies=system.body_names,
+        parents=tuple(int(p) for p in system.topology.parents),
+        poses=np.asarray(poses, float),
+        shapes=shapes,
+        springs=tuple(Strand(n, *map(np.asarray, s)) for n, s in springs.items()),
+        contacts=tuple(Arrows(n, *map(np.asarray, c)) for n, c in contacts.items()),
+        com=np.asarray(along(CenterOfMass(), system, run)),
+        momentum=np.asarray(along(Momentum(), system, run)),
+        energy=energy,
+        up=_up(system),
+        solid=bool(appearance),
+        remarks=remarks,
+    )
+
+
+def still(
+    system: System, q: Any = None, appearance: Appearance | None = None, name: str = ""
+) -> Scene:
+    """A system at rest at q (nq,), by default `system.neutral()`, as a `Scene` of one moment."""
+    q = system.neutral() if q is None else jnp.asarray(q)
+    return scene(system, _Rows(jnp.zeros(1), q[None], jnp.zeros((1, system.nv))), appearance, name)
+
+
+def _up(system: System) -> NDArray | None:
+    gravity = np.asarray(system.gravity, float)
+    size = float(np.linalg.norm(gravity))
+    return -gravity / size if size > 0 else None
+
+
+class _Rows(eqx.Module):
+    t: jax.Array
+    q: jax.Array
+    v: jax.Array
+    u: None = None
+
+
+def _finite(system: System, run: Any) -> tuple[_Rows, tuple[str, ...]]:
+    """The rows before the first that is not finite, without the commands."""
+    t, q, v = (np.asarray(a) for a in (run.t, run.q, run.v))
+    if (q.shape[-1], v.shape[-1]) != (system.nq, system.nv):
+        raise ValueError(
+            f"{system.name}: the motion has {q.shape[-1]} coordinates and {v.shape[-1]} "
+            f"velocities, the system {system.nq} and {system.nv}; it is the motion of another "
+            "machine"
+        )
+    whole = np.isfinite(t) & np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
+    count = len(whole) if whole.all() else int(np.argmin(whole))
+    if not count:
+        raise ValueError(
+            f"{system.name}: the first row of the motion is not finite; nothing can be drawn"
+        )
+    remarks = ()
+    if count < len(whole):
+        remarks = (f"not finite from t = {t[count]:.6g} s on; drawn up to there",)
+    t, q, v = (jnp.asarray(a[:count]) for a in (t, q, v))
+    return _Rows(t, q, v), remarks
+
+
+@eqx.filter_jit
+def _measured(system: System, q: jax.Array, v: jax.Array) -> tuple[jax.Array, dict, dict]:
+    strands = {}
+    contacts = {}
+    for coupling in system.couplings:
+        named = strands if isinstance(coupling, PointCoupling) else contacts
+        if isinstance(coupling, PointCoupling | Contact) and len(coupling.path.bodies) > 1:
+            kind = type(coupling).__name__
+            count = sum(key.split(" ")[0] == kind for key in (*strands, *contacts)) + 1
+            named[f"{kind} {count}"] = coupling
+
+    def at(q: jax.Array, v: jax.Array) -> Any:
+        tree = Tree.of(system)
+        poses = body_world_poses(tree, q).to_array()
+        springs = {name: _strand(tree, spring, q) for name, spring in strands.items()}
+        pushes = {name: _contact(tree, contact, q, v) for name, contact in contacts.items()}
+        return poses, springs, pushes
+
+    return jax.vmap(at)(q, v)
+
+
+def _strand(tree: Tree, coupling: Any, q: jax.Array) -> tuple[jax.Array, jax.Array]:
+    (frames,) = point_frames(tree, [coupling.path], q)
+    points = frames.translation
+    length = jnp.sum(segments(points)[2])
+    tension = coupling.tension(length) if isinstance(coupling, Elastic) else jnp.nan * length
+    return points.to_array(), tension
+
+
+def _contact(
+    tree: Tree, contact: Contact, q: jax.Array, v: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The contact points (c, 3), and the forces (c, 3) there on the bodies at the other points."""
+    (frames,) = point_frames(tree, [contact.path], q)
+    _, wrenches = world_wrenches(tree, [contact], q, v)
+    return contact.meeting(frames).place.to_array(), wrenches.force.to_array()[1:]
