@@ -21,10 +21,12 @@ from .scene import Scene
 from .sheet import Sheet
 
 # Of all bodies together, so that a picture takes less than a second.
-_MOST_FACES = 8000
+_MOST_FACES = 12000
 _FROM = np.array([-1.0, 1.4, -0.75])  # the direction of view where none is given
 _GROUND, _TRACE, _FORCE, _COM = (to_rgba(c) for c in ("#8a8f98", "#cc6677", "#117733", "#222222"))
 _LINES = 24
+# From and to so many sizes of the machine, and the opacity of the ground's lines there.
+_FADING = ((0.0, 1.5, 0.55), (1.5, 3.0, 0.35), (3.0, 6.0, 0.18), (6.0, np.inf, 0.08))
 
 
 @dataclass(frozen=True)
@@ -199,11 +201,13 @@ class Picture:
             places = step * (np.round(middle @ beside / step) + np.arange(-_LINES, _LINES + 1))
             feet = np.outer(places, beside) + (middle @ along) * along + height * up
             for sign in (1.0, -1.0):
-                far = feet + sign * 3 * self.size * along
-                pale = (*_GROUND[:3], 0.12)
-                sheet.lines(_h(feet), _h(far), (*_GROUND[:3], 0.5), 0.6, behind)
-                infinity = np.broadcast_to((*(sign * along), 0.0), (len(far), 4))
-                sheet.lines(_h(far), infinity, pale, 0.5, behind)
+                # Towards the horizon the lines come together, and are paler.
+                for near, far, opacity in _FADING:
+                    starts = _h(feet + sign * near * self.size * along)
+                    ends = np.broadcast_to((*(sign * along), 0.0), (len(feet), 4))
+                    if np.isfinite(far):
+                        ends = _h(feet + sign * far * self.size * along)
+                    sheet.lines(starts, ends, (*_GROUND[:3], opacity), 0.6, behind)
 
     def _extent(self, moments: NDArray) -> NDArray:
         """Points (n, 3) that the picture has to hold."""
@@ -244,17 +248,32 @@ def _outlines(scene: Scene) -> list[tuple[str | None, Outline, Any]]:
     known = set(scene.bodies)
     there = {b: shapes for b, shapes in scene.shapes.items() if b in known or b is None}
     every = [(body, shape) for body, shapes in there.items() for shape in shapes]
-    total = sum(len(shape.faces) for _, shape in every)
+    every = _simplified(every)
     palette = [to_rgba(c) for c in colours(max(1, len(scene.bodies)))]
     number = {name: i for i, name in enumerate(scene.bodies)}
 
     def prepared(body: str | None, shape: Shape) -> tuple[str | None, Outline, Any]:
-        most = len(shape.faces) if total <= _MOST_FACES else int(_MOST_FACES / len(every))
         grey = (0.75, 0.75, 0.75, 1.0)
         light = grey if body is None else (*_lighter(palette[number[body]][:3]), 1.0)
-        return body, Outline.of(shape.coarser(max(most, 60))), shape.colour or light
+        return body, Outline.of(shape), shape.colour or light
 
     return [prepared(*each) for each in every if len(each[1].faces)]
+
+
+def _simplified(every: Sequence[tuple[str | None, Shape]]) -> list[tuple[str | None, Shape]]:
+    """The shapes with as much detail as keeps them together below a number of triangles."""
+    sizes = [float(np.ptp(shape.vertices, axis=0).max(initial=0)) for _, shape in every]
+    coarse, cell = list(every), max(sizes, default=0.0) / 100
+    while cell > 0 and sum(len(shape.faces) for _, shape in coarse) > _MOST_FACES:
+        # What is smaller than some cells would vanish.
+        coarse = [
+            (body, shape.coarser(min(cell, size / 3)) if len(shape.faces) > 12 else shape)
+            for (body, shape), size in zip(every, sizes, strict=True)
+        ]
+        if cell > max(sizes):
+            break
+        cell *= 1.3
+    return coarse
 
 
 def _unseen(scene: Scene, camera: Camera, points: NDArray) -> str:

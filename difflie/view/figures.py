@@ -45,9 +45,9 @@ def new_figure(size: tuple[float, float]) -> Figure:
 
 
 def save(canvas: Figure, path: Path) -> Path:
-    """Writes a figure as PNG, completely or not at all; makes its folder."""
+    """Writes a figure as its name says, such as .png, whole or not at all; makes its folder."""
     with written(path) as file:
-        canvas.savefig(file, format="png")
+        canvas.savefig(file, format=path.suffix[1:] or "png")
     return path
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,14 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from ..dynamics import center_of_mass, momentum
 from ..dynamics.kinematics import body_world_poses
+from ..forces import energy
 from ..forces.contacts import Contact
 from ..forces.coupling import PointCoupling
 from ..forces.path import segments
 from ..forces.points import point_frames, world_wrenches
 from ..forces.springs import Elastic
 from ..io.appearance.shape import Appearance
-from ..quantities import CenterOfMass, Curve, Energy, Momentum, along, curve
+from ..quantities import Curve, Energy
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .ellipsoids import inertia_ellipsoids
@@ -91,21 +93,20 @@ def scene(system: System, run: Any, appearance: Appearance | None = None, name: 
             "one, such as jax.tree.map(lambda a: a[0], run)"
         )
     shapes = appearance if appearance else inertia_ellipsoids(system)
-    run, remarks = _finite(system, run)
-    energy = curve(Energy(), system, run)
-    poses, springs, contacts = _measured(system, run.q, run.v)
+    t, q, v, remarks = _finite(system, run)
+    seen = jax.tree.map(np.asarray, _measured(system, q, v))
     return Scene(
         name=name or system.name,
-        t=np.asarray(run.t, float),
+        t=t,
         bodies=system.body_names,
         parents=tuple(int(p) for p in system.topology.parents),
-        poses=np.asarray(poses, float),
+        poses=seen.poses,
         shapes=shapes,
-        springs=tuple(Strand(n, *map(np.asarray, s)) for n, s in springs.items()),
-        contacts=tuple(Arrows(n, *map(np.asarray, c)) for n, c in contacts.items()),
-        com=np.asarray(along(CenterOfMass(), system, run)),
-        momentum=np.asarray(along(Momentum(), system, run)),
-        energy=energy,
+        springs=tuple(Strand(name, *strand) for name, strand in seen.springs.items()),
+        contacts=tuple(Arrows(name, *arrows) for name, arrows in seen.contacts.items()),
+        com=seen.com,
+        momentum=seen.momentum,
+        energy=Curve("energy", t, seen.energy, Energy().labels(system)),
         up=_up(system),
         solid=bool(appearance),
         remarks=remarks,
@@ -126,15 +127,23 @@ def _up(system: System) -> NDArray | None:
     return -gravity / size if size > 0 else None
 
 
-class _Rows(eqx.Module):
+class _Rows(NamedTuple):
     t: jax.Array
     q: jax.Array
     v: jax.Array
-    u: None = None
 
 
-def _finite(system: System, run: Any) -> tuple[_Rows, tuple[str, ...]]:
-    """The rows before the first that is not finite, without the commands."""
+class _Seen(NamedTuple):
+    poses: jax.Array
+    com: jax.Array
+    momentum: jax.Array
+    energy: jax.Array
+    springs: dict[str, tuple[jax.Array, jax.Array]]
+    contacts: dict[str, tuple[jax.Array, jax.Array]]
+
+
+def _finite(system: System, run: Any) -> tuple[NDArray, jax.Array, jax.Array, tuple[str, ...]]:
+    """t, q and v in the rows before the first that is not finite, and a remark on the others."""
     t, q, v = (np.asarray(a) for a in (run.t, run.q, run.v))
     if (q.shape[-1], v.shape[-1]) != (system.nq, system.nv):
         raise ValueError(
@@ -151,12 +160,12 @@ def _finite(system: System, run: Any) -> tuple[_Rows, tuple[str, ...]]:
     remarks = ()
     if count < len(whole):
         remarks = (f"not finite from t = {t[count]:.6g} s on; drawn up to there",)
-    t, q, v = (jnp.asarray(a[:count]) for a in (t, q, v))
-    return _Rows(t, q, v), remarks
+    return t[:count].astype(float), jnp.asarray(q[:count]), jnp.asarray(v[:count]), remarks
 
 
 @eqx.filter_jit
-def _measured(system: System, q: jax.Array, v: jax.Array) -> tuple[jax.Array, dict, dict]:
+def _measured(system: System, q: jax.Array, v: jax.Array) -> _Seen:
+    """All that is measured, in one compiled program."""
     strands = {}
     contacts = {}
     for coupling in system.couplings:
@@ -166,12 +175,19 @@ def _measured(system: System, q: jax.Array, v: jax.Array) -> tuple[jax.Array, di
             count = sum(key.split(" ")[0] == kind for key in (*strands, *contacts)) + 1
             named[f"{kind} {count}"] = coupling
 
-    def at(q: jax.Array, v: jax.Array) -> Any:
+    def at(q: jax.Array, v: jax.Array) -> _Seen:
         tree = Tree.of(system)
-        poses = body_world_poses(tree, q).to_array()
+        kinetic, potential = energy(system, q, v)
         springs = {name: _strand(tree, spring, q) for name, spring in strands.items()}
         pushes = {name: _contact(tree, contact, q, v) for name, contact in contacts.items()}
-        return poses, springs, pushes
+        return _Seen(
+            poses=body_world_poses(tree, q).to_array(),
+            com=center_of_mass(system, q),
+            momentum=momentum(system, q, v),
+            energy=jnp.stack((kinetic, potential, kinetic + potential)),
+            springs=springs,
+            contacts=pushes,
+        )
 
     return jax.vmap(at)(q, v)
 

@@ -26,20 +26,11 @@ class Shape:
         """The shape moved by a pose (4, 4)."""
         return replace(self, vertices=self.vertices @ pose[:3, :3].T + pose[:3, 3])
 
-    def coarser(self, most: int) -> Shape:
-        """A shape with about `most` triangles at most: vertices near each other become one.
+    def coarser(self, cell: float) -> Shape:
+        """The shape with less detail: the vertices in a cube of this size in m become one.
 
-        Vertices in one cell of a cubic lattice become their mean; triangles that lose their area
-        are left out. It is the shape itself where that has few enough triangles.
+        It is their mean; triangles that lose their area are left out.
         """
-        shape, cells = self, 64
-        size = float(np.ptp(self.vertices, axis=0).max(initial=0.0))
-        while len(shape.faces) > most and cells >= 2 and size > 0:
-            shape = self._clustered(size / cells)
-            cells = int(cells * 0.75)
-        return shape
-
-    def _clustered(self, cell: float) -> Shape:
         at = np.floor((self.vertices - self.vertices.min(axis=0)) / cell).astype(int)
         _, group, count = np.unique(at, axis=0, return_inverse=True, return_counts=True)
         group = group.ravel()
