@@ -6,7 +6,9 @@ The file of a command is imported when the command is called, so that the help t
 from __future__ import annotations
 
 import ast
+import contextvars
 import importlib
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -22,28 +24,36 @@ COMMANDS = "demo", "run", "control", "identify", "sweep", "reproduce"
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line; an invalid input ends it with one sentence and exit status 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    # tyro's completion options need all commands.
-    called = COMMANDS if arguments and arguments[0].startswith("--tyro") else arguments[:1]
     avoid_a_deadlock()
     warnings.showwarning = _show_warning
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            {name: _command(name) if name in called else _listed(name) for name in COMMANDS},
-            prog="difflie",
-            args=arguments,
-        )
+        # What reports say of the command holds until it ends.
+        contextvars.copy_context().run(_run, arguments)
     except (ValueError, TypeError, OSError, ImportError) as error:
         _end("[bold red]error:[/] " + str(error).replace("[", r"\["), 2)
     except KeyboardInterrupt:
         _end("stopped", 130)
 
 
-def _command(name: str) -> Callable[..., None]:
-    """The function of a command, after setting up jax for it."""
+def _run(arguments: Sequence[str]) -> None:
+    # tyro's completion options need all commands.
+    called = COMMANDS if arguments and arguments[0].startswith("--tyro") else arguments[:1]
+    tyro.extras.subcommand_cli_from_dict(
+        {name: _command(name, arguments) if name in called else _listed(name) for name in COMMANDS},
+        prog="difflie",
+        args=arguments,
+    )
+
+
+def _command(name: str, arguments: Sequence[str]) -> Callable[..., None]:
+    """The function of a command, after setting up jax for it, and what reports say of it."""
     import jax
+
+    from ..io.results import COMMAND
 
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_logging_level", "CRITICAL")  # no alarms of the compiler
+    COMMAND.set(shlex.join(("difflie", *arguments)))
     return getattr(importlib.import_module(f".{name}", __name__), name)
 
 

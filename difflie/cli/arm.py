@@ -11,7 +11,7 @@ from rich.table import Table
 
 from ..io.results import machine, save_json
 from ..io.study import Study
-from .output import console, say
+from .output import configuration, console, say
 from .study import arm_fitted, recordings_of, save_bare, system_of, tell
 
 _SCORES = "r2", "rmse", "relative", "floor_r2", "file_r2"
@@ -26,6 +26,7 @@ def run_arm(
     pictures, and the arm as URDF. Raises `ConfigError` and `DataError` for inputs that do not fit
     together.
     """
+    about = configuration(config.path)
     system = system_of(config)
     runs = recordings_of(config, system, validate)
     tell(system, runs)
@@ -38,7 +39,7 @@ def run_arm(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         save_json(out / "identification.json", results)
-        fit.report(out, config.path.stem)
+        fit.report(out, about)
         save_bare(fit.system, out)
     return results
 

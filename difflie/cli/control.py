@@ -16,7 +16,7 @@ from ..control.picture import curves_of, plot
 from ..io.loading import located
 from ..io.results import machine, save_arrays, save_table
 from ..view.control import write_report
-from .output import check_outputs, console, say, write_results
+from .output import check_outputs, configuration, console, say, write_results
 
 
 def control(
@@ -54,10 +54,11 @@ def run_problem(
     progress: Callable[[int, float], None] | None = None,
 ) -> dict[str, Any]:
     """Solves a problem, writes its plan and a report, and returns the results of `solved`."""
+    about = configuration(config.path)
     problem, plan, results = solved(config, progress)
     if out is not None:
         _write(out, problem, plan)
-        write_report(out, results, plot(problem, plan))
+        write_report(out, results, plot(problem, plan), about)
     return results
 
 

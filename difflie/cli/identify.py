@@ -27,7 +27,7 @@ from ..system import System
 from ..system.validation import warn
 from ..view import identification
 from .arm import run_arm, show_arm
-from .output import check_outputs, console, say, write_results
+from .output import check_outputs, configuration, console, say, write_results
 from .sensors import deviations_of_sensors
 from .study import fitted, parameters_of, recordings_of, save_bare, system_of, tell
 
@@ -110,6 +110,7 @@ def run_study(
     """
     if parameters is not None and resume is not None:
         raise ConfigError("given parameters are judged only; leave out those to resume with")
+    about = configuration(config.path)
     system = system_of(config)
     free = parameters_of(config, system)
     runs = recordings_of(config, system, validate)
@@ -151,7 +152,7 @@ def run_study(
     ]
     results["machine"] = machine()
     if out is not None:
-        _write(out, results, fit, judged, final)
+        _write(out, results, fit, judged, final, about)
     return results
 
 
@@ -227,12 +228,13 @@ def _write(
     fit: Fit | None,
     judged: dict[str, list[Validation]],
     system: System,
+    about: dict[str, object],
 ) -> None:
     out.mkdir(parents=True, exist_ok=True)
     save_json(out / "identification.json", results)
     runs = [(v.recording.name, use == "validate", v.drawn) for use in judged for v in judged[use]]
     correlations = None if fit is None else fit.correlations
-    identification.write_report(out, results, runs, correlations)
+    identification.write_report(out, results, runs, correlations, about)
     # What URDF cannot say `save` refuses, when all the rest is written.
     save_bare(system, out)
 

@@ -34,6 +34,11 @@ def check_outputs(out: Path | None, json: Path | None, *names: str) -> None:
             check_writable(path)
 
 
+def configuration(path: Path) -> dict[str, object]:
+    """What a report says of a configuration: its path and its text."""
+    return {"configuration": path, "its_text": path.read_text(encoding="utf-8")}
+
+
 def write_results(path: Path | None, results: dict[str, Any]) -> None:
     """Writes the results of a command where `--json` asks for them."""
     if path is not None:

@@ -22,7 +22,7 @@ def reproduce(
 
     Args:
         name: which result: goetz, long-run, mechanisms, mueller, park-chung or pleiades.
-        out: a folder for the results.
+        out: a folder for a report (HTML) and its figures.
         json: a file for the numbers.
     """
     if name not in REPRODUCTIONS:
@@ -31,10 +31,10 @@ def reproduce(
             f"there is no published result {name!r}{nearest(name, REPRODUCTIONS)}; known: {known}"
         )
     reproduction = REPRODUCTIONS[name]
-    check_outputs(out, json, f"{name}.png")
+    check_outputs(out, json, "report.html")
     with progress_bars() as progress:
         results = reproduction.compute(out, progress)
     reproduction.show(results, console)
     if out is not None:
-        say(f"results: {out}/")
+        say(f"written: {out}/report.html")
     write_results(json, results)

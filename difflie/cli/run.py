@@ -17,11 +17,20 @@ from ..io.joint_control import control_of
 from ..io.loading import load_system, located, state_of
 from ..io.loops import closed
 from ..io.results import machine, save_arrays, save_table
-from ..quantities import Coordinates, Curve, Effort, Energy, Passive, Velocities, curve
+from ..quantities import (
+    Coordinates,
+    Curve,
+    Effort,
+    Energy,
+    LimitLeft,
+    Passive,
+    Velocities,
+    curve,
+)
 from ..simulate import Trajectory, simulate
 from ..system import System
-from ..view.figures import save
-from .output import check_outputs, console, say, step_counter, write_results
+from ..view.simulation import Simulated, write_report
+from .output import check_outputs, configuration, console, say, step_counter, write_results
 
 _MEASURED = Coordinates(), Velocities(), Effort(), Passive(), Energy()
 
@@ -35,11 +44,11 @@ def run(
 
     Args:
         file: the configuration; see difflie/io/config.py and the examples in configs/.
-        out: a folder for the trajectory (.npz, .csv) and a picture.
+        out: a folder for the trajectory (.npz, .csv), pictures and a report (HTML).
         json: a file for the results.
     """
     config = read_config(file)
-    check_outputs(out, json, "trajectory.npz", "trajectory.csv", "motion.png")
+    check_outputs(out, json, "trajectory.npz", "trajectory.csv", "motion.png", "report.html")
     steps = config.simulation.steps
     with console.status(f"{file.name}: compiling and running {steps} steps") as status:
         results = run_config(config, out, step_counter(file.name, status.update))
@@ -58,7 +67,7 @@ def run(
         f"largest change {energy['largest_change']:.3g} J"
     )
     if out is not None:
-        say(f"written: {out}/trajectory.npz, {out}/trajectory.csv, {out}/motion.png")
+        say(f"written: {out}/trajectory.npz, {out}/trajectory.csv, {out}/report.html")
     write_results(json, results)
     if not results["ok"]:
         raise SystemExit(1)
@@ -67,7 +76,7 @@ def run(
 def run_config(
     config: Config, out: Path | None = None, progress: Callable[[int, int], None] | None = None
 ) -> dict[str, Any]:
-    """Simulates, writes `trajectory.npz`, the same as CSV and `motion.png`, returns the results.
+    """Simulates, writes `trajectory.npz`, the same as CSV and `report.html`, returns the results.
 
     The files have the state, the efforts of the control and the passive efforts, and the energy; in
     the archive `NAME_labels` (n, 2) are the name and the unit of each column of NAME. The method's
@@ -75,6 +84,7 @@ def run_config(
     is called as by `simulate`. Raises `ConfigError`, and `ModelError` for constraints, where the
     configuration does not fit the system it names.
     """
+    about = configuration(config.path)
     table = config.simulation
     system = closed(load_system(config), config.constraint, config.path)
     with located(f"{config.path}: simulation.method: "):
@@ -94,14 +104,17 @@ def run_config(
         progress=progress,
     )
     curves = {measured.name: curve(measured, system, trajectory) for measured in _MEASURED}
+    results = _results(config, system, trajectory, curves["energy"].values[:, -1])
+    if system.constraints:
+        results |= _kept(system, guess, trajectory)
     if out is not None:
         _write(out, system, trajectory, curves)
-    results = _results(config, system, trajectory, curves["energy"].values[:, -1])
-    return results | _kept(system, guess, trajectory) if system.constraints else results
+        write_report(out, results, _simulated(system, trajectory, curves), about)
+    return results
 
 
 def _write(out: Path, system: System, trajectory: Trajectory, curves: dict[str, Curve]) -> None:
-    """The trajectory as an archive, a table and a picture."""
+    """The trajectory as an archive and a table."""
     save_arrays(
         out / "trajectory.npz",
         t=trajectory.t,
@@ -116,7 +129,29 @@ def _write(out: Path, system: System, trajectory: Trajectory, curves: dict[str, 
         for (entry, unit), column in zip(c.labels, c.values.T, strict=True)
     }
     save_table(out / "trajectory.csv", {"t [s]": trajectory.t, **columns})
-    save(trajectory.plot(system), out / "motion.png")
+
+
+def _simulated(system: System, trajectory: Trajectory, curves: dict[str, Curve]) -> Simulated:
+    """What the report shows."""
+    total, momentum = curves["energy"].values[:, -1], np.asarray(trajectory.momentum(system))
+    drifts = {"energy [J]": np.abs(total - total[0])}
+    if not np.any(np.asarray(system.gravity)):
+        angular, linear = np.split(momentum - momentum[0], 2, axis=1)
+        drifts["angular momentum [N m s]"] = np.linalg.norm(angular, axis=1)
+        drifts["linear momentum [N s]"] = np.linalg.norm(linear, axis=1)
+    violations: dict[str, np.ndarray] = {}
+    if system.constraints:
+        names = "positions [m or 1]", "velocities [m/s or 1/s]"
+        kept = map(np.asarray, trajectory.constraint_violation(system))
+        violations |= zip(names, kept, strict=True)
+    return Simulated(
+        motion=trajectory.plot(system),
+        states=[curves[measured.name] for measured in (Coordinates(), Velocities())],
+        t=np.asarray(trajectory.t),
+        drifts=drifts,
+        violations=violations,
+        limits=curve(LimitLeft(), system, trajectory),
+    )
 
 
 def _own_states(trajectory: Trajectory) -> dict[str, Any]:

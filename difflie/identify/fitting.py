@@ -209,6 +209,7 @@ class Fit:
         doubts = [each for m, s in self.systems.items() for each in implausible(files[m], s)]
         return {
             "verdict": judged.verdict,
+            "well_predicted": judged.well_predicted,
             "doubts": list(dict.fromkeys(doubts)),
             "advice": list(advice(judged.badly_told)),
         }

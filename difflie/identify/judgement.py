@@ -59,6 +59,11 @@ class Judged:
         return list(zip(self.names, self.errors.tolist(), strict=True))
 
     @property
+    def well_predicted(self) -> bool:
+        """Whether no torque is predicted poorly: of rows not fitted, if there are any."""
+        return not poor(_scores(self.unseen or self.fitted, "torque_r2"))
+
+    @property
     def verdict(self) -> list[str]:
         """Sentences: did it converge, how well does it predict, what is left, what is told."""
         return [

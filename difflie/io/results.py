@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import csv
+import importlib.metadata
 import io
 import json
 import os
 import platform
+from collections.abc import Mapping
+from contextvars import ContextVar
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,9 @@ import jax
 import numpy as np
 
 from .files import write_whole, written
+
+COMMAND: ContextVar[str] = ContextVar("COMMAND", default="none: called from Python")
+"""The command that is executed, as it was called."""
 
 
 def save_arrays(path: str | os.PathLike[str], **arrays: Any) -> None:
@@ -46,7 +53,27 @@ def machine() -> dict[str, str]:
         "device": f"{device.platform} {device.device_kind}",
         "python": platform.python_version(),
         "jax": jax.__version__,
+        "numpy": np.__version__,
+        "difflie": _version(),
     }
+
+
+def provenance(made: Mapping[str, object], **about: object) -> dict[str, object]:
+    """Where results come from, for their page: the command, what is told, versions, and the date.
+
+    made: the computer and the versions that made them, as of `machine`. about: more by name, such
+    as the configuration; what is None or empty is left out.
+    """
+    told = {name.replace("_", " "): value for name, value in about.items() if value}
+    now = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
+    return {"command": COMMAND.get(), **told, **made, "page written": now}
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("difflie")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def _processor() -> str:

@@ -6,7 +6,12 @@ A paper is a module with two functions, called by `Reproduction`:
     show(results, console)
 
 results is a dictionary that JSON can hold, figures() draws the pictures: a dictionary of matplotlib
-figures by file name, asked for only where they are to be saved. show prints the results.
+figures by file name, asked for only where they are to be saved. show prints the results by what is
+in `tables`, of which the report is made too. A paper may have a third one,
+
+    agreements(results) -> list[Agreement]
+
+which compares computed and published numbers; without it a report says that none were compared.
 
 `runs.each` runs the parts of the work and tells how far it is, `tables` reads printed numbers
 from the `printed.toml` beside the code and sets computed ones beside them, `convergence` fits and

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from rich.console import Console
 
-from .runs import Progress, each
+from .runs import Progress
 
 
 class Reproduction(NamedTuple):
@@ -28,9 +28,9 @@ class Reproduction(NamedTuple):
     ) -> dict[str, Any]:
         """The results as a dictionary that JSON can hold, "name" first.
 
-        Writes the figures as PNG to the folder `out` where it is given. progress(stage, done,
-        total) is called as the work goes on. options: those of the paper's compute. RuntimeError
-        without 64-bit floats.
+        Writes `report.html` with its figures, and these as PNG, to the folder `out` where it is
+        given. progress(stage, done, total) is called as the work goes on. options: those of the
+        paper's compute. RuntimeError without 64-bit floats.
         """
         if jnp.zeros(()).dtype != jnp.float64:
             raise RuntimeError(
@@ -40,10 +40,11 @@ class Reproduction(NamedTuple):
         results, figures = self.paper.compute(progress, **options)
         if out is not None:
             # Here, since matplotlib takes long to import.
-            from ..view.figures import save
+            from .page import write_report
 
-            drawn = figures().items()
-            each(progress, "figures", lambda f: save(f[1], out / f"{f[0]}.png"), drawn, workers=1)
+            progress("report", 0, 1)
+            write_report(out, self.name, self.paper, results, figures())
+            progress("report", 1, 1)
         return {"name": self.name, **results}
 
     def show(self, results: dict[str, Any], console: Console | None = None) -> None:

@@ -4,13 +4,37 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
+from io import StringIO
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from ..view.report import Section
+
+
+class Agreement(NamedTuple):
+    """How many numbers were compared with published ones, and how many of them agree.
+
+    what: the numbers, such as "Tables VI to VIII". rule: when two agree, such as "in all digits".
+    """
+
+    what: str
+    agree: int
+    compared: int
+    rule: str
+
+
+class Kept(Console):
+    """A console that keeps tables and notes as sections of a page, and prints nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(file=StringIO())
+        self.sections: list[Section] = []
 
 
 def printed(file: str) -> dict[str, Any]:
@@ -62,6 +86,10 @@ def show_table(
     heads (n,) and cells have line breaks where they are to; a row with fewer than n cells is filled
     up. The first `words` columns are words, the others numbers, which stand right.
     """
+    if isinstance(console, Kept):
+        lines = [(*map(_plain, row), *[""] * (len(heads) - len(row))) for row in rows]
+        console.sections.append(Section(title, [head.strip("\n") for head in heads], lines))
+        return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
     for k, head in enumerate(heads):
         table.add_column(head, justify="left" if k < words else "right", no_wrap=True)
@@ -74,4 +102,16 @@ def show_table(
 
 def note(console: Console, *lines: str) -> None:
     """Prints lines below a table as they are: no number is coloured."""
+    if isinstance(console, Kept):
+        console.sections.append(Section(text=lines))
+        return
     console.print("\n".join(lines), highlight=False, markup=False)
+
+
+def _plain(cell: str) -> str:
+    """A cell without colours, which marks say."""
+    text = Text.from_markup(cell)
+    marks = {"green": "✓ ", "red": "✗ "}
+    mark = "".join(marks.get(str(span.style), "") for span in text.spans)
+    first, *others = text.plain.split("\n")
+    return "\n".join([mark + first, *others])

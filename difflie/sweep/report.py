@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..io.results import provenance
 from ..view.figures import save
 from ..view.parallel import parallel_figure
-from ..view.report import Cell, Section, write_report
+from ..view.report import Cell, Overview, Section, Worked, write_report
 from ..view.sweep import histogram_figure, map_figure, scatter_figure, status_figure
 from .design import Design, Listed, Product
 from .samples import Drawn
@@ -43,13 +44,18 @@ def report(out: str | Path, folder: str | Path, design: Design | None = None) ->
     known = _known(summary)
     title = f"Sweep of {_count(len(summary.names), 'number')}, {_count(store.size, 'row')}"
     sections = [
-        Section(text=[*_outcome(summary), *_dependences(summary, known)]),
         *_failed(summary, store),
         _numbers(summary),
         *_pictures(summary, known),
         *_tables(summary, known),
     ]
-    return write_report(Path(folder), title, sections, _provenance(store, summary))
+    overview = Overview(
+        _what(summary),
+        _worked(summary),
+        [_outcome(summary), *_dependences(summary, known)],
+        list(_pointers(sections)),
+    )
+    return write_report(Path(folder), title, overview, sections, _origin(store))
 
 
 def plot(table: xarray.Dataset, folder: str | Path, design: Design | None = None) -> list[Path]:
@@ -72,29 +78,50 @@ def _count(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def _outcome(summary: Summary) -> Iterator[str]:
-    """What was varied and how it ended."""
-    size, counts = len(summary.status), summary.counts
+def _what(summary: Summary) -> str:
+    """What was varied, and what was computed of it."""
     outputs = _count(len(summary.outputs), "output")
     numbers = _count(len(summary.names), "number")
     slopes = _count(len(summary.slopes), "derivative")
     also = f" and {slopes}" if summary.slopes else ""
-    yield (
-        f"{numbers.capitalize()}, {_drawn(summary.design)}: {_count(size, 'row')}, with {outputs}"
-        f"{also} each."
-    )
+    rows = _count(len(summary.status), "row")
+    return f"{numbers.capitalize()}, {_drawn(summary.design)}: {rows}, with {outputs}{also} each."
+
+
+def _worked(summary: Summary) -> Worked:
+    done = summary.counts.get("done", 0)
+    if not done:
+        return Worked.NO
+    return Worked.YES if done == len(summary.status) else Worked.PARTLY
+
+
+def _outcome(summary: Summary) -> str:
+    """How the rows ended."""
+    size, counts = len(summary.status), summary.counts
     pending = counts.pop("pending", 0)
     if not pending and counts == {"done": size}:
-        yield "All rows are done."
-        return
+        return "All rows are done."
     said = ", ".join(f"{count} {word}" for word, count in counts.items())
     if pending:
-        yield (
+        return (
             f"Not finished: {pending} of {size} rows are pending, and this page is of the others"
             f"{': ' if said else ''}{said}. The same sweep goes on where it ended."
         )
-    else:
-        yield f"Rows: {said}. Only rows that are done count below."
+    return f"Rows: {said}. Only rows that are done count below."
+
+
+_LOOKED_AT = {
+    "What failed first": "rows without a result, and why",
+    "Maps": "each output over the two numbers on which it depends most",
+    "Distributions": "which values the outputs have",
+    "Where they are": "the rows with the least and the greatest values",
+    "Shares of the variance": "which numbers matter, and how sure that is",
+}
+
+
+def _pointers(sections: list[Section]) -> Iterator[tuple[str, str]]:
+    titles = {section.title for section in sections}
+    yield from ((text, title) for title, text in _LOOKED_AT.items() if title in titles)
 
 
 def _drawn(design: Design | None) -> str:
@@ -278,15 +305,18 @@ def _indices(summary: Summary, known: Known) -> Iterator[Section]:
         yield Section(text=[f"The other {more} outputs were not analysed."])
 
 
-def _provenance(store: Store, summary: Summary) -> dict[str, object]:
+def _origin(store: Store) -> dict[str, object]:
     """What the table was made from and with."""
-    configuration = {k: v for k, v in store.configuration.items() if k != "columns"}
-    return {
-        "table": store.where,
-        **{key: json.dumps(_short(value)) for key, value in configuration.items()},
-        "difflie": store.version,
-        **store.machine,
-    }
+    described = {k: v for k, v in store.configuration.items() if k != "columns"}
+    about = {key: _as_text(_short(value)) for key, value in described.items()}
+    made = {**store.machine, "difflie": store.version}
+    return provenance(made, table=store.where, **about)
+
+
+def _as_text(value: Any) -> str:
+    """A description as JSON: in one line, or in many if it is long."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) < 100 else json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def _short(value: Any) -> Any:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from ..io.results import provenance
 from .compared import Compared, Spectra, compared_figure, spectrum_figure
 from .figures import figure, label
-from .report import Section, sentences
+from .report import Overview, Section, Worked, sentences
 from .report import write_report as write_page
 
 
@@ -31,18 +33,38 @@ class Run:
     residual: NDArray
 
 
-def write_arm_report(folder: Path, results: Mapping[str, Any], runs: Sequence[Run]) -> Path:
+def write_arm_report(
+    folder: Path,
+    results: Mapping[str, Any],
+    runs: Sequence[Run],
+    about: Mapping[str, object] = MappingProxyType({}),
+) -> Path:
     """Writes `report.html` with its pictures, and these also as PNG files; returns its path.
 
-    results: as `ArmFit.results`, with the machine that made them and the name of a configuration.
+    results: as `ArmFit.results`, with the machine that made them. about: the configuration.
     """
-    made = {"configuration": results.get("name"), **results["machine"]}
-    provenance = {key: value for key, value in made.items() if value is not None}
-    return write_page(folder, results["system"], _sections(results, runs), provenance)
+    names = ", ".join(run.name for run in runs)
+    doubtful = Worked.YES if results["well_predicted"] else Worked.PARTLY
+    overview = Overview(
+        f"All numbers of the arm {results['system']} were identified, near those of its file.",
+        doubtful if results["converged"] else Worked.NO,
+        sentences(results["verdict"]),
+        (
+            ("how well each is predicted, beside the file's own numbers", "Torques of each joint"),
+            ("measured and predicted, and what is left between them", f"Run 0: {runs[0].name}"),
+            ("the values, and how far they can be trusted", "Numbers"),
+            ("choices, and what the motion does not tell", _NOTES),
+        ),
+    )
+    origin = provenance(results["machine"], **about, runs=names)
+    title = f"Identification of {results['system']}"
+    return write_page(folder, title, overview, _sections(results, runs), origin)
+
+
+_NOTES = "What was done, and what is not known"
 
 
 def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Section]:
-    yield Section(text=sentences(results["verdict"]))
     yield Section(
         "Torques of each joint",
         (
@@ -65,7 +87,7 @@ def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Secti
             "rows that it did not see it may be the worse.",
         ),
     )
-    yield Section("What was done, and what is not known", text=sentences(results["notes"]))
+    yield Section(_NOTES, text=sentences(results["notes"]))
     for k, run in enumerate(runs):
         yield Section(f"Run {k}: {run.name}", picture=torque_figure(run), file=f"run_{k}.png")
     spectra = _spectra(runs)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from ..io.results import provenance
 from ..quantities import Curve
 from .figures import colours, figure, label
-from .report import Section
+from .report import Overview, Section, Worked
 from .report import write_report as write_page
 
 
@@ -73,26 +75,39 @@ def _draw(axes: Any, bounded: Bounded) -> None:
     label(axes, "t [s]", f"{curve.name} [{', '.join(units)}]" if units else curve.name)
 
 
-def write_report(folder: Path, results: Mapping[str, Any], picture: Figure) -> Path:
+def write_report(
+    folder: Path,
+    results: Mapping[str, Any],
+    picture: Figure,
+    about: Mapping[str, object] = MappingProxyType({}),
+) -> Path:
     """Writes `report.html` and its picture, also as `plan.png`; returns its path.
 
-    results: as `difflie control --json` writes them.
+    results: as `difflie control --json` writes them. about: the configuration.
     """
-    made = {"configuration": results["problem"], **results["machine"]}
     kkt, time = results["kkt"], results["time"]
     rows = [(name, kkt[name]) for name in _CONDITIONS if kkt.get(name) is not None]
-    sections = [
-        Section(
-            text=[
-                f"{results['solver']}: {results['message']}; cost {results['cost']:.9g}, duration "
-                f"{results['duration']:.6g} s."
-            ]
+    overview = Overview(
+        f"The controls of least cost for {results['system']} were looked for, with "
+        f"{results['solver']}.",
+        Worked.YES if results["status"] == "CONVERGED" else Worked.NO,
+        (
+            f"{results['solver']}: {results['message']}.",
+            f"Cost {results['cost']:.9g}, duration {results['duration']:.6g} s.",
         ),
+        (
+            ("the motion, the controls, their bounds, and the cost of every iteration", "Plan"),
+            ("all near zero at an optimum", _OPTIMUM),
+        ),
+    )
+    sections = [
         Section("Plan", picture=picture, file="plan.png"),
-        Section("What is left of the conditions of an optimum", ("condition", "value"), rows),
+        Section(_OPTIMUM, ("condition", "value"), rows),
         Section("Time", ("part", "s"), [(name, value) for name, value in time.items()]),
     ]
-    return write_page(folder, results["system"], sections, made)
+    title = f"Plan for {results['system']}"
+    return write_page(folder, title, overview, sections, provenance(results["machine"], **about))
 
 
+_OPTIMUM = "What is left of the conditions of an optimum"
 _CONDITIONS = "stationarity", "gap", "violation", "complementarity"

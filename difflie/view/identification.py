@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..io.results import provenance
 from .estimates import correlation_figure, ellipse_figure
-from .report import Cell, Section, sentences
+from .report import Cell, Overview, Section, Worked, sentences
 from .report import write_report as write_page
 from .run import Run, run_figure, run_spectra
 
@@ -31,19 +33,64 @@ def write_report(
     results: Mapping[str, Any],
     runs: Sequence[tuple[str, bool, Run]],
     correlations: NDArray | None,
+    about: Mapping[str, object] = MappingProxyType({}),
 ) -> Path:
     """Writes `report.html` with its pictures, and these also as PNG files; returns its path.
 
-    results: as `difflie identify --json` writes them, of which system, verdict, doubts, advice, fit
-    (None where nothing was fitted), parameters, training, validation, left_out, sensors and
-    machine are shown. runs: the name of each, whether it was held out, and its data. correlations
-    (p, p): of the parameters, None where they were not fitted.
+    results: as `difflie identify --json` writes them, of which system, verdict, well_predicted,
+    doubts, advice, fit (None where nothing was fitted), converged, parameters, training,
+    validation, left_out, sensors and machine are shown. runs: the name of each, whether it was held
+    out, and its data. correlations (p, p): of the parameters, None where they were not fitted.
+    about: the configuration.
     """
     names = [name + (" (held out)" if held_out else "") for name, held_out, _ in runs]
-    made = {"configuration": results.get("name"), **results["machine"], "runs": ", ".join(names)}
-    provenance = {key: value for key, value in made.items() if value}
-    sections = _sections(results, runs, correlations)
-    return write_page(folder, results["system"], sections, provenance)
+    sections = list(_sections(results, runs, correlations))
+    overview = Overview(
+        _done(results, runs),
+        _worked(results),
+        sentences(results["verdict"]),
+        list(_pointers(sections)),
+    )
+    origin = provenance(results["machine"], **about, runs=", ".join(names))
+    return write_page(folder, f"Parameters of {results['system']}", overview, sections, origin)
+
+
+def _done(results: Mapping[str, Any], runs: Sequence[tuple[str, bool, Run]]) -> str:
+    count, held_out = len(results["parameters"]), sum(each[1] for each in runs)
+    if results["fit"] is None:
+        return f"{count} given numbers of {results['system']} were judged by recordings."
+    runs_are = "run that was" if held_out == 1 else "runs that were"
+    judged = f", and judged by {held_out} {runs_are} held out" if held_out else ""
+    return f"{count} numbers of {results['system']} were fitted to recordings{judged}."
+
+
+def _worked(results: Mapping[str, Any]) -> Worked:
+    fit = results["fit"]
+    if fit is None:
+        return Worked.UNJUDGED
+    if not results["converged"]:
+        return Worked.NO
+    doubtful = fit["notes"] or results["doubts"] or not results["well_predicted"]
+    return Worked.PARTLY if doubtful else Worked.YES
+
+
+_LOOKED_AT = {
+    "What is not known, or doubtful": "what the fit cannot tell",
+    "What to measure next": "motions that would tell more",
+    "Numbers": "the values, and how far they can be trusted",
+    "Errors of each run": "how far predictions are off, joint by joint",
+    "Spectra of what is left": "peaks are what the model lacks",
+    "Correlations": "which numbers the data does not tell apart",
+}
+
+
+def _pointers(sections: Sequence[Section]) -> Iterator[tuple[str, str]]:
+    titles = [section.title for section in sections]
+    yield from ((text, title) for title, text in _LOOKED_AT.items() if title in titles)
+    runs = [title for title in titles if title.startswith("Run ")]
+    held_out = [title for title in runs if title.endswith("(held out, not fitted)")]
+    for title in (held_out or runs)[:1]:
+        yield "measured and predicted, and what is left between them", title
 
 
 def _sections(
@@ -52,7 +99,6 @@ def _sections(
     correlations: NDArray | None,
 ) -> Iterator[Section]:
     parameters, fit = results["parameters"], results["fit"]
-    yield Section(text=sentences(results["verdict"]))
     notes = [*(fit["notes"] if fit else ()), *results.get("doubts", ())]
     if notes:
         yield Section("What is not known, or doubtful", text=sentences(notes))

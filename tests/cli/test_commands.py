@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pages import Page
 
 import difflie as dl
 from difflie import identify as di
@@ -58,6 +59,10 @@ def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
     np.testing.assert_array_equal(table.tau[:, 0], data["passive"][:, 6])
     np.testing.assert_array_equal(table.v[:, 0], data["v"][:, 6])
     assert (out / "motion.png").stat().st_size > 10_000
+    page = Page(out / "report.html")
+    assert page.sign == "✓Worked" and "Completed: 100 steps, 2 s." in page.text
+    assert f"command difflie run {configuration} --out {out} --json {figures}" in page.text
+    assert "[simulation] dt = 0.02" in page.text and "linear momentum [N s]" in page.text
     numbers = json.loads(figures.read_text())
     assert numbers["ok"]
     assert numbers["energy"]["largest_change"] < 1e-9
@@ -125,9 +130,25 @@ def test_run_assembles_a_closed_loop(tmp_path, capsys):
     assert numbers["constraint_residual"] < 1e-10 and numbers["constraint_rate"] < 1e-10
     assert numbers["energy"]["largest_change"] < 1e-4
     q = np.load(out / "trajectory.npz")["q"]
+    page = Page(out / "report.html")
+    assert page.sign == "✓Worked" and "Assembly moved the initial coordinates" in page.text
+    assert "#constraints" in page.values("href") and (out / "constraints.png").exists()
     # A parallelogram.
     np.testing.assert_allclose(q[:, 0], q[:, 2], atol=1e-10)
     np.testing.assert_allclose(q[:, 0] + q[:, 1], 0, atol=1e-10)
+
+
+def test_a_run_that_fails_says_so_on_its_page(tmp_path):
+    """Guards the sign, the reason and limits on the page of a run that ends early."""
+    configuration, out = tmp_path / "fast.toml", tmp_path / "out"
+    configuration.write_text(
+        '[system]\nfile = "package:arm7"\n[simulation]\ndt = 0.5\nsteps = 20\n'
+        "[initial.joints]\njoint2 = 1.0\n"
+    )
+    assert call("run", configuration, "--out", out) == 1
+    page = Page(out / "report.html")
+    assert page.sign == "✗Did not work" and "Failed: the state is not finite" in page.text
+    assert "least distance to a position limit" in page.text
 
 
 def test_what_a_method_moves_beyond_q_and_v_is_written():

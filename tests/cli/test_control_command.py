@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import Page
 
 from difflie.cli import main
 
@@ -70,13 +71,16 @@ def test_a_block_is_pushed(tmp_path, capsys):
     np.testing.assert_array_equal(table[table.dtype.names[1]], plan["q"][:, 0])
     gains = np.genfromtxt(out / "gains.csv", delimiter=",", skip_header=1)
     np.testing.assert_array_equal(gains[:, 1:], plan["gains"][:, 0])
-    assert "data:image/png" in (out / "report.html").read_text()
+    page = Page(out / "report.html")
+    assert page.sign == "✓Worked" and "FDDP: converged after" in page.text
+    assert page.values("alt") == ["Plan"] and f"configuration {file}" in page.text
     assert (out / "plan.png").stat().st_size > 10_000
 
 
 def test_a_search_that_fails_ends_with_its_reason_and_status_1(tmp_path, capsys):
     text = PROBLEM + '[solver]\ntype = "FDDP"\niterations = 1\ntolerance = 1e-30\n'
-    assert call("control", written(tmp_path, text)) == 1
+    assert call("control", written(tmp_path, text), "--out", tmp_path / "out") == 1
+    assert Page(tmp_path / "out" / "report.html").sign == "✗Did not work"
     printed = " ".join(capsys.readouterr().out.split())
     assert "FDDP: out of iterations after 1: the derivative by the controls is" in printed
 

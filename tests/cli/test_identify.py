@@ -7,6 +7,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pages import Page
 from scipy.spatial.transform import Rotation
 
 import difflie as dl
@@ -89,6 +90,7 @@ def test_from_the_command_line(folder, tmp_path, capsys):
     system = dl.load(out / "simple_pendulum.urdf")
     assert system.bodies.mass[-1] == pytest.approx(0.8, rel=1e-6)
     page = (out / "report.html").read_text()
+    assert Page(out / "report.html").sign == "✓Worked"
     assert "arm/mass" in page and page.count("<img") == 6 and "held out, not fitted" in page
     printed = capsys.readouterr().out
     assert "converged after" in printed and "hinge/damping" in printed
@@ -233,10 +235,11 @@ def test_what_stands_at_a_joint(folder, tmp_path):
 def test_given_parameters_are_judged_only(folder, tmp_path):
     figures, given = tmp_path / "figures.json", tmp_path / "given.json"
     given.write_text('{"arm/mass": 0.8, "hinge/damping": {"value": 0.0}}')
-    arguments = ("--parameters", given, "--json", figures)
+    arguments = ("--parameters", given, "--json", figures, "--out", tmp_path / "out")
     assert call("identify", folder / "study.toml", *arguments) == 0
     found = json.loads(figures.read_text())
     assert found["converged"] is None and found["fit"] is None
+    assert Page(tmp_path / "out" / "report.html").sign == "?Not judged"
     assert found["parameters"]["hinge/damping"]["value"] == 0.0
     assert 1e-3 < found["validation"][0]["torque_rmse"] < 1
 
@@ -244,7 +247,9 @@ def test_given_parameters_are_judged_only(folder, tmp_path):
 def test_an_identification_goes_on_where_it_was_stopped(folder, tmp_path):
     short, first, rest = (tmp_path / name for name in ("short.toml", "first.json", "rest.json"))
     short.write_text(TEXT + "[fit]\nsteps = 2\n")
-    assert call("identify", short, "--data", folder, "--json", first) == 1
+    given = ("--data", folder, "--json", first, "--out", tmp_path / "out")
+    assert call("identify", short, *given) == 1
+    assert Page(tmp_path / "out" / "report.html").sign == "✗Did not work"
     assert not json.loads(first.read_text())["converged"]
     given = ("--resume", first, "--json", rest)
     assert call("identify", folder / "study.toml", *given) == 0

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import Page
 from test_identify import call
 
 import difflie as dl
@@ -67,7 +68,10 @@ def test_a_robot_and_a_log_are_all_that_is_needed(folder, tmp_path, capsys):
     assert len(rows) == 2 and all(row["r2"] > 0.99 for row in rows)
     friction = [p["value"] for name, p in found["parameters"].items() if name.endswith("/friction")]
     assert np.allclose(friction, 0.35, atol=0.03)  # 0.05 of the file
-    assert (out / "report.html").exists() and (out / "identification.json").exists()
+    assert (out / "identification.json").exists()
+    page = Page(out / "report.html")
+    assert page.sign == "✓Worked" and f"command difflie identify {folder}" in page.text
+    assert "#run-0-" in " ".join(page.values("href"))
     again = dl.load(next(out.glob("*.urdf")))
     masses = [found["parameters"][f"{name}/mass"]["value"] for name in again.body_names[1:]]
     assert np.allclose(np.asarray(again.bodies.mass)[1:], masses, rtol=1e-6)

@@ -110,7 +110,7 @@ def test_a_fit_is_reported(found, recordings, tmp_path):
     seen, unseen = (found.validate(each) for each in recordings)
     page = found.report(tmp_path / "report", unseen, seen).read_text()
     assert "<h1>" in page and "arm/mass" in page and "<td>N m s/rad</td>" in page
-    assert page.count("<img") == 5 and "jax: " in page
+    assert page.count("<img") == 5 and "called from Python" in page
     assert (
         "The fit has converged" in page and "predicted well at all joints: R2 of rows not" in page
     )

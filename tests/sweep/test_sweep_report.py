@@ -1,12 +1,12 @@
 """Pages and pictures of sweeps: finished, unfinished, with failures, and of all sizes."""
 
-import html
 import re
 import sys
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pages import Page
 from small import PENDULUM
 
 import difflie as dl
@@ -17,10 +17,7 @@ from difflie.sweep.summary import Summary
 
 
 def text_of(page):
-    """What a page says, a line for each paragraph and row."""
-    body = re.sub(r"<style>.*?</style>|<img[^>]*>", "", page.read_text(), flags=re.DOTALL)
-    lines = re.sub(r"</(p|h1|h2|tr|title)>|<br>", "\n", body)
-    return re.sub(r"[ ]+", " ", html.unescape(re.sub(r"<[^>]+>", " ", lines)))
+    return Page(page).text
 
 
 def sums(numbers):
@@ -48,6 +45,7 @@ def test_a_page_of_a_sweep_with_failures(tmp_path):
     said = text_of(page)
     bad = int((table.status == "not finite").sum())
     assert 0 < bad < 64
+    assert Page(page).sign == "!Worked, with doubts"
     assert f"Rows: {640 - bad} done, {bad} not finite." in said
     assert "3 numbers, 128 draws by Saltelli with seed 9: 640 rows, with 4 outputs each." in said
     first = int(np.flatnonzero(table.status == "not finite")[0])
@@ -62,7 +60,7 @@ def test_a_page_of_a_sweep_with_failures(tmp_path):
     assert "constant has no indices: it is 7 in all rows." in said
     assert "never has no indices: no row is done with a finite value." in said
     assert "Only in the table, as they are no single real numbers: pair." in said
-    assert '"seed": 9' in said and 'file: "mine"' in said and "jax: " in said
+    assert '"seed": 9' in said and 'file "mine"' in said and "jax 0." in said
     pictures = {path.name for path in (tmp_path / "page").glob("*.png")}
     assert pictures == {
         *("status.png", "parallel.png", "maps.png", "scatter_0.png", "scatter_1.png"),
@@ -84,7 +82,9 @@ def test_a_page_of_a_sweep_that_has_not_ended(tmp_path):
     design = dl.Grid({name: np.linspace(0.1, 1.0, 20) for name in names(2)})
     with pytest.raises(Enough):
         dl.sweep(sums, design, tmp_path / "table", chunk=80, progress=stop)
-    said = text_of(report(tmp_path / "table", tmp_path))
+    page = report(tmp_path / "table", tmp_path)
+    said = text_of(page)
+    assert Page(page).sign == "!Worked, with doubts"
     assert re.search(r"Not finished: (320|240) of 400 rows are pending", said)
     assert "The same sweep goes on where it ended" in said
     assert "By rank correlation it goes most with number 1" in said

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from ...io.results import machine as computer
 from ...system.system import System
 from ...view.arm import Run, write_arm_report
+from ..grades import poor
 from ..intervals import intervals
 from .consistent import Consistent
 from .equations import Equations
@@ -82,8 +85,13 @@ class ArmFit:
     @property
     def verdict(self) -> tuple[str, ...]:
         """Sentences on how well rows are predicted that were not fitted."""
+        return tuple(verdict(self._judged))
+
+    @property
+    def _judged(self) -> list[JointScore]:
+        """The scores of rows that were not fitted."""
         validation = [s for s in self.scores if s.use == "validation"]
-        return tuple(verdict(validation or [s for s in self.scores if s.use == "held out"]))
+        return validation or [s for s in self.scores if s.use == "held out"]
 
     @property
     def system(self) -> System:
@@ -102,6 +110,7 @@ class ArmFit:
         return {
             "system": self.model.system.name,
             "verdict": list(self.verdict),
+            "well_predicted": not poor([(s.joint, s.r2) for s in self._judged]),
             "notes": list(self.notes),
             "joints": [s.row for s in self.scores],
             "parameters": self._table(),
@@ -142,10 +151,14 @@ class ArmFit:
         # Joints without Stribeck friction or a measured torque have no such numbers.
         return {name: p for name, p in table.items() if np.isfinite(p["std_error"])}
 
-    def report(self, folder: str | os.PathLike[str], name: str | None = None) -> Path:
+    def report(
+        self,
+        folder: str | os.PathLike[str],
+        about: Mapping[str, object] = MappingProxyType({}),
+    ) -> Path:
         """Writes `report.html` with its pictures into a folder, which is made; returns its path.
 
-        name: of the configuration, if there is one.
+        about: more, by name, that the page is to say of its origin, such as the configuration.
         """
         runs = [
             Run(
@@ -159,4 +172,4 @@ class ArmFit:
         ]
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
-        return write_arm_report(path, self.results | {"name": name, "machine": computer()}, runs)
+        return write_arm_report(path, self.results | {"machine": computer()}, runs, about)

@@ -1,4 +1,5 @@
 """Reference problems of constrained multibody dynamics: one file for each, and their comparison."""
 
+from .comparison import agreements as agreements
 from .comparison import compute as compute
 from .comparison import show as show

@@ -22,7 +22,7 @@ from ...system.kinematic_tree import Tree
 from ...view.figures import figure, label
 from ..convergence import draw_errors
 from ..runs import Computed, Progress, each
-from ..tables import cells, note, show_table
+from ..tables import Agreement, cells, note, show_table
 from .babyboot import babyboot
 from .bricard import bricard
 from .four_bars import four_bars
@@ -218,6 +218,20 @@ def curves(
         a.xaxis.set_minor_formatter(NullFormatter())
         label(a, unit, "error" if k % columns == 0 else "", p.name, legend=k == columns - 1)
     return canvas
+
+
+def agreements(results: dict[str, Any]) -> list[Agreement]:
+    """The quantities of each problem that at least one method reaches within its target."""
+    least: dict[str, dict[str, float]] = {}
+    for r in (r for r in results["rows"] if r["quantity"] not in KEPT):
+        of_problem = least.setdefault(r["problem"], {})
+        share = r["error"] / r["target"]
+        of_problem[r["quantity"]] = min(of_problem.get(r["quantity"], share), share)
+    rule = "within the target, by one method or more"
+    return [
+        Agreement(problem, sum(x < 1 for x in shares.values()), len(shares), rule)
+        for problem, shares in least.items()
+    ]
 
 
 def show(results: dict[str, Any], console: Console) -> None:

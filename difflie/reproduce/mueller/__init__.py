@@ -16,5 +16,6 @@ The heavy top is the usual one (15 kg, 150 rad/s); a machine on joints, without 
 the exact motions.
 """
 
+from .comparison import agreements as agreements
 from .comparison import compute as compute
 from .comparison import show as show

@@ -12,7 +12,7 @@ from rich.console import Console
 from ...view.figures import figure, label
 from .. import convergence
 from ..runs import Computed, Progress, each
-from ..tables import cells, headed, note, printed, show_table
+from ..tables import Agreement, cells, headed, note, printed, show_table
 from .bodies import MACHINES, Machine, march, violation
 from .transition import ATTITUDES, LOCAL, TRANSITION_MAPS
 
@@ -138,6 +138,13 @@ def joint_row(
         "constraint_order": slope(joints[i, 0]),
         "velocity_order": slope(joints[i, 1]),
     }
+
+
+def agreements(results: dict[str, Any]) -> list[Agreement]:
+    """The coordinates of the heavy top's centre that have all published decimals."""
+    pairs = list(zip(results["com"]["computed"], results["com"]["published"], strict=True))
+    equal = sum(f"{x:.10f}" == f"{known:.10f}" for x, known in pairs)
+    return [Agreement("Heavy top's centre of mass", equal, len(pairs), "in ten decimals")]
 
 
 def show(results: dict[str, Any], console: Console) -> None:

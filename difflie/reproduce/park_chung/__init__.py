@@ -33,5 +33,6 @@ Table V follows from the printed Table X without exception. With the counts of t
 cheaper than MK4 for 20 joints as well; that the paper finds the opposite comes from the zeros.
 """
 
+from .comparison import agreements as agreements
 from .comparison import compute as compute
 from .comparison import show as show

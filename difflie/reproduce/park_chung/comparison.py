@@ -13,7 +13,7 @@ from ...system import Body, Free, Revolute, System, chain
 from ...view.figures import figure, label
 from ..convergence import draw_errors
 from ..runs import Computed, Progress, each
-from ..tables import beside, note, show_table
+from ..tables import Agreement, beside, note, show_table
 from .operations import PRINTED, lie_method, operation_rows
 
 METHODS = tuple(PRINTED["V"])
@@ -132,6 +132,17 @@ def agreement(row: dict[str, Any]) -> bool | None:
     """Whether a row has the printed number in all digits; None where they are not compared."""
     same = as_printed(row["computed"]) == as_printed(row["printed"])
     return None if 0 < row["printed"] < SMALLEST_COMPARED else same
+
+
+def agreements(results: dict[str, Any]) -> list[Agreement]:
+    """The drifts and the counts of operations that are as printed."""
+    agreed, counts = results["agreement"], results["operations"]
+    equal = sum(r["computed"] == r["printed"] for r in counts)
+    rule = f"in all five digits; smaller ones than {SMALLEST_COMPARED:g} are not compared"
+    return [
+        Agreement("Drifts of Tables VI to VIII", agreed["equal"], agreed["compared"], rule),
+        Agreement("Counts of Tables V and X", equal, len(counts), "exactly"),
+    ]
 
 
 def show(results: dict[str, Any], console: Console) -> None:

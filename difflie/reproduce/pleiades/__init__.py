@@ -20,7 +20,7 @@ from ...simulate import simulate
 from ...system import Body, Translation, tree
 from ...view.figures import figure, label
 from ..runs import Computed, Progress, each
-from ..tables import beside, printed, show_table
+from ..tables import Agreement, beside, printed, show_table
 
 MASSES = np.arange(1.0, 8.0)
 POSITIONS = (3, 3, -1, -3, 2, -2, 2), (3, -3, 2, 0, 0, -4, 4), (0,) * 7
@@ -67,10 +67,20 @@ def paths(x: np.ndarray) -> Any:
     return canvas
 
 
+def agreements(results: dict[str, Any]) -> list[Agreement]:
+    """The numbers that have all printed decimals."""
+    equal = [_decimals(r["computed"]) == _decimals(r["printed"]) for r in results["rows"]]
+    return [Agreement("Places and rates at t = 3", sum(equal), len(equal), "in nine decimals")]
+
+
+def _decimals(value: float) -> str:
+    return f"{value:.9f}"
+
+
 def show(results: dict[str, Any], console: Console) -> None:
     """Prints every number above the printed one."""
     lines = [[str(k + 1)] for k in range(7)]
     for r in results["rows"]:
-        computed, known = (f"{r[key]:.9f}" for key in ("computed", "printed"))
+        computed, known = (_decimals(r[key]) for key in ("computed", "printed"))
         lines[r["star"] - 1].append(beside(computed, known, computed == known))
     show_table(console, "Seven stars at t = 3", ("star", "x", "y", "dx/dt", "dy/dt"), lines)
