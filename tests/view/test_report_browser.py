@@ -1,0 +1,63 @@
+"""Pages of results in a browser: pictures that are enlarged, and widths of phones."""
+
+import shutil
+
+import pytest
+
+from difflie.view.figures import figure
+from difflie.view.report import Overview, Section, Worked, write_report
+
+BROWSER = shutil.which("chromium")
+FLAGS = "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"
+
+
+@pytest.fixture
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    if BROWSER is None:
+        pytest.skip("there is no chromium")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=BROWSER, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+def test_pictures_are_enlarged(browser, tmp_path):
+    """Guards keys, click and drag on an enlarged picture, and that a wide table moves alone."""
+    names = [f"a column {k}" for k in range(30)]
+    sections = [
+        Section("Tall", picture=figure(size=(4.0, 9.0))[0], file="tall.png"),
+        Section("Wide", names, [[1.0] * len(names)]),
+    ]
+    overview = Overview("Done.", Worked.YES, ["Fine."], [("it", "Tall")])
+    path = write_report(tmp_path, "Title", overview, sections, {"command": "x" * 200})
+    page = browser.new_page(viewport={"width": 400, "height": 700})
+    faults = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(path.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    page.locator("a.picture").focus()
+    page.keyboard.press("Enter")
+    image = page.locator("dialog img")
+    page.wait_for_function("document.querySelector('dialog img').offsetWidth > 0")
+
+    def width():
+        return image.evaluate("image => image.offsetWidth")
+
+    assert image.get_attribute("alt") == "Tall" and width() == 400
+    page.keyboard.press("0")
+    assert width() < 300  # all of it
+    page.mouse.click(200, 300)
+    large = width()
+    assert large == pytest.approx(1200, abs=20)
+    stage = page.locator(".stage")
+    before = stage.evaluate("stage => stage.scrollTop")
+    page.mouse.move(200, 300)
+    page.mouse.down()
+    page.mouse.move(200, 250)
+    page.mouse.up()
+    assert stage.evaluate("stage => stage.scrollTop") == before + 50 and width() == large
+    page.keyboard.press("-")
+    assert width() < large
+    page.keyboard.press("Escape")
+    assert not page.locator("dialog").is_visible() and not faults
