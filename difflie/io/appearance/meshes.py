@@ -26,8 +26,7 @@ def read_mesh(path: Path, scale: NDArray) -> list[tuple[NDArray, NDArray, Any]]:
         trimesh = importlib.import_module("trimesh")
     except ImportError:
         raise ImportError(
-            f"{path}: meshes are read by trimesh, which is not installed: "
-            "pip install 'difflie[viewer]'"
+            "meshes are read by trimesh, which is not installed: pip install 'difflie[viewer]'"
         ) from None
     if not path.is_file():
         raise ModelError(f"{path}: the mesh is missing; put the file there")
@@ -42,7 +41,7 @@ def read_mesh(path: Path, scale: NDArray) -> list[tuple[NDArray, NDArray, Any]]:
         parts = [part for part in scene.dump() if len(getattr(part, "faces", ()))]
     except ImportError as error:
         raise ImportError(
-            f"{path}: a file of this kind needs {error.name}: pip install 'difflie[viewer]'"
+            f"files {path.suffix} need {error.name}: pip install 'difflie[viewer]'"
         ) from None
     except Exception as error:  # trimesh's readers raise whatever their parsers raise
         reason = " ".join(str(error).split())[:120] or type(error).__name__

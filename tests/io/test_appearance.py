@@ -1,0 +1,135 @@
+"""What bodies look like: visuals of URDF and geoms of MJCF, and files that are broken."""
+
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import trimesh
+
+import difflie as dl
+from difflie.io.appearance import read_appearance
+from difflie.io.appearance.meshes import read_mesh
+from difflie.io.appearance.shape import Shape, box, capsule, cylinder, ellipsoid
+from difflie.system import ModelError
+
+LINK = """<robot name="r"><material name="red"><color rgba="1 0 0 1"/></material>
+<link name="base"/><link name="arm"><inertial><mass value="1"/>
+<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>{}</link>
+<joint name="j" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/>
+<limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>"""
+
+
+def urdf(tmp_path, visuals):
+    path = tmp_path / "r.urdf"
+    path.write_text(LINK.format(visuals))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return path, dl.load(path)
+
+
+def volume(shape):
+    """Positive where the triangles are counter-clockwise seen from outside."""
+    a, b, c = np.moveaxis(shape.vertices[shape.faces], 1, 0)
+    return np.sum(a * np.cross(b, c)) / 6
+
+
+@pytest.mark.parametrize(
+    ("surface", "known"),
+    [
+        (box(np.array([1.0, 2.0, 3.0])), 6.0),
+        (ellipsoid(np.array([1.0, 2.0, 0.5]), 60, 40), 4 / 3 * np.pi),
+        (cylinder(0.5, 2.0, 200), np.pi / 2),
+        (capsule(0.5, 2.0, 200), np.pi / 2 + np.pi / 6),
+    ],
+)
+def test_primitives_enclose_their_volumes(surface, known):
+    """Faces point outward, and the size is right."""
+    np.testing.assert_allclose(volume(Shape(*surface)), known, rtol=0.02)
+
+
+def test_visuals_of_urdf(tmp_path):
+    """Origins, sizes, colours, by name and own; what trimesh wrote is read back, with its scale."""
+    trimesh.creation.box((0.2, 0.4, 0.6)).export(tmp_path / "part.stl")
+    path, system = urdf(
+        tmp_path,
+        """<visual><origin xyz="1 0 0" rpy="0 0 1.5707963267948966"/><geometry>
+        <mesh filename="part.stl" scale="1 1 -2"/></geometry><material name="red"/></visual>
+        <visual><geometry><sphere radius="0.5"/></geometry>
+        <material name="m"><color rgba="0 0 1 0.5"/></material></visual>""",
+    )
+    shapes = read_appearance(path, system)
+    mesh, ball = shapes["arm"]
+    np.testing.assert_allclose(mesh.vertices.max(axis=0), (1.2, 0.1, 0.6), atol=1e-7)
+    assert volume(mesh) > 0  # a mirror turns no surface inside out
+    assert (mesh.colour, ball.colour) == ((1, 0, 0, 1), (0, 0, 1, 0.5))
+    np.testing.assert_allclose(np.linalg.norm(ball.vertices, axis=1), 0.5)
+    assert set(shapes) == {"arm"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("gone.stl", None, "the mesh is missing"),
+        ("text.stl", b"this is no mesh", "cannot be read as a mesh|no triangles"),
+        ("empty.obj", b"", "cannot be read as a mesh|no triangles"),
+        ("odd.xyz", b"0 0 0", "cannot be read as a mesh|no triangles"),
+    ],
+)
+def test_broken_meshes_are_left_out_and_named(tmp_path, name, content, message):
+    """One warning names the file; the other shapes are there."""
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    ball = "<visual><geometry><sphere radius='1'/></geometry></visual>"
+    mesh = f"<visual><geometry><mesh filename='{name}'/></geometry></visual>"
+    path, system = urdf(tmp_path, mesh + ball)
+    with pytest.warns(UserWarning, match=f"not drawn: .*{name}: .*({message})"):
+        shapes = read_appearance(path, system)
+    assert len(shapes["arm"]) == 1
+
+
+def test_huge_meshes_are_refused(tmp_path, monkeypatch):
+    """By the size of the file before it is read, and by the number of triangles after."""
+    trimesh.creation.icosphere(3).export(tmp_path / "ball.stl")
+    for name, value, message in (("LARGEST_FILE", 1000, "MiB"), ("MOST_FACES", 100, "triangles")):
+        with monkeypatch.context() as m:
+            m.setattr(f"difflie.io.appearance.meshes.{name}", value)
+            with pytest.raises(ModelError, match=f"ball.stl.*{message}.*simplify"):
+                read_mesh(tmp_path / "ball.stl", np.ones(3))
+
+
+def test_geoms_of_mjcf(tmp_path):
+    """Shapes stand where MuJoCo puts them, on the bodies of the system and on the world."""
+    mujoco = pytest.importorskip("mujoco")
+    path = tmp_path / "m.xml"
+    path.write_text(
+        """<mujoco><asset><material name="g" rgba="0 1 0 1"/></asset><worldbody>
+        <geom type="plane" size="1 1 1"/><geom type="box" size=".1 .2 .3" pos="0 0 1"/>
+        <body name="b" pos="0 0 1"><joint name="h" axis="0 1 0"/>
+        <geom type="capsule" fromto="0 0 0 0.5 0 0" size=".05" material="g"/>
+        <geom type="box" size="1 1 1" group="3"/></body></worldbody></mujoco>"""
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        system = dl.load(path)
+    shapes = read_appearance(path, system)
+    assert set(shapes) == {None, "b"}
+    (rod,) = shapes["b"]
+    assert rod.colour == (0, 1, 0, 1)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    data.qpos[0] = 0.4
+    mujoco.mj_forward(model, data)
+    pose = np.asarray(dl.body_poses(system, jnp.array([0.4]))[-1])
+    moved = rod.placed(pose).vertices
+    middle = (moved.max(axis=0) + moved.min(axis=0)) / 2
+    np.testing.assert_allclose(middle, data.geom_xpos[2], atol=1e-6)
+
+
+def test_coarser_shapes_keep_their_size():
+    """Fewer triangles, about the same volume."""
+    vertices, faces = ellipsoid(np.array([0.3, 0.3, 0.5]), 200, 100)
+    shape = Shape(vertices, faces)
+    coarse = shape.coarser(0.08)
+    assert len(coarse.faces) < len(faces) / 20
+    np.testing.assert_allclose(volume(coarse), volume(shape), rtol=0.1)
