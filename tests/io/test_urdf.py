@@ -249,7 +249,7 @@ def test_one_warning_names_what_is_not_used(remarks):
     _, messages = remarks(text.replace("<robot", '<robot xmlns:x="y" version="1.0"'))
     (message,) = [m for m in messages if "not used" in m]
     assert message.split("robot.urdf: not used: ")[1].split(", ") == [
-        *("robot/@version (1", "first line 1)", "link/visual (2", "first line 2)"),
+        *("robot/@version (1", "first line 1)"),
         *("link/collision (1", "first line 3)", "link/@type (1", "first line 4)"),
         *("joint/limit/@jerk (1", "first line 6)", "joint/calibration (1", "first line 6)"),
         *("fixed joint/axis (1", "first line 7)", "fixed joint/mimic (1", "first line 7)"),

@@ -42,6 +42,9 @@ _BASES = {"fixed": Fixed, "free": Free}
 # Used by some joint types only: if not used, the warning names the type too.
 _BY_TYPE = {"axis", "axis2", "limit", "dynamics", "mimic", "difflie", "@lower", "@upper", "@pitch"}
 
+# Not named among what is not used, though lost where a system is written without its file.
+_DRAWN = ("link/visual", "material")
+
 
 def read_urdf(
     path: str | os.PathLike[str],
@@ -85,8 +88,11 @@ def read_urdf(
     unused: Notes = defaultdict(list)
     _find_unused(robot, "robot", "", unused)
     remarks = [_listed(notes)] if notes else []
+    # How links look is read where they are drawn.
+    lost = {what: at for what, at in unused.items() if what not in _DRAWN}
+    if lost:
+        remarks.insert(0, f"not used: {_listed(lost)}")
     if unused:
-        remarks.insert(0, f"not used: {_listed(unused)}")
         system = replace(system, topology=replace(system.topology, unread=tuple(unused)))
     if meshes := missing_meshes(robot, path.parent):
         remarks.append(meshes)
