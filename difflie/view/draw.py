@@ -92,8 +92,10 @@ class Picture:
         tensions = [s.tension for s in scene.springs if np.isfinite(s.tension).any()]
         most = max((float(np.nanmax(np.abs(t))) for t in tensions), default=0.0)
         self.tension = Normalize(-most, most) if most > 0 else None
-        forces = [np.linalg.norm(c.forces, axis=-1).max(initial=0) for c in scene.contacts]
-        self.greatest = float(max(forces, default=0.0))
+        self.greatest: dict[str, float] = {}
+        for arrows in scene.contacts:
+            most = float(np.linalg.norm(arrows.forces, axis=-1).max(initial=0))
+            self.greatest[arrows.unit] = max(most, self.greatest.get(arrows.unit, 0.0))
 
     def blank(self, title: str | None = None) -> tuple[Figure, Axes]:
         """A figure with axes of the camera's shape, a bar of tensions and a line of remarks."""
@@ -105,8 +107,9 @@ class Picture:
             bar = ScalarMappable(self.tension, "coolwarm")
             canvas.colorbar(bar, ax=axes, shrink=0.6, pad=0.01, fraction=0.1, label="tension [N]")
         notes = list(self.scene.remarks)
-        if self.shown.forces and self.greatest > 0:
-            notes.append(f"longest arrow: {self.greatest:.3g} N")
+        if self.shown.forces and any(self.greatest.values()):
+            longest = [f"{most:.3g} {unit}" for unit, most in self.greatest.items() if most > 0]
+            notes.append(f"longest arrow: {' and '.join(longest)}")
         said = title if title is not None else self.scene.name
         said = "; ".join([said, *notes]) if notes else said
         axes.set_title(said.replace("$", r"\$"), loc="left", fontsize="medium", fontweight="bold")
@@ -125,9 +128,10 @@ class Picture:
         for name in self.shown.traces:
             trace = self.scene.poses[: last + 1, self.scene.bodies.index(name), :3, 3]
             _polyline(sheet, trace, _TRACE, 1.2)
-        if self.shown.forces and self.greatest > 0:
+        if self.shown.forces:
             for arrows in self.scene.contacts:
-                self._arrows(sheet, arrows.points[last], arrows.forces[last])
+                scale = max(self.greatest[arrows.unit], 1e-300)
+                self._arrows(sheet, arrows.points[last], arrows.forces[last] / scale)
         if self.shown.center:
             self._cross(sheet, self.scene.com[last])
         if self.shown.ground and self.scene.up is not None:
@@ -176,7 +180,7 @@ class Picture:
     def _arrows(self, sheet: Sheet, points: NDArray, forces: NDArray) -> None:
         across = np.asarray(self.camera.pose, float)[:3, 2]
         for point, force in zip(points, forces, strict=True):
-            step = 0.3 * self.size / self.greatest * force
+            step = 0.3 * self.size * force
             if np.linalg.norm(step) > 0.01 * self.size:
                 side = np.cross(step, across) * 0.15
                 tip = point + step

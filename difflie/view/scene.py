@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from ..constraints.equations import equations
+from ..constraints.unilateral import HardContact, across, unilateral
 from ..dynamics import center_of_mass, momentum
 from ..dynamics.kinematics import body_world_poses
 from ..forces import energy
@@ -40,11 +42,15 @@ class Strand:
 
 @dataclass(frozen=True)
 class Arrows:
-    """Forces (m, c, 3) in N at points (m, c, 3) in m, world; zero where there is no contact."""
+    """Forces (m, c, 3) at points (m, c, 3) in m, world; zero where there is no contact.
+
+    unit: "N", or "N s" for the impulses of steps.
+    """
 
     name: str
     points: NDArray
     forces: NDArray
+    unit: str = "N"
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,7 @@ def scene(system: System, run: Any, appearance: Appearance | None = None, name: 
         )
     shapes = appearance if appearance else inertia_ellipsoids(system)
     t, q, v, remarks = _finite(system, run)
-    seen = jax.tree.map(np.asarray, _measured(system, q, v))
+    seen: Any = jax.tree.map(np.asarray, _measured(system, q, v, _impulses(run, len(t))))
     return Scene(
         name=name or system.name,
         t=t,
@@ -103,7 +109,10 @@ def scene(system: System, run: Any, appearance: Appearance | None = None, name: 
         poses=seen.poses,
         shapes=shapes,
         springs=tuple(Strand(name, *strand) for name, strand in seen.springs.items()),
-        contacts=tuple(Arrows(name, *arrows) for name, arrows in seen.contacts.items()),
+        contacts=(
+            *(Arrows(name, *arrows) for name, arrows in seen.contacts.items()),
+            *(Arrows(name, *arrows, "N s") for name, arrows in seen.hard.items()),
+        ),
         com=seen.com,
         momentum=seen.momentum,
         energy=Curve("energy", t, seen.energy, Energy().labels(system)),
@@ -140,6 +149,7 @@ class _Seen(NamedTuple):
     energy: jax.Array
     springs: dict[str, tuple[jax.Array, jax.Array]]
     contacts: dict[str, tuple[jax.Array, jax.Array]]
+    hard: dict[str, tuple[jax.Array, jax.Array]]
 
 
 def _finite(system: System, run: Any) -> tuple[NDArray, jax.Array, jax.Array, tuple[str, ...]]:
@@ -164,7 +174,7 @@ def _finite(system: System, run: Any) -> tuple[NDArray, jax.Array, jax.Array, tu
 
 
 @eqx.filter_jit
-def _measured(system: System, q: jax.Array, v: jax.Array) -> _Seen:
+def _measured(system: System, q: jax.Array, v: jax.Array, impulses: jax.Array | None) -> _Seen:
     """All that is measured, in one compiled program."""
     strands = {}
     contacts = {}
@@ -175,7 +185,7 @@ def _measured(system: System, q: jax.Array, v: jax.Array) -> _Seen:
             count = sum(key.split(" ")[0] == kind for key in (*strands, *contacts)) + 1
             named[f"{kind} {count}"] = coupling
 
-    def at(q: jax.Array, v: jax.Array) -> _Seen:
+    def at(q: jax.Array, v: jax.Array, impulses: jax.Array | None) -> _Seen:
         tree = Tree.of(system)
         kinetic, potential = energy(system, q, v)
         springs = {name: _strand(tree, spring, q) for name, spring in strands.items()}
@@ -187,9 +197,32 @@ def _measured(system: System, q: jax.Array, v: jax.Array) -> _Seen:
             energy=jnp.stack((kinetic, potential, kinetic + potential)),
             springs=springs,
             contacts=pushes,
+            hard={} if impulses is None else _hard_contacts(tree, q, impulses),
         )
 
-    return jax.vmap(at)(q, v)
+    return jax.vmap(at)(q, v, impulses)
+
+
+def _impulses(run: Any, count: int) -> jax.Array | None:
+    """The impulses (m, k, 3) of contacts and stops, of a method that has them."""
+    impulses = getattr(getattr(run, "states", None), "contacts", None)
+    return None if impulses is None else jnp.asarray(impulses)[:count]
+
+
+def _hard_contacts(
+    tree: Tree, q: jax.Array, impulses: jax.Array
+) -> dict[str, tuple[jax.Array, jax.Array]]:
+    """The points (1, 3) of hard contacts, and the impulses (1, 3) there on their first bodies."""
+    found = {}
+    only = unilateral(tree)
+    for k, (contact, about, _) in enumerate(equations(only, q).each()):
+        if isinstance(contact, HardContact):
+            meeting = contact.meeting(*about)
+            axes = (meeting.normal, *across(meeting.normal))
+            push = sum(p * axis.to_array() for p, axis in zip(impulses[k], axes, strict=True))
+            name = f"{type(contact).__name__} {len(found) + 1}"
+            found[name] = (meeting.place.to_array()[None], jnp.asarray(push)[None])
+    return found
 
 
 def _strand(tree: Tree, coupling: Any, q: jax.Array) -> tuple[jax.Array, jax.Array]:

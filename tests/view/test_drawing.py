@@ -185,3 +185,20 @@ def test_surfaces_know_what_they_enclose_and_their_outlines():
     cube = Outline.of(Shape(*box(np.ones(3))))
     starts, _ = cube.seen_from(cube.vertices, np.array([9.0, 8.0, 7.0]))
     assert len(starts) == 9  # of the twelve edges three are behind
+
+
+def test_impulses_of_hard_contacts_are_drawn():
+    """A ball that rests on hard ground is carried by its weight times the step, at its foot."""
+    ball = dl.Body(name="ball", joint=dl.Translation(), mass=1.0)
+    ground = dl.constraints.SphereOnPlane(
+        dl.Frame("ball"), dl.Frame(None), radius=0.1, friction=0.5
+    )
+    system = dl.constrain(dl.tree([ball], name="ball"), ground)
+    start = jnp.array([0.0, 0.0, 0.1]), jnp.zeros(3)
+    run = dl.simulate(system, *start, dt=0.01, steps=10, method=dl.Moreau())
+    (arrows,) = scene(system, run).contacts
+    assert arrows.unit == "N s"
+    np.testing.assert_allclose(arrows.forces[-1], [[0, 0, 0.0981]], atol=1e-6)
+    np.testing.assert_allclose(arrows.points[-1], [[0, 0, 0]], atol=1e-3)
+    title = draw(scene(system, run)).axes[0].get_title(loc="left")
+    assert "longest arrow: 0.0981 N s" in title

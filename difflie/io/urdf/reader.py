@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -291,5 +291,5 @@ def _typed(path: str, name: str, joint_type: str) -> str:
     return f"{joint_type} {path}" if joint_type and name in _BY_TYPE else path
 
 
-def _listed(notes: Notes) -> str:
+def _listed(notes: Mapping[str, list[int]]) -> str:
     return ", ".join(f"{what} ({len(at)}, first line {at[0]})" for what, at in notes.items())
