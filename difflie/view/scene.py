@@ -111,7 +111,7 @@ def scene(system: System, run: Any, appearance: Appearance | None = None, name: 
         springs=tuple(Strand(name, *strand) for name, strand in seen.springs.items()),
         contacts=(
             *(Arrows(name, *arrows) for name, arrows in seen.contacts.items()),
-            *(Arrows(name, *arrows, "N s") for name, arrows in seen.hard.items()),
+            *(Arrows(name, *arrows, unit="N s") for name, arrows in seen.hard.items()),
         ),
         com=seen.com,
         momentum=seen.momentum,

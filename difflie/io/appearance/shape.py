@@ -66,10 +66,10 @@ def ellipsoid(radii: NDArray, around: int = 20, along: int = 10) -> tuple[NDArra
 def cylinder(radius: float, length: float, around: int = 24) -> tuple[NDArray, NDArray]:
     """The vertices (n, 3) and faces (m, 3) of a cylinder along z about the origin, in m."""
     # Triangles that are not too long are painted in the right order.
-    parts = int(np.clip(np.ceil(length / max(2 * radius, 1e-12)), 1, 12))
-    rise = np.linspace(0.5, -0.5, parts + 1)
-    rings = np.pad(np.ones(parts + 1), 1), np.concatenate(([0.5], rise, [-0.5]))
-    return _turned(*rings, around, np.array([radius, radius, length]))
+    parts = int(np.clip(np.ceil(length / max(radius, 1e-12)), 1, 12))
+    rise = np.concatenate(([0.5] * 2, np.linspace(0.5, -0.5, parts + 1), [-0.5] * 2))
+    ring = np.concatenate(([0.0, 0.55], np.ones(parts + 1), [0.55, 0.0]))
+    return _turned(ring, rise, around, np.array([radius, radius, length]))
 
 
 def capsule(radius: float, length: float, around: int = 20) -> tuple[NDArray, NDArray]:
