@@ -13,8 +13,8 @@ jax.config.update("jax_enable_x64", True)
 import difflie as dl
 from difflie.io.appearance import read_appearance
 from difflie.view.animate import write_picture
-from difflie.view.draw import Shown
-from difflie.view.scene import scene
+from difflie.view.drawing import Shown
+from difflie.view.scenes import scene
 
 ROBOT = Path(dl.__file__).parent / "data/arm7.urdf"
 

@@ -1,1 +1,13 @@
-"""Figures and reports of results: arrays, names and plain tables in, figures and files out."""
+"""What is seen: pictures of machines, plots, reports, and the viewer in a browser.
+
+It takes a system with its motion, or arrays and names, and computes no motion itself.
+"""
+
+from .animate import write_picture as write_picture
+from .camera import Camera as Camera
+from .camera import along_line as along_line
+from .drawing import Shown as Shown
+from .drawing import draw as draw
+from .scenes import Scene as Scene
+from .scenes import scene as scene
+from .scenes import still as still

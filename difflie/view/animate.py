@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from ..io.files import OutputError, write_whole
 from .camera import Camera
-from .draw import Picture, Shown, draw
+from .drawing import Picture, Shown, draw
 from .figures import save
-from .scene import Scene
+from .scenes import Scene
 
 STILL, MOVING = (".png", ".svg", ".pdf"), (".gif", ".mp4")
 # So many frames take a minute or two to draw.

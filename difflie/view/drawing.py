@@ -17,7 +17,7 @@ from ..io.appearance.shape import Shape
 from .camera import Camera
 from .figures import colours, new_figure
 from .outlines import Outline, encloses
-from .scene import Scene
+from .scenes import Scene
 from .sheet import Sheet
 
 # Of all bodies together, so that a picture takes less than a second.
