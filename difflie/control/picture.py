@@ -51,4 +51,5 @@ def plot(problem: Problem, plan: Plan, run: Trajectory | None = None) -> Figure:
     if run is not None:
         seen = np.asarray(run.q), np.asarray(run.v)
         curves[:2] = [replace(b, seen=x) for b, x in zip(curves, seen, strict=False)]
-    return plan_figure(curves, np.asarray(plan.result.costs))
+    title = f"{problem.system.name}: plan, {plan.result}"
+    return plan_figure(curves, np.asarray(plan.result.costs), title)

@@ -14,9 +14,8 @@ in `tables`, of which the report is made too. A paper may have a third one,
 which compares computed and published numbers; without it a report says that none were compared.
 
 `runs.each` runs the parts of the work and tells how far it is, `tables` reads printed numbers
-from the `printed.toml` beside the code and sets computed ones beside them, `convergence` fits and
-draws errors over the step size. A paper is listed here by its name on the command line, with "-"
-for "_".
+from the `printed.toml` beside the code and sets computed ones beside them.
+A paper is listed here by its name on the command line, with "-" for "_".
 """
 
 from __future__ import annotations

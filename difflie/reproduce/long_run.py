@@ -31,8 +31,8 @@ from ..formulations import NaturalMotion
 from ..integrators import METHODS, Method
 from ..simulate import Trajectory, simulate
 from ..system import Body, Free, Revolute, Spherical, System, chain
+from ..view.errors import draw_errors
 from ..view.figures import colours, figure, label
-from .convergence import draw_errors
 from .runs import Computed, Progress, each
 from .tables import cells, note, show_table
 

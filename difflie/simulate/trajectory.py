@@ -138,7 +138,7 @@ class Trajectory(eqx.Module):
         Forces that are always zero are left out. Raises ValueError for a batch of runs, and for the
         run of another system.
         """
-        from ..view.figures import curve_figure
+        from ..view.plots import curve_figure
 
         if self.t.ndim != 1:
             raise ValueError(
@@ -154,7 +154,7 @@ class Trajectory(eqx.Module):
             forces = [curve(force, system, self) for force in (Effort(), Passive())]
             curves += [force for force in forces if force.values.any()]
             curves.append(curve(Energy(), system, self))
-        return curve_figure(curves)
+        return curve_figure(curves, f"{labels.name}: motion")
 
 
 @eqx.filter_jit

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..io.results import provenance
 from .compared import Compared, Spectra, compared_figure, spectrum_figure
-from .figures import figure, label
+from .figures import colours, figure, label
 from .report import Overview, Section, Worked, sentences
 from .report import write_report as write_page
 
@@ -164,6 +164,6 @@ def weight_figure(weights: Sequence[float], errors: Sequence[float], best: float
     """The part of the torques' variance that held-out blocks keep, by the weight, as a figure."""
     canvas, axes = figure(1, 1, (7.0, 3.2))
     axes[0, 0].loglog(weights, errors, "o-", linewidth=1.0, label="held-out blocks")
-    axes[0, 0].axvline(best, color="#cc4125", linewidth=1.0, label="taken")
+    axes[0, 0].axvline(best, color=colours(2)[1], linewidth=1.0, label="taken")
     label(axes[0, 0], "weight of the nearness", "1 - R2, mean over joints")
     return canvas

@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .figures import colours, figure, label
+from .figures import colours, entitle, figure, label
 
 # What is measured is wide and pale, so that it is seen on both sides of what is predicted.
 _MEASURED = {"color": "#9cc3ea", "linewidth": 3.2, "label": "measured"}
-_PREDICTED = {"color": "#a61c00", "linewidth": 0.9, "label": "predicted"}
-_RAW = {"color": "#38761d", "linewidth": 0.9, "linestyle": (0, (4, 2))}
+_PREDICTED = {"color": "#9d3201", "linewidth": 0.9, "label": "predicted"}
+_RAW = {"color": "#226356", "linewidth": 0.9, "linestyle": (0, (4, 2))}
 _LEFT = {"color": "#5f6368", "linewidth": 0.9, "label": "left: measured - predicted"}
 
 
@@ -40,12 +40,19 @@ class Compared:
     raw_name: str = "as read"
 
 
-def compared_figure(curves: Sequence[Compared], columns: int | None = None) -> Figure:
+def compared_figure(
+    curves: Sequence[Compared], columns: int | None = None, title: str = ""
+) -> Figure:
     """Each comparison with what is left below it on the same time axis, row by row, as a figure.
 
-    columns: so many beside each other; by default one to three, by their number.
+    columns: so many beside each other; by default one to three, by their number. Raises ValueError
+    without any, and for arrays of other shapes than their times.
     """
     n = len(curves)
+    if not n:
+        raise ValueError("measured and predicted: there is nothing to draw; give at least one pair")
+    for curve in curves:
+        _check(curve)
     columns = columns or (1 if n < 3 else 2 if n < 9 else 3)
     rows = -(-n // columns)
     size = {1: 7.5, 2: 5.5}.get(columns, 4.4) * columns + 1.8, 2.9 * rows
@@ -64,7 +71,22 @@ def compared_figure(curves: Sequence[Compared], columns: int | None = None) -> F
     canvas.legend(
         list(named.values()), list(named), loc="outside upper right", ncols=4, frameon=False
     )
+    entitle(canvas, title)
     return canvas
+
+
+def _check(curve: Compared) -> None:
+    for name, values, t in (
+        ("measured", curve.measured, curve.t),
+        (curve.raw_name, curve.raw, curve.t),
+        ("predicted", curve.predicted, curve.times),
+        ("left", curve.left, curve.times),
+    ):
+        if values is not None and np.shape(values) != np.shape(t):
+            raise ValueError(
+                f"{curve.name}: what is {name} has shape {np.shape(values)}, its times "
+                f"{np.shape(t)}; give one number for each time"
+            )
 
 
 def _draw(above: Axes, below: Axes, curve: Compared) -> None:

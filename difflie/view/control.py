@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from ..io.results import provenance
 from ..quantities import Curve
-from .figures import colours, figure, label
+from .figures import colours, entitle, figure, label, plain
 from .report import Overview, Section, Worked
 from .report import write_report as write_page
+from .series import numbers, whole
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,14 @@ class Bounded:
     seen: NDArray | None = None
 
 
-def plan_figure(curves: Sequence[Bounded], costs: NDArray) -> Figure:
+def plan_figure(curves: Sequence[Bounded], costs: NDArray, title: str = "Plan") -> Figure:
     """Curves over time, with their bounds dashed, and the costs (m,) of a search below them.
 
-    Entries of costs that are not finite are left out, and bounds far outside of their curve.
+    Entries of costs that are not finite are left out, and bounds far outside of their curve. Raises
+    ValueError for arrays that do not fit each other, and for a curve without a finite value.
     """
+    curves, notes = _checked(curves)
+    costs = numbers("plan", "costs", costs)
     canvas, axes = figure(len(curves) + 1, 1, (8.0, 2.6 * (len(curves) + 1)))
     for a, bounded in zip(axes[:, 0], curves, strict=False):
         _draw(a, bounded)
@@ -49,7 +53,30 @@ def plan_figure(curves: Sequence[Bounded], costs: NDArray) -> Figure:
         # A guess with gaps may cost almost nothing.
         last.set_ylim(bottom=max(costs.min(), 1e-3 * costs[-1]) / 2)
     label(last, "iteration", "cost", legend=False)
+    entitle(canvas, title, notes)
     return canvas
+
+
+def _checked(curves: Sequence[Bounded]) -> tuple[list[Bounded], list[str]]:
+    """The curves up to their first values that are not finite, and notes on these."""
+    checked, notes = [], []
+    for bounded in curves:
+        curve = bounded.curve
+        shape = np.shape(curve.values)
+        for name, each, needed in (
+            ("lower", bounded.lower, shape[1:]),
+            ("upper", bounded.upper, shape[1:]),
+            ("seen", bounded.seen, shape),
+        ):
+            if each is not None and np.shape(each) != needed:
+                raise ValueError(
+                    f"{curve.name}: {name} has shape {np.shape(each)}, the values {shape}; give "
+                    f"{name} of shape {needed}"
+                )
+        cut, lost = whole(curve, every=True)
+        checked.append(replace(bounded, curve=cut))
+        notes += lost
+    return checked, notes
 
 
 def _draw(axes: Any, bounded: Bounded) -> None:
@@ -59,8 +86,7 @@ def _draw(axes: Any, bounded: Bounded) -> None:
     rows = zip(curve.labels, curve.values.T, colours(len(curve.labels)), strict=True)
     for (name, unit), column, colour in rows:
         shown = f"{name} [{unit}]" if len(units) > 1 and unit else name
-        shown = shown.replace("$", r"\$")
-        axes.plot(curve.t, column, label=shown, color=colour, linewidth=1.3, drawstyle=style)
+        axes.plot(curve.t, column, label=plain(shown), color=colour, linewidth=1.3, drawstyle=style)
     if bounded.seen is not None:
         every = max(1, len(curve.t) // 40)
         for column, colour in zip(bounded.seen.T, colours(len(curve.labels)), strict=True):

@@ -10,20 +10,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .figures import figure, label
+from .figures import colours, entitle, figure, label
 
 _PAIRS = 6
 
 
-def estimate_figure(parameters: Mapping[str, Mapping[str, Any]]) -> Figure:
+def estimate_figure(
+    parameters: Mapping[str, Mapping[str, Any]], title: str = "Estimates and their start"
+) -> Figure:
     """Estimates with 95 % intervals and starts, parameters of one unit on one axis, as a figure.
 
     parameters: by name the unit, value, start and std_error of each, scalars, and the interval
     (2,); the error is infinite where it is not identifiable.
     """
+    if not parameters:
+        raise ValueError("estimates: there is nothing to draw; give at least one parameter")
     units = list(dict.fromkeys(p["unit"] for p in parameters.values()))
     groups = [{n: p for n, p in parameters.items() if p["unit"] == unit} for unit in units]
-    size = 7.0, 0.9 * len(groups) + 0.28 * len(parameters)
+    size = 7.0, 0.4 + 0.9 * len(groups) + 0.28 * len(parameters)
     canvas, axes = figure(len(groups), 1, size, [len(group) + 2.0 for group in groups])
     for a, unit, group in zip(axes[:, 0], units, groups, strict=True):
         places = np.arange(len(group))
@@ -43,10 +47,11 @@ def estimate_figure(parameters: Mapping[str, Mapping[str, Any]]) -> Figure:
             )
         if not known.all():
             a.plot(value[~known], places[~known], "o", mfc="none", label="not identifiable")
-        a.plot(start, places, "x", color="#38761d", label="start")
+        a.plot(start, places, "x", color=colours(2)[1], label="start")
         a.set_yticks(places, list(group))
         a.set_ylim(len(group) - 0.5, -0.5)
         label(a, f"[{unit}]" if unit else "without unit", "", legend=a is axes[0, 0])
+    entitle(canvas, title)
     return canvas
 
 
@@ -100,15 +105,16 @@ def _ellipse(axes: Axes, first: tuple, second: tuple, r: float, legend: bool) ->
     # Chi-squared of two numbers is -2 log(1 - probability).
     radius = np.sqrt(-2 * np.log(0.05)) * size
     axes.plot(centre[0] + radius[0] * x, centre[1] + radius[1] * y, label="95 %", linewidth=1.4)
-    axes.plot(*centre, "C1o", label="estimate")
+    blue, other = colours(2)
+    axes.plot(*centre, "o", color=blue, label="estimate")
     least, most = centre - 1.3 * radius, centre + 1.3 * radius
     # If the start is far off, the ellipse would shrink to a point.
     edge = np.clip(start, least, most)
-    axes.plot(*edge, "C2x", label="start", clip_on=False, markeredgewidth=2)
+    axes.plot(*edge, "x", color=other, label="start", clip_on=False, markeredgewidth=2)
     if not np.array_equal(edge, start):
         text = f"start beyond: {start[0]:.4g}, {start[1]:.4g}"
         free = {"y": 0.96, "va": "top"} if r > 0 else {"y": 0.04, "va": "bottom"}
-        axes.text(x=0.03, s=text, transform=axes.transAxes, fontsize="small", color="C2", **free)
+        axes.text(x=0.03, s=text, transform=axes.transAxes, fontsize="small", color=other, **free)
     axes.set_xlim(least[0], most[0])
     axes.set_ylim(least[1], most[1])
     axes.ticklabel_format(useOffset=False)

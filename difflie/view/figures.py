@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import io
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,24 @@ from matplotlib.figure import Figure
 from ..io.files import written
 from ..quantities import Curve
 
-_COLOURS = ("#0b5394", "#cc4125", "#38761d", "#8e63a6", "#b45f06", "#0097a7", "#5f6368")
+# Any two are at least 27 apart in CIE Lab, also as seen without one of the three kinds of cones
+# (Machado, Oliveira and Fernandes 2009), and each has a contrast of 3 with white.
+_COLOURS = (
+    *("#268bfe", "#9d3201", "#226356", "#c58703", "#75269a"),
+    *("#f854b2", "#2c204a", "#889661", "#43190d"),
+)
 _MOST_NAMES = 32
+# Where zeros are drawn on a logarithmic axis.
+FLOOR = 1e-17
+
+
+class Picture(Figure):
+    """A matplotlib figure that a notebook shows, without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.savefig(file, format="png")
+        return file.getvalue()
 
 
 def figure(
@@ -25,7 +43,7 @@ def figure(
     heights: Sequence[float] | None = None,
     widths: Sequence[float] | None = None,
 ):
-    """A `Figure` and its axes, an array (rows, columns).
+    """A `Picture` and its axes, an array (rows, columns).
 
     heights (rows,), widths (columns,): their ratios.
     """
@@ -39,9 +57,9 @@ def figure(
     return canvas, axes
 
 
-def new_figure(size: tuple[float, float]) -> Figure:
-    """A `Figure` without axes; size in inches."""
-    return Figure(figsize=size, layout="constrained", dpi=130)
+def new_figure(size: tuple[float, float]) -> Picture:
+    """A `Picture` without axes; size in inches."""
+    return Picture(figsize=size, layout="constrained", dpi=130)
 
 
 def save(canvas: Figure, path: Path) -> Path:
@@ -73,8 +91,23 @@ def label(axes: Axes, x: str, y: str, title: str = "", *, legend: bool = True) -
         )
 
 
+def entitle(canvas: Figure, title: str, notes: Iterable[str] = ()) -> None:
+    """A title above all axes, and notes below them, such as what could not be drawn."""
+    if title:
+        canvas.suptitle(plain(title), x=0.01, ha="left", fontsize="large", fontweight="bold")
+    if said := "\n".join(textwrap.fill(plain(note), 100) for note in notes):
+        canvas.supxlabel(said, x=0.01, ha="left", fontsize="small", color="#5f6368")
+
+
+def plain(name: str) -> str:
+    """A name as matplotlib shows it unchanged, also in a legend."""
+    # A dollar sign would start a formula, and a line whose name starts with _ would have none.
+    shown = name.replace("$", r"\$")
+    return f"\u200b{shown}" if shown.startswith("_") else shown
+
+
 def colours(n: int) -> list[Any]:
-    """n different colours (n,)."""
+    """n different colours (n,); up to nine are told apart by all kinds of colour vision."""
     if n <= len(_COLOURS):
         return list(_COLOURS[:n])
     return list(colormaps["turbo"](np.linspace(0.05, 0.95, n)))
@@ -83,15 +116,14 @@ def colours(n: int) -> list[Any]:
 def draw_lines(axes: Axes, t: np.ndarray, values: np.ndarray, names: Sequence[str]) -> None:
     """One line over t (m,) for each column of values (m, n), each in its own colour."""
     for column, name, colour in zip(np.asarray(values).T, names, colours(len(names)), strict=True):
-        # A dollar sign would start a formula.
-        axes.plot(t, column, label=name.replace("$", r"\$"), color=colour, linewidth=1.3)
+        axes.plot(t, column, label=plain(name), color=colour, linewidth=1.3)
 
 
 def draw_drift(axes: Axes, t: np.ndarray, drifts: Mapping[str, np.ndarray]) -> None:
     """Absolute drifts (m,) by name on a logarithmic axis; zeros stand at the lower edge."""
-    for name, drift in drifts.items():
-        drift = np.asarray(drift)
-        axes.semilogy(t, np.maximum(drift, 1e-17), label=name, linewidth=1.3)
+    for (name, drift), colour in zip(drifts.items(), colours(len(drifts)), strict=True):
+        shown = np.maximum(np.asarray(drift), FLOOR)
+        axes.semilogy(t, shown, label=plain(name), color=colour, linewidth=1.3)
 
 
 def draw_curve(axes: Axes, curve: Curve) -> None:
@@ -105,11 +137,3 @@ def draw_curve(axes: Axes, curve: Curve) -> None:
     names = [f"{name} [{unit}]" if len(units) > 1 else name for name, unit in labels]
     draw_lines(axes, curve.t, curve.values[:, finite], names)
     label(axes, "t [s]", f"{curve.name} [{', '.join(units)}]" if units else curve.name)
-
-
-def curve_figure(curves: Sequence[Curve]) -> Figure:
-    """Curves (m, n) over time, one below the other."""
-    canvas, axes = figure(len(curves), 1, (8.0, 2.8 * len(curves)))
-    for a, curve in zip(axes[:, 0], curves, strict=True):
-        draw_curve(a, curve)
-    return canvas

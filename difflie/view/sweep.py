@@ -36,7 +36,15 @@ def map_figure(maps: Sequence[tuple[Column, Column, Column]]) -> Figure:
 
     Cells where the two numbers form a grid, with the mean of the rows in each; otherwise points, of
     many rows some, always the same. Where no value is finite a cell is hatched, a point a cross.
+    Raises ValueError without any map, and for columns of different lengths.
     """
+    if not maps:
+        raise ValueError("maps: there is nothing to draw; give at least one (x, y, output)")
+    for each in maps:
+        shapes = [np.shape(column.values) for column in each]
+        if len(set(shapes)) > 1 or len(shapes[0]) != 1:
+            named = ", ".join(f"{c.name} {s}" for c, s in zip(each, shapes, strict=True))
+            raise ValueError(f"maps: the columns have the shapes {named}; give one number a row")
     columns = min(2, len(maps))
     rows = -(-len(maps) // columns)
     canvas, axes = figure(rows, columns, (5.8 * columns, 4.2 * rows))

@@ -10,8 +10,9 @@ import pytest
 from pages import Page
 from rich.console import Console
 
-from difflie.reproduce import REPRODUCTIONS, convergence, runs, tables
+from difflie.reproduce import REPRODUCTIONS, runs, tables
 from difflie.reproduce.page import write_report
+from difflie.view import errors
 from difflie.view.figures import figure
 
 
@@ -55,13 +56,13 @@ def test_a_table_sets_computed_above_printed_numbers():
 
 def test_the_slope_of_errors():
     h = np.array([0.1, 0.2, 0.4])
-    assert convergence.slope(h, 3.0 * h**4) == pytest.approx(4)
+    assert errors.slope(h, 3.0 * h**4) == pytest.approx(4)
 
 
 def test_zeros_have_a_place_on_logarithmic_axes():
     axes = figure()[1][0, 0]
-    line = convergence.draw_errors(axes, [0.1, 0.2], [0.0, 1e-3], "exact")
-    convergence.draw_slope(axes, [0.1, 0.2], 1e-3, 4, linestyle=":")
+    line = errors.draw_errors(axes, [0.1, 0.2], [0.0, 1e-3], "exact")
+    errors.draw_slope(axes, [0.1, 0.2], 1e-3, 4, linestyle=":")
     np.testing.assert_allclose(line.get_ydata(), [1e-17, 1e-3])
     np.testing.assert_allclose(axes.lines[1].get_ydata(), [1e-3 / 16, 1e-3])
     assert axes.get_xscale() == axes.get_yscale() == "log"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+from ...view.errors import draw_errors, draw_slope
 from ...view.figures import draw_lines, figure, label
-from ..convergence import draw_errors, draw_slope
 from .schemes import SCHEMES
 from .study import DURATION, ORDER_DURATION, ORDER_STEPS, Study, energy_order, showing_order
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..convergence import slope
+from ...view.errors import slope
 from .motion import Motion, exact_angles, move, three_links
 from .schemes import SCHEMES
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from ..convergence import slope
+from ...view.errors import slope
 from ..runs import Progress, each
 from ..tables import beside, note, number, printed, show_table
 from .figures import CASES, figures

@@ -19,8 +19,8 @@ from ...integrators import METHODS, EmbeddedMuntheKaas, Method
 from ...io.results import machine
 from ...system import System
 from ...system.kinematic_tree import Tree
+from ...view.errors import draw_errors
 from ...view.figures import figure, label
-from ..convergence import draw_errors
 from ..runs import Computed, Progress, each
 from ..tables import Agreement, cells, note, show_table
 from .babyboot import babyboot

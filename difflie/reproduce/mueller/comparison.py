@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from ...view.errors import draw_errors
+from ...view.errors import slope as fitted_slope
 from ...view.figures import figure, label
-from .. import convergence
 from ..runs import Computed, Progress, each
 from ..tables import Agreement, cells, headed, note, printed, show_table
 from .bodies import MACHINES, Machine, march, violation
@@ -59,7 +60,7 @@ def norm_defect(name: str, machine: Machine) -> float:
 
 def slope(errors: np.ndarray) -> float | None:
     """The exponent k of errors (n,) ~ h^k over the three smallest steps; None for rounding."""
-    return None if np.max(errors) < ROUNDING else convergence.slope(1 / STEPS[-3:], errors[-3:])
+    return None if np.max(errors) < ROUNDING else fitted_slope(1 / STEPS[-3:], errors[-3:])
 
 
 def compute(progress: Progress) -> Computed:
@@ -235,7 +236,7 @@ def _panels(size: tuple[float, float], quantities: tuple[str, str], columns: dic
         for a, first, quantity, k in zip(column, axes[:, 0], quantities, (0, 1), strict=True):
             a.sharey(first)
             for values, style in lines:
-                convergence.draw_errors(a, 1e3 * h, values[k], **style)
+                draw_errors(a, 1e3 * h, values[k], **style)
             a.set_xticks(1e3 * h, [f"{x:.3g}" for x in 1e3 * h])
             a.minorticks_off()
             label(a, "step h [ms]", quantity, title, legend=False)

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from ...simulate import simulate
 from ...system import Body, Free, Revolute, System, chain
+from ...view.errors import draw_errors
 from ...view.figures import figure, label
-from ..convergence import draw_errors
 from ..runs import Computed, Progress, each
 from ..tables import Agreement, beside, note, show_table
 from .operations import PRINTED, lie_method, operation_rows

@@ -8,8 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-# Zeros are drawn here.
-_FLOOR = 1e-17
+from .figures import FLOOR, plain
 
 
 def slope(h: Any, errors: Any) -> float:
@@ -23,7 +22,8 @@ def draw_errors(axes: Axes, x: Any, errors: Any, label: str | None = None, **sty
     style: as `Axes.plot` takes it.
     """
     style = {"linewidth": 1.3, **style}
-    return axes.loglog(x, np.maximum(errors, _FLOOR), label=label, **style)[0]
+    name = None if label is None else plain(label)
+    return axes.loglog(x, np.maximum(errors, FLOOR), label=name, **style)[0]
 
 
 def draw_slope(axes: Axes, h: Any, last: float, order: float, **style: Any) -> None:

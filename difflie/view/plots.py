@@ -1,0 +1,258 @@
+"""Pictures of motions, energies and errors: one function each, from arrays and names.
+
+Every function returns a figure with a title, units, and a legend beside the axes. A curve that is
+not finite from some time on is drawn up to there, and the picture says so. All raise ValueError for
+arrays that do not fit each other, and where nothing is finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..quantities import Curve
+from .compared import compared_figure as compared_figure
+from .control import plan_figure as plan_figure
+from .errors import draw_errors, draw_slope, slope
+from .estimates import estimate_figure as estimate_figure
+from .figures import FLOOR, colours, draw_curve, draw_drift, entitle, figure, label, plain
+from .series import numbers, points, series, whole
+from .sweep import map_figure as map_figure
+
+_TOTAL = {"color": "#111111", "linewidth": 2.0}
+
+
+def curve_figure(curves: Sequence[Curve], title: str = "") -> Figure:
+    """Curves (m, n) over time, such as the state of a motion, one below the other."""
+    if not curves:
+        raise ValueError("a picture of curves: there is nothing to draw; give at least one")
+    cut = [whole(curve) for curve in curves]
+    canvas, axes = figure(len(curves), 1, (8.0, 2.8 * len(curves)))
+    for a, (curve, _) in zip(axes[:, 0], cut, strict=True):
+        draw_curve(a, curve)
+    entitle(canvas, title, [note for _, notes in cut for note in notes])
+    return canvas
+
+
+def energy_figure(
+    t: Any,
+    stored: Mapping[str, Any],
+    flows: Mapping[str, Any] | None = None,
+    title: str = "Energy budget",
+) -> Figure:
+    """The energies (m,) of a machine in J over time (m,) in s, their sum, and what is unaccounted.
+
+    stored: parts such as kinetic, potential and elastic energy. flows: what has come in since the
+    start, such as the work of motors, and with a minus sign what has gone, such as by friction; by
+    default nothing. Below stands the change of the sum less the sum of the flows: the error.
+    """
+    flows = flows or {}
+    if both := stored.keys() & flows.keys():
+        raise ValueError(f"energy: {sorted(both)[0]!r} is stored and a flow; rename one")
+    s = series("energy", t, {**stored, **flows})
+    total = np.sum([s.columns[name] for name in stored], axis=0)
+    start = [name for name in stored if not np.isfinite(s.columns[name][0])]
+    if start or not stored:
+        raise ValueError(
+            f"energy: {start[0]} is not finite at the start, so there is no budget"
+            if start
+            else "energy: nothing is stored; give at least the kinetic energy"
+        )
+    gone = np.sum([s.columns[name] - s.columns[name][0] for name in flows], axis=0)
+    canvas, (above, below) = figure(2, 1, (8.0, 5.6), [2.2, 1.0])
+    above, below = above[0], below[0]
+    palette = colours(len(s.columns))
+    for (name, column), colour in zip(s.columns.items(), palette, strict=True):
+        style = "--" if name in flows else "-"
+        above.plot(s.x, column, style, color=colour, linewidth=1.3, label=plain(name))
+    if len(stored) > 1:
+        above.plot(s.x, total, label="total stored", **_TOTAL)
+    label(above, "", "energy [J]")
+    above.tick_params(labelbottom=False)
+    below.plot(s.x, total - total[0] - gone, label="unaccounted", color="#111111", linewidth=1.3)
+    below.sharex(above)
+    label(below, "t [s]", "change - flows [J]" if flows else "change [J]")
+    entitle(canvas, title, s.notes)
+    return canvas
+
+
+def drift_figure(t: Any, drifts: Mapping[str, Any], unit: str = "", title: str = "Drift") -> Figure:
+    """Absolute drifts (m,) by name over time (m,) in s, on a logarithmic axis.
+
+    unit: of all drifts, "" for relative ones. Zeros stand at the lower edge.
+    """
+    s = series("drift", t, {name: np.abs(numbers("drift", name, d)) for name, d in drifts.items()})
+    canvas, [[a]] = figure(size=(8.0, 4.0))
+    draw_drift(a, s.x, s.columns)
+    _set_lower_edge(a, s.columns.values())
+    label(a, "t [s]", f"|drift| [{unit}]" if unit else "relative drift")
+    entitle(canvas, title, s.notes)
+    return canvas
+
+
+def violation_figure(
+    t: Any,
+    position: Mapping[str, Any],
+    velocity: Mapping[str, Any] | None = None,
+    tolerance: float | None = None,
+    title: str = "Constraint violation",
+) -> Figure:
+    """The violations (m,) of constraints by name over time (m,) in s, on logarithmic axes.
+
+    position: residuals g in m, rad or without unit; velocity: their rates, below. tolerance: of
+    positions, drawn as a dashed line.
+    """
+    parts = [("|g| [m, rad, 1]", position)]
+    parts += [("|dg/dt| [m/s, rad/s, 1/s]", velocity)] if velocity else []
+    canvas, axes = figure(len(parts), 1, (8.0, 0.6 + 2.9 * len(parts)))
+    notes: list[str] = []
+    for a, (named, columns) in zip(axes[:, 0], parts, strict=True):
+        s = series("constraint violation", t, _sizes(columns))
+        draw_drift(a, s.x, s.columns)
+        _set_lower_edge(a, s.columns.values())
+        if tolerance is not None and columns is position:
+            a.axhline(tolerance, color="#5f6368", linestyle="--", linewidth=1.0, label="tolerance")
+        label(a, "t [s]", named)
+        notes += s.notes
+    entitle(canvas, title, dict.fromkeys(notes))
+    return canvas
+
+
+def _sizes(columns: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: np.abs(numbers("constraint violation", k, c)) for k, c in columns.items()}
+
+
+def phase_figure(
+    q: Any, v: Any, labels: Sequence[tuple[str, str]], title: str = "Phase portrait"
+) -> Figure:
+    """Velocities v (m, n) over coordinates q (m, n), a panel for each unit.
+
+    labels (n,): the name and the unit of each coordinate. A dot is the start, a cross the end.
+    """
+    q, v = numbers("phase portrait", "q", q), numbers("phase portrait", "v", v)
+    if q.ndim != 2 or q.shape != v.shape or q.shape[1] != len(labels) or not q.size:
+        raise ValueError(
+            f"phase portrait: q has shape {q.shape}, v {v.shape}, and there are {len(labels)} "
+            "names; give a column of each for each name, of coordinates that are plain numbers"
+        )
+    rows = np.arange(len(q))
+    both = {f"{k} {n}": np.where(np.isfinite(q[:, k]), v[:, k], np.nan)
+            for k, (n, _) in enumerate(labels)}  # fmt: skip
+    cut = series("phase portrait", rows, both, "row")
+    units = list(dict.fromkeys(unit for _, unit in labels))
+    canvas, axes = figure(1, len(units), (1.5 + 5.5 * len(units), 4.5))
+    for a, unit in zip(axes[0], units, strict=True):
+        own = [k for k, (_, u) in enumerate(labels) if u == unit]
+        for k, colour in zip(own, colours(len(own)), strict=True):
+            rate = list(cut.columns.values())[k]
+            there = np.flatnonzero(np.isfinite(rate))
+            a.plot(q[:, k], rate, color=colour, linewidth=1.2, label=plain(labels[k][0]))
+            for row, mark in zip(there[[0, -1]] if there.size else (), "ox", strict=False):
+                a.plot(q[row, k], rate[row], mark, color=colour, markersize=6)
+        label(a, f"q [{unit}]", f"v [{unit}/s]")
+    notes = [note.split(" ", 1)[1] for note in cut.notes]
+    entitle(canvas, title, ["Dots: the start; crosses: the end.", *notes])
+    return canvas
+
+
+def order_figure(
+    h: Any,
+    errors: Mapping[str, Any],
+    unit: str = "",
+    *,
+    orders: Sequence[float] = (),
+    rounding: float = 0.0,
+    across: str = "step h [s]",
+    title: str = "Error over step size",
+) -> Figure:
+    """Errors (n,) by method over step sizes h (n,), on logarithmic axes, with their fitted slopes.
+
+    orders: slopes of lines to compare with, which end at the largest error. rounding: errors up to
+    here are of rounding, and do not count in the slopes. across: what h is. A slope needs three
+    errors; a method without them has none.
+    """
+    s = points("order plot", h, errors, "h")
+    if (s.x <= 0).any():
+        raise ValueError("order plot: h has values that are not positive; give step sizes")
+    canvas, [[a]] = figure(size=(8.0, 4.8))
+    order = np.argsort(s.x)
+    for (name, column), colour in zip(s.columns.items(), colours(len(s.columns)), strict=True):
+        x, y = s.x[order], np.abs(column[order])
+        known = np.isfinite(y) & (y > max(rounding, 0.0))
+        fitted = f": slope {slope(x[known], y[known]):.2f}" if known.sum() > 2 else ""
+        draw_errors(a, x, y, f"{name}{fitted}", color=colour, marker="o", markersize=4)
+    # The line that a fast method reaches last would otherwise leave the picture.
+    largest = max(np.nanmax(np.abs(c)) for c in s.columns.values() if np.isfinite(c).any())
+    for k, exponent in enumerate(orders):
+        style = {"color": "#5f6368", "linewidth": 1.0, "linestyle": (0, (4, 2 + 2 * k))}
+        draw_slope(a, s.x[order], float(largest), exponent, label=f"order {exponent:g}", **style)
+    if rounding > 0:
+        a.axhline(rounding, color="#999999", linestyle=":", linewidth=1.0, label="rounding")
+    _set_lower_edge(a, [*s.columns.values(), np.array(rounding)])
+    label(a, across, f"error [{unit}]" if unit else "error")
+    entitle(canvas, title, s.notes)
+    return canvas
+
+
+def error_figure(
+    errors: Mapping[str, tuple[Any, Any]],
+    unit: str = "",
+    *,
+    across: str = "t [s]",
+    logarithmic: bool = False,
+    title: str = "Error over time",
+) -> Figure:
+    """Errors (m,) by name, each over its own x (m,), such as times in s, on a logarithmic axis.
+
+    errors: (x, errors) by name. across: what x is, such as "computing time [s]", for which
+    logarithmic=True makes that axis logarithmic, too. Zeros stand at the lower edge.
+    """
+    if not errors:
+        raise ValueError("error plot: there is nothing to draw; give errors by name")
+    canvas, [[a]] = figure(size=(8.0, 4.4))
+    notes: list[str] = []
+    drawn = []
+    check = points if logarithmic else series
+    axis = across.split(" [")[0]
+    for (name, pair), colour in zip(errors.items(), colours(len(errors)), strict=True):
+        x, error = pair
+        s = check("error plot", x, {name: np.abs(numbers("error plot", name, error))}, axis)
+        if logarithmic:
+            draw_errors(a, s.x, s.columns[name], name, color=colour, marker="o", markersize=4)
+        else:
+            draw_drift(a, s.x, s.columns)
+            a.lines[-1].set_color(colour)
+        notes += s.notes
+        drawn.append(s.columns[name])
+    _set_lower_edge(a, drawn)
+    label(a, across, f"|error| [{unit}]" if unit else "|error|")
+    entitle(canvas, title, notes)
+    return canvas
+
+
+def _set_lower_edge(axes: Axes, columns: Iterable[Any]) -> None:
+    """Keeps zeros, such as that of the start, from stretching a logarithmic axis."""
+    sizes = np.abs(np.concatenate([np.ravel(c) for c in columns]))
+    positive = sizes[np.isfinite(sizes) & (sizes > 0)]
+    if positive.size:
+        axes.set_ylim(bottom=max(positive.min(), FLOOR) / 2)
+
+
+def state_figure(
+    t: Any,
+    q: Any,
+    v: Any,
+    q_labels: Sequence[tuple[str, str]],
+    v_labels: Sequence[tuple[str, str]],
+    title: str = "Motion",
+) -> Figure:
+    """Coordinates q (m, nq) and velocities v (m, nv) over time (m,) in s, one below the other.
+
+    q_labels (nq,), v_labels (nv,): the name and the unit of each.
+    """
+    rows = (("q", q, q_labels), ("v", v, v_labels))
+    return curve_figure([Curve(name, t, x, tuple(labels)) for name, x, labels in rows], title)
