@@ -46,12 +46,14 @@ class ErrorEstimate(NamedTuple):
 class Refinement:
     """How a run was made: a function that repeats it with steps n times as short.
 
-    make(n): that run; order: of the method. It has no leaves, and is lost in a transformation, a
-    pickle, or a run whose leaves were changed.
+    make(n): that run; order and method: of the method, its order and its name. It has no leaves,
+    and is lost in a transformation, a pickle, or a run whose leaves were changed.
     """
 
-    def __init__(self, make: Callable[[int], Any] | None = None, order: int = 1):
-        self.make, self.order = make, order
+    def __init__(
+        self, make: Callable[[int], Any] | None = None, order: int = 1, method: str = ""
+    ) -> None:
+        self.make, self.order, self.method = make, order, method
 
     def tree_flatten(self) -> tuple[tuple, None]:
         return (), None

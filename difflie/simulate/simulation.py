@@ -113,7 +113,7 @@ def simulate(
     run = Run(state, control, wrench, events, kept, (method, adjoint, stabilisation))
     made = trajectory(run, error, steps, save_every, progress)
     finer = functools.partial(_finer, system, run, steps, save_every)
-    return replace(made, refinement=Refinement(finer, method.order))
+    return replace(made, refinement=Refinement(finer, method.order, method.name))
 
 
 def _finer(system: System, run: Run, steps: int, save_every: int, n: int) -> Trajectory:

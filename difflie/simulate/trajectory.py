@@ -20,6 +20,7 @@ from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .error_estimate import ErrorEstimate, Refinement, error_estimate
 from .result import Result
+from .shown import trajectory_html, trajectory_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -155,6 +156,12 @@ class Trajectory(eqx.Module):
             curves += [force for force in forces if force.values.any()]
             curves.append(curve(Energy(), system, self))
         return curve_figure(curves, f"{labels.name}: motion")
+
+    def __repr__(self) -> str:
+        return trajectory_text(self) or super().__repr__()
+
+    def _repr_html_(self) -> str | None:
+        return trajectory_html(self)
 
 
 @eqx.filter_jit

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from ..groups import FlatProduct
 from .fields import declared, number
 from .frozen import frozen, is_frozen, thawed
+from .shown import system_html, system_text
 from .topology import Topology
 from .validation import ModelError, real_numbers
 
@@ -213,6 +214,12 @@ class System(eqx.Module):
             owner = dataclasses.replace(owner, **{name: new})
             system = owner if group is None else dataclasses.replace(system, **{group: owner})
         return system
+
+    def __repr__(self) -> str:
+        return system_text(self) or super().__repr__()
+
+    def _repr_html_(self) -> str | None:
+        return system_html(self)
 
 
 # The declarations of the numeric leaves of a system without couplings and constraints, by name.

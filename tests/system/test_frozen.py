@@ -97,7 +97,7 @@ def test_a_frozen_system_is_a_pytree_without_leaves_that_is_equal_by_its_numbers
     for copied in (pickle.loads(pickle.dumps(one)), copy.copy(one), copy.deepcopy(one)):
         assert copied == one
         assert hash(copied) == hash(one)
-    assert "mass=f64[3]" in repr(one)
+    assert repr(one).startswith("FrozenSystem")
 
 
 @pytest.mark.parametrize("jit", [jax.jit, eqx.filter_jit])
