@@ -16,23 +16,13 @@ from ..io.config import Config, read_config
 from ..io.joint_control import control_of
 from ..io.loading import load_system, located, state_of
 from ..io.loops import closed
-from ..io.results import machine, save_arrays, save_table
-from ..quantities import (
-    Coordinates,
-    Curve,
-    Effort,
-    Energy,
-    LimitLeft,
-    Passive,
-    Velocities,
-    curve,
-)
+from ..io.results import machine, save_arrays
+from ..quantities import Curve, LimitLeft, curve
 from ..simulate import Trajectory, simulate
+from ..simulate.export import recorded
 from ..system import System
 from ..view.simulation import Simulated, write_report
 from .output import check_outputs, configuration, console, say, step_counter, write_results
-
-_MEASURED = Coordinates(), Velocities(), Effort(), Passive(), Energy()
 
 
 def run(
@@ -103,7 +93,7 @@ def run_config(
         save_every=table.save_every,
         progress=progress,
     )
-    curves = {measured.name: curve(measured, system, trajectory) for measured in _MEASURED}
+    curves = {c.name: c for c in recorded(trajectory, system)}
     results = _results(config, system, trajectory, curves["energy"].values[:, -1])
     if system.constraints:
         results |= _kept(system, guess, trajectory)
@@ -123,12 +113,7 @@ def _write(out: Path, system: System, trajectory: Trajectory, curves: dict[str, 
         **{f"{name}_labels": np.array(c.labels).reshape(-1, 2) for name, c in curves.items()},
         **_own_states(trajectory),
     )
-    columns = {
-        f"{name} {entry} [{unit}]": column
-        for name, c in curves.items()
-        for (entry, unit), column in zip(c.labels, c.values.T, strict=True)
-    }
-    save_table(out / "trajectory.csv", {"t [s]": trajectory.t, **columns})
+    trajectory.to_csv(out / "trajectory.csv", system)
 
 
 def _simulated(system: System, trajectory: Trajectory, curves: dict[str, Curve]) -> Simulated:
@@ -146,7 +131,7 @@ def _simulated(system: System, trajectory: Trajectory, curves: dict[str, Curve])
         violations |= zip(names, kept, strict=True)
     return Simulated(
         motion=trajectory.plot(system),
-        states=[curves[measured.name] for measured in (Coordinates(), Velocities())],
+        states=[curves["q"], curves["v"]],
         t=np.asarray(trajectory.t),
         drifts=drifts,
         violations=violations,

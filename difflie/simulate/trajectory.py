@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -18,11 +19,14 @@ from ..forces import energy
 from ..quantities import Curve, Effort, Energy, Passive, along, curve
 from ..system.kinematic_tree import Tree
 from ..system.system import System
+from . import export
 from .error_estimate import ErrorEstimate, Refinement, error_estimate
 from .result import Result
 from .shown import trajectory_html, trajectory_text
 
 if TYPE_CHECKING:
+    import pandas
+    import xarray
     from matplotlib.figure import Figure
 
 
@@ -156,6 +160,43 @@ class Trajectory(eqx.Module):
             curves += [force for force in forces if force.values.any()]
             curves.append(curve(Energy(), system, self))
         return curve_figure(curves, f"{labels.name}: motion")
+
+    def to_pandas(self, system: System | None = None) -> pandas.DataFrame:
+        """The times and the motion as a table, a row for each saved time.
+
+        Columns are named "t [s]", "q JOINT [rad]", "v JOINT [rad/s]", and commands "u NAME"; with
+        the system also "effort", "passive" and "energy". Raises ValueError for a batch of runs and
+        for the run of another system, and ImportError without the extra `tables`.
+        """
+        return export.to_pandas(self, system)
+
+    def to_xarray(self, system: System | None = None) -> xarray.Dataset:
+        """The same as a dataset with the axis t in s and the names and units of all entries.
+
+        A batch of runs has the leading axes run, run_1, ...; if its runs end at different times,
+        the rows are numbered and t has these axes, too. Errors as of `to_pandas`, but for batches.
+        """
+        return export.to_xarray(self, system)
+
+    def to_csv(self, path: str | os.PathLike[str], system: System | None = None) -> None:
+        """Writes the table of `to_pandas` as CSV at full precision, completely or not at all."""
+        export.to_csv(self, path, system)
+
+    def to_parquet(self, path: str | os.PathLike[str], system: System | None = None) -> None:
+        """Writes the table of `to_pandas` as a Parquet file, completely or not at all.
+
+        The name of the system, and how the run ended, are in its metadata.
+        """
+        export.to_parquet(self, path, system)
+
+    def to_mcap(self, path: str | os.PathLike[str], system: System) -> None:
+        """Writes an MCAP file, which Foxglove and Rerun play, completely or not at all.
+
+        Topic "/tf": the poses of all bodies in the world, as `FrameTransforms`; "/joint_states": of
+        joints with one plain coordinate it, its velocity and its effort. Raises ValueError as
+        `to_pandas` and for a run that is not finite, and ImportError without the extra `mcap`.
+        """
+        export.to_mcap(self, path, system)
 
     def __repr__(self) -> str:
         return trajectory_text(self) or super().__repr__()
