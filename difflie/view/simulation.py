@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..io.results import provenance
 from ..quantities import Curve
-from .figures import draw_drift, figure, label
+from .plots import drift_figure
 from .report import Overview, Section, Worked, sentences
 from .report import write_report as write_page
 
@@ -94,7 +94,7 @@ def _sections(results: Mapping[str, Any], run: Simulated) -> Iterator[Section]:
             "The energy stays only where nothing drives or brakes the machine, and momenta where "
             "nothing acts on it from outside.",
         ),
-        _over_time(run.t, run.drifts, "change"),
+        drift_figure(run.t, run.drifts, title="Drift from the start"),
         "drift.png",
     )
     if run.violations:
@@ -124,17 +124,9 @@ def _constraints(results: Mapping[str, Any], run: Simulated) -> Section:
             "Assembly moved the initial coordinates by up to "
             f"{moved['configuration']:.3g}, and the velocities by up to {moved['velocity']:.3g}.",
         ),
-        _over_time(run.t, run.violations, "violation"),
+        drift_figure(run.t, run.violations, title="Constraint violation", what="violation"),
         "constraints.png",
     )
-
-
-def _over_time(t: NDArray, values: Mapping[str, NDArray], what: str) -> Figure:
-    canvas, axes = figure(1, 1, (8.0, 3.2))
-    # At the start there is often nothing, which has no place on a logarithmic axis.
-    draw_drift(axes[0, 0], t[1:], {name: x[1:] for name, x in values.items()})
-    label(axes[0, 0], "t [s]", what)
-    return canvas
 
 
 def _limits(distance: Curve) -> list[tuple[str, str, float, float]]:
