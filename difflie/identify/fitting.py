@@ -158,7 +158,8 @@ class Fit:
         """The estimates with their 95 % intervals, and their start, as a matplotlib figure."""
         from ..view.estimates import estimate_figure
 
-        return estimate_figure(self.results["parameters"])
+        title = f"{self.parameters.title}: estimates and their start"
+        return estimate_figure(self.results["parameters"], title)
 
     def validate(
         self,

@@ -142,15 +142,19 @@ def _told(p: Mapping[str, Any]) -> tuple[str, float]:
     return f"{lower:.4g} to {upper:.4g}{bound}", round(p["prior_share"], 3)
 
 
-def torque_figure(run: Run) -> Figure:
-    """Measured and predicted torques of each joint on one axis, and below what is left of them."""
+def torque_figure(run: Run, machine: str = "") -> Figure:
+    """Measured and predicted torques of each joint on one axis, and below what is left of them.
+
+    machine: its name, for the title.
+    """
     each = zip(run.joints, run.measured.T, run.residual.T, strict=True)
     return compared_figure(
         [
             Compared(name, "N m or N", run.t, tau, run.t, tau - off, off)
             for name, tau, off in each
             if np.isfinite(off).any()
-        ]
+        ],
+        title=f"{machine}: {run.name}" if machine else "",
     )
 
 

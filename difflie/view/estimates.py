@@ -47,7 +47,7 @@ def estimate_figure(
             )
         if not known.all():
             a.plot(value[~known], places[~known], "o", mfc="none", label="not identifiable")
-        a.plot(start, places, "x", color=colours(2)[1], label="start")
+        a.plot(start, places, "x", color=colours(2)[1], label="start", zorder=3)
         a.set_yticks(places, list(group))
         a.set_ylim(len(group) - 0.5, -0.5)
         label(a, f"[{unit}]" if unit else "without unit", "", legend=a is axes[0, 0])

@@ -91,7 +91,7 @@ def drift_figure(
     s = series(what, t, {name: np.abs(numbers(what, name, d)) for name, d in drifts.items()})
     canvas, [[a]] = figure(size=(8.0, 3.6))
     draw_drift(a, s.x, s.columns)
-    _set_lower_edge(a, s.columns.values())
+    _fit_to(a, s.columns.values())
     label(a, "t [s]", f"|{what}| [{unit}]" if unit else f"|{what}|")
     entitle(canvas, title, s.notes)
     return canvas
@@ -116,7 +116,7 @@ def violation_figure(
     for a, (named, columns) in zip(axes[:, 0], parts, strict=True):
         s = series("constraint violation", t, _sizes(columns))
         draw_drift(a, s.x, s.columns)
-        _set_lower_edge(a, s.columns.values())
+        _fit_to(a, [*s.columns.values(), (tolerance or 0.0) if columns is position else 0.0])
         if tolerance is not None and columns is position:
             a.axhline(tolerance, color="#5f6368", linestyle="--", linewidth=1.0, label="tolerance")
         label(a, "t [s]", named)
@@ -195,7 +195,7 @@ def order_figure(
         draw_slope(a, s.x[order], float(largest), exponent, label=f"order {exponent:g}", **style)
     if rounding > 0:
         a.axhline(rounding, color="#999999", linestyle=":", linewidth=1.0, label="rounding")
-    _set_lower_edge(a, [*s.columns.values(), np.array(rounding)])
+    _fit_to(a, [*s.columns.values(), np.array(rounding)])
     label(a, across, f"error [{unit}]" if unit else "error")
     entitle(canvas, title, s.notes)
     return canvas
@@ -231,18 +231,18 @@ def error_figure(
             a.lines[-1].set_color(colour)
         notes += s.notes
         drawn.append(s.columns[name])
-    _set_lower_edge(a, drawn)
+    _fit_to(a, drawn)
     label(a, across, f"|error| [{unit}]" if unit else "|error|")
     entitle(canvas, title, notes)
     return canvas
 
 
-def _set_lower_edge(axes: Axes, columns: Iterable[Any]) -> None:
+def _fit_to(axes: Axes, columns: Iterable[Any]) -> None:
     """Keeps zeros, such as that of the start, from stretching a logarithmic axis."""
     sizes = np.abs(np.concatenate([np.ravel(c) for c in columns]))
     positive = sizes[np.isfinite(sizes) & (sizes > 0)]
     if positive.size:
-        axes.set_ylim(bottom=max(positive.min(), FLOOR) / 2)
+        axes.set_ylim(max(positive.min(), FLOOR) / 2, max(positive.max(), FLOOR) * 2)
 
 
 def state_figure(

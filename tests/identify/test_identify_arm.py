@@ -69,6 +69,17 @@ def fit():
     return di.identify_arm(FILE, recording(), recording(seed=5, name="other"))
 
 
+def test_torques_are_drawn_beside_what_is_left(fit):
+    """Of the first recording, or of one by its number."""
+    axes = fit.plot(1).axes
+    above, _, below = axes[:3]
+    assert fit.plot().get_suptitle() == "arm: run"
+    assert above.get_title(loc="left") == "j1" and above.get_ylabel() == "[N m or N]"
+    assert below.get_ylabel() == "left"
+    with pytest.raises(ValueError, match="there is no recording 2; give a number from 0 to 1"):
+        fit.plot(2)
+
+
 def test_joints_have_the_numbers_that_made_the_log(fit):
     """Damping, friction and offset; what armature has, links could have as well."""
     rows = zip(fit.names, fit.x, fit.standard_errors, strict=True)

@@ -10,11 +10,13 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ...io.results import machine as computer
 from ...system.system import System
-from ...view.arm import Run, write_arm_report
+from ...system.validation import shown
+from ...view.arm import Run, torque_figure, write_arm_report
 from ..grades import poor
 from ..intervals import intervals
 from .consistent import Consistent
@@ -151,16 +153,10 @@ class ArmFit:
         # Joints without Stribeck friction or a measured torque have no such numbers.
         return {name: p for name, p in table.items() if np.isfinite(p["std_error"])}
 
-    def report(
-        self,
-        folder: str | os.PathLike[str],
-        about: Mapping[str, object] = MappingProxyType({}),
-    ) -> Path:
-        """Writes `report.html` with its pictures into a folder, which is made; returns its path.
-
-        about: more, by name, that the page is to say of its origin, such as the configuration.
-        """
-        runs = [
+    @property
+    def _runs(self) -> list[Run]:
+        """The data of its figures."""
+        return [
             Run(
                 name=name,
                 joints=self.model.joints,
@@ -170,6 +166,28 @@ class ArmFit:
             )
             for name, equations, residual in self.predictions
         ]
+
+    def plot(self, recording: int = 0) -> Figure:
+        """Measured and predicted torques of each joint over time, as a matplotlib figure.
+
+        recording: its number in `predictions`. Raises ValueError for one that is not there.
+        """
+        runs = self._runs
+        if recording not in range(len(runs)):
+            raise ValueError(
+                f"there is no recording {shown(recording)}; give a number from 0 to {len(runs) - 1}"
+            )
+        return torque_figure(runs[recording], self.model.system.name)
+
+    def report(
+        self,
+        folder: str | os.PathLike[str],
+        about: Mapping[str, object] = MappingProxyType({}),
+    ) -> Path:
+        """Writes `report.html` with its pictures into a folder, which is made; returns its path.
+
+        about: more, by name, that the page is to say of its origin, such as the configuration.
+        """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
-        return write_arm_report(path, self.results | {"machine": computer()}, runs, about)
+        return write_arm_report(path, self.results | {"machine": computer()}, self._runs, about)
