@@ -187,12 +187,12 @@ class Fit:
 
     def judgement(
         self, fitted: Sequence[Validation] = (), held_out: Sequence[Validation] = ()
-    ) -> dict[str, list[str]]:
+    ) -> dict[str, Any]:
         """Sentences by name, as `difflie identify` writes them.
 
         verdict: how the fit ended, how well it predicts recordings that were fitted or held out,
-        and which numbers are told; doubts: numbers that a machine hardly has; advice: what to
-        measure next.
+        and which numbers are told; well_predicted: whether no torque is predicted poorly; doubts:
+        numbers that a machine hardly has; advice: what to measure next.
         """
         judged = Judged(
             message=self.message,

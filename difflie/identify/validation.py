@@ -157,7 +157,7 @@ class Validation:
 
     def plot(self) -> Figure:
         """Measured and predicted torques and motions, joint by joint, as a matplotlib figure."""
-        return run_figure(self.drawn)
+        return run_figure(self.drawn, f"{self.recording.name}: measured and predicted")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -39,17 +39,17 @@ class Run:
     window: int
 
 
-def run_figure(run: Run) -> Figure:
+def run_figure(run: Run, title: str = "") -> Figure:
     """Measured and predicted torques and motions joint by joint, with what is left below them."""
     torques = list(_torques(run))
     motions = list(_motions(run)) if len(run.motions) or not torques else []
     if not torques or not motions:
-        return compared_figure(torques + motions)
+        return compared_figure(torques + motions, title=title)
     # The torque and the motion of a joint stand beside each other.
     curves = [c for name in run.joints for c in (*torques, *motions) if c.name == name]
     if len(torques) < len(motions):
-        return compared_figure(curves)
-    return compared_figure(curves, 2)
+        return compared_figure(curves, title=title)
+    return compared_figure(curves, 2, title)
 
 
 def _torques(run: Run) -> Iterator[Compared]:
