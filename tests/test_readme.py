@@ -32,7 +32,7 @@ def test_code_runs_as_printed():
     )
     assert done.returncode == 0, done.stderr
     printed = re.split(r"^block \d+\n", done.stdout, flags=re.MULTILINE)[1:]
-    assert len(printed) == len(BLOCKS) == 19 and all(printed)
+    assert len(printed) == len(BLOCKS) == 20 and all(printed)
 
 
 def test_pictures_exist():

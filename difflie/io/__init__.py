@@ -8,6 +8,7 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from ..system import System
+from .appearance import read_appearance as read_appearance
 from .loops import closed, read_loops
 from .mjcf import read_mjcf as read_mjcf
 from .orderings import MujocoOrdering as MujocoOrdering
