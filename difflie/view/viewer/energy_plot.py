@@ -1,0 +1,81 @@
+"""The energy beside the motion, drawn up to the time that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import to_hex
+from numpy.typing import NDArray
+
+from ..figures import colours
+from ..scenes import Scene
+
+_MOST = 300
+_HEIGHT = 220
+
+
+class EnergyPlot:
+    """Total energies (n, k) in J at times t (k,) in s, one line each, with a dot at the time shown.
+
+    gui: of a viser server. names (n,).
+    """
+
+    def __init__(self, gui: Any, names: Sequence[str], t: NDArray, energies: NDArray) -> None:
+        self._t, self._energies = t, energies
+        self._row = -1
+        lines = list(map(to_hex, colours(len(names))))
+        dots = {"show": True, "size": 9}
+        series = [
+            *({"stroke": colour, "width": 1.5} for colour in lines),
+            *({"stroke": colour, "points": {**dots, "fill": colour}} for colour in lines),
+        ]
+        low, high = np.nanmin(energies), np.nanmax(energies)
+        margin = 0.05 * max(high - low, 1e-6 * max(abs(low), abs(high)), 1e-12)
+        self._plot = gui.add_uplot(
+            self._data(0),
+            ({}, *series),
+            # Given, as the gaps are not numbers, of which no range can be found.
+            scales={
+                "x": {"time": False, "range": (float(t[0]), float(t[-1]))},
+                "y": {"range": (float(low - margin), float(high + margin))},
+            },
+            axes=({"label": "t [s]"}, {"label": "energy [J]"}),
+            legend={"show": False},
+            height=_HEIGHT,
+        )
+
+    @classmethod
+    def of(cls, gui: Any, scenes: Sequence[Scene]) -> EnergyPlot | None:
+        """The energies of motions that have one; None where none has."""
+        having = [scene for scene in scenes if scene.energy is not None and len(scene.t) > 1]
+        if not having:
+            return None
+        t, energies = together(having)
+        return cls(gui, [scene.name for scene in having], t, energies)
+
+    def show(self, time: float) -> None:
+        """Moves the dots to a time in s."""
+        row = int(np.argmin(np.abs(self._t - time)))
+        if row != self._row:
+            self._row = row
+            self._plot.data = self._data(row)
+
+    def _data(self, row: int) -> tuple[NDArray, ...]:
+        dots = np.full_like(self._energies, np.nan)
+        dots[:, row] = self._energies[:, row]
+        return (self._t, *self._energies, *dots)
+
+
+def together(scenes: Sequence[Scene]) -> tuple[NDArray, NDArray]:
+    """Times (k,) in s of several motions, and their total energies (n, k) in J there.
+
+    NaN where a motion has ended or not begun.
+    """
+    start, end = min(s.t[0] for s in scenes), max(s.t[-1] for s in scenes)
+    longest = max(len(scene.t) for scene in scenes)
+    t = np.linspace(start, end, min(longest, _MOST))
+    curves = [scene.energy for scene in scenes if scene.energy is not None]
+    rows = [np.interp(t, c.t, c.values[:, -1], left=np.nan, right=np.nan) for c in curves]
+    return t, np.stack(rows)

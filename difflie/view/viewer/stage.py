@@ -1,0 +1,145 @@
+"""The scene in the browser: machines beside each other on a floor, and how they are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...system.joints import plane
+from ..figures import colours
+from ..scenes import Scene
+from .drawn import Drawn, quaternions
+
+PLACES = "same place", "side by side"
+_LOOKED_AT = 20
+
+
+class Stage:
+    """A floor, a view, and the machines that are drawn.
+
+    server: a `viser.ViserServer`. scenes (n,): motions, which are told apart by colours and names
+    where there are several. posed: a machine that is drawn by itself, None for none.
+    """
+
+    def __init__(self, server: Any, scenes: Sequence[Scene], posed: Scene | None = None) -> None:
+        self._server = server
+        everything = [*scenes, *([] if posed is None else [posed])]
+        self.size = max(map(extent, everything))
+        tints: Sequence[Any] = tinted(len(scenes))
+        self.motions = [
+            Drawn(server, f"/motion{k}", scene, self.size, tint)
+            for k, (scene, tint) in enumerate(zip(scenes, tints, strict=True))
+        ]
+        self.posed = None if posed is None else Drawn(server, "/machine", posed, self.size)
+        self._place, self._playing = PLACES[0], self.posed is None
+        self._furnish(everything)
+        self.arrange(self._place)
+
+    def _furnish(self, scenes: Sequence[Scene]) -> None:
+        scene, size = self._server.scene, self.size
+        up = _up(scenes[0])
+        scene.set_up_direction(up)
+        low, high = np.stack([bounds(each) for each in scenes], axis=1)
+        low, high = low.min(axis=0), high.max(axis=0)
+        corners = np.stack(np.meshgrid(*np.stack((low, high), axis=1)), axis=-1).reshape(-1, 3)
+        floor = min(0.0, float((corners @ up).min()))
+        scene.add_grid(
+            "/floor",
+            width=20 * size,
+            height=20 * size,
+            cell_size=_round(size / 5),
+            section_size=5 * _round(size / 5),
+            fade_distance=20 * size,
+            position=floor * up,
+            wxyz=quaternions(_upright(up)),
+        )
+        middle = (low + high) / 2
+        camera = self._server.initial_camera
+        camera.look_at = middle
+        away = _upright(up) @ np.array([0.56, -0.75, 0.34])
+        camera.position = middle + 1.15 * float(np.linalg.norm(high - low)) * away
+        camera.near, camera.far = 0.002 * size, 200 * size
+        camera.fov = 0.8
+
+    def arrange(self, place: str) -> None:
+        """Draws motions at the same place or side by side, one of `PLACES`."""
+        self._place = place
+        count = len(self.motions)
+        for k, drawn in enumerate(self.motions):
+            apart = (k - (count - 1) / 2) * 1.2 * self.size * (place == PLACES[1])
+            drawn.place(
+                np.array([apart, 0.0, 0.0]), self._playing, named=place == PLACES[1] and count > 1
+            )
+        if self.posed is not None:
+            self.posed.place(np.zeros(3), not self._playing, named=False)
+
+    def play(self, playing: bool) -> None:
+        """Shows the motions, or the machine that is posed."""
+        if playing != self._playing:
+            self._playing = playing
+            self.arrange(self._place)
+
+    def choose(self, shown: dict[str, bool], rows: Sequence[int]) -> None:
+        """Shows some of `LAYERS` of all machines; rows (n,): the times at which motions are."""
+        for drawn, row in zip(self.motions, rows, strict=True):
+            drawn.choose(shown, row)
+        if self.posed is not None:
+            self.posed.choose(shown, 0)
+
+
+def tinted(count: int) -> list[NDArray | None]:
+    """The colours (3,) of motions, in 0..1; none for a single one."""
+    from matplotlib.colors import to_rgb
+
+    return [None] if count == 1 else [np.array(to_rgb(colour)) for colour in colours(count)]
+
+
+def bounds(scene: Scene) -> tuple[NDArray, NDArray]:
+    """The lowest and the highest coordinates (3,) in m that a machine reaches in its motion."""
+    rows = np.unique(np.linspace(0, len(scene.t) - 1, min(len(scene.t), _LOOKED_AT)).astype(int))
+    reached = [_corners(scene, row) for row in rows]
+    return np.min([r.min(axis=0) for r in reached], axis=0), np.max(
+        [r.max(axis=0) for r in reached], axis=0
+    )
+
+
+def extent(scene: Scene) -> float:
+    """The size of a machine in m: the largest distance along an axis at the start."""
+    corners = _corners(scene, 0)
+    return max(float(np.ptp(corners, axis=0).max()), 1e-3)
+
+
+def _corners(scene: Scene, row: int) -> NDArray:
+    """Points (n, 3) that bound a machine: its bodies' origins, and the boxes about its shapes.
+
+    Without the shapes of the world, as a floor would make the machine small.
+    """
+    place = dict(zip(scene.bodies, scene.poses[row], strict=True))
+    corners = [scene.poses[row, :, :3, 3]]
+    for body, shapes in scene.shapes.items():
+        if body is not None:
+            pose, ends = place[body], [s.vertices for s in shapes]
+            box = np.stack([(v.min(axis=0), v.max(axis=0)) for v in ends])
+            grid = [np.stack(np.meshgrid(*b.T), axis=-1).reshape(-1, 3) for b in box]
+            corners.append(np.concatenate(grid) @ pose[:3, :3].T + pose[:3, 3])
+    return np.concatenate(corners)
+
+
+def _round(length: float) -> float:
+    """1, 2 or 5 times a power of ten, near a length."""
+    power = 10.0 ** np.floor(np.log10(length))
+    return float(power * min((1, 2, 5, 10), key=lambda n: abs(n - length / power)))
+
+
+def _up(scene: Scene) -> NDArray:
+    """The direction (3,) that is drawn upwards; z without gravity."""
+    return np.array([0.0, 0.0, 1.0]) if scene.up is None else scene.up
+
+
+def _upright(up: NDArray) -> NDArray:
+    """A rotation matrix (3, 3) that takes z to a unit vector (3,), near the identity if it can."""
+    x, y = plane(up)
+    return np.stack((x, y, up), axis=1)
