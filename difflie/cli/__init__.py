@@ -18,7 +18,7 @@ import tyro
 
 from ..solvers.few_cores import avoid_a_deadlock
 
-COMMANDS = "demo", "run", "control", "identify", "sweep", "reproduce"
+COMMANDS = "demo", "run", "view", "control", "identify", "sweep", "reproduce"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -61,13 +61,15 @@ def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
         yield update
 
 
-def step_counter(name: str, update: Callable[[str], None]) -> Callable[[int, int], None]:
+def step_counter(
+    name: str, update: Callable[[str], None], unit: str = "step"
+) -> Callable[[int, int], None]:
     """A function that reports the steps done; every few seconds if the output is no terminal."""
     last = time.monotonic()
 
     def report(done: int, steps: int) -> None:
         nonlocal last
-        text = f"{name}: step {done} of {steps}"
+        text = f"{name}: {unit} {done} of {steps}"
         if console.is_terminal:
             update(text)
         elif time.monotonic() - last > _SECONDS:

@@ -75,6 +75,24 @@ def run_config(
     configuration does not fit the system it names.
     """
     about = configuration(config.path)
+    system, guess, trajectory = simulated(config, progress)
+    curves = {c.name: c for c in recorded(trajectory, system)}
+    results = _results(config, system, trajectory, curves["energy"].values[:, -1])
+    if system.constraints:
+        results |= _kept(system, guess, trajectory)
+    if out is not None:
+        _write(out, system, trajectory, curves)
+        write_report(out, results, _simulated(system, trajectory, curves), about)
+    return results
+
+
+def simulated(
+    config: Config, progress: Callable[[int, int], None] | None = None
+) -> tuple[System, tuple[Any, Any], Trajectory]:
+    """The system of a configuration, the guess (q (nq,), v (nv,)) of its start, and its motion.
+
+    Raises as `run_config`.
+    """
     table = config.simulation
     system = closed(load_system(config), config.constraint, config.path)
     with located(f"{config.path}: simulation.method: "):
@@ -93,14 +111,7 @@ def run_config(
         save_every=table.save_every,
         progress=progress,
     )
-    curves = {c.name: c for c in recorded(trajectory, system)}
-    results = _results(config, system, trajectory, curves["energy"].values[:, -1])
-    if system.constraints:
-        results |= _kept(system, guess, trajectory)
-    if out is not None:
-        _write(out, system, trajectory, curves)
-        write_report(out, results, _simulated(system, trajectory, curves), about)
-    return results
+    return system, guess, trajectory
 
 
 def _write(out: Path, system: System, trajectory: Trajectory, curves: dict[str, Curve]) -> None:

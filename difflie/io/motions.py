@@ -1,0 +1,58 @@
+"""Motions that `difflie run` has written."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..system.system import System
+from ..system.validation import InputError, shown
+from .files import existing
+
+
+class Motion(NamedTuple):
+    """States at times, as in a `Trajectory`: t (m,) in s, q (m, nq), v (m, nv)."""
+
+    t: NDArray
+    q: NDArray
+    v: NDArray
+    u: None = None
+
+
+def read_motion(path: str | os.PathLike[str], system: System) -> Motion:
+    """The motion in a `trajectory.npz` of a system.
+
+    Numbers that are not finite are read as they are. Raises FileNotFoundError for a missing file,
+    and `InputError` for a file that is none or has the motion of another machine.
+    """
+    path = existing(path, "trajectory.npz")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in ("t", "q", "v", "joints")}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, AttributeError):
+        raise InputError(
+            f"{path}: this is no motion; give a trajectory.npz that difflie run --out has written"
+        ) from None
+    joints = tuple(map(str, arrays["joints"]))
+    t, q, v = (arrays[name] for name in "tqv")
+    if joints != system.joint_names or q.shape[1:] != (system.nq,) or v.shape[1:] != (system.nv,):
+        raise InputError(
+            f"{path}: this is the motion of another machine, with {_listed(joints)}, and "
+            f"{system.name} has {_listed(system.joint_names)}; give the file of the machine that "
+            "was simulated"
+        )
+    if not len(t) or not len(t) == len(q) == len(v):
+        raise InputError(
+            f"{path}: it has {len(t)} times, {len(q)} configurations and {len(v)} velocities; "
+            "write it again by difflie run --out"
+        )
+    return Motion(t, q, v)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return f"the joints {', '.join(map(shown, names[:4]))}{more}" if names else "no joints"
