@@ -1,25 +1,9 @@
 """Pages of results in a browser: pictures that are enlarged, and widths of phones."""
 
-import shutil
-
 import pytest
 
 from difflie.view.figures import figure
 from difflie.view.report import Overview, Section, Worked, write_report
-
-BROWSER = shutil.which("chromium")
-FLAGS = "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"
-
-
-@pytest.fixture
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    if BROWSER is None:
-        pytest.skip("there is no chromium")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=BROWSER, args=list(FLAGS))
-        yield browser
-        browser.close()
 
 
 def test_pictures_are_enlarged(browser, tmp_path):
