@@ -21,7 +21,8 @@ def reproduce(
     """Recompute a published result and print it beside the printed numbers.
 
     Args:
-        name: which result: goetz, long-run, mechanisms, mueller, park-chung or pleiades.
+        name: which result: goetz, long-run, mechanisms, mueller, park-chung, pleiades or
+            reuss.
         out: a folder for a report (HTML) and its figures.
         json: a file for the numbers.
     """

@@ -24,5 +24,5 @@ from .reproduction import Reproduction
 
 REPRODUCTIONS = {
     name: Reproduction(name)
-    for name in ("goetz", "long-run", "mueller", "mechanisms", "park-chung", "pleiades")
+    for name in ("goetz", "long-run", "mueller", "mechanisms", "park-chung", "pleiades", "reuss")
 }
