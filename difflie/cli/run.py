@@ -12,6 +12,7 @@ import tyro
 
 from ..constraints import assemble
 from ..integrators import by_name
+from ..io.appearance import read_appearance
 from ..io.config import Config, read_config
 from ..io.joint_control import control_of
 from ..io.loading import load_system, located, state_of
@@ -21,6 +22,9 @@ from ..quantities import Curve, LimitLeft, curve
 from ..simulate import Trajectory, simulate
 from ..simulate.export import recorded
 from ..system import System
+from ..view.drawing import draw
+from ..view.report import Section
+from ..view.scenes import scene
 from ..view.simulation import Simulated, write_report
 from .output import check_outputs, configuration, console, say, step_counter, write_results
 
@@ -38,7 +42,7 @@ def run(
         json: a file for the results.
     """
     config = read_config(file)
-    check_outputs(out, json, "trajectory.npz", "trajectory.csv", "motion.png", "report.html")
+    check_outputs(out, json, "trajectory.npz", "trajectory.csv", "report.html")
     steps = config.simulation.steps
     with console.status(f"{file.name}: compiling and running {steps} steps") as status:
         results = run_config(config, out, step_counter(file.name, status.update))
@@ -82,7 +86,8 @@ def run_config(
         results |= _kept(system, guess, trajectory)
     if out is not None:
         _write(out, system, trajectory, curves)
-        write_report(out, results, _simulated(system, trajectory, curves), about)
+        picture = _drawn(config, system, trajectory)
+        write_report(out, results, _simulated(system, trajectory, curves), about, [picture])
     return results
 
 
@@ -147,6 +152,21 @@ def _simulated(system: System, trajectory: Trajectory, curves: dict[str, Curve])
         drifts=drifts,
         violations=violations,
         limits=curve(LimitLeft(), system, trajectory),
+    )
+
+
+def _drawn(config: Config, system: System, trajectory: Trajectory) -> Section:
+    """The machine at some moments of its motion."""
+    robot = config.system.robot((config.path.parent,))
+    view = scene(system, trajectory, read_appearance(robot, system))
+    moments = np.unique(np.linspace(0, len(view.t) - 1, 4).round().astype(int)).tolist()
+    times = ", ".join(f"{view.t[k]:.4g}" for k in moments)
+    said = f"At t = {times} s, the last of them solid." if len(moments) > 1 else ""
+    return Section(
+        "Machine",
+        text=[said] if said else [],
+        picture=draw(view, None, moments),
+        file="machine.png",
     )
 
 
