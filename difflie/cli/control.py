@@ -17,6 +17,7 @@ from ..io.loading import located
 from ..io.results import machine, save_arrays, save_table
 from ..view.control import write_report
 from .output import check_outputs, configuration, console, say, write_results
+from .picture import pictured
 
 
 def control(
@@ -58,7 +59,8 @@ def run_problem(
     problem, plan, results = solved(config, progress)
     if out is not None:
         _write(out, problem, plan)
-        write_report(out, results, plot(problem, plan), about)
+        machine = pictured(config, problem.system, plan)
+        write_report(out, results, plot(problem, plan), about, [machine])
     return results
 
 
@@ -109,6 +111,7 @@ def _write(out: Path, problem: Problem, plan: Plan) -> None:
     curves = {bounded.curve.name: bounded.curve for bounded in curves_of(problem, plan)}
     save_arrays(
         out / "plan.npz",
+        joints=np.array(problem.system.joint_names),
         t=plan.t,
         q=plan.q,
         v=plan.v,

@@ -12,7 +12,6 @@ import tyro
 
 from ..constraints import assemble
 from ..integrators import by_name
-from ..io.appearance import read_appearance
 from ..io.config import Config, read_config
 from ..io.joint_control import control_of
 from ..io.loading import load_system, located, state_of
@@ -22,11 +21,9 @@ from ..quantities import Curve, LimitLeft, curve
 from ..simulate import Trajectory, simulate
 from ..simulate.export import recorded
 from ..system import System
-from ..view.drawing import draw
-from ..view.report import Section
-from ..view.scenes import scene
 from ..view.simulation import Simulated, write_report
 from .output import check_outputs, configuration, console, say, step_counter, write_results
+from .picture import pictured
 
 
 def run(
@@ -86,7 +83,7 @@ def run_config(
         results |= _kept(system, guess, trajectory)
     if out is not None:
         _write(out, system, trajectory, curves)
-        picture = _drawn(config, system, trajectory)
+        picture = pictured(config, system, trajectory)
         write_report(out, results, _simulated(system, trajectory, curves), about, [picture])
     return results
 
@@ -152,21 +149,6 @@ def _simulated(system: System, trajectory: Trajectory, curves: dict[str, Curve])
         drifts=drifts,
         violations=violations,
         limits=curve(LimitLeft(), system, trajectory),
-    )
-
-
-def _drawn(config: Config, system: System, trajectory: Trajectory) -> Section:
-    """The machine at some moments of its motion."""
-    robot = config.system.robot((config.path.parent,))
-    view = scene(system, trajectory, read_appearance(robot, system))
-    moments = np.unique(np.linspace(0, len(view.t) - 1, 4).round().astype(int)).tolist()
-    times = ", ".join(f"{view.t[k]:.4g}" for k in moments)
-    said = f"At t = {times} s, the last of them solid." if len(moments) > 1 else ""
-    return Section(
-        "Machine",
-        text=[said] if said else [],
-        picture=draw(view, None, moments),
-        file="machine.png",
     )
 
 

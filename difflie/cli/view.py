@@ -31,6 +31,7 @@ def view(
     file: Annotated[Path, tyro.conf.Positional],
     motions: tuple[Path, ...] = (),
     appearance: Literal["visual", "ellipsoids"] = "visual",
+    base: Literal["fixed", "free"] | None = None,
     port: int | None = None,
     host: str = "localhost",
     record: Path | None = None,
@@ -41,8 +42,10 @@ def view(
 
     Args:
         file: a robot, URDF or MJCF, or a configuration as for difflie run, which is simulated.
-        motions: files trajectory.npz of difflie run --out, which are played together.
+        motions: files trajectory.npz of difflie run --out, or plan.npz of difflie control --out,
+            which are played together.
         appearance: the shapes and meshes of the robot's file, or the ellipsoids of inertia.
+        base: whether the root body of a robot is fixed or free; by default as in its file.
         port: of the viewer; the first free one from 8080 on if not given.
         host: the address that the viewer listens at; 0.0.0.0 for all of this computer.
         record: an HTML file for the motions, which plays without a server.
@@ -50,7 +53,7 @@ def view(
         browser: whether a browser is opened.
     """
     _check(record, picture)
-    shown = _shown(file, motions, appearance == "ellipsoids")
+    shown = _shown(file, motions, appearance == "ellipsoids", base)
     for each in shown.scenes:
         for remark in each.remarks:
             say(f"{each.name}: {remark}")
@@ -83,11 +86,11 @@ def _check(record: Path | None, picture: Path | None) -> None:
             check_writable(path)
 
 
-def _shown(file: Path, motions: Sequence[Path], ellipsoids: bool) -> _Shown:
+def _shown(file: Path, motions: Sequence[Path], ellipsoids: bool, base: str | None) -> _Shown:
     if file.suffix.lower() == ".toml":
         system, robot, runs, start, control = _configured(file)
     else:
-        system, robot, runs, control = load(file), file, [], None
+        system, robot, runs, control = load(file, base=base), file, [], None
         start = Settings("RKMK4", 1e-3, _triple(system.gravity))
     runs += list(zip(_names(motions), (read_motion(m, system) for m in motions), strict=True))
     shapes = None if ellipsoids else read_appearance(robot, system)

@@ -1,4 +1,4 @@
-"""Motions that `difflie run` has written."""
+"""Motions that `difflie run` and `difflie control` have written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Motion(NamedTuple):
 
 
 def read_motion(path: str | os.PathLike[str], system: System) -> Motion:
-    """The motion in a `trajectory.npz` of a system.
+    """The motion of a system in a `trajectory.npz`, or in a `plan.npz`.
 
     Numbers that are not finite are read as they are. Raises FileNotFoundError for a missing file,
     and `InputError` for a file that is none or has the motion of another machine.
@@ -35,7 +35,8 @@ def read_motion(path: str | os.PathLike[str], system: System) -> Motion:
             arrays = {name: file[name] for name in ("t", "q", "v", "joints")}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, AttributeError):
         raise InputError(
-            f"{path}: this is no motion; give a trajectory.npz that difflie run --out has written"
+            f"{path}: this is no motion; give a trajectory.npz that difflie run --out has written, "
+            "or a plan.npz of difflie control --out"
         ) from None
     joints = tuple(map(str, arrays["joints"]))
     t, q, v = (arrays[name] for name in "tqv")

@@ -106,10 +106,12 @@ def write_report(
     results: Mapping[str, Any],
     picture: Figure,
     about: Mapping[str, object] = MappingProxyType({}),
+    machine: Sequence[Section] = (),
 ) -> Path:
     """Writes `report.html` and its picture, also as `plan.png`; returns its path.
 
-    results: as `difflie control --json` writes them. about: the configuration.
+    results: as `difflie control --json` writes them. about: the configuration. machine: what shows
+    how the machine moves.
     """
     kkt, time = results["kkt"], results["time"]
     rows = [(name, kkt[name]) for name in _CONDITIONS if kkt.get(name) is not None]
@@ -128,6 +130,7 @@ def write_report(
     )
     sections = [
         Section("Plan", picture=picture, file="plan.png"),
+        *machine,
         Section(_OPTIMUM, ("condition", "value"), rows),
         Section("Time", ("part", "s"), [(name, value) for name, value in time.items()]),
     ]
