@@ -18,16 +18,20 @@ from rich.markdown import Markdown
 
 from ..dynamics import body_poses
 from ..integrators import RKMK2, RKMK4, Method, SemiImplicitEuler
-from ..io import load
+from ..io import load, read_appearance
 from ..io.config import PACKAGE_DATA
 from ..io.files import write_whole
 from ..io.results import machine
 from ..parameters import Parameters
 from ..simulate import simulate
 from ..system import System
+from ..view.animate import write_picture
+from ..view.drawing import Shown
 from ..view.figures import draw_drift, draw_lines, figure, label, save
+from ..view.scenes import scene
 from .output import check_outputs, console, progress_bars, say, write_results
 
+ROBOT = PACKAGE_DATA / "arm7.urdf"
 START = (0.0, -0.6, 0.0, -2.2, 0.0, 1.7, 0.8)
 PAYLOAD = (1.5, 0.08)
 """The true payload: mass in kg, height of its centre of mass above the flange in m."""
@@ -42,7 +46,7 @@ def demo(out: Path = Path("difflie-demo"), json: Path | None = None) -> None:
         out: the folder for pictures and the summary.
         json: a file for the results.
     """
-    check_outputs(out, json, "drift.png", "payload.png", "summary.md")
+    check_outputs(out, json, "flight.png", "drift.png", "payload.png", "summary.md")
     with progress_bars() as progress:
         results = run_demo(out, progress)
     summary = _summary(results)
@@ -69,7 +73,7 @@ def run_demo(out: Path, progress: Progress = lambda stage, done, total: None) ->
 
 def arm(**options: Any) -> System:
     """The shipped seven-joint arm; options as in `difflie.load`."""
-    return load(PACKAGE_DATA / "arm7.urdf", **options)
+    return load(ROBOT, **options)
 
 
 def _drift(out: Path, progress: Progress) -> dict[str, Any]:
@@ -91,6 +95,9 @@ def _drift(out: Path, progress: Progress) -> dict[str, Any]:
         energy[name] = np.abs(total - total[0]) / total[0]
         angular[name] = np.linalg.norm(momentum - momentum[0], axis=1) / np.linalg.norm(momentum[0])
         rows[name] = {"energy": energy[name].max(), "angular_momentum": angular[name].max()}
+        if i == len(methods) - 1:
+            view = scene(system, run, read_appearance(ROBOT, system))
+            write_picture(view, out / "flight.png", shown=Shown(traces=["payload"]))
     progress("integrators", len(methods), len(methods))
     canvas, axes = figure(1, 2, (10.0, 4.0))
     draw_drift(axes[0, 0], t, energy)
@@ -209,8 +216,8 @@ def _summary(results: dict[str, Any]) -> str:
 
 ## 1. Motion
 
-The seven-joint arm, cut loose in weightlessness, 10 s in steps of 5 ms: largest relative change of
-what should stay (drift.png).
+The seven-joint arm, cut loose in weightlessness (flight.png), 10 s in steps of 5 ms: largest
+relative change of what should stay (drift.png).
 
 | integrator | energy | angular momentum |
 |---|---|---|

@@ -298,7 +298,7 @@ for k in range(20):
 def test_demo(tmp_path):
     figures = tmp_path / "figures.json"
     assert call("demo", "--out", tmp_path / "demo", "--json", figures) == 0
-    for name in ("drift.png", "payload.png", "summary.md"):
+    for name in ("flight.png", "drift.png", "payload.png", "summary.md"):
         assert (tmp_path / "demo" / name).is_file()
     numbers = json.loads(figures.read_text())
     drift = numbers["drift"]
