@@ -73,7 +73,8 @@ def test_orders_norms_and_joints(tmp_path):
     np.testing.assert_allclose(*numbers["com"].values(), rtol=0, atol=6e-11)
     save_json(tmp_path / "numbers.json", numbers)
     assert json.loads((tmp_path / "numbers.json").read_text()) == numbers
-    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["constraints.png", "order.png"]
+    names = ["constraints.png", "order.png", "report.html"]
+    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == names
     text = io.StringIO()
     REPRODUCTIONS["mueller"].show(numbers, Console(file=text, width=80))
     assert "…" not in text.getvalue() and "ext. Rodrigues, cay" in text.getvalue()

@@ -52,11 +52,11 @@ def test_drifts_and_figures(tmp_path):
     assert len({(r["table"], r["method"], r["h"]) for r in numbers["rows"]}) == 108
 
     names = [f"figure_{n}.png" for n in (4, 5, 6, 7, 8)]
-    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == names
+    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == [*names, "report.html"]
     for name in names:
         assert (tmp_path / "new" / name).read_bytes().startswith(b"\x89PNG")
     assert ("methods", 9, 9) in stages
-    assert stages[-1] == ("figures", 5, 5)
+    assert stages[-2:] == [("figures", 5, 5), ("report", 1, 1)]
 
     text = io.StringIO()
     REPRODUCTIONS["park-chung"].show(numbers, Console(file=text, width=80))

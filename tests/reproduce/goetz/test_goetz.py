@@ -126,10 +126,10 @@ def test_everything(tmp_path):
 
     save_json(tmp_path / "numbers.json", numbers)
     assert json.loads((tmp_path / "numbers.json").read_text()) == numbers
-    names = sorted([*(f"figure_5_{n}.png" for n in range(1, 9)), "all_methods.png"])
+    names = sorted([*(f"figure_5_{n}.png" for n in range(1, 9)), "all_methods.png", "report.html"])
     assert sorted(p.name for p in (tmp_path / "new").iterdir()) == names
     assert ("methods", 21, 21) in stages and ("timing", 21, 21) in stages
-    assert stages[-1] == ("figures", 9, 9)
+    assert stages[-2:] == [("figures", 9, 9), ("report", 1, 1)]
 
     text = io.StringIO()
     REPRODUCTIONS["goetz"].show(numbers, Console(file=text, width=80))
