@@ -116,6 +116,7 @@ def test_direct_against_central_differences():
         np.testing.assert_allclose(float(jnp.sum(direct()[i] * d)), difference, rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjoint", REVERSE, ids=str)
 def test_reverse_mode_is_that_of_direct(adjoint):
     for a, b in zip(gradient(adjoint)(*point()), direct(method_for(adjoint)), strict=True):
@@ -195,6 +196,7 @@ def test_the_trajectory_does_not_depend_on_the_adjoint(adjoint):
 # Reversible
 
 
+@pytest.mark.slow
 def test_where_a_motion_dissipates_the_result_says_so_and_the_derivative_is_nan():
     damped = pendulums(damping=20.0)
 
@@ -311,6 +313,7 @@ def temporaries(adjoint, steps, method):
     return lowered.compile().memory_analysis().temp_size_in_bytes
 
 
+@pytest.mark.slow
 def test_memory_of_few_checkpoints_grows_slowly():
     method = "SemiImplicitEuler"
     few = [temporaries(dl.RecursiveCheckpoint(), n, method) for n in (400, 10000)]
@@ -324,6 +327,7 @@ def test_memory_of_stepping_back_does_not_grow():
     assert long == short
 
 
+@pytest.mark.slow
 def test_branching():
     assert branching(1, 1000, 30) == ((), (10, 10, 10))
     assert branching(1, 1000, 65) == ((), (40, 25))

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -22,6 +24,7 @@ for number, block in enumerate(sys.argv[1:], 1):
 """
 
 
+@pytest.mark.slow
 def test_code_runs_as_printed():
     done = subprocess.run(
         [sys.executable, "-c", RUN, *BLOCKS],

@@ -87,6 +87,7 @@ SATELLITE = dl.tree(
 SPIN = (1.2, -1.0, 1.2, 0.0, 0.0, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     ["SemiImplicitEuler", "RKMK4", "StormerVerlet", "VariationalMidpoint", "GeneralizedAlpha"],

@@ -118,6 +118,7 @@ CLOSED = (
 )
 
 
+@pytest.mark.slow
 def test_run_assembles_a_closed_loop(tmp_path, capsys):
     configuration, out, figures = (tmp_path / n for n in ("a.toml", "out", "a.json"))
     (tmp_path / "r.urdf").write_text(FOUR_BAR)
@@ -138,6 +139,7 @@ def test_run_assembles_a_closed_loop(tmp_path, capsys):
     np.testing.assert_allclose(q[:, 0] + q[:, 1], 0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_says_so_on_its_page(tmp_path):
     """Guards the sign, the reason and limits on the page of a run that ends early."""
     configuration, out = tmp_path / "fast.toml", tmp_path / "out"

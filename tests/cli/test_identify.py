@@ -161,6 +161,7 @@ def test_locked_joints_have_no_columns(folder, tmp_path):
         system_of(read_study(path, folder))
 
 
+@pytest.mark.slow
 def test_runs_are_left_out_in_turn(folder, tmp_path):
     """The torques of one have a bias that no parameter explains: it fits the others worst."""
     columns = np.genfromtxt(folder / "swing.csv", delimiter=",", names=True)
@@ -204,6 +205,7 @@ path = "hinge/breakaway"
 """
 
 
+@pytest.mark.slow
 def test_what_stands_at_a_joint(folder, tmp_path):
     """A bias of 0.05 rad and a breakaway of 0.3 N m are found; URDF is saved without them."""
     columns = np.genfromtxt(folder / "swing.csv", delimiter=",", names=True)
@@ -286,6 +288,7 @@ def test_a_function_of_the_user_writes_a_number(folder, tmp_path, capsys):
         assert said in shown, shown
 
 
+@pytest.mark.slow
 def test_a_fit_that_is_killed_goes_on(tmp_path):
     """What was found so far is in both files after each step, with the states of the windows."""
     write_falls(tmp_path)
@@ -581,6 +584,7 @@ def test_flights_without_header_times_or_torques(flights, tmp_path):
     assert (out / "run_2.png").is_file() and (out / "tossed_cube.urdf").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -128,6 +128,7 @@ def test_real_arms(arm):
     assert [row["joint"] for row in rows if row["r2"] < ARMS[arm][rows.index(row)]] == []
 
 
+@pytest.mark.slow
 def test_nearness_beside_parameters(folder):
     """A weight of 1e6 holds the bodies at the file's, whatever the torques say."""
     path = folder / "near.toml"

@@ -150,6 +150,7 @@ def test_readings_find_biases_places_and_masses(error, folder):
     assert all(row["rmse"] < 1e-3 and row["simulated_rmse"] < 0.03 for row in rows)
 
 
+@pytest.mark.slow
 def test_without_angles_the_readings_find_the_motion(folder):
     """Angles without weight, as the poses and the IMU find the states and the damping."""
     more = '[fit]\nerror = "motion"\npositions = false\nstates = true\nwindow = 0.5\n'
@@ -161,6 +162,7 @@ def test_without_angles_the_readings_find_the_motion(folder):
     np.testing.assert_allclose(values["arm/mass"], 0.8, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_report_and_recordings(folder, tmp_path):
     """A table of the sensors; quaternions are read as rotation vectors, with gaps."""
     out = tmp_path / "out"

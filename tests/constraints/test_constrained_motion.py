@@ -53,6 +53,7 @@ def test_accelerations_and_multipliers_by_least_squares(machine):
     np.testing.assert_allclose(a, inverse @ (effort + A.T @ expected), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_accelerations_against_pinocchio():
     system, q, v = spatial_loop()
     tau = np.linspace(-1, 2, system.nv)

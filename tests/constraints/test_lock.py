@@ -151,6 +151,7 @@ class Wheel(dl.Joint):
         return jnp.eye(4).at[:3, :3].set(turn).at[:3, 3].set(place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["front", "rear"])
 def test_user_defined_joints_in_frozen_systems(name):
     """Their own numbers are stacked by type: those of the others must stay with them."""
@@ -218,6 +219,7 @@ def test_what_stands_at_a_locked_joint_is_named():
         dl.lock(dl.lock(SYSTEM, {"swing": 0.0}), {"swing": 0.0})
 
 
+@pytest.mark.slow
 def test_degrees_are_noticed():
     with pytest.warns(
         UserWarning, match="'swing' is locked at 90 rad, outside its limits -3 and 3"

@@ -43,12 +43,14 @@ def test_a_parallelogram_that_comes_to_lie_in_a_line(dt):
     np.testing.assert_allclose(here[1], 0, atol=5 * dt)
 
 
+@pytest.mark.slow
 def test_a_machine_that_keeps_its_rank():
     run = dl.simulate(*parallelogram(1.05), dt=0.01, steps=60)
     assert run.result.ok and run.result.singular_step == np.iinfo(np.int32).max
     assert len(run.result.messages()) == 1
 
 
+@pytest.mark.slow
 def test_a_machine_without_constraints_and_a_batch_of_others():
     chain = dl.chain([bar("a", 1.0, None, (0, 0, 0), joint=dl.Revolute(axis=(0.0, 1.0, 0.0)))])
     run = dl.simulate(chain, jnp.zeros(1), jnp.ones(1), steps=3)

@@ -195,6 +195,7 @@ def everywhere(function, c, *arrays):
     return np.asarray(jax.vmap(partial(function, c))(*map(jnp.asarray, arrays)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TYPES)
 def test_derivatives_are_those_of_differences(name):
     """Also where the constraint is broken, but near: far from a curve are several nearest points"""
@@ -215,6 +216,7 @@ def test_derivatives_are_those_of_differences(name):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TYPES)
 def test_rows_are_independent_where_the_constraint_holds(name):
     c, size = TYPES[name]
@@ -252,6 +254,7 @@ def test_misassembled_ways_are_told():
             assert c.misassembled(*transforms(meant)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TYPES)
 def test_single_precision(name):
     c, _ = TYPES[name]

@@ -75,6 +75,7 @@ def slew(turn, start=(1.0, 0.0, 0.0, 0.0), about=(1.0, 0.0, 0.0, 0.0), steps=20)
     )
 
 
+@pytest.mark.slow
 def test_a_slew_about_one_axis():
     """A torque I theta (6 - 12 t) turns a body about a principal axis from rest to rest."""
     angle = 2.0
@@ -123,6 +124,7 @@ def test_controls_keep_their_box():
     assert np.all(np.asarray(plan.gains)[np.abs(u[:, 0]) == 4.0] == 0)
 
 
+@pytest.mark.slow
 def test_plain_compiled_and_batched_searches_have_the_same_iterates():
     problem = swing()
     starts = jnp.array([[0.0], [0.2], [-0.1]])
@@ -178,6 +180,7 @@ def test_a_free_duration():
     np.testing.assert_allclose(plan.duration, 2.0, rtol=2e-2)
 
 
+@pytest.mark.slow
 def test_the_exact_hessian():
     """Against jax.hessian of the Lagrangian."""
     problem = swing(steps=5, method="SemiImplicitEuler")

@@ -67,6 +67,7 @@ def test_least_time_is_bang_bang():
     np.testing.assert_allclose(plan.u[:, 0], np.repeat([2.0, -2.0], 10), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_path_around_an_obstacle_is_that_of_fddp(exact):
     """A bound that is no convex one."""
@@ -79,6 +80,7 @@ def test_a_path_around_an_obstacle_is_that_of_fddp(exact):
     np.testing.assert_allclose(plan.cost, other.cost, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_batch_is_a_loop():
     """Eight starts at once, limits active: the same plans after as many iterations."""
     q0 = jnp.linspace(0.1, 0.8, 8)
@@ -110,6 +112,7 @@ def test_what_cannot_be_says_where():
     assert "at knot 40" in str(plan.result)
 
 
+@pytest.mark.slow
 def test_points_stay_on_motions_where_steps_are_strongly_curved():
     """From a guess far away, without bounds: gaps must not pay for cost."""
     plan = dc.solve(lift(), dc.InteriorPoint(exact=True))
@@ -129,6 +132,7 @@ def test_in_single_precision():
     np.testing.assert_allclose(plan.u, other.u, atol=0.05)
 
 
+@pytest.mark.slow
 def test_the_cost_has_the_derivative_of_the_envelope_theorem():
     """Bounds active, against solutions of problems beside it."""
     problem = block(20, limits=dc.Limits(u_lower=-4.5, u_upper=4.5))

@@ -141,6 +141,7 @@ def test_it_ends_when_asked():
     np.testing.assert_allclose(plan.cost, seen[-1])
 
 
+@pytest.mark.slow
 def test_it_differentiates_outside_of_compiled_programs(monkeypatch):
     """The gradient of the cost is that of others; in jax.jit, and without ipyopt, it says so."""
     problem = block(20, limits=dc.Limits(u_lower=-5.5, u_upper=5.5))
@@ -156,6 +157,7 @@ def test_it_differentiates_outside_of_compiled_programs(monkeypatch):
         cost(jnp.zeros(1), dc.Ipopt())
 
 
+@pytest.mark.slow
 def test_collocation_knows_no_closed_loops():
     links = {"mass": 1.0, "com": (0.5, 0.0, 0.0), "joint": dl.Revolute(axis=(0.0, 1.0, 0.0))}
     arm = dl.chain([dl.Body(name=name, **links, position=(1.0, 0, 0)) for name in "ab"])

@@ -90,6 +90,7 @@ def test_closed_loops(method):
     check_differences(leg, q, v, np.array([3.0, -1.0, 0.0, 0.0]), method=method)
 
 
+@pytest.mark.slow
 def test_implicit_methods():
     """Whose equations are solved in every step."""
     for method in ("GaussLegendre4", "VariationalMidpoint"):
@@ -97,6 +98,7 @@ def test_implicit_methods():
         check_differences(sliders(), q, v, u, method=method)
 
 
+@pytest.mark.slow
 def test_commands_are_those_of_actuators():
     name = FREE.joint_names[1]
     servos = dl.attach(FREE, dl.PositionServo(name, kp=5.0, kd=0.1))
@@ -127,6 +129,7 @@ def test_a_linear_machine_has_the_matrix_exponential():
     np.testing.assert_allclose(np.hstack(found), exact, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_knots_are_linearised_one_by_one():
     """With leading axes, in a jax.vmap, and with one command for all."""
     q, v = jnp.stack((NEUTRAL, SPUN)), jnp.stack((MOVING, 0 * MOVING))
@@ -160,6 +163,7 @@ def test_derivatives_in_both_modes(system):
     np.testing.assert_allclose(reverse, forward, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_single_precision():
     exact = dl.linearize(FREE, SPUN, MOVING, 0.02)
     q, v = SPUN.astype("float32"), MOVING.astype("float32")

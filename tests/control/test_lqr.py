@@ -58,6 +58,7 @@ def check_derivatives(function, size):
         np.testing.assert_allclose(second[..., k], difference, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_derivatives_of_the_regulator():
     def weighed(x):
         K, P, _ = dc.lqr(*along(x))
@@ -79,6 +80,7 @@ def test_what_nothing_stabilises_says_so():
     np.testing.assert_array_equal(batch.converged, (False, True))
 
 
+@pytest.mark.slow
 def test_time_varying_against_one_large_least_squares_problem():
     """Over three steps, with other matrices in each."""
     scale = np.array([1.0, 0.7, 1.3])[:, None, None]

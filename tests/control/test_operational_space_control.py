@@ -34,6 +34,7 @@ def acceleration(tau):
     return dl.forward_dynamics(ARM, Q, V, tau + dl.passive_force(ARM, Q, V))
 
 
+@pytest.mark.slow
 def test_the_error_is_a_decoupled_second_order_system():
     """Its second derivative along the motion, to a goal that stands and to one that turns."""
 
@@ -110,6 +111,7 @@ def test_derivatives_in_both_modes():
     np.testing.assert_allclose(forward, difference, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_single_precision_stays_single():
     q, v, goal = (a.astype("float32") for a in (Q, V, GOAL))
     tau = CONTROL(ARM.astype("float32"), q, v, goal)

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from machines import swing
 
 import difflie as dl
@@ -39,6 +40,7 @@ def test_another_goal_is_given_at_a_sample():
     assert moved[0] > 0.1
 
 
+@pytest.mark.slow
 def test_within_a_simulation():
     """As a sampled controller with memory, at a tenth of the rate of the time steps."""
     controller = mpc()

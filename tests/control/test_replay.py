@@ -72,6 +72,7 @@ def test_feedback_brings_a_wrong_machine_nearer_to_the_goal(pendulum):
     assert miss[0] < 0.2 * miss[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"interpolation": "linear"}, {"duration": (0.5, 2.0)}])
 def test_linear_controls_and_free_durations(pendulum, options):
     """Guards what is held from knot to knot: the replay ends where the plan does."""

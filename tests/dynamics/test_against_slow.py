@@ -36,6 +36,7 @@ def quantities(system, bodies):
     return jax.jit(jax.vmap(all_of_them))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SOME)
 def test_every_quantity(case):
     bodies = TREES[case]

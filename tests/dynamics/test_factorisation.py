@@ -26,6 +26,7 @@ def ancestor_mask(system):
     return moved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", TREES)
 def test_factors_solve_and_multiply(case):
     system = dl.tree(TREES[case])

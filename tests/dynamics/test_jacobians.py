@@ -56,6 +56,7 @@ def test_twists_and_rates():
             np.testing.assert_allclose(geometric[3:], motion[:3, 3], atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "base", "bodies"),
     [

@@ -72,6 +72,7 @@ def test_a_machine_far_from_the_origin_loses_no_digits():
     assert error(dl.mass_matrix(far, q)[None], dl.mass_matrix(here, q)[None]) < 1e-14
 
 
+@pytest.mark.slow
 def test_single_precision():
     single = chain().astype(jnp.float32)
     q, x = single.neutral(), jnp.ones(single.nv, jnp.float32)

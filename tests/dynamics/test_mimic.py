@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import jax
 import numpy as np
+import pytest
 from slow_dynamics import SlowSystem
 from trees import error, random_body, random_joint, random_states
 
@@ -59,6 +60,7 @@ def reduction(slow, system):
     return *matrices, offset
 
 
+@pytest.mark.slow
 def test_mimic_joints_are_a_reduction():
     bodies = hand()
     system, slow = dl.tree(bodies), SlowSystem(bodies)

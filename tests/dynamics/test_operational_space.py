@@ -54,6 +54,7 @@ def test_against_pinocchio(robot):
         assert error([ours], [theirs]) < 1e-14 * size
 
 
+@pytest.mark.slow
 def test_a_wrench_at_the_frame_accelerates_it(robot):
     """F = Lambda dV/dt + mu + p, with the acceleration that tau = J^T F gives."""
     twin, body, q, v, _ = robot
@@ -92,6 +93,7 @@ def test_a_body_by_its_name_and_what_is_refused(robot):
         dl.operational_space(twin.system, q, v, body + "x")
 
 
+@pytest.mark.slow
 def test_gradients_and_few_degrees_of_freedom():
     """Where Lambda does not exist its inverse is right, with derivatives in both modes."""
     hinge = dl.Body(name="bar", joint=dl.Revolute(), mass=2.0, com=(0.5, 0, 0), inertia=np.eye(3))

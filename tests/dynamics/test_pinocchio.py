@@ -42,6 +42,7 @@ def test_robot(path, base):
     check(read(ROBOTS / path, base))
 
 
+@pytest.mark.slow
 def test_joint_types_that_robots_lack():
     rng = np.random.default_rng(3)
     joints = (

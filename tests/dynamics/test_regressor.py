@@ -60,6 +60,7 @@ ROBOT_RANKS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "base", "rank"), ROBOT_RANKS)
 def test_robots(path, base, rank):
     """The rank is that of Pinocchio's regressor, and the reduced regressor gives the same force."""

@@ -194,6 +194,7 @@ def pucks():
     return dl.attach(dl.tree(bodies, gravity=ORIGIN), dl.SphereContact(path, 1e5, (0.1, 0.2)))
 
 
+@pytest.mark.slow
 def test_two_spheres():
     """Head-on by restitution; obliquely, with friction and spin, both momenta are kept."""
     system = pucks()

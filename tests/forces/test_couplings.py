@@ -68,6 +68,7 @@ def elastic(system):
     return dl.attach(bare, *kept)
 
 
+@pytest.mark.slow
 def test_the_force_is_minus_the_slope_of_the_energy(coupled):
     """And the stiffness matrix its derivative, the symmetric part of which is the Hessian."""
     system = elastic(coupled)
@@ -207,6 +208,7 @@ def hanging(*couplings, kind="Prismatic"):
     return dl.attach(dl.chain([body], gravity=(0.0, 0.0, 0.0)), *couplings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_points_that_coincide(dtype):
     """No direction and no NaN there; a spring at rest at length zero is smooth."""
@@ -282,6 +284,7 @@ def test_slack_and_taut():
 RATES = np.array([-2.0, -1e-3, 0.0, 1e-3, 0.2, 0.5, 1.5])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_dampers_of_ropes(dtype):
     """They pull while they are taut and lengthen, never give energy, and are zero otherwise."""

@@ -78,6 +78,7 @@ def test_value(m, dtype):
     assert error <= TOLERANCE[dtype]["value"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("m", MAPS, ids=str)
 def test_derivatives(m, dtype):

@@ -123,6 +123,7 @@ def test_value(m, dtype):
     assert accuracy.scaled_error(y, reference, scale) <= TOLERANCE[dtype]["value"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("m", MAPS, ids=str)
 def test_derivatives_along_the_group(m, dtype):

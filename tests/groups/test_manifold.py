@@ -93,6 +93,7 @@ def coordinates() -> list[np.ndarray]:
     return [y, accuracy.samples(ANGLES, 6, 3), accuracy.samples(np.ones(n), 6, 3)[::-1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_difference_inverts_retract(case):
     @compiled
@@ -107,6 +108,7 @@ def test_difference_inverts_retract(case):
     assert tree_error(y1, y1_back) <= 2e-14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_dexp_inv_is_the_rate_of_the_local_coordinates(case):
     """y0 exp(theta(t)) moves at the rate xi when theta moves at dexp_inv(theta, xi)."""
@@ -139,6 +141,7 @@ def test_points_stay_on_their_manifold(case):
     assert np.abs(error).max() <= 5e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_derivatives_by_the_entries_of_points(case):
     """Those of retract in forward and reverse mode are those of differences off the manifold."""

@@ -214,6 +214,7 @@ def test_an_arm_is_found_again():
     assert np.abs(off).max() < 0.01
 
 
+@pytest.mark.slow
 def test_limits_in_space_hold_at_all_times():
     """A box for the hand and a sphere that it keeps away from; without them both are left."""
     hand = dl.quantities.Point("lower", (0.3, 0.0, -0.4))

@@ -152,6 +152,7 @@ def test_gaps_are_left_out(recording):
         di.Shooting.of(START, [data], window=50)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_those_of_many_repetitions(recording):
     rng = np.random.default_rng(11)
     clean = PROBLEMS["torques"](recording)

@@ -18,6 +18,7 @@ def test_triangles_have_the_products_of_the_rows(shape):
     np.testing.assert_allclose(r.T @ r, rows.T @ rows, atol=1e-12 * shape[0])
 
 
+@pytest.mark.slow
 def test_devices_share_the_columns():
     """In a process of its own, as jax reads the number of devices once."""
     program = """

@@ -177,6 +177,7 @@ def test_the_consistent_machine_is_the_same_from_wherever_it_is_sought(problem, 
     np.testing.assert_allclose(close.system.bodies.mass, TRUE.bodies.mass, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_solution_without_bodies_becomes_a_machine(problem):
     """Little is told by few and noisy torques; their best machine still has positive masses."""
     deviation = jnp.asarray(np.full(5, 5.0))
@@ -252,6 +253,7 @@ def test_derivatives_of_the_divergence():
         np.testing.assert_allclose(single, at(theta), atol=2e-6 * np.exp(size))
 
 
+@pytest.mark.slow
 def test_what_is_not_linear_is_said(problem):
     with pytest.raises(di.DataError, match="not linear in 'dampin'; did you mean 'damping'"):
         di.linear(TRUE, problem, joints=("dampin",))

@@ -75,6 +75,7 @@ def test_kinematic_calibration_from_points():
     assert fit.parameters.units[:4] == ("m", "m", "m", "rad")
 
 
+@pytest.mark.slow
 def test_kinematic_calibration_from_poses():
     """Also where the marker and the hand's frame are, as the turn of the hand tells the zeros."""
     rough = arm(0.6, (0.3, 0.0, 0.1))
@@ -160,6 +161,7 @@ def test_imu_along_the_measured_motion(swing):
     found_again(pendulum(), SWING, [*paths, "rod/com_z", "hinge/damping"], both)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("free", [False, True], ids=["windows", "states"])
 def test_imu_along_the_simulated_motion(free, swing):
     """The IMU alone finds the machine: angles have no weight, and with free states are wrong."""
@@ -181,6 +183,7 @@ def test_imu_along_the_simulated_motion(free, swing):
     found_again(pendulum(), SWING, paths, problem, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_motion_capture_alone_finds_the_pendulum():
     """Without any measured angle: the states are found from the neutral configuration."""
     point = di.Sensor("marker", dq.Point("rod", (0.0, 0.0, -0.5)))
@@ -194,6 +197,7 @@ def test_motion_capture_alone_finds_the_pendulum():
     found_again(rough, true, ["rod/com_z", "hinge/damping"], problem, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_what_actuators_remember_counts():
     """A delayed drive: an accelerometer feels the torque that arrives, and the delay is found."""
     true, rough = (dl.attach(pendulum(), dl.Drive("hinge", delay=d)) for d in (0.04, 0.025))
@@ -212,6 +216,7 @@ def test_what_actuators_remember_counts():
     found_again(rough, true, ["hinge/delay"], di.Shooting.of(rough, [recording], **of), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_single_precision_readings(swing):
     """Both problems have residuals in single precision, equal to rounding."""
     machine = pendulum().astype("float32")
@@ -248,6 +253,7 @@ def loaded(mass=1.0, com=(0.0, 0.0, 0.0)):
     return di.with_sensors(dl.chain(bodies), di.Sensor("base", dq.JointWrench("mount")))
 
 
+@pytest.mark.slow
 def test_forces_at_the_base_identify_the_payload():
     """Mass and centre of mass of the load, without any torque at the joints."""
     true, rough = loaded(1.7, (0.02, -0.03, 0.05)), loaded()
@@ -353,6 +359,7 @@ def test_a_function_is_a_sensor_with_its_own_numbers(swing):
     np.testing.assert_allclose(jax.grad(cost)(jnp.zeros(())), 29 * 2 * -0.3 / 0.01, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_locked_and_absolute_machines_keep_their_sensors():
     """A sensor of a body needs no joint."""
     system = di.with_sensors(pendulum(damping=0.0), di.Sensor("tip", dq.Point("rod", (0, 0, -1))))

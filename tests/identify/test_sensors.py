@@ -37,6 +37,7 @@ def recording():
     return di.Recording("swing", t, SCALE * run.q + BIAS, SCALE * run.v, SCALE * a, tau)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["torques", "windows", "states"])
 def test_zero_and_scale_are_found_again(kind, recording):
     if kind == "torques":

@@ -61,6 +61,7 @@ def loaded():
     return parameters, [torques(name, system, log) for (name, system), log in named], logs
 
 
+@pytest.mark.slow
 def test_a_payload_and_the_links_that_carry_it(loaded):
     """Noise aside both are found, with right errors and as the profile likelihood says."""
     parameters, problems, logs = loaded
@@ -105,6 +106,7 @@ def test_two_robots_of_one_kind():
     np.testing.assert_allclose(found.values, truth, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_jacobians_are_those_of_differences():
     """Of torques, and of motions whose windows have states of their own."""
     systems = {"light": arm(), "loaded": arm(payload=0.1)}

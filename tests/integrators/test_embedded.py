@@ -132,6 +132,7 @@ def test_bad_settings_are_refused(options, message):
         dl.DormandPrince54(**options)
 
 
+@pytest.mark.slow
 def test_single_precision_ends_and_stays_single():
     system = CHAIN.astype(jnp.float32)
     method = dl.DormandPrince54(rtol=1e-5, atol=1e-5)
@@ -164,6 +165,7 @@ def test_gradients_and_batches():
     np.testing.assert_allclose(batch, [compiled(x, V0), compiled(x, 0 * V0)], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_at_meets_the_saved_states_and_converges_between_them():
     errors = []
     for every in (4, 2):
@@ -184,6 +186,7 @@ def test_at_meets_the_saved_states_and_converges_between_them():
         run.at(1.5)
 
 
+@pytest.mark.slow
 def test_a_pair_is_a_method_like_others():
     assert dl.DormandPrince54() == dl.DormandPrince54(rtol=1e-6)
     assert dl.DormandPrince54(rtol=1e-7) != dl.DormandPrince54()

@@ -293,6 +293,7 @@ def free_body(position, spin):
     return system, system.neutral(), jnp.asarray([*spin, 0.3, 0.1, -0.2])
 
 
+@pytest.mark.slow
 def test_a_free_body_keeps_energy_and_all_of_its_momentum():
     system, q0, v0 = free_body((0.1, -0.05, 0.2), (1.0, 4.0, 2.0))
     run = dl.simulate(system, q0, v0, dt=1e-2, steps=1000, method=METHOD)

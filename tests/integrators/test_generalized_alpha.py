@@ -176,6 +176,7 @@ def test_without_the_corrections_of_the_start_multipliers_are_of_first_order():
     np.testing.assert_allclose(orders, (2, 2, 1), atol=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 1.0])
 def test_every_rho_has_second_order(rho):
     found, orders, _, _ = errors(dl.GeneralizedAlpha(index=3, rho=rho), False)

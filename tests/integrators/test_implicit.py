@@ -47,6 +47,7 @@ POSE[:4] /= np.linalg.norm(POSE[:4])
 BODY_START = jnp.asarray(POSE), jnp.array([0.5, -0.8, 0.6, 0.3, 0.2, -0.4])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SYMMETRIC)
 def test_forth_and_back_is_where_it_began(name):
     y, solved = states(by_name(name), swaying, BODY_START, 0.2, 0.05, 100)

@@ -135,6 +135,7 @@ def matrix_torque_field(stiffness, t, y):
     return torque_field(stiffness, t, (quaternion.from_matrix(y[0]), y[1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SemiImplicitEuler", "CG3", "CF4", "RKMK4", "GaussLegendre4"])
 def test_stays_on_the_group_and_does_not_depend_on_how_it_is_written(name):
     method = by_name(name)

@@ -204,6 +204,7 @@ def test_a_step_too_large_is_reported():
     assert "not solved" in str(run.result) and "t = " in str(run.result)
 
 
+@pytest.mark.slow
 def test_single_precision():
     system = pendulum()
     q, v = state(system)
@@ -242,6 +243,7 @@ def test_mimic_joints_are_refused():
         dl.simulate(system, np.zeros(1), np.zeros(1), method=METHOD, steps=1)
 
 
+@pytest.mark.slow
 def test_springs_between_bodies():
     system, q, v = spring_pendulum()
     run, fine = (

@@ -191,6 +191,7 @@ def test_symplectic_to_rounding(name):
     np.testing.assert_allclose(d.T @ J @ d, J, atol=3e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
 def test_momentum_and_energy_over_ten_thousand_steps(group):
     """All of the momentum of a free body; with weight and spring what the vertical has of it."""

@@ -204,6 +204,7 @@ def test_a_file_that_is_not_there(write):
         dl.load(LEG, loops=path.with_name("b.loops.toml"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "degrees", "redundant"), [("fourbar_leg", 2, 1), ("stewart", 6, 0)]
 )

@@ -208,6 +208,7 @@ def test_the_numbers_are_mujocos(read, text):
     check(system, model, forward=True)
 
 
+@pytest.mark.slow
 def test_tendons_are_springs_and_dampers(read):
     system, model, messages = read(TENSEGRITY)
     kinds = [type(c).__name__ for c in system.couplings]
@@ -218,6 +219,7 @@ def test_tendons_are_springs_and_dampers(read):
     check(system, model, forward=True)
 
 
+@pytest.mark.slow
 def test_mujocos_own_model():
     path = importlib.resources.files(mujoco) / "testdata" / "model.xml"
     if not path.is_file():

@@ -94,6 +94,7 @@ def test_all_joint_types(pin, tmp_path):
     check(pin, read(path), pin.buildModelFromUrdf(str(path)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiago_description/robots/tiago_no_hand.urdf"])
 def test_a_robot_on_a_free_base(pin, name):
     try:

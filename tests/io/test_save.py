@@ -76,6 +76,7 @@ def check_equal(loaded, system):
     np.testing.assert_array_equal(loaded.gravity, system.gravity)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", ["fixed", "free"])
 @pytest.mark.parametrize("name", ROBOTS)
 def test_robots(tmp_path, name, base):

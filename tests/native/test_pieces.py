@@ -84,6 +84,7 @@ ALL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_transformations(name):
     """Values and derivatives of a loop with large weights, one and in batches, both modes."""
@@ -282,6 +283,7 @@ def test_simulations(method, adjoint, how, monkeypatch):
     assert_same(found, eqx.filter_jit(gradient(method, adjoint, **how))(*args), 1e-8)
 
 
+@pytest.mark.slow
 def test_forward_simulation():
     """Along a direction of the weights, with the adjoint that has forward mode alone."""
     policy, (q, v), system = network(), (a[0] for a in STATES), pendulum()

@@ -22,6 +22,7 @@ def factors(sizes, dtype):
     return jnp.asarray(rng.normal(size=(m, n)), dtype), jnp.asarray(rng.normal(size=(n, k)), dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("sizes", [(14, 13, 21), (5, 20, 7), (9, 33, 4)])

@@ -92,6 +92,7 @@ def moved(axes):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("axes", SOME)
 def test_batches(axes, every):
@@ -163,6 +164,7 @@ CALLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
 def test_transformations(name, every):

@@ -168,6 +168,7 @@ def derivatives(everything):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["zero", "start", "random"])
 def test_derivatives(everything, derivatives, at):
     n = len(everything.start)
@@ -199,6 +200,7 @@ def test_derivatives_of_a_motion():
     np.testing.assert_allclose(gradient @ direction, (ends[0] - ends[1]) / (2 * h), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_single_precision():
     single = Parameters(SYSTEM.astype("float32"), EVERYTHING)
     assert single.start.dtype == "float32"

@@ -86,6 +86,7 @@ def test_batches():
     assert pseudo_inertia(*body).shape == (4, 5, 4, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transform", [LogCholesky(), ELLIPSOID, SecondMoments()])
 @pytest.mark.parametrize("scale", [0.0, 1.0])
 def test_derivatives(transform, scale):
@@ -103,6 +104,7 @@ def test_derivatives(transform, scale):
     np.testing.assert_allclose(both, np.eye(size), atol=1e-11)
 
 
+@pytest.mark.slow
 def test_ratios_of_an_inertia():
     """The same shape at any scale, back to the numbers, named by the entries over the first."""
     ratios, whole = InertiaRatios(), SecondMoments()

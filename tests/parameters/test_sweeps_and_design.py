@@ -38,6 +38,7 @@ def swing(system):
     return jnp.append(pose, (kinetic + potential)[-1])
 
 
+@pytest.mark.slow
 def test_a_sweep_is_a_loop_over_machines():
     """Also from a mass of zero, which has no free number, but is a value like others."""
     parameters = dl.Parameters(ARM, ["payload/mass", "joint1/damping"])

@@ -116,6 +116,7 @@ def test_sensors_are_those_of_pinocchio(tmp_path):
     np.testing.assert_allclose(gyro, data.v[2].angular, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_along_a_free_motion_an_accelerometer_sees_no_gravity(floating):
     """At the centre of mass of one body in free flight; and the wrench in its joint is zero."""
     com, joint = (0.1, 0.2, 0.0), dl.Free(name="f")
@@ -190,6 +191,7 @@ def test_wrenches_of_couplings_count_where_they_act():
     np.testing.assert_allclose(seen, rate - jnp.concatenate((moment, force)), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_acceleration_in_a_closed_loop():
     """A wheel geared to another one at the same joint axis feels its inertia, too."""
 
@@ -212,6 +214,7 @@ def test_acceleration_in_a_closed_loop():
         dq.JointWrench("one axle")(system, jnp.zeros(2), jnp.zeros(2), None, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sensor", SENSORS, ids=lambda s: type(s).__name__)
 def test_derivatives(floating, sensor):
     """Forward and reverse, by state, by the sensor's place and by the numbers of the machine."""

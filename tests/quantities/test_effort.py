@@ -53,6 +53,7 @@ def test_without_drives_the_command_arrives(every):
     np.testing.assert_array_equal(run.effort(BARE), run.u)
 
 
+@pytest.mark.slow
 def test_other_inputs():
     """Lines between samples, functions of the state, late commands, and none."""
     lines = dl.FirstOrderHold(COMMANDS[:6], 2)
@@ -117,6 +118,7 @@ def cost(gain, adjoint=DIRECT):
     return jnp.sum(dl.simulate(system, *start, **given).effort(system) ** 2)
 
 
+@pytest.mark.slow
 def test_effort_costs_are_differentiable():
     """A batch of them, in reverse mode against differences and forward mode."""
     h, gains = 1e-4, jnp.asarray((1.3 - 1e-4, 1.3, 1.3 + 1e-4))

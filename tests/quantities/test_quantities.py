@@ -97,6 +97,7 @@ def some_states(dtype=float):
     return States(*(jnp.asarray(a, dtype) for a in (np.arange(6.0), q, v)))
 
 
+@pytest.mark.slow
 def test_values_are_those_of_pinocchio():
     """Frames, momenta and energies of an independent library, in both precisions, and batched."""
     robots = pytest.importorskip("robots")

@@ -112,6 +112,7 @@ def test_energies_at_the_start():
             assert found[1] == pytest.approx(potential, rel=1e-12, abs=1e-14)
 
 
+@pytest.mark.slow
 def test_the_top_is_that_on_a_spherical_joint():
     p = heavy_top()
     body = p.system.bodies
@@ -143,6 +144,7 @@ def test_the_pendulum_swings_as_its_closed_form():
     np.testing.assert_allclose(at(pendulum.pendulum).acceleration, [0, -9.81, 0], atol=1e-14)
 
 
+@pytest.mark.slow
 def test_four_bars_turn_as_their_closed_form():
     assert angle(1.0) == pytest.approx(3.3378708031051, abs=1e-12)
     assert angle(1.0, 40) == pytest.approx(3.2572069249098, abs=1e-12)
@@ -215,6 +217,7 @@ def test_the_squeezer_has_the_printed_equations():
     np.testing.assert_allclose(m @ here.acceleration[order], forces, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_squeezer_starts_with_the_printed_accelerations():
     a, multipliers = at(squeezer).acceleration, at(squeezer).multipliers
     expected = np.zeros(7)

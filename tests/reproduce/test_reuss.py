@@ -17,6 +17,7 @@ MISPRINTS = {
 }
 
 
+@pytest.mark.slow
 def test_every_formula_holds_as_it_is_printed_or_corrected(tmp_path):
     """Guards all formulas against difflie's algorithms, and the list of misprints."""
     results = REUSS.compute(tmp_path, samples=2, joints="RP", steps={})

@@ -82,6 +82,7 @@ def evaluated(name, single=False):
     return [np.asarray(a) for a in f(*(a.astype(dtype) for a in (HERE, LOCAL, RATE)))]
 
 
+@pytest.mark.slow
 @each
 def test_it_is_the_product_in_the_group(name):
     R, r, back, *_ = evaluated(name)
@@ -106,6 +107,7 @@ def test_dexp_inv_is_the_rate_of_the_local_coordinates(name):
         np.testing.assert_allclose(dr[i], wanted, rtol=0, atol=2e-13)
 
 
+@pytest.mark.slow
 @each
 def test_single_precision_is_close_to_double(name):
     for one, two in zip(evaluated(name, single=True)[:5], evaluated(name)[:5], strict=True):
@@ -229,6 +231,7 @@ def error(found, wanted):
 STEPS = (128, 256, 512)
 
 
+@pytest.mark.slow
 @each
 def test_the_classical_tableau_has_order_four(name):
     errors = np.array([error(integrator(name)(n, TIME / n)[:4], exact()) for n in STEPS])

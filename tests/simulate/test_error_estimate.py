@@ -71,6 +71,7 @@ def test_of_a_pendulum_by_every_method(method):
     honest(run, exact[:1].T, exact[1:].T, rows=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["RKMK4", "CF3"])
 def test_attitudes_are_compared_on_their_manifold(method):
     """Guards tangents where q has another size than v, and turns beyond pi."""
@@ -82,6 +83,7 @@ def test_attitudes_are_compared_on_their_manifold(method):
     honest(run, exact.q, exact.v, rows=True)
 
 
+@pytest.mark.slow
 def test_an_event_has_an_error_in_time():
     """Guards the time of the end, and rows behind it: a quarter of a period by its integral."""
     run = dl.simulate(
@@ -133,6 +135,7 @@ def actuated(actuator, steps):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "actuator",
     [dl.Drive("bob_joint", delay=0.043, most_steps=4), dl.Thruster("bob_joint", lag=0.05)],

@@ -37,6 +37,7 @@ def landed(x):
     return jnp.stack(((x[1] + speed) / G, 0 * speed, -speed))
 
 
+@pytest.mark.slow
 def test_time_and_state_are_those_of_closed_form():
     """And their derivatives in both modes, in a batch of which one ball does not land in time."""
     x = jnp.array([[1.3, 0.7], [0.2, 0.0], [1e-3, -2.0], [5.0, 3.0]])

@@ -62,6 +62,7 @@ def test_they_are_those_of_the_whole_motion():
     np.testing.assert_allclose(kept["time"], between, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_derivatives():
     """Guards forward and reverse mode against each other and against differences."""
 

@@ -29,6 +29,7 @@ def graded(n):
 KINDS = [definite, redundant, graded, lambda n: np.zeros((n, n)), np.eye, lambda n: -definite(n)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 9])
 def test_eigenvalues_and_vectors(n, dtype):

@@ -46,6 +46,7 @@ def test_roots_and_their_derivatives(search, e):
     np.testing.assert_allclose(second, (near[1] - near[0]) / (2 * d), rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_where_there_is_no_root_the_guess_stays(dtype):
     guess = jnp.asarray([0.3, -2.0], dtype)

@@ -46,6 +46,7 @@ client = pytest.fixture(scope="module")(workers)
 others = pytest.fixture(workers)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_changes_nothing(others, whole, tmp_path):
     """Guards kill -9 of one of two workers in the middle, bit for bit."""
     killed_then_same(others, whole, tmp_path, {4})
@@ -76,6 +77,7 @@ def killed_then_same(client, whole, tmp_path, moments):
     assert_alike(table.load(), whole)
 
 
+@pytest.mark.slow
 def test_functions_travel(client, whole):
     """Guards lambdas, Equinox modules of a module beside, and the driver's precision."""
     few = dl.Listed({"q0/hinge": [0.1, 0.2], "control/stiffness": [1.0, 3.0]})

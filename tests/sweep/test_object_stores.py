@@ -30,6 +30,7 @@ def whole():
     return checksum(dl.sweep(SWINGS, DESIGN, chunk=CHUNK).load())
 
 
+@pytest.mark.slow
 def test_an_object_store_has_the_same_table(whole):
     """Guards a table at an address, objects that are changed, cut or lost, and the same call."""
     out = "memory://bucket/sweep"

@@ -77,6 +77,7 @@ def test_several_processes_need_a_store(monkeypatch):
         dl.sweep(SWINGS, DESIGN, chunk=CHUNK)
 
 
+@pytest.mark.slow
 def test_devices_do_not_matter(whole):
     """Guards the same bits on four devices as on one; parts that fail are halved there, too."""
     program = """

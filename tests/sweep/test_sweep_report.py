@@ -108,6 +108,7 @@ def test_failures_say_why(tmp_path):
 RELATIONS = "scatter_0", "scatter_1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "rows", "pictures"),
     [
@@ -124,6 +125,7 @@ def test_pictures_of_all_sizes(count, rows, pictures, tmp_path):
     assert [path.stem for path in paths] == [*pictures, "histograms"]
 
 
+@pytest.mark.slow
 def test_designs_of_ones_own_are_given(tmp_path):
     """Guards designs that descriptions do not tell, and places without a store."""
 

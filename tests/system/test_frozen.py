@@ -131,6 +131,7 @@ def test_changed_systems_are_frozen_too():
     assert jax.jit(lambda x: x * frozen.astype(jnp.float32).bodies.mass)(1.0).dtype == jnp.float32
 
 
+@pytest.mark.slow
 def test_the_functions_of_dynamics_agree():
     # Every joint type, and fixed bodies in a row, with numbers computed beforehand.
     system = dl.tree(zoo())
@@ -181,6 +182,7 @@ def test_what_follows_from_the_numbers_is_rounded_once():
     assert set(entries.ravel().tolist()) == {0.0, 1.0}
 
 
+@pytest.mark.slow
 def test_what_follows_is_exact_where_jax_has_single_precision_only():
     # As jax starts: double precision is turned on for these numbers, and for nothing else.
     code = """
@@ -256,6 +258,7 @@ def test_a_large_tree_agrees(traversal):
     equal(f(system.frozen(), q, v, 0.1), f(system, q, v, 0.1), 1e-13)
 
 
+@pytest.mark.slow
 def test_couplings_and_actuators_with_a_memory_agree():
     # What a step puts into a frozen system, traced, is what the actuators remember.
     system = dl.attach(

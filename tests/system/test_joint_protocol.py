@@ -112,6 +112,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("machine", "traversal"), CASES, indirect=["traversal"])
 def test_every_algorithm_takes_them(machine, traversal):
     """Against the slow dynamics, which knows them by itself, and against each other."""
@@ -344,6 +345,7 @@ def by_transform(kind):
     return Own()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "constant"),
     [

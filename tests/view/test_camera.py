@@ -1,6 +1,5 @@
-"""Perspective: by hand, against OpenCV and pytransform3d, at infinity, and its derivatives."""
+"""Perspective: by hand, against pytransform3d, at infinity, and its derivatives."""
 
-import cv2
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -71,17 +70,6 @@ def test_reflection_shear_and_scale():
     np.testing.assert_allclose(
         both, projective.transformed(shear, projective.transformed(scale, x)), atol=1e-13
     )
-
-
-def test_the_projection_is_opencvs():
-    """Pixels are those of cv2.projectPoints with the same camera matrix."""
-    cam, x, (w, h) = camera(), cloud(), (640, 480)
-    f = (w / 2 / 0.8, h / 2 / 0.6)
-    matrix = np.array([[f[0], 0, w / 2], [0, f[1], h / 2], [0, 0, 1]])
-    inverse = np.linalg.inv(np.asarray(cam.pose))
-    rotation, _ = cv2.Rodrigues(inverse[:3, :3])
-    known, _ = cv2.projectPoints(x, rotation, inverse[:3, 3], matrix, None)
-    np.testing.assert_allclose(cam.pixels(x, w, h), known[:, 0], rtol=1e-9)
 
 
 def test_the_projection_is_that_of_pytransform3d():

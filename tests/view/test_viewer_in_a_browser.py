@@ -115,6 +115,7 @@ def test_playback_advances_and_pauses(page, viewer):
     assert apart(first, picture(page)) < 0.002
 
 
+@pytest.mark.slow
 def test_a_body_is_dragged_while_it_is_simulated(page, viewer):
     """Shift and the mouse pull at a body; it comes towards the mouse, and is let go."""
     page.get_by_role("tab", name="Live").click()

@@ -58,6 +58,7 @@ def test_the_exact_motion(case, expected):
     np.testing.assert_allclose(exact_angles(three_links(case), STATE_TIME), expected, atol=5e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "method"),
     [

@@ -51,6 +51,7 @@ def test_a_free_rotor(rule):
         np.testing.assert_array_equal(np.ravel(lost.y), (0, 1.1 / h))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 def test_momenta_are_those_of_the_thesis(rule):
     """(4.28), with M_d = diag(cos(phi1 - phi0)) M for the sine velocity and M for the angle."""
@@ -94,6 +95,7 @@ def reached(rule, chain, phi, rate):
     return jnp.sum(jnp.sin(phi + 0.3)) + jnp.sum(jnp.cos(p))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("state", STATES)
 def test_derivatives(state, rule):
@@ -101,6 +103,7 @@ def test_derivatives(state, rule):
     check_derivatives(partial(reached, rule), phi, rate, chain, direction_of(chain))
 
 
+@pytest.mark.slow
 def test_single_precision():
     chain = jax.tree.map(lambda x: x.astype(jnp.float32), two_links())
     z = jnp.concatenate((PHI, chain.mass_matrix(PHI) @ RATE)).astype(jnp.float32)
