@@ -25,6 +25,8 @@ from .scenes import Scene
 STILL, MOVING = (".png", ".svg", ".pdf"), (".gif", ".mp4")
 # So many frames take a minute or two to draw.
 _MOST_FRAMES = 1200
+# Programs show frames of less than 0.02 s longer.
+_FASTEST_GIF = 50
 
 
 def write_picture(
@@ -43,8 +45,9 @@ def write_picture(
     A still picture shows so many moments, evenly spaced, all but the last of them pale; an
     animation shows `rate` frames per second of its own time, `speed` times as fast as the motion.
     progress is called with the frames done and their number. Raises `OutputError` for another kind
-    of file, and for an animation of too many frames; ImportError for MP4 without ffmpeg; ValueError
-    as `draw`.
+    of file, an animation of too many frames, and a GIF of more than 50 frames per second;
+    ImportError for MP4 without ffmpeg; ValueError as `draw`, and for a rate or a speed that is not
+    positive.
     """
     path = Path(path)
     kind = path.suffix.lower()
@@ -55,6 +58,14 @@ def write_picture(
         every = np.unique(np.linspace(0, len(scene.t) - 1, moments).round().astype(int))
         canvas = draw(scene, camera, every.tolist(), shown)
         return save(canvas, path)
+    for name, value in (("rate", rate), ("speed", speed)):
+        if not 0 < value < np.inf:
+            raise ValueError(f"{path}: the {name} of the animation is {value}; it must be positive")
+    if kind == ".gif" and rate > _FASTEST_GIF:
+        raise OutputError(
+            f"{path}: a GIF shows at most {_FASTEST_GIF} frames per second, not {rate:g}; write "
+            "an .mp4, or fewer"
+        )
     duration = float(scene.t[-1] - scene.t[0]) / speed
     count = max(2, round(duration * rate) + 1)
     if count > _MOST_FRAMES:
@@ -99,13 +110,15 @@ def _write_gif(path: Path, frames: Iterator[NDArray], rate: float) -> None:
     from PIL import Image
 
     pictures = [Image.fromarray(frame).quantize(96) for frame in frames]
+    # GIF counts in hundredths of a second; rounded one by one, the motion would be too fast.
+    ends = np.round(100 * np.arange(len(pictures) + 1) / rate).astype(int)
     content = io.BytesIO()
     pictures[0].save(
         content,
         format="GIF",
         save_all=True,
         append_images=pictures[1:],
-        duration=round(1000 / rate),
+        duration=(10 * np.diff(ends)).tolist(),
         loop=0,
     )
     write_whole(path, content.getvalue())

@@ -54,6 +54,8 @@ class Camera(eqx.Module):
     ) -> None:
         """Raises ValueError for a pose that is none, angles and distances that are not positive."""
         self.pose = jnp.asarray(pose)
+        if not jnp.issubdtype(self.pose.dtype, jnp.floating):
+            self.pose = self.pose.astype(jnp.result_type(float))
         dtype = self.pose.dtype
         self.half_width, self.half_height, self.near, self.far = (
             jnp.asarray(a, dtype) for a in (half_width, half_height, near, far)
@@ -71,14 +73,11 @@ class Camera(eqx.Module):
         """A camera at the eye (3,) that looks at the target (3,), in m, world; up (3,) is upward.
 
         angles: half_width, half_height, near and far. Where up is along the view, another direction
-        is taken. Raises ValueError where eye and target are one point.
+        is taken. Raises ValueError where eye and target are one point, for points that are not
+        finite, and for an up that is zero.
         """
         target, eye, up = (jnp.asarray(a, jnp.result_type(float)) for a in (target, eye, up))
-        known = not any(isinstance(a, Tracer) for a in (target, eye))
-        if known and not np.linalg.norm(np.asarray(target) - np.asarray(eye)) > 0:
-            raise ValueError(
-                f"the camera is at {np.asarray(eye).tolist()} m and looks at this point; move one"
-            )
+        _check_view(target, eye, up)
         return cls(_looking(target, eye, up), **angles)
 
     @property
@@ -171,6 +170,22 @@ def along_line(start: ArrayLike, vanishing: ArrayLike, lengths: ArrayLike) -> Fl
     """
     start, vanishing, lengths = (jnp.asarray(a) for a in (start, vanishing, lengths))
     return start + lengths[..., None] * vanishing
+
+
+def _check_view(target: jax.Array, eye: jax.Array, up: jax.Array) -> None:
+    for name, a in (("target", target), ("eye", eye), ("up", up)):
+        if a.shape != (3,):
+            raise ValueError(
+                f"{name} of the camera has shape {a.shape}; it is one point (3,), and a batch is "
+                "made by jax.vmap"
+            )
+        if not isinstance(a, Tracer) and not np.isfinite(a).all():
+            raise ValueError(f"{name} of the camera is {a.tolist()}; it must be finite")
+    if not isinstance(up, Tracer) and not np.any(up):
+        raise ValueError("up of the camera is zero; give the direction that is upward")
+    known = not any(isinstance(a, Tracer) for a in (target, eye))
+    if known and not np.linalg.norm(np.asarray(target - eye)) > 0:
+        raise ValueError(f"the camera is at {eye.tolist()} m and looks at this point; move one")
 
 
 def _check(camera: Camera) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..io.appearance.shape import Shape
 from .camera import Camera
 from .figures import colours, new_figure
-from .outlines import Outline, encloses
+from .outlines import Outline, belongs, box_corners, encloses
 from .scenes import Scene
 from .sheet import Sheet
 
@@ -25,6 +25,8 @@ _MOST_FACES = 12000
 _FROM = np.array([-1.0, 1.4, -0.75])  # the direction of view where none is given
 _GROUND, _TRACE, _FORCE, _COM = (to_rgba(c) for c in ("#8a8f98", "#cc6677", "#117733", "#222222"))
 _LINES = 24
+# In m, added to depths: such faces are painted before the machine, in their own order.
+_BEHIND = 1e9
 # From and to so many sizes of the machine, and the opacity of the ground's lines there.
 _FADING = ((0.0, 1.5, 0.55), (1.5, 3.0, 0.35), (3.0, 6.0, 0.18), (6.0, np.inf, 0.08))
 
@@ -83,11 +85,22 @@ class Picture:
         unknown = [name for name in shown.traces if name not in scene.bodies]
         if unknown:
             raise ValueError(f"{scene.name} has no body {unknown[0]!r} to leave a trace")
+        if camera is not None and np.ndim(camera.half_width):
+            raise ValueError(
+                f"{scene.name}: these are {np.shape(camera.half_width)} cameras, and a picture is "
+                "of one; take one, such as jax.tree.map(lambda a: a[0], camera)"
+            )
         self.outlines = _outlines(scene)
         every = np.unique(np.linspace(0, len(scene.t) - 1, 40).astype(int))
         at = every if moments is None else np.unique(np.asarray(moments) % len(scene.t))
-        self.points = self._extent(at)
-        self.size = float(np.ptp(self.points, axis=0).max()) or 1.0
+        machine, around = self._extent(at)
+        self.points = np.concatenate((machine, *(c for c in around if belongs(c, machine))))
+        self.machine = box_corners(machine if len(machine) else self.points)
+        if not self.outlines and np.ptp(self.points, axis=0).max(initial=0) == 0:
+            raise ValueError(
+                f"{scene.name} has nothing to draw: its bodies have no shapes and no mass"
+            )
+        self.size = float(np.ptp(self.points, axis=0).max(initial=0)) or 1.0
         self.camera = camera_for(self.points) if camera is None else camera
         tensions = [s.tension for s in scene.springs if np.isfinite(s.tension).any()]
         most = max((float(np.nanmax(np.abs(t))) for t in tensions), default=0.0)
@@ -150,10 +163,14 @@ class Picture:
                     f"{'the world' if body is None else body}; move it away"
                 )
             clear = opacity if self.scene.solid else 0.5 * opacity
-            sheet.triangles(vertices, outline.faces, colour, clear)
+            deeper = np.zeros(len(outline.faces))
+            if body is None:
+                deeper = _BEHIND * self._behind(vertices, outline.faces, eye)
+            sheet.triangles(vertices, outline.faces, colour, clear, deeper)
             if opacity == 1.0:
                 starts, ends = outline.seen_from(vertices, eye)
-                sheet.lines(_h(starts), _h(ends), (*(0.45 * c for c in colour[:3]), 1.0), 0.7)
+                dark = (*(0.45 * c for c in colour[:3]), 1.0)
+                sheet.lines(_h(starts), _h(ends), dark, 0.7, float(deeper.min(initial=np.inf)))
         if not self.scene.solid:
             self._links(sheet, k, opacity)
         if self.shown.frames and opacity == 1.0:
@@ -161,6 +178,18 @@ class Picture:
                 for axis, colour in zip(range(3), "rgb", strict=True):
                     tip = pose[:3, 3] + 0.08 * self.size * pose[:3, axis]
                     sheet.lines(_h(pose[None, :3, 3]), _h(tip[None]), to_rgba(colour), 1.5)
+
+    def _behind(self, vertices: NDArray, faces: NDArray, eye: NDArray) -> NDArray:
+        """Which of the faces (m, 3) have the eye and the machine on the same side: they hide none.
+
+        Large ones, such as a floor's, have no single depth by which to paint them.
+        """
+        corner, *others = np.moveaxis(vertices[faces], 1, 0)
+        normals = np.cross(*(other - corner for other in others))
+        heights = normals @ self.machine.T - np.sum(normals * corner, axis=1, keepdims=True)
+        above = np.sum(normals * (eye - corner), axis=1) > 0
+        slack = 0.02 * self.size * np.linalg.norm(normals, axis=1)
+        return np.where(above, heights.min(axis=1) > -slack, heights.max(axis=1) < slack)
 
     def _links(self, sheet: Sheet, k: int, opacity: float) -> None:
         """Lines from the origins of the bodies to those of their children."""
@@ -200,7 +229,7 @@ class Picture:
         height = min(0.0, lowest) if lowest < -0.02 * self.size else 0.0
         step = _round_number(self.size / 4)
         middle = self.points.mean(axis=0)
-        behind = float((np.asarray(self.camera.eye, float) @ up) - height) > 0
+        above = float((np.asarray(self.camera.eye, float) @ up) - height) > 0
         for along, beside in ((x, y), (y, x)):
             places = step * (np.round(middle @ beside / step) + np.arange(-_LINES, _LINES + 1))
             feet = np.outer(places, beside) + (middle @ along) * along + height * up
@@ -211,23 +240,26 @@ class Picture:
                     ends = np.broadcast_to((*(sign * along), 0.0), (len(feet), 4))
                     if np.isfinite(far):
                         ends = _h(feet + sign * far * self.size * along)
-                    sheet.lines(starts, ends, (*_GROUND[:3], opacity), 0.6, behind)
+                    sheet.lines(
+                        starts, ends, (*_GROUND[:3], opacity), 0.6, np.inf if above else 0.0
+                    )
 
-    def _extent(self, moments: NDArray) -> NDArray:
-        """Points (n, 3) that the picture has to hold."""
+    def _extent(self, moments: NDArray) -> tuple[NDArray, list[NDArray]]:
+        """Points (n, 3) that bound the machine, and those (8, 3) of each shape of the world."""
         found = [s.points[moments].reshape(-1, 3) for s in self.scene.springs]
+        around = []
         bodies = {name: i for i, name in enumerate(self.scene.bodies)}
         for body, outline, _ in self.outlines:
-            corners = _corners(outline.vertices)
+            corners = box_corners(outline.vertices)
             if body is None:
-                found.append(corners)
+                around.append(corners)
                 continue
             poses = self.scene.poses[moments, bodies[body]]
             at = np.einsum("mij,nj->mni", poses[:, :3, :3], corners) + poses[:, None, :3, 3]
             found.append(at.reshape(-1, 3))
-        if not self.outlines:
+        if not self.scene.solid or not self.outlines:
             found.append(self.scene.poses[moments, :, :3, 3].reshape(-1, 3))
-        return np.concatenate(found)
+        return np.concatenate((np.zeros((0, 3)), *found)), around
 
 
 def camera_for(points: NDArray, direction: NDArray = _FROM, fill: float = 0.9) -> Camera:
@@ -282,8 +314,12 @@ def _simplified(every: Sequence[tuple[str | None, Shape]]) -> list[tuple[str | N
 
 def _unseen(scene: Scene, camera: Camera, points: NDArray) -> str:
     eye, ahead = np.asarray(camera.eye, float), np.asarray(camera.pose, float)[:3, 2]
-    behind = ((points - eye) @ ahead).max() <= float(camera.near)
-    where = "it is all behind the camera" if behind else "it is all beside the camera's view"
+    depth = (points - eye) @ ahead
+    where = "it is all beside the camera's view"
+    if depth.max() <= float(camera.near):
+        where = "it is all behind the camera"
+    elif depth.min() >= float(camera.far):
+        where = f"it is all beyond far = {float(camera.far):g} m"
     target = np.round(points.mean(axis=0), 3).tolist()
     return f"{scene.name}: nothing is in view: {where}; look at {target} m, or leave out the camera"
 
@@ -294,11 +330,6 @@ def _polyline(sheet: Sheet, points: NDArray, colour: Any, width: float) -> None:
 
 def _h(points: NDArray) -> NDArray:
     return np.concatenate((points, np.ones((len(points), 1))), axis=1)
-
-
-def _corners(vertices: NDArray) -> NDArray:
-    low, high = vertices.min(axis=0), vertices.max(axis=0)
-    return np.array([np.where(bits, high, low) for bits in np.ndindex(2, 2, 2)])
 
 
 def _lighter(colour: Sequence[float]) -> list[float]:

@@ -84,6 +84,24 @@ def encloses(vertices: NDArray, faces: NDArray, point: NDArray) -> bool:
     return bool(abs(2 * np.arctan2(volume, below).sum()) > 2 * np.pi)
 
 
+def box_corners(vertices: NDArray) -> NDArray:
+    """The corners (8, 3) of the box about points (n, 3)."""
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
+    return np.array([np.where(bits, high, low) for bits in np.ndindex(2, 2, 2)])
+
+
+def belongs(corners: NDArray, machine: NDArray) -> bool:
+    """Whether a shape of the world (8, 3) belongs into the picture of a machine (n, 3).
+
+    A room does, which holds it; a floor or a wall that is much larger would make it small.
+    """
+    if not len(machine):
+        return True
+    size, own = np.ptp(corners, axis=0).max(), np.ptp(machine, axis=0).max()
+    below = corners.min(axis=0) <= machine.min(axis=0)
+    return bool(size <= 3 * own or (below & (machine.max(axis=0) <= corners.max(axis=0))).all())
+
+
 def _normals(vertices: NDArray, faces: NDArray) -> NDArray:
     normals = np.cross(*np.moveaxis(np.diff(vertices[faces], axis=1), 1, 0))
     size = np.linalg.norm(normals, axis=1, keepdims=True)

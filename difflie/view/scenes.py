@@ -90,17 +90,25 @@ def scene(system: System, run: Any, appearance: Appearance | None = None, name: 
     run: a `Trajectory`, or anything with t (m,), q (m, nq) and v (m, nv), of one run. appearance:
     as from `difflie.io.appearance.read_appearance`; bodies without shapes there are drawn as their
     inertia ellipsoids if no body has one. A motion with a number that is not finite is drawn up to
-    there, and a remark says so. Raises ValueError for a batch of runs, for the run of another
-    system, and for a run without a finite row.
+    there, and a remark says so. Raises ValueError for a batch of runs, for the run or the
+    appearance of another system, and for a run without a finite row.
     """
-    if np.ndim(run.t) != 1:
-        raise ValueError(
-            f"{system.name}: these are {np.shape(run.t)[:-1]} runs, and a picture is of one; take "
-            "one, such as jax.tree.map(lambda a: a[0], run)"
-        )
+    _check_run(system, run)
+    _check_appearance(system, appearance or {})
     shapes = appearance if appearance else inertia_ellipsoids(system)
-    t, q, v, remarks = _finite(system, run)
-    seen: Any = jax.tree.map(np.asarray, _measured(system, q, v, _impulses(run, len(t))))
+    t, q, v = (np.asarray(a) for a in (run.t, run.q, run.v))
+    whole = np.isfinite(np.column_stack((t, q, v))).all(axis=1)
+    count = _leading(system, whole)
+    measured = _measured(
+        system, jnp.asarray(q[:count]), jnp.asarray(v[:count]), _impulses(run, count)
+    )
+    # Finite numbers may have no poses: a quaternion that is zero, a number that overflows.
+    count = _leading(system, np.isfinite(measured.poses).all(axis=(1, 2, 3)))
+    seen: Any = jax.tree.map(lambda a: np.asarray(a[:count]), measured)
+    remarks = ()
+    if count < len(t):
+        remarks = (f"not finite from t = {t[count]:.6g} s on; drawn up to there",)
+    t = t[:count].astype(float)
     return Scene(
         name=name or system.name,
         t=t,
@@ -152,25 +160,44 @@ class _Seen(NamedTuple):
     hard: dict[str, tuple[jax.Array, jax.Array]]
 
 
-def _finite(system: System, run: Any) -> tuple[NDArray, jax.Array, jax.Array, tuple[str, ...]]:
-    """t, q and v in the rows before the first that is not finite, and a remark on the others."""
-    t, q, v = (np.asarray(a) for a in (run.t, run.q, run.v))
-    if (q.shape[-1], v.shape[-1]) != (system.nq, system.nv):
+def _check_run(system: System, run: Any) -> None:
+    t, q, v = (np.shape(a) for a in (run.t, run.q, run.v))
+    if len(t) > 1:
         raise ValueError(
-            f"{system.name}: the motion has {q.shape[-1]} coordinates and {v.shape[-1]} "
-            f"velocities, the system {system.nq} and {system.nv}; it is the motion of another "
-            "machine"
+            f"{system.name}: these are {t[:-1]} runs, and a picture is of one; take one, such as "
+            "jax.tree.map(lambda a: a[0], run)"
         )
-    whole = np.isfinite(t) & np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
-    count = len(whole) if whole.all() else int(np.argmin(whole))
+    if len(t) < 1 or (len(q), len(v)) != (2, 2) or not t[0] == q[0] == v[0]:
+        raise ValueError(
+            f"{system.name}: t, q and v have the shapes {t}, {q} and {v}; those of a motion are "
+            f"(m,), (m, {system.nq}) and (m, {system.nv})"
+        )
+    if not t[0]:
+        raise ValueError(f"{system.name}: the motion has no moment; nothing can be drawn")
+    if (q[1], v[1]) != (system.nq, system.nv):
+        raise ValueError(
+            f"{system.name}: the motion has {q[1]} coordinates and {v[1]} velocities, the system "
+            f"{system.nq} and {system.nv}; it is the motion of another machine"
+        )
+
+
+def _check_appearance(system: System, appearance: Appearance) -> None:
+    unknown = [body for body in appearance if body is not None and body not in system.body_names]
+    if unknown:
+        raise ValueError(
+            f"{system.name} has no body {unknown[0]!r}, to which the appearance gives shapes; read "
+            "it by read_appearance(path, system) for this system"
+        )
+
+
+def _leading(system: System, finite: Any) -> int:
+    """How many rows come before the first that is not finite: finite (m,)."""
+    count = len(finite) if finite.all() else int(np.argmin(finite))
     if not count:
         raise ValueError(
             f"{system.name}: the first row of the motion is not finite; nothing can be drawn"
         )
-    remarks = ()
-    if count < len(whole):
-        remarks = (f"not finite from t = {t[count]:.6g} s on; drawn up to there",)
-    return t[:count].astype(float), jnp.asarray(q[:count]), jnp.asarray(v[:count]), remarks
+    return count
 
 
 @eqx.filter_jit

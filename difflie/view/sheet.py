@@ -49,9 +49,18 @@ class Sheet:
         return not self._polygons
 
     def triangles(
-        self, vertices: NDArray, faces: NDArray, colour: Colour, opacity: float = 1.0
+        self,
+        vertices: NDArray,
+        faces: NDArray,
+        colour: Colour,
+        opacity: float = 1.0,
+        deeper: NDArray | float = 0.0,
     ) -> None:
-        """Lit triangles: vertices (n, 3) in m, world, and the corners (m, 3) of each."""
+        """Lit triangles: vertices (n, 3) in m, world, and the corners (m, 3) of each.
+
+        deeper (m,) or (): in m, added to the depths by which they are painted.
+        """
+        added = np.broadcast_to(deeper, len(faces))
         at = np.concatenate((vertices, np.ones((len(vertices), 1))), axis=1) @ self._from_world.T
         sides = inside(at) >= 0
         corners = sides[faces]
@@ -68,11 +77,21 @@ class Sheet:
         seam = 0.4 if opacity * colour[3] >= 1 else 0.0
         colours[:, 3] *= colour[3]
         clipped = at[faces[whole]]
-        self._add(list(_divided(clipped)), clipped[..., 3].mean(axis=1), colours[whole], seam)
+        self._add(
+            list(_divided(clipped)),
+            clipped[..., 3].mean(axis=1) + added[whole],
+            colours[whole],
+            seam,
+        )
         for k in np.flatnonzero(~whole & ~hidden):
             part = clip_polygon(at[faces[k]])
             if len(part) > 2:
-                self._add([_divided(part)], part[:, 3].mean(keepdims=True), colours[k][None], seam)
+                self._add(
+                    [_divided(part)],
+                    part[:, 3].mean(keepdims=True) + added[k],
+                    colours[k][None],
+                    seam,
+                )
 
     def lines(
         self,
@@ -80,21 +99,19 @@ class Sheet:
         ends: NDArray,
         colours: Any,
         width: float = 1.0,
-        behind: bool = False,
+        deeper: float = 0.0,
     ) -> None:
         """Segments between homogeneous points (n, 4), world; ends with s = 0 are at infinity.
 
-        colours (4,) or (n, 4); width in points. behind: whether they are painted before all else.
+        colours (4,) or (n, 4); width in points. deeper: as of triangles.
         """
         if not len(starts):
             return
         first, last, seen = clip_segments(starts @ self._from_world.T, ends @ self._from_world.T)
         pieces = np.stack((first, last), axis=1)[seen]
         # An end at infinity is infinitely deep.
-        depth = pieces[..., 3].mean(axis=1) * _NEARER
+        depth = pieces[..., 3].mean(axis=1) * _NEARER + deeper
         shown = np.broadcast_to(np.asarray(colours, float), (len(starts), 4))[seen]
-        if behind:
-            depth = np.full(len(depth), np.inf)
         self._add(list(_divided(pieces)), depth, shown, width, filled=False)
 
     def paint(self, axes: Axes) -> None:

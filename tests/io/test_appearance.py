@@ -88,6 +88,41 @@ def test_broken_meshes_are_left_out_and_named(tmp_path, name, content, message):
     assert len(shapes["arm"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("geometry", "message"),
+    [
+        ("", "<geometry> .* is empty; add a box"),
+        ("<sphere radius='0'/>", "radius must be positive, got '0'"),
+        ("<box size='1 -1 1'/>", "size must be positive, got '1 -1 1'"),
+        ("<capsule radius='1' length='1'/>", "this is no box, cylinder, sphere or mesh"),
+    ],
+)
+def test_broken_visuals_are_named(tmp_path, geometry, message):
+    """Nothing that a file describes is left out without a word."""
+    path, system = urdf(tmp_path, f"<visual><geometry>{geometry}</geometry></visual>")
+    with pytest.warns(UserWarning, match=f"not drawn: .*{message}"):
+        assert read_appearance(path, system) == {}
+
+
+def test_materials_hold_in_the_whole_file(tmp_path):
+    """A name that one link defines colours another; a broken colour is named, the shape there."""
+    ball = "<visual><geometry><sphere radius='1'/></geometry>{}</visual>"
+    inline = "<material name='m'><color rgba='0 1 0 1'/></material>"
+    path, system = urdf(tmp_path, ball.format("<material name='m'/>") + ball.format(inline))
+    assert [shape.colour for shape in read_appearance(path, system)["arm"]] == [(0, 1, 0, 1)] * 2
+    path, system = urdf(tmp_path, ball.format("<material name='n'><color rgba='1 x'/></material>"))
+    with pytest.warns(UserWarning, match="rgba needs four numbers, got '1 x'"):
+        assert read_appearance(path, system)["arm"][0].colour is None
+
+
+def test_shapes_of_another_machine_are_not_put_on_the_world(tmp_path):
+    """A link that the system lacks is named, and drawn nowhere."""
+    path, _ = urdf(tmp_path, "<visual><geometry><sphere radius='1'/></geometry></visual>")
+    other = dl.tree([dl.Body(name="hand", joint=dl.Translation(), mass=1.0)], name="other")
+    with pytest.warns(UserWarning, match="other has no body 'arm'"):
+        assert read_appearance(path, other) == {}
+
+
 def test_huge_meshes_are_refused(tmp_path, monkeypatch):
     """By the size of the file before it is read, and by the number of triangles after."""
     trimesh.creation.icosphere(3).export(tmp_path / "ball.stl")
@@ -107,20 +142,24 @@ def test_geoms_of_mjcf(tmp_path):
         <geom type="plane" size="1 1 1"/><geom type="box" size=".1 .2 .3" pos="0 0 1"/>
         <body name="b" pos="0 0 1"><joint name="h" axis="0 1 0"/>
         <geom type="capsule" fromto="0 0 0 0.5 0 0" size=".05" material="g"/>
-        <geom type="box" size="1 1 1" group="3"/></body></worldbody></mujoco>"""
+        <geom type="box" size="1 1 1" group="3"/><geom type="sphere" size=".3" rgba="0 0 0 0"/>
+        </body><body name="c"><joint name="s" type="slide"/><geom type="sphere" size=".2"/>
+        <geom type="ellipsoid" size=".1 .2 .3"/></body></worldbody></mujoco>"""
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         system = dl.load(path)
     shapes = read_appearance(path, system)
-    assert set(shapes) == {None, "b"}
+    assert set(shapes) == {None, "b", "c"}
+    for shape, size in zip(shapes["c"], ([0.2] * 3, [0.1, 0.2, 0.3]), strict=True):
+        np.testing.assert_allclose(shape.vertices.max(axis=0), size, rtol=0.06)
     (rod,) = shapes["b"]
     assert rod.colour == (0, 1, 0, 1)
     model = mujoco.MjModel.from_xml_path(str(path))
     data = mujoco.MjData(model)
     data.qpos[0] = 0.4
     mujoco.mj_forward(model, data)
-    pose = np.asarray(dl.body_poses(system, jnp.array([0.4]))[-1])
+    pose = np.asarray(dl.body_poses(system, jnp.array([0.4, 0.0]))[0])
     moved = rod.placed(pose).vertices
     middle = (moved.max(axis=0) + moved.min(axis=0)) / 2
     np.testing.assert_allclose(middle, data.geom_xpos[2], atol=1e-6)

@@ -203,9 +203,18 @@ def test_derivatives_in_both_modes_and_precisions(dtype):
         (lambda: Camera(np.eye(4), half_width=-1.0), "half_width .* positive"),
         (lambda: Camera(np.eye(4), near=2.0, far=1.0), "far must be beyond near"),
         (lambda: Camera.looking_at((1, 2, 3), (1, 2, 3)), "looks at this point"),
+        (lambda: Camera.looking_at((0, 0), (1, 0, 0)), "target of the camera has shape"),
+        (lambda: Camera.looking_at((0, 0, 0), (np.nan, 0, 0)), "eye of the camera is .* finite"),
+        (lambda: Camera.looking_at((0, 0, 0), (1, 0, 0), (0, 0, 0)), "up of the camera is zero"),
     ],
 )
 def test_impossible_cameras_are_refused(build, message):
     """One sentence each."""
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_a_pose_of_whole_numbers_is_one():
+    """An identity written as integers has an infinite far distance, too."""
+    camera = Camera(np.eye(4, dtype=int))
+    np.testing.assert_allclose(camera.project([0.64, 0.0, 1.0]), (1.0, 0.0), rtol=1e-6)

@@ -135,6 +135,11 @@ def test_a_camera_that_cannot_see_says_why(swinging):
         draw(swinging, Camera.looking_at((9, 0, 0), (5, 0, 0)))
     with pytest.raises(ValueError, match="all beside the camera's view"):
         draw(swinging, Camera.looking_at((0, 0, 9), (5, 0, 0)))
+    with pytest.raises(ValueError, match=r"it is all beyond far = 0.5 m"):
+        draw(swinging, Camera.looking_at((0, 0, 0), (5, 0, 0), far=0.5))
+    poses = np.stack([np.asarray(Camera.looking_at((0, 0, 0), (5, 0, 0)).pose)] * 2)
+    with pytest.raises(ValueError, match=r"these are \(2,\) cameras"):
+        draw(swinging, Camera(poses, *np.full((3, 2), 0.5)))
     with pytest.raises(ValueError, match=r"moments .* not all there"):
         draw(swinging, moments=[99])
     with pytest.raises(ValueError, match="no body 'hand'"):
@@ -153,6 +158,13 @@ def test_motions_that_cannot_be_drawn_are_refused_or_cut():
         scene(pendulum(), SimpleNamespace(t=t, q=np.nan * q, v=v))
     with pytest.raises(ValueError, match="the motion of another machine"):
         scene(pendulum(), SimpleNamespace(t=t, q=np.zeros((4, 3)), v=np.zeros((4, 3))))
+    for wrong in ({"t": t[:2]}, {"q": q[0]}, {"t": 0.0}):
+        with pytest.raises(ValueError, match=r"have the shapes .* those of a motion are \(m,\)"):
+            scene(pendulum(), SimpleNamespace(**{"t": t, "q": v, "v": v, **wrong}))
+    with pytest.raises(ValueError, match="the motion has no moment"):
+        scene(pendulum(), SimpleNamespace(t=t[:0], q=v[:0], v=v[:0]))
+    with pytest.raises(ValueError, match="has no body 'hand', to which the appearance gives"):
+        still(pendulum(), appearance={"hand": (Shape(*box(np.ones(3))),)})
     with pytest.raises(ValueError, match=r"these are .* runs"):
         scene(pendulum(), SimpleNamespace(t=np.zeros((2, 4)), q=q, v=v))
 
@@ -173,7 +185,21 @@ def test_pictures_are_written_in_every_format(swinging, tmp_path):
     with pytest.raises(OutputError, match=r"a\.jpg: pictures are written as"):
         write_picture(swinging, tmp_path / "a.jpg")
     with pytest.raises(OutputError, match="are 4001 frames, at most"):
-        write_picture(swinging, tmp_path / "a.gif", rate=1e4)
+        write_picture(swinging, tmp_path / "a.mp4", rate=1e4)
+    with pytest.raises(OutputError, match="a GIF shows at most 50 frames per second"):
+        write_picture(swinging, tmp_path / "a.gif", rate=60.0)
+    for wrong in ({"rate": 0.0}, {"speed": -1.0}):
+        with pytest.raises(ValueError, match="it must be positive"):
+            write_picture(swinging, tmp_path / "a.gif", **wrong)
+
+
+def test_a_gif_lasts_as_long_as_its_motion(swinging, tmp_path):
+    """Frames that are no whole hundredths of a second add up to the time of the motion."""
+    path = write_picture(swinging, tmp_path / "a.gif", rate=30.0)
+    with Image.open(path) as gif:
+        lengths = [(gif.seek(k), gif.info["duration"])[1] for k in range(gif.n_frames)]
+    assert set(lengths) == {30, 40}
+    assert abs(sum(lengths) - 1000 * len(lengths) / 30) <= 5
 
 
 def test_surfaces_know_what_they_enclose_and_their_outlines():
@@ -202,3 +228,40 @@ def test_impulses_of_hard_contacts_are_drawn():
     np.testing.assert_allclose(arrows.points[-1], [[0, 0, 0]], atol=1e-3)
     title = draw(scene(system, run)).axes[0].get_title(loc="left")
     assert "longest arrow: 0.0981 N s" in title
+
+
+def test_attitudes_that_are_none_end_the_picture():
+    """A quaternion that is zero has no pose: drawn up to there, as with a number that is NaN."""
+    system = dl.tree([dl.Body(name="top", joint=dl.Free(), **ROD)], name="top")
+    q = np.tile(np.asarray(system.neutral()), (3, 1))
+    q[2] = 0.0
+    view = scene(system, SimpleNamespace(t=np.arange(3.0), q=q, v=np.zeros((3, 6))))
+    assert len(view.t) == len(view.poses) == len(view.com) == 2
+    assert view.remarks == ("not finite from t = 2 s on; drawn up to there",)
+
+
+def test_floors_neither_hide_a_machine_nor_make_it_small():
+    """A large floor of the world is painted first, and the camera sees the machine."""
+    floor = Shape(
+        box(np.ones(3))[0] * (60, 60, 0.1) - (0, 0, 1.3), box(np.ones(3))[1], (0, 0, 1, 1)
+    )
+    rod = Shape(
+        box(np.ones(3))[0] * (0.1, 0.1, 1.0) - (0, 0, 0.5), box(np.ones(3))[1], (1, 0, 0, 1)
+    )
+    view = still(pendulum(), appearance={None: (floor,), "rod": (rod,)})
+    for camera in (None, Camera.looking_at((0, 0, -0.5), (25, 3, 0.2))):
+        drawn = collection(draw(view, camera, shown=Shown(ground=False)))
+        faces = drawn.get_facecolors()
+        red, blue = (np.flatnonzero((faces[:, c] > 0.1) & (faces[:, 3] == 1)) for c in (0, 2))
+        blue = np.setdiff1d(blue, np.flatnonzero(faces[:, 0] > 0.1))
+        assert blue.max() < red.min()
+        if camera is None:
+            at = np.concatenate([drawn.get_paths()[k].vertices for k in red])
+            assert np.ptp(at, axis=0).max() > 0.5
+
+
+def test_a_machine_of_nothing_is_refused():
+    """Bodies without mass and shape leave an empty picture: one sentence instead."""
+    body = dl.Body(name="b", joint=dl.Fixed())
+    with pytest.raises(ValueError, match="empty has nothing to draw: its bodies have no shapes"):
+        draw(still(dl.tree([body], name="empty")))

@@ -35,7 +35,7 @@ def mjcf_appearance(path: Path, system: System) -> tuple[Appearance, list[str]]:
             if surface is None:
                 # Grounds are drawn as grids.
                 if kind != "plane":
-                    faults.append(f"{path}: geoms that are {kind}s")
+                    faults.append(f"geoms of the kind {kind}")
                 continue
             shape = Shape(*surface, _colour(model, g), kind)
             shapes.append(shape.placed(_pose(mujoco, model.geom_pos[g], model.geom_quat[g])))
@@ -49,8 +49,10 @@ def _surface(model: Any, g: int, geoms: Any) -> tuple[NDArray, NDArray] | None:
     size, kind = model.geom_size[g], model.geom_type[g]
     if kind == geoms.mjGEOM_BOX:
         return box(2 * size)
-    if kind in (geoms.mjGEOM_SPHERE, geoms.mjGEOM_ELLIPSOID):
-        return ellipsoid(size if kind == geoms.mjGEOM_ELLIPSOID else np.full(3, size[0]))
+    if kind == geoms.mjGEOM_SPHERE:
+        return ellipsoid(np.full(3, size[0]))
+    if kind == geoms.mjGEOM_ELLIPSOID:
+        return ellipsoid(size)
     if kind == geoms.mjGEOM_CYLINDER:
         return cylinder(size[0], 2 * size[1])
     if kind == geoms.mjGEOM_CAPSULE:

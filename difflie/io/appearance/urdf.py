@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ...system import ModelError, System
+from ...system.validation import shown
 from ..files import existing
 from ..urdf.element import Element
 from ..urdf.meshes import mesh_file
@@ -18,21 +19,29 @@ Colour = tuple[float, float, float, float]
 
 
 def urdf_appearance(path: Path, system: System) -> tuple[Appearance, list[str]]:
-    """The shapes of the links of a file by name, None for a link that is the world; and faults."""
+    """The shapes of the links of a file by name, None for a root link that is the world.
+
+    And faults: sentences on what is left out.
+    """
     robot = parsed(existing(path, "URDF"))
-    materials = {m.attributes.get("name"): _rgba(m) for m in robot.all("material")}
-    appearance: Appearance = {}
     faults: list[str] = []
+    # Names of materials hold in the whole file, also of those that a link defines.
+    materials: dict[str | None, Colour] = {}
+    for element in robot.walk():
+        if element.tag == "material" and (colour := _rgba(element, faults)):
+            materials.setdefault(element.attributes.get("name"), colour)
+    children = {c.attributes.get("link") for j in robot.all("joint") for c in j.all("child")}
+    appearance: Appearance = {}
     for link in robot.all("link"):
         name = link.attributes.get("name")
+        visuals = link.all("visual")
+        if visuals and name not in system.body_names and name in children:
+            faults.append(f"{link.source}: {system.name} has no body {shown(name)}")
+            continue
         shapes: list[Shape] = []
-        for visual in link.all("visual"):
-            material = visual.child("material")
-            colour = None
-            if material is not None:
-                colour = _rgba(material) or materials.get(material.attributes.get("name"))
+        for visual in visuals:
             try:
-                shapes += _shapes(visual, colour, path.parent)
+                shapes += _shapes(visual, _colour(visual, materials, faults), path.parent)
             except (ModelError, ImportError) as error:
                 faults.append(str(error))
         if shapes:
@@ -43,7 +52,10 @@ def urdf_appearance(path: Path, system: System) -> tuple[Appearance, list[str]]:
 
 def _shapes(visual: Element, colour: Colour | None, folder: Path) -> list[Shape]:
     pose = origin_pose(visual)
-    geometry = visual.needed_child("geometry", "a box, a cylinder, a sphere or a mesh")
+    kinds = "a box, a cylinder, a sphere or a mesh"
+    geometry = visual.needed_child("geometry", kinds)
+    if not geometry.children:
+        raise ModelError(f"{geometry.source}: it is empty; add {kinds}")
     shapes = []
     for element in geometry.children:
         name = visual.attributes.get("name", element.tag)
@@ -53,21 +65,42 @@ def _shapes(visual: Element, colour: Colour | None, folder: Path) -> list[Shape]
             for vertices, faces, own in read_mesh(file, scale):
                 shapes.append(Shape(vertices, faces, colour or own, file.name))
         elif element.tag == "box":
-            shapes.append(Shape(*box(np.array(element.numbers("size", 3))), colour, name))
+            shapes.append(Shape(*box(np.array(_sizes(element, "size", 3))), colour, name))
         elif element.tag == "cylinder":
-            surface = cylinder(element.number("radius"), element.number("length"))
-            shapes.append(Shape(*surface, colour, name))
+            (radius,), (length,) = _sizes(element, "radius"), _sizes(element, "length")
+            shapes.append(Shape(*cylinder(radius, length), colour, name))
         elif element.tag == "sphere":
-            surface = ellipsoid(np.full(3, element.number("radius")))
+            surface = ellipsoid(np.full(3, _sizes(element, "radius")))
             shapes.append(Shape(*surface, colour, name))
         else:
             raise ModelError(f"{element.source}: this is no box, cylinder, sphere or mesh")
     return [shape.placed(pose) for shape in shapes]
 
 
-def _rgba(material: Element) -> Colour | None:
-    colour = material.child("color")
-    if colour is None:
+def _sizes(element: Element, name: str, count: int = 1) -> list[float]:
+    values = element.numbers(name, count)
+    if min(values) <= 0:
+        text = shown(element.needed(name))
+        raise ModelError(f"{element.source}: {name} must be positive, got {text}")
+    return values
+
+
+def _colour(
+    visual: Element, materials: dict[str | None, Colour], faults: list[str]
+) -> Colour | None:
+    material = visual.child("material")
+    if material is None:
         return None
-    r, g, b, a = np.clip(colour.numbers("rgba", 4), 0.0, 1.0).tolist()
+    return _rgba(material, faults) or materials.get(material.attributes.get("name"))
+
+
+def _rgba(material: Element, faults: list[str]) -> Colour | None:
+    try:
+        colour = material.child("color")
+        if colour is None:
+            return None
+        r, g, b, a = np.clip(colour.numbers("rgba", 4), 0.0, 1.0).tolist()
+    except ModelError as error:
+        faults.append(str(error))
+        return None
     return r, g, b, a

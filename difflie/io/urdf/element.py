@@ -12,7 +12,13 @@ from xml.parsers import expat
 from ...system.validation import LARGEST, ModelError, shown
 from ..xml import refuse_other_files
 
-_COUNTS = {1: "one number", 2: "two numbers", 3: "three numbers", 6: "six numbers"}
+_COUNTS = {
+    1: "one number",
+    2: "two numbers",
+    3: "three numbers",
+    4: "four numbers",
+    6: "six numbers",
+}
 
 # expat's message for an element that is never closed.
 _UNCLOSED = (expat.errors.XML_ERROR_TAG_MISMATCH, expat.errors.XML_ERROR_NO_ELEMENTS)
