@@ -31,24 +31,25 @@ def read_motion(path: str | os.PathLike[str], system: System) -> Motion:
     """
     path = existing(path, "trajectory.npz")
     try:
+        # A file .npy with one array raises TypeError here.
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in ("t", "q", "v", "joints")}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, AttributeError):
+        joints = tuple(map(str, arrays["joints"]))
+        t, q, v = (arrays[name].astype(float, casting="same_kind") for name in "tqv")
+    except (OSError, ValueError, TypeError, EOFError, KeyError, zipfile.BadZipFile, AttributeError):
         raise InputError(
             f"{path}: this is no motion; give a trajectory.npz that difflie run --out has written, "
             "or a plan.npz of difflie control --out"
         ) from None
-    joints = tuple(map(str, arrays["joints"]))
-    t, q, v = (arrays[name] for name in "tqv")
     if joints != system.joint_names or q.shape[1:] != (system.nq,) or v.shape[1:] != (system.nv,):
         raise InputError(
             f"{path}: this is the motion of another machine, with {_listed(joints)}, and "
             f"{system.name} has {_listed(system.joint_names)}; give the file of the machine that "
             "was simulated"
         )
-    if not len(t) or not len(t) == len(q) == len(v):
+    if t.ndim != 1 or not len(t) or not len(t) == len(q) == len(v):
         raise InputError(
-            f"{path}: it has {len(t)} times, {len(q)} configurations and {len(v)} velocities; "
+            f"{path}: it has {t.size} times, {len(q)} configurations and {len(v)} velocities; "
             "write it again by difflie run --out"
         )
     return Motion(t, q, v)

@@ -99,9 +99,9 @@ def scene(system: System, run: Any, appearance: Appearance | None = None, name: 
     t, q, v = (np.asarray(a) for a in (run.t, run.q, run.v))
     whole = np.isfinite(np.column_stack((t, q, v))).all(axis=1)
     count = _leading(system, whole)
-    measured = _measured(
-        system, jnp.asarray(q[:count]), jnp.asarray(v[:count]), _impulses(run, count)
-    )
+    # A motion in single precision is drawn by a system in double precision, too.
+    q, v = (jnp.asarray(a[:count], system.neutral().dtype) for a in (q, v))
+    measured = _measured(system, q, v, _impulses(run, count))
     # Finite numbers may have no poses: a quaternion that is zero, a number that overflows.
     count = _leading(system, np.isfinite(measured.poses).all(axis=(1, 2, 3)))
     seen: Any = jax.tree.map(lambda a: np.asarray(a[:count]), measured)

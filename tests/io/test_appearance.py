@@ -104,6 +104,21 @@ def test_broken_visuals_are_named(tmp_path, geometry, message):
         assert read_appearance(path, system) == {}
 
 
+def test_a_machine_that_loses_most_of_its_meshes_is_not_drawn_in_pieces(tmp_path):
+    """Two bodies without their meshes, and one ball: rather ellipsoids for all, and said."""
+    link = "<link name='{0}'><visual><geometry>{1}</geometry></visual></link><joint name='{0}' "
+    link += "type='floating'><parent link='base'/><child link='{0}'/></joint>"
+    mesh = "<mesh filename='gone.stl'/>"
+    links = "".join(map(link.format, "abc", (mesh, "<sphere radius='1'/>", mesh)))
+    path = tmp_path / "r.urdf"
+    path.write_text(f"<robot name='r'><link name='base'/>{links}</robot>")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        system = dl.load(path)
+    with pytest.warns(UserWarning, match="gone.stl.*; the bodies are shown as their ellipsoids"):
+        assert read_appearance(path, system) == {}
+
+
 def test_materials_hold_in_the_whole_file(tmp_path):
     """A name that one link defines colours another; a broken colour is named, the shape there."""
     ball = "<visual><geometry><sphere radius='1'/></geometry>{}</visual>"

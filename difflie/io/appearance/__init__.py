@@ -23,19 +23,26 @@ def read_appearance(path: str | os.PathLike[str], system: System) -> Appearance:
     """The shapes of the bodies of a system, by body name, from the file it was read from.
 
     path: a URDF or MJCF file, as for `difflie.load`. Bodies without visuals have no entry; what the
-    file makes wholly transparent is left out. Warns
-    once of meshes that are missing, broken or too large, which are then left out, and of the extra
-    that reads them where it is not installed. Raises FileNotFoundError and `ModelError` as `load`.
+    file makes wholly transparent is left out. Warns once of what is left out as it cannot be read,
+    such as meshes that are missing, broken or too large, and of the extra that reads them where it
+    is not installed. Where more bodies lose all their shapes than keep some, the result is empty,
+    so that the whole machine is drawn as ellipsoids. Raises FileNotFoundError and `ModelError` as
+    `load`.
     """
     path = Path(path)
     reader = mjcf_appearance if root_tag(path) == "mujoco" else urdf_appearance
     appearance, faults = reader(path, system)
+    lost = sum(not shapes for shapes in appearance.values())
+    instead = lost > len(appearance) - lost
+    if instead:
+        appearance = {}
     appearance = {body: tuple(filter(_opaque, shapes)) for body, shapes in appearance.items()}
     appearance = {body: shapes for body, shapes in appearance.items() if shapes}
     faults = list(dict.fromkeys(faults))
     if faults:
         more = f"; and {len(faults) - _MOST} more" if len(faults) > _MOST else ""
-        warn(f"{path}: not drawn: {'; '.join(faults[:_MOST])}{more}")
+        ellipsoids = "; the bodies are shown as their ellipsoids of inertia" if instead else ""
+        warn(f"{path}: not drawn: {'; '.join(faults[:_MOST])}{more}{ellipsoids}")
     return appearance
 
 

@@ -21,7 +21,7 @@ Colour = tuple[float, float, float, float]
 def urdf_appearance(path: Path, system: System) -> tuple[Appearance, list[str]]:
     """The shapes of the links of a file by name, None for a root link that is the world.
 
-    And faults: sentences on what is left out.
+    () for a link of whose visuals none can be read. And faults: sentences on what is left out.
     """
     robot = parsed(existing(path, "URDF"))
     faults: list[str] = []
@@ -44,7 +44,7 @@ def urdf_appearance(path: Path, system: System) -> tuple[Appearance, list[str]]:
                 shapes += _shapes(visual, _colour(visual, materials, faults), path.parent)
             except (ModelError, ImportError) as error:
                 faults.append(str(error))
-        if shapes:
+        if visuals:
             body = name if name in system.body_names else None
             appearance[body] = (*appearance.get(body, ()), *shapes)
     return appearance, faults
