@@ -10,15 +10,15 @@ import pytest
 
 import difflie as dl
 from difflie.cli.stepping import Stepper
-from difflie.view.scenes import scene
+from difflie.view.scenes import scene, still
 from difflie.view.viewer import LAYERS, Machine, Pull, Settings, opened, record, show
 from difflie.view.viewer.clock import Clock, row_at
 from difflie.view.viewer.drawn import Drawn
-from difflie.view.viewer.energy_plot import together
+from difflie.view.viewer.energy_plot import readable, together
 from difflie.view.viewer.live import FRAME, LiveMachine
 from difflie.view.viewer.posing import closed_at, gizmos, moved, sliders, unset
 from difflie.view.viewer.server import started, stop
-from difflie.view.viewer.stage import extent
+from difflie.view.viewer.stage import bounds, extent
 
 CONFIGS = Path(__file__).parent.parent.parent / "configs"
 DOWN = Settings("RKMK4", 2e-3, (0.0, 0.0, -9.81))
@@ -146,6 +146,29 @@ def test_motions_of_different_lengths_have_their_energies_at_common_times():
     assert np.isfinite(energies[0]).all()
     assert np.array_equal(np.isnan(energies[1]), t > 0.5 + 1e-9)
     assert len(short.remarks) == 1 and extent(long) == extent(short)
+
+
+@pytest.mark.parametrize(
+    ("energies", "shown", "label"),
+    [
+        ([1.0, 2.5], [1.0, 2.5], "energy [J]"),
+        ([0.0, 0.0], [0.0, 0.0], "energy [J]"),
+        ([2e6, 3e6], [2.0, 3.0], "energy [1e6 J]"),
+        ([10.0, 10.0 + 2**-20], [0.0, 2**-20 * 1e7], "energy - 10 J [1e-7 J]"),
+        ([7.0, 7.0], [0.0, 0.0], "energy - 7 J [J]"),
+    ],
+)
+def test_marks_of_the_energy_tell_apart(energies, shown, label):
+    """Three decimals are enough for what is drawn, also of an energy that is nearly kept."""
+    values, said = readable(np.array([[np.nan, *energies]]))
+    np.testing.assert_allclose(values[0, 1:], shown)
+    assert said == label
+
+
+def test_springs_and_their_anchors_are_looked_at():
+    """The first view holds an anchor far from all bodies."""
+    system = dl.attach(pendulum(), dl.Spring([(None, (0, 0, 7.0)), ("upper", (0, 0, 0))], 1.0, 1.0))
+    assert bounds(still(system))[1][2] == pytest.approx(7.0)
 
 
 def test_live_simulation_is_the_simulation():

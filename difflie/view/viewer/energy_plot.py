@@ -23,7 +23,8 @@ class EnergyPlot:
     """
 
     def __init__(self, gui: Any, names: Sequence[str], t: NDArray, energies: NDArray) -> None:
-        self._t, self._energies = t, energies
+        shown, label = readable(energies)
+        self._t, self._energies = t, shown
         self._row = -1
         lines = list(map(to_hex, colours(len(names))))
         dots = {"show": True, "size": 9}
@@ -31,7 +32,7 @@ class EnergyPlot:
             *({"stroke": colour, "width": 1.5} for colour in lines),
             *({"stroke": colour, "points": {**dots, "fill": colour}} for colour in lines),
         ]
-        low, high = np.nanmin(energies), np.nanmax(energies)
+        low, high = np.nanmin(shown), np.nanmax(shown)
         margin = 0.05 * max(high - low, 1e-6 * max(abs(low), abs(high)), 1e-12)
         self._plot = gui.add_uplot(
             self._data(0),
@@ -41,7 +42,7 @@ class EnergyPlot:
                 "x": {"time": False, "range": (float(t[0]), float(t[-1]))},
                 "y": {"range": (float(low - margin), float(high + margin))},
             },
-            axes=({"label": "t [s]"}, {"label": "energy [J]"}),
+            axes=({"label": "t [s]"}, {"label": label, "size": 60}),
             legend={"show": False},
             height=_HEIGHT,
         )
@@ -53,6 +54,10 @@ class EnergyPlot:
         if not having:
             return None
         t, energies = together(having)
+        # Velocities may be finite where their squares are not.
+        energies = np.where(np.isfinite(energies), energies, np.nan)
+        if np.isnan(energies).all():
+            return None
         return cls(gui, [scene.name for scene in having], t, energies)
 
     def show(self, time: float) -> None:
@@ -66,6 +71,23 @@ class EnergyPlot:
         dots = np.full_like(self._energies, np.nan)
         dots[:, row] = self._energies[:, row]
         return (self._t, *self._energies, *dots)
+
+
+def readable(energies: NDArray) -> tuple[NDArray, str]:
+    """The energies (n, k) as their marks on the axis can show them, with three decimals; a label.
+
+    What nearly stays the same is drawn as the difference from its beginning, in a power of ten.
+    """
+    finite = energies[np.isfinite(energies)]
+    size, width = float(np.abs(finite).max()), float(np.ptp(finite))
+    away, label = energies, "energy"
+    if size > 0 and width <= 0.01 * size:
+        away, label = energies - finite[0], f"energy - {finite[0]:.4g} J"
+    elif width == 0 or 0.1 <= width < 1e4:
+        return energies, "energy [J]"
+    largest = float(np.nanmax(np.abs(away)))
+    power = int(np.floor(np.log10(largest))) if largest > 0 else 0
+    return away / 10.0**power, f"{label} [{f'1e{power} J' if power else 'J'}]"
 
 
 def together(scenes: Sequence[Scene]) -> tuple[NDArray, NDArray]:

@@ -113,12 +113,12 @@ def extent(scene: Scene) -> float:
 
 
 def _corners(scene: Scene, row: int) -> NDArray:
-    """Points (n, 3) that bound a machine: its bodies' origins, and the boxes about its shapes.
+    """Points (n, 3) that bound a machine: of its bodies, the boxes about its shapes, its springs.
 
     Without the shapes of the world, as a floor would make the machine small.
     """
     place = dict(zip(scene.bodies, scene.poses[row], strict=True))
-    corners = [scene.poses[row, :, :3, 3]]
+    corners = [scene.poses[row, :, :3, 3], *(strand.points[row] for strand in scene.springs)]
     for body, shapes in scene.shapes.items():
         if body is not None:
             pose, ends = place[body], [s.vertices for s in shapes]
