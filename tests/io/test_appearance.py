@@ -148,6 +148,15 @@ def test_huge_meshes_are_refused(tmp_path, monkeypatch):
                 read_mesh(tmp_path / "ball.stl", np.ones(3))
 
 
+def test_collada_files_have_their_unit(tmp_path):
+    """A box of 20 cm is one of 0.2 m."""
+    text = trimesh.exchange.dae.export_collada(trimesh.creation.box((20, 40, 60))).decode()
+    unit = '<unit name="centimeter" meter="0.01"/><up_axis>'
+    (tmp_path / "cm.dae").write_text(text.replace("<up_axis>", unit))
+    ((vertices, _, _),) = read_mesh(tmp_path / "cm.dae", np.ones(3))
+    np.testing.assert_allclose(np.ptp(vertices, axis=0), (0.2, 0.4, 0.6))
+
+
 def test_geoms_of_mjcf(tmp_path):
     """Shapes stand where MuJoCo puts them, on the bodies of the system and on the world."""
     mujoco = pytest.importorskip("mujoco")

@@ -17,7 +17,7 @@ MOST_FACES = 500_000
 
 
 def read_mesh(path: Path, scale: NDArray) -> list[tuple[NDArray, NDArray, Any]]:
-    """The vertices (n, 3), times scale (3,), faces (m, 3) and colour of each part of a file.
+    """The vertices (n, 3) in m, times scale (3,), faces (m, 3) and colour of each part of a file.
 
     A colour is (4,) from 0 to 1, None where the file gives none. Raises ImportError without
     trimesh; `ModelError` for a file that is missing, too large, or no mesh.
@@ -53,9 +53,11 @@ def read_mesh(path: Path, scale: NDArray) -> list[tuple[NDArray, NDArray, Any]]:
         raise ModelError(
             f"{path}: the mesh has {faces} triangles, at most {MOST_FACES} are read; simplify it"
         )
+    # Of these formats only COLLADA states a unit; the lengths of the others are in m.
+    unit = trimesh.units.unit_conversion(parts[0].units or "m", "m")
     read = []
     for part in parts:
-        vertices = np.asarray(part.vertices, float) * scale
+        vertices = np.asarray(part.vertices, float) * (unit * scale)
         if not np.isfinite(vertices).all():
             raise ModelError(f"{path}: a vertex is not finite; export the mesh again")
         corners = np.asarray(part.faces, int)
