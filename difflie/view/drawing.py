@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ _MOST_FACES = 12000
 _FROM = np.array([-1.0, 1.4, -0.75])  # the direction of view where none is given
 _GROUND, _TRACE, _FORCE, _COM = (to_rgba(c) for c in ("#8a8f98", "#cc6677", "#117733", "#222222"))
 _LINES = 24
+_WIDE = 85  # letters in a line of a title
 # In m, added to depths: such faces are painted before the machine, in their own order.
 _BEHIND = 1e9
 # From and to so many sizes of the machine, and the opacity of the ground's lines there.
@@ -125,6 +127,8 @@ class Picture:
             notes.append(f"longest arrow: {' and '.join(longest)}")
         said = title if title is not None else self.scene.name
         said = "; ".join([said, *notes]) if notes else said
+        # A title that is wider than the picture would make the picture small.
+        said = "\n".join(textwrap.wrap(said, _WIDE))
         axes.set_title(said.replace("$", r"\$"), loc="left", fontsize="medium", fontweight="bold")
         return canvas, axes
 

@@ -20,11 +20,7 @@ def inertia_ellipsoids(system: System) -> Appearance:
     so on about its centre; the radii follow from those of the body. A mass without inertia is a
     ball of the volume of as much water. Raises ValueError for a batch of systems.
     """
-    if np.ndim(system.bodies.mass) != 1:
-        raise ValueError(
-            f"{system.name}: these are {np.shape(system.bodies.mass)[:-1]} systems, and a picture "
-            "is of one; take one, such as jax.tree.map(lambda a: a[0], system)"
-        )
+    refuse_batch(system)
     shapes: Appearance = {}
     bodies = jax.tree.map(np.asarray, system.bodies)
     numbers = zip(system.body_names, bodies.mass, bodies.com, bodies.inertia, strict=True)
@@ -35,6 +31,15 @@ def inertia_ellipsoids(system: System) -> Appearance:
         vertices, faces = ellipsoid(radii)
         shapes[name] = (Shape(vertices @ axes.T + com, faces, name=name),)
     return shapes
+
+
+def refuse_batch(system: System) -> None:
+    """Raises ValueError for a batch of systems."""
+    if np.ndim(system.bodies.mass) != 1:
+        raise ValueError(
+            f"{system.name}: these are {np.shape(system.bodies.mass)[:-1]} systems, and a picture "
+            "is of one; take one, such as jax.tree.map(lambda a: a[0], system)"
+        )
 
 
 def _axes(mass: float, inertia: NDArray) -> tuple[NDArray, NDArray]:

@@ -25,7 +25,7 @@ from ..io.appearance.shape import Appearance
 from ..quantities import Curve, Energy
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from .ellipsoids import inertia_ellipsoids
+from .ellipsoids import inertia_ellipsoids, refuse_batch
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,8 @@ def scene(system: System, run: Any, appearance: Appearance | None = None, name: 
     """
     _check_run(system, run)
     _check_appearance(system, appearance or {})
-    shapes = appearance if appearance else inertia_ellipsoids(system)
+    solid = any((appearance or {}).values())
+    shapes = appearance if appearance and solid else inertia_ellipsoids(system)
     t, q, v = (np.asarray(a) for a in (run.t, run.q, run.v))
     whole = np.isfinite(np.column_stack((t, q, v))).all(axis=1)
     count = _leading(system, whole)
@@ -125,7 +126,7 @@ def scene(system: System, run: Any, appearance: Appearance | None = None, name: 
         momentum=seen.momentum,
         energy=Curve("energy", t, seen.energy, Energy().labels(system)),
         up=_up(system),
-        solid=bool(appearance),
+        solid=solid,
         remarks=remarks,
     )
 
@@ -161,6 +162,7 @@ class _Seen(NamedTuple):
 
 
 def _check_run(system: System, run: Any) -> None:
+    refuse_batch(system)
     t, q, v = (np.shape(a) for a in (run.t, run.q, run.v))
     if len(t) > 1:
         raise ValueError(

@@ -1,8 +1,10 @@
 """Pictures of machines: what is drawn where, in which files, and what cannot be drawn."""
 
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -165,6 +167,9 @@ def test_motions_that_cannot_be_drawn_are_refused_or_cut():
         scene(pendulum(), SimpleNamespace(t=t[:0], q=v[:0], v=v[:0]))
     with pytest.raises(ValueError, match="has no body 'hand', to which the appearance gives"):
         still(pendulum(), appearance={"hand": (Shape(*box(np.ones(3))),)})
+    many = jax.tree.map(lambda a: jnp.stack([a, a]), pendulum())
+    with pytest.raises(ValueError, match=r"these are \(2,\) systems"):
+        scene(many, SimpleNamespace(t=t, q=v, v=v), {"rod": (Shape(*box(np.ones(3))),)})
     with pytest.raises(ValueError, match=r"these are .* runs"):
         scene(pendulum(), SimpleNamespace(t=np.zeros((2, 4)), q=q, v=v))
 
@@ -191,6 +196,14 @@ def test_pictures_are_written_in_every_format(swinging, tmp_path):
     for wrong in ({"rate": 0.0}, {"speed": -1.0}):
         with pytest.raises(ValueError, match="it must be positive"):
             write_picture(swinging, tmp_path / "a.gif", **wrong)
+
+
+def test_long_titles_leave_the_picture_its_size(swinging, tmp_path):
+    """A name of many words, or of one, takes some lines."""
+    for name in ("very long name " * 20, "long" * 60):
+        path = write_picture(replace(swinging, name=name), tmp_path / "a.png")
+        with Image.open(path) as image, Image.open(write_picture(swinging, path)) as other:
+            assert image.width < 1.1 * other.width
 
 
 def test_a_gif_lasts_as_long_as_its_motion(swinging, tmp_path):

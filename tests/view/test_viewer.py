@@ -16,6 +16,7 @@ from difflie.view.viewer.clock import Clock, row_at
 from difflie.view.viewer.drawn import Drawn
 from difflie.view.viewer.energy_plot import readable, together
 from difflie.view.viewer.live import FRAME, LiveMachine
+from difflie.view.viewer.panel import as_html
 from difflie.view.viewer.posing import closed_at, gizmos, moved, sliders, unset
 from difflie.view.viewer.server import started, stop
 from difflie.view.viewer.stage import bounds, extent
@@ -154,8 +155,8 @@ def test_motions_of_different_lengths_have_their_energies_at_common_times():
         ([1.0, 2.5], [1.0, 2.5], "energy [J]"),
         ([0.0, 0.0], [0.0, 0.0], "energy [J]"),
         ([2e6, 3e6], [2.0, 3.0], "energy [1e6 J]"),
-        ([10.0, 10.0 + 2**-20], [0.0, 2**-20 * 1e7], "energy - 10 J [1e-7 J]"),
-        ([7.0, 7.0], [0.0, 0.0], "energy - 7 J [J]"),
+        ([10.0, 10.0 + 2**-20], [0.0, 2**-20 * 1e7], "E - E(0) [1e-7 J]"),
+        ([7.0, 7.0], [0.0, 0.0], "E - E(0) [J]"),
     ],
 )
 def test_marks_of_the_energy_tell_apart(energies, shown, label):
@@ -163,6 +164,11 @@ def test_marks_of_the_energy_tell_apart(energies, shown, label):
     values, said = readable(np.array([[np.nan, *energies]]))
     np.testing.assert_allclose(values[0, 1:], shown)
     assert said == label
+
+
+def test_names_are_no_markup():
+    """What is written below the controls has the letters of its names, whatever they are."""
+    assert "a &lt;b&gt; {c}" in as_html(["a <b> {c}"])
 
 
 def test_springs_and_their_anchors_are_looked_at():

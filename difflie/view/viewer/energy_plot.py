@@ -82,7 +82,7 @@ def readable(energies: NDArray) -> tuple[NDArray, str]:
     size, width = float(np.abs(finite).max()), float(np.ptp(finite))
     away, label = energies, "energy"
     if size > 0 and width <= 0.01 * size:
-        away, label = energies - finite[0], f"energy - {finite[0]:.4g} J"
+        away, label = energies - finite[0], "E - E(0)"
     elif width == 0 or 0.1 <= width < 1e4:
         return energies, "energy [J]"
     largest = float(np.nanmax(np.abs(away)))

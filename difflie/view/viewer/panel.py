@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ class JointPanel:
         self._sliders = [(s, self._slider(server.gui, s)) for s in sliders(system)]
         self._gizmos = [(g, self._gizmo(server, g)) for g in gizmos(system)]
         if names := unset(system):
-            server.gui.add_markdown(f"Without a slider: {', '.join(names)}")
+            server.gui.add_html(as_html([f"Without a slider: {', '.join(names)}"]))
         if self._gizmos:
             show = server.gui.add_checkbox("gizmos", True)
             show.on_update(lambda _: self._show_gizmos(show.value))
@@ -111,7 +113,7 @@ class LivePanel:
         method = gui.add_dropdown("method", simulator.methods, initial_value=settings.method)
         dt = gui.add_number("time step [s]", settings.dt, min=1e-6, max=0.1, step=1e-6)
         gravity = gui.add_vector3("gravity [m/s²]", settings.gravity, step=0.01)
-        self._state = gui.add_markdown("")
+        self._state = gui.add_html("")
         self._start.on_click(lambda _: self._do(lambda: live.run(not live.running)))
         step.on_click(lambda _: self._do(live.step))
         reset.on_click(lambda _: self._do(live.reset))
@@ -152,9 +154,15 @@ class LivePanel:
         pace = live.pace if live.running else None
         text = f"t = {live.t:.2f} s" + ("" if pace is None else f", {pace:.2g} x real time")
         hint = live.message or "Drag a body with Shift held to pull at it."
-        content = f"{text}\n\n{hint}"
+        content = as_html([text, hint])
         if self._state.content != content:
             self._state.content = content
+
+
+def as_html(lines: Sequence[str]) -> str:
+    """Lines of text, whatever characters are in them, as HTML."""
+    text = "".join(f"<div>{escape(line)}</div>" for line in lines)
+    return f'<div style="margin:0.3em 1em;font-size:small">{text}</div>'
 
 
 def posed(position: NDArray, wxyz: NDArray) -> NDArray:

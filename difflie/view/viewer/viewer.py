@@ -12,7 +12,7 @@ from ..scenes import Scene
 from .drawn import layers_of
 from .live import FRAME, LiveMachine
 from .machine import Machine
-from .panel import JointPanel, LivePanel
+from .panel import JointPanel, LivePanel, as_html
 from .playback import Playback
 from .server import address, opened, started, stop
 from .stage import Stage
@@ -51,7 +51,7 @@ class Viewer:
         names = [scene.name for scene in scenes] or [live.machine.system.name if live else ""]
         gui.set_panel_label(", ".join(dict.fromkeys(names)))
         if remarks := [f"{s.name}: {remark}" for s in scenes for remark in s.remarks]:
-            gui.add_markdown("\n\n".join(remarks))
+            gui.add_html(as_html(remarks))
         tabs = gui.add_tab_group()
         if scenes:
             with tabs.add_tab("Motion"):
