@@ -64,7 +64,8 @@ class JointPanel:
     def _gizmo(self, server: Any, gizmo: Gizmo) -> Any:
         pose = self._live.scene.poses[0, gizmo.body]
         handle = server.scene.add_transform_controls(
-            f"/gizmos/{gizmo.body}",
+            # Below the machine, so that it is hidden with it while motions play.
+            f"/machine/gizmos/{gizmo.body}",
             scale=0.35 * self._stage.size,
             disable_axes=gizmo.turns,
             disable_sliders=gizmo.turns,
