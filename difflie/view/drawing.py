@@ -104,6 +104,10 @@ class Picture:
             )
         self.size = float(np.ptp(self.points, axis=0).max(initial=0)) or 1.0
         self.camera = camera_for(self.points) if camera is None else camera
+        walls = [outline for body, outline, _ in self.outlines if body is None]
+        eye = np.asarray(self.camera.eye, float)
+        if camera is None and any(encloses(w.vertices, w.faces, eye) for w in walls):
+            self.camera = camera_for(np.concatenate((self.points, *around)))
         tensions = [s.tension for s in scene.springs if np.isfinite(s.tension).any()]
         most = max((float(np.nanmax(np.abs(t))) for t in tensions), default=0.0)
         self.tension = Normalize(-most, most) if most > 0 else None
@@ -164,7 +168,7 @@ class Picture:
             if encloses(vertices, outline.faces, eye):
                 raise ValueError(
                     f"{self.scene.name}: the camera at {np.round(eye, 3).tolist()} m is inside of "
-                    f"{'the world' if body is None else body}; move it away"
+                    f"{'a shape of the world' if body is None else body}; move it away"
                 )
             clear = opacity if self.scene.solid else 0.5 * opacity
             deeper = np.zeros(len(outline.faces))

@@ -16,7 +16,7 @@ from difflie.io.appearance.shape import Shape, box, ellipsoid
 from difflie.io.files import OutputError
 from difflie.view.animate import write_picture
 from difflie.view.camera import Camera
-from difflie.view.drawing import Shown, camera_for, draw
+from difflie.view.drawing import Picture, Shown, camera_for, draw
 from difflie.view.ellipsoids import inertia_ellipsoids
 from difflie.view.outlines import Outline, encloses
 from difflie.view.scenes import scene, still
@@ -271,6 +271,17 @@ def test_floors_neither_hide_a_machine_nor_make_it_small():
         if camera is None:
             at = np.concatenate([drawn.get_paths()[k].vertices for k in red])
             assert np.ptp(at, axis=0).max() > 0.5
+
+
+def test_the_camera_is_not_put_into_a_wall():
+    """Where a large block of the world is in its way it sees the block, too."""
+    corners, faces = box(np.ones(3))
+    wall = Shape(corners * 20 + (11.0, 0, 0), faces, (0, 0, 1, 1))
+    view = still(pendulum(), appearance={None: (wall,), "rod": (Shape(corners, faces),)})
+    assert np.asarray(camera_for(Picture(view, None, Shown()).points).eye)[0] > 1.0
+    draw(view)
+    with pytest.raises(ValueError, match="is inside of a shape of the world; move it away"):
+        draw(view, Camera.looking_at((0, 0, 0), (11.0, 0, 0)))
 
 
 def test_a_machine_of_nothing_is_refused():
