@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .figures import colours, entitle, figure, label
+from .figures import broken, colours, entitle, figure, label, plain
 
 # What is measured is wide and pale, so that it is seen on both sides of what is predicted.
 _MEASURED = {"color": "#9cc3ea", "linewidth": 3.2, "label": "measured"}
@@ -53,6 +53,9 @@ def compared_figure(
         raise ValueError("measured and predicted: there is nothing to draw; give at least one pair")
     for curve in curves:
         _check(curve)
+    parts = [x for c in curves for x in (c.measured, c.predicted, c.left) if x is not None]
+    if not any(np.isfinite(x).any() for x in parts):
+        raise ValueError("measured and predicted: no value is finite, so there is nothing to draw")
     columns = columns or (1 if n < 3 else 2 if n < 9 else 3)
     rows = -(-n // columns)
     size = {1: 7.5, 2: 5.5}.get(columns, 4.4) * columns + 1.8, 2.9 * rows
@@ -68,9 +71,8 @@ def compared_figure(
     for a in axes.ravel():
         handles, names = a.get_legend_handles_labels()
         named |= dict(zip(names, handles, strict=True))
-    canvas.legend(
-        list(named.values()), list(named), loc="outside upper right", ncols=4, frameon=False
-    )
+    place = "outside lower right" if title else "outside upper right"
+    canvas.legend(list(named.values()), list(named), loc=place, ncols=4, frameon=False)
     entitle(canvas, title)
     return canvas
 
@@ -94,10 +96,11 @@ def _draw(above: Axes, below: Axes, curve: Compared) -> None:
     below.axhline(0, color="#999999", linewidth=0.6)
     below.margins(x=0.01)
     label(below, "t [s]", "left", legend=False)
-    above.set_title(curve.name, loc="left", fontsize="medium", fontweight="bold")
+    title = broken(plain(curve.name))
+    above.set_title(title, loc="left", fontsize="medium", fontweight="bold")
     if curve.measured is None:
         above.set_visible(False)
-        below.set_title(curve.name, loc="left", fontsize="medium", fontweight="bold")
+        below.set_title(title, loc="left", fontsize="medium", fontweight="bold")
         below.set_ylabel(f"left [{curve.unit}]")
         return
     above.plot(curve.t, curve.measured, **_MEASURED)
@@ -172,6 +175,6 @@ def spectrum_figure(spectra: Sequence[Spectra]) -> Figure:
         several = zip(each.names, each.powers.T, colours(len(each.names)), strict=True)
         for name, power, colour in several:
             drawn = np.maximum(power, 1e-300)
-            a.loglog(each.hertz, drawn, linewidth=1.0, label=name, color=colour)
-        label(a, "frequency [Hz]", f"power of what is left [({each.unit})^2/Hz]", each.name)
+            a.loglog(each.hertz, drawn, linewidth=1.0, label=plain(name), color=colour)
+        label(a, "frequency [Hz]", f"power of what is left [({each.unit})^2/Hz]", plain(each.name))
     return canvas

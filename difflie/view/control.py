@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..io.results import provenance
 from ..quantities import Curve
-from .figures import colours, entitle, figure, label, plain
+from .figures import colours, entitle, figure, label, plain, single
 from .report import Overview, Section, Worked
 from .report import write_report as write_page
 from .series import numbers, whole
@@ -47,7 +47,7 @@ def plan_figure(curves: Sequence[Bounded], costs: NDArray, title: str = "Plan") 
     for a, bounded in zip(axes[:, 0], curves, strict=False):
         _draw(a, bounded)
     last, costs = axes[-1, 0], costs[np.isfinite(costs)]
-    last.plot(costs, color=colours(1)[0], linewidth=1.3)
+    last.plot(costs, color=colours(1)[0], linewidth=1.3, marker=single(costs))
     if costs.size and costs.min() > 0:
         last.set_yscale("log")
         # A guess with gaps may cost almost nothing.
@@ -86,7 +86,8 @@ def _draw(axes: Any, bounded: Bounded) -> None:
     rows = zip(curve.labels, curve.values.T, colours(len(curve.labels)), strict=True)
     for (name, unit), column, colour in rows:
         shown = f"{name} [{unit}]" if len(units) > 1 and unit else name
-        axes.plot(curve.t, column, label=plain(shown), color=colour, linewidth=1.3, drawstyle=style)
+        drawn = {"linewidth": 1.3, "drawstyle": style, "marker": single(column)}
+        axes.plot(curve.t, column, label=plain(shown), color=colour, **drawn)
     if bounded.seen is not None:
         every = max(1, len(curve.t) // 40)
         for column, colour in zip(bounded.seen.T, colours(len(curve.labels)), strict=True):

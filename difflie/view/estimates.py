@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .figures import colours, entitle, figure, label
+from .figures import broken, colours, entitle, figure, label, plain
 
 _PAIRS = 6
 
@@ -29,6 +29,7 @@ def estimate_figure(
     groups = [{n: p for n, p in parameters.items() if p["unit"] == unit} for unit in units]
     size = 7.0, 0.4 + 0.9 * len(groups) + 0.28 * len(parameters)
     canvas, axes = figure(len(groups), 1, size, [len(group) + 2.0 for group in groups])
+    _, start_colour, unknown_colour = colours(3)
     for a, unit, group in zip(axes[:, 0], units, groups, strict=True):
         places = np.arange(len(group))
         value, start, error = (
@@ -46,9 +47,10 @@ def estimate_figure(
                 label="estimate, 95 %",
             )
         if not known.all():
-            a.plot(value[~known], places[~known], "o", mfc="none", label="not identifiable")
-        a.plot(start, places, "x", color=colours(2)[1], label="start", zorder=3)
-        a.set_yticks(places, list(group))
+            style = {"mfc": "none", "color": unknown_colour, "label": "not identifiable"}
+            a.plot(value[~known], places[~known], "o", **style)
+        a.plot(start, places, "x", color=start_colour, label="start", zorder=3)
+        a.set_yticks(places, [broken(plain(name)) for name in group])
         a.set_ylim(len(group) - 0.5, -0.5)
         label(a, f"[{unit}]" if unit else "without unit", "", legend=a is axes[0, 0])
     entitle(canvas, title)
@@ -62,9 +64,11 @@ def correlation_figure(names: Sequence[str], correlations: NDArray) -> Figure:
     only = axes[0, 0]
     only.grid(visible=False)
     image = only.imshow(correlations, vmin=-1, vmax=1, cmap="RdBu")
-    canvas.colorbar(image, ax=only)
-    only.set_xticks(range(len(names)), names, rotation=90, fontsize="x-small")
-    only.set_yticks(range(len(names)), names, fontsize="x-small")
+    canvas.colorbar(image, ax=only, label="correlation")
+    shown = [broken(plain(name)) for name in names]
+    only.set_xticks(range(len(names)), shown, rotation=90, fontsize="x-small")
+    only.set_yticks(range(len(names)), shown, fontsize="x-small")
+    entitle(canvas, "Correlations of the estimates")
     return canvas
 
 
@@ -91,6 +95,7 @@ def ellipse_figure(
             _ellipse(a, named[i], named[j], float(r[i, j]), legend=k == columns - 1)
         else:
             a.set_visible(False)
+    entitle(canvas, "Confidence of the pairs most correlated, by standard errors")
     return canvas
 
 
@@ -119,5 +124,6 @@ def _ellipse(axes: Axes, first: tuple, second: tuple, r: float, legend: bool) ->
     axes.set_ylim(least[1], most[1])
     axes.ticklabel_format(useOffset=False)
     axes.locator_params(axis="x", nbins=4)
-    x, y = (f"{name} [{p['unit']}]" if p["unit"] else name for name, p in (first, second))
+    named = (f"{name} [{p['unit']}]" if p["unit"] else name for name, p in (first, second))
+    x, y = (broken(plain(name)) for name in named)
     label(axes, x, y, f"correlation {r:+.2f}", legend=legend)

@@ -22,7 +22,10 @@ _COLOURS = (
     *("#268bfe", "#9d3201", "#226356", "#c58703", "#75269a"),
     *("#f854b2", "#2c204a", "#889661", "#43190d"),
 )
-_MOST_NAMES = 32
+# Of names, in characters: longer ones are broken, so that curves keep their room.
+_WIDTH = 28
+# Of a legend, in inches: the height of a line, the width of a letter, and of what is before them.
+_LINE, _LETTER, _HANDLE = 0.19, 0.065, 0.55
 # Where zeros are drawn on a logarithmic axis.
 FLOOR = 1e-17
 
@@ -72,23 +75,47 @@ def save(canvas: Figure, path: Path) -> Path:
 def label(axes: Axes, x: str, y: str, title: str = "", *, legend: bool = True) -> None:
     """Axis labels with units, a title, and a legend beside the axes, where it hides nothing.
 
-    No legend for unnamed lines, or for too many.
+    Of too many lines it names some, evenly spaced, and says so; of unnamed ones there is none.
     """
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     if title:
         axes.set_title(title, loc="left", fontsize="medium", fontweight="bold")
-    names = len(axes.get_legend_handles_labels()[1])
-    if legend and 0 < names <= _MOST_NAMES:
-        columns = 1 + (names - 1) // (_MOST_NAMES // 2)
-        axes.legend(
-            loc="upper left",
-            bbox_to_anchor=(1, 1),
-            frameon=False,
-            fontsize="small",
-            ncols=columns,
-            handlelength=3.2,
-        )
+    handles, names = axes.get_legend_handles_labels()
+    if not legend or not names:
+        return
+    texts = [broken(name) for name in names]
+    rows, most = _room(axes, texts)
+    shown, lines = np.arange(len(texts)), sum(map(_lines, texts))
+    while lines > rows * most and len(shown) > 1:
+        shown = np.linspace(0, len(texts) - 1, len(shown) - 1).round().astype(int)
+        # One is for the title.
+        lines = most + sum(_lines(texts[k]) for k in shown)
+    axes.legend(
+        [handles[k] for k in shown],
+        [texts[k] for k in shown],
+        title=f"{len(shown)} of {len(names)} lines" if len(shown) < len(names) else None,
+        title_fontsize="small",
+        alignment="left",
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+        frameon=False,
+        fontsize="small",
+        ncols=min(len(shown), -(-lines // rows)),
+        handlelength=3.2,
+    )
+
+
+def _lines(text: str) -> int:
+    return 1 + text.count("\n")
+
+
+def _room(axes: Axes, texts: Iterable[str]) -> tuple[int, int]:
+    """The rows of a legend as high as its axes, and its columns that leave room for curves."""
+    width, height = axes.bbox.size / axes.figure.dpi
+    longest = max(len(line) for text in texts for line in text.split("\n"))
+    column = _HANDLE + _LETTER * longest
+    return max(3, int(height / _LINE)), max(1, int(0.8 * width / column))
 
 
 def entitle(canvas: Figure, title: str, notes: Iterable[str] = ()) -> None:
@@ -106,6 +133,16 @@ def plain(name: str) -> str:
     return f"\u200b{shown}" if shown.startswith("_") else shown
 
 
+def broken(name: str) -> str:
+    """A name in lines that are not long, all of it."""
+    return "\n".join(textwrap.wrap(name, _WIDTH, break_on_hyphens=False)) or name
+
+
+def single(column: np.ndarray) -> str | None:
+    """The marker of a line: a dot where it has one finite value, which would not be seen."""
+    return "." if np.isfinite(column).sum() == 1 else None
+
+
 def colours(n: int) -> list[Any]:
     """n different colours (n,); up to nine are told apart by all kinds of colour vision."""
     if n <= len(_COLOURS):
@@ -116,14 +153,16 @@ def colours(n: int) -> list[Any]:
 def draw_lines(axes: Axes, t: np.ndarray, values: np.ndarray, names: Sequence[str]) -> None:
     """One line over t (m,) for each column of values (m, n), each in its own colour."""
     for column, name, colour in zip(np.asarray(values).T, names, colours(len(names)), strict=True):
-        axes.plot(t, column, label=plain(name), color=colour, linewidth=1.3)
+        style = {"color": colour, "linewidth": 1.3, "marker": single(column)}
+        axes.plot(t, column, label=plain(name), **style)
 
 
 def draw_drift(axes: Axes, t: np.ndarray, drifts: Mapping[str, np.ndarray]) -> None:
     """Absolute drifts (m,) by name on a logarithmic axis; zeros stand at the lower edge."""
     for (name, drift), colour in zip(drifts.items(), colours(len(drifts)), strict=True):
         shown = np.maximum(np.asarray(drift), FLOOR)
-        axes.semilogy(t, shown, label=plain(name), color=colour, linewidth=1.3)
+        style = {"color": colour, "linewidth": 1.3, "marker": single(shown)}
+        axes.semilogy(t, shown, label=plain(name), **style)
 
 
 def draw_curve(axes: Axes, curve: Curve) -> None:
@@ -134,6 +173,6 @@ def draw_curve(axes: Axes, curve: Curve) -> None:
     finite = np.flatnonzero(np.isfinite(curve.values).any(axis=0))
     labels = [curve.labels[k] for k in finite]
     units = list(dict.fromkeys(unit for _, unit in labels if unit))
-    names = [f"{name} [{unit}]" if len(units) > 1 else name for name, unit in labels]
+    names = [f"{name} [{unit}]" if len(units) > 1 and unit else name for name, unit in labels]
     draw_lines(axes, curve.t, curve.values[:, finite], names)
     label(axes, "t [s]", f"{curve.name} [{', '.join(units)}]" if units else curve.name)

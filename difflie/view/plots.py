@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from ..quantities import Curve
 from .compared import compared_figure as compared_figure
 from .control import plan_figure as plan_figure
 from .errors import draw_errors, draw_slope, slope
 from .estimates import estimate_figure as estimate_figure
-from .figures import FLOOR, colours, draw_curve, draw_drift, entitle, figure, label, plain
+from .figures import FLOOR, colours, draw_curve, draw_drift, entitle, figure, label, plain, single
 from .series import numbers, points, series, whole
 from .sweep import map_figure as map_figure
 
@@ -67,13 +68,15 @@ def energy_figure(
     above, below = above[0], below[0]
     palette = colours(len(s.columns))
     for (name, column), colour in zip(s.columns.items(), palette, strict=True):
-        style = "--" if name in flows else "-"
-        above.plot(s.x, column, style, color=colour, linewidth=1.3, label=plain(name))
+        style = {"linestyle": "--" if name in flows else "-", "marker": single(column)}
+        above.plot(s.x, column, color=colour, linewidth=1.3, label=plain(name), **style)
     if len(stored) > 1:
-        above.plot(s.x, total, label="total stored", **_TOTAL)
+        above.plot(s.x, total, label="total stored", marker=single(total), **_TOTAL)
     label(above, "", "energy [J]")
     above.tick_params(labelbottom=False)
-    below.plot(s.x, total - total[0] - gone, label="unaccounted", color="#111111", linewidth=1.3)
+    left = total - total[0] - gone
+    style = {"color": "#111111", "linewidth": 1.3, "marker": single(left)}
+    below.plot(s.x, left, label="unaccounted", **style)
     below.sharex(above)
     label(below, "t [s]", "change - flows [J]" if flows else "change [J]")
     entitle(canvas, title, s.notes)
@@ -93,7 +96,7 @@ def drift_figure(
     draw_drift(a, s.x, s.columns)
     _fit_to(a, s.columns.values())
     label(a, "t [s]", f"|{what}| [{unit}]" if unit else f"|{what}|")
-    entitle(canvas, title, s.notes)
+    entitle(canvas, title, [*s.notes, *_zeros(s.columns)])
     return canvas
 
 
@@ -120,7 +123,7 @@ def violation_figure(
         if tolerance is not None and columns is position:
             a.axhline(tolerance, color="#5f6368", linestyle="--", linewidth=1.0, label="tolerance")
         label(a, "t [s]", named)
-        notes += s.notes
+        notes += [*s.notes, *_zeros(s.columns)]
     entitle(canvas, title, dict.fromkeys(notes))
     return canvas
 
@@ -197,7 +200,7 @@ def order_figure(
         a.axhline(rounding, color="#999999", linestyle=":", linewidth=1.0, label="rounding")
     _fit_to(a, [*s.columns.values(), np.array(rounding)])
     label(a, across, f"error [{unit}]" if unit else "error")
-    entitle(canvas, title, s.notes)
+    entitle(canvas, title, [*s.notes, *_zeros(s.columns)])
     return canvas
 
 
@@ -217,24 +220,36 @@ def error_figure(
     if not errors:
         raise ValueError("error plot: there is nothing to draw; give errors by name")
     canvas, [[a]] = figure(size=(8.0, 4.4))
-    notes: list[str] = []
+    sizes = {name: np.abs(numbers("error plot", name, e)) for name, (_, e) in errors.items()}
+    known = [name for name, size in sizes.items() if np.isfinite(size).any()]
+    notes = [f"{name}: no value is finite." for name in sizes if name not in known]
     drawn = []
     check = points if logarithmic else series
     axis = across.split(" [")[0]
-    for (name, pair), colour in zip(errors.items(), colours(len(errors)), strict=True):
-        x, error = pair
-        s = check("error plot", x, {name: np.abs(numbers("error plot", name, error))}, axis)
+    for name, colour in zip(known or sizes, colours(len(known or sizes)), strict=True):
+        s = check("error plot", errors[name][0], {name: sizes[name]}, axis)
+        if logarithmic and (s.x <= 0).any():
+            raise ValueError(
+                f"error plot: {axis} of {name} has values that are not positive; give positive "
+                "ones, or logarithmic=False"
+            )
         if logarithmic:
             draw_errors(a, s.x, s.columns[name], name, color=colour, marker="o", markersize=4)
         else:
             draw_drift(a, s.x, s.columns)
             a.lines[-1].set_color(colour)
-        notes += s.notes
+        notes += [*s.notes, *_zeros(s.columns)]
         drawn.append(s.columns[name])
     _fit_to(a, drawn)
     label(a, across, f"|error| [{unit}]" if unit else "|error|")
     entitle(canvas, title, notes)
     return canvas
+
+
+def _zeros(columns: Mapping[str, NDArray]) -> list[str]:
+    """Notes on columns that are zero throughout, as no logarithmic axis shows that."""
+    there = {name: column[np.isfinite(column)] for name, column in columns.items()}
+    return [f"{name}: zero throughout." for name, x in there.items() if x.size and not x.any()]
 
 
 def _fit_to(axes: Axes, columns: Iterable[Any]) -> None:

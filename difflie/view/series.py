@@ -31,8 +31,8 @@ def series(what: str, x: Any, columns: Mapping[str, Any], across: str = "t") -> 
         bad = np.flatnonzero(~np.isfinite(column))
         if bad.size:
             first = int(bad[0])
-            where = f"from {across} = {x[first]:.6g} on" if first else "from the start"
-            notes.append(f"{name}: not finite {where}, drawn up to there.")
+            where = f"from {across} = {x[first]:.6g} on, drawn up to there"
+            notes.append(f"{name}: not finite {where if first else 'from the start, not drawn'}.")
             arrays[name] = np.where(np.arange(len(x)) < first, column, np.nan)
     _check_something(what, arrays)
     return Series(x, arrays, tuple(notes))
@@ -66,6 +66,11 @@ def whole(curve: Curve, every: bool = False) -> tuple[Curve, tuple[str, ...]]:
             f"{len(curve.labels)} names; give a column for each name"
         )
     there = np.isfinite(values).any(axis=0)
+    if not values.size:
+        raise ValueError(
+            f"{curve.name}: the values have shape {values.shape}, so there is nothing to draw; "
+            "give at least one row and one column"
+        )
     if not there.any():
         raise ValueError(f"{curve.name}: no value is finite, so there is nothing to draw")
     kept = np.flatnonzero(there | every)
@@ -79,9 +84,11 @@ def whole(curve: Curve, every: bool = False) -> tuple[Curve, tuple[str, ...]]:
 def numbers(what: str, name: str, value: Any) -> NDArray:
     """A value as an array of real numbers; raises ValueError for anything else."""
     try:
-        return np.asarray(value, float)
+        if not np.iscomplexobj(value):
+            return np.asarray(value, float)
     except (TypeError, ValueError):
-        raise ValueError(f"{what}: {name} is no array of numbers; give one") from None
+        pass
+    raise ValueError(f"{what}: {name} is no array of real numbers; give one")
 
 
 def _checked(

@@ -119,12 +119,38 @@ def test_what_is_not_finite_is_said():
     assert canvas.get_supxlabel() == "q b: not finite from t = 2 on, drawn up to there."
     assert np.isfinite(canvas.axes[0].lines[1].get_ydata()).sum() == 20
     canvas = plots.drift_figure(T, {"a": T, "b": np.full(len(T), np.inf)})
-    assert canvas.get_supxlabel() == "b: not finite from the start, drawn up to there."
+    assert canvas.get_supxlabel() == "b: not finite from the start, not drawn."
     canvas = plots.order_figure([1, 2, 3, 4], {"a": [1, 4, np.nan, 16]})
     assert canvas.get_supxlabel() == "a: 1 of 4 values are not finite and left out."
     assert canvas.axes[0].get_legend_handles_labels()[1] == ["a: slope 2.00"]
     canvas = plots.phase_figure(q, Q, LABELS)
     assert "b: not finite from row = 20 on" in canvas.get_supxlabel()
+
+
+def test_one_lost_method_loses_no_others():
+    """An error plot draws the others and names the one without a finite value."""
+    canvas = plots.error_figure({"a": (T, T), "lost": (T, T * np.nan)})
+    assert [text.get_text() for text in canvas.axes[0].get_legend().get_texts()] == ["a"]
+    assert canvas.get_supxlabel() == "lost: no value is finite."
+
+
+def test_one_value_and_zeros_are_seen():
+    """A line of one value is a dot, and zeros on a logarithmic axis are said."""
+    curve = Curve("q", T[:1], Q[:1], LABELS)
+    assert [line.get_marker() for line in plots.curve_figure([curve]).axes[0].lines] == [".", "."]
+    assert plots.drift_figure(T, {"a": T, "b": 0 * T}).get_supxlabel() == "b: zero throughout."
+
+
+@pytest.mark.parametrize("n", [20, 40])
+def test_long_names_and_many_leave_room(n):
+    """Names are broken into lines and columns, and of many lines some are named."""
+    labels = tuple((f"{k}_{'long_name_' * 7}", "m") for k in range(n))
+    canvas = plots.curve_figure([Curve("q", T, T[:, None] + np.arange(n), labels)])
+    canvas.draw_without_rendering()
+    (axes,) = canvas.axes
+    assert axes.get_position().height > 0.3 and axes.get_position().width > 0.25
+    named = axes.get_legend().get_title().get_text()
+    assert named.endswith(f"of {n} lines")
 
 
 def test_slopes_do_not_count_rounding():
@@ -161,7 +187,7 @@ def test_names_are_text():
         (lambda: plots.drift_figure(T, {}), "there is nothing to draw; give arrays by name"),
         (lambda: plots.drift_figure(T, {"a": np.nan * T}), "drift: no value of a is finite"),
         (lambda: plots.drift_figure(np.nan * T, {"a": T}), "values that are not finite"),
-        (lambda: plots.drift_figure(T, {"a": "no"}), "drift: a is no array of numbers"),
+        (lambda: plots.drift_figure(T, {"a": "no"}), "drift: a is no array of real numbers"),
         (lambda: plots.state_figure(T, Q, Q, LABELS[:1], LABELS), r"q: .*\(41, 2\).* 1 names"),
         (lambda: plots.curve_figure([]), "give at least one"),
         (lambda: plots.energy_figure(T, {"a": T}, {"a": T}), "'a' is stored and a flow"),
