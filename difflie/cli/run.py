@@ -83,8 +83,9 @@ def run_config(
         results |= _kept(system, guess, trajectory)
     if out is not None:
         _write(out, system, trajectory, curves)
-        picture = pictured(config, system, trajectory)
-        write_report(out, results, _simulated(system, trajectory, curves), about, [picture])
+        seen = trajectory.computed()
+        picture = pictured(config, system, seen)
+        write_report(out, results, _simulated(system, trajectory, seen), about, [picture])
     return results
 
 
@@ -129,9 +130,10 @@ def _write(out: Path, system: System, trajectory: Trajectory, curves: dict[str, 
     trajectory.to_csv(out / "trajectory.csv", system)
 
 
-def _simulated(system: System, trajectory: Trajectory, curves: dict[str, Curve]) -> Simulated:
-    """What the report shows."""
-    total, momentum = curves["energy"].values[:, -1], np.asarray(trajectory.momentum(system))
+def _simulated(system: System, trajectory: Trajectory, seen: Trajectory) -> Simulated:
+    """What the report shows; seen: the rows that were computed."""
+    curves = {c.name: c for c in recorded(seen, system)}
+    total, momentum = curves["energy"].values[:, -1], np.asarray(seen.momentum(system))
     drifts = {"energy [J]": np.abs(total - total[0])}
     if not np.any(np.asarray(system.gravity)):
         angular, linear = np.split(momentum - momentum[0], 2, axis=1)
@@ -140,15 +142,15 @@ def _simulated(system: System, trajectory: Trajectory, curves: dict[str, Curve])
     violations: dict[str, np.ndarray] = {}
     if system.constraints:
         names = "positions [m or 1]", "velocities [m/s or 1/s]"
-        kept = map(np.asarray, trajectory.constraint_violation(system))
+        kept = map(np.asarray, seen.constraint_violation(system))
         violations |= zip(names, kept, strict=True)
     return Simulated(
         motion=trajectory.plot(system),
         states=[curves["q"], curves["v"]],
-        t=np.asarray(trajectory.t),
+        t=np.asarray(seen.t),
         drifts=drifts,
         violations=violations,
-        limits=curve(LimitLeft(), system, trajectory),
+        limits=curve(LimitLeft(), system, seen),
     )
 
 

@@ -71,6 +71,25 @@ class Trajectory(eqx.Module):
         q, v = _between(self, t.ravel())
         return q.reshape((*t.shape, -1)), v.reshape((*t.shape, -1))
 
+    def computed(self) -> Trajectory:
+        """The rows of one run before its first step that failed; all rows if none did.
+
+        The other rows only repeat the last of these. Raises ValueError for a batch of runs.
+        """
+        if self.t.ndim != 1:
+            raise ValueError(
+                f"Trajectory.computed: these are {self.t.shape[:-1]} runs, each with rows of its "
+                "own; take one, such as jax.tree.map(lambda a: a[0], run)"
+            )
+        failed = min(int(self.result.nonfinite_step), int(self.result.unsolved_step))
+        every = self.result.steps // max(len(self.t) - 1, 1)
+        rows = min(len(self.t), -(-failed // max(every, 1)))
+        if rows == len(self.t):
+            return self
+        parts = self.t, self.q, self.v, self.states, self.u, self.torques
+        t, q, v, states, u, torques = jax.tree.map(lambda a: a[: max(rows, 1)], parts)
+        return Trajectory(t, q, v, self.result, states, u, torques, self.reduced, self.refinement)
+
     def error_estimate(self) -> ErrorEstimate:
         """The estimated error of q and v at the saved times (m + 1, ...): an `ErrorEstimate`.
 
@@ -140,8 +159,8 @@ class Trajectory(eqx.Module):
     def plot(self, system: System | None = None) -> Figure:
         """q and v over time, as a matplotlib figure, and with the system its forces and energy.
 
-        Forces that are always zero are left out. Raises ValueError for a batch of runs, and for the
-        run of another system.
+        Forces that are always zero are left out, and what follows a step that failed; the title
+        says so. Raises ValueError for a batch of runs, and for the run of another system.
         """
         from ..view.plots import curve_figure
 
@@ -150,16 +169,18 @@ class Trajectory(eqx.Module):
                 f"Trajectory.plot: these are {self.t.shape[:-1]} runs, and a picture is of one; "
                 "take one, such as jax.tree.map(lambda a: a[0], run)"
             )
-        t, labels = np.asarray(self.t), self.result.topology
+        run, labels = self.computed(), self.result.topology
+        t = np.asarray(run.t)
         curves = [
-            Curve("q", t, np.asarray(self.q), labels.coordinate_labels),
-            Curve("v", t, np.asarray(self.v), labels.velocity_labels),
+            Curve("q", t, np.asarray(run.q), labels.coordinate_labels),
+            Curve("v", t, np.asarray(run.v), labels.velocity_labels),
         ]
         if system is not None:
-            forces = [curve(force, system, self) for force in (Effort(), Passive())]
+            forces = [curve(force, system, run) for force in (Effort(), Passive())]
             curves += [force for force in forces if force.values.any()]
-            curves.append(curve(Energy(), system, self))
-        return curve_figure(curves, f"{labels.name}: motion")
+            curves.append(curve(Energy(), system, run))
+        said = "" if self.result.ok else f"; {self.result.messages()[0]}"
+        return curve_figure(curves, f"{labels.name}: motion{said}")
 
     def to_pandas(self, system: System | None = None) -> pandas.DataFrame:
         """The times and the motion as a table, a row for each saved time.

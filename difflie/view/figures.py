@@ -26,6 +26,8 @@ _COLOURS = (
 _WIDTH = 28
 # Of a legend, in inches: the height of a line, the width of a letter, and of what is before them.
 _LINE, _LETTER, _HANDLE = 0.19, 0.065, 0.55
+# Of a title, so many in an inch.
+_LETTERS = 9
 # Where zeros are drawn on a logarithmic axis.
 FLOOR = 1e-17
 
@@ -112,7 +114,7 @@ def _lines(text: str) -> int:
 
 def _room(axes: Axes, texts: Iterable[str]) -> tuple[int, int]:
     """The rows of a legend as high as its axes, and its columns that leave room for curves."""
-    width, height = axes.bbox.size / axes.figure.dpi
+    width, height = np.array(axes.bbox.size) / axes.figure.dpi
     longest = max(len(line) for text in texts for line in text.split("\n"))
     column = _HANDLE + _LETTER * longest
     return max(3, int(height / _LINE)), max(1, int(0.8 * width / column))
@@ -121,7 +123,8 @@ def _room(axes: Axes, texts: Iterable[str]) -> tuple[int, int]:
 def entitle(canvas: Figure, title: str, notes: Iterable[str] = ()) -> None:
     """A title above all axes, and notes below them, such as what could not be drawn."""
     if title:
-        canvas.suptitle(plain(title), x=0.01, ha="left", fontsize="large", fontweight="bold")
+        lines = "\n".join(textwrap.wrap(title, int(_LETTERS * canvas.get_figwidth()))) or title
+        canvas.suptitle(plain(lines), x=0.01, ha="left", fontsize="large", fontweight="bold")
     if said := "\n".join(textwrap.fill(plain(note), 100) for note in notes):
         canvas.supxlabel(said, x=0.01, ha="left", fontsize="small", color="#5f6368")
 

@@ -132,7 +132,7 @@ def _sections(
     for k, (name, held_out, run) in enumerate(runs):
         mark = "held out, not fitted" if held_out else "fitted"
         title = f"Run {k}: {name} ({mark})"
-        yield Section(title, picture=run_figure(run), file=f"run_{k}.png")
+        yield Section(title, picture=run_figure(run, title), file=f"run_{k}.png")
     yield from _spectra(runs)
     if correlations is None or len(correlations) < 2:
         return

@@ -45,3 +45,20 @@ def test_traced_runs_and_masks_are_shown():
     assert shown[0].endswith("traced") and "6 saved rows" in shown[0]
     mask = jax.tree.map(lambda _: True, simulated())
     assert repr(mask).startswith("Trajectory(\n") and mask._repr_html_() is None
+
+
+def test_what_was_not_computed_is_not_drawn():
+    """Rows after a step that failed are left out, and the title says why."""
+    hinge = dl.Body(name="a", joint=dl.Revolute(name="hinge"), mass=1.0, inertia=np.eye(3))
+    system = dl.chain([hinge])
+
+    def lost(t, q, v):
+        return jnp.where(t > 0.45, jnp.nan, 0 * v)
+
+    run = dl.simulate(system, [0.0], [1.0], dt=0.1, steps=8, control=lost, save_every=2)
+    assert len(run.t) == 5 and len(run.computed().t) == 3
+    canvas = run.plot(system)
+    assert "not finite" in canvas.get_suptitle()
+    assert canvas.axes[0].lines[0].get_xdata().max() < 0.41
+    whole = dl.simulate(system, [0.0], [1.0], dt=0.1, steps=8, save_every=2)
+    assert whole.computed() is whole
