@@ -69,13 +69,20 @@ def _of_one(run: Any, system: System | None) -> list[Curve]:
 
 
 def columns(run: Any, system: System | None = None) -> dict[str, NDArray]:
-    """The times and the `recorded` curves of one run, columns (m + 1,) by names with units."""
+    """The times and the `recorded` curves of one run, columns (m + 1,) by names with units.
+
+    A name that another column has already is numbered.
+    """
     curves = _of_one(run, system)
-    return {"t [s]": curves[0].t} | {
-        f"{c.name} {entry}" + (f" [{unit}]" if unit else ""): column
-        for c in curves
-        for (entry, unit), column in zip(c.labels, c.values.T, strict=True)
-    }
+    table = {"t [s]": curves[0].t}
+    for c in curves:
+        for (entry, unit), column in zip(c.labels, c.values.T, strict=True):
+            end = f" [{unit}]" if unit else ""
+            name, k = f"{c.name} {entry}{end}", 2
+            while name in table:
+                name, k = f"{c.name} {entry} ({k}){end}", k + 1
+            table[name] = column
+    return table
 
 
 def to_pandas(run: Any, system: System | None) -> pandas.DataFrame:

@@ -168,3 +168,15 @@ def test_what_is_not_installed_is_named(tmp_path, monkeypatch, system, run, pack
     }[package]
     with pytest.raises(ImportError, match=rf"is needed; .*pip install 'difflie\[{extra}\]'"):
         write()
+
+
+def test_no_column_hides_another():
+    """A joint may be called as an entry of another one; its column is then numbered."""
+    solid = {"mass": 1.0, "inertia": np.eye(3)}
+    ball = dl.Body(name="a", joint=dl.Spherical(name="ball"), **solid)
+    hinge = dl.Body(name="b", joint=dl.Revolute(name="ball[0]"), parent="a", **solid)
+    system = dl.tree([ball, hinge])
+    run = dl.simulate(system, system.neutral(), jnp.arange(4.0), dt=0.1, steps=1)
+    table = run.to_pandas()
+    assert table.shape == (2, 1 + 5 + 4)
+    assert table["v ball[0] [rad/s]"][0] == 0 and table["v ball[0] (2) [rad/s]"][0] == 3
