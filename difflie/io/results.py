@@ -50,7 +50,7 @@ def machine() -> dict[str, str]:
     return {
         "processor": _processor(),
         "cores": str(os.cpu_count()),
-        "device": f"{device.platform} {device.device_kind}",
+        "device": " ".join(dict.fromkeys((device.platform, device.device_kind))),  # not cpu cpu
         "python": platform.python_version(),
         "jax": jax.__version__,
         "numpy": np.__version__,

@@ -13,6 +13,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from .figures import broken, plain
+
 # Its lightness rises evenly, so that it can be read without seeing colours, or printed grey. Its
 # last part is left out, which is too light for thin lines.
 COLOURS = colors.ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.94, 256)), "sweep")
@@ -28,10 +30,14 @@ class Column(NamedTuple):
     unit: str = ""
 
     @property
-    def label(self) -> str:
+    def full(self) -> str:
         """The name with the unit."""
-        name = self.name.replace("$", r"\$")  # it would start a formula
-        return f"{name} [{self.unit}]" if self.unit else name
+        return f"{self.name} [{self.unit}]" if self.unit else self.name
+
+    @property
+    def label(self) -> str:
+        """The name with the unit, as it is drawn, in lines that are not long."""
+        return broken(plain(self.full))
 
     @property
     def there(self) -> NDArray:

@@ -137,8 +137,10 @@ def plain(name: str) -> str:
 
 
 def broken(name: str) -> str:
-    """A name in lines that are not long, all of it."""
-    return "\n".join(textwrap.wrap(name, _WIDTH, break_on_hyphens=False)) or name
+    """A `plain` name in lines that are not long, all of it."""
+    # A dollar sign must not be torn from what keeps it from starting a formula.
+    lines = textwrap.wrap(name.replace(r"\$", "\ue000"), _WIDTH, break_on_hyphens=False)
+    return "\n".join(lines).replace("\ue000", r"\$") or name
 
 
 def single(column: np.ndarray) -> str | None:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from .columns import COLOURS, MISSING, Column, colour_bar, places, said_of, scaled, some_rows, ticks
-from .figures import figure
+from .figures import figure, plain
 
 # Pieces of lines between axes: more would be a carpet.
 _PIECES = 6000
@@ -53,12 +53,13 @@ def parallel_figure(numbers: Sequence[Column], outputs: Sequence[Column]) -> Fig
         _draw_lines(a, height[order], made, linewidths=thin, alpha=opaque)
         colour_bar(canvas, a, colour)
     _draw_axes(a, numbers, outputs)
-    said = f"{said_of(len(shown), len(there))}, coloured by {colour.label}, the extremes on top"
+    said = f"{said_of(len(shown), len(there))}, coloured by {colour.full}, the extremes on top"
     if not there.size:
-        said = f"no row has a value of {colour.label}"
+        said = f"no row has a value of {colour.full}"
     if lost.size:
         said += f"; grey, dashed, without a value of it: {said_of(len(grey), len(lost))}"
-    a.set_title(textwrap.fill(said, 95), loc="left", fontsize="medium", fontweight="bold", pad=22)
+    title = plain(textwrap.fill(said, 95))
+    a.set_title(title, loc="left", fontsize="medium", fontweight="bold", pad=22)
     return canvas
 
 
@@ -102,7 +103,7 @@ def _draw_axes(axes: Axes, numbers: Sequence[Column], outputs: Sequence[Column])
                 bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 0.8},
             )
     axes.set_xticks(range(len(columns)), [c.label for c in columns])
-    long = max(len(c.label) for c in columns)
+    long = max(len(line) for c in columns for line in c.label.splitlines())
     if len(columns) * long > 90 or len(columns) > 6:
         axes.tick_params(axis="x", labelrotation=35, labelsize=8)
         for text in axes.get_xticklabels():

@@ -24,7 +24,7 @@ from .columns import (
     scaled,
     some_rows,
 )
-from .figures import figure
+from .figures import figure, plain
 
 _POINTS, _TICKS = 3000, 100
 _MOST_ON_AXIS = 200
@@ -152,7 +152,7 @@ def scatter_figure(output: Column, numbers: Sequence[Column]) -> Figure:
         _draw_margin(above, number, "x")
     for row in range(len(numbers) // columns):
         _draw_margin(axes[2 * row + 1, columns], output, "y")
-    said = f"{output.label}: {said_of(len(shown), len(there))}; line: medians"
+    said = f"{output.full}: {said_of(len(shown), len(there))}; line: medians"
     if output.beyond:
         said += f"; {output.beyond} beyond are at the edges"
     if lost.size:
@@ -197,7 +197,7 @@ def histogram_figure(outputs: Sequence[Column]) -> Figure:
     canvas, axes = figure(rows, columns, (max(4.5, 4.0 * columns), 2.8 * rows))
     for a, output in zip(axes.ravel(), outputs, strict=False):
         low, lost = output.ends[0], int((~output.there).sum())
-        title = output.name.replace("$", r"\$")
+        title = output.name
         if lost:
             title += f": {lost} of {len(output.values)} not finite"
         if output.beyond:
@@ -254,10 +254,10 @@ def _dots(count: int) -> dict[str, Any]:
 
 
 def _entitle(axes: Axes, said: str, width: int = 60) -> None:
-    said = textwrap.fill(said, width)
+    said = plain(textwrap.fill(said, width))
     axes.set_title(said, loc="left", fontsize="medium", fontweight="bold")
 
 
 def _over(canvas: Figure, said: str, width: int) -> None:
-    text = textwrap.fill(said, width)
+    text = plain(textwrap.fill(said, width))
     canvas.suptitle(text, x=0.01, ha="left", fontsize="medium", fontweight="bold")

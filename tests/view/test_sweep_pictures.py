@@ -58,6 +58,21 @@ def test_all_sizes_are_drawn(n, m):
     assert not plt.get_fignums()
 
 
+def test_names_of_outputs_are_text():
+    """Two dollar signs make no formula of a title, and a long name no margin."""
+    numbers, (output, *_) = columns(2, 20)
+    output = output._replace(name="$x_1$ " + "long_name_" * 8)
+    for canvas in (
+        map_figure([(*numbers, output)]),
+        scatter_figure(output, numbers),
+        histogram_figure([output]),
+        parallel_figure(numbers, [output]),
+    ):
+        draw(canvas)
+        said = [canvas.get_suptitle(), *(a.get_title(loc="left") for a in canvas.axes)]
+        assert any(r"\$x_1\$" in each for each in said)
+
+
 def test_many_rows_are_drawn_in_part_and_said():
     """Guards the number of lines and points, the same each time, with the extremes."""
     numbers, outputs = columns(2, 100_000)
