@@ -11,6 +11,7 @@ from rich.table import Table
 
 from ..io.results import machine, save_json
 from ..io.study import Study
+from ..view.report import sentences
 from .output import configuration, console, say
 from .study import arm_fitted, recordings_of, save_bare, system_of, tell
 
@@ -46,8 +47,8 @@ def run_arm(
 
 def show_arm(results: dict[str, Any]) -> None:
     """Prints the verdict, how well each joint is predicted, and its friction."""
-    for sentence in results["verdict"]:
-        console.print(f"{sentence[0].upper()}{sentence[1:]}.", soft_wrap=True)
+    for sentence in sentences(results["verdict"]):
+        console.print(sentence, soft_wrap=True)
     heads = "R2", "RMSE", "relative", "R2 of the floor", "R2 of the file"
     table = Table("joint", "run", "use", *heads)
     for row in results["joints"]:

@@ -26,6 +26,7 @@ from ..parameters import Parameters
 from ..system import System
 from ..system.validation import warn
 from ..view import identification
+from ..view.report import sentences
 from .arm import run_arm, show_arm
 from .output import check_outputs, configuration, console, say, write_results
 from .sensors import deviations_of_sensors
@@ -243,8 +244,8 @@ def _show(results: dict[str, Any]) -> None:
     """Prints the verdict, what is not known, the parameters, and the errors of the runs."""
     notes = () if results["fit"] is None else results["fit"]["notes"]
     said = *results["verdict"], *notes, *results.get("doubts", ()), *results.get("advice", ())
-    for sentence in said:
-        console.print(f"{sentence[0].upper()}{sentence[1:]}.", soft_wrap=True)
+    for sentence in sentences(said):
+        console.print(sentence, soft_wrap=True)
     table = Table("parameter", "start", "value", "standard error", "95 % interval")
     keys = "start", "value", "std_error"
     for name, p in results["parameters"].items():

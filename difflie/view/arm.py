@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..io.results import provenance
 from .compared import Compared, Spectra, compared_figure, spectrum_figure
-from .figures import colours, figure, label
+from .figures import colours, entitle, figure, label
 from .report import Overview, Section, Worked, sentences
 from .report import write_report as write_page
 
@@ -89,7 +89,8 @@ def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Secti
     )
     yield Section(_NOTES, text=sentences(results["notes"]))
     for k, run in enumerate(runs):
-        yield Section(f"Run {k}: {run.name}", picture=torque_figure(run), file=f"run_{k}.png")
+        picture = torque_figure(run, results["system"])
+        yield Section(f"Run {k}: {run.name}", picture=picture, file=f"run_{k}.png")
     spectra = _spectra(runs)
     if spectra is not None:
         yield Section(
@@ -170,4 +171,5 @@ def weight_figure(weights: Sequence[float], errors: Sequence[float], best: float
     axes[0, 0].loglog(weights, errors, "o-", linewidth=1.0, label="held-out blocks")
     axes[0, 0].axvline(best, color=colours(2)[1], linewidth=1.0, label="taken")
     label(axes[0, 0], "weight of the nearness", "1 - R2, mean over joints")
+    entitle(canvas, "Nearness to the file: errors of rows that were held out")
     return canvas

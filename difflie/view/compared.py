@@ -177,4 +177,5 @@ def spectrum_figure(spectra: Sequence[Spectra]) -> Figure:
             drawn = np.maximum(power, 1e-300)
             a.loglog(each.hertz, drawn, linewidth=1.0, label=plain(name), color=colour)
         label(a, "frequency [Hz]", f"power of what is left [({each.unit})^2/Hz]", plain(each.name))
+    entitle(canvas, "Spectra of what is left")
     return canvas

@@ -115,8 +115,8 @@ def write_report(
 
 
 def sentences(texts: Iterable[str]) -> list[str]:
-    """Remarks as sentences, with a capital and a full stop."""
-    return [text[0].upper() + text[1:] + "." for text in texts]
+    """Remarks as sentences, with a capital and a full stop, but after a question mark."""
+    return [text[0].upper() + text[1:] + "." * (not text.endswith("?")) for text in texts]
 
 
 # What it shows is put in by the script.

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from difflie.io.results import machine, provenance
 from difflie.view.estimates import ellipse_figure, estimate_figure
 from difflie.view.figures import figure
-from difflie.view.report import Overview, Section, Worked, write_report
+from difflie.view.report import Overview, Section, Worked, sentences, write_report
 
 OVERVIEW = Overview("An <arm> was fitted.", Worked.YES, ["It <converged>."])
 
@@ -78,6 +78,11 @@ def test_provenance_is_of_the_command_or_of_python(tmp_path):
         assert name in made
     assert "seed" not in made
     assert re.search(r"page written \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", page.text)
+
+
+def test_remarks_end_once():
+    """A question gets no full stop."""
+    assert sentences(["is it so?", "it is"]) == ["Is it so?", "It is."]
 
 
 def test_what_is_not_identifiable_has_no_interval():
