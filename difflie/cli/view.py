@@ -112,7 +112,8 @@ def _configured(file: Path) -> tuple[System, Path, list[tuple[str, Any]], Settin
         say(message)
     start = Settings(config.simulation.method, config.simulation.dt, _triple(system.gravity))
     control = control_of(config.control, system, config.path)
-    motion = Motion(np.asarray(run.t), np.asarray(run.q), np.asarray(run.v))
+    seen = run.computed()
+    motion = Motion(np.asarray(seen.t), np.asarray(seen.q), np.asarray(seen.v))
     robot = config.system.robot((config.path.parent,))
     return system, robot, [(file.stem, motion)], start, control
 

@@ -155,7 +155,7 @@ def torque_figure(run: Run, machine: str = "") -> Figure:
             for name, tau, off in each
             if np.isfinite(off).any()
         ],
-        title=f"{machine}: {run.name}" if machine else "",
+        title=f"{machine}: measured and predicted torques, {run.name}" if machine else "",
     )
 
 

@@ -73,7 +73,7 @@ def test_torques_are_drawn_beside_what_is_left(fit):
     """Of the first recording, or of one by its number."""
     axes = fit.plot(1).axes
     above, _, below = axes[:3]
-    assert fit.plot().get_suptitle() == "arm: run"
+    assert fit.plot().get_suptitle() == "arm: measured and predicted torques, run"
     assert above.get_title(loc="left") == "j1" and above.get_ylabel() == "[N m or N]"
     assert below.get_ylabel() == "left"
     with pytest.raises(ValueError, match="there is no recording 2; give a number from 0 to 1"):

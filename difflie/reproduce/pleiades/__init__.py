@@ -63,7 +63,7 @@ def paths(x: np.ndarray) -> Any:
     canvas, axes = figure(size=(6.5, 5.0))
     for k, star in enumerate(np.moveaxis(x, 1, 0), 1):
         axes[0, 0].plot(*star.T[:2], label=f"star {k}", linewidth=1.3)
-    label(axes[0, 0], "x", "y", "Until t = 3")
+    label(axes[0, 0], "x", "y", "The paths of the stars until t = 3")
     return canvas
 
 
