@@ -73,7 +73,7 @@ def test_a_block_is_pushed(tmp_path, capsys):
     np.testing.assert_array_equal(gains[:, 1:], plan["gains"][:, 0])
     page = Page(out / "report.html")
     assert page.sign == "✓Worked" and "FDDP: converged after" in page.text
-    assert page.values("alt") == ["Plan"] and f"configuration {file}" in page.text
+    assert page.values("alt") == ["Plan", "Machine"] and f"configuration {file}" in page.text
     assert (out / "plan.png").stat().st_size > 10_000
 
 

@@ -10,9 +10,8 @@ import difflie as dl
 KP, KD, WANTED = 30.0, 2.0, 0.4
 
 
-@pytest.mark.parametrize(
-    "method", ["RKMK4", pytest.param("GeneralizedAlpha", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["RKMK4", "GeneralizedAlpha"])
 def test_a_servo_is_the_torque_of_its_law(method):
     """The same motion as that of the law written as a control, constraints kept."""
     system, q0 = four_bar()[:2]
