@@ -211,7 +211,7 @@ class Trajectory(eqx.Module):
         export.to_parquet(self, path, system)
 
     def to_mcap(self, path: str | os.PathLike[str], system: System) -> None:
-        """Writes an MCAP file, which Foxglove and Rerun play, completely or not at all.
+        """Writes an MCAP file with the messages of Foxglove, completely or not at all.
 
         Topic "/tf": the poses of all bodies in the world, as `FrameTransforms`; "/joint_states": of
         joints with one plain coordinate it, its velocity and its effort. Raises ValueError as

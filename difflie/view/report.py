@@ -37,7 +37,7 @@ class Worked(enum.Enum):
     """Whether it worked: the class of the sign on the page, its mark, and its word."""
 
     YES = "yes", "✓", "Worked"
-    PARTLY = "partly", "!", "Worked, with doubts"
+    PARTLY = "partly", "!", "Worked, with warnings"
     NO = "no", "✗", "Did not work"
     UNJUDGED = "unjudged", "?", "Not judged"
 

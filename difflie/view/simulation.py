@@ -66,7 +66,7 @@ def write_report(
 def _worked(results: Mapping[str, Any]) -> Worked:
     if not results["ok"]:
         return Worked.NO
-    # The first message is how it ended, and all others are doubts.
+    # The first message is how it ended, and all others are warnings.
     return Worked.PARTLY if results["messages"][1:] else Worked.YES
 
 

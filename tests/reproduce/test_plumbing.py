@@ -90,7 +90,7 @@ def paper(*compared):
     ("compared", "sign", "said"),
     [
         ((True, None), "✓Worked", "Drifts: 1 of 1 agree (in all digits)."),
-        ((True, False), "!Worked, with doubts", "Drifts: 1 of 2 agree (in all digits)."),
+        ((True, False), "!Worked, with warnings", "Drifts: 1 of 2 agree (in all digits)."),
         ((False,), "✗Did not work", "Drifts: 0 of 1 agree (in all digits)."),
         ((None,), "?Not judged", "no number was compared"),
     ],

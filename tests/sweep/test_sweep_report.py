@@ -45,7 +45,7 @@ def test_a_page_of_a_sweep_with_failures(tmp_path):
     said = text_of(page)
     bad = int((table.status == "not finite").sum())
     assert 0 < bad < 64
-    assert Page(page).sign == "!Worked, with doubts"
+    assert Page(page).sign == "!Worked, with warnings"
     assert f"Rows: {640 - bad} done, {bad} not finite." in said
     assert "3 numbers, 128 draws by Saltelli with seed 9: 640 rows, with 4 outputs each." in said
     first = int(np.flatnonzero(table.status == "not finite")[0])
@@ -84,7 +84,7 @@ def test_a_page_of_a_sweep_that_has_not_ended(tmp_path):
         dl.sweep(sums, design, tmp_path / "table", chunk=80, progress=stop)
     page = report(tmp_path / "table", tmp_path)
     said = text_of(page)
-    assert Page(page).sign == "!Worked, with doubts"
+    assert Page(page).sign == "!Worked, with warnings"
     assert re.search(r"Not finished: (320|240) of 400 rows are pending", said)
     assert "The same sweep goes on where it ended" in said
     assert "By rank correlation it goes most with number 1" in said
