@@ -83,19 +83,17 @@ def energy_figure(
     return canvas
 
 
-def drift_figure(
-    t: Any, drifts: Mapping[str, Any], unit: str = "", title: str = "Drift", what: str = "drift"
-) -> Figure:
+def drift_figure(t: Any, drifts: Mapping[str, Any], unit: str = "", title: str = "Drift") -> Figure:
     """Absolute drifts (m,) by name over time (m,) in s, on a logarithmic axis.
 
-    unit: of all drifts; "" for relative ones, or where their names say it. what: the drifts are,
-    such as "violation". Zeros stand at the lower edge.
+    unit: of all drifts; "" for relative ones, or where their names say it. Zeros stand at the lower
+    edge.
     """
-    s = series(what, t, {name: np.abs(numbers(what, name, d)) for name, d in drifts.items()})
+    s = series("drift", t, {name: np.abs(numbers("drift", name, d)) for name, d in drifts.items()})
     canvas, [[a]] = figure(size=(8.0, 3.6))
     draw_drift(a, s.x, s.columns)
     _fit_to(a, s.columns.values())
-    label(a, "t [s]", f"|{what}| [{unit}]" if unit else f"|{what}|")
+    label(a, "t [s]", f"|drift| [{unit}]" if unit else "|drift|")
     entitle(canvas, title, [*s.notes, *_zeros(s.columns)])
     return canvas
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..io.results import provenance
 from ..quantities import Curve
-from .plots import drift_figure
+from .plots import drift_figure, violation_figure
 from .report import Overview, Section, Worked, sentences
 from .report import write_report as write_page
 
@@ -23,7 +23,8 @@ class Simulated(NamedTuple):
 
     motion: a picture of it. states: curves (m, n) whose ends are listed. drifts: by name with unit,
     how far what should stay is from its start (m,). violations: by name with unit, those of
-    constraints (m,), none without any. limits: the distances (m, n) to the nearer position limit.
+    constraints (m,), of positions and of velocities, none without any. limits: the distances (m, n)
+    to the nearer position limit.
     """
 
     motion: Figure
@@ -116,6 +117,7 @@ def _sections(results: Mapping[str, Any], run: Simulated) -> Iterator[Section]:
 
 def _constraints(results: Mapping[str, Any], run: Simulated) -> Section:
     moved = results["assembly"]
+    positions, velocities = run.violations.items()
     return Section(
         "Constraints",
         ("violation", "start", "largest", "end"),
@@ -124,7 +126,7 @@ def _constraints(results: Mapping[str, Any], run: Simulated) -> Section:
             "Assembly moved the initial coordinates by up to "
             f"{moved['configuration']:.3g}, and the velocities by up to {moved['velocity']:.3g}.",
         ),
-        drift_figure(run.t, run.violations, title="Constraint violation", what="violation"),
+        violation_figure(run.t, dict([positions]), dict([velocities])),
         "constraints.png",
     )
 
