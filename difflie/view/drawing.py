@@ -176,7 +176,7 @@ class Picture:
                 deeper = _BEHIND * self._behind(vertices, outline.faces, eye)
             sheet.triangles(vertices, outline.faces, colour, clear, deeper)
             if opacity == 1.0:
-                starts, ends = outline.seen_from(vertices, eye)
+                starts, ends = outline.visible_edges(vertices, eye)
                 dark = (*(0.45 * c for c in colour[:3]), 1.0)
                 sheet.lines(_h(starts), _h(ends), dark, 0.7, float(deeper.min(initial=np.inf)))
         if not self.scene.solid:

@@ -50,7 +50,7 @@ class Outline:
         sharp = (cosine < np.cos(_CREASE)) | (starts == stops)
         return cls(vertices, faces, edges, beside, sharp)
 
-    def seen_from(self, vertices: NDArray, eye: NDArray) -> tuple[NDArray, NDArray]:
+    def visible_edges(self, vertices: NDArray, eye: NDArray) -> tuple[NDArray, NDArray]:
         """The starts and ends (k, 3) of the outline's edges with its vertices (n, 3) moved there.
 
         They are the edges between a face that is seen from the eye (3,) and one that is turned

@@ -222,7 +222,7 @@ def test_surfaces_know_what_they_enclose_and_their_outlines():
     assert not encloses(vertices, faces, np.array([0.9, 0.4, 0]))
     assert not encloses(vertices, faces, np.array([1.1, 0, 0]))
     cube = Outline.of(Shape(*box(np.ones(3))))
-    starts, _ = cube.seen_from(cube.vertices, np.array([9.0, 8.0, 7.0]))
+    starts, _ = cube.visible_edges(cube.vertices, np.array([9.0, 8.0, 7.0]))
     assert len(starts) == 9  # of the twelve edges three are behind
 
 

@@ -139,6 +139,7 @@ def random_chain(rng: Generator, joints: str) -> Chain:
 
 
 def random_posture(rng: Generator, machine: Chain) -> Posture:
+    """The chain at a random pose of its base and random joint coordinates (n,)."""
     return posture(machine, displacement(rng), rng.normal(size=machine.n))
 
 
