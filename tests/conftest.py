@@ -17,8 +17,8 @@ from jaxtyping import install_import_hook
 CHECKED = {
     "groups": "attitudes directors manifold poses products quaternion se3 so3",
     "dynamics": "aba centroidal closed_form coriolis crba derivatives discrete_articulated "
-    "discrete_inverse_dynamics energy factorisation forward identifiable jacobians kinematics "
-    "natural.coordinates natural.equations natural.layout paths "
+    "discrete_inverse_dynamics energy factorisation forward free_flight identifiable jacobians "
+    "kinematics natural.coordinates natural.equations natural.layout paths "
     "operational_space regressor rnea screws statics",
     "system": "kinematic_tree tree_numbers",
     "forces": "actuators bushing compliance contact_geometry contacts coupling dampers "

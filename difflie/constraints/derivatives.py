@@ -63,14 +63,14 @@ def _(form: type[Balance], primals: tuple, tangents: tuple) -> tuple[jax.Array, 
     return a, product(by_q, xi) + product(by_v, dv) + product(by_tau, dtau)
 
 
-def projected_by_matrices(
-    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
-) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""]]:
-    """q (nq,), then v (nv,), projected onto the constraints, and whether q was found ()."""
-    converged = jnp.ones((), q.dtype)
-    if holonomic(tree.system.constraints).any():
-        q, converged = _position(tree, q)
-    return q, _velocity(tree, q, v), converged > 0
+def position_by_matrices(
+    tree: Tree, q: Float[Array, " nq"]
+) -> tuple[Float[Array, " nq"], Bool[Array, ""]]:
+    """`consistent_position`."""
+    if not holonomic(tree.system.constraints).any():
+        return q, jnp.asarray(True)
+    q, converged = _position(tree, q)
+    return q, converged > 0
 
 
 @jax.custom_jvp
@@ -104,11 +104,14 @@ def _(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
 
 
 @jax.custom_jvp
-def _velocity(tree: Tree, q: jax.Array, v: jax.Array) -> jax.Array:
+def velocity_by_matrices(
+    tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
+    """`consistent_velocity`."""
     return consistent_velocity(tree, q, v)
 
 
-@_velocity.defjvp
+@velocity_by_matrices.defjvp
 def _(primals: tuple, tangents: tuple) -> tuple[jax.Array, jax.Array]:
     (tree, q, v), (_, dq, dv) = primals, tangents
     space = tree.topology.manifold

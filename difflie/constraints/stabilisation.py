@@ -22,7 +22,7 @@ from .position import consistent_position
 
 
 class Stabilisation(eqx.Module):
-    """A term added to the equations of motion, and a correction after each step."""
+    """A term added to the equations of motion, and a correction after each step; none as it is."""
 
     balance: ClassVar[type[Balance]] = Balance
 
@@ -32,11 +32,17 @@ class Stabilisation(eqx.Module):
     ) -> Float[Array, " m"] | None:
         """The right-hand side (m,) of A a + c at v (nv,) in a step h () in s; None for zero."""
 
-    @abc.abstractmethod
-    def after(
+    def position(
+        self, tree: Tree, q: Float[Array, " nq"]
+    ) -> tuple[Float[Array, " nq"], Bool[Array, ""] | bool]:
+        """q (nq,) after a step, corrected, and whether the correction converged ()."""
+        return q, True
+
+    def velocity(
         self, tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
-    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""] | bool]:
-        """q (nq,) and v (nv,) after a step, corrected, and whether the correction converged ()."""
+    ) -> Float[Array, " nv"]:
+        """v (nv,) after a step, corrected at the corrected q (nq,)."""
+        return v
 
 
 class Projection(Stabilisation):
@@ -48,9 +54,11 @@ class Projection(Stabilisation):
     def drift(self, equations: Equations, v: Float[Array, " nv"], h: jax.Array | float) -> None:
         return None
 
-    def after(self, tree, q, v):
-        q, converged = consistent_position(tree, q)
-        return q, consistent_velocity(tree, q, v), converged
+    def position(self, tree, q):
+        return consistent_position(tree, q)
+
+    def velocity(self, tree, q, v):
+        return consistent_velocity(tree, q, v)
 
 
 class NullSpace(Projection):
@@ -84,15 +92,9 @@ class Baumgarte(Stabilisation):
         position = jnp.zeros_like(rate).at[rows].set(equations.residual())
         return -2 * a * rate - a * a * position
 
-    def after(self, tree, q, v):
-        return q, v, True
-
 
 class Unstabilised(Stabilisation):
     """No stabilisation: the constraints drift with the error of the method."""
 
     def drift(self, equations: Equations, v: Float[Array, " nv"], h: jax.Array | float) -> None:
         return None
-
-    def after(self, tree, q, v):
-        return q, v, True

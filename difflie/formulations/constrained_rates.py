@@ -6,12 +6,19 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
+from jaxtyping import Array, Bool, Float
 
-from ..constraints.derivatives import acceleration_by_matrices, projected_by_matrices
+from ..constraints.derivatives import (
+    acceleration_by_matrices,
+    position_by_matrices,
+    velocity_by_matrices,
+)
 from ..constraints.friction import with_friction
 from ..constraints.motion import constrained_acceleration
 from ..constraints.stabilisation import NullSpace, Projection, Stabilisation
-from ..integrators import Field, FieldMethod
+from ..dynamics.free_flight import carried
+from ..dynamics.rnea import rnea
+from ..integrators import FieldMethod
 from ..integrators.method import Scalar
 from ..system.kinematic_tree import Tree
 from .formulation import Formulation, Inputs
@@ -39,22 +46,31 @@ class ConstrainedRateFormulation(RateFormulation):
         q, v, projected = self.stabilised(*state.y)
         return eqx.tree_at(lambda s: s.y, state, (q, v)), solved & projected
 
-    def stabilised(self, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array, Any]:
+    def stabilised(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""] | bool]:
         """q (nq,) and v (nv,) after a step, corrected, and whether the correction converged ()."""
-        return self.stabilisation.after(self.tree, q, v)
+        end, converged = self.position(q)
+        if self.keeps_momentum and end is not q:
+            v = carried(self.tree, q, v, end)
+        return end, self.velocity(end, v), converged
 
-    def field(self, inputs: Inputs, h: Scalar) -> Field:
-        def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:
-            q, v = y
-            a, _ = constrained_acceleration(
-                *(self.tree, q, v),
-                *inputs.acting(self.tree, t, q, v),
-                drift=lambda equations: self.stabilisation.drift(equations, v, h),
-                form=self.stabilisation.balance,
-            )
-            return v, a
+    def position(self, q: jax.Array) -> tuple[jax.Array, Any]:
+        return self.stabilisation.position(self.tree, q)
 
-        return field
+    def velocity(self, q: jax.Array, v: jax.Array) -> jax.Array:
+        return self.stabilisation.velocity(self.tree, q, v)
+
+    def acceleration(
+        self, t: jax.Array, q: jax.Array, v: jax.Array, h: Scalar, inputs: Inputs
+    ) -> tuple[jax.Array, jax.Array]:
+        a, _ = constrained_acceleration(
+            *(self.tree, q, v),
+            *inputs.acting(self.tree, t, q, v),
+            drift=lambda equations: self.stabilisation.drift(equations, v, h),
+            form=self.stabilisation.balance,
+        )
+        return a, rnea(self.tree, q, v, a)
 
     def in_closed_form(self) -> Formulation:
         projects = type(self.stabilisation) in (Projection, NullSpace)
@@ -69,12 +85,15 @@ class ConstrainedRatesInClosedForm(RatesInClosedForm, ConstrainedRateFormulation
     It has none by the numbers of the machine.
     """
 
-    def stabilised(self, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array, Any]:
-        return projected_by_matrices(self.tree, q, v)
+    def position(self, q: jax.Array) -> tuple[jax.Array, Any]:
+        return position_by_matrices(self.tree, q)
 
-    def field(self, inputs: Inputs, h: Scalar) -> Field:
-        def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:
-            acting, form = inputs.acting(self.tree, t, *y), self.stabilisation.balance
-            return y[1], acceleration_by_matrices(form, self.tree, *y, *acting)
+    def velocity(self, q: jax.Array, v: jax.Array) -> jax.Array:
+        return velocity_by_matrices(self.tree, q, v)
 
-        return field
+    def acceleration(
+        self, t: jax.Array, q: jax.Array, v: jax.Array, h: Scalar, inputs: Inputs
+    ) -> tuple[jax.Array, jax.Array]:
+        acting, form = inputs.acting(self.tree, t, q, v), self.stabilisation.balance
+        a = acceleration_by_matrices(form, self.tree, q, v, *acting)
+        return a, rnea(self.tree, q, v, a)

@@ -13,7 +13,8 @@ from ..constraints.position import consistent_position
 from ..constraints.unilateral import bilateral, unilateral
 from ..dynamics.crba import crba
 from ..dynamics.forward import acceleration
-from ..groups import FlatProduct
+from ..dynamics.free_flight import bases, carried, coast, pushed
+from ..dynamics.rnea import rnea
 from ..integrators.method import Scalar, State
 from ..integrators.moreau import Closed, NonsmoothMechanics
 from ..system.kinematic_tree import Tree
@@ -54,17 +55,29 @@ class Machine(NonsmoothMechanics):
     inputs: Inputs
 
     @property
-    def manifold(self) -> FlatProduct:
-        return self.tree.topology.manifold
-
-    @property
     def size(self) -> int:
         b = len(labels(bilateral(self.tree).constraints))
         k = len(unilateral(self.tree).constraints)
         return b + 3 * k
 
-    def acceleration(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        return acceleration(self.tree, q, v, *self.inputs.acting(self.tree, self.t, q, v))
+    def coast(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
+    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+        h = jnp.asarray(h, v.dtype)
+        if bases(self.tree.topology):
+            return coast(self.tree, q, v, h)
+        return self.tree.topology.manifold.retract(q, v * h), v
+
+    def free(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
+    ) -> Float[Array, " nv"]:
+        tau, wrench = self.inputs.acting(self.tree, self.t, q, v)
+        a = acceleration(self.tree, q, v, tau, wrench)
+        if not bases(self.tree.topology):
+            return v + h * a
+        if wrench is not None:
+            tau = rnea(self.tree, q, v, a)
+        return pushed(self.tree, q, v, a, tau, jnp.asarray(h, v.dtype))
 
     def constraints(self, q: Float[Array, " nq"]) -> Closed:
         always = equations(bilateral(self.tree), q).jacobian()
@@ -92,5 +105,11 @@ class Machine(NonsmoothMechanics):
             restitution=numbers("restitution"),
         )
 
-    def position(self, q: Float[Array, " nq"]) -> tuple[Float[Array, " nq"], Bool[Array, ""]]:
-        return consistent_position(bilateral(self.tree), q)
+    def position(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""]]:
+        kept = bilateral(self.tree)
+        end, reached = consistent_position(kept, q)
+        if kept.constraints and bases(self.tree.topology):
+            v = carried(self.tree, q, v, end)
+        return end, v, reached

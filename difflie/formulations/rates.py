@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import jax
@@ -11,8 +12,10 @@ from jaxtyping import Array, Float
 
 from ..dynamics.derivatives import acceleration_by_matrices
 from ..dynamics.forward import acceleration
+from ..dynamics.free_flight import bases, free_step
+from ..dynamics.rnea import rnea
 from ..groups import Euclidean, FlatProduct, Product
-from ..integrators import Field, FieldMethod, VectorField
+from ..integrators import FieldMethod, VectorField
 from ..integrators.method import Scalar
 from ..system.system import System
 from ..system.traverse import in_one
@@ -44,18 +47,38 @@ class RateFormulation(Formulation):
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> VectorField:
         # The stages of a method share it, in a loop.
-        field = in_one(self.tree.topology, self.field(inputs, h))
-        return VectorField(self.manifold, field)
+        return self._problem(h, inputs, partial(in_one, self.tree.topology))
 
-    def field(self, inputs: Inputs, h: Scalar) -> Field:
-        """The rate (v, a) of a state (q, v) at the time t, in a step h (s)."""
-
+    def _problem(self, h: Scalar, inputs: Inputs, compiled: Callable[[Any], Any]) -> VectorField:
         def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:
             q, v = y
-            tau, wrench = inputs.acting(self.tree, t, q, v)
-            return v, self.forward(self.tree, q, v, tau, wrench)
+            return v, self.acceleration(t, q, v, h, inputs)[0]
 
-        return field
+        def step(t: jax.Array, y: Any, h: jax.Array) -> tuple[jax.Array, jax.Array]:
+            q, v = y
+            return free_step(self.tree, q, v, *self.acceleration(t, q, v, h, inputs), h)
+
+        return VectorField(
+            self.manifold, compiled(field), compiled(step) if self.keeps_momentum else None
+        )
+
+    @property
+    def keeps_momentum(self) -> bool:
+        """Whether the method lets free bodies go on by their momentum, and there are any."""
+        return self.method.keeps_momentum and bool(bases(self.tree.topology))
+
+    def acceleration(
+        self,
+        t: jax.Array,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        h: Scalar,
+        inputs: Inputs,
+    ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
+        """The acceleration (nv,) in a step h (s), and all that acts but gravity, M a + bias."""
+        tau, wrench = inputs.acting(self.tree, t, q, v)
+        a = self.forward(self.tree, q, v, tau, wrench)
+        return a, tau if wrench is None else rnea(self.tree, q, v, a)
 
     def in_closed_form(self) -> Formulation:
         plain = type(self) is RateFormulation
@@ -76,7 +99,7 @@ class RatesInClosedForm(RateFormulation):
         return Product((_RetractedByMatrices(t.manifold.factors), Euclidean(t.nv)))
 
     def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> VectorField:
-        return VectorField(self.manifold, self.field(inputs, h))
+        return self._problem(h, inputs, lambda f: f)
 
 
 class _RetractedByMatrices(FlatProduct):

@@ -52,6 +52,7 @@ from .rattle import Rattle as Rattle
 from .registry import METHODS as METHODS
 from .registry import by_name as by_name
 from .registry import register as register
+from .semi_implicit_euler import BodyFixedEuler as BodyFixedEuler
 from .semi_implicit_euler import SemiImplicitEuler as SemiImplicitEuler
 from .stormer_verlet import StormerVerlet as StormerVerlet
 from .tableau import ButcherTableau as ButcherTableau

@@ -20,6 +20,7 @@ from ..groups import Manifold
 
 Scalar = jax.Array | float
 Field = Callable[[jax.Array, Any], Any]
+FreeStep = Callable[[jax.Array, Any, jax.Array], Any]
 
 
 class State(NamedTuple):
@@ -86,20 +87,26 @@ class VectorField(eqx.Module):
 
     Points y are arrays, or tuples of them, in the shapes of `manifold`; field(t, y) is the
     body-fixed rate of y, a tangent, in units of y per unit of t.
+
+    free_step(t, y, h): of a mechanical system with points y = (q, v), the point after a step h of
+    first order that keeps the momentum of free bodies; None where the field is enough.
     """
 
     manifold: Manifold
     field: Field
+    free_step: FreeStep | None = None
 
 
 class FieldMethod(Method):
     """A method for any `VectorField`.
 
-    reads_once: whether a step evaluates the field only once, at its start.
+    reads_once: whether a step evaluates the field only once, at its start. keeps_momentum: whether
+    it takes the field's `free_step` where there is one.
     """
 
     equations: ClassVar[type] = VectorField
     reads_once: ClassVar[bool] = False
+    keeps_momentum: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod

@@ -4,6 +4,9 @@
     M (v' - v) = h f(q_m, v) + A_b^T p_b + sum over closed contacts (A_n^T p_n + A_t^T p_t)
     q' = q_m exp(h v' / 2)
 
+Free bodies, and ball joints on the world, go straight on in the world from q to q_m and to q', with
+their momentum (`difflie.dynamics.free_flight`).
+
     A_b v' = 0,    0 <= p_n  |_  A_n v' + e A_n v >= 0,    p_t = proj of the disk |p_t| <= mu p_n
 
 An impulse belongs to a whole step. Impacts, any number of them in a step, and steady forces are
@@ -21,11 +24,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ..groups import FlatProduct
 from ..solvers.linear import product
 from ..solvers.newton import Newton
 from ..solvers.root import root
-from .method import Method, Scalar, State
+from .method import Method, Scalar, State, chosen
 
 
 class Closed(eqx.Module):
@@ -50,22 +52,27 @@ class NonsmoothMechanics(eqx.Module):
     def size(self) -> int:
         """The number m = b + 3 k of constraints."""
 
-    @property
     @abc.abstractmethod
-    def manifold(self) -> FlatProduct:
-        """The configuration manifold."""
+    def coast(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
+    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
+        """q (nq,) and v (nv,) after the time h without forces."""
 
     @abc.abstractmethod
-    def acceleration(self, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
-        """The acceleration (nv,) without constraints."""
+    def free(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
+    ) -> Float[Array, " nv"]:
+        """v (nv,) after the time h at q (nq,), without constraints."""
 
     @abc.abstractmethod
     def constraints(self, q: Float[Array, " nq"]) -> Closed:
         """The constraints at q (nq,)."""
 
     @abc.abstractmethod
-    def position(self, q: Float[Array, " nq"]) -> tuple[Float[Array, " nq"], Bool[Array, ""]]:
-        """The configuration (nq,) near q on the bilateral constraints; whether it converged ()."""
+    def position(
+        self, q: Float[Array, " nq"], v: Float[Array, " nv"]
+    ) -> tuple[Float[Array, " nq"], Float[Array, " nv"], Bool[Array, ""]]:
+        """q (nq,) and v (nv,) near q on the bilateral constraints; whether it converged ()."""
 
 
 class Moreau(Method):
@@ -85,15 +92,14 @@ class Moreau(Method):
         self, problem: NonsmoothMechanics, t: Scalar, state: State, h: Scalar
     ) -> tuple[State, Bool[Array, ""]]:
         q, v = state.y
-        manifold = problem.manifold
-        middle = manifold.retract(q, v * (h / 2))
+        middle, before = problem.coast(q, v, h / 2)
         contacts = problem.constraints(middle)
-        free = v + h * problem.acceleration(middle, v)
-        p, solved = impulses(contacts, product(contacts.A, v), product(contacts.A, free))
+        free = problem.free(middle, before, h)
+        p, solved = impulses(contacts, product(contacts.A, before), product(contacts.A, free))
         after = free + product(contacts.Y, p)
-        end, reached = problem.position(manifold.retract(middle, after * (h / 2)))
+        *y, reached = problem.position(*problem.coast(middle, after, h / 2))
         solved = solved & reached
-        y = jnp.where(solved, end, q), jnp.where(solved, after, v)
+        y = chosen(solved, tuple(y), state.y)
         return State(y, jnp.where(solved, p, 0)), solved
 
 

@@ -20,12 +20,13 @@ from .method import Method
 from .moreau import Moreau
 from .munthe_kaas import RKMK2, RKMK3, RKMK4, RKMK5, RKMK6, RKMK8
 from .rattle import Rattle
-from .semi_implicit_euler import SemiImplicitEuler
+from .semi_implicit_euler import BodyFixedEuler, SemiImplicitEuler
 from .stormer_verlet import StormerVerlet
 from .variational import VariationalMidpoint
 
 METHODS: tuple[Method, ...] = (
     SemiImplicitEuler(),
+    BodyFixedEuler(),
     StormerVerlet(),
     CG2(),
     CG3(),

@@ -48,6 +48,18 @@ class Symmetric(Componentwise):
             self.xz * v.x + self.yz * v.y + self.zz * v.z,
         )
 
+    def solve(self, b: Vector) -> Vector:
+        """The x with self x = b, by L D L^T, for a positive definite matrix."""
+        d, yx, zx = 1 / self.xx, self.xy, self.xz
+        ly, lz = yx * d, zx * d
+        e = 1 / (self.yy - ly * yx)
+        zy = self.yz - ly * zx
+        lzy = zy * e
+        y = b.y - ly * b.x
+        z = (b.z - lz * b.x - lzy * y) / (self.zz - lz * zx - lzy * zy)
+        y = y * e - lzy * z
+        return Vector(b.x * d - ly * y - lz * z, y, z)
+
     def matrix(self) -> Matrix:
         """All nine components."""
         return Matrix(
