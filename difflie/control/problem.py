@@ -15,6 +15,7 @@ from jax.core import Tracer
 from ..constraints import Projection, Stabilisation
 from ..integrators import Method, SemiImplicitEuler
 from ..simulate.arguments import checked_dt, chosen_method
+from ..simulate.resolution import look_once
 from ..system.arguments import checked
 from ..system.system import System
 from ..system.validation import shown
@@ -96,6 +97,7 @@ class Problem(eqx.Module):
                 f"Problem: interpolation is {shown(interpolation)}; it is 'constant' or 'linear'"
             )
         self.interpolation = interpolation
+        look_once("Problem", self.method, system, q0, self.dt)
         self.duration = None if duration is None else _bounds_of_time(duration, system.dtype)
         for actuator in system.actuators:
             if actuator.remembers:

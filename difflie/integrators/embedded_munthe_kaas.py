@@ -59,6 +59,11 @@ class EmbeddedMuntheKaas(MuntheKaas, TableauMethod):
     atol: float = eqx.field(static=True, default=1e-9)
     substeps: int = eqx.field(static=True, default=64)
 
+    @property
+    def stability(self) -> None:
+        """None: the sub-steps are as short as the tolerance needs."""
+        return None
+
     def __check_init__(self):
         for name in ("rtol", "atol"):
             value = getattr(self, name)

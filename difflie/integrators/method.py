@@ -59,6 +59,15 @@ class Method(eqx.Module):
         """The name that `by_name` knows."""
         return type(self).__name__
 
+    @property
+    def stability(self) -> tuple[float, float] | None:
+        """How far an explicit step h holds: h d of what decays at the rate d, h w of what swings.
+
+        Beyond these numbers an error grows from step to step. None where there is no limit, as of
+        implicit and adaptive methods, or none is known.
+        """
+        return None
+
     def finer(self, n: int) -> Method:
         """The method for steps n times as short, whose error must be far smaller.
 
@@ -122,6 +131,10 @@ class TableauMethod(FieldMethod):
     @property
     def order(self) -> int:
         return self.tableau.order
+
+    @property
+    def stability(self) -> tuple[float, float] | None:
+        return self.tableau.stability
 
     @property
     def stages(self) -> int:

@@ -84,6 +84,7 @@ class Moreau(Method):
     equations: ClassVar[type] = NonsmoothMechanics
     implicit: ClassVar[bool] = True
     order: ClassVar[int] = 1
+    stability: ClassVar[tuple[float, float]] = 2.0, 2.0
 
     def init(self, problem: NonsmoothMechanics, t: Scalar, y: Any, h: Scalar) -> State:
         return State(y, jnp.zeros(problem.size, y[0].dtype))

@@ -25,6 +25,7 @@ class BodyFixedEuler(FieldMethod):
     reads_once: ClassVar[bool] = True
     order: ClassVar[int] = 1
     stages: ClassVar[int] = 1
+    stability: ClassVar[tuple[float, float]] = 2.0, 2.0
 
     def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
         configurations, velocities = two_factors(self.name, problem.manifold)

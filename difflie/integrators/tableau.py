@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
+
+import numpy as np
 
 _TOLERANCE = 1e-14
 
@@ -40,6 +43,11 @@ class _RungeKuttaTableau(abc.ABC):
     def stages(self) -> int:
         return len(self.b)
 
+    @property
+    def stability(self) -> tuple[float, float] | None:
+        """As `Method.stability`."""
+        return None
+
     @abc.abstractmethod
     def _check_length(self, i: int, row: tuple[float, ...]) -> None:
         """Raises ValueError for a row of a with more or fewer coefficients than stage i has."""
@@ -54,6 +62,25 @@ class ButcherTableau(_RungeKuttaTableau):
     tableau is meant for. Numbers of any kind become Python floats. Raises ValueError for a tableau
     that breaks these rules.
     """
+
+    @functools.cached_property
+    def stability(self) -> tuple[float, float]:
+        """Where |R(z)| exceeds 1 on the negative real axis, and 1.1 on the imaginary one.
+
+        R(z) = 1 + sum_k z^k b a^(k-1) 1 multiplies y in a step of dy/dt = z y / h. Methods of low
+        order let what swings grow a little at any step.
+        """
+        a = np.array([[*row, *[0.0] * (self.stages - len(row))] for row in self.a])
+        x, powers = np.linspace(0, 60, 6001), [np.ones(self.stages)]
+        for _ in range(self.stages - 1):
+            powers.append(a @ powers[-1])
+        growth = np.polynomial.Polynomial([1.0, *(np.dot(self.b, p) for p in powers)])
+
+        def first(z: np.ndarray, most: float) -> float:
+            beyond = np.abs(growth(z)) > most
+            return float(x[np.argmax(beyond) - 1]) if beyond.any() else math.inf
+
+        return first(-x, 1 + 1e-9), first(1j * x, 1.1)
 
     def _check_length(self, i: int, row: tuple[float, ...]) -> None:
         _check_explicit(i, row)
@@ -170,6 +197,11 @@ class CommutatorFreeTableau:
     def c(self) -> tuple[float, ...]:
         """The nodes c_i = sum_j a_ij."""
         return self.collapsed.c
+
+    @property
+    def stability(self) -> tuple[float, float]:
+        """As `Method.stability`."""
+        return self.collapsed.stability
 
     @property
     def stages(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..forces.inputs import SampledInput, ZeroOrderHold
 from ..formulations import Inputs
@@ -52,6 +53,8 @@ def samples(given, steps: int, saved: int, save_every: int):
 def sampled_input(system: System, name: str, given: Input, shape: tuple[int, ...], steps: int):
     """Samples as a `SampledInput` of arrays (n, *shape) for all steps; other inputs as they are.
 
+    An array (*shape) is constant.
+
     Raises ValueError or TypeError for another shape, too few samples, or values that are no
     numbers.
     """
@@ -60,6 +63,9 @@ def sampled_input(system: System, name: str, given: Input, shape: tuple[int, ...
     if callable(given) and not isinstance(given, SampledInput):
         return given
     sampled = given if isinstance(given, SampledInput) else ZeroOrderHold(given)
+    if sampled is not given and np.ndim(given) == len(shape):
+        # One value for the whole motion.
+        sampled = ZeroOrderHold(jnp.asarray(given)[None], every=steps)
     needed = sampled.needed(steps)
     values = real_numbers(system.name, name, sampled.values)
     if values.ndim == len(shape) + 1 and values.shape[0] > needed:

@@ -21,6 +21,7 @@ from ..system.kinematic_tree import Tree
 from .adjoint import Adjoint, Direct
 from .events import Event, named
 from .feedback import Sampled
+from .flight import flight
 from .inputs import Input, checked_functions, samples
 from .result import Ending, Reconstruction
 from .stop import located, stopped_at
@@ -34,6 +35,7 @@ class Run(NamedTuple):
     """The ingredients of a loop, except its length.
 
     start: the tree, q (nq,), v (nv,) and dt () in s. how: method, adjoint, stabilisation.
+    looked_at: which of "resolution" and "flight" the result is to have.
     """
 
     start: tuple[Tree, jax.Array, jax.Array, jax.Array]
@@ -42,10 +44,11 @@ class Run(NamedTuple):
     events: tuple[Event, ...]
     reductions: Mapping[str, Reduction]
     how: tuple[Method, Adjoint, Stabilisation]
+    looked_at: tuple[str, ...]
 
     def time_steps(self) -> TimeSteps:
         """The steps of it."""
-        (tree, q0, v0, dt), control, wrench, events, kept, (method, _, stabilisation) = self
+        (tree, q0, v0, dt), control, wrench, events, kept, (method, _, stabilisation), _ = self
         functions = checked_functions(tree.system, control, wrench, (dt, q0, v0))
         sampled = control if isinstance(control, Sampled) else None
         if sampled is not None:
@@ -131,7 +134,13 @@ def _trajectory(
         ending = Ending(event, motion[0][-1], noticed, named(run.events))
     t, q, v, record, (u, torques) = motion
     steps = (len(q) - 1) * save_every
-    result = watch.result(tree.system, dt, steps, error, reconstruction, ending)
+    looked: dict[str, Any] = {}
+    if "resolution" in run.looked_at:
+        row = jax.tree.map(lambda a: a[0, 0], rows)
+        looked["resolution"] = loop.resolution(*run.start[1:3], row)
+    if "flight" in run.looked_at:
+        looked["flight"] = flight(tree, q, v, last[0], dt, run.how[0])
+    result = watch.result(tree.system, dt, steps, error, reconstruction, ending, **looked)
     reduced = _reduced(loop, end, *last)
     return Trajectory(t, q, v, result, record, u, torques, reduced=reduced)
 

@@ -11,6 +11,8 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from ..system.topology import Topology
+from .flight import Flight
+from .resolution import Resolution
 
 NEVER = np.iinfo(np.int32).max
 
@@ -60,6 +62,10 @@ class Result(eqx.Module):
 
     reconstruction: how well stepping back recovers the start, for the adjoint `Reversible`. ending:
     which event stopped the motion, for runs with `until`.
+
+    resolution: whether the steps of an explicit method resolve damping, friction and stiffness at
+    the start; flight: whether free bodies, on which nothing but gravity acts, kept their momentum.
+    Neither makes a run fail. None where there is nothing to look at.
     """
 
     nonfinite_step: jax.Array
@@ -74,6 +80,8 @@ class Result(eqx.Module):
     topology: Topology = eqx.field(static=True)
     reconstruction: Reconstruction | None = None
     ending: Ending | None = None
+    resolution: Resolution | None = None
+    flight: Flight | None = None
 
     @property
     def ok(self) -> Bool[Array, "*batch"]:
@@ -111,6 +119,8 @@ class Result(eqx.Module):
                 f"a singular configuration near {self._time(self.singular_step)}: the "
                 "constraints leave more than one way to go on from there"
             )
+        for looked in (self.resolution, self.flight) if self.ok else ():
+            sentences += [] if looked is None else looked.messages()
         limits = self.position_step, self.velocity_step, self.effort_step
         for kind, limit in zip(("position", "velocity", "effort"), limits, strict=True):
             sentences += self._left(kind, limit)
@@ -175,15 +185,27 @@ class Result(eqx.Module):
     def _of_batch(self) -> list[str]:
         places = [tuple(map(int, p)) for p in np.argwhere(~np.asarray(self.ok))]
         total = np.size(self.nonfinite_step)
+        doubts = []
+        for looked in (self.resolution, self.flight):
+            bad = [] if looked is None else np.argwhere(~np.asarray(looked.good))
+            if len(bad):
+                first = jax.tree.map(lambda a, i=tuple(bad[0]): a[i], looked).messages()
+                doubts.append(f"in {len(bad)} of {total}, first in {_place(bad[0])}: {first[0]}")
         if not places:
-            return [f"{total} simulations, 0 failed"]
-        failed = _listed([", ".join(map(str, p)) if len(p) == 1 else str(p) for p in places], 10)
+            return [f"{total} simulations, 0 failed", *doubts]
+        failed = _listed([_place(p) for p in places], 10)
         first = jax.tree.map(lambda a: a[places[0]], self).messages()
         why = next(m for m in first if m.startswith("failed"))
-        return [f"{total} simulations, {len(places)} failed: {failed}", f"the first of them {why}"]
+        said = f"{total} simulations, {len(places)} failed: {failed}"
+        return [said, f"the first of them {why}", *doubts]
 
     def __str__(self) -> str:
         return "; ".join(self.messages())
+
+
+def _place(index: Any) -> str:
+    """The place of a run in a batch."""
+    return str(int(index[0])) if len(index) == 1 else str(tuple(map(int, index)))
 
 
 def _listed(names: list[str], most: int) -> str:

@@ -28,8 +28,10 @@ from .arguments import (
 from .error_estimate import Refinement
 from .events import Until, events_of
 from .feedback import Sampled
+from .flight import flies
 from .inputs import Input, check_clock, finer_input, sampled_input
 from .loop import Run, trajectory
+from .resolution import may_exceed, warn_of
 from .trajectory import Trajectory
 
 _PROJECTION = Projection()
@@ -58,10 +60,10 @@ def simulate(
       method: an integrator such as `RKMK4()`, or its name (see `register`).
       control: the commands (nu,) of the system's actuators, in their order and units; without
         actuators the generalised force (nv,) in N m or N. Springs, damping and friction are added
-        to it. A function of (t, q, v), a `ZeroOrderHold` or `FirstOrderHold`, an array (steps, nu)
-        of values held over each step, a digital controller with its rate and memory (`Sampled`),
-        or None for zero. The command of an actuator with a memory, such as a delay, is held over
-        each step in any case.
+        to it. A function of (t, q, v), a `ZeroOrderHold` or `FirstOrderHold`, an array (nu,) that
+        stays, an array (steps, nu) of values held over each step, a digital controller with its
+        rate and memory (`Sampled`), or None for zero. The command of an actuator with a memory,
+        such as a delay, is held over each step in any case.
       wrench: external wrenches (nb, 6) in N m and N on the bodies, in body frames; as `control`.
 
     Other arguments:
@@ -110,15 +112,18 @@ def simulate(
     kept = checked_reductions(reductions, adjoint)
     error = start_error(system, q0, v0)
     state = Tree.of(system), q0, v0, dt
-    run = Run(state, control, wrench, events, kept, (method, adjoint, stabilisation))
+    looked_at = ("resolution",) * may_exceed(method, system)
+    looked_at += ("flight",) * flies(system, control is not None or wrench is not None)
+    run = Run(state, control, wrench, events, kept, (method, adjoint, stabilisation), looked_at)
     made = trajectory(run, error, steps, save_every, progress)
+    warn_of(made.result.resolution, "simulate")
     finer = functools.partial(_finer, system, run, steps, save_every)
     return replace(made, refinement=Refinement(finer, method.order, method.name))
 
 
 def _finer(system: System, run: Run, steps: int, save_every: int, n: int) -> Trajectory:
     """The same run with steps n times as short."""
-    (_, q0, v0, dt), control, wrench, events, kept, (method, adjoint, stabilisation) = run
+    (_, q0, v0, dt), control, wrench, events, kept, (method, adjoint, stabilisation), _ = run
     return simulate(
         replace(system, actuators=tuple(a.finer(n) for a in system.actuators)),
         q0,

@@ -21,6 +21,7 @@ from ..system.validation import real_numbers
 from .arguments import checked_dt, chosen_method
 from .feedback import Sampled
 from .inputs import Input, checked_functions, inputs_at
+from .resolution import look_once
 from .watch import finite
 
 
@@ -70,6 +71,7 @@ def step(
                 f"step: {actuator} has a memory, and one step knows nothing of what was commanded "
                 "before; use simulate, or an actuator without delay and lag"
             )
+    look_once("step", method, system, q, dt)
     n_bodies = len(system.body_names)
     control = _held(system, "control", control, (system.nu,))
     wrench = _held(system, "wrench", wrench, (n_bodies, 6))

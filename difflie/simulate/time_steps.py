@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +18,7 @@ from ..forces.actuators.acting import (
     next_memories,
     remember,
 )
+from ..forces.passive import passive
 from ..formulations import Formulation, Inputs
 from ..integrators.method import chosen
 from ..quantities.reductions import Reduction
@@ -25,6 +27,7 @@ from .command import Command
 from .events import Event, come
 from .feedback import Held, Sampled
 from .inputs import inputs_at
+from .resolution import Resolution, resolution
 from .watch import Watch
 
 
@@ -111,6 +114,15 @@ class TimeSteps(NamedTuple):
             values = self.measured(t0, q, v0, u, torques)
             reduced = {name: r.begin(t0, values[name]) for name, r in self.reductions.items()}
         return LoopState(jnp.zeros((), jnp.int32), inner, watch, memories, command, held, reduced)
+
+    def resolution(self, q0: jax.Array, v0: jax.Array, row: Any) -> Resolution:
+        """What the steps resolve at the start; row: of the inputs there."""
+        t, tree = jnp.zeros_like(self.dt), self.tree
+        force = partial(passive, tree)
+        if self.sampled is None and not remember(tree.system):
+            held = inputs_at(self.functions, row, t, self.dt).held(t, q0, v0)
+            force = lambda q, v: held.acting(tree, t, q, v)[0]  # noqa: E731
+        return resolution(tree, q0, force, self.dt, self.formulation.method)
 
     def acting(
         self, k: jax.Array, row: Any, inner: Any, held: Held | None

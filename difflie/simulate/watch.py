@@ -117,7 +117,9 @@ class Watch(eqx.Module):
         start_error: jax.Array,
         reconstruction: Reconstruction | None,
         ending: Ending | None = None,
+        **looked: Any,
     ) -> Result:
+        """How it ended; looked: `resolution` and `flight` of the result."""
         events = (self.singular, self.position, self.velocity, self.effort)
         # The state to which a failed step would have led has no meaning.
         last = self.last
@@ -135,6 +137,7 @@ class Watch(eqx.Module):
             topology=system.topology,
             reconstruction=reconstruction,
             ending=ending,
+            **looked,
         )
 
 

@@ -1,0 +1,173 @@
+"""Whether an explicit method resolves damping, friction and stiffness with its step.
+
+Near a state at rest a system moves as M ddq + D dq + K q = 0, D with the slope of dry friction,
+friction / friction_velocity. A step h of an explicit method multiplies what decays by R(-h d), with
+d an eigenvalue of M^-1 D, and what swings by R(i h w), w^2 one of M^-1 K. Beyond the limits of the
+method (`Method.stability`) these grow, or chatter, however smooth the motion is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Bool, Float
+
+from ..constraints.equations import equations
+from ..constraints.unilateral import bilateral
+from ..dynamics.crba import crba
+from ..forces.passive import passive
+from ..integrators import Method
+from ..solvers.linear import minimum_norm, product
+from ..system.kinematic_tree import Tree
+from ..system.system import System
+from ..system.topology import Topology
+from ..system.validation import warn
+
+
+class Resolution(eqx.Module):
+    """The numbers of a start, and the limits of the method for them.
+
+    damping (): h times the largest eigenvalue of M^-1 D; stiffness (): h times the root of that of
+    M^-1 K. damped, stiff (): the dof to which each belongs most. limits: of the method.
+    """
+
+    damping: jax.Array
+    stiffness: jax.Array
+    damped: jax.Array
+    stiff: jax.Array
+    dt: jax.Array
+    limits: tuple[float, float] = eqx.field(static=True)
+    method: str = eqx.field(static=True)
+    topology: Topology = eqx.field(static=True)
+
+    @property
+    def good(self) -> Bool[Array, "*batch"]:
+        """Whether both numbers are within the limits, a boolean scalar."""
+        return ~(self.damping > self.limits[0]) & ~(self.stiffness > self.limits[1])
+
+    def messages(self) -> list[str]:
+        """One sentence for each number beyond its limit. Concrete numbers, of one run, only."""
+        kinds = (
+            ("damping and friction", self.damping, self.damped, self.limits[0]),
+            ("stiffness", self.stiffness, self.stiff, self.limits[1]),
+        )
+        t = self.topology
+        return [
+            f"joint {t.joints[t.dof_body[int(dof)]]!r}: {self.method} does not resolve its {what} "
+            f"with steps of {float(self.dt):.3g} s ({float(number):.3g}, and the method holds up "
+            f"to {limit:.3g}); take steps below {float(self.dt) * limit / float(number):.2g} s, or "
+            "an implicit method such as GeneralizedAlpha"
+            for what, number, dof, limit in kinds
+            if number > limit
+        ]
+
+
+def may_exceed(method: Method, system: System) -> bool:
+    """Whether a method has limits, and a system anything that could exceed them."""
+    if method.stability is None or not system.nv:
+        return False
+    joints = system.joints
+    numbers = joints.damping, joints.friction, joints.stiffness
+    acts = any(isinstance(a, Tracer) or np.any(np.asarray(a) != 0) for a in numbers)
+    return acts or bool(system.couplings or system.actuators)
+
+
+def resolution(
+    tree: Tree,
+    q: Float[Array, " nq"],
+    force: Callable[[jax.Array, jax.Array], jax.Array],
+    dt: Float[Array, ""],
+    method: Method,
+) -> Resolution:
+    """The numbers at q (nq,) at rest, for a step dt (s), of a force(q, v) (nv,).
+
+    Nothing is differentiated.
+    """
+    tree, q, dt = jax.lax.stop_gradient((tree, q, dt))
+    still, limits = jnp.zeros(tree.topology.nv, q.dtype), method.stability
+    assert limits is not None
+
+    def moved(xi: jax.Array, v: jax.Array) -> jax.Array:
+        return force(tree.topology.manifold.retract(q, xi), v)
+
+    by_q, by_v = jax.lax.stop_gradient(jax.jacfwd(moved, (0, 1))(still, still))
+    inverse = _mobility(tree, q)
+    damping, damped = _largest(-product(inverse, by_v))
+    square, stiff = _largest(-product(inverse, by_q))
+    return Resolution(
+        *(dt * damping, dt * jnp.sqrt(square), damped, stiff, dt),
+        *(limits, method.name, tree.topology),
+    )
+
+
+def _mobility(tree: Tree, q: jax.Array) -> jax.Array:
+    """M^-1 (nv, nv), of what the constraints leave free."""
+    M, kept = crba(tree, q), bilateral(tree)
+    inverse = jax.scipy.linalg.cho_solve(
+        jax.scipy.linalg.cho_factor(M), jnp.eye(len(M), dtype=M.dtype)
+    )
+    if not kept.constraints:
+        return inverse
+    Y = product(inverse, equations(kept, q).jacobian().T)
+    solve = minimum_norm(product(equations(kept, q).jacobian(), Y))
+    return inverse - product(Y, jax.vmap(solve, 1, 1)(Y.T))
+
+
+def _largest(matrix: Float[Array, "n n"]) -> tuple[Float[Array, ""], jax.Array]:
+    """The largest eigenvalue () of a matrix with real ones, 0 if all are negative, and its row ().
+
+    Products of the matrix with itself leave what belongs to the eigenvalue of largest size.
+    """
+    scale = jnp.max(jnp.abs(matrix), initial=0)
+    power = first = matrix / jnp.where(scale > 0, scale, 1)
+    for _ in range(4):
+        power = product(power, power)
+        power = power / jnp.maximum(jnp.max(jnp.abs(power), initial=0), jnp.finfo(power.dtype).tiny)
+    sizes = jnp.diag(power)
+    total = jnp.sum(sizes)
+    value = jnp.sum(power * first.T) / jnp.where(total > 0, total, 1)
+    return jnp.maximum(value, 0) * scale, jnp.argmax(jnp.abs(sizes))
+
+
+# Starts that were looked at by themselves.
+_SEEN: set[tuple] = set()
+
+
+def look_once(caller: str, method: Method, system: System, q: jax.Array, dt: jax.Array) -> None:
+    """Warns of what a step at q (nq,) does not resolve, for concrete arguments.
+
+    Once for each machine, method and step, for callers that step very often.
+    """
+    if any(isinstance(a, Tracer) for a in jax.tree.leaves((system, q, dt))) or dt.ndim:
+        return
+    key = system.topology, method, float(dt)
+    if key not in _SEEN and may_exceed(method, system):
+        _SEEN.add(key)
+        warn_of(_alone(Tree.of(system), q, dt, method), caller)
+
+
+@eqx.filter_jit
+def _alone(tree: Tree, q: jax.Array, dt: jax.Array, method: Method) -> Resolution:
+    return resolution(tree, q, lambda q, v: passive(tree, q, v), dt, method)
+
+
+def warn_of(made: Resolution | None, caller: str) -> None:
+    """Warns of numbers beyond their limits, where they are concrete."""
+    if made is None or any(isinstance(a, Tracer) for a in jax.tree.leaves(made)):
+        return
+    for sentence in _sentences(made):
+        warn(f"{caller}: {sentence}")
+
+
+def _sentences(made: Resolution) -> Sequence[str]:
+    """Those of the first of a batch that has any."""
+    good = np.asarray(made.good)
+    if good.all():
+        return ()
+    place = tuple(int(i[0]) for i in np.nonzero(~np.atleast_1d(good)))[: good.ndim]
+    return jax.tree.map(lambda a: a[place] if np.ndim(a) else a, made).messages()
