@@ -117,4 +117,5 @@ def difflie_problem(given: dict[str, Any]) -> dc.Problem:
         final=costs[1],
         inputs=dc.Motors("[LR][FH]_*") if free else dc.Commands(),
         limits=dc.Limits(**bounds),
+        method="BodyFixedEuler",  # as crocoddyl steps a free body
     )

@@ -12,6 +12,11 @@ their momentum (`difflie.dynamics.free_flight`).
 An impulse belongs to a whole step. Impacts, any number of them in a step, and steady forces are
 treated alike, and no event has to be located in time. Moreau 1988; Jean 1999; the
 conditions as projections after Alart and Curnier 1991.
+
+The step in which an impact falls is not differentiated. Derivatives by what changes the time of an
+impact are therefore wrong, in sign too: with e = 1 the height after a bounce rises by 1 with that
+of the start, where it falls by 1. Take compliant contacts for them. Impacts that come at once, as
+of balls that touch each other, have no unique outcome; the impulses found are one of them.
 """
 
 from __future__ import annotations

@@ -62,10 +62,13 @@ def sampled_input(system: System, name: str, given: Input, shape: tuple[int, ...
         return given
     if callable(given) and not isinstance(given, SampledInput):
         return given
-    sampled = given if isinstance(given, SampledInput) else ZeroOrderHold(given)
-    if sampled is not given and np.ndim(given) == len(shape):
+    if isinstance(given, SampledInput):
+        sampled = given
+    elif np.ndim(given) == len(shape):
         # One value for the whole motion.
         sampled = ZeroOrderHold(jnp.asarray(given)[None], every=steps)
+    else:
+        sampled = ZeroOrderHold(given)
     needed = sampled.needed(steps)
     values = real_numbers(system.name, name, sampled.values)
     if values.ndim == len(shape) + 1 and values.shape[0] > needed:
