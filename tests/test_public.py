@@ -10,7 +10,7 @@ import difflie as dl
 
 def python(code: str) -> str:
     run = [sys.executable, "-c", code]
-    return subprocess.run(run, capture_output=True, text=True, check=True, timeout=200).stdout
+    return subprocess.run(run, capture_output=True, text=True, check=True, timeout=900).stdout
 
 
 def test_every_name_of_the_stub_is_there():

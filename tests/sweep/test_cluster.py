@@ -1,7 +1,9 @@
 """Sweeps on a Dask cluster: tables as of one process, whatever becomes of the workers."""
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -201,6 +203,15 @@ def test_workers_come_as_they_are_needed(whole):
         assert_alike(table.load(), whole)
 
 
+def _until_listening(port):
+    """Waits until something listens on a port of this computer."""
+    for _ in range(1200):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.1)
+    raise TimeoutError(f"nothing listens on port {port}")
+
+
 @pytest.mark.slow
 def test_a_scheduler_that_goes_away_is_named(whole, tmp_path):
     """Guards a scheduler without difflie, its end, and that the same call goes on."""
@@ -211,7 +222,7 @@ def test_a_scheduler_that_goes_away_is_named(whole, tmp_path):
     )
     scheduler = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
     address = "tcp://127.0.0.1:18786"
-    time.sleep(3)
+    _until_listening(18786)
     work = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1"]
     process = subprocess.Popen([*work, "--no-nanny", "--no-dashboard"], stderr=subprocess.DEVNULL)
     seen = []

@@ -35,11 +35,15 @@ def together(*endings, store):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "JAX_PLATFORMS": "cpu"},
+            env={
+                **os.environ,
+                "JAX_PLATFORMS": "cpu",
+                "HEARTBEAT": "10" if any(endings) else "120",
+            },
         )
         for k, ending in enumerate(endings)
     ]
-    said = [process.communicate(timeout=120) for process in processes]
+    said = [process.communicate(timeout=900) for process in processes]
     return [(p.returncode, *text) for p, text in zip(processes, said, strict=True)]
 
 
@@ -105,7 +109,7 @@ assert table["square"].values[:9].tolist() == [k**2 for k in range(9)]
 assert table["status"].values.tolist() == ["done"] * 9 + ["failed"]
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=FOLDER, timeout=120
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=FOLDER, timeout=900
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [str(whole)]

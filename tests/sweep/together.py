@@ -11,8 +11,12 @@ import jax
 
 if __name__ == "__main__":
     index, count, address, store, *ending = sys.argv[1:]
+    # Short where one is to die, which the others notice by it.
+    heartbeat = int(os.environ["HEARTBEAT"])
     jax.distributed.initialize(
-        address, int(count), int(index), heartbeat_timeout_seconds=10, shutdown_timeout_seconds=20
+        *(address, int(count), int(index)),
+        heartbeat_timeout_seconds=heartbeat,
+        shutdown_timeout_seconds=2 * heartbeat,
     )
 
     from small import CHUNK, DESIGN, SWINGS

@@ -13,6 +13,7 @@ from .drawn import Drawn, quaternions
 from .live import LiveMachine
 from .machine import Pull
 from .posing import Gizmo, Slider, gizmos, moved, sliders, unset
+from .server import in_order
 from .stage import Stage
 
 # Of the coordinates that are shown.
@@ -34,9 +35,9 @@ class JointPanel:
             server.gui.add_html(as_html([f"Without a slider: {', '.join(names)}"]))
         if self._gizmos:
             show = server.gui.add_checkbox("gizmos", True)
-            show.on_update(lambda _: self._show_gizmos(show.value))
+            show.on_update(in_order(lambda _: self._show_gizmos(show.value)))
         reset = server.gui.add_button("Reset", color="gray")
-        reset.on_click(lambda _: (stage.play(False), live.reset()))
+        reset.on_click(in_order(lambda _: (stage.play(False), live.reset())))
 
     def _slider(self, gui: Any, slider: Slider) -> Any:
         value = round(float(self._live.q[slider.entry]), _DIGITS)
@@ -58,7 +59,7 @@ class JointPanel:
                 q[slider.entry] = handle.value
                 self._pose(q)
 
-        handle.on_update(slid)
+        handle.on_update(in_order(slid))
         return handle
 
     def _gizmo(self, server: Any, gizmo: Gizmo) -> Any:
@@ -79,7 +80,7 @@ class JointPanel:
                 pose = posed(handle.position, handle.wxyz)
                 self._pose(moved(live.machine.system, gizmo, live.q, live.scene.poses[0], pose))
 
-        handle.on_update(dragged)
+        handle.on_update(in_order(dragged))
         return handle
 
     def _pose(self, q: NDArray) -> None:
@@ -115,12 +116,12 @@ class LivePanel:
         dt = gui.add_number("time step [s]", settings.dt, min=1e-6, max=0.1, step=1e-6)
         gravity = gui.add_vector3("gravity [m/s²]", settings.gravity, step=0.01)
         self._state = gui.add_html("")
-        self._start.on_click(lambda _: self._do(lambda: live.run(not live.running)))
-        step.on_click(lambda _: self._do(live.step))
-        reset.on_click(lambda _: self._do(live.reset))
-        method.on_update(lambda _: live.change(method=method.value))
-        dt.on_update(lambda _: live.change(dt=float(dt.value)))
-        gravity.on_update(lambda _: live.change(gravity=tuple(map(float, gravity.value))))
+        self._start.on_click(in_order(lambda _: self._do(lambda: live.run(not live.running))))
+        step.on_click(in_order(lambda _: self._do(live.step)))
+        reset.on_click(in_order(lambda _: self._do(live.reset)))
+        method.on_update(in_order(lambda _: live.change(method=method.value)))
+        dt.on_update(in_order(lambda _: live.change(dt=float(dt.value))))
+        gravity.on_update(in_order(lambda _: live.change(gravity=tuple(map(float, gravity.value)))))
         if stage.posed is not None:
             self._listen(stage.posed)
 
@@ -133,18 +134,18 @@ class LivePanel:
         for body, mesh in drawn.meshes:
             k = self._live.scene.bodies.index(body)
 
-            # Asynchronous, as viser keeps the order of such callbacks only.
-            async def dragged(event: Any, body: str = body, k: int = k) -> None:
+            def dragged(event: Any, body: str = body, k: int = k) -> None:
                 if event.phase == "end":
-                    return self._live.drag(None)
+                    self._live.drag(None)
+                    return
                 pull = self._live.settings and self._live.settings.pull
                 if event.phase == "start" or pull is None:
                     pose = self._live.scene.poses[0, k]
                     place = pose[:3, :3].T @ (np.array(event.start_position) - pose[:3, 3])
                     pull = Pull(body, tuple(place.tolist()), event.end_position)
-                return self._live.drag(pull._replace(target=event.end_position))
+                self._live.drag(pull._replace(target=event.end_position))
 
-            mesh.on_drag("left", modifier="shift")(dragged)
+            mesh.on_drag("left", modifier="shift")(in_order(dragged))
 
     def follow(self) -> None:
         """Shows the simulated time, how fast it passes, and what went wrong."""

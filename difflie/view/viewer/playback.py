@@ -12,6 +12,7 @@ from ..figures import colours
 from ..scenes import Scene
 from .clock import Clock, row_at
 from .energy_plot import EnergyPlot
+from .server import in_order
 from .stage import PLACES, Stage
 
 SPEEDS = {"0.1 x": 0.1, "0.25 x": 0.25, "0.5 x": 0.5, "1 x": 1.0, "2 x": 2.0, "5 x": 5.0}
@@ -44,11 +45,11 @@ class Playback:
         self._energy = EnergyPlot.of(gui, scenes)
         if len(scenes) > 1:
             gui.add_html(_legend([scene.name for scene in scenes]))
-        self._button.on_click(lambda _: self.play(not self.clock.playing))
-        self._slider.on_update(self._sought)
-        speed.on_update(lambda _: setattr(self.clock, "speed", SPEEDS[speed.value]))
-        loop.on_update(lambda _: setattr(self.clock, "loop", loop.value))
-        self._place.on_update(lambda _: stage.arrange(self._place.value))
+        self._button.on_click(in_order(lambda _: self.play(not self.clock.playing)))
+        self._slider.on_update(in_order(self._sought))
+        speed.on_update(in_order(lambda _: setattr(self.clock, "speed", SPEEDS[speed.value])))
+        loop.on_update(in_order(lambda _: setattr(self.clock, "loop", loop.value)))
+        self._place.on_update(in_order(lambda _: stage.arrange(self._place.value)))
 
     @property
     def rows(self) -> list[int]:

@@ -8,9 +8,22 @@ import os
 import socket
 import sys
 import webbrowser
+from collections.abc import Callable
 from typing import Any
 
 FIRST_PORT = 8080
+
+
+def in_order(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The callback of an event: viser keeps the order of asynchronous ones only.
+
+    Others go to a pool of threads, so that a slider's last move may come after a reset.
+    """
+
+    async def called(event: Any) -> None:
+        action(event)
+
+    return called
 
 
 def imported_viser() -> Any:
