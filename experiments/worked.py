@@ -39,7 +39,7 @@ class Options:
 
 def problem(name: str) -> tuple[dc.Problem, dc.Plan, dict[str, Any]]:
     """A problem of configs/control, its plan, and the figures of `difflie control`."""
-    return solved(dc.read_control(CONFIGS / f"{name}.toml"))
+    return solved(dc.read_control(CONFIGS / f"{name}.toml", allow_code=True))
 
 
 def replayed(problem: dc.Problem, plan: dc.Plan, **changes: Any) -> dl.Trajectory:

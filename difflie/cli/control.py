@@ -14,6 +14,7 @@ from ..control import Plan, Problem, Status, problem_of, read_control, solve
 from ..control.files import ControlFile
 from ..control.picture import curves_of, plot
 from ..io.loading import located
+from ..io.modules import code_allowed
 from ..io.results import machine, save_arrays, save_table
 from ..view.control import write_report
 from .output import check_outputs, configuration, console, say, write_results
@@ -24,6 +25,7 @@ def control(
     file: Annotated[Path, tyro.conf.Positional],
     out: Path | None = None,
     json: Path | None = None,
+    allow_code: bool = False,
 ) -> None:
     """Find the controls of least cost for the problem a TOML file describes.
 
@@ -31,8 +33,10 @@ def control(
         file: the problem; `python -m pydoc difflie.control.files` shows its keys.
         out: a folder for plan and gains (.npz, .csv), a picture and a report (HTML).
         json: a file for the results.
+        allow_code: import the Python modules that the file names, which runs them; only for files
+            that you trust. DIFFLIE_ALLOW_CODE=1 in the environment does the same.
     """
-    config = read_control(file)
+    config = read_control(file, allow_code=code_allowed(allow_code))
     check_outputs(out, json, "plan.npz", "plan.csv", "gains.csv", "plan.png", "report.html")
     with console.status(f"{file.name}: compiling") as status:
 

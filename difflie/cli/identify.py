@@ -18,6 +18,7 @@ from ..identify import Fit, Recording, Trial, Validation, leave_one_out
 from ..identify.judgement import predictions
 from ..identify.validation import all_rows
 from ..io.loading import located
+from ..io.modules import code_allowed
 from ..io.numbers import read_numbers, read_states
 from ..io.results import machine, save_json
 from ..io.study import Study, read_study
@@ -41,6 +42,7 @@ def identify(
     resume: Path | None = None,
     out: Path | None = None,
     json: Path | None = None,
+    allow_code: bool = False,
 ) -> None:
     """Find the parameters of a machine that explain measurements, as a TOML file describes it.
 
@@ -55,8 +57,10 @@ def identify(
         resume: a JSON file of an earlier run, such as one that was interrupted, to begin with.
         out: a folder for results, pictures, a report (HTML) and the machine (URDF, no actuators).
         json: a file for the results; the standard errors of what fit.undetermined names are null.
+        allow_code: import the Python modules that the file names, which runs them; only for files
+            that you trust. DIFFLIE_ALLOW_CODE=1 in the environment does the same.
     """
-    config = read_study(file, data)
+    config = read_study(file, data, allow_code=code_allowed(allow_code))
     check_outputs(out, json, "identification.json", "report.html")
     if not config.parameter and (parameters is not None or resume is not None):
         raise ConfigError(f"{file}: numbers are read for [[parameter]] tables; declare some")

@@ -16,6 +16,7 @@ from ..io.config import Config, read_config
 from ..io.joint_control import control_of
 from ..io.loading import load_system, located, state_of
 from ..io.loops import closed
+from ..io.modules import code_allowed
 from ..io.results import machine, save_arrays
 from ..quantities import Curve, LimitLeft, curve
 from ..simulate import Trajectory, simulate
@@ -30,6 +31,7 @@ def run(
     file: Annotated[Path, tyro.conf.Positional],
     out: Path | None = None,
     json: Path | None = None,
+    allow_code: bool = False,
 ) -> None:
     """Run the simulation a TOML file describes.
 
@@ -37,8 +39,10 @@ def run(
         file: the configuration; see difflie/io/config.py and the examples in configs/.
         out: a folder for the trajectory (.npz, .csv), pictures and a report (HTML).
         json: a file for the results.
+        allow_code: import the Python modules that the file names, which runs them; only for files
+            that you trust. DIFFLIE_ALLOW_CODE=1 in the environment does the same.
     """
-    config = read_config(file)
+    config = read_config(file, allow_code=code_allowed(allow_code))
     check_outputs(out, json, "trajectory.npz", "trajectory.csv", "report.html")
     steps = config.simulation.steps
     with console.status(f"{file.name}: compiling and running {steps} steps") as status:

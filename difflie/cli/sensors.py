@@ -73,7 +73,7 @@ def _quantity(config: Study, k: int, table: SensorTable) -> Any:
         return _ON_BODIES[table.kind](Frame(table.body, table.position, table.rotation))
     if table.kind == "wrench":
         return JointWrench(str(table.joint), table.position, table.rotation)
-    found = function(table.kind, config.path, f"sensor[{k}].kind")
+    found = function(table.kind, config.path, f"sensor[{k}].kind", config.allow_code)
     if inspect.isclass(found):
         name = found.__name__
         raise ConfigError(

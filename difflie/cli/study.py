@@ -71,7 +71,9 @@ def parameters_of(config: Study, system: System) -> Parameters:
             tied=p.tied,
             fixed=p.fixed,
             transform=Scaled() if p.scaled else InertiaRatios() if p.ratios else None,
-            of=None if p.of is None else function(p.of, config.path, f"{where}[{k}].of"),
+            of=None
+            if p.of is None
+            else function(p.of, config.path, f"{where}[{k}].of", config.allow_code),
             unit=p.unit,
         )
         for k, p in enumerate(config.parameter)

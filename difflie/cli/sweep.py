@@ -10,6 +10,7 @@ import numpy as np
 import tyro
 
 from ..io.loading import located
+from ..io.modules import code_allowed
 from ..io.results import machine
 from ..sweep import Dask, Engine
 from ..sweep import report as write_report
@@ -30,6 +31,7 @@ def sweep(
     plot: bool = True,
     scheduler: str | None = None,
     dry_run: bool = False,
+    allow_code: bool = False,
 ) -> None:
     """Compute a table of what motions come to, for many values of their numbers.
 
@@ -43,8 +45,10 @@ def sweep(
         json: a file for the results.
         scheduler: the address of a Dask cluster whose workers compute, such as tcp://host:8786.
         dry_run: only say how many rows there are, and what they will take.
+        allow_code: import the Python modules that the file names, which runs them; only for files
+            that you trust. DIFFLIE_ALLOW_CODE=1 in the environment does the same.
     """
-    config = read_sweep(file)
+    config = read_sweep(file, allow_code=code_allowed(allow_code))
     check_outputs(None if out is None or is_address(out) else Path(out), json, "report.html")
     if dry_run:
         with console.status(f"{file.name}: compiling and measuring"):

@@ -17,6 +17,7 @@ from ..io.appearance import read_appearance
 from ..io.config import read_config
 from ..io.files import check_writable
 from ..io.joint_control import control_of
+from ..io.modules import code_allowed
 from ..io.motions import Motion, read_motion
 from ..system import ModelError, System
 from ..view.animate import MOVING, STILL, write_picture
@@ -37,6 +38,7 @@ def view(
     record: Path | None = None,
     picture: Path | None = None,
     browser: bool = True,
+    allow_code: bool = False,
 ) -> None:
     """Show a machine in a browser: its joints, its motions, and a live simulation.
 
@@ -51,9 +53,11 @@ def view(
         record: an HTML file for the motions, which plays without a server.
         picture: a PNG, SVG or PDF, or a GIF or MP4 of the motion, drawn without a browser.
         browser: whether a browser is opened.
+        allow_code: import the Python modules that the file names, which runs them; only for files
+            that you trust. DIFFLIE_ALLOW_CODE=1 in the environment does the same.
     """
     _check(record, picture)
-    shown = _shown(file, motions, appearance == "ellipsoids", base)
+    shown = _shown(file, motions, appearance == "ellipsoids", base, code_allowed(allow_code))
     for each in shown.scenes:
         for remark in each.remarks:
             say(f"{each.name}: {remark}")
@@ -86,9 +90,11 @@ def _check(record: Path | None, picture: Path | None) -> None:
             check_writable(path)
 
 
-def _shown(file: Path, motions: Sequence[Path], ellipsoids: bool, base: str | None) -> _Shown:
+def _shown(
+    file: Path, motions: Sequence[Path], ellipsoids: bool, base: str | None, allow_code: bool
+) -> _Shown:
     if file.suffix.lower() == ".toml":
-        system, robot, runs, start, control = _configured(file)
+        system, robot, runs, start, control = _configured(file, allow_code)
     else:
         system, robot, runs, control = load(file, base=base), file, [], None
         start = Settings("RKMK4", 1e-3, _triple(system.gravity))
@@ -102,9 +108,11 @@ def _shown(file: Path, motions: Sequence[Path], ellipsoids: bool, base: str | No
     return _Shown(scenes, Machine(system, q, v, shapes, stepper))
 
 
-def _configured(file: Path) -> tuple[System, Path, list[tuple[str, Any]], Settings, Any]:
+def _configured(
+    file: Path, allow_code: bool
+) -> tuple[System, Path, list[tuple[str, Any]], Settings, Any]:
     """The system of a configuration, its robot's file, its motion, and how it is simulated."""
-    config = read_config(file)
+    config = read_config(file, allow_code=allow_code)
     steps = config.simulation.steps
     with console.status(f"{file.name}: compiling and running {steps} steps") as status:
         system, _, run = simulated(config, step_counter(file.name, status.update))

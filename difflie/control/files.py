@@ -58,7 +58,7 @@
 [system], [initial], [[constraint]] and the tables of forces and actuators are those of simulations,
 see difflie/io/config.py. Faults of the keys are reported all at once, in a `ConfigError` with a
 line for each, then those of the parts that do not suit the machine. To read a file with a function
-runs the Python code of its module.
+runs the Python code of its module, which must be allowed: allow_code=True, or --allow-code.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ from ..io.config import InitialTable, SystemTable
 from ..io.couplings import OWN, TABLES, Force, couplings_of
 from ..io.loading import load_system, located, numbers_of, state_of
 from ..io.loops import closed, constraints_of
+from ..io.modules import check_code
 from ..io.tables import read_file, read_typed, typed_rows
 from ..io.toml import ConfigError, Faults, read_toml
 from ..system.system import System
@@ -102,11 +103,13 @@ def _has_costs(cost: list[Any]) -> Iterator[str]:
 class ControlFile:
     """A whole control problem in a file; path is where it was read.
 
-    couplings: its actuators and other forces, by the names of their tables. cost, bound, input:
-    instances of the classes in `difflie.control.tables`. solver: what solves it.
+    allow_code: whether modules that the file names may be imported. couplings: its actuators and
+    other forces, by the names of their tables. cost, bound, input: instances of the classes in
+    `difflie.control.tables`. solver: what solves it.
     """
 
     path: Path
+    allow_code: bool
     system: SystemTable
     initial: InitialTable
     horizon: HorizonTable
@@ -121,22 +124,26 @@ class ControlFile:
     conditions = (_has_costs,)
 
 
-def read_control(path: str | os.PathLike[str]) -> ControlFile:
+def read_control(path: str | os.PathLike[str], *, allow_code: bool = False) -> ControlFile:
     """The control problem in a TOML file, see `difflie.control.files`, not yet built.
 
-    Raises `ConfigError` for a missing or broken file, and otherwise with all faults at once:
+    allow_code: whether Python modules that the file names may be imported, which runs them.
+    Raises `ConfigError` for a missing or broken file, one that names modules if that is not
+    allowed, and otherwise with all faults at once:
     unknown or missing keys (with the nearest known one) and values of a wrong type or out of range.
     """
     path = Path(path)
     tables, faults = read_toml(path), Faults(path)
+    check_code(tables, path, allow_code)
     parts = {
         "path": path,
+        "allow_code": allow_code,
         "cost": typed_rows(tables, "cost", COSTS, "cost", faults),
         "bound": typed_rows(tables, "bound", BOUNDS, "bound", faults),
         "input": typed_rows(tables, "input", INPUTS, "input", faults),
         "solver": _solver(tables, faults),
         "constraint": constraints_of(tables, faults),
-        "couplings": couplings_of(tables, faults),
+        "couplings": couplings_of(tables, faults, allow_code),
     }
     return read_file(ControlFile, tables, faults, (*parts, *OWN, *TABLES), **parts)
 
@@ -164,7 +171,8 @@ def problem_of(config: ControlFile) -> tuple[Problem, Any]:
     for name in ("cost", "bound"):
         for i, table in enumerate(getattr(config, name)):
             with faults.caught("", ConfigError):
-                terms[table.at].append(table.made(Place(system, config.path, f"{name}[{i}]")))
+                at = Place(system, config.path, f"{name}[{i}]", config.allow_code)
+                terms[table.at].append(table.made(at))
     inputs: Input = Commands()
     with faults.caught("input", ValueError):
         made = [table.made() for table in config.input]
@@ -201,7 +209,8 @@ def _guess(config: ControlFile, problem: Problem) -> Any:
         return None
     u = np.tile(numbers_of("guess.u", table.u, problem.nu), (n, 1))
     if table.function is not None:
-        motion = Place(system, config.path, "guess").function(table.function)
+        at = Place(system, config.path, "guess", config.allow_code)
+        motion = at.function(table.function)
         t = problem.dt * jnp.arange(n + 1)
         return *jax.vmap(lambda t: motion(system, t))(t), u
     if not table.is_line:

@@ -14,12 +14,10 @@ from ..forces.actuators.axis import Axis
 from ..groups import se3, so3
 from ..io.config import InitialTable
 from ..io.loading import numbers_of, state_of
-from ..io.modules import imported
-from ..io.toml import ConfigError
+from ..io.modules import function
 from ..system.fields import number
 from ..system.frame import Frame
 from ..system.system import System
-from ..system.validation import shown
 from . import bounds, costs, inputs
 from .limits import Limits
 
@@ -36,11 +34,15 @@ def _pose(frame: Frame) -> Any:
 
 
 class Place(NamedTuple):
-    """Where a table is read: for this machine, in the file at a path, with the name `where`."""
+    """Where a table is read: for this machine, in the file at a path, with the name `where`.
+
+    allow_code: whether modules that the file names may be imported.
+    """
 
     system: System
     path: Path
     where: str
+    allow_code: bool
 
     def state(self, table: InitialTable) -> tuple[Any, Any]:
         """The state (q (nq,), v (nv,)) in a table."""
@@ -48,13 +50,7 @@ class Place(NamedTuple):
 
     def function(self, name: str) -> Any:
         """The function with a name "module:function"."""
-        where = f"{self.where}.function"
-        module, _, attribute = name.partition(":")
-        found = imported(module, self.path, where)
-        function = getattr(found, attribute, None)
-        if not callable(function):
-            raise ConfigError(f"{where}: the module {module} has no function {shown(attribute)}")
-        return function
+        return function(name, self.path, f"{self.where}.function", self.allow_code)
 
 
 @dataclass(frozen=True)

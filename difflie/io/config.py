@@ -62,6 +62,7 @@ from ..system.validation import shown
 from .couplings import OWN, TABLES, Force, couplings_of
 from .files import absence, present
 from .loops import constraints_of
+from .modules import check_code
 from .tables import read_file
 from .toml import ConfigError as ConfigError
 from .toml import Faults, read_toml
@@ -194,17 +195,20 @@ class Config:
     couplings: dict[str, Force]
 
 
-def read_config(path: str | os.PathLike[str]) -> Config:
+def read_config(path: str | os.PathLike[str], *, allow_code: bool = False) -> Config:
     """The configuration in a TOML file.
 
-    Raises `ConfigError` for a missing or broken file, and otherwise with all faults at once:
+    allow_code: whether Python modules that the file names may be imported, which runs them.
+    Raises `ConfigError` for a missing or broken file, one that names modules if that is not
+    allowed, and otherwise with all faults at once:
     unknown or missing keys (with the nearest known one) and values of a wrong type or out of range.
     """
     path = Path(path)
     tables, faults = read_toml(path), Faults(path)
+    check_code(tables, path, allow_code)
     parts = {
         "path": path,
         "constraint": constraints_of(tables, faults),
-        "couplings": couplings_of(tables, faults),
+        "couplings": couplings_of(tables, faults, allow_code),
     }
     return read_file(Config, tables, faults, ("constraint", *OWN, *TABLES), **parts)

@@ -21,7 +21,8 @@
     path = [{body = "hull", point = [0.0, 0.0, 0.0]}]
     area = 0.3
 
-To read a file with such a type runs the Python code of that module.
+To read a file with such a type runs the Python code of that module, so the readers of files refuse
+it unless allow_code is True.
 """
 
 from __future__ import annotations
@@ -60,18 +61,19 @@ TABLES: dict[str, tuple[type, ...]] = {
 OWN = "coupling", "actuator"
 
 
-def couplings_of(tables: dict[str, Any], faults: Faults) -> dict[str, Force]:
+def couplings_of(tables: dict[str, Any], faults: Faults, allow_code: bool) -> dict[str, Force]:
     """The forces that the tables of a file describe, by "spring[0]" and the like.
 
-    Reports unknown and missing keys (with the nearest known one), values that do not suit their
-    field, and types that are no class of a force.
+    allow_code: whether a module that a table names may be imported. Reports unknown and missing
+    keys (with the nearest known one), values that do not suit their field, and types that are no
+    class of a force.
     """
     found: dict[str, Force] = {}
     for name in [name for name in tables if name in TABLES or name in OWN]:
         for where, row in rows_by_place(tables, name, faults).items():
             with faults.caught("", ConfigError):
                 if name in OWN:
-                    cls, row = _named(row, faults.path, where)
+                    cls, row = _named(row, faults.path, where, allow_code)
                 else:
                     cls, row = _meant(TABLES[name], row, where, faults)
                 found[where] = read(cls, row, where, faults, f"[{where}]")
@@ -121,7 +123,9 @@ def _meant(
     raise ConfigError(f"[{where}] needs either {either}")
 
 
-def _named(row: dict[str, Any], path: Path, where: str) -> tuple[type, dict[str, Any]]:
+def _named(
+    row: dict[str, Any], path: Path, where: str, allow_code: bool
+) -> tuple[type, dict[str, Any]]:
     """The class that the key `type` names, "module:Class" or one of difflie, and the other keys."""
     kind = row.get("type")
     if not isinstance(kind, str):
@@ -130,7 +134,8 @@ def _named(row: dict[str, Any], path: Path, where: str) -> tuple[type, dict[str,
     rest = {key: value for key, value in row.items() if key != "type"}
     module, colon, name = kind.partition(":")
     if colon:
-        return _class_of(imported(module, path, f"{where}.type"), name, f"{where}.type"), rest
+        found = imported(module, path, f"{where}.type", allow_code)
+        return _class_of(found, name, f"{where}.type"), rest
     if kind in CLASSES:
         return CLASSES[kind], rest
     hint = nearest(kind, CLASSES) or '; write "module:Class" for one of your own'

@@ -14,7 +14,8 @@ Kinds with a `body`, and position (m) and rotation (a rotation vector in rad) of
 world, without a rotation; "pose", with six columns, a rotation vector (rad) and a position (m), or
 seven, a quaternion (w, x, y, z) and a position. With a `joint`, which may be fixed: "wrench", three
 moments (N m) and three forces (N) in the sensor's axes. Of one's own: kind = "module:function", a
-function of (system, q, v, u, t) in module.py beside the file, or a quantity.
+function of (system, q, v, u, t) in module.py beside the file, or a quantity; to import it must be
+allowed, by --allow-code.
 
 scale and bias: reading = scale * quantity + bias, one number or one for each column. A sensor's
 numbers are parameters with the paths "imu/bias", "imu/scale", "imu/frame/position",

@@ -68,7 +68,8 @@ numbers of an arm are found; difflie/io/arm_tables.py has its tables.
 Beside [[parameter]], [nearness] with a weight holds all bodies near the file's.
 
 A number that is no field of the machine has a name, and a function (system, value) -> system which
-writes it wherever it belongs, in wear.py beside the file; see `difflie.parameters.Parameter`:
+writes it wherever it belongs, in wear.py beside the file, if to import it is allowed by
+--allow-code; see `difflie.parameters.Parameter`:
 
     [[parameter]]
     path = "wear"
@@ -101,6 +102,7 @@ from .arm_tables import ArmTable, NearnessTable, RateCouplingTable
 from .config import SystemTable
 from .couplings import OWN, TABLES, Force, couplings_of
 from .fit_tables import FitTable, Seconds, ValidationTable
+from .modules import check_code
 from .sensor_tables import SensorTable
 from .tables import read_file, rows_by_place
 from .toml import ConfigError, Faults, read_toml
@@ -262,13 +264,15 @@ def _has_times(data: DataTable, run: list[RunTable]) -> Iterator[str]:
 class Study:
     """A whole identification file; path is where it was read.
 
-    folder: that of the files of runs. couplings: its actuators and other forces, by the names of
+    folder: that of the files of runs. allow_code: whether modules that the file names may be
+    imported. couplings: its actuators and other forces, by the names of
     their tables, "drive[0]". encoder: the tables [[encoder]], of `difflie.identify.Encoder`, by
     their places likewise.
     """
 
     path: Path
     folder: Path
+    allow_code: bool
     system: SystemTable
     data: DataTable
     run: list[RunTable]
@@ -284,21 +288,27 @@ class Study:
     conditions = _has_others, _has_times, _is_one_road
 
 
-def read_study(path: str | os.PathLike[str], data: Path | None = None) -> Study:
+def read_study(
+    path: str | os.PathLike[str], data: Path | None = None, *, allow_code: bool = False
+) -> Study:
     """The identification in a TOML file.
 
     data: the folder of the measured runs, and of the robot's file if that is not beside the TOML
-    file; by default that of the TOML file. Raises `ConfigError` for a missing or broken file, and
-    otherwise with all faults at once: unknown or missing keys (with the nearest known one) and
-    values of a wrong type or out of range.
+    file; by default that of the TOML file.
+    allow_code: whether Python modules that the file names may be imported, which runs them.
+    Raises `ConfigError` for a missing or broken file, one that names modules if that is not
+    allowed, and otherwise with all faults at once: unknown or missing keys (with the nearest known
+    one) and values of a wrong type or out of range.
     """
     path = Path(path)
     folder = path.parent if data is None else data
     tables, faults = read_toml(path), Faults(path, ConfigError, folder)
+    check_code(tables, path, allow_code)
     parts = {
         "path": path,
         "folder": folder,
-        "couplings": couplings_of(tables, faults),
+        "allow_code": allow_code,
+        "couplings": couplings_of(tables, faults, allow_code),
         "encoder": rows_by_place(tables, "encoder", faults),
     }
     return read_file(Study, tables, faults, ("encoder", *OWN, *TABLES), **parts)

@@ -33,9 +33,10 @@ save_every keeps q and v of every so manieth step of every row. Instead of a sim
     function = "mine:solution"        # (numbers by name) -> arrays by name
 
 sweeps any function that jax can trace, such as an optimal control; [system] and what belongs to it
-are left out then. [system], [initial], [simulation], [control], [[constraint]] and the tables of
-forces and actuators are those of simulations, see difflie/io/config.py. Faults of the keys are
-reported all at once, in a `ConfigError` with a line for each.
+are left out then. Modules that the file names are imported with --allow-code only. [system],
+[initial], [simulation], [control], [[constraint]] and the tables of forces and actuators are those
+of simulations, see difflie/io/config.py. Faults of the keys are reported all at once, in a
+`ConfigError` with a line for each.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from ..io.joint_control import control_of
 from ..io.kinds import STRING
 from ..io.loading import load_system, located, state_of
 from ..io.loops import closed, constraints_of
-from ..io.modules import function
+from ..io.modules import check_code, function
 from ..io.tables import describable, read, read_file, rows_of
 from ..io.toml import ConfigError, Faults, read_toml
 from ..quantities.reductions import Reduction
@@ -161,10 +162,12 @@ class VaryTable:
 class SweepFile:
     """A whole sweep in a file; path is where it was read.
 
-    system: none where a function is swept. keep: reductions by name. text: the tables as they are.
+    allow_code: whether modules that the file names may be imported. system: none where a function
+    is swept. keep: reductions by name. text: the tables as they are.
     """
 
     path: Path
+    allow_code: bool
     sweep: SweepTable
     vary: list[VaryTable]
     keep: dict[str, Reduction]
@@ -177,14 +180,17 @@ class SweepFile:
     system: list[SystemTable] = field(default_factory=list)
 
 
-def read_sweep(path: str | os.PathLike[str]) -> SweepFile:
+def read_sweep(path: str | os.PathLike[str], *, allow_code: bool = False) -> SweepFile:
     """The sweep in a TOML file, see `difflie.sweep.files`.
 
-    Raises `ConfigError` for a missing or broken file, and otherwise with all faults at once:
+    allow_code: whether Python modules that the file names may be imported, which runs them.
+    Raises `ConfigError` for a missing or broken file, one that names modules if that is not
+    allowed, and otherwise with all faults at once:
     unknown or missing keys (with the nearest known one) and values of a wrong type or out of range.
     """
     path = Path(path)
     tables, faults = read_toml(path), Faults(path)
+    check_code(tables, path, allow_code)
     swept = tables.get("sweep")
     alone = isinstance(swept, dict) and swept.get("function") is not None
     own = ("system", "initial", "simulation", "control", "keep", "constraint")
@@ -201,15 +207,18 @@ def read_sweep(path: str | os.PathLike[str]) -> SweepFile:
         given.pop("system")
     parts = {
         "path": path,
+        "allow_code": allow_code,
         "text": tables,
-        "keep": _kept(tables, path, faults),
+        "keep": _kept(tables, path, faults, allow_code),
         "constraint": constraints_of(tables, faults),
-        "couplings": couplings_of(tables, faults),
+        "couplings": couplings_of(tables, faults, allow_code),
     }
     return read_file(SweepFile, given, faults, ("keep", "constraint", *OWN, *TABLES), **parts)
 
 
-def _kept(tables: dict[str, Any], path: Path, faults: Faults) -> dict[str, Reduction]:
+def _kept(
+    tables: dict[str, Any], path: Path, faults: Faults, allow_code: bool
+) -> dict[str, Reduction]:
     """The reductions of [[keep]] by name."""
     kept: dict[str, Reduction] = {}
     for i, row in enumerate(rows_of(tables, "keep", faults)):
@@ -229,7 +238,7 @@ def _kept(tables: dict[str, Any], path: Path, faults: Faults) -> dict[str, Reduc
         quantity = None
         if ":" in named:
             with faults.caught("", ConfigError):
-                found = function(named, path, f"{where}.quantity")
+                found = function(named, path, f"{where}.quantity", allow_code)
                 quantity = dq.Function(found, words["name"] or named, words["unit"])
             faults.tell(*(f"{where} has no key {shown(key)}" for key in rest))
         elif named in _QUANTITIES:
@@ -279,8 +288,9 @@ def function_of(config: SweepFile) -> Any:
     The start is assembled where the machine has constraints. Raises `ConfigError` for parts that do
     not suit the machine.
     """
-    if config.sweep.function is not None:
-        return function(config.sweep.function, config.path, "sweep.function")
+    named = config.sweep.function
+    if named is not None:
+        return function(named, config.path, "sweep.function", config.allow_code)
     loaded = load_system(_Described(config.path, config.system[0], config.couplings))
     system = closed(loaded, config.constraint, config.path)
     guess = state_of(system, config.initial, f"{config.path}: initial")

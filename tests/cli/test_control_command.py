@@ -96,7 +96,7 @@ def test_a_guess_and_bounds_of_a_file(tmp_path):
         '[[bound]]\ntype = "Apart"\nfirst = {body = "block"}\nsecond = {position = [0, 1, 0]}\n'
         "least = 0.5\n"
     )
-    assert call("control", written(tmp_path, text), "--json", figures) == 0
+    assert call("control", written(tmp_path, text), "--json", figures, "--allow-code") == 0
     results = json.loads(figures.read_text())
     assert results["kkt"]["violation"] < 1e-6 and results["cost"] > 1
 
@@ -133,7 +133,7 @@ def test_a_guess_and_bounds_of_a_file(tmp_path):
     ],
 )
 def test_mistakes_are_told_together(tmp_path, capsys, text, words):
-    assert call("control", written(tmp_path, text)) == 2
+    assert call("control", written(tmp_path, text), "--allow-code") == 2
     printed = " ".join(capsys.readouterr().err.split())
     for sentence in words:
         assert sentence in printed

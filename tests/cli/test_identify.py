@@ -270,9 +270,12 @@ def test_a_function_of_the_user_writes_a_number(folder, tmp_path, capsys):
     text = TEXT.replace('"hinge/damping"', '["hinge/damping"]')
     text = text.replace('"arm/mass"', '"heavier"\nof = "heavier:by"\nstart = 1.2\nlower = 0.0')
     path.write_text(text + "[fit]\nsteps = 2\n")
-    assert call("identify", path, "--data", folder, "--json", first) == 1
+    assert call("identify", path, "--allow-code", "--data", folder, "--json", first) == 1
     path.write_text(text)
-    assert call("identify", path, "--data", folder, "--resume", first, "--json", rest) == 0
+    assert (
+        call("identify", path, "--allow-code", "--data", folder, "--resume", first, "--json", rest)
+        == 0
+    )
     found = json.loads(rest.read_text())["parameters"]
     assert found["heavier"]["value"] == pytest.approx(1.6, rel=1e-8)
     assert found["hinge/damping"]["value"] == pytest.approx(0.05, rel=1e-8)
@@ -283,7 +286,7 @@ def test_a_function_of_the_user_writes_a_number(folder, tmp_path, capsys):
     ):
         path.write_text(text.replace(old, new))
         capsys.readouterr()
-        assert call("identify", path, "--data", folder) == 2
+        assert call("identify", path, "--allow-code", "--data", folder) == 2
         shown = " ".join(capsys.readouterr().err.split())
         assert said in shown, shown
 

@@ -116,7 +116,7 @@ def folder(tmp_path_factory):
 
 def study(folder, more, name="case.toml"):
     (folder / name).write_text(TEXT + more)
-    return read_study(folder / name)
+    return read_study(folder / name, allow_code=True)
 
 
 FREE = """
@@ -166,12 +166,12 @@ def test_without_angles_the_readings_find_the_motion(folder):
 def test_report_and_recordings(folder, tmp_path):
     """A table of the sensors; quaternions are read as rotation vectors, with gaps."""
     out = tmp_path / "out"
-    assert call("identify", folder / "study.toml", "--out", out) == 0
+    assert call("identify", folder / "study.toml", "--allow-code", "--out", out) == 0
     page = (out / "report.html").read_text()
     assert "Sensors" in page and "RMSE, simulated motion" in page
     rows = json.loads((out / "identification.json").read_text())["sensors"]
     assert {row["sensor"] for row in rows} == {"imu", "rates", "tip", "bearing", "height"}
-    config = read_study(folder / "study.toml")
+    config = read_study(folder / "study.toml", allow_code=True)
     (recording, *_) = recordings_of(config, system_of(config))["fit"]
     tip = recording.readings["tip"]
     assert tip.shape == (100, 6)
@@ -204,14 +204,14 @@ def test_faults_are_named(old, new, said, folder):
     assert old in text
     (folder / "wrong.toml").write_text(text.replace(old, new, 1))
     with pytest.raises((ConfigError, di.DataError)) as error:
-        run_study(read_study(folder / "wrong.toml"))
+        run_study(read_study(folder / "wrong.toml", allow_code=True))
     assert said in str(error.value)
 
 
 def test_sensors_are_not_for_the_fit_of_a_whole_arm(folder):
     (folder / "arm.toml").write_text(TEXT)
     with pytest.raises(ConfigError, match="must be left out without"):
-        read_study(folder / "arm.toml")
+        read_study(folder / "arm.toml", allow_code=True)
 
 
 def test_rotation_vectors_may_jump(folder):
@@ -241,7 +241,7 @@ path = "tip/frame/position"
 """
     )
     (folder / "turn.toml").write_text(text)
-    config = read_study(folder / "turn.toml")
+    config = read_study(folder / "turn.toml", allow_code=True)
     (recording,) = recordings_of(config, system_of(config))["fit"]
     turns = recording.readings["tip"][:, 1]
     np.testing.assert_allclose(turns, np.linspace(2.8, 3.5, 57), atol=1e-9)
@@ -253,4 +253,4 @@ def test_a_class_instead_of_an_object_is_named(folder):
     (folder / "kinds.py").write_text(code)
     (folder / "wrong.toml").write_text(text)
     with pytest.raises(ConfigError, match=r"sensor\[4\]: 'kinds:Level' is a class; name an object"):
-        system_of(read_study(folder / "wrong.toml"))
+        system_of(read_study(folder / "wrong.toml", allow_code=True))

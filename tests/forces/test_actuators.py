@@ -341,7 +341,7 @@ def test_one_of_ones_own(tmp_path):
     assert parameters.units == ("N/V", "s")
     (tmp_path / "spindle.py").write_text(OWN)
     (tmp_path / "run.toml").write_text(TOML)
-    config = read_config(tmp_path / "run.toml")
+    config = read_config(tmp_path / "run.toml", allow_code=True)
     arm = coupled(dl.load("difflie/data/arm7.urdf"), config.couplings, config.path)
     assert arm.actuator_names == ("joint2", "jet") and config.control.command == [3.0, 40.0]
     paths = ["joint2/gain", "jet/max_thrust", "jet/axis/position"]

@@ -177,7 +177,7 @@ slots = 7
 def test_a_file_names_them(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text(FILE)
-    read = read_config(path)
+    read = read_config(path, allow_code=True)
     drag, cogging = coupled(dl.load("difflie/data/arm7.urdf"), read.couplings, path).couplings
     assert isinstance(drag, Drag) and drag.path.bodies == ("link7",) and drag.area == 0.3
     assert isinstance(cogging, Cogging) and (cogging.joint, cogging.slots) == ("joint2", 7)
@@ -187,7 +187,11 @@ def test_a_file_names_them(tmp_path):
     ):
         path.write_text(wrong)
         with pytest.raises(ConfigError, match=words):
-            coupled(dl.load("difflie/data/arm7.urdf"), read_config(path).couplings, path)
+            coupled(
+                dl.load("difflie/data/arm7.urdf"),
+                read_config(path, allow_code=True).couplings,
+                path,
+            )
 
 
 class Flat(Drag):

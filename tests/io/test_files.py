@@ -116,7 +116,7 @@ def test_outputs_that_cannot_be_written_are_found_before_anything_runs(
     monkeypatch.setattr("difflie.cli.run.run_config", None)
     monkeypatch.setattr("difflie.cli.demo.run_demo", None)
     monkeypatch.setattr("difflie.cli.identify.run_study", None)
-    monkeypatch.setattr("difflie.cli.identify.read_study", lambda path, data: path)
+    monkeypatch.setattr("difflie.cli.identify.read_study", lambda path, data, allow_code: path)
     monkeypatch.setattr("difflie.cli.reproduce.REPRODUCTIONS", {"goetz": None})
     (tmp_path / "file").write_text("")
     (tmp_path / "loop").symlink_to("loop")

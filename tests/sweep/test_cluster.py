@@ -106,12 +106,12 @@ def test_files_are_swept_on_a_cluster(client, tmp_path, monkeypatch, capsys):
     file.write_text(
         '[sweep]\nfunction = "beside:cube"\n[[vary]]\npath = "x"\nvalues = [1.0, 2.0, 3.0]\n'
     )
-    command = ["sweep", str(file), "--out", f"{tmp_path}/out/", "--scheduler"]
+    command = ["sweep", str(file), "--allow-code", "--out", f"{tmp_path}/out/", "--scheduler"]
     main([*command, client.scheduler.address])
     assert Store.opened(tmp_path / "out" / "table").dataset()["value"].values.tolist() == [1, 8, 27]
     monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
     with pytest.raises(SystemExit):
-        main([*command[:2], "--scheduler", "tcp://127.0.0.1:9"])
+        main([*command[:3], "--scheduler", "tcp://127.0.0.1:9"])
     assert "tcp://127.0.0.1:9: no scheduler of Dask answers" in capsys.readouterr().err
 
 

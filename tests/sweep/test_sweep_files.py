@@ -76,7 +76,7 @@ def file(tmp_path):
 
 def test_a_file_is_computed_and_goes_on(file, tmp_path):
     """Guards all kinds of numbers and reductions of a file, and that it is not computed twice."""
-    config = read_sweep(file())
+    config = read_sweep(file(), allow_code=True)
     design = design_of(config)
     assert design.size == 2 * 3 * 4
     assert design.names == ("joint*/damping", "control/stiffness[1]", "link7/mass")
@@ -89,15 +89,19 @@ def test_a_file_is_computed_and_goes_on(file, tmp_path):
     table = Store.opened(tmp_path / "out" / "table").dataset()
     assert "least distance from link7 to the world" in table or len(table.data_vars) > 3
     done = []
-    run_file(read_sweep(file()), tmp_path / "out", progress=lambda *rows: done.append(rows))
+    run_file(
+        read_sweep(file(), allow_code=True),
+        tmp_path / "out",
+        progress=lambda *rows: done.append(rows),
+    )
     assert done == []
     with pytest.raises(ConfigError, match=r"another sweep: file.sweep.seed is 4 here and 3 there"):
-        run_file(read_sweep(file(("seed = 3", "seed = 4"))), tmp_path / "out")
+        run_file(read_sweep(file(("seed = 3", "seed = 4")), allow_code=True), tmp_path / "out")
 
 
 def test_relative_numbers_are_factors(file):
     """Guards a factor of all dampings, and a field of the control."""
-    motions = function_of(read_sweep(file()))
+    motions = function_of(read_sweep(file(), allow_code=True))
     one = {"link7/mass": 1.0, "control/stiffness[1]": 9.0, "joint*/damping": 2.0}
     changed = motions._assignment("joint*/damping").written(motions.system, 2.0)
     np.testing.assert_allclose(changed.joints.damping, 2 * motions.system.joints.damping)
@@ -108,7 +112,7 @@ def test_relative_numbers_are_factors(file):
 def test_any_function_is_swept(file, tmp_path):
     """Guards sweep.function, without a machine."""
     text = '[sweep]\nfunction = "mine:square"\n[[vary]]\npath = "x"\ngrid = [0.0, 2.0, 5]\n'
-    run_file(read_sweep(file(text=text)), tmp_path / "out")
+    run_file(read_sweep(file(text=text), allow_code=True), tmp_path / "out")
     table = Store.opened(tmp_path / "out" / "table").dataset()
     np.testing.assert_array_equal(table["square"], [0, 0.25, 1, 2.25, 4])
     assert {"vector 0", "vector 1"} <= set(table.data_vars)
@@ -116,7 +120,7 @@ def test_any_function_is_swept(file, tmp_path):
 
 def test_an_estimate_without_a_table(file):
     """Guards --dry-run: rows, bytes and seconds."""
-    found = estimated(read_sweep(file()))
+    found = estimated(read_sweep(file(), allow_code=True))
     assert found.rows == 24 and found.chunk % 64 == 0 and found.seconds > 0
     assert "24 rows in chunks of" in str(found)
 
@@ -145,7 +149,7 @@ def test_faults_are_named(fault, file, tmp_path):
     pair, said = FAULTS[fault]
     said = said.replace("*/", r"\*/")
     with pytest.raises(ConfigError, match=said) as caught:
-        run_file(read_sweep(file(pair)), tmp_path / "out")
+        run_file(read_sweep(file(pair), allow_code=True), tmp_path / "out")
     assert str(tmp_path / "sweep.toml") in str(caught.value)
 
 
@@ -153,7 +157,8 @@ def test_the_command(file, tmp_path):
     """Guards the command with its results as JSON, and its exit status for a fault."""
 
     def called(*arguments):
-        command = [sys.executable, "-m", "difflie.cli", "sweep", *map(str, arguments)]
+        options = "-m", "difflie.cli", "sweep", "--allow-code"
+        command = [sys.executable, *options, *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     path = file()
