@@ -97,6 +97,7 @@ from .forces import Path as Path
 from .forces import PlaneContact as PlaneContact
 from .forces import PointCoupling as PointCoupling
 from .forces import PointForce as PointForce
+from .forces import PointFriction as PointFriction
 from .forces import PositionServo as PositionServo
 from .forces import Rope as Rope
 from .forces import SmoothRope as SmoothRope

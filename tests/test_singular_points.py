@@ -59,6 +59,7 @@ def coupled() -> dl.System:
         dl.TensionDamper(rope, 0.5, 50.0),
         dl.SmoothTensionDamper(rope, 0.5, 0.1, 0.4, 0.5),
         dl.PointForce([("hand", (0.1, 0.0, 0.0))], (1.0, 2.0, 3.0)),
+        dl.PointFriction([("hand", (0.1, 0.0, 0.0))], 0.4, friction_velocity=0.5),
         dl.FollowerForce([("hand", (0.1, 0.0, 0.0))], (1.0, 2.0, 3.0)),
         dl.PlaneContact(plane, 5.0, (0.0, 0.0, 2.0), exponent=1.5, smoothing=0.2, **numbers),
         dl.SphereContact(rope[::2], 5.0, (2.0, 4.0), **numbers),

@@ -34,6 +34,7 @@ from .path import Path as Path
 from .path import as_path as as_path
 from .point_forces import FollowerForce as FollowerForce
 from .point_forces import PointForce as PointForce
+from .point_forces import PointFriction as PointFriction
 from .ropes import Rope as Rope
 from .ropes import SmoothRope as SmoothRope
 from .springs import Elastic as Elastic

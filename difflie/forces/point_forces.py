@@ -1,4 +1,4 @@
-"""Constant forces at points of bodies."""
+"""Constant forces and friction at points of bodies."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from ..groups.components import Vector
 from ..spatial import Transform
@@ -42,3 +43,28 @@ class FollowerForce(PointCoupling):
 
     def forces(self, frames: Transform, velocities: Vector) -> Vector:
         return frames.rotation @ Vector.from_array(self.force[None])
+
+
+class PointFriction(PointCoupling):
+    """Coulomb friction against the velocity w of a point, along each axis of the world by itself:
+
+        f_i = -friction tanh(w_i / friction_velocity),    i = x, y, z
+
+    path: one pair (body, point (3,) in m in its frame). friction in N and friction_velocity in m/s
+    are scalars. It is the `frictionloss` of MuJoCo's free joints, smoothed as `Joint.friction` is.
+    It does not turn with the body, but does depend on the directions of the world's axes: motion
+    along the diagonal of two axes meets 1.41 times the friction. It always dissipates.
+    """
+
+    needs: ClassVar[str] = "one point"
+
+    path: Path = eqx.field(converter=as_path)
+    friction: jax.Array = eqx.field(converter=number(unit="N", nonnegative=True))
+    friction_velocity: jax.Array = eqx.field(
+        converter=number(unit="m/s", positive=True), default=1e-2, kw_only=True
+    )
+
+    def forces(self, frames: Transform, velocities: Vector) -> Vector:
+        return jax.tree.map(
+            lambda w: -self.friction * jnp.tanh(w / self.friction_velocity), velocities
+        )

@@ -33,6 +33,19 @@ def inertia_ellipsoids(system: System) -> Appearance:
     return shapes
 
 
+def shapes_of(system: System, appearance: Appearance | None) -> Appearance:
+    """What each body is drawn as: its shapes, or its ellipsoid where none of them could be read.
+
+    appearance: as from `read_appearance`; without any shape all bodies are ellipsoids.
+    """
+    if not any((appearance or {}).values()):
+        return inertia_ellipsoids(system)
+    assert appearance is not None
+    instead = {} if all(appearance.values()) else inertia_ellipsoids(system)
+    shapes = {body: own or instead.get(body, ()) for body, own in appearance.items()}
+    return {body: own for body, own in shapes.items() if own}
+
+
 def refuse_batch(system: System) -> None:
     """Raises ValueError for a batch of systems."""
     if np.ndim(system.bodies.mass) != 1:

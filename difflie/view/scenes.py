@@ -25,7 +25,7 @@ from ..io.appearance.shape import Appearance
 from ..quantities import Curve, Energy
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from .ellipsoids import inertia_ellipsoids, refuse_batch
+from .ellipsoids import refuse_batch, shapes_of
 
 
 @dataclass(frozen=True)
@@ -88,15 +88,15 @@ def scene(system: System, run: Any, appearance: Appearance | None = None, name: 
     """A motion of a system as a `Scene`.
 
     run: a `Trajectory`, or anything with t (m,), q (m, nq) and v (m, nv), of one run. appearance:
-    as from `difflie.io.appearance.read_appearance`; bodies without shapes there are drawn as their
-    inertia ellipsoids if no body has one. A motion with a number that is not finite is drawn up to
-    there, and a remark says so. Raises ValueError for a batch of runs, for the run or the
-    appearance of another system, and for a run without a finite row.
+    as from `difflie.io.appearance.read_appearance`; bodies whose shapes could not be read are drawn
+    as their inertia ellipsoids, and all bodies if none has a shape. A motion with a number that is
+    not finite is drawn up to there, and a remark says so. Raises ValueError for a batch of runs,
+    for the run or the appearance of another system, and for a run without a finite row.
     """
     _check_run(system, run)
     _check_appearance(system, appearance or {})
     solid = any((appearance or {}).values())
-    shapes = appearance if appearance and solid else inertia_ellipsoids(system)
+    shapes = shapes_of(system, appearance)
     t, q, v = (np.asarray(a) for a in (run.t, run.q, run.v))
     whole = np.isfinite(np.column_stack((t, q, v))).all(axis=1)
     count = _leading(system, whole)

@@ -51,6 +51,7 @@ def couplings(rest=0.4):
         dl.TensionDamper(path("arm", "ball"), 2.5, 50.0),
         dl.SmoothTensionDamper(path("rod", "puck"), 1.5, rest, 0.1, 0.2),
         dl.PointForce(path("puck"), (1.0, -2.0, 3.0)),
+        dl.PointFriction(path("puck"), 0.4),
         dl.FollowerForce(path("plate"), (0.5, 1.0, -1.0)),
     )
 

@@ -12,6 +12,7 @@ from difflie.io.appearance import read_appearance
 from difflie.io.appearance.meshes import read_mesh
 from difflie.io.appearance.shape import Shape, box, capsule, cylinder, ellipsoid
 from difflie.system import ModelError
+from difflie.view.ellipsoids import inertia_ellipsoids, shapes_of
 
 LINK = """<robot name="r"><material name="red"><color rgba="1 0 0 1"/></material>
 <link name="base"/><link name="arm"><inertial><mass value="1"/>
@@ -94,7 +95,7 @@ def test_broken_meshes_are_left_out_and_named(tmp_path, name, content, message):
         ("", "<geometry> .* is empty; add a box"),
         ("<sphere radius='0'/>", "radius must be positive, got '0'"),
         ("<box size='1 -1 1'/>", "size must be positive, got '1 -1 1'"),
-        ("<capsule radius='1' length='1'/>", "this is no box, cylinder, sphere or mesh"),
+        ("<torus radius='1'/>", "this is no box, cylinder, capsule, sphere or mesh"),
     ],
 )
 def test_broken_visuals_are_named(tmp_path, geometry, message):
@@ -117,6 +118,41 @@ def test_a_machine_that_loses_most_of_its_meshes_is_not_drawn_in_pieces(tmp_path
         system = dl.load(path)
     with pytest.warns(UserWarning, match="gone.stl.*; the bodies are shown as their ellipsoids"):
         assert read_appearance(path, system) == {}
+
+
+def test_a_link_that_loses_its_mesh_is_an_ellipsoid(tmp_path):
+    """Among links that keep theirs, of URDF and MJCF, also where the robot stands on the world."""
+    link = "<link name='{0}'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' "
+    link += "ixz='0' iyz='0'/></inertial><visual><geometry>{1}</geometry></visual></link><joint "
+    link += "name='{0}' type='floating'><parent link='base'/><child link='{0}'/></joint>"
+    ball = "<sphere radius='1'/>"
+    links = "".join(map(link.format, "abc", (ball, "<mesh filename='gone.stl'/>", ball)))
+    (tmp_path / "r.urdf").write_text(f"<robot name='r'><link name='base'/>{links}</robot>")
+    body = "<body name='{0}'><joint/><inertial pos='0 0 0' mass='1' diaginertia='1 1 1'/>{1}</body>"
+    geoms = "<geom size='1'/>", "<geom type='mesh' mesh='m'/>", "<geom size='1'/>"
+    bodies = "".join(map(body.format, "abc", geoms))
+    (tmp_path / "m.xml").write_text(
+        "<mujoco><asset><mesh name='m' file='gone.stl'/></asset>"
+        f"<worldbody>{bodies}</worldbody></mujoco>"
+    )
+    for name in ("r.urdf", "m.xml"):
+        with pytest.warns(UserWarning, match=r"gone.stl"):
+            system = dl.load(tmp_path / name)
+        with pytest.warns(UserWarning, match="gone.stl.*; the bodies without any shape are shown"):
+            appearance = read_appearance(tmp_path / name, system)
+        assert [len(appearance[body]) for body in "abc"] == [1, 0, 1]
+        shapes = shapes_of(system, appearance)
+        expected = inertia_ellipsoids(system)["b"][0]
+        np.testing.assert_array_equal(shapes["b"][0].vertices, expected.vertices)
+        assert shapes["a"] is appearance["a"]
+
+
+def test_capsules_of_newer_urdf(tmp_path):
+    """The length is that of the cylinder between the half balls."""
+    geometry = "<capsule radius='0.5' length='2'/>"
+    path, system = urdf(tmp_path, f"<visual><geometry>{geometry}</geometry></visual>")
+    (shape,) = read_appearance(path, system)["arm"]
+    np.testing.assert_allclose(np.abs(shape.vertices).max(axis=0), [0.5, 0.5, 1.5], rtol=0.02)
 
 
 def test_materials_hold_in_the_whole_file(tmp_path):

@@ -189,10 +189,18 @@ CONNECT = '<connect body1="coupler" body2="rocker" anchor="0 0 0.8" {}/>'
 @pytest.mark.parametrize(
     ("text", "remark", "count"),
     [
-        (CONNECT.format('active="false"'), "equality constraints that are switched off (1)", 0),
-        ('<tendon tendon1="t"/>', "equality constraints of tendons (1)", 0),
-        (CONNECT.format('solref="0.1 1"'), "softness of equality constraints (solref, solimp)", 1),
-        (CONNECT.format('solimp="0.5 0.9 0.001 0.5 2"'), "softness of equality constraints", 1),
+        (
+            CONNECT.format('active="false"'),
+            "equality constraints that are switched off (number 0)",
+            0,
+        ),
+        ('<tendon tendon1="t"/>', "equality constraints of tendons (number 0)", 0),
+        (
+            CONNECT.format('solref="0.1 1"'),
+            "softness (solref, solimp) of equality constraints (number 0)",
+            1,
+        ),
+        (CONNECT.format('solimp="0.5 0.9 0.001 0.5 2"'), "of equality constraints (number 0)", 1),
         ('<weld body1="plate" body2="tray" torquescale="0"/>', "", 1),
     ],
 )
@@ -208,7 +216,7 @@ def test_equalities_that_an_option_switches_off(tmp_path):
     for flag in ("equality", "constraint"):
         text = equalities(CONNECT.format(""), f'<flag {flag}="disable"/>')
         system, _, message = read(text, tmp_path / "m.xml")
-        assert "equality constraints that are switched off (1)" in message
+        assert "equality constraints that are switched off (number 0)" in message
         assert not system.constraints
 
 

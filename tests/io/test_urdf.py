@@ -10,7 +10,9 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
+import difflie as dl
 from difflie import io
 from difflie.io.urdf import read_urdf
 from difflie.system import ModelError
@@ -166,7 +168,7 @@ def test_roll_pitch_yaw_turn_about_fixed_axes(read):
         ("prismatic", LIMIT, ("prismatic",), 1),
         ("helical", '<axis xyz="0 0 1" pitch="0.25"/>' + LIMIT, ("helical",), 1),
         ("universal", "", ("revolute",) * 2, 2),
-        ("planar", "", ("prismatic", "prismatic", "revolute"), 3),
+        ("planar", '<axis xyz="1 0 0"/>', ("prismatic", "prismatic", "revolute"), 3),
         ("translation", "", ("prismatic",) * 3, 3),
         ("spherical", "", ("revolute",) * 3, 4),
         ("ball", '<dynamics damping="1"/>', ("revolute",) * 3, 4),
@@ -183,8 +185,12 @@ def test_joint_types(read, kind, inside, kinds, nq):
         assert system.joints.damping.tolist() == [1, 1, 1]
 
 
-def test_axes_of_planar_and_universal_joints(read):
-    assert read(pair("", "planar")).joints.axis[2].tolist() == [1, 0, 0]
+def test_axes_of_planar_and_universal_joints(read, remarks):
+    system, (message,) = remarks(pair("", "planar"))
+    assert system.joints.axis[2].tolist() == [1, 0, 0]
+    assert (
+        "planar joint without an axis, in its y-z plane as specified (1, first line 4)" in message
+    )
     normal = read(pair('<axis xyz="0 0 1"/>', "planar")).joints.axis
     assert normal.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     axes = read(pair('<axis xyz="0 1 0"/><axis2 xyz="0 0 1"/>', "universal")).joints.axis
@@ -246,7 +252,7 @@ def test_one_warning_names_what_is_not_used(remarks):
         joint("l", "a", "d", LIMIT, "continuous"),
         "<transmission><joint/></transmission><gazebo/>",
     )
-    _, messages = remarks(text.replace("<robot", '<robot xmlns:x="y" version="1.0"'))
+    _, messages = remarks(text.replace("<robot", '<robot xmlns:x="y" version="2.0"'))
     (message,) = [m for m in messages if "not used" in m]
     assert message.split("robot.urdf: not used: ")[1].split(", ") == [
         *("robot/@version (1", "first line 1)"),
@@ -773,3 +779,73 @@ def test_a_robot_with_a_mended_mimic_is_read(tmp_path):
     path = tmp_path / "hands.urdf"
     path.write_text(text)
     assert io.load(path).nv == 39 - 8
+
+
+# Newer versions, and what is no URDF.
+
+
+ORIGIN = '<origin xyz="0.2 0.1 0.3" {}/>' + LIMIT
+QUATERNION = 'quat_xyzw="0.1 -0.3 0.5 0.806225775"'
+
+
+def test_quaternions_are_read(read, remarks, tmp_path):
+    """quat_xyzw of URDF 1.1, of joints and of inertias, of any length; saved with the original."""
+    text = robot(
+        link("a"),
+        link("b", INERTIAL.replace("<inertial>", f"<inertial><origin {QUATERNION}/>")),
+        joint("j", "a", "b", ORIGIN.format(QUATERNION)),
+    )
+    text = text.replace("<robot", '<robot version="1.1"')
+    system = read(text)
+    turn = Rotation.from_quat([0.1, -0.3, 0.5, 0.806225775])
+    np.testing.assert_allclose(system.joints.rotation[1], turn.as_rotvec(), atol=1e-12)
+    plain = read(text.replace(f"<origin {QUATERNION}/>", ""))
+    R = turn.as_matrix()
+    np.testing.assert_allclose(
+        system.bodies.inertia[1], R @ plain.bodies.inertia[1] @ R.T, atol=1e-12
+    )
+    doubled = text.replace(QUATERNION, 'quat_xyzw="0.2 -0.6 1 1.61245155"')
+    again, (message,) = remarks(doubled)
+    assert "quat_xyzw not of unit length, normalised (2, first line" in message
+    np.testing.assert_allclose(again.joints.rotation, system.joints.rotation, atol=1e-9)
+    path, copy = tmp_path / "robot.urdf", tmp_path / "copy.urdf"
+    path.write_text(text)
+    dl.save(system, copy, original=path)
+    assert 'version="1.1"' in copy.read_text()
+    np.testing.assert_allclose(read_urdf(copy).joints.rotation, system.joints.rotation, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("inside", "words"),
+    [
+        (ORIGIN.format(f'rpy="0 0 1" {QUATERNION}'), "it has rpy and quat_xyzw; leave one"),
+        (ORIGIN.format('quat_xyzw="0 0 0 0"'), "quat_xyzw is zero"),
+        (f"<origin>0.2 0.1 0.3</origin>{LIMIT}", "<origin> .* its text '0.2 0.1 0.3' is not read"),
+        (f"<dynamics>0.5</dynamics>{LIMIT}", "<dynamics> .* its text '0.5' is not read"),
+        ('<origin xyz="0,2 0,1 0,3"/>' + LIMIT, "got '0,2 0,1 0,3'; write decimal points"),
+    ],
+)
+def test_what_is_no_attribute_and_no_number(read, inside, words):
+    """Text in place of attributes, two rotations, decimal commas: none of it is skipped."""
+    with pytest.raises(dl.ModelError, match=words):
+        read(pair(inside))
+
+
+def test_text_between_elements_is_named(remarks):
+    """Where it stands for nothing."""
+    _, (message,) = remarks(pair(LIMIT + " stray ").replace("</robot>", "x</robot>"))
+    assert "not used: text in robot (1, first line 1), text in joint (1, first line 4)" in message
+
+
+def test_words_of_other_formats(read):
+    """A screw, a hinge; joints in another namespace leave links without a parent."""
+    for kind, words in (
+        ("screw", "'screw', which is called helical here, with its pitch in m/rad"),
+        ("hinge", "'hinge', which is called revolute here"),
+    ):
+        with pytest.raises(dl.ModelError, match=words):
+            read(pair(kind=kind))
+    foreign = joint("k", "a", "c").replace("<joint", "<drake:joint", 1)[: -len("</joint>")]
+    text = robot(link("a"), link("b"), link("c"), joint("j", "a", "b"), foreign + "</drake:joint>")
+    with pytest.raises(dl.ModelError, match="<drake:joint> in line 6, which has 'c' as its child"):
+        read(text.replace("<robot", '<robot xmlns:drake="d"'))

@@ -22,8 +22,9 @@ _MOST = 8
 def read_appearance(path: str | os.PathLike[str], system: System) -> Appearance:
     """The shapes of the bodies of a system, by body name, from the file it was read from.
 
-    path: a URDF or MJCF file, as for `difflie.load`. Bodies without visuals have no entry; what the
-    file makes wholly transparent is left out. Warns once of what is left out as it cannot be read,
+    path: a URDF or MJCF file, as for `difflie.load`. Bodies without visuals have no entry, those of
+    whose visuals none can be read an empty one; what the file makes wholly transparent is left out.
+    Warns once of what is left out as it cannot be read,
     such as meshes that are missing, broken or too large, and of the extra that reads them where it
     is not installed. Where more bodies lose all their shapes than keep some, the result is empty,
     so that the whole machine is drawn as ellipsoids. Raises FileNotFoundError and `ModelError` as
@@ -36,12 +37,14 @@ def read_appearance(path: str | os.PathLike[str], system: System) -> Appearance:
     instead = lost > len(appearance) - lost
     if instead:
         appearance = {}
-    appearance = {body: tuple(filter(_opaque, shapes)) for body, shapes in appearance.items()}
-    appearance = {body: shapes for body, shapes in appearance.items() if shapes}
+    opaque = {body: tuple(filter(_opaque, shapes)) for body, shapes in appearance.items()}
+    appearance = {b: shapes for b, shapes in opaque.items() if shapes or not appearance[b]}
     faults = list(dict.fromkeys(faults))
     if faults:
         more = f"; and {len(faults) - _MOST} more" if len(faults) > _MOST else ""
-        ellipsoids = "; the bodies are shown as their ellipsoids of inertia" if instead else ""
+        others = "; the bodies without any shape" if lost else ""
+        others = "; the bodies" if instead else others
+        ellipsoids = f"{others} are shown as their ellipsoids of inertia" if others else ""
         warn(f"{path}: not drawn: {'; '.join(faults[:_MOST])}{more}{ellipsoids}")
     return appearance
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...system import System
+from ..mjcf.missing import stands_in
 from ..mjcf.names import body_names
 from ..mjcf.reader import compiled
 from .shape import Appearance, Shape, box, capsule, cylinder, ellipsoid
@@ -29,7 +30,8 @@ def mjcf_appearance(path: Path, system: System) -> tuple[Appearance, list[str]]:
         own = [g for g in range(model.ngeom) if model.geom_bodyid[g] == b]
         seen = [g for g in own if model.geom_group[g] <= 2]
         shapes = []
-        for g in seen or own:
+        lost = [g for g in own if stands_in(model, g)]
+        for g in (g for g in seen or own if g not in lost):
             surface = _surface(model, g, geoms)
             kind = geoms(model.geom_type[g]).name.removeprefix("mjGEOM_").lower()
             if surface is None:
@@ -39,7 +41,7 @@ def mjcf_appearance(path: Path, system: System) -> tuple[Appearance, list[str]]:
                 continue
             shape = Shape(*surface, _colour(model, g), kind)
             shapes.append(shape.placed(_pose(mujoco, model.geom_pos[g], model.geom_quat[g])))
-        if shapes:
+        if shapes or lost:
             body = names[b - 1] if b and names[b - 1] in system.body_names else None
             appearance[body] = (*appearance.get(body, ()), *shapes)
     return appearance, faults

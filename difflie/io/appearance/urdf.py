@@ -10,10 +10,11 @@ from ...system import ModelError, System
 from ...system.validation import shown
 from ..files import existing
 from ..urdf.element import Element
+from ..urdf.joints import Notes
 from ..urdf.meshes import mesh_file
-from ..urdf.reader import origin_pose, parsed
+from ..urdf.reader import matrix_of, origin_of, parsed
 from .meshes import read_mesh
-from .shape import Appearance, Shape, box, cylinder, ellipsoid
+from .shape import Appearance, Shape, box, capsule, cylinder, ellipsoid
 
 Colour = tuple[float, float, float, float]
 
@@ -51,8 +52,10 @@ def urdf_appearance(path: Path, system: System) -> tuple[Appearance, list[str]]:
 
 
 def _shapes(visual: Element, colour: Colour | None, folder: Path) -> list[Shape]:
-    pose = origin_pose(visual)
-    kinds = "a box, a cylinder, a sphere or a mesh"
+    pose = np.eye(4)
+    pose[:3, 3], rotation = origin_of(visual, Notes(list))
+    pose[:3, :3] = matrix_of(rotation)
+    kinds = "a box, a cylinder, a capsule, a sphere or a mesh"
     geometry = visual.needed_child("geometry", kinds)
     if not geometry.children:
         raise ModelError(f"{geometry.source}: it is empty; add {kinds}")
@@ -69,11 +72,14 @@ def _shapes(visual: Element, colour: Colour | None, folder: Path) -> list[Shape]
         elif element.tag == "cylinder":
             (radius,), (length,) = _sizes(element, "radius"), _sizes(element, "length")
             shapes.append(Shape(*cylinder(radius, length), colour, name))
+        elif element.tag == "capsule":
+            (radius,), (length,) = _sizes(element, "radius"), _sizes(element, "length")
+            shapes.append(Shape(*capsule(radius, length), colour, name))
         elif element.tag == "sphere":
             surface = ellipsoid(np.full(3, _sizes(element, "radius")))
             shapes.append(Shape(*surface, colour, name))
         else:
-            raise ModelError(f"{element.source}: this is no box, cylinder, sphere or mesh")
+            raise ModelError(f"{element.source}: this is no box, cylinder, capsule, sphere or mesh")
     return [shape.placed(pose) for shape in shapes]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from ...system import Body, Fixed, Free, Joint, ModelError, Prismatic
 from ...system.validation import shown
 from ..names import distinct
+from ..rotations import of_quaternion
 from .joints import read_joint
 from .names import body_names, joint_names
 
@@ -42,7 +43,7 @@ def read_bodies(model: Any, path: Path, fixed: bool = False) -> list[Body]:
             )
             parent = helper
         joint, position, rotation = stages[-1]
-        principal = _matrix(model.body_iquat[b])
+        principal = of_quaternion(model.body_iquat[b])
         bodies.append(
             Body(
                 name=name,
@@ -67,7 +68,7 @@ def _stages(
     The joints of a MuJoCo body act one after the other, each at its own anchor. The last stage is a
     fixed offset from the last anchor to the body's origin, if these differ.
     """
-    position, rotation = model.body_pos[b].copy(), _matrix(model.body_quat[b])
+    position, rotation = model.body_pos[b].copy(), of_quaternion(model.body_quat[b])
     anchor = np.zeros(3)
     joints = range(model.body_jntadr[b], model.body_jntadr[b] + model.body_jntnum[b])
     for j in joints:
@@ -103,15 +104,3 @@ def freed(bodies: list[Body], path: Path) -> list[Body]:
     name = distinct("root_joint", taken)
     moved = {"joint": Free(name=name), "position": np.zeros(3), "rotation": np.zeros(3)}
     return [dataclasses.replace(b, **moved) if b is root else b for b in bodies]
-
-
-def _matrix(quaternion: np.ndarray) -> np.ndarray:
-    """The rotation matrix (3, 3) of a unit quaternion (4,)."""
-    w, x, y, z = quaternion / np.linalg.norm(quaternion)
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )

@@ -49,18 +49,22 @@ def equality_constraints(
         yield (SphericalConstraint if turns else FixedConstraint)(*frames)
 
 
-def unused_equalities(model: Any, disabled: set[str]) -> Iterator[tuple[str, int]]:
-    """The features of equalities that `equality_constraints` ignores, and how many there are."""
+def unused_equalities(model: Any, disabled: set[str]) -> Iterator[tuple[str, str, Sequence[int]]]:
+    """The features of equalities that `equality_constraints` ignores, "eq", and which have them."""
     on, used = _active(model, disabled), _used(model, disabled)
     kinds = np.asarray(model.eq_type)
-    yield "equality constraints that are switched off", int(np.count_nonzero(~on))
-    yield "equality constraints of tendons", int(np.count_nonzero(on & (kinds == _TENDON)))
-    yield "equality constraints of flexes", int(np.count_nonzero(on & (kinds > _TENDON)))
+    for what, which in (
+        ("equality constraints that are switched off", ~on),
+        ("equality constraints of tendons", on & (kinds == _TENDON)),
+        ("equality constraints of flexes", on & (kinds > _TENDON)),
+    ):
+        yield what, "eq", np.flatnonzero(which).tolist()
     soft = [
-        any(np.any(getattr(model, f"eq_{n}")[e] != usual) for n, usual in _SOFTNESS.items())
+        e
         for e in used
+        if any(np.any(getattr(model, f"eq_{n}")[e] != usual) for n, usual in _SOFTNESS.items())
     ]
-    yield "softness of equality constraints (solref, solimp)", sum(soft)
+    yield "softness (solref, solimp) of equality constraints", "eq", soft
 
 
 def _active(model: Any, disabled: set[str]) -> np.ndarray:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ...forces import PointFriction
 from ...system import Free, Joint, Prismatic, Revolute, Spherical
+from ...system.validation import shown
 
 # MuJoCo's joint types by number.
 TYPES: tuple[type[Joint], ...] = (Free, Spherical, Prismatic, Revolute)
+
+_ON_JOINTS = 0, 1  # what actuators act on: MuJoCo's mjTRN_JOINT and mjTRN_JOINTINPARENT
 
 
 def read_joint(model: Any, j: int, name: str) -> Joint:
@@ -22,7 +28,10 @@ def read_joint(model: Any, j: int, name: str) -> Joint:
         "damping": model.dof_damping[dofs].copy(),
         "friction": model.dof_frictionloss[dofs].copy(),
     }
-    if kind is not Free:
+    if kind is Free:
+        # Of the translation MuJoCo has it along the axes of the world; see `free_friction`.
+        fields["friction"][3:] = 0
+    else:
         fields["armature"] = model.dof_armature[dofs].copy()
     if kind in (Prismatic, Revolute):
         fields["axis"] = model.jnt_axis[j].tolist()
@@ -30,43 +39,102 @@ def read_joint(model: Any, j: int, name: str) -> Joint:
         fields["spring_reference"] = model.qpos_spring[model.jnt_qposadr[j]] - ref
         if model.jnt_limited[j]:
             fields["lower"], fields["upper"] = model.jnt_range[j] - ref
-        drives = _drives(model, j)
-        fields["max_effort"] = _max_effort(model, j, drives)
-        for leaf in ("armature", "damping"):
-            # MuJoCo 3 has no such property of actuators.
-            own = getattr(model, f"actuator_{leaf}", None)
-            if own is not None:
-                fields[leaf] += sum(model.actuator_gear[a, 0] ** 2 * own[a] for a in drives)
+        fields["max_effort"] = np.abs(effort_range(model, j)).max()
+    if kind is not Free:
+        # Of a ball joint, too, MuJoCo takes the first number of the gear, for all three axes.
+        for leaf, own in _rotors(model).items():
+            fields[leaf] += sum(own[a] for a in _drives(model, j))
     return kind(**fields)
 
 
+def free_friction(model: Any, bodies: Sequence[str]) -> Iterator[PointFriction]:
+    """The frictionloss of free joints against translation, along the axes of the world.
+
+    bodies: the names of the model's bodies but the world.
+    """
+    for j in np.flatnonzero(np.asarray(model.jnt_type) == TYPES.index(Free)):
+        friction = model.dof_frictionloss[model.jnt_dofadr[j]]
+        if friction:
+            body = bodies[int(model.jnt_bodyid[j]) - 1]
+            yield PointFriction([(body, (0.0, 0.0, 0.0))], friction)
+
+
+def unused_drives(model: Any) -> Iterator[tuple[str, str, list[int]]]:
+    """What of the actuators `read_joint` ignores, "actuator", and which have it."""
+    rotors, kinds = _rotors(model), [TYPES[kind] for kind in model.jnt_type]
+    found: dict[str, list[int]] = {
+        "actuators but for armature, damping and the limits of effort": [],
+        "actuators of ball joints but for armature and damping": [],
+        "actuators of free joints, tendons and others, with their armature and damping": [],
+        "actuators of free joints, tendons and others": [],
+    }
+    scalar, ball, heavy, others = found.values()
+    for a, on in enumerate(model.actuator_trntype):
+        kind = kinds[model.actuator_trnid[a, 0]] if on in _ON_JOINTS else Free
+        if kind is not Free:
+            (ball if kind is Spherical else scalar).append(a)
+        else:
+            (heavy if any(own[a] for own in rotors.values()) else others).append(a)
+    for what, which in found.items():
+        yield what, "actuator", which
+
+
+def _rotors(model: Any) -> dict[str, NDArray]:
+    """The armature and the damping of all actuators behind their gears; none in MuJoCo 3."""
+    leaves = {leaf: getattr(model, f"actuator_{leaf}", None) for leaf in ("armature", "damping")}
+    ratio = np.asarray(model.actuator_gear)[:, 0] ** 2
+    return {leaf: ratio * np.asarray(own) for leaf, own in leaves.items() if own is not None}
+
+
 def _drives(model: Any, j: int) -> list[int]:
-    """The actuators that act on a hinge or slide itself."""
-    on_joint = (model.actuator_trntype <= 1) & (model.actuator_trnid[:, 0] == j)
+    """The actuators that act on a joint itself."""
+    on_joint = np.isin(model.actuator_trntype, _ON_JOINTS) & (model.actuator_trnid[:, 0] == j)
     return np.flatnonzero(on_joint).tolist()
 
 
-def _max_effort(model: Any, j: int, drives: list[int]) -> float:
-    """The total effort of a joint's actuators, in N m or N; infinite if it is not limited."""
-    limit = np.inf
+def uneven_efforts(model: Any, names: Sequence[str]) -> list[str]:
+    """Phrases on the joints that are stronger in one direction, which a `System` cannot express.
+
+    names: those of the model's joints.
+    """
+    said = []
+    for j, kind in enumerate(model.jnt_type):
+        if TYPES[kind] in (Prismatic, Revolute):
+            low, high = effort_range(model, j)
+            if low != -high:
+                unit = "N m" if TYPES[kind] is Revolute else "N"
+                said.append(
+                    f"the effort of {shown(names[j])} is between {low:g} and {high:g} {unit}, and "
+                    f"its max_effort {max(-low, high):g} both ways"
+                )
+    return said
+
+
+def effort_range(model: Any, j: int) -> tuple[float, float]:
+    """The least and the greatest total effort of a joint's actuators, in N m or N."""
+    low, high = -np.inf, np.inf
+    drives = _drives(model, j)
     if drives:
-        limit = sum(abs(model.actuator_gear[a, 0]) * _strongest(model, a) for a in drives)
+        gears = [(a, model.actuator_gear[a, 0]) for a in drives if model.actuator_gear[a, 0]]
+        ends = [np.sort(gear * _forces(model, a)) for a, gear in gears]
+        low, high = np.sum(ends, axis=0) if ends else (0.0, 0.0)
     if model.jnt_actfrclimited[j]:
-        limit = min(limit, np.abs(model.jnt_actfrcrange[j]).max())
-    return float(limit)
+        least, most = model.jnt_actfrcrange[j]
+        low, high = np.clip((low, high), least, most)
+    return float(low), float(high)
 
 
-def _strongest(model: Any, a: int) -> float:
-    """The largest force of an actuator, before its gear."""
-    strongest = np.inf
+def _forces(model: Any, a: int) -> NDArray:
+    """The least and the greatest force (2,) of an actuator, before its gear."""
+    forces = np.array([-np.inf, np.inf])
     if model.actuator_forcelimited[a]:
-        strongest = np.abs(model.actuator_forcerange[a]).max()
+        forces = np.array(model.actuator_forcerange[a])
     is_motor = not (
         model.actuator_gaintype[a] or model.actuator_biastype[a] or model.actuator_dyntype[a]
     )
     # An actuator of MuJoCo 4 may have several controls; a motor has one.
     control = model.actuator_ctrladr[a] if hasattr(model, "actuator_ctrladr") else a
     if is_motor and model.actuator_ctrllimited[control]:
-        largest = np.abs(model.actuator_ctrlrange[control]).max()
-        strongest = min(strongest, abs(model.actuator_gainprm[a, 0]) * largest)
-    return float(strongest)
+        ends = np.sort(model.actuator_gainprm[a, 0] * model.actuator_ctrlrange[control])
+        forces = np.clip(ends, *forces)
+    return forces

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...system.validation import shown
 from ..names import distinct
 
 # The default names of joints, by MuJoCo's numbers of joint types.
 _WORDS = ("free", "ball", "slide", "hinge")
+
+_MOST = 4
 
 
 def body_names(model: Any) -> list[str]:
@@ -24,6 +27,33 @@ def joint_names(model: Any) -> list[str]:
     words = [_WORDS[kind] for kind in model.jnt_type]
     given = [model.joint(j).name for j in range(model.njnt)]
     return _named(given, [f"{b}/{word}" for b, word in zip(owners, words, strict=True)])
+
+
+def listed(model: Any, kind: str, numbers: Sequence[int]) -> str:
+    """The names of some elements for a message; of many the first few, and how many more.
+
+    kind: as in the fields of a model, such as "geom" or "jnt"; numbers: which of its elements. One
+    without a name is called by its body and its number.
+    """
+    names = [_shown(model, kind, number) for number in numbers]
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return ", ".join(names[:_MOST]) + more
+
+
+def _shown(model: Any, kind: str, number: int) -> str:
+    if kind == "body":
+        return shown(body_names(model)[number - 1]) if number else "the world"
+    if kind == "jnt":
+        return shown(joint_names(model)[number])
+    # Plugins and elements of other versions have no names.
+    starts = getattr(model, f"name_{kind}adr", None)
+    name = b"" if starts is None else model.names[starts[number] :].split(b"\0", 1)[0]
+    if name:
+        return shown(name.decode(errors="replace"))
+    owners = getattr(model, f"{kind}_bodyid", None)
+    if owners is None:
+        return f"number {number}"
+    return f"number {number} of {_shown(model, 'body', int(owners[number]))}"
 
 
 def _named(given: Sequence[str], defaults: Sequence[str]) -> list[str]:

@@ -24,6 +24,8 @@ from ..files import existing
 from .bodies import freed, read_bodies
 from .check import check_mjcf
 from .equalities import equality_constraints
+from .flags import disabled_flags, switch_off
+from .joints import free_friction, uneven_efforts
 from .missing import without_missing
 from .names import body_names, joint_names
 from .tendons import tendon_couplings
@@ -46,10 +48,12 @@ def read_mjcf(
     the model's initial pose, where MuJoCo's are `ref`; those of a free joint are its pose in the
     world (`MujocoOrdering` converts states). An unnamed joint is called "BODY/hinge" (slide, ball,
     free), an unnamed body "bodyN". Frictionloss is smooth Coulomb friction; limits and frictionloss
-    are no constraints. Force and control ranges, times the gear, become max_effort of hinges and
-    slides with actuators, and the actuators' armature and damping are added to the joint's.
-    Stiffness and damping of tendons through sites become couplings. Equality constraints between
-    bodies, sites and joints become exact constraints; MuJoCo's are soft.
+    are no constraints. Of a free joint it acts along the axes of the world, by a `PointFriction`,
+    and about those of the body. Force and control ranges, times the gear, become max_effort of
+    hinges and slides with actuators; the actuators' armature and damping are added to those of
+    hinges, slides and balls. Stiffness and damping of tendons through sites become couplings.
+    Equality constraints between bodies, sites and joints become exact constraints; MuJoCo's are
+    soft. What an option flag switches off is not there.
 
     Warns once of all that is not used and of meshes that are missing, which no motion depends on,
     and as `tree` does of implausible masses and inertias.
@@ -59,7 +63,8 @@ def read_mjcf(
     """
     path = Path(path)
     mujoco, model, missing = compiled(path)
-    disabled = _disabled(mujoco, model)
+    disabled = disabled_flags(mujoco, model)
+    switch_off(model, disabled)
     if base not in (None, "fixed", "free"):
         raise ModelError(f"{path}: base is {shown(base)}; it must be 'fixed' or 'free'")
     bodies = read_bodies(model, path, fixed=base == "fixed")
@@ -71,14 +76,16 @@ def read_mjcf(
     named = body_names(model)
     try:
         system = tree(bodies, name=name, gravity=vector)
-        system = attach(system, *tendon_couplings(model, named))
+        rubbing = () if base == "fixed" else free_friction(model, named)
+        system = attach(system, *tendon_couplings(model, named), *rubbing)
         loops = equality_constraints(model, named, joint_names(model), disabled)
         system = constrain(system, *loops)
     except ModelError as error:
         message = str(error).removeprefix(f"{path}: ")
         raise ModelError(f"{path}: {message}") from None
     left = list(unused(model, disabled))
-    remarks = ([f"not used: {', '.join(left)}"] if left else []) + ([missing] if missing else [])
+    remarks = [f"not used: {', '.join(left)}"] if left else []
+    remarks += [*uneven_efforts(model, joint_names(model)), *filter(None, [missing])]
     if remarks:
         warn(f"{path}: {'; '.join(remarks)}")
     return system
@@ -125,10 +132,3 @@ def _compiled(mujoco: Any, path: Path) -> tuple[Any, str]:
             f"{path}: MuJoCo fails to read it and does not say where; look for an "
             "attribute without a value"
         ) from None
-
-
-def _disabled(mujoco: Any, model: Any) -> set[str]:
-    """The names of the option flags that are off, as in "gravity"."""
-    flags = mujoco.mjtDisableBit.__members__.items()
-    off = [n for n, flag in flags if n[:7] == "mjDSBL_" and model.opt.disableflags & int(flag)]
-    return {name.removeprefix("mjDSBL_").lower() for name in off}

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...forces import Coupling, Damper, Path, Rope, Spring
 
-_SITE = 3  # what a tendon is led through: MuJoCo's mjWRAP_SITE
+SITE = 3  # what a tendon is led through: MuJoCo's mjWRAPSITE
 
 
 def tendon_couplings(model: Any, bodies: Sequence[str]) -> Iterator[Coupling]:
@@ -36,12 +36,13 @@ def tendon_couplings(model: Any, bodies: Sequence[str]) -> Iterator[Coupling]:
             yield Damper(path, damping)
 
 
-def unused_tendons(model: Any) -> Iterator[tuple[str, int]]:
-    """The features of tendons that `tendon_couplings` ignores, and how many there are."""
+def unused_tendons(model: Any) -> Iterator[tuple[str, str, list[int]]]:
+    """The features of tendons that `tendon_couplings` ignores, "tendon", and which have them."""
     led = [t for t in range(model.ntendon) if _sites(model, t) is not None]
-    yield "tendons but those through sites", model.ntendon - len(led)
-    ranged = [model.tendon_stiffness[t] for t in led if _spring(model, t) is None]
-    yield "springs of tendons with a range of lengths at rest", int(np.count_nonzero(ranged))
+    others = [t for t in range(model.ntendon) if t not in led]
+    yield "tendons but those through sites", "tendon", others
+    ranged = [t for t in led if _spring(model, t) is None and model.tendon_stiffness[t]]
+    yield "springs of tendons with a range of lengths at rest", "tendon", ranged
     for field, what in (
         ("limited", "limits of tendons"),
         ("frictionloss", "friction of tendons"),
@@ -52,13 +53,13 @@ def unused_tendons(model: Any) -> Iterator[tuple[str, int]]:
         ("dampingpoly", "nonlinear damping of tendons"),
     ):
         values = getattr(model, f"tendon_{field}", np.zeros(model.ntendon))
-        yield what, sum(bool(np.any(values[t])) for t in led)
+        yield what, "tendon", [t for t in led if np.any(values[t])]
 
 
 def _sites(model: Any, tendon: int) -> np.ndarray | None:
     """The sites a tendon passes through; None where it also wraps something else."""
     parts = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])
-    if np.all(model.wrap_type[parts] == _SITE):
+    if np.all(model.wrap_type[parts] == SITE):
         return model.wrap_objid[parts]
     return None
 

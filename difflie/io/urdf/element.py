@@ -23,6 +23,9 @@ _COUNTS = {
 # expat's message for an element that is never closed.
 _UNCLOSED = (expat.errors.XML_ERROR_TAG_MISMATCH, expat.errors.XML_ERROR_NO_ELEMENTS)
 
+# Elements of elements; text in all others would be meant for one of their attributes.
+_HOLDERS = "robot", "link", "joint", "inertial", "visual", "geometry"
+
 # No robot is nested deeper, and recursion over it would end in a RecursionError.
 _DEEPEST = 100
 
@@ -31,8 +34,8 @@ _DEEPEST = 100
 class Element:
     """An XML element. It remembers which parts were read, so that the others can be reported.
 
-    path: of the file; above: its parent element, None for the root. asked: the tags and, prefixed
-    with @, the attributes that the reader looked for.
+    path: of the file; above: its parent element, None for the root. text: what stands in it beside
+    its children. asked: the tags and, prefixed with @, the attributes that the reader looked for.
     """
 
     path: Path
@@ -41,6 +44,7 @@ class Element:
     line: int
     above: Element | None
     children: list[Element] = field(default_factory=list)
+    text: str = ""
     asked: set[str] = field(default_factory=set)
 
     @property
@@ -87,7 +91,10 @@ class Element:
         except ValueError:
             values = []
         if len(values) != count:
-            raise ModelError(f"{self.source}: {name} needs {_COUNTS[count]}, got {shown(text)}")
+            fix = "; write decimal points, and spaces in between" if "," in text else ""
+            raise ModelError(
+                f"{self.source}: {name} needs {_COUNTS[count]}, got {shown(text)}{fix}"
+            )
         if any(math.isnan(v) or (finite and math.isinf(v)) for v in values):
             raise ModelError(f"{self.source}: {name} must be finite, got {shown(text)}")
         if finite and any(abs(v) > LARGEST for v in values):
@@ -101,9 +108,16 @@ class Element:
         return self.numbers(name, 1, None if default is None else [default], finite=finite)[0]
 
     def all(self, tag: str) -> list[Element]:
-        """The children with a tag."""
+        """The children with a tag; raises `ModelError` for text in place of attributes."""
         self.asked.add(tag)
-        return [c for c in self.children if c.tag == tag]
+        found = [c for c in self.children if c.tag == tag]
+        for c in found:
+            if c.text and c.tag not in _HOLDERS:
+                raise ModelError(
+                    f"{c.source}: its text {shown(c.text)} is not read; put numbers and names into "
+                    "attributes, or take it out"
+                )
+        return found
 
     def child(self, tag: str) -> Element | None:
         """The child with a tag, None if there is none."""
@@ -152,8 +166,14 @@ def root_element(data: bytes, path: Path) -> Element:
         (above[-1].children if above else roots).append(element)
         above.append(element)
 
+    def text(given: str) -> None:
+        if given.strip():
+            above[-1].text = f"{above[-1].text} {given.strip()}".strip()
+
+    parser.buffer_text = True
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda tag: above.pop()
+    parser.CharacterDataHandler = text
     refuse_other_files(parser, path)
     try:
         parser.Parse(data, True)

@@ -40,6 +40,14 @@ TYPES: dict[str, type[Joint]] = {
     "helical": Helical,
 }
 _SCREWS = ("revolute", "continuous", "prismatic", "helical")
+# What other formats call them.
+_FOREIGN = {
+    "screw": "helical",
+    "hinge": "revolute",
+    "slide": "prismatic",
+    "free": "floating",
+    "weld": "fixed",
+}
 
 # What a file leaves open or repeats, with the line numbers.
 Notes = defaultdict[str, list[int]]
@@ -49,9 +57,12 @@ def read_joint(joint: Element, notes: Notes) -> tuple[type[Joint], dict[str, Any
     """The class of a joint and its fields, all but the mimic."""
     kind = joint.needed("type")
     if kind not in TYPES:
+        here = _FOREIGN.get(kind.lower())
+        hint = f", which is called {here} here" if here else nearest(kind, TYPES)
+        hint += ", with its pitch in m/rad in <axis>" if here == "helical" else ""
         raise ModelError(
-            f"{joint.source}: there is no joint type {shown(kind)}"
-            f"{nearest(kind, TYPES)}; known are {', '.join(TYPES)}"
+            f"{joint.source}: there is no joint type {shown(kind)}{hint}; known are "
+            f"{', '.join(TYPES)}"
         )
     fields: dict[str, Any] = {"name": joint.needed("name"), "source": joint.source}
     if kind in _SCREWS:
@@ -61,6 +72,8 @@ def read_joint(joint: Element, notes: Notes) -> tuple[type[Joint], dict[str, Any
         axis = joint.needed_child("axis", '<axis xyz="..." pitch="..."/> with the pitch in m/rad')
         fields["pitch"] = axis.number("pitch")
     if kind == "planar":
+        if joint.child("axis") is None:
+            notes["planar joint without an axis, in its y-z plane as specified"].append(joint.line)
         fields["normal"] = _axis(joint, "axis", (1.0, 0.0, 0.0), notes)
     if kind == "universal":
         fields["axis"] = _axis(joint, "axis", (1.0, 0.0, 0.0), notes)

@@ -19,6 +19,7 @@ overrides <limit> and <dynamics>.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -27,18 +28,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ...system import Body, Fixed, Free, ModelError, System, tree
 from ...system.builders import STANDARD_GRAVITY
 from ...system.validation import nearest, shown, warn
 from ..files import existing
 from ..names import distinct
+from ..rotations import of_angles, of_quaternion
 from .element import Element, root_element, xacro
 from .joints import Notes, mimic_law, read_joint
 from .meshes import missing_meshes
 
 _BASES = {"fixed": Fixed, "free": Free}
+_VERSIONS = "1", "1.0", "1.1", "1.2"
 # Used by some joint types only: if not used, the warning names the type too.
 _BY_TYPE = {"axis", "axis2", "limit", "dynamics", "mimic", "difflie", "@lower", "@upper", "@pitch"}
 
@@ -72,6 +75,8 @@ def read_urdf(
     robot = parsed(path)
     notes: Notes = defaultdict(list)
     world = None
+    if robot.attributes.get("version") in _VERSIONS:
+        robot.get("version")
     own = robot.child("difflie")
     if own is not None:
         world, own_base = own.get("world"), own.get("base")
@@ -153,7 +158,7 @@ def _bodies(robot: Element, base: str | None, world: str | None, notes: Notes) -
         named = ", ".join(f"{shown(name)} (line {links[name].line})" for name in roots)
         raise ModelError(
             f"{links[roots[1]].source}: there are {len(roots)} root links, which no joint has as "
-            f"its child: {named}; connect all but one of them by a joint"
+            f"its child: {named}; connect all but one of them by a joint{_foreign(robot, roots)}"
         )
     if world is not None:
         _check_world(robot, links, roots, world, base)
@@ -165,9 +170,9 @@ def _bodies(robot: Element, base: str | None, world: str | None, notes: Notes) -
             continue
         root_joint = distinct("root_joint", joints)
         joint = _BASES[base or "fixed"](name=root_joint, source=links[name].source)
-        bodies.append(Body(name=name, joint=joint, **_inertial(links[name])))
+        bodies.append(Body(name=name, joint=joint, **_inertial(links[name], notes)))
     for name, element in joint_of.items():
-        position, rpy = _origin(element)
+        position, rotation = origin_of(element, notes)
         kind, fields = read[element.needed("name")]
         bodies.append(
             Body(
@@ -175,12 +180,23 @@ def _bodies(robot: Element, base: str | None, world: str | None, notes: Notes) -
                 joint=kind(**fields, mimic=laws[element.needed("name")]),
                 parent=None if parents[name] == world else parents[name],
                 position=position,
-                # A rotation about one axis is exact as a rotation vector.
-                rotation=rpy if np.count_nonzero(rpy) < 2 else _rotation(rpy),
-                **_inertial(links[name]),
+                rotation=rotation,
+                **_inertial(links[name], notes),
             )
         )
     return bodies
+
+
+def _foreign(robot: Element, roots: Sequence[str]) -> str:
+    """Names joints in another namespace, which are not read, for the message on root links."""
+    named = [
+        f"<{e.tag}> in line {e.line}, which has {shown(c.attributes.get('link', ''))} as its child,"
+        for e in robot.children
+        if e.tag.endswith(":joint")
+        for c in e.children
+        if c.tag == "child" and c.attributes.get("link") in roots
+    ]
+    return f"; {' and '.join(named)} is of another namespace and not read" if named else ""
 
 
 def _check_world(
@@ -227,50 +243,56 @@ def _end(joint: Element, role: str, links: dict[str, Element]) -> str:
     return name
 
 
-def _inertial(link: Element) -> dict[str, Any]:
+def _inertial(link: Element, notes: Notes) -> dict[str, Any]:
     """The fields of a `Body` that the link itself gives."""
     inertial = link.child("inertial")
     if inertial is None:
         return {"source": link.source}
-    com, rpy = _origin(inertial)
+    com, turn = origin_of(inertial, notes)
     mass = inertial.needed_child("mass", '<mass value="..."/> in kg').number("value")
     about = inertial.needed_child("inertia", '<inertia ixx="..." .../> in kg m^2')
     names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
     xx, xy, xz, yy, yz, zz = (about.number(name) for name in names)
     inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    if any(rpy):
-        rotation = _rotation(rpy)
+    if np.any(turn):
+        rotation = matrix_of(turn)
         inertia = rotation @ inertia @ rotation.T
     return {"mass": mass, "com": com, "inertia": inertia, "source": link.source}
 
 
-def _origin(element: Element) -> tuple[list[float], list[float]]:
-    """xyz in m and rpy in rad."""
+def origin_of(element: Element, notes: Notes) -> tuple[list[float], NDArray]:
+    """The position (3,) in m and the rotation of an element's <origin>; zero without one.
+
+    The rotation is a vector (3,) where it is about one axis of rpy, for which it is exact, else a
+    matrix (3, 3).
+    """
     zero = [0.0, 0.0, 0.0]
     origin = element.child("origin")
     if origin is None:
-        return zero, zero
-    return origin.numbers("xyz", 3, zero), origin.numbers("rpy", 3, zero)
+        return zero, np.zeros(3)
+    position = origin.numbers("xyz", 3, zero)
+    if origin.get("quat_xyzw") is not None:
+        return position, _quaternion(origin, notes)
+    rpy = np.array(origin.numbers("rpy", 3, zero))
+    return position, rpy if np.count_nonzero(rpy) < 2 else of_angles(rpy)
 
 
-def origin_pose(element: Element) -> np.ndarray:
-    """The pose (4, 4) of an element's <origin>, in m; the identity without one."""
-    position, rpy = _origin(element)
-    pose = np.eye(4)
-    pose[:3, :3], pose[:3, 3] = _rotation(rpy), position
-    return pose
+def _quaternion(origin: Element, notes: Notes) -> NDArray:
+    """The rotation matrix (3, 3) of quat_xyzw, which URDF has since its version 1.1."""
+    if origin.get("rpy") is not None:
+        raise ModelError(f"{origin.source}: it has rpy and quat_xyzw; leave one of them out")
+    x, y, z, w = origin.numbers("quat_xyzw", 4)
+    length = math.hypot(x, y, z, w)
+    if length == 0:
+        raise ModelError(f"{origin.source}: quat_xyzw is zero; give it a direction")
+    if abs(length - 1) > 1e-3:  # less is rounding
+        notes["quat_xyzw not of unit length, normalised"].append(origin.line)
+    return of_quaternion([w, x, y, z])
 
 
-def _rotation(rpy: Sequence[float]) -> np.ndarray:
-    """The rotation matrix (3, 3) of roll, pitch and yaw about the fixed x, y, z axes, in turn."""
-    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
-    return np.array(
-        [
-            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
-            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
-            [-sp, cp * sr, cp * cr],
-        ]
-    )
+def matrix_of(rotation: NDArray) -> NDArray:
+    """The rotation matrix (3, 3) of a rotation as `origin_of` returns it."""
+    return of_angles(rotation) if rotation.ndim == 1 else rotation
 
 
 def _find_unused(element: Element, path: str, joint_type: str, unused: Notes) -> None:
@@ -278,6 +300,8 @@ def _find_unused(element: Element, path: str, joint_type: str, unused: Notes) ->
     for name in element.attributes:
         if f"@{name}" not in element.asked and name != "xmlns" and name[:6] != "xmlns:":
             unused[_typed(f"{path}/@{name}", f"@{name}", joint_type)].append(element.line)
+    if element.text:
+        unused[f"text in {path}"].append(element.line)
     for child in element.children:
         below = child.tag if path == "robot" else f"{path}/{child.tag}"
         if child.tag not in element.asked:

@@ -112,6 +112,8 @@ def _keep(original: Path, robot: Element) -> None:
     parsed(original)  # for what it refuses
     old = ElementTree.fromstring(original.read_bytes())
     named = {(e.tag, e.get("name")): e for e in old}
+    if version := old.get("version"):
+        robot.set("version", version)
     for link in robot.findall("link"):
         if ("link", link.get("name")) not in named and len(link):
             raise ModelError(

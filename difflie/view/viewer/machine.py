@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...io.appearance.shape import Appearance
 from ...system import System
-from ..ellipsoids import inertia_ellipsoids
+from ..ellipsoids import shapes_of
 from ..scenes import Scene, scene
 
 
@@ -78,11 +78,11 @@ class Machine:
         """The machine in one state q (nq,), v (nv,), at the time t in s."""
         state = State(np.array([t]), np.asarray(q)[None], np.asarray(v)[None])
         made = scene(self.system, state, self._shapes, name=self.name or self.system.name)
-        return replace(made, solid=bool(self.appearance))
+        return replace(made, solid=any((self.appearance or {}).values()))
 
     @cached_property
     def _shapes(self) -> Appearance:
-        return self.appearance or inertia_ellipsoids(self.system)
+        return shapes_of(self.system, self.appearance)
 
 
 class State(NamedTuple):
