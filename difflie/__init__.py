@@ -27,7 +27,18 @@ _ROOMS = _public()
 __all__ = list(_ROOMS)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("difflie")
+    except PackageNotFoundError:
+        return "0+unknown"  # sources on the path that are not installed
+
+
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     if name not in _ROOMS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     room = _ROOMS[name]

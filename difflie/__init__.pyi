@@ -1,5 +1,7 @@
 """What is public; `__init__.py` imports each name when it is first asked for."""
 
+__version__: str
+
 from . import constraints as constraints
 from . import control as control
 from . import dynamics as dynamics

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import tyro
 
+import difflie
+
 from ..solvers.few_cores import avoid_a_deadlock
 
 COMMANDS = "demo", "run", "view", "control", "identify", "sweep", "reproduce"
@@ -24,6 +26,9 @@ COMMANDS = "demo", "run", "view", "control", "identify", "sweep", "reproduce"
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line; an invalid input ends it with one sentence and exit status 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if list(arguments) == ["--version"]:
+        print(f"difflie {difflie.__version__}")
+        return
     avoid_a_deadlock()
     warnings.showwarning = _show_warning
     try:
@@ -41,6 +46,7 @@ def _run(arguments: Sequence[str]) -> None:
     tyro.extras.subcommand_cli_from_dict(
         {name: _command(name, arguments) if name in called else _listed(name) for name in COMMANDS},
         prog="difflie",
+        description="Differentiable multibody dynamics. `difflie --version` says which version.",
         args=arguments,
     )
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
+from rich.markup import escape
 
 from ..io.results import machine, save_json
 from ..io.study import Study
+from ..view.printed import print_table
 from ..view.report import sentences
 from .output import configuration, console, say
 from .study import arm_fitted, recordings_of, save_bare, system_of, tell
@@ -50,15 +51,19 @@ def show_arm(results: dict[str, Any]) -> None:
     for sentence in sentences(results["verdict"]):
         console.print(sentence, soft_wrap=True)
     heads = "R2", "RMSE", "relative", "R2 of the floor", "R2 of the file"
-    table = Table("joint", "run", "use", *heads)
-    for row in results["joints"]:
-        numbers = (f"{row[key]:.4g}" for key in _SCORES)
-        table.add_row(row["joint"], row["run"], row["use"], *numbers)
-    console.print(table)
-    table = Table("number", "start", "value", "standard error", "file's share")
+    rows = [
+        [
+            *(escape(row[key]) for key in ("joint", "run", "use")),
+            *(f"{row[s]:.4g}" for s in _SCORES),
+        ]
+        for row in results["joints"]
+    ]
+    print_table(console, ("joint", "run", "use", *heads), rows, words=3)
+    rows = []
     for name, p in results["parameters"].items():
         bound = " (bound)" if p["at_bound"] else ""
         numbers = (f"{p[key]:.4g}" for key in ("start", "value", "std_error", "prior_share"))
         start, value, *others = numbers
-        table.add_row(name, start, f"{value} {p['unit']}{bound}", *others)
-    console.print(table)
+        rows.append([escape(name), start, f"{value} {p['unit']}{bound}", *others])
+    heads = "number", "start", "value", "standard error", "file's share"
+    print_table(console, heads, rows)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 from numpy.typing import NDArray
-from rich.table import Table
+from rich.markup import escape
 
 from ..identify import Fit, Recording, Trial, Validation, leave_one_out
 from ..identify.judgement import predictions
@@ -27,6 +27,7 @@ from ..parameters import Parameters
 from ..system import System
 from ..system.validation import warn
 from ..view import identification
+from ..view.printed import print_table
 from ..view.report import sentences
 from .arm import run_arm, show_arm
 from .output import check_outputs, configuration, console, say, write_results
@@ -250,25 +251,28 @@ def _show(results: dict[str, Any]) -> None:
     said = *results["verdict"], *notes, *results.get("doubts", ()), *results.get("advice", ())
     for sentence in sentences(said):
         console.print(sentence, soft_wrap=True)
-    table = Table("parameter", "start", "value", "standard error", "95 % interval")
+    rows = []
     keys = "start", "value", "std_error"
     for name, p in results["parameters"].items():
         ends = "" if p["interval"] is None else " to ".join(map(_short, p["interval"]))
         bound = ", at its bound" if p["at_bound"] else ""
-        table.add_row(name, *(_short(p[key]) for key in keys), ends + bound)
-    console.print(table)
-    table = Table("run", "use", "joint", "torque RMSE", "position RMSE")
+        rows.append([escape(name), *(_short(p[key]) for key in keys), ends + bound])
+    heads = "parameter", "start", "value", "standard error", "95 % interval"
+    print_table(console, heads, rows)
+    rows = []
     for use in ("training", "left_out", "validation"):
         for row in results.get(use, ()):
             errors = _short(row["torque_rmse"]), _short(row["position_rmse"])
-            table.add_row(row["run"], use.replace("_", " "), row["joint"], *errors)
-    console.print(table)
+            rows.append([escape(row["run"]), use.replace("_", " "), escape(row["joint"]), *errors])
+    heads = "run", "use", "joint", "torque RMSE", "position RMSE"
+    print_table(console, heads, rows, words=3)
     if results["sensors"]:
-        table = Table("run", "use", "sensor", "unit", "RMSE, measured motion", "simulated motion")
+        rows = []
         for row in results["sensors"]:
             errors = _short(row["rmse"]), _short(row["simulated_rmse"])
-            table.add_row(row["run"], row["use"], row["sensor"], row["unit"], *errors)
-        console.print(table)
+            rows.append([*(escape(row[k]) for k in ("run", "use", "sensor", "unit")), *errors])
+        heads = "run", "use", "sensor", "unit", "RMSE, measured motion", "simulated motion"
+        print_table(console, heads, rows, words=4)
 
 
 def _short(value: float | None) -> str:

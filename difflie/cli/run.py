@@ -36,7 +36,7 @@ def run(
     """Run the simulation a TOML file describes.
 
     Args:
-        file: the configuration; see difflie/io/config.py and the examples in configs/.
+        file: the configuration; `python -m pydoc difflie.io.config` shows its keys.
         out: a folder for the trajectory (.npz, .csv), pictures and a report (HTML).
         json: a file for the results.
         allow_code: import the Python modules that the file names, which runs them; only for files

@@ -38,7 +38,8 @@ def sweep(
     Ended by anything, the same command goes on.
 
     Args:
-        file: the sweep; `python -m pydoc difflie.sweep.files` shows its keys.
+        file: the sweep; `python -c "from difflie.sweep import files; help(files)"` shows its
+            keys.
         out: a folder for the table (OUT/table: zarr, which xarray opens), or an address of an
             object store, such as s3://bucket/sweep.
         plot: at the end write a report (HTML) and its pictures into the folder, too.

@@ -1,4 +1,4 @@
-"""Ipopt (Wächter and Biegler 2006), of a transcription: `pip install 'difflie[ipopt]'`.
+"""Ipopt (Wächter and Biegler 2006), of a transcription, by the extra `ipopt`.
 
 It gets exact derivatives, as blocks of sparse matrices. It is the referee of the other solvers, and
 the choice for odd problems: its filter and its restoration of feasibility find a way where they do
@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ..system.installation import extra
 from .conditions import kkt_of
 from .entries import Entries
 from .knots import Knots, Motion
@@ -225,7 +226,6 @@ def _ipyopt() -> Any:
         import ipyopt
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            "control: Ipopt is called by ipyopt, which is not installed: pip install "
-            "'difflie[ipopt]'"
+            f"control: Ipopt is called by ipyopt, which is not installed; {extra('ipopt')}"
         ) from None
     return ipyopt

@@ -9,11 +9,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from ..view.printed import print_table
 from ..view.report import Section
 
 
@@ -90,14 +89,9 @@ def show_table(
         lines = [(*map(_plain, row), *[""] * (len(heads) - len(row))) for row in rows]
         console.sections.append(Section(title, [head.strip("\n") for head in heads], lines))
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
-    for k, head in enumerate(heads):
-        table.add_column(head, justify="left" if k < words else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
     # Before the table, and not its title, which would be broken where the table is narrow.
     console.print(title, style="italic", highlight=False, markup=False)
-    console.print(table)
+    print_table(console, heads, rows, words, gap=0)
 
 
 def note(console: Console, *lines: str) -> None:

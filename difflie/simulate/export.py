@@ -17,13 +17,13 @@ from ..groups import quaternion
 from ..io.files import written
 from ..io.results import save_table
 from ..quantities import Curve, Effort, Energy, Passive, along
+from ..system import installation
 from ..system.system import System
 
 if TYPE_CHECKING:
     import pandas
     import xarray
 
-_INSTALL = "install the extra: pip install 'difflie[{}]'"
 # What the columns of each curve are, as axes of a dataset.
 _AXES = {"q": "coordinate", "energy": "part", "u": "command"}
 
@@ -188,5 +188,5 @@ def _needed(package: str, extra: str) -> ModuleType:
     except ImportError:
         name = "foxglove-sdk" if extra == "mcap" else package.split(".")[0]
         raise ImportError(
-            f"to export a trajectory {name} is needed; {_INSTALL.format(extra)}"
+            f"to export a trajectory {name} is needed; {installation.extra(extra)}"
         ) from None

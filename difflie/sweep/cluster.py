@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..system.installation import extra
 from ..system.validation import shown
 from .design import Design
 from .run import Computed, Sweep
@@ -67,9 +68,7 @@ class Dask:
         try:
             import distributed
         except ImportError:
-            raise ImportError(
-                "for a cluster Dask is needed; install the extra: pip install 'difflie[cluster]'"
-            ) from None
+            raise ImportError(f"for a cluster Dask is needed; {extra('cluster')}") from None
         given = self.scheduler
         if isinstance(given, distributed.Client):
             yield given

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..system.installation import extra
 from ..system.validation import nearest
 
-INSTALL = "install the extra: pip install 'difflie[sweep]'"
 # Folders, which zarr writes file by file, each as a whole.
 _LOCAL = "file", "local"
 _PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}
@@ -19,7 +19,7 @@ def zarr() -> Any:
     try:
         import zarr
     except ImportError:
-        raise ImportError(f"to store a sweep zarr is needed; {INSTALL}") from None
+        raise ImportError(f"to store a sweep zarr is needed; {extra('sweep')}") from None
     return zarr
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..system.installation import extra
 from ..system.validation import nearest, shown
 from ..view.columns import some_rows
 from .described import described_design
@@ -228,10 +229,7 @@ def _salib(method: str) -> Any:
     try:
         return importlib.import_module(f"SALib.analyze.{method}")
     except ImportError:
-        raise ImportError(
-            "for sensitivity indices SALib is needed; install the extra: pip install "
-            "'difflie[sweep]'"
-        ) from None
+        raise ImportError(f"for sensitivity indices SALib is needed; {extra('sweep')}") from None
 
 
 def _problem(names: tuple[str, ...]) -> dict[str, Any]:

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..io.results import machine
+from ..system.installation import extra
 from ..system.validation import shown
-from .places import INSTALL, is_address, place, zarr
+from .places import is_address, place, zarr
 from .variants import STATUS, Column
 
 if TYPE_CHECKING:
@@ -211,7 +212,9 @@ class Store:
         try:
             import xarray
         except ImportError:
-            raise ImportError(f"to read a sweep as a table xarray is needed; {INSTALL}") from None
+            raise ImportError(
+                f"to read a sweep as a table xarray is needed; {extra('sweep')}"
+            ) from None
         with _quiet():
             raw = xarray.open_zarr(
                 self.group.store, group=self.group.path or None, consolidated=False, chunks=None

@@ -17,6 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from numpy.typing import NDArray
 
 from ..io.files import OutputError, write_whole
+from ..system.installation import extra
 from .camera import Camera
 from .drawing import Picture, Shown, draw
 from .figures import save
@@ -129,8 +130,8 @@ def _write_mp4(path: Path, frames: Iterator[NDArray], rate: float) -> None:
         ffmpeg = importlib.import_module("imageio_ffmpeg")
     except ImportError:
         raise ImportError(
-            f"{path}: MP4 is written by ffmpeg, which is not installed: "
-            "pip install 'difflie[video]', or write a .gif"
+            f"{path}: MP4 is written by ffmpeg, which is not installed; {extra('video')}; or write "
+            "a .gif"
         ) from None
     first = next(frames)
     size = f"{first.shape[1]}x{first.shape[0]}"

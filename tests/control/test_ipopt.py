@@ -153,7 +153,7 @@ def test_it_differentiates_outside_of_compiled_programs(monkeypatch):
     with pytest.raises(TypeError, match=r"cannot run under jax\.jit"):
         jax.jit(lambda q: cost(q, dc.Ipopt()))(jnp.zeros(1))
     monkeypatch.setitem(sys.modules, "ipyopt", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'difflie\[ipopt\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[ipopt\]'"):
         cost(jnp.zeros(1), dc.Ipopt())
 
 

@@ -191,7 +191,7 @@ def test_bags_that_cannot_be_read(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="this is a folder"):
         read_recording(tmp_path)
     monkeypatch.setitem(sys.modules, "rosbags.highlevel", None)
-    with pytest.raises(DataError, match=r"run pip install 'difflie\[bags\]'"):
+    with pytest.raises(DataError, match=r"extra 'bags' by pip install '\.\[bags\]'"):
         read_recording(folder)
 
 

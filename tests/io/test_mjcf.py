@@ -353,5 +353,5 @@ def test_mistakes(read, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"did you mean 'm\.xml'"):
         read_mjcf(tmp_path / "n.xml")
     monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(ImportError, match=r"pip install 'difflie\[mjcf\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[mjcf\]'.*pip install 'mujoco>=3'"):
         read_mjcf(tmp_path / "m.xml")

@@ -166,7 +166,7 @@ def test_what_is_not_installed_is_named(tmp_path, monkeypatch, system, run, pack
         "pyarrow": lambda: run.to_parquet(tmp_path / "a"),
         "foxglove": lambda: run.to_mcap(tmp_path / "a", system),
     }[package]
-    with pytest.raises(ImportError, match=rf"is needed; .*pip install 'difflie\[{extra}\]'"):
+    with pytest.raises(ImportError, match=rf"is needed; .*pip install '\.\[{extra}\]'"):
         write()
 
 

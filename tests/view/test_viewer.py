@@ -259,7 +259,7 @@ def test_a_port_in_use_is_told_with_a_free_one():
 def test_without_viser_it_is_told_what_to_install(monkeypatch):
     """One sentence with the command."""
     monkeypatch.setitem(sys.modules, "viser", None)
-    with pytest.raises(ImportError, match=r"pip install 'difflie\[viewer\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[viewer\]'"):
         started("localhost", None)
 
 

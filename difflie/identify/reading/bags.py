@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...system.installation import extra
 from ...system.validation import nearest, shown
 from .columns import Columns, DataError
 
@@ -35,8 +36,7 @@ def columns_of_bag(path: Path, topic: str | None = None) -> Columns:
         from rosbags.typesys import Stores, get_typestore
     except ImportError:
         raise DataError(
-            f"{path}: bags are read by rosbags, which is not installed; run pip install "
-            "'difflie[bags]'"
+            f"{path}: bags are read by rosbags, which is not installed; {extra('bags')}"
         ) from None
     try:
         # For bags that do not contain the definitions of their messages.

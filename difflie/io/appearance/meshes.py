@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...system.installation import extra
 from ...system.validation import ModelError
 
 # Larger files are not read: the picture would not be better, and the browser slow.
@@ -26,7 +27,7 @@ def read_mesh(path: Path, scale: NDArray) -> list[tuple[NDArray, NDArray, Any]]:
         trimesh = importlib.import_module("trimesh")
     except ImportError:
         raise ImportError(
-            "meshes are read by trimesh, which is not installed: pip install 'difflie[viewer]'"
+            f"meshes are read by trimesh, which is not installed; {extra('viewer')}"
         ) from None
     if not path.is_file():
         raise ModelError(f"{path}: the mesh is missing; put the file there")
@@ -41,7 +42,7 @@ def read_mesh(path: Path, scale: NDArray) -> list[tuple[NDArray, NDArray, Any]]:
         parts = [part for part in scene.dump() if len(getattr(part, "faces", ()))]
     except ImportError as error:
         raise ImportError(
-            f"files {path.suffix} need {error.name}: pip install 'difflie[viewer]'"
+            f"files {path.suffix} need {error.name}, which is not installed; {extra('viewer')}"
         ) from None
     except Exception as error:  # trimesh's readers raise whatever their parsers raise
         reason = " ".join(str(error).split())[:120] or type(error).__name__

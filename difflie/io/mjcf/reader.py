@@ -1,4 +1,4 @@
-"""MJCF, MuJoCo's files, read by MuJoCo itself: `pip install 'difflie[mjcf]'`.
+"""MJCF, MuJoCo's files, read by MuJoCo itself, by the extra `mjcf`.
 
 MuJoCo resolves defaults, frames, includes, units and the inertia of geoms; this reads the model it
 compiles. Everything in that model that affects the motion is either used or named in a warning.
@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from ...constraints import constrain
 from ...forces import attach
 from ...system import ModelError, System, tree
+from ...system.installation import extra
 from ...system.validation import shown, warn
 from ..files import existing
 from .bodies import freed, read_bodies
@@ -104,7 +105,7 @@ def _mujoco(path: Path) -> Any:
         return importlib.import_module("mujoco")
     except ImportError:
         raise ImportError(
-            f"{path}: MJCF is read by MuJoCo, which is not installed: pip install 'difflie[mjcf]'"
+            f"{path}: MJCF is read by MuJoCo, which is not installed; {extra('mjcf')}"
         ) from None
 
 

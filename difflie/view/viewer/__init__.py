@@ -1,6 +1,6 @@
 """Machines and their motions in a browser, live or as a recording in one file.
 
-It needs the packages of `pip install 'difflie[viewer]'`, and knows no simulation: what steps a
+It needs the packages of the extra `viewer`, and knows no simulation: what steps a
 machine live is handed in as a `Simulator`.
 """
 

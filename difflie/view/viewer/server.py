@@ -11,6 +11,8 @@ import webbrowser
 from collections.abc import Callable
 from typing import Any
 
+from ...system.installation import extra
+
 FIRST_PORT = 8080
 
 
@@ -31,9 +33,7 @@ def imported_viser() -> Any:
     try:
         import viser
     except ImportError:
-        raise ImportError(
-            "the viewer needs the package viser; install it with: pip install 'difflie[viewer]'"
-        ) from None
+        raise ImportError(f"the viewer needs the package viser; {extra('viewer')}") from None
     return viser
 
 
