@@ -14,22 +14,27 @@ from ..io.study import Study
 from ..view.printed import print_table
 from ..view.report import sentences
 from .output import configuration, console, say
-from .study import arm_fitted, recordings_of, save_bare, system_of, tell
+from .study import arm_fitted, check_original, recordings_of, save_bare, system_of, tell
 
 _SCORES = "r2", "rmse", "relative", "floor_r2", "file_r2"
 
 
 def run_arm(
-    config: Study, *, validate: Sequence[Path] = (), out: Path | None = None
+    config: Study,
+    *,
+    validate: Sequence[Path] = (),
+    out: Path | None = None,
+    original: Path | None = None,
 ) -> dict[str, Any]:
     """Identifies an arm as a file describes it, and returns the results, those of `ArmFit.results`.
 
     validate: more files to judge by. Writes into `out` the results, `report.html` with its
-    pictures, and the arm as URDF. Raises `ConfigError` and `DataError` for inputs that do not fit
-    together.
+    pictures, and the arm as URDF, with the shapes of the URDF file `original`. Raises `ConfigError`
+    and `DataError` for inputs that do not fit together.
     """
     about = configuration(config.path)
     system = system_of(config)
+    check_original(system, original)
     runs = recordings_of(config, system, validate)
     tell(system, runs)
     begin = time.perf_counter()
@@ -42,7 +47,7 @@ def run_arm(
         out.mkdir(parents=True, exist_ok=True)
         save_json(out / "identification.json", results)
         fit.report(out, about)
-        save_bare(fit.system, out)
+        save_bare(fit.system, out, original)
     return results
 
 

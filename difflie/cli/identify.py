@@ -32,7 +32,7 @@ from ..view.report import sentences
 from .arm import run_arm, show_arm
 from .output import check_outputs, configuration, console, say, write_results
 from .sensors import deviations_of_sensors
-from .study import fitted, parameters_of, recordings_of, save_bare, system_of, tell
+from .study import check_original, fitted, parameters_of, recordings_of, save_bare, system_of, tell
 
 
 def identify(
@@ -43,6 +43,7 @@ def identify(
     resume: Path | None = None,
     out: Path | None = None,
     json: Path | None = None,
+    original: Path | None = None,
     allow_code: bool = False,
 ) -> None:
     """Find the parameters of a machine that explain measurements, as a TOML file describes it.
@@ -58,6 +59,8 @@ def identify(
         resume: a JSON file of an earlier run, such as one that was interrupted, to begin with.
         out: a folder for results, pictures, a report (HTML) and the machine (URDF, no actuators).
         json: a file for the results; the standard errors of what fit.undetermined names are null.
+        original: the URDF file of the robot, whose shapes and other parts the machine in `out`
+            keeps.
         allow_code: import the Python modules that the file names, which runs them; only for files
             that you trust. DIFFLIE_ALLOW_CODE=1 in the environment does the same.
     """
@@ -65,13 +68,15 @@ def identify(
     check_outputs(out, json, "identification.json", "report.html")
     if not config.parameter and (parameters is not None or resume is not None):
         raise ConfigError(f"{file}: numbers are read for [[parameter]] tables; declare some")
+    if original is not None and out is None:
+        raise ConfigError(f"{file}: --original is for the machine in the folder --out; give both")
     with console.status(f"{file.name}: compiling") as status:
 
         def progress(step: int, cost: float) -> None:
             status.update(f"{file.name}: step {step}, cost {cost:.6g}")
 
         if not config.parameter:
-            results = run_arm(config, validate=validate, out=out)
+            results = run_arm(config, validate=validate, out=out, original=original)
         else:
             results = run_study(
                 config,
@@ -80,6 +85,7 @@ def identify(
                 resume=resume,
                 out=out,
                 keep=json,
+                original=original,
                 progress=progress,
             )
     (_show if config.parameter else show_arm)(results)
@@ -98,6 +104,7 @@ def run_study(
     resume: Path | None = None,
     out: Path | None = None,
     keep: Path | None = None,
+    original: Path | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> dict[str, Any]:
     """Fits the parameters, or judges given ones, and returns the results.
@@ -106,7 +113,8 @@ def run_study(
     results: then nothing is fitted. resume: such a file from which the fit starts, its states too.
     After each step that improves the fit the present numbers are written to `keep` and to the
     results in `out`, so that a killed run can be resumed. Writes into `out` the results, pictures,
-    `report.html`, and the machine as URDF without actuators and sensors.
+    `report.html`, and the machine as URDF without actuators and sensors, with the shapes of the
+    URDF file `original`.
 
     The results are those of `Fit.results`, and the errors of each run in training (those that were
     fitted), validation and, with fit.leave_out, left_out: each run predicted by a fit to the
@@ -118,6 +126,7 @@ def run_study(
         raise ConfigError("given parameters are judged only; leave out those to resume with")
     about = configuration(config.path)
     system = system_of(config)
+    check_original(system, original)
     free = parameters_of(config, system)
     runs = recordings_of(config, system, validate)
     tell(system, runs)
@@ -158,7 +167,7 @@ def run_study(
     ]
     results["machine"] = machine()
     if out is not None:
-        _write(out, results, fit, judged, final, about)
+        _write(out, results, fit, judged, final, about, original)
     return results
 
 
@@ -235,6 +244,7 @@ def _write(
     judged: dict[str, list[Validation]],
     system: System,
     about: dict[str, object],
+    original: Path | None,
 ) -> None:
     out.mkdir(parents=True, exist_ok=True)
     save_json(out / "identification.json", results)
@@ -242,7 +252,7 @@ def _write(
     correlations = None if fit is None else fit.correlations
     identification.write_report(out, results, runs, correlations, about)
     # What URDF cannot say `save` refuses, when all the rest is written.
-    save_bare(system, out)
+    save_bare(system, out, original)
 
 
 def _show(results: dict[str, Any]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -109,11 +111,22 @@ def tell(system: System, runs: dict[str, list[Recording]]) -> None:
         warn(message)
 
 
-def save_bare(system: System, folder: Path) -> None:
-    """Writes the machine as URDF, without actuators and sensors, whose numbers the results have."""
+def save_bare(system: System, folder: Path, original: Path | None = None) -> None:
+    """Writes the machine as URDF, without actuators and sensors, whose numbers the results have.
+
+    original: a URDF file of the same links, whose shapes are kept.
+    """
     others = tuple(c for c in system.couplings if not isinstance(c, AtJoint))
     bare = dataclasses.replace(system, couplings=others, actuators=(), sensors=())
-    save(bare, folder / f"{file_name(system.name)}.urdf")
+    save(bare, folder / f"{file_name(system.name)}.urdf", original=original)
+
+
+def check_original(system: System, original: Path | None) -> None:
+    """Raises as `save_bare` where an original does not suit, before anything is fitted."""
+    if original is not None:
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they come when it is written
+            save_bare(system, Path(folder), original)
 
 
 def told_apart(paths: Sequence[Path]) -> list[str]:

@@ -57,6 +57,8 @@ def sweep(
         say(str(found))
         write_results(json, found.results)
         return
+    if out is None:
+        say(f"{file.name}: the table will not be kept, only summed up; --out DIR keeps it")
     pace = Pace()
     with console.status(f"{file.name}: compiling") as status:
 

@@ -96,6 +96,25 @@ def test_from_the_command_line(folder, tmp_path, capsys):
     assert "converged after" in printed and "hinge/damping" in printed
 
 
+def test_the_shapes_of_an_original_are_kept(folder, tmp_path, capsys):
+    """And one that is of another machine is refused before anything is fitted."""
+    robot, out = tmp_path / "robot.urdf", tmp_path / "out"
+    visual = "<visual><geometry><sphere radius='0.1'/></geometry></visual>"
+    robot.write_text(URDF.read_text().replace('<link name="arm">', f'<link name="arm">{visual}'))
+    given = "identify", folder / "study.toml", "--original"
+    assert call(*given, robot, "--out", out) == 0
+    written = out / "simple_pendulum.urdf"
+    assert "<sphere" in written.read_text()
+    assert dl.load(written).bodies.mass[-1] == pytest.approx(0.8, rel=1e-6)
+    robot.write_text(URDF.read_text().replace('"arm"', '"leg"'))
+    capsys.readouterr()
+    assert call(*given, robot, "--out", tmp_path / "other") == 2
+    assert "there is no link 'arm', which the system has" in capsys.readouterr().err
+    assert not (tmp_path / "other" / "identification.json").exists()
+    assert call(*given, robot) == 2
+    assert "--original is for the machine in the folder --out" in capsys.readouterr().err
+
+
 def test_what_the_measurements_do_not_determine_is_null_and_named(folder, tmp_path):
     path = tmp_path / "study.toml"
     path.write_text(TEXT + '[[parameter]]\npath = "arm/com_y"\n')

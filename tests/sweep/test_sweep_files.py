@@ -7,6 +7,8 @@ import sys
 import numpy as np
 import pytest
 
+from difflie.cli import main
+from difflie.cli import sweep as command
 from difflie.cli.sweep import estimated, run_file
 from difflie.io.tables import ConfigError
 from difflie.sweep.files import design_of, function_of, read_sweep
@@ -166,5 +168,18 @@ def test_the_command(file, tmp_path):
     assert ended.returncode == 0, ended.stderr
     assert json.loads((tmp_path / "out.json").read_text())["rows"] == {"done": 24}
     assert (tmp_path / "out" / "report.html").is_file()
+    assert "will not be kept" not in ended.stdout
     ended = called(file(("link7/mass", "link7/mas")))
     assert ended.returncode == 2 and "the nearest is 'link7/mass'" in ended.stderr
+
+
+def test_a_table_that_is_not_kept_is_said_first(file, monkeypatch, capsys):
+    """Before anything is computed, so that nobody waits for it in vain."""
+
+    def computed(*arguments, **options):
+        assert "the table will not be kept" in capsys.readouterr().out
+        raise ValueError("enough")
+
+    monkeypatch.setattr(command, "run", computed)
+    with pytest.raises(SystemExit):
+        main(["sweep", str(file()), "--allow-code"])
