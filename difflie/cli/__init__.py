@@ -19,6 +19,7 @@ import tyro
 import difflie
 
 from ..solvers.few_cores import avoid_a_deadlock
+from .interrupts import STATUS, Interrupts
 
 COMMANDS = "demo", "run", "view", "control", "identify", "sweep", "reproduce"
 
@@ -32,12 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     avoid_a_deadlock()
     warnings.showwarning = _show_warning
     try:
-        # What reports say of the command holds until it ends.
-        contextvars.copy_context().run(_run, arguments)
+        with Interrupts():
+            # What reports say of the command holds until it ends.
+            contextvars.copy_context().run(_run, arguments)
     except (ValueError, TypeError, OSError, ImportError) as error:
         _end("[bold red]error:[/] " + str(error).replace("[", r"\["), 2)
     except KeyboardInterrupt:
-        _end("stopped", 130)
+        _end("stopped", STATUS)
 
 
 def _run(arguments: Sequence[str]) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
 from numpy.typing import NDArray
+
+from ..io.unbroken import unhurried
 
 Progress = Callable[[int, float], None]
 Improved = Callable[[NDArray, tuple[NDArray, ...]], None]
@@ -87,10 +90,13 @@ class Minimiser(eqx.Module):
         """
         # The first point may be the start itself.
         best, k, level, refused = unknown, 0, -1, 0
+        steps = contextlib.ExitStack()
         try:
             state = self.begin(residual, unknown, args)
             for k in range(1, self.max_steps + 1):
                 point, state = self.step(residual, state, args)
+                if k == 1:  # the first step compiles, and there is nothing to keep before
+                    steps.enter_context(unhurried())
                 refused = 0 if point.accepted else refused + 1
                 if point.accepted:
                     level = level + 1 if not point.cost < cost * (1 - self.tolerance) else 0
@@ -110,4 +116,6 @@ class Minimiser(eqx.Module):
         except KeyboardInterrupt:
             message = f"interrupted after {k} steps; the best so far is kept"
             return Outcome(best, k, False, message)
+        finally:
+            steps.close()
         return Outcome(best, k, False, f"not converged after {k} steps; start there again for more")

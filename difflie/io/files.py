@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from ..system.validation import InputError, nearest
+from .unbroken import unbroken
 
 
 class OutputError(InputError):
@@ -56,9 +57,15 @@ def written(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary file to write into, which appears at the path when it is complete, or not at all.
 
     Links are followed, missing folders are made, and the permissions are those of the old file, or
-    of a new one. A pipe or device receives the content at the end.
+    of a new one. A pipe or device receives the content at the end. Ctrl-C ends a command when the
+    file is complete.
     """
-    path = Path(path)
+    with unbroken(), _written(Path(path)) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _written(path: Path) -> Iterator[IO[bytes]]:
     if path.exists() and (not path.is_file() or _standard_stream(path) is not None):
         content = io.BytesIO()
         yield content

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..io.results import machine
+from ..io.unbroken import unbroken
 from ..system.installation import extra
 from ..system.validation import shown
 from .places import is_address, place, zarr
@@ -189,7 +190,7 @@ class Store:
         """
         first, last = self.bounds(chunk)
         parts = dict(zip(self.names, rows.T, strict=True)) | dict(arrays) | {"status": status}
-        with _said(self.where, "not written"):
+        with unbroken(), _said(self.where, "not written"):
             for name, values in parts.items():
                 self._array(name)[first:last] = values
             if failures:
