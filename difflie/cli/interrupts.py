@@ -17,8 +17,9 @@ import time
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from ..io.unbroken import interrupt, is_unhurried, is_writing
-
+# Looked up where it is loaded already: the help of the commands imports nothing that is slow, and
+# before there is nothing to finish.
+_UNBROKEN = "difflie.io.unbroken"
 STATUS = 130
 _PATIENCE = 3.0  # seconds for the command to end by itself
 _TICK = 0.02
@@ -62,7 +63,10 @@ class Interrupts:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self._handled += 1
         self._stop(self._handled)
-        interrupt()
+        work = sys.modules.get(_UNBROKEN)
+        if work is None:
+            raise KeyboardInterrupt
+        work.interrupt()
 
     def _watch(self) -> None:
         seen = 0
@@ -79,7 +83,7 @@ class Interrupts:
                 return
             self._answered = count
             self._came.set()
-        if is_unhurried() and count == 1:
+        if count == 1 and _asked("is_unhurried"):
             _say("stopping with the best so far; once more stops at once")
             return
         _say("stopping")
@@ -90,13 +94,18 @@ class Interrupts:
             _stopped(again)
 
 
+def _asked(question: str) -> bool:
+    work = sys.modules.get(_UNBROKEN)
+    return work is not None and getattr(work, question)()
+
+
 def _say(word: str) -> None:
     print(word, file=sys.stderr, flush=True)
 
 
 def _stopped(at_once: bool = False) -> None:
     """Ends the process when no file is being written, or, asked for again, at once."""
-    while is_writing() and not at_once:
+    while not at_once and _asked("is_writing"):
         time.sleep(_TICK)
     _say("stopped")
     for stream in (sys.stdout, sys.stderr):

@@ -23,6 +23,7 @@ from .bounds import Between
 from .costs import Cost, as_cost
 from .inputs import Commands, Input, as_input
 from .limits import Limits
+from .shown import problem_text
 
 Terms = Sequence[Any]
 
@@ -105,6 +106,9 @@ class Problem(eqx.Module):
                     f"Problem: {actuator} has a memory, and the state of a problem is q and v; "
                     "take an actuator without delay and lag"
                 )
+
+    def __repr__(self) -> str:
+        return problem_text(self) or super().__repr__()
 
     @property
     def nu(self) -> int:

@@ -39,6 +39,7 @@ from .motion_limits import Limits
 from .problem import Deviation, deviations
 from .recordings import Recording
 from .sensors import Encoder
+from .shown import excitation_text
 from .space_limits import Keep
 
 # Samples per harmonic, at which limits are checked.
@@ -68,6 +69,9 @@ class Excitation:
     information: float
     before: float
     rank: int
+
+    def __repr__(self) -> str:
+        return excitation_text(self)
 
     def at(self, t: Any) -> Recording:
         """The motion at other times t (n,) in s, increasing, of any number of periods."""

@@ -29,6 +29,7 @@ from .plausibility import implausible
 from .problem import Problem
 from .recordings import Recording
 from .search import Residual, search
+from .shown import fit_text
 from .uncertainty import Rows, Uncertainty, as_squares, uncertainty
 from .validation import Trial, Validation, all_rows
 from .what_to_measure import advice
@@ -80,6 +81,10 @@ class Fit:
     steps: int
     converged: bool
     message: str
+
+    def __repr__(self) -> str:
+        title = f"Fit of {self.parameters.title}: {self.message}"
+        return fit_text(title, self.notes, self.results["parameters"])
 
     @property
     def system(self) -> System:

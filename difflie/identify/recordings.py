@@ -14,6 +14,7 @@ from ..groups import Manifold
 from ..io.study import QUANTITIES
 from ..system.validation import warn
 from .reading.columns import DataError
+from .shown import recording_text
 from .smoothing import Filter, Smoothing, butterworth, filled, savitzky_golay
 
 # The most bytes of the samples of one recording, and the part of a step that is rounding.
@@ -69,6 +70,9 @@ class Recording:
                 object.__setattr__(self, quantity, self._checked(quantity, values))
         checked = {name: self._checked(name, values) for name, values in self.readings.items()}
         object.__setattr__(self, "readings", checked)
+
+    def __repr__(self) -> str:
+        return recording_text(self)
 
     def steps_in(self, window: float) -> int:
         """The number of steps, of their median length, in a window in s: one or more.

@@ -20,6 +20,7 @@ from .block import Block, block_of, with_start
 from .by_function import function_block
 from .declaration import Parameter, groups, shared_out
 from .paths import alike
+from .shown import parameters_text
 
 
 class Parameters(eqx.Module):
@@ -86,6 +87,9 @@ class Parameters(eqx.Module):
                 f"{system.name}: two numbers are named {twice[0]!r}; give the field of one of them "
                 "another name, or the path of one that a function writes"
             )
+
+    def __repr__(self) -> str:
+        return parameters_text(self)
 
     @property
     def initial(self) -> jax.Array:

@@ -25,6 +25,7 @@ from ..system.system import System
 from ..system.validation import nearest, shown
 from .declaration import Parameter
 from .parameters import Parameters
+from .shown import parameters_text
 
 
 class SharedParameters(eqx.Module):
@@ -73,6 +74,9 @@ class SharedParameters(eqx.Module):
         self.names = tuple(dict.fromkeys(self._all_names))
         units = [unit for p in self._each for unit in p.units]
         self.units = tuple(units[k] for k in _first(self._all_names, self.names))
+
+    def __repr__(self) -> str:
+        return parameters_text(self)
 
     @property
     def title(self) -> str:

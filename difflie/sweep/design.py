@@ -53,11 +53,14 @@ class Design(abc.ABC):
         return Product((*_factors(self), *_factors(other)))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Listed(Design):
     """Rows that are given: values by name, all of one length."""
 
     table: Mapping[str, Sequence[float]]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self.names)}: {self.size} rows)"
 
     def __post_init__(self) -> None:
         columns = {}

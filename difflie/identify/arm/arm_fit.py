@@ -19,6 +19,7 @@ from ...system.validation import shown
 from ...view.arm import Run, torque_figure, write_arm_report
 from ..grades import poor
 from ..intervals import intervals
+from ..shown import fit_text
 from .consistent import Consistent
 from .equations import Equations
 from .held_out import HeldOut
@@ -54,6 +55,9 @@ class ArmFit:
     scores: tuple[JointScore, ...]
     predictions: tuple[tuple[str, Equations, NDArray], ...]
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return fit_text(f"Fit of {self.model.system.name}", self.verdict, self._table())
 
     @property
     def converged(self) -> bool:
