@@ -199,9 +199,9 @@ def _draw_payload(out: Path, t: np.ndarray, measured, fitted, history: np.ndarra
     for a, estimates, true, what in zip(
         others, history.T, PAYLOAD, ("mass [kg]", "height [m]"), strict=False
     ):
-        a.plot(estimates)
-        a.axhline(true, color="#222222", linewidth=0.8, linestyle=":")
-        label(a, "iteration", what, "Gradient descent (dotted: the truth)")
+        a.plot(estimates, label="estimate")
+        a.axhline(true, color="#222222", linewidth=0.8, linestyle=":", label="truth")
+        label(a, "iteration", what, "Gradient descent")
     save(canvas, out / "payload.png")
 
 

@@ -24,4 +24,4 @@ def pictured(config: Described, system: System, run: Any) -> Section:
     times = ", ".join(f"{view.t[k]:.4g}" for k in moments)
     said = [f"At t = {times} s, the last of them solid."] if len(moments) > 1 else []
     picture = draw(view, None, moments)
-    return Section("Machine", text=said, picture=picture, file="machine.png")
+    return Section("Machine", text=said, picture=picture, file="machine.png", words=False)

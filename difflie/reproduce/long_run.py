@@ -184,11 +184,16 @@ def comparison(runs: list[tuple[dict[str, Any], tuple[np.ndarray, np.ndarray]]])
         palette = dict(zip(names, colours(len(names)), strict=True))
         for a, machine in zip(axes[:, j], MACHINES, strict=True):
             for row, (t, errors) in runs:
-                if row["machine"] == machine and row["method"] in families:
+                if row["method"] in families:
                     style = {"linestyle": _LINES.get(row["order"], "-"), "linewidth": 1.6}
                     colour = palette[families[row["method"]]]
+                    # Those of the other machine alone are in the legend, which is of both.
+                    here = row["machine"] == machine
+                    named = row["method"] in a.get_legend_handles_labels()[1]
                     largest = np.maximum.accumulate(errors[1:])
-                    draw_errors(a, t[1:], largest, row["method"], color=colour, **style)
+                    if here or not named:
+                        x, y = (t[1:], largest) if here else ([], [])
+                        draw_errors(a, x, y, row["method"], color=colour, **style)
             title = f"{machine.capitalize()}: {kind}"
             label(a, "t [s]", "largest |energy error| / max T", title, legend=a in axes[0])
     return canvas

@@ -19,6 +19,8 @@ from .report import Overview, Section, Worked
 from .report import write_report as write_page
 from .series import numbers, whole
 
+_GREY = "#5f6368"
+
 
 @dataclass(frozen=True)
 class Bounded:
@@ -92,13 +94,18 @@ def _draw(axes: Any, bounded: Bounded) -> None:
         every = max(1, len(curve.t) // 40)
         for column, colour in zip(bounded.seen.T, colours(len(curve.labels)), strict=True):
             axes.plot(curve.t[::every], column[::every], ".", color=colour, markersize=4)
+        axes.plot([], [], ".", color=_GREY, markersize=4, label="simulated")
     # A limit that is far away would press the curves together.
     least, most = np.nanmin(curve.values), np.nanmax(curve.values)
     near = max(most - least, 1e-12)
+    near_ones = False
     for bound in (bounded.lower, bounded.upper):
         for value, colour in dict(zip(bound.tolist(), colours(len(bound)), strict=True)).items():
             if least - near <= value <= most + near:
                 axes.axhline(value, color=colour, linewidth=0.9, linestyle="--")
+                near_ones = True
+    if near_ones:
+        axes.plot([], [], color=_GREY, linewidth=0.9, linestyle="--", label="bounds")
     label(axes, "t [s]", f"{curve.name} [{', '.join(units)}]" if units else curve.name)
 
 

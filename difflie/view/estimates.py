@@ -29,7 +29,9 @@ def estimate_figure(
     groups = [{n: p for n, p in parameters.items() if p["unit"] == unit} for unit in units]
     size = 7.0, 0.4 + 0.9 * len(groups) + 0.28 * len(parameters)
     canvas, axes = figure(len(groups), 1, size, [len(group) + 2.0 for group in groups])
-    _, start_colour, unknown_colour = colours(3)
+    known_colour, start_colour, unknown_colour = colours(3)
+    marks = {"color": unknown_colour, "mfc": "none", "label": "not identifiable"}
+    anywhere = np.isfinite([p["std_error"] for p in parameters.values()])
     for a, unit, group in zip(axes[:, 0], units, groups, strict=True):
         places = np.arange(len(group))
         value, start, error = (
@@ -43,12 +45,14 @@ def estimate_figure(
                 places[known],
                 xerr=np.maximum((value[known] - ends[0], ends[1] - value[known]), 0),
                 fmt="o",
+                color=known_colour,
                 capsize=3,
                 label="estimate, 95 %",
             )
-        if not known.all():
-            style = {"mfc": "none", "color": unknown_colour, "label": "not identifiable"}
-            a.plot(value[~known], places[~known], "o", **style)
+        elif anywhere.any():  # for the legend, which stands once
+            a.plot([], [], "o", color=known_colour, label="estimate, 95 %")
+        if not anywhere.all():
+            a.plot(value[~known], places[~known], "o", **marks)
         a.plot(start, places, "x", color=start_colour, label="start", zorder=3)
         a.set_yticks(places, [broken(plain(name)) for name in group])
         a.set_ylim(len(group) - 0.5, -0.5)

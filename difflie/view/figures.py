@@ -26,6 +26,8 @@ _COLOURS = (
 _WIDTH = 28
 # Of a legend, in inches: the height of a line, the width of a letter, and of what is before them.
 _LINE, _LETTER, _HANDLE = 0.19, 0.065, 0.55
+# Of a figure, in inches.
+_HIGHEST = 60.0
 # Of a title, so many in an inch.
 _LETTERS = 9
 # Where zeros are drawn on a logarithmic axis.
@@ -77,7 +79,8 @@ def save(canvas: Figure, path: Path) -> Path:
 def label(axes: Axes, x: str, y: str, title: str = "", *, legend: bool = True) -> None:
     """Axis labels with units, a title, and a legend beside the axes, where it hides nothing.
 
-    Of too many lines it names some, evenly spaced, and says so; of unnamed ones there is none.
+    It names every line: where there are many the picture grows higher. Of more than fit into the
+    highest picture it names some, evenly spaced, and says so; of unnamed ones there is none.
     """
     axes.set_xlabel(x)
     axes.set_ylabel(y)
@@ -89,6 +92,8 @@ def label(axes: Axes, x: str, y: str, title: str = "", *, legend: bool = True) -
     texts = [broken(name) for name in names]
     rows, most = _room(axes, texts)
     shown, lines = np.arange(len(texts)), sum(map(_lines, texts))
+    # A name is in one column.
+    rows = _heightened(axes, rows, -(-len(texts) // most) * max(map(_lines, texts)))
     while lines > rows * most and len(shown) > 1:
         shown = np.linspace(0, len(texts) - 1, len(shown) - 1).round().astype(int)
         # One is for the title.
@@ -106,6 +111,18 @@ def label(axes: Axes, x: str, y: str, title: str = "", *, legend: bool = True) -
         ncols=min(len(shown), -(-lines // rows)),
         handlelength=3.2,
     )
+
+
+def _heightened(axes: Axes, rows: int, needed: int) -> int:
+    """The rows of a legend that its axes have room for, in a figure that is higher if need be."""
+    canvas = axes.figure
+    assert isinstance(canvas, Figure)
+    height = float(canvas.get_figheight())
+    possible = max(rows, int(rows * _HIGHEST / height))
+    wanted = min(max(rows, needed), possible)
+    if wanted > rows:
+        canvas.set_figheight(height * wanted / rows)
+    return wanted
 
 
 def _lines(text: str) -> int:

@@ -60,7 +60,8 @@ class Overview:
 class Section:
     """A part of a report: a title, a table, paragraphs, a picture, all optional.
 
-    head (n,) and rows (m, n): of the table. file: the name of the picture's PNG file.
+    head (n,) and rows (m, n): of the table. file: the name of the picture's PNG file; words:
+    whether it has some, which must not become too small to be read.
     """
 
     title: str = ""
@@ -69,6 +70,7 @@ class Section:
     text: Sequence[str] = ()
     picture: Figure | None = None
     file: str = ""
+    words: bool = True
 
 
 def write_report(
@@ -195,8 +197,9 @@ def _section(folder: Path, section: Section, anchor: str) -> Iterator[str]:
         section.picture.savefig(buffer, format="png", dpi=_DENSITY)
         write_whole(folder / section.file, buffer.getvalue())
         data = base64.b64encode(buffer.getvalue()).decode()
+        kind = "picture words" if section.words else "picture"
         yield (
-            f'<a class="picture" href="{html.escape(quote(section.file))}" title="Enlarge">'
+            f'<a class="{kind}" href="{html.escape(quote(section.file))}" title="Enlarge">'
             f'<img alt="{title or html.escape(section.file)}" src="data:image/png;base64,{data}">'
             "</a>"
         )

@@ -143,14 +143,36 @@ def test_one_value_and_zeros_are_seen():
 
 @pytest.mark.parametrize("n", [20, 40])
 def test_long_names_and_many_leave_room(n):
-    """Names are broken into lines and columns, and of many lines some are named."""
+    """Names are broken into lines and columns, and all lines are named."""
     labels = tuple((f"{k}_{'long_name_' * 7}", "m") for k in range(n))
     canvas = plots.curve_figure([Curve("q", T, T[:, None] + np.arange(n), labels)])
     canvas.draw_without_rendering()
     (axes,) = canvas.axes
     assert axes.get_position().height > 0.3 and axes.get_position().width > 0.25
-    named = axes.get_legend().get_title().get_text()
-    assert named.endswith(f"of {n} lines")
+    legend = axes.get_legend()
+    assert len(legend.get_texts()) == n and not legend.get_title().get_text()
+    inside = legend.get_window_extent()
+    assert inside.y0 >= 0 and inside.y1 <= canvas.bbox.height and inside.x1 <= canvas.bbox.width
+
+
+def test_more_lines_than_a_picture_can_name_are_said():
+    labels = tuple((f"{k} long name of a line", "m") for k in range(1500))
+    canvas = plots.curve_figure([Curve("q", T, T[:, None] + np.arange(1500), labels)])
+    assert canvas.axes[0].get_legend().get_title().get_text().endswith("of 1500 lines")
+
+
+def test_marks_of_all_axes_are_in_the_one_legend():
+    """Estimates whose kinds of marks stand in different axes, and bounds and dots of a plan."""
+    row = {"value": 1.0, "start": 2.0, "interval": (0.5, 1.5)}
+    rows = {"a": {**row, "unit": "kg", "std_error": 0.1}, "b": {**row, "unit": "m"}}
+    rows["b"]["std_error"] = np.inf
+    first = plots.estimate_figure(rows).axes[0].get_legend()
+    marks = [text.get_text() for text in first.get_texts()]
+    assert sorted(marks) == ["estimate, 95 %", "not identifiable", "start"]
+    curve = Curve("u", T, np.sin(T)[:, None], (("motor", "N m"),))
+    bounded = Bounded(curve, np.array([-1.0]), np.array([np.inf]), seen=np.cos(T)[:, None])
+    legend = plots.plan_figure([bounded], np.ones(3)).axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["motor", "simulated", "bounds"]
 
 
 def test_slopes_do_not_count_rounding():
