@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from .descriptor import DescriptorMethod, DescriptorState, DescriptorSystem, End, across, expanded
@@ -44,9 +45,10 @@ class BDF1(DescriptorMethod):
 class BDF2(DescriptorMethod):
     """Order 2, implicit: v' = (3 D_n - D_{n-1}) / 2, h dv'/dt = 3/2 v' - 2 v + 1/2 v_{n-1}.
 
-    The step before the first one is taken from the Taylor expansion of the motion. In index 3 the
-    initial velocities are shifted to the smooth numerical solution; otherwise the first multipliers
-    would be of first order only.
+    The step before the first one is taken from the Taylor expansion of the motion. Where a step is
+    too long for that, as with strong damping, the first step is one of implicit Euler. In index 3
+    the initial velocities are shifted to the smooth numerical solution; otherwise the first
+    multipliers would be of first order only.
     """
 
     order: ClassVar[int] = 2
@@ -62,19 +64,22 @@ class BDF2(DescriptorMethod):
         if self.index == 3:
             missed = h**2 * across(problem, q, bracket / 12 - jerk / 3)
             v, before = v + missed, before + missed
-        return DescriptorState(q, v, a, begin.multipliers, (increment, before))
+        past = (jnp.where(begin.stiff > 0, v, x) for x in (increment, before))
+        return DescriptorState(q, v, a, begin.multipliers, (*past, begin.stiff))
 
     def step(
         self, problem: DescriptorSystem, t: Scalar, state: DescriptorState, h: Scalar
     ) -> tuple[DescriptorState, Bool[Array, ""]]:
-        v, (increment, before) = state.v, state.memory
+        v, (increment, before, euler) = state.v, state.memory
+        # 1 for two steps, 0 for one.
+        two = 1 - euler
 
         def end(u: jax.Array, correction: jax.Array) -> End:
             # D_n = D_{n-1} + u / h.
             displacement = h * increment + u + correction
-            v1 = increment + 1.5 * u / h
-            a1 = h * (1.5 * v1 - 2 * v + 0.5 * before)
-            return End(displacement, v1, a1, (displacement / h, v))
+            v1 = increment + (1 + 0.5 * two) * u / h
+            a1 = h * ((1 + 0.5 * two) * v1 - (1 + two) * v + 0.5 * two * before)
+            return End(displacement, v1, a1, (displacement / h, v, jnp.zeros_like(v)))
 
         guess = h * (v - increment) + h**2 / 2 * state.acceleration
         return self.solved(problem, t, state, h, end, guess)

@@ -95,12 +95,15 @@ class Start(NamedTuple):
 
     acceleration and jerk: dv/dt and its derivative. bracket: [v, dv/dt], an additional term of the
     logarithm of the motion: log(q_0^-1 q_1) = h v + h^2/2 dv/dt + h^3 (jerk / 6 + bracket / 12).
+    stiff: 1 where a step is too long for the expansion, so that its terms grow, otherwise 0. There
+    jerk and bracket are zero, and a method starts with a step of implicit Euler.
     """
 
     acceleration: jax.Array
     jerk: jax.Array
     bracket: jax.Array
     multipliers: jax.Array
+    stiff: jax.Array
 
 
 class End(NamedTuple):
@@ -246,7 +249,11 @@ def expanded(
     times = pause * jnp.arange(3, dtype=q.dtype)
     a, (rates, multipliers) = jax.lax.scan(later, jnp.zeros_like(v), times)
     jerk = (4 * rates[1] - 3 * rates[0] - rates[2]) / (2 * pause)
-    return Start(a, jerk, system.manifold.bracket(v, a), multipliers[0])
+    # Compared with the largest, too: a coordinate may begin with nothing but a small jerk.
+    sizes = jnp.abs(v) + h * jnp.abs(a)
+    stiff = h**2 / 2 * jnp.abs(jerk) > sizes + 0.05 * jnp.max(sizes)
+    jerk, bracket = (jnp.where(stiff, 0, x) for x in (jerk, system.manifold.bracket(v, a)))
+    return Start(a, jerk, bracket, multipliers[0], stiff.astype(v.dtype))
 
 
 def across(

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from .descriptor import DescriptorMethod, DescriptorState, DescriptorSystem, End, across, expanded
@@ -26,8 +27,9 @@ class GeneralizedAlpha(DescriptorMethod):
     where motions too fast for the step vanish after one step. Position and velocity constraints are
     kept, with index=3 position constraints only. At the start a, and in index 3 the velocity, are
     shifted to the smooth numerical solution; otherwise the first multipliers would be of first
-    order only. With rho near 1 errors of multipliers decay like rho^n. Raises ValueError for rho
-    outside [0, 1].
+    order only. Where a step is too long for the expansion that this takes, as with strong damping,
+    the first step is one of implicit Euler. With rho near 1 errors of multipliers decay like rho^n.
+    Raises ValueError for rho outside [0, 1].
     """
 
     order: ClassVar[int] = 2
@@ -57,22 +59,25 @@ class GeneralizedAlpha(DescriptorMethod):
         if self.index == 3:
             missed = (1 / 6 - beta - ahead / 2) * begin.jerk + begin.bracket / 12
             v = v + h**2 * across(problem, q, missed)
-        return DescriptorState(q, v, begin.acceleration, begin.multipliers, a)
+        return DescriptorState(q, v, begin.acceleration, begin.multipliers, (a, begin.stiff))
 
     def step(
         self, problem: DescriptorSystem, t: Scalar, state: DescriptorState, h: Scalar
     ) -> tuple[DescriptorState, Bool[Array, ""]]:
         alpha_m, alpha_f, beta, gamma = self.coefficients
         # All times h^2, the unknown u = h (v' - v) too.
-        a, rate = h**2 * state.memory, h**2 * state.acceleration
+        memory, stiff = state.memory
+        a, rate, euler = h**2 * memory, h**2 * state.acceleration, stiff > 0
 
         def end(u: jax.Array, correction: jax.Array) -> End:
-            a1 = (u - (1 - gamma) * a) / gamma
+            a1 = jnp.where(euler, u, (u - (1 - gamma) * a) / gamma)
+            moved = jnp.where(euler, u, (0.5 - beta) * a + beta * a1)
+            mean = ((1 - alpha_m) * a1 + alpha_m * a - alpha_f * rate) / (1 - alpha_f)
             return End(
-                h * state.v + (0.5 - beta) * a + beta * a1 + correction,
+                h * state.v + moved + correction,
                 state.v + u / h,
-                ((1 - alpha_m) * a1 + alpha_m * a - alpha_f * rate) / (1 - alpha_f),
-                a1 / h**2,
+                jnp.where(euler, u, mean),
+                (a1 / h**2, jnp.zeros_like(stiff)),
             )
 
         return self.solved(problem, t, state, h, end, guess=a)

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from ..solvers.linear import product
-from ..solvers.newton import Newton
+from ..solvers.newton import Piecewise
 from ..solvers.root import root
 from .method import Method, Scalar, State, chosen
 
@@ -164,5 +164,5 @@ def impulses(
         p = x * scale
         return (p - projected(p, product(delassus, p) + free)) / scale
 
-    x, solved = root(residual, guess / scale, Newton())
+    x, solved = root(residual, guess / scale, Piecewise())
     return x * scale, solved

@@ -26,7 +26,7 @@ class Chord(Search):
     """
 
     jacobian: Callable[[jax.Array, jax.Array], jax.Array]
-    attempts: int = 12
+    attempts: int = 40
     far: float = 256.0
 
     def functions(self, guess: jax.Array) -> list:

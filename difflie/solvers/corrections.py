@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
+from .line import chosen_line, whole
 from .refinement import refined
 from .root import Function, LinearSolve, Search
 
@@ -26,7 +27,7 @@ class Corrections(Search):
     """
 
     correction: Callable[[jax.Array, jax.Array], jax.Array]
-    iterations: int = 30
+    iterations: int = 400
 
     def functions(self, guess: jax.Array) -> list:
         return [(self.correction, (guess, jnp.zeros_like(guess)))]
@@ -35,7 +36,8 @@ class Corrections(Search):
         eps = jnp.finfo(guess.dtype).eps
 
         def improve(state: tuple) -> tuple:
-            x, before, _, count = state
+            line, before, _, _, count = state
+            x = line.point
             change = correction(x, jnp.zeros_like(x))
             size = jnp.max(jnp.abs(change))
             scale = jnp.maximum(1, jnp.max(jnp.abs(x)))
@@ -43,16 +45,20 @@ class Corrections(Search):
                 size * size <= eps * scale * jnp.minimum(before, 1)
             )
             stalled = (size >= before / 2) & (size <= 1e6 * eps * scale)
-            x = jnp.where(jnp.isfinite(size), x + change, x)
-            return x, size, small | stalled, count + 1
+            converged = small | stalled
+            line, shorter, _ = line.next(x, change, ~(size < before / 2) & ~converged)
+            ended = converged | (~jnp.isfinite(size) & ~shorter)
+            line = chosen_line(ended, whole(x, jnp.where(converged, change, 0)), line)
+            return line, jnp.where(shorter, before, size), converged, ended, count + 1
 
         def unfinished(state: tuple) -> jax.Array:
-            _, size, done, count = state
-            return ~done & (count < self.iterations) & ~jnp.isnan(size)
+            *_, ended, count = state
+            return ~ended & (count < self.iterations)
 
-        start = guess, jnp.asarray(jnp.inf, guess.dtype), jnp.asarray(False), jnp.asarray(0)
-        x, _, done, _ = jax.lax.while_loop(unfinished, improve, start)
-        return x, done, jnp.zeros(())
+        no, infinite = jnp.asarray(False), jnp.asarray(jnp.inf, guess.dtype)
+        start = whole(guess, jnp.zeros_like(guess)), infinite, no, no, jnp.asarray(0)
+        line, _, converged, _, _ = jax.lax.while_loop(unfinished, improve, start)
+        return line.point, converged, jnp.zeros(())
 
     def linear(
         self, x: jax.Array, memory: jax.Array, correction: Callable

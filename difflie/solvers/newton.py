@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from .elimination import inverse, product
+from .line import chosen_line, whole
 from .root import Function, LinearSolve, Search
 
 
@@ -26,13 +27,20 @@ class Newton(Search):
     Without convergence x is the guess. attempts: the maximal number of Jacobians.
     """
 
-    attempts: int = 12
+    attempts: int = 40
     far: float = 256.0
 
     # Whether to start with the identity for the inverse Jacobian, and at how many units of
     # rounding that iteration may stop contracting.
     iterates_first: ClassVar[bool] = False
     stalled: ClassVar[float] = 64.0
+
+    def bound(self, count: jax.Array) -> jax.Array | float:
+        """What part of x a step may be after so many Jacobians, each of which serves one step.
+
+        0 where steps are whole, and a Jacobian is kept while it serves.
+        """
+        return 0.0
 
     def find(self, residual: Function, guess: jax.Array) -> tuple:
         x, converged = self._search(residual, guess, 1.0)
@@ -61,10 +69,11 @@ class Newton(Search):
             if self.iterates_first:
                 matrix = _inverse_jacobian(residual, x, unit, matrix, needed=~iterates)
             else:
-                matrix = _batched_inverse_jacobian(residual, x, unit)
+                matrix = _exact_inverse_jacobian(residual, x)
             floor = jnp.where(near, rounding**0.5, self.far * rounding)
             floor = jnp.where(iterates, self.stalled * rounding, floor)
-            new, size, converged = contraction(residual, matrix, x, floor, unit, iterates)
+            bound = self.bound(count)
+            new, size, converged = contraction(residual, matrix, x, floor, unit, iterates, bound)
             # The result of an iteration that does not contract is no starting point.
             new = jnp.where(iterates & ~converged, guess, new)
             near = size <= rounding**0.5 * jnp.maximum(unit, jnp.max(jnp.abs(new)))
@@ -88,6 +97,21 @@ class FixedPoint(Newton):
     """
 
     iterates_first: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Piecewise(Newton):
+    """Newton's method for residuals whose derivative jumps, as where contacts stick, slide or open.
+
+    After the first few Jacobians each step takes a new one, and changes x by no more than a part of
+    its largest entry. Where redundant contacts share a load, the derivative is nearly singular and
+    whole steps go round in circles.
+    """
+
+    attempts: int = 150
+
+    def bound(self, count: jax.Array) -> jax.Array | float:
+        return jnp.where(count < 4, 0.0, 0.03)
 
 
 def _inverse_jacobian(
@@ -122,16 +146,10 @@ def _inverse_jacobian(
     return jnp.where(needed, inverse(columns.T, jnp.maximum(turns, 0)), old)
 
 
-def _batched_inverse_jacobian(residual: Function, x: jax.Array, unit: float) -> jax.Array:
-    """The same from all differences at once: twice as fast for some tens of unknowns.
-
-    Where it is seldom needed it would only make the program larger and slower.
-    """
-    value = residual(x)
-    sizes = (jnp.max(jnp.abs(a), initial=unit) for a in (x, value))
-    length = float(jnp.finfo(x.dtype).eps) ** 0.5 * jnp.maximum(*sizes)
-    moved = jax.vmap(residual)(x + length * jnp.eye(x.size, dtype=x.dtype))
-    return inverse(((moved - value) / length).T, x.size)
+def _exact_inverse_jacobian(residual: Function, x: jax.Array) -> jax.Array:
+    """The same from exact derivatives, for all directions at once."""
+    _, along = jax.linearize(residual, x)
+    return inverse(jax.vmap(along)(jnp.eye(x.size, dtype=x.dtype)).T, x.size)
 
 
 def contraction(
@@ -141,28 +159,39 @@ def contraction(
     floor: jax.Array,
     unit: float,
     patient: jax.Array,
+    bound: jax.Array | float = 0.0,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """x <- x - matrix residual(x), the size of the last update, and whether it converged ().
 
     It goes on while each update is less than half of the one before, or of the one before that if
     `patient`: in a fixed-point iteration an error of the velocities returns through the
     accelerations. It has converged when an update is below rounding of x, or when it stops below
-    `floor` of x or of `unit`. Otherwise the last update is not made.
+    `floor` of x or of `unit`. Otherwise the last update is not made, and of the one before only a
+    part if that went too far (`line.py`). With a `bound` above 0 it is one update, of no more than
+    that part of x.
     """
     rounding = float(jnp.finfo(x.dtype).eps)
+    single = jnp.asarray(bound) > 0
 
     def improve(state: tuple) -> tuple:
-        x, last, before, _, _ = state
-        update = product(matrix, residual(x))
-        new = x - update
-        size = jnp.max(jnp.abs(update))
-        scale = jnp.max(jnp.abs(new))
-        stopped = ~(size < jnp.where(patient, before, last) / 2)
+        line, last, before, _, _ = state
+        x = line.point
+        change = -product(matrix, residual(x))
+        size = jnp.max(jnp.abs(change))
+        scale = jnp.max(jnp.abs(x + change))
+        stopped = ~(size < jnp.where(patient, before, last) / 2) | single
         near = size <= floor.astype(x.dtype) * jnp.maximum(unit, scale)
         settled = (size <= rounding * scale) | (stopped & near)
-        return jnp.where(stopped & ~settled, x, new), size, last, stopped | settled, settled
+        line, shorter, ended = line.next(x, change, stopped & ~settled & ~patient & ~single)
+        done = settled | ((stopped | ended) & ~shorter)
+        most = bound * jnp.max(jnp.abs(x))
+        share = jnp.where(settled | (size <= most), 1, most / size)
+        end = whole(x, jnp.where(share > 0, share * change, 0))
+        line = chosen_line(done, end, line)
+        last, before = (jnp.where(shorter, a, b) for a, b in ((last, size), (before, last)))
+        return line, last, before, done, settled
 
     infinite, no = jnp.asarray(jnp.inf, x.dtype), jnp.asarray(False)
-    start = x, infinite, infinite, no, no
-    x, size, _, _, settled = jax.lax.while_loop(lambda s: ~s[3], improve, start)
-    return x, size, settled
+    start = whole(x, jnp.zeros_like(x)), infinite, infinite, no, no
+    line, size, _, _, settled = jax.lax.while_loop(lambda s: ~s[3], improve, start)
+    return line.point, size, settled

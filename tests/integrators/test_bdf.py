@@ -31,8 +31,8 @@ def test_with_exact_velocities_at_the_start_multipliers_are_of_first_order():
     exact = top.start[1]
 
     def fix(state):
-        increment, before = state.memory
-        return state._replace(v=exact, memory=(increment, before + exact - state.v))
+        increment, before, euler = state.memory
+        return state._replace(v=exact, memory=(increment, before + exact - state.v, euler))
 
     found, orders, _, _ = errors(dl.BDF2(index=3), False, fix)
     assert found[2] == pytest.approx(3.4, rel=0.07)

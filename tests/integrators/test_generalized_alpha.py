@@ -189,7 +189,8 @@ def test_every_rho_has_second_order(rho):
 def test_what_the_step_does_not_resolve_dies_out_as_rho_says(rho):
     method, system = dl.GeneralizedAlpha(rho=rho), Free(1e12)
     state = method.init(system, jnp.zeros(()), (jnp.ones(1), jnp.zeros(1)), 1e-2)
-    states, ok = run(method, system, state._replace(memory=state.acceleration), 1e-2, 200)
+    state = state._replace(memory=(state.acceleration, jnp.zeros(1)))
+    states, ok = run(method, system, state, 1e-2, 200)
     size = np.abs(states.q[:, 0])
     # A double eigenvalue: n rho^n.
     assert ok and (size[199] / size[99] / 2) ** (1 / 100) == pytest.approx(rho, rel=0.01)
