@@ -15,6 +15,7 @@ from ..constraints import Stabilisation
 from ..forces.inputs import SampledInput
 from ..formulations import formulated
 from ..integrators import Method
+from ..integrators.embedded_munthe_kaas import EmbeddedMuntheKaas
 from ..integrators.method import chosen
 from ..quantities.reductions import Reduction
 from ..system.kinematic_tree import Tree
@@ -134,12 +135,14 @@ def _trajectory(
         ending = Ending(event, motion[0][-1], noticed, named(run.events))
     t, q, v, record, (u, torques) = motion
     steps = (len(q) - 1) * save_every
-    looked: dict[str, Any] = {}
+    method, looked = run.how[0], {}
     if "resolution" in run.looked_at:
         row = jax.tree.map(lambda a: a[0, 0], rows)
         looked["resolution"] = loop.resolution(*run.start[1:3], row)
     if "flight" in run.looked_at:
-        looked["flight"] = flight(tree, q, v, last[0], dt, run.how[0])
+        looked["flight"] = flight(tree, q, v, last[0], dt, method)
+    if isinstance(method, EmbeddedMuntheKaas):
+        looked["substeps"] = method.substeps
     result = watch.result(tree.system, dt, steps, error, reconstruction, ending, **looked)
     reduced = _reduced(loop, end, *last)
     return Trajectory(t, q, v, result, record, u, torques, reduced=reduced)

@@ -61,7 +61,8 @@ class Result(eqx.Module):
     unit length of quaternions, in units of the tolerance.
 
     reconstruction: how well stepping back recovers the start, for the adjoint `Reversible`. ending:
-    which event stopped the motion, for runs with `until`.
+    which event stopped the motion, for runs with `until`. substeps: how many an adaptive method may
+    take within a step; None for other methods.
 
     resolution: whether the steps of an explicit method resolve damping, friction and stiffness at
     the start; flight: whether free bodies, on which nothing but gravity acts, kept their momentum.
@@ -82,6 +83,7 @@ class Result(eqx.Module):
     ending: Ending | None = None
     resolution: Resolution | None = None
     flight: Flight | None = None
+    substeps: int | None = eqx.field(static=True, default=None)
 
     @property
     def ok(self) -> Bool[Array, "*batch"]:
@@ -140,10 +142,13 @@ class Result(eqx.Module):
                 "state that keeps the constraints"
             )
         if unsolved <= nonfinite and unsolved != NEVER:
-            return (
-                f"failed: the equations of the step that ends at {self._time(unsolved)} (step "
-                f"{unsolved} of {self.steps}) were not solved; try a smaller dt"
-            )
+            step = f"step that ends at {self._time(unsolved)} (step {unsolved} of {self.steps})"
+            if self.substeps is not None:
+                return (
+                    f"failed: the {step} needs more than {self.substeps} sub-steps, or constraints "
+                    "could not be kept in it; try a smaller dt, larger tolerances or more substeps"
+                )
+            return f"failed: the equations of the {step} were not solved; try a smaller dt"
         if nonfinite == NEVER:
             return self._completed()
         return (

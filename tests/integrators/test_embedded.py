@@ -114,7 +114,8 @@ def test_a_tolerance_that_is_not_met_is_reported_with_the_time():
     run = dl.simulate(CHAIN, Q0, V0, dt=0.5, steps=2, method=method)
     assert not run.result.ok
     assert int(run.result.unsolved_step) == 1
-    assert "t = 0.5 s" in str(run.result) and "were not solved" in str(run.result)
+    assert "t = 0.5 s" in str(run.result)
+    assert "needs more than 3 sub-steps" in str(run.result)
     assert np.isfinite(np.asarray(run.q)).all()
 
 
