@@ -16,6 +16,8 @@ from ..quantities.quantity import Quantity, as_quantity
 from ..system.fields import number
 from ..system.frame import Frame
 from ..system.system import System
+from ..system.user_functions import called
+from ..system.validation import real_values
 from .costs import replace_field
 
 _BOUND = number(shape=None, finite=False)
@@ -48,7 +50,8 @@ class Between(eqx.Module):
         self, system: System, q: Float[Array, " nq"], v: Float[Array, " nv"], u: Any, t: Any
     ) -> Float[Array, " n"]:
         """The entries (n,) that are bounded."""
-        return jnp.ravel(self.quantity(system, q, v, u, t)).astype(q.dtype)
+        value = called(self.quantity, system, q, v, u, t)
+        return real_values(f"what the bound on {self.name} returns", jnp.ravel(value), q.dtype)
 
     def aimed(self, goal: Any) -> Between:
         """The same with another goal, of the shape of its own; itself if it has no such goal."""

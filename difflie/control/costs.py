@@ -15,6 +15,8 @@ from .. import quantities as dq
 from ..quantities.quantity import Quantity, as_quantity
 from ..system.fields import number
 from ..system.system import System
+from ..system.user_functions import called
+from ..system.validation import real_values
 
 
 class Cost(eqx.Module):
@@ -41,7 +43,8 @@ class Cost(eqx.Module):
         self, system: System, q: Float[Array, " nq"], v: Float[Array, " nv"], u: Any, t: Any
     ) -> Float[Array, " n"]:
         """r (n,)."""
-        return jnp.ravel(self.quantity(system, q, v, u, t)).astype(q.dtype)
+        value = called(self.quantity, system, q, v, u, t)
+        return real_values(f"what the cost {self.name} returns", jnp.ravel(value), q.dtype)
 
     def aimed(self, goal: Any) -> Cost:
         """The same with another goal, of the shape of its own; itself if it has no such goal."""

@@ -25,6 +25,7 @@ from ..quantities.quantity import Labels, no_leaf
 from ..system.fields import number
 from ..system.kinematic_tree import Tree
 from ..system.system import System
+from ..system.user_functions import called
 from ..system.validation import ModelError, nearest, shown
 
 Bounds = tuple[Float[Array, " nu"], Float[Array, " nu"]]
@@ -221,7 +222,7 @@ class Together(Input):
         ends = np.cumsum([each.size(system) for each in self.inputs])
         parts = jnp.split(u, ends[:-1])
         commands = (
-            each.command(system, q, v, part, t)
+            called(each.command, system, q, v, part, t)
             for each, part in zip(self.inputs, parts, strict=True)
         )
         return sum(commands, jnp.zeros(system.nu, u.dtype))

@@ -25,6 +25,8 @@ from ..simulate.step import ended
 from ..system.frozen import is_frozen, thawed
 from ..system.kinematic_tree import Tree
 from ..system.system import System
+from ..system.user_functions import called
+from ..system.validation import real_values
 from .bounds import Between
 from .costs import Cost
 from .inputs import Input
@@ -180,7 +182,8 @@ class Knots(eqx.Module):
 
         def command(now: Any, q: jax.Array, v: jax.Array) -> jax.Array:
             at = start + (u - start) * ((now - k * dt) / dt) if self.linear else u
-            return self.inputs.command(self.system, q, v, at, now).astype(q.dtype)
+            made = called(self.inputs.command, self.system, q, v, at, now)
+            return real_values(f"the command of {type(self.inputs).__name__}", made, q.dtype)
 
         return Inputs(command)
 
@@ -217,7 +220,7 @@ class Knots(eqx.Module):
 
     def _stacked(self, costs: Sequence[Cost], x: Point, u: Any, t: Any) -> tuple:
         with self.tree.at_hand() as system:
-            r = [cost.residual(system, x.q, x.v, u, t) for cost in costs]
+            r = [called(c.residual, system, x.q, x.v, u, t) for c in costs]
         w = [
             jnp.broadcast_to(c.weight.astype(a.dtype), a.shape)
             for c, a in zip(costs, r, strict=True)

@@ -13,7 +13,8 @@ from jaxtyping import Array, Float
 from ..system.fields import number_faults
 from ..system.system import Joints, System
 from ..system.topology import Topology
-from ..system.validation import nearest, shown
+from ..system.user_functions import called
+from ..system.validation import nearest, real_values, shown
 
 
 class AtJoint(eqx.Module):
@@ -134,13 +135,14 @@ class JointForce(AtJoint, JointCoupling):
         self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], rate: Float[Array, " n_dofs"]
     ) -> Float[Array, " n_dofs"]:
         k = self.dof(t)
-        effort = jnp.asarray(self.effort(x[k], rate[k])).astype(rate.dtype)
+        effort = called(self.effort, x[k], rate[k])
+        effort = real_values(f"the effort of {self}", effort, rate.dtype)
         return jnp.zeros_like(rate).at[k].set(effort)
 
     def energy(
         self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"]
     ) -> Float[Array, ""] | None:
-        return self.potential(x[self.dof(t)])
+        return called(self.potential, x[self.dof(t)])
 
     @property
     def stores_energy(self) -> bool:

@@ -27,6 +27,7 @@ from ..groups.components import Matrix, Vector
 from ..spatial import Force, Motion, Transform
 from ..system.fields import number_faults
 from ..system.system import System
+from ..system.user_functions import called
 from ..system.validation import nearest, shown
 from .path import Path
 
@@ -131,7 +132,8 @@ class Conservative(Coupling):
         def moved(step: Motion) -> jax.Array:
             # To first order, as only the first derivative is needed.
             turn = frames.rotation + Matrix.skew(step.angular) @ frames.rotation
-            return self.energy(Transform(turn, frames.translation + step.linear))
+            at = Transform(turn, frames.translation + step.linear)
+            return called(self.energy, at)
 
         still = jax.tree.map(jnp.zeros_like, frames.translation)
         slope = jax.grad(moved)(Motion(still, still))
@@ -150,7 +152,7 @@ class PointCoupling(Coupling):
         """
 
     def wrenches(self, frames: Transform, twists: Motion) -> Force:
-        forces = self.forces(frames, twists.linear)
+        forces = called(self.forces, frames, twists.linear)
         return Force(jax.tree.map(jnp.zeros_like, forces), forces)
 
     def mean_forces(
@@ -163,4 +165,4 @@ class PointCoupling(Coupling):
         energy overrides this, so that the work of the forces is the change of energy; see
         `discrete_gradient.py`.
         """
-        return self.forces(middle, velocities)
+        return called(self.forces, middle, velocities)

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from ..groups.components import Vector
 from ..spatial import Transform
 from ..system.fields import number
+from ..system.user_functions import called
 from .coupling import PointCoupling
 from .path import Path, as_path, inverse, pulled, segments
 
@@ -28,7 +29,7 @@ class Viscous(PointCoupling):
         direction = step * inverse(length)
         spread = jax.tree.map(lambda a: a[1:] - a[:-1], velocities)
         rate = jnp.sum(direction.dot(spread))
-        return pulled(direction * self.tension(jnp.sum(length), rate))
+        return pulled(direction * called(self.tension, jnp.sum(length), rate))
 
 
 class Damper(Viscous):

@@ -14,6 +14,7 @@ from ..system.arguments import checked
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.traverse import along_tree
+from ..system.user_functions import called
 from .at_joint import JointCoupling
 from .coupling import Coupling, PointCoupling
 from .passive import joint_stretch
@@ -46,7 +47,8 @@ def spring_energy(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, ""]:
     at_joints = [c for c in system.couplings if isinstance(c, JointCoupling) and c.stores_energy]
     if at_joints:
         x = tree.coordinates(q)
-        stored: list[Any] = [c.energy(system.topology, system.joints, x) for c in at_joints]
+        at = system.topology, system.joints, x
+        stored: list[Any] = [called(c.energy, *at) for c in at_joints]
         energy += jnp.asarray(sum(stored), energy.dtype)
     springs = storing(system.couplings)
     return energy + coupling_energy(tree, springs, q) if springs else energy
@@ -82,7 +84,8 @@ def coupling_energy(
 ) -> Float[Array, ""]:
     """The potential energy () in J of springs and contacts between bodies, at q (nq,)."""
     frames = point_frames(tree, [spring.path for spring in springs], q)
-    energies: list[Any] = [s.energy(at) for s, at in zip(springs, frames, strict=True)]
+    laws = [spring.energy for spring in springs]
+    energies: list[Any] = [called(*each) for each in zip(laws, frames, strict=True)]
     return sum(energies, jnp.zeros((), q.dtype)).astype(q.dtype)
 
 

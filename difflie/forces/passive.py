@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from ..system.arguments import checked
 from ..system.kinematic_tree import Tree
 from ..system.system import System
+from ..system.user_functions import called
 from .at_joint import JointCoupling
 from .points import coupling_force
 
@@ -55,5 +56,5 @@ def joint_force(tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]) -> F
     acting = [c for c in tree.system.couplings if isinstance(c, JointCoupling)]
     if acting:
         x = tree.coordinates(q)
-        force = force + sum(c.efforts(t, joints, x, rate) for c in acting)
+        force = force + sum(called(c.efforts, t, joints, x, rate) for c in acting)
     return tree.generalised(force)

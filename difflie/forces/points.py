@@ -16,6 +16,7 @@ from ..groups.components import Vector
 from ..spatial import Force, Motion, Transform
 from ..system.kinematic_tree import Tree
 from ..system.traverse import along_tree
+from ..system.user_functions import called
 from .coupling import Coupling
 from .path import Path
 
@@ -72,7 +73,8 @@ def _wrenches(
     seen = inner.inverse_motion(twists)
     turn = frames.rotation
     motion = _divided((frames, Motion(turn @ seen.angular, turn @ seen.linear)), paths)
-    wrenches = [coupling.wrenches(*at) for coupling, at in zip(couplings, motion, strict=True)]
+    laws = [coupling.wrenches for coupling in couplings]
+    wrenches = [called(law, *at) for law, at in zip(laws, motion, strict=True)]
     world = jax.tree.map(lambda *a: jnp.concatenate(a).astype(turn.xx.dtype), *wrenches)
     on_points = Force(turn.transposed_times(world.moment), turn.transposed_times(world.force))
     return inner.force(on_points).to_array()

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from ..groups.components import Vector
 from ..spatial import Transform
 from ..system.fields import number
+from ..system.user_functions import called
 from .coupling import PointCoupling
 from .dampers import Damper
 from .discrete_gradient import mean_slope
@@ -36,18 +37,17 @@ class Elastic(PointCoupling):
         """The energy () in J with the points at these frames (n,) in the world."""
         _, square, length = segments(frames.translation)
         if len(self.path.bodies) > 2:
-            return self.potential(jnp.sum(length))
+            return called(self.potential, jnp.sum(length))
         apart, (square, length) = square[0] != 0, (square[0], length[0])
         # Where the points of a segment coincide this agrees to second order in the segment; it is
         # smooth if the spring has no tension there.
-        start = (
-            self.potential(jnp.zeros_like(length)) + self._initial_stiffness(length) * square / 2
-        )
-        return jnp.where(apart, self.potential(length), start)
+        start = called(self.potential, jnp.zeros_like(length))
+        start += self._initial_stiffness(length) * square / 2
+        return jnp.where(apart, called(self.potential, length), start)
 
     def forces(self, frames: Transform, velocities: Vector) -> Vector:
         step, square, length = segments(frames.translation)
-        density = self.tension(jnp.sum(length)) * inverse(length)
+        density = called(self.tension, jnp.sum(length)) * inverse(length)
         if len(self.path.bodies) == 2:
             density = jnp.where(square == 0, self._initial_stiffness(length), density)
         return pulled(step * density)

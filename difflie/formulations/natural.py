@@ -25,6 +25,7 @@ from ..integrators.method import Method, Scalar, State
 from ..spatial import Transform
 from ..system.kinematic_tree import Tree
 from ..system.system import System
+from ..system.user_functions import called
 from .formulation import Formulation, Inputs
 
 
@@ -193,7 +194,7 @@ class NaturalTree(FrameMechanics):
         for coupling, path in zip(couplings, paths, strict=True):
             own = slice(first, first := first + len(path.bodies))
             at = jax.tree.map(lambda a, own=own: a[own], motion)
-            forces.append(coupling.mean_forces(*at).to_array())
+            forces.append(called(coupling.mean_forces, *at).to_array())
         return directors.load(step.middle, spread(points, jnp.concatenate(forces)))
 
     def _velocity(

@@ -19,6 +19,7 @@ import numpy as np
 
 from .jaxprs import nested
 from .private import ClosedJaxpr, Literal
+from .regions import is_strict
 
 # Operations whose result is that of the function inside; what else is said of them is for jax.
 CALLS = frozenset(
@@ -96,7 +97,9 @@ class _Reader:
                 said = [self.closed(inner) for inner in nested(equation.params)]
             else:
                 said = [(key, self._value(x)) for key, x in equation.params.items()]
-            lines.append((name, operands, said, new(equation.outvars)))
+            # Strict within what is not, and the other way round: what each equation says itself.
+            region = is_strict(equation, True), is_strict(equation, False)
+            lines.append((name, operands, said, region, new(equation.outvars)))
         return _digest((lines, read(jaxpr.outvars)))
 
     def _value(self, x: Any) -> Any:

@@ -43,6 +43,18 @@ def contains(jaxpr: Any, name: str) -> bool:
     )
 
 
+def has_keys(jaxpr: Any) -> bool:
+    """Whether values in a jaxpr are typed keys of random numbers, which are no numbers."""
+    return any(map(_is_key, (*jaxpr.constvars, *jaxpr.invars))) or any(
+        any(map(_is_key, e.outvars)) or any(has_keys(inner.jaxpr) for inner in nested(e.params))
+        for e in jaxpr.eqns
+    )
+
+
+def _is_key(v: Any) -> bool:
+    return jnp.issubdtype(v.aval.dtype, jax.dtypes.extended)
+
+
 def depending(jaxpr: Any, varied: Sequence[bool]) -> list[bool]:
     """Which results change, perhaps, with arguments that vary; whole numbers never do."""
     changing = {v for v, moves in zip(jaxpr.invars, varied, strict=True) if moves}

@@ -18,9 +18,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .attempts import available
-from .jaxprs import contains, with_traced_constants
+from .jaxprs import contains, has_keys, with_traced_constants
 from .loop import Loop
 from .pieces import in_pieces
 from .primitive import bind
@@ -91,10 +92,7 @@ def scan(
         nonlocal shapes
         state = jax.tree.unflatten(carried, args[: len(begin)])
         state, out = f(state, jax.tree.unflatten(row_tree, args[len(begin) :]))
-        leaves = [
-            jnp.asarray(x).astype(b.dtype)
-            for x, b in zip(jax.tree.leaves(state), begin, strict=True)
-        ]
+        leaves = [_as(x, b.dtype) for x, b in zip(jax.tree.leaves(state), begin, strict=True)]
         out, shapes = jax.tree.flatten(out)
         return [*leaves, *out]
 
@@ -122,12 +120,26 @@ def scan(
     return jax.tree.unflatten(carried, end), jax.tree.unflatten(shapes, outs)
 
 
+def _as(x: Any, dtype: Any) -> Any:
+    """What a turn carries on, in the type that it was given in.
+
+    Raises TypeError where this would leave only the whole or the real parts of numbers.
+    """
+    x = jnp.asarray(x)
+    if x.dtype == dtype:
+        return x
+    if not np.can_cast(x.dtype, dtype, "same_kind"):
+        raise TypeError(f"a loop carries {dtype} and its body returns {x.dtype}; begin with that")
+    return x.astype(dtype)
+
+
 def _only_ordinary(closed: Any) -> bool:
     """Whether a function is no native call.
 
-    It prints or the like, or has a derivative of its own that goes backwards only.
+    It prints or the like, has a derivative of its own that goes backwards only, or typed keys.
     """
-    return bool(closed.effects) or contains(closed.jaxpr, "custom_vjp_call")
+    jaxpr = closed.jaxpr
+    return bool(closed.effects) or contains(jaxpr, "custom_vjp_call") or has_keys(jaxpr)
 
 
 def _ordinary_scan(f, start, rows, length, reverse, every) -> tuple[Any, Any]:

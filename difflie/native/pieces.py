@@ -27,6 +27,7 @@ from .large import (
     of_size,
 )
 from .private import ClosedJaxpr, eval_jaxpr, without_dead_code
+from .regions import region_within
 
 # Groups of fewer operations are no native calls. Measured on an arm under a network: with one call
 # between two layers a gradient takes half as long again.
@@ -77,7 +78,8 @@ def _opened(closed: ClosedJaxpr, arguments: Sequence[Kind], args: Arrays, run: R
         if inside and (is_kernel(e) or e.primitive.name in _CALLS):
             read = _read(e.invars, values)
             read = [x[0] for x in read] if is_kernel(e) else read
-            results = _opened(inside[0], given_inside(inside[0], e, kinds), read, run)
+            with region_within(e):
+                results = _opened(inside[0], given_inside(inside[0], e, kinds), read, run)
             results = [y[None] for y in results] if is_kernel(e) else results
         else:
             if inside:

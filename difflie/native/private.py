@@ -98,6 +98,12 @@ def linear_identity(name: str, transpose: Callable[[Any, Any], Any]) -> Callable
 # Jaxprs
 
 
+def scopes(equation: Any) -> list[str]:
+    """The names of the scopes and transformations that an operation comes from, innermost first."""
+    stack = equation.source_info.name_stack.stack
+    return [x.name for x in reversed(stack)] if stack else []
+
+
 def without_dead_code(jaxpr: Any, used: Sequence[bool]) -> tuple[Any, list[bool]]:
     """A jaxpr of the results used, and which inputs it still reads."""
     return pe.dce_jaxpr(jaxpr, list(used), instantiate=False)

@@ -12,6 +12,7 @@ from jax.tree_util import Partial, keystr, tree_leaves_with_path
 
 from ..system.fields import Number
 from ..system.system import System
+from ..system.user_functions import called
 from .block import Block, numbers, with_prior
 from .declaration import Parameter, transform_of
 
@@ -26,7 +27,7 @@ class FunctionBlock(Block):
         return self.starts
 
     def written(self, system: System, values: jax.Array) -> System:
-        return self.of(system, values[0])
+        return called(self.of, system, values[0])
 
     def compare(self, ours: System, theirs: System) -> None:
         """Raises ValueError: no system says what was written into it."""

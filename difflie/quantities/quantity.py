@@ -12,6 +12,7 @@ import jax
 from jaxtyping import Array, Float
 
 from ..system.system import System
+from ..system.user_functions import called
 from ..system.validation import shown
 
 Labels = tuple[tuple[str, str], ...]
@@ -73,7 +74,7 @@ class Function(Quantity):
         return tuple((component, self.unit) for component in self.components)
 
     def __call__(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
-        return self.function(system, q, v, u, t)
+        return called(self.function, system, q, v, u, t)
 
 
 def quantity(

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from ..system.system import System
+from ..system.user_functions import called
 from ..system.validation import check_shape, real_numbers
 
 Event = Callable[[jax.Array, jax.Array, jax.Array], Any]
@@ -54,7 +55,7 @@ def least(
     """The smallest of the functions () and its index (); NaN counts as smallest."""
     smallest, number = jnp.asarray(jnp.inf, q.dtype), jnp.asarray(-1, jnp.int32)
     for i, event in enumerate(events):
-        value = jnp.asarray(event(t, q, v)).astype(q.dtype)
+        value = jnp.asarray(called(event, t, q, v)).astype(q.dtype)
         # Not jnp.min: in its derivative rounding can make all of them differ from the smallest.
         below = (value < smallest) | jnp.isnan(value)
         smallest, number = jnp.where(below, value, smallest), jnp.where(below, i, number)

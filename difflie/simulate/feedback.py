@@ -11,14 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ..system.memory import carried, settled
 from ..system.system import System
+from ..system.user_functions import called
 from ..system.validation import check_shape, real_numbers, shown
 
 
 class Controller(Protocol):
     """A controller with a memory: a discrete PID, an observer, a network with a state.
 
-    The memory is a pytree of arrays, whose structure, shapes and types stay as `init` made them.
+    The memory is a pytree of arrays. Its structure and shapes stay as `init` made them. Its types
+    are those that calls give it: an integral may start from 0. Floating-point numbers have the
+    precision of the state.
     """
 
     def init(self, t: jax.Array, q: jax.Array, v: jax.Array) -> Any:
@@ -118,27 +122,28 @@ class Sampled(eqx.Module):
     def sample(self, held: Held, t: jax.Array, q: jax.Array, v: jax.Array) -> Held:
         """After a sample at t () in s."""
         u, after = self._called(held.memory, t, q, v)
-        memory = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), after, held.memory)
-        return Held(memory, jnp.asarray(u, q.dtype))
+        return Held(carried(after, held.memory), jnp.asarray(u, q.dtype))
 
     @property
     def _remembers(self) -> bool:
         return hasattr(self.controller, "init")
 
     def _first(self, t: jax.Array, q: jax.Array, v: jax.Array) -> Any:
-        memory = self.controller.init(t, q, v) if self._remembers else None
-        return jax.tree.map(lambda a: _like(a, q), memory)
+        if not self._remembers:
+            return None
+        memory = called(self.controller.init, t, q, v)
+
+        def after(memory: Any) -> Any:
+            made = self._called(memory, t, q, v)
+            # `check` says what is wrong with anything else.
+            return made[1] if isinstance(made, tuple) and len(made) == 2 else None
+
+        return settled(memory, after, q.dtype)
 
     def _called(self, memory: Any, t: jax.Array, q: jax.Array, v: jax.Array) -> Any:
         if self._remembers:
-            return self.controller(memory, t, q, v)
-        return self.controller(t, q, v), None
-
-
-def _like(a: Any, q: jax.Array) -> jax.Array:
-    """The array, in the precision of the state if it is floating point."""
-    a = jnp.asarray(a)
-    return a.astype(q.dtype if jnp.issubdtype(a.dtype, jnp.inexact) else a.dtype)
+            return called(self.controller, memory, t, q, v)
+        return called(self.controller, t, q, v), None
 
 
 def _shapes(memory: Any) -> Any:

@@ -13,6 +13,7 @@ from ..forces.inputs import SampledInput, ZeroOrderHold
 from ..formulations import Inputs
 from ..system.arguments import checked
 from ..system.system import System
+from ..system.user_functions import called
 from ..system.validation import check_shape, real_numbers
 from .feedback import Sampled
 
@@ -33,7 +34,7 @@ def inputs_at(functions, rows, t0, dt) -> Inputs:
 def _at(function, row, t0, dt):
     """An input during the step that begins at t0, as a function of (t, q, v)."""
     if function is not None:
-        return lambda t, q, v: jnp.asarray(function(t, q, v)).astype(q.dtype)
+        return lambda t, q, v: jnp.asarray(called(function, t, q, v)).astype(q.dtype)
     if row is None:
         return None
     value, slope = row

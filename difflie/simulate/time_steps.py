@@ -23,6 +23,7 @@ from ..formulations import Formulation, Inputs
 from ..integrators.method import chosen
 from ..quantities.reductions import Reduction
 from ..system.kinematic_tree import Tree
+from ..system.user_functions import called
 from .command import Command
 from .events import Event, come
 from .feedback import Held, Sampled
@@ -188,7 +189,7 @@ class TimeSteps(NamedTuple):
         """The quantity of each reduction at a moment; torques (nu,): of actuators with a memory."""
         system = applied(self.tree.system, torques)
         return {
-            name: jnp.asarray(r.quantity(system, q, v, u, t)).astype(q.dtype)
+            name: jnp.asarray(called(r.quantity, system, q, v, u, t)).astype(q.dtype)
             for name, r in self.reductions.items()
         }
 

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..native import kernel, scan
+from ..native import kernel, scan, structured
 from .topology import WORLD, Topology
 
 Visit = Callable[[Any, Any], tuple[Any, Any]]
@@ -38,14 +38,15 @@ def along_tree(algorithm: Callable[..., Any]) -> Callable[..., Any]:
     them.
     """
 
-    def structured(tree: Any, *args: Any) -> Any:
+    def on_structure(tree: Any, *args: Any) -> Any:
         return algorithm(tree.structured(), *args)
 
     @functools.wraps(algorithm)
     def run(tree: Any, *args: Any) -> Any:
-        if not tree.topology.unrolled:
-            return algorithm(tree, *args)
-        return kernel(structured)(tree, *args)
+        with structured():
+            if not tree.topology.unrolled:
+                return algorithm(tree, *args)
+            return kernel(on_structure)(tree, *args)
 
     return run
 

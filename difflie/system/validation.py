@@ -86,6 +86,21 @@ def real_numbers(where: str, name: str, value: Any) -> jax.Array:
     return array
 
 
+def real_values(what: str, value: Any, dtype: Any) -> jax.Array:
+    """What a user's function returned, in a floating-point type.
+
+    Whole numbers and truths become reals. Raises TypeError for complex numbers, whose imaginary
+    parts would be lost, and for what is no array.
+    """
+    try:
+        array = jnp.asarray(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what} is {shown(value)}; give real numbers") from None
+    if not any(jnp.issubdtype(array.dtype, kind) for kind in (jnp.floating, jnp.integer, bool)):
+        raise TypeError(f"{what} is {array.dtype}; give real numbers")
+    return array.astype(dtype)
+
+
 def check_shape(where: str, name: str, actual: tuple[int, ...], shape: tuple[int, ...]) -> None:
     """Raises ValueError if the actual shape is not the required one."""
     if actual != shape:

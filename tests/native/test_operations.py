@@ -9,7 +9,9 @@ from transformations import assert_same, natively
 
 from difflie.native import kernel
 from difflie.native.jaxprs import nested
+from difflie.native.program import Unsupported
 from difflie.native.rules import RULES, SCALAR_RULES
+from difflie.native.rules.parameters import PARAMETERS, check
 
 # Functions of floating-point numbers x (4,) in (0, 1) and m (3, 4), of whole numbers n (4,) in
 # 0..9, of which the first are 2, 0 and 7, and of truths b (4,).
@@ -69,7 +71,7 @@ SMOOTH = {
         n.at[np.array([0, 9])].get(mode="fill"), b.at[np.array([0, 9])].get(mode="fill"),
         jnp.take_along_axis(m, np.array([[0], [1], [3]]), 1), jnp.diag(x), jnp.diagonal(m),
         x.at[np.array([1, 3])].set(m[0, :2]), m.at[:, 1].add(1.0),
-        x.at[np.array([1, 1])].add(x[:2]),
+        x.at[np.array([1, 1])].add(x[:2]), x.at[1].subtract(x[0]),
         m.at[1:, 1:3].set(0.0), x.at[np.array([0, 9])].set(5.0, mode="drop"), m.at[0].multiply(2.0),
         jnp.triu(m), m[np.eye(3, 4, dtype=bool)],
     ),
@@ -168,6 +170,17 @@ OTHER = {
         lax.cummin(m, 0), jnp.argmax(0 * x),
         jnp.max(n),
         m[jnp.argmax(m[:, 0])],
+    ),
+    "functions of entries": lambda x, m, n, b: (
+        x.at[1].apply(lambda y: 3 * y + 1), n.at[np.array([1, 1])].apply(lambda k: 2 * k + 1),
+        m.at[0].apply(jnp.sin), x.at[n[0]].apply(jnp.cos), b.at[2].apply(jnp.logical_not),
+        x.at[2].min(0.3), x.at[2].max(0.3), m.at[n[1], :2].max(0.1), m.at[1:, 0].min(x[:2]),
+    ),
+    "products of whole numbers and truths": lambda x, m, n, b: (
+        b @ b, jnp.dot(b, ~b), jnp.outer(b, b) @ b, jnp.outer(n, n) @ jnp.outer(n, n),
+        jnp.tile(jnp.outer(n, n), (2, 2)) @ jnp.tile(jnp.outer(n, n), (2, 2)),
+        jnp.tile(jnp.outer(b, b), (2, 2)) @ jnp.tile(jnp.outer(b, b[::-1]), (2, 2)),
+        jnp.tile(jnp.outer(n, n), (2, 2)).astype(np.uint32) @ jnp.ones((8, 8), np.uint32),
     ),
     "what is no number": lambda x, m, n, b: (
         jnp.maximum(jnp.where(b, jnp.nan, x), 0.5), jnp.minimum(0.5, jnp.where(b, jnp.nan, x)),
@@ -285,9 +298,24 @@ def names_in(jaxpr):
 # Names in other versions of jax, and operations in derivatives only.
 ELSEWHERE = set(
     "add_any checkpoint closed_call copy copy_p core_call custom_vjp_call custom_vjp_call_jaxpr "
-    "jit pjit remat2 scatter-add scatter_add scatter-mul scatter_mul stop_gradient "
+    "jit pjit remat2 scatter-add scatter_add scatter-mul scatter_mul scatter-min scatter_min "
+    "scatter-max scatter_max scatter-sub scatter_sub stop_gradient "
     "stack tile unstack lu_pivots_to_permutation log2 one_minus_square polynomial".split()
 )
+
+
+def test_parameters_that_no_rule_reads_are_refused():
+    """Every rule says which parameters it knows; another one, or another value, has no program."""
+    assert (RULES.keys() | SCALAR_RULES.keys()) == PARAMETERS.keys()
+    check("cumsum", {"axis": 0, "reverse": True})
+    for name, params in {
+        "cumsum": {"axis": 0, "exclusive": True},
+        "mul": {"out_dtype": np.float32},
+        "sin": {"accuracy": 1e-3},
+        "gather": {"mode": "ONE_HOT"},
+    }.items():
+        with pytest.raises(Unsupported, match=name):
+            check(name, params)
 
 
 def test_every_rule_is_tested():

@@ -12,7 +12,10 @@ from jaxtyping import Array, Float
 
 from ...system.frozen import thawed
 from ...system.kinematic_tree import Tree
+from ...system.memory import carried, settled
 from ...system.system import System
+from ...system.user_functions import called
+from ...system.validation import real_values
 from ..point_forces import FollowerForce
 from ..points import coupling_force, rates_along
 from .actuator import Actuator, Memory, Scalar
@@ -113,15 +116,10 @@ def first_memories(
     """The memories before the first step of dt () s, at this command (nu,), q (nq,), v (nv,)."""
     x, rate = _motion(tree, q, v)
     actuators = tree.system.actuators
-    kept = [a.init(command[i], x[i], rate[i]) for i, a in enumerate(actuators)]
-    kept = jax.tree.map(lambda a: _like(a, q), kept)
-    return tuple(None if k is None else Memory(k, dt) for k in kept)
-
-
-def _like(a: Any, q: jax.Array) -> jax.Array:
-    """The array, in the precision of the state if it is floating point."""
-    a = jnp.asarray(a)
-    return a.astype(q.dtype) if jnp.issubdtype(a.dtype, jnp.inexact) else a
+    begins = [a.init for a in actuators]
+    kept = [called(f, command[i], x[i], rate[i]) for i, f in enumerate(begins)]
+    memories = tuple(None if k is None else Memory(k, dt) for k in kept)
+    return settled(memories, lambda m: _after(tree, command, q, v, m), q.dtype)
 
 
 def next_memories(
@@ -132,8 +130,12 @@ def next_memories(
     memories: Memories,
 ) -> Memories:
     """The memories after a step, from those, the command (nu,) and the state at its start."""
-    after = [memory for _, memory in _laws(tree, command, q, v, memories)]
-    return jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), tuple(after), memories)
+    return carried(_after(tree, command, q, v, memories), memories)
+
+
+def _after(tree: Tree, command: jax.Array, q: jax.Array, v: jax.Array, memories: Any) -> Memories:
+    """The memories after a step in the types that the laws give them."""
+    return tuple(memory for _, memory in _laws(tree, command, q, v, memories))
 
 
 def timed(memories: Memories, dt: Float[Array, ""]) -> Memories:
@@ -165,7 +167,7 @@ class Recalled(Actuator):
         return Recalled(actuator, memory, **place)
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
-        return self.actuator.torque(command, q, v, self.memory)[0], memory
+        return called(self.actuator.torque, command, q, v, self.memory)[0], memory
 
 
 def applied(system: System, torques: Float[Array, " nu"] | None) -> System:
@@ -202,8 +204,9 @@ def _laws(
     memories = len(actuators) * (None,) if memories is None else memories
     outputs = []
     for i, (actuator, memory) in enumerate(zip(actuators, memories, strict=True)):
-        torque, after = actuator.torque(command[i], x[i], rate[i], memory)
-        outputs.append((jnp.asarray(torque, q.dtype), after))
+        given = command[i], x[i], rate[i], memory
+        torque, after = called(actuator.torque, *given)
+        outputs.append((real_values(f"the torque of {actuator}", torque, q.dtype), after))
     return outputs
 
 

@@ -17,7 +17,8 @@ from ...quantities import AccelerationQuantity, Quantity
 from ...quantities.quantity import as_quantity
 from ...system.fields import number, number_faults
 from ...system.system import System
-from ...system.validation import ModelError, shown
+from ...system.user_functions import called
+from ...system.validation import ModelError, real_values, shown
 
 # What names in paths, patterns and tables of columns mean already.
 _TAKEN = "q", "v", "a", "tau", "t", "time", "gravity", "couplings", "constraints", "sensors"
@@ -67,10 +68,10 @@ class Sensor(eqx.Module):
         """
         of = self.quantity
         if a is not None and isinstance(of, AccelerationQuantity):
-            value = of.at(system, q, v, a, u, t)
+            value = called(of.at, system, q, v, a, u, t)
         else:
-            value = of(system, q, v, u, t)
-        value = jnp.ravel(jnp.asarray(value)).astype(q.dtype)
+            value = called(of, system, q, v, u, t)
+        value = real_values(f"what {of.name} returns", jnp.ravel(jnp.asarray(value)), q.dtype)
         return self.scale * value + self.bias if self.flat else value
 
     def __call__(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Float[Array, " k"]:

@@ -107,6 +107,7 @@ def _function(name: str, kind: str, sizes: tuple[int, int, int], a: _Matrix, b: 
         starts.append(n - width)
     vector, scalar = type_of(kind, width), TYPE[kind]
     height = max(1, _SUMS // len(starts))
+    times, plus = ("fmul contract", "fadd contract") if kind[0] == "f" else ("mul", "add")
     lines = [f"define internal void {name}(ptr %a, ptr %b, ptr %c) #0 {{", "start:"]
     before = "start"
     for first in range(0, m, height):
@@ -136,8 +137,8 @@ def _function(name: str, kind: str, sizes: tuple[int, int, int], a: _Matrix, b: 
             ]
         for i, j in sums:
             lines += [
-                f"  %p{i}_{j} = fmul contract {vector} %all{i}, %y{first}_{j}",
-                f"  %t{i}_{j} = fadd contract {vector} %s{i}_{j}, %p{i}_{j}",
+                f"  %p{i}_{j} = {times} {vector} %all{i}, %y{first}_{j}",
+                f"  %t{i}_{j} = {plus} {vector} %s{i}_{j}, %p{i}_{j}",
             ]
         lines += [
             f"  %next{first} = add i64 %l{first}, 1",

@@ -3,9 +3,12 @@
 Every entry of every array is a scalar with a number of its own. What is known at trace time is
 computed at once. In particular the zeros and ones that come from structure (the pattern of a screw,
 a world at rest) vanish together with all that they are multiplied with; 0 x is 0 here even where x
-should turn out to be infinite. What vanishes takes no argument with it that is not a number: each
-scalar knows which entries of the arguments it must show besides those it is computed from, and
-results are not numbers where one of these is none.
+should turn out to be infinite, and 0 - x is -x. What vanishes takes no argument with it that is not
+a number: each scalar knows which entries of the arguments it must show besides those it is computed
+from, and results are not numbers where one of these is none.
+
+Where a program is `strict`, as in a user's function, only what XLA leaves out is: 1 in 1 x, and 0
+in x - 0 and x + 0, but neither 0 x nor 0 / x nor the 0 in 0 - x.
 """
 
 from __future__ import annotations
@@ -13,10 +16,11 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from .instructions import Instructions, union
+from .instructions import Instructions, Unsupported, union
 from .operations import BINARY, COMPARE, NUMPY, UNARY
 
 # Of doubles, Python computes the same, and faster.
@@ -56,6 +60,10 @@ class Program(Instructions):
         """What x, one of the negatives, is the negative of."""
         return self.losing(self._negatives[x], self.lost(x))
 
+    def _vanishes(self, known: Any, kind: str) -> bool:
+        """Whether a known number is 0 and may be left out where the result then differs."""
+        return known == 0 and not (self.strict and kind[0] == "f")
+
     def zero(self, kind: str) -> int:
         """The number 0 of a type."""
         return self.constant(0.0 if kind[0] == "f" else 0, kind)
@@ -73,7 +81,9 @@ class Program(Instructions):
         return self.value(name, (x,), kind)
 
     def add(self, x: int, y: int, kind: str) -> int:
-        """x + y."""
+        """x + y, of truths whether one holds."""
+        if kind == "b1":
+            return self.binary("or", x, y, kind)
         a, b = self.known[x], self.known[y]
         if a is not None and b is not None:
             return self._computed(operator.add, kind, x, y)
@@ -90,26 +100,30 @@ class Program(Instructions):
 
     def sub(self, x: int, y: int, kind: str) -> int:
         """x - y."""
+        if kind == "b1":
+            raise Unsupported("a difference of truths")
         a, b = self.known[x], self.known[y]
         if a is not None and b is not None:
             return self._computed(operator.sub, kind, x, y)
         if b == 0:
             return self._kept(x, y)
-        if a == 0:
+        if self._vanishes(a, kind):
             return self._kept(self.unary("neg", y, kind), x)
         if y in self._negatives:
             return self.add(x, self._opposite(y), kind)
         return self.value("sub", (x, y), kind)
 
     def mul(self, x: int, y: int, kind: str) -> int:
-        """x y."""
+        """x y, of truths whether both hold."""
+        if kind == "b1":
+            return self.binary("and", x, y, kind)
         if self.known[x] is None and self.known[y] is not None:
             x, y = y, x
         a = self.known[x]
         if a is not None:
             if self.known[y] is not None:
                 return self._computed(operator.mul, kind, x, y)
-            if a == 0:
+            if self._vanishes(a, kind):
                 return self._kept(self.zero(kind), x, y)
             if a == 1:
                 return self._kept(y, x)
@@ -130,7 +144,7 @@ class Program(Instructions):
             return self._computed(np.divide, kind, x, y)
         if b == 1:
             return self._kept(x, y)
-        if a == 0:
+        if self._vanishes(a, kind):
             return self._kept(self.zero(kind), x, y)
         return self.value("div", (x, y), kind)
 

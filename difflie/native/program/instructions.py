@@ -75,6 +75,9 @@ class Instructions:
         # What is the negative of what.
         self._negatives: dict[int, int] = {}
         self._linear = 0
+        # Whether what is written now is computed strictly, and what was.
+        self.strict = False
+        self.strict_ones: set[int] = set()
 
     def append(self, operation: str, operands: tuple, kind: str, known: Any, shown: int) -> int:
         """A new instruction, whether there is an equal one or not."""
@@ -88,6 +91,8 @@ class Instructions:
         self.shown.append(shown)
         if operation == "neg":
             self._negatives[number] = operands[0]
+        if self.strict:
+            self.strict_ones.add(number)
         return number
 
     def argument(self, kind: str) -> int:
@@ -136,6 +141,8 @@ class Instructions:
         key = (operation, operands, kind)
         number = self._numbers.get(key)
         if number is not None:
+            if self.strict:
+                self.strict_ones.add(number)
             return self.losing(number, lost) if lost or number in lost_of else number
         shown = 0
         if kind[0] == "f":

@@ -31,7 +31,10 @@ def transposed(
         give(y, cotangent)
     first = min(inputs, default=0)
     solutions: dict[int, dict[int, int]] = {}
+    outside = program.strict
     for k in range(len(program.operations) - 1, first - 1, -1):
+        # What is transposed is as strict as what it comes from.
+        program.strict = k in program.strict_ones
         if k in solutions:
             operands = program.operands[k]
             zeros = [program.zero(kinds[x]) for x in operands]
@@ -72,6 +75,7 @@ def transposed(
             give(operands[0], program.convert(cotangent, kinds[operands[0]]))
         else:
             raise Unsupported(f"the transpose of the operation {operation}")
+    program.strict = outside
     sums = [on.get(x, program.zero(kinds[x])) for x in inputs]
     lost = [vanished.get(y, 0) for y in outputs]
     return _showing(program, inputs, zip(lost, needed, cotangents, strict=True), sums)

@@ -12,6 +12,7 @@ from ..fingerprint import CALLS
 from ..jaxprs import nested
 from ..private import scan_sizes
 from ..program import Program, Unsupported, While, finished
+from ..regions import has_strict
 from .arithmetic import choice
 from .places import is_at
 from .writing import RULES, Array, elementwise, flat, kind_of, like, write_closed
@@ -25,6 +26,8 @@ def _native(program: Program, equation: Any, *xs: Array) -> list[Array]:
     loop, batch = equation.params["how"], equation.params["batch"]
     if batch is None:
         return loop.write(program, xs)
+    if batch == 0:
+        return [np.zeros(v.aval.shape, np.int64) for v in equation.outvars]
     along = equation.params["along"]
     rows = [
         loop.write(program, [x[b] if a else x for x, a in zip(xs, along, strict=True)])
@@ -65,6 +68,7 @@ def _while(program: Program, equation: Any, *xs: Array) -> list[Array]:
     def inside() -> tuple[Program, list[Array], list[Array], list[int]]:
         """A new program: its constants, what it carries, and whether it may make turns."""
         inner = Program()
+        inner.strict = program.strict
         place = {k: inner.argument(program.types[k]) for k in fixed}
         known = [k for k in flat(consts) if program.known[k] is not None]
         place |= {k: inner.constant(program.known[k], program.types[k]) for k in known}
@@ -92,10 +96,13 @@ def _cond(program: Program, equation: Any, which: Array, *xs: Array) -> list[Arr
     if known is not None:
         return write_closed(program, branches[min(max(int(known), 0), last)], xs)
     results, outer = [], program.guard
+    # What comes back from a branch that is not taken is 0, also from a slope that is infinite.
+    gated = any(has_strict(b.jaxpr, program.strict) for b in branches)
     for i, branch in enumerate(branches):
         here = is_at(program, which.item(), i, last)
         program.guard = here if outer is None else program.all_of(here, outer)
-        results.append(write_closed(program, branch, xs))
+        given = [_gated(program, here, x) for x in xs] if gated else xs
+        results.append(write_closed(program, branch, given))
     program.guard = outer
     chosen = []
     for v, cases in zip(equation.outvars, zip(*results, strict=True), strict=True):
@@ -105,12 +112,24 @@ def _cond(program: Program, equation: Any, which: Array, *xs: Array) -> list[Arr
     return chosen
 
 
+def _gated(program: Program, here: int, x: Array) -> Array:
+    """The entries, of which those that are transposed are 0 where a truth does not hold."""
+
+    def entry(k: int) -> int:
+        kind = program.types[k]
+        return program.select(here, program.zero(kind), k, kind) if program.is_linear(k) else k
+
+    return elementwise(entry, x)
+
+
 def _linear_solve(program: Program, equation: Any, *xs: Array) -> list[Array]:
     params = equation.params
     lengths, jaxprs = params["const_lengths"], params["jaxprs"]
     first = lengths.matvec + lengths.vecmat
     middle, last = first + lengths.solve, first + lengths.solve + lengths.transpose_solve
     right, back = xs[last:], jaxprs.transpose_solve
+    if len(equation.outvars) != len(right):
+        raise Unsupported("what the solver of a linear system returns besides the solution")
     if back is None or not any(map(program.is_linear, flat(right))):
         return write_closed(program, jaxprs.solve, [*xs[first:middle], *right])
 

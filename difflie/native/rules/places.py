@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from ..private import ClosedJaxpr
 from ..program import NUMPY, Program, Unsupported
 from .arithmetic import at_most
 from .indices import gathered, scattered
-from .writing import RULES, Array, array_of, elementwise, kind_of_result
+from .parameters import SCATTERED
+from .writing import RULES, Array, array_of, elementwise, kind_of_result, write_closed
 
 # To choose among more places at run time takes too many comparisons.
 MOST_PLACES = 256
@@ -130,11 +132,9 @@ def _gather_somewhere(program: Program, kind: str, x: Array, indices: Array, par
 
 
 def _scatter(name: str) -> Callable:
-    def put(program: Program, old: int, new: int, kind: str) -> int:
-        return new if name == "set" else program.binary(name, old, new, kind)
-
     def apply(program: Program, equation: Any, x: Array, at: Array, new: Array) -> list[Array]:
         params, kind = equation.params, kind_of_result(equation)
+        put = _putting(name, params)
         known = _known_or_none(program, at)
         if known is None:
             return [_scatter_somewhere(program, kind, put, x, at, new, params)]
@@ -175,10 +175,25 @@ def _scatter_somewhere(
     return changed
 
 
-_SCATTERS = {"scatter": "set", "scatter-add": "add", "scatter_add": "add"}
-_SCATTERS |= {"scatter-mul": "mul", "scatter_mul": "mul"}
+def _putting(name: str, params: Mapping[str, Any]) -> Callable[[Program, int, int, str], int]:
+    """What an update makes of an entry: (program, old, new, kind) -> the entry after it."""
+    if name:
+        return lambda program, old, new, kind: program.binary(name, old, new, kind)
+    if params["update_jaxpr"] is None:
+        return lambda program, old, new, kind: new
+    # A function of the old entry: x.at[i].apply(f).
+    closed = ClosedJaxpr(params["update_jaxpr"], params["update_consts"])
+
+    def put(program: Program, old: int, new: int, kind: str) -> int:
+        (result,) = write_closed(program, closed, [array_of(k, ()) for k in (old, new)])
+        return result.item()
+
+    return put
+
+
 RULES |= {
-    **{name: _scatter(how) for name, how in _SCATTERS.items()},
+    **{f"scatter{mark}{name}": _scatter(name) for name in SCATTERED for mark in "-_"},
+    "scatter": _scatter(""),
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _update,
     "gather": _gather,

@@ -51,6 +51,8 @@ def _arg_best(comparison: str) -> Callable:
     def apply(program: Program, equation: Any, x: Array) -> list[Array]:
         kind = kind_of_result(equation)
         (axis,) = equation.params["axes"]
+        if not x.size:
+            return [np.delete(x, slice(None), axis).reshape(equation.outvars[0].aval.shape)]
 
         def best(entries: Any) -> int:
             first, *rest = entries.tolist()
@@ -75,6 +77,12 @@ def _dot(program: Program, equation: Any, x: Array, y: Array) -> list[Array]:
     kind = kind_of_result(equation)
     if any(program.types[a.flat[0]] != kind for a in (x, y) if a.size):
         raise Unsupported("a product of mixed types")
+    if kind == "b1":
+        return [_dot_of_truths(program, equation, x, y)]
+    return [_product(program, equation, x, y, kind)]
+
+
+def _product(program: Program, equation: Any, x: Array, y: Array, kind: str) -> Array:
     (cx, cy), (bx, by) = equation.params["dimension_numbers"]
     left, shape_x = _as_rows(x, bx, cx)
     right, shape_y = _as_rows(y, by, cy)
@@ -86,14 +94,22 @@ def _dot(program: Program, equation: Any, x: Array, y: Array) -> list[Array]:
             continue
         for row, column in itertools.product(one, two):
             entries.append(_sum_of_products(program, row, column, kind))
-    return [array_of(entries, (*(x.shape[i] for i in bx), *shape_x, *shape_y))]
+    return array_of(entries, (*(x.shape[i] for i in bx), *shape_x, *shape_y))
+
+
+def _dot_of_truths(program: Program, equation: Any, x: Array, y: Array) -> Array:
+    """Whether any product holds, from a product of whole numbers; there may be many of these."""
+    whole = [elementwise(lambda k: program.convert(k, "i32"), a) for a in (x, y)]
+    counts = _product(program, equation, whole[0], whole[1], "i32")
+    return elementwise(lambda k: program.convert(k, "b1"), counts)
 
 
 def _sum_of_products(program: Program, row: list[int], column: list[int], kind: str) -> int:
     known, lost, total = program.known, 0, program.zero(kind)
+    strict = program.strict and kind[0] == "f"
     for a, b in zip(row, column, strict=True):
         # Most products of large matrices vanish, from the structure of machines.
-        if known[a] == 0 or known[b] == 0:
+        if not strict and (known[a] == 0 or known[b] == 0):
             lost |= program.needed(a) | program.needed(b)
         else:
             total = program.add(total, program.mul(a, b, kind), kind)

@@ -14,6 +14,8 @@ import numpy as np
 
 from ..private import Literal
 from ..program import TYPES, Program, Unsupported
+from ..regions import is_strict
+from .parameters import check
 
 # Arrays with more entries are no part of a program.
 LARGEST = 20_000
@@ -109,12 +111,16 @@ def write_closed(program: Program, closed: Any, operands: Sequence[Array]) -> li
 
     def scalar(v: Any) -> int:
         if v.__class__ is Literal:
-            return program.constant(np.asarray(v.val).item(), kind_of(v.aval.dtype))
+            return program.constant(np.asarray(v.val, v.aval.dtype).item(), kind_of(v.aval.dtype))
         x = values[v]
         return x if x.__class__ is int else x.item()  # pyright: ignore
 
+    outside = program.strict
     for equation in jaxpr.eqns:
         name, outvars = equation.primitive.name, equation.outvars
+        program.strict = is_strict(equation, outside)
+        if equation.params:
+            check(name, equation.params)
         entry = SCALAR_RULES.get(name)
         if entry is not None:
             (v,) = outvars
@@ -132,4 +138,5 @@ def write_closed(program: Program, closed: Any, operands: Sequence[Array]) -> li
             _checked(result.size)
             shape = v.aval.shape
             values[v] = result if result.shape == shape else np.broadcast_to(result, shape)
+    program.strict = outside
     return [read(v) for v in jaxpr.outvars]
