@@ -16,6 +16,7 @@ from ..simulate import step
 from ..simulate.arguments import checked_dt
 from ..system.arguments import checked
 from ..system.system import System
+from ..system.user_functions import users_code
 from ..system.validation import check_shape, real_numbers
 
 _PROJECTION = Projection()
@@ -72,11 +73,12 @@ def linearize(
     (u,) = checked(system, control=(u, (*n, system.nu) if varies else (system.nu,)))
 
     knots = tuple(jnp.broadcast_to(a, (*n, *a.shape[a.ndim - k :])) for a, k in ((u, 1), (t, 0)))
-    return _linearized(system, (q, v, *knots), dt, (method, stabilisation))
+    how = method, stabilisation
+    return _linearized(system, (q, v, *knots), dt, how, users_code(system))
 
 
 @eqx.filter_jit
-def _linearized(system: System, knots: tuple, dt: jax.Array, how: tuple) -> Linearisation:
+def _linearized(system: System, knots: tuple, dt: jax.Array, how: tuple, _: Any) -> Linearisation:
     """At one knot (q, v, u, t), or at many."""
     method, stabilisation = how
     manifold, nv, nu = system.manifold, system.nv, system.nu

@@ -5,8 +5,9 @@ From the call to the code: `kernel.py` traces a function, `pieces.py` leaves wha
 `rules/` writes it as a program of scalars, one file for each kind of operation; `program/` is what
 that is made of.
 `cpu/` prints programs as LLVM IR, compiles and calls them; `gpu/` does so with CUDA C.
-`fingerprint.py` and `disk_cache.py` keep code between processes. Names of jax that may change with
-any version stand in `private.py`.
+`fingerprint.py` and `disk_cache.py` keep code between processes; `closures.py` and `watched.py` see
+what users change. `regions.py` tells what users wrote from what this package did. Names of jax that
+may change with any version stand in `private.py`.
 """
 
 from .fingerprint import digest as digest
@@ -17,3 +18,5 @@ from .private import coordination as coordination
 from .private import linear_identity as linear_identity
 from .regions import as_written as as_written
 from .regions import structured as structured
+from .watched import code_of as code_of
+from .watched import watched as watched

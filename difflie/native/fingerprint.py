@@ -6,6 +6,7 @@ found by a digest of both, without the program being written again.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -17,8 +18,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from .closures import Unknown, content_of
 from .jaxprs import nested
-from .private import ClosedJaxpr, Literal
+from .private import ClosedJaxpr, Literal, scan_sizes
 from .regions import is_strict
 
 # Operations whose result is that of the function inside; what else is said of them is for jax.
@@ -28,15 +30,11 @@ CALLS = frozenset(
 )
 
 
-class _Unknown(Exception):
-    """Something whose content cannot be read."""
-
-
 def fingerprint(loop: Any, *options: Any) -> str | None:
     """A digest of a loop, of any length, and of how it is compiled; None if there is none."""
     try:
         described = loop.described(_Reader().closed)
-    except _Unknown:
+    except Unknown:
         return None
     versions = jax.__version__, np.__version__, jax.config.jax_enable_x64  # pyright: ignore
     return _digest((described, options, versions, _compiler()))
@@ -96,7 +94,12 @@ class _Reader:
             if name in CALLS:
                 said = [self.closed(inner) for inner in nested(equation.params)]
             else:
-                said = [(key, self._value(x)) for key, x in equation.params.items()]
+                params = equation.params
+                if name == "scan":
+                    # Newer versions say in trees how many arguments are of which kind.
+                    params = {k: x for k, x in params.items() if k not in ("ft_in", "ft_out")}
+                    params |= {"sizes": scan_sizes(equation.params)}
+                said = [(key, self._value(x)) for key, x in params.items()]
             # Strict within what is not, and the other way round: what each equation says itself.
             region = is_strict(equation, True), is_strict(equation, False)
             lines.append((name, operands, said, region, new(equation.outvars)))
@@ -127,7 +130,7 @@ class _Reader:
         if dataclasses.is_dataclass(x):
             fields = [(f.name, self._value(getattr(x, f.name))) for f in dataclasses.fields(x)]
             return type(x).__name__, fields
-        raise _Unknown
+        return content_of(x)
 
 
 def _array(x: Any) -> Any:
@@ -138,9 +141,13 @@ def _array(x: Any) -> Any:
     return a.dtype.name, a.shape, a.tobytes() if a.nbytes < 1000 else _digest(a.tobytes())
 
 
-def digest(closed: ClosedJaxpr) -> str | None:
-    """A digest of a traced function; None where something in it cannot be read."""
-    try:
-        return _digest(_Reader().closed(closed))
-    except _Unknown:
-        return None
+def digest(closed: ClosedJaxpr, function: Any) -> str | None:
+    """A digest of a traced function, the same in every process.
+
+    Where an operation in it cannot be read, that of the code of the function and of what it closes
+    over; None where neither can be read.
+    """
+    for read in (lambda: _Reader().closed(closed), lambda: content_of(function)):
+        with contextlib.suppress(Unknown):
+            return _digest(read())
+    return None

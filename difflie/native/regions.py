@@ -17,6 +17,7 @@ import jax
 
 from .jaxprs import nested
 from .private import scopes
+from .watched import Watched
 
 _STRICT, _STRUCTURED = "difflie.as_written", "difflie.structured"
 _OWN = __name__.partition(".")[0] + "."
@@ -37,6 +38,7 @@ def structured() -> AbstractContextManager[Any]:
 
 def is_own(f: Any) -> bool:
     """Whether a function, a method, or the class of what is called belongs to this package."""
+    f = f.function if isinstance(f, Watched) else f
     f = getattr(f, "__func__", f)
     return (getattr(f, "__module__", None) or "").startswith(_OWN)
 

@@ -8,11 +8,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jax.tree_util import Partial, keystr, tree_leaves_with_path
+from jax.tree_util import keystr, tree_leaves_with_path
 
 from ..system.fields import Number
 from ..system.system import System
-from ..system.user_functions import called
+from ..system.user_functions import called, no_leaf
 from .block import Block, numbers, with_prior
 from .declaration import Parameter, transform_of
 
@@ -54,7 +54,7 @@ def function_block(system: System, p: Parameter) -> Block:
         )
     start = numbers(system, p, "start", p.start, np.shape(p.start))
     transform = transform_of(where, p, p.label, Number(), start.shape)
-    of: Any = p.of if isinstance(p.of, eqx.Module) else Partial(p.of)
+    of: Any = no_leaf(p.of)
     name = getattr(p.of, "__name__", repr(p.of))
     _check_function(f"{where}: {name}(system, value)", of, system, start)
     names = transform.labels(p.label, start.shape)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..forces.actuators.acting import applied
 from ..system.arguments import checked
 from ..system.system import System
+from ..system.user_functions import users_code
 from ..system.validation import real_numbers
 from .quantity import Labels, Quantity, as_quantity
 
@@ -75,7 +76,9 @@ def along(quantity: Any, system: System, run: Motion) -> Float[Array, "..."]:
             f"{system.name}: the run has {run.u.shape[-1]} commands, the system {system.nu}; give "
             "the system that was simulated"
         )
-    return _along(measured, system, run.t, run.q, run.v, run.u, getattr(run, "torques", None))
+    motion = run.t, run.q, run.v, run.u, getattr(run, "torques", None)
+    code = users_code(system, measured, getattr(measured, "function", None))
+    return _along(measured, system, *motion, code)
 
 
 def curve(quantity: Any, system: System, run: Motion) -> Curve:
@@ -101,7 +104,7 @@ def _labels(quantity: Quantity, system: System, size: int) -> Labels:
 
 
 @eqx.filter_jit
-def _along(quantity, system, t, q, v, u, torques):
+def _along(quantity, system, t, q, v, u, torques, _):
     def at(t, q, v, u, torques):
         what = f"what the quantity {quantity.name} returns"
         measured = applied(system, torques)

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from ..system.system import System
 from ..system.user_functions import called
+from ..system.user_functions import no_leaf as no_leaf
 from ..system.validation import shown
 
 Labels = tuple[tuple[str, str], ...]
@@ -47,11 +48,6 @@ class Quantity(eqx.Module):
     def difference(self, value: jax.Array, other: jax.Array) -> jax.Array:
         """How far a value (...) is from another one, by default value - other."""
         return value - other
-
-
-def no_leaf(function: Any) -> Any:
-    """A function as a pytree without leaves; a module of Equinox as it is."""
-    return function if isinstance(function, eqx.Module) else jax.tree_util.Partial(function)
 
 
 class Function(Quantity):

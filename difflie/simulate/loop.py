@@ -36,7 +36,8 @@ class Run(NamedTuple):
     """The ingredients of a loop, except its length.
 
     start: the tree, q (nq,), v (nv,) and dt () in s. how: method, adjoint, stabilisation.
-    looked_at: which of "resolution" and "flight" the result is to have.
+    looked_at: which of "resolution" and "flight" the result is to have. code: what methods of users'
+    classes read, None without any.
     """
 
     start: tuple[Tree, jax.Array, jax.Array, jax.Array]
@@ -45,11 +46,12 @@ class Run(NamedTuple):
     events: tuple[Event, ...]
     reductions: Mapping[str, Reduction]
     how: tuple[Method, Adjoint, Stabilisation]
-    looked_at: tuple[str, ...]
+    looked_at: tuple[str, ...] = ()
+    code: Any = None
 
     def time_steps(self) -> TimeSteps:
         """The steps of it."""
-        (tree, q0, v0, dt), control, wrench, events, kept, (method, _, stabilisation), _ = self
+        (tree, q0, v0, dt), control, wrench, events, kept, (method, _, stabilisation), *_ = self
         functions = checked_functions(tree.system, control, wrench, (dt, q0, v0))
         sampled = control if isinstance(control, Sampled) else None
         if sampled is not None:

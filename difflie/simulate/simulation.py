@@ -16,6 +16,7 @@ from ..quantities.reductions import Reduction
 from ..system.arguments import checked
 from ..system.kinematic_tree import Tree
 from ..system.system import System
+from ..system.user_functions import users_code, watched
 from .adjoint import Adjoint, Direct
 from .arguments import (
     check_forgetting,
@@ -85,6 +86,10 @@ def simulate(
       progress: called as progress(steps done, steps) now and then in a long run whose arguments
         are all concrete. Such a run is made in pieces, between which it can be interrupted.
 
+    What a function closes over or reads is part of the compiled program. It is compared at every
+    call, and after a change, as of a global number, an attribute or an entry of an array of NumPy,
+    the program is compiled anew. Make what changes often an argument: a leaf of an Equinox module.
+
     Differentiable with respect to every leaf of the system, the state, dt and the inputs, in
     forward and reverse mode as the adjoint allows. Raises ValueError or TypeError for a wrong shape
     or precision, a concrete NaN, dt <= 0, an unknown method (with the nearest name) or one that the
@@ -110,20 +115,32 @@ def simulate(
     wrench = sampled_input(system, "wrench", wrench, (n_bodies, 6), steps)
     events = events_of(system, until, (jnp.zeros_like(dt), q0, v0))
     kept = checked_reductions(reductions, adjoint)
+    control, wrench = _watched(control), watched(wrench)
+    events = tuple(map(watched, events))
+    controller = control.controller if isinstance(control, Sampled) else None
+    quantities = [r.quantity for r in kept.values()]
+    code = users_code(system, control, controller, wrench, *events, *quantities)
     error = start_error(system, q0, v0)
     state = Tree.of(system), q0, v0, dt
     looked_at = ("resolution",) * may_exceed(method, system)
     looked_at += ("flight",) * flies(system, control is not None or wrench is not None)
-    run = Run(state, control, wrench, events, kept, (method, adjoint, stabilisation), looked_at)
+    how = method, adjoint, stabilisation
+    run = Run(state, control, wrench, events, kept, how, looked_at, code)
     made = trajectory(run, error, steps, save_every, progress)
     warn_of(made.result.resolution, "simulate")
     finer = functools.partial(_finer, system, run, steps, save_every)
     return replace(made, refinement=Refinement(finer, method.order, method.name))
 
 
+def _watched(control: Input) -> Any:
+    if isinstance(control, Sampled):
+        return replace(control, controller=watched(control.controller))
+    return watched(control)
+
+
 def _finer(system: System, run: Run, steps: int, save_every: int, n: int) -> Trajectory:
     """The same run with steps n times as short."""
-    (_, q0, v0, dt), control, wrench, events, kept, (method, adjoint, stabilisation), _ = run
+    (_, q0, v0, dt), control, wrench, events, kept, (method, adjoint, stabilisation), *_ = run
     return simulate(
         replace(system, actuators=tuple(a.finer(n) for a in system.actuators)),
         q0,

@@ -17,6 +17,7 @@ from ..integrators.method import chosen
 from ..system.arguments import checked
 from ..system.kinematic_tree import Tree
 from ..system.system import System
+from ..system.user_functions import users_code, watched
 from ..system.validation import real_numbers
 from .arguments import checked_dt, chosen_method
 from .feedback import Sampled
@@ -76,12 +77,13 @@ def step(
     control = _held(system, "control", control, (system.nu,))
     wrench = _held(system, "wrench", wrench, (n_bodies, 6))
     given = Tree.of(system), q, v, dt, t
-    return Stepped(*_step(given, control, wrench, (method, stabilisation)))
+    code = users_code(system, control, wrench)
+    return Stepped(*_step(given, control, wrench, (method, stabilisation), code))
 
 
 @eqx.filter_jit
-def _step(given: tuple, control: Any, wrench: Any, how: tuple) -> tuple:
-    """Compiled once for each topology, method, and function among the inputs."""
+def _step(given: tuple, control: Any, wrench: Any, how: tuple, _: Any) -> tuple:
+    """Compiled once for each topology, method, function among the inputs, and code of users'."""
     method, stabilisation = how
     tree, q, v, _, t = given
     functions = checked_functions(tree.system, control, wrench, (t, q, v))
@@ -141,6 +143,6 @@ def _held(system: System, name: str, value: Any, shape: tuple[int, ...]) -> Any:
     if isinstance(value, SampledInput):
         raise TypeError(f"step: {name} is sampled; give its numbers in this step, or a function")
     if value is None or callable(value):
-        return value
+        return watched(value)
     (values,) = checked(system, **{name: (value, shape)})
     return values

@@ -159,9 +159,9 @@ class Variants:
         return {}
 
     def digest(self) -> str | None:
-        """A digest of all that the function computes; None if it cannot be read."""
+        """A digest of all that is computed, derivatives included; None if it cannot be read."""
         row = jax.ShapeDtypeStruct((len(self.names),), self._dtype)
-        return native.digest(jax.make_jaxpr(self.one)(row))
+        return native.digest(jax.make_jaxpr(self._values_and_slopes)(row), self.function)
 
     @property
     def _dtype(self) -> Any:
@@ -170,21 +170,21 @@ class Variants:
     @functools.cached_property
     def _batch(self) -> jax.stages.Wrapped:
         """The outputs and their derivatives for rows (k, n) on one device."""
+        return jax.jit(jax.vmap(lambda row: self._values_and_slopes(row)))
 
-        def values_and_slopes(row: jax.Array) -> tuple[dict, dict]:
-            if not self.gradient:
-                return self.one(row), {}
+    def _values_and_slopes(self, row: jax.Array) -> tuple[dict, dict]:
+        """The outputs and their derivatives for one row (n,)."""
+        if not self.gradient:
+            return self.one(row), {}
 
-            def real(row: jax.Array) -> tuple[dict, dict]:
-                found = self.one(row)
-                return {k: x for k, x in found.items() if x.dtype.kind == "f"}, found
+        def real(row: jax.Array) -> tuple[dict, dict]:
+            found = self.one(row)
+            return {k: x for k, x in found.items() if x.dtype.kind == "f"}, found
 
-            many = sum(int(np.prod(x.shape)) for x in self.shapes.values() if x.dtype.kind == "f")
-            by = jax.jacfwd if len(self.names) <= 4 * many else jax.jacrev
-            slopes, found = by(real, has_aux=True)(row)
-            return found, slopes
-
-        return jax.jit(jax.vmap(values_and_slopes))
+        many = sum(int(np.prod(x.shape)) for x in self.shapes.values() if x.dtype.kind == "f")
+        by = jax.jacfwd if len(self.names) <= 4 * many else jax.jacrev
+        slopes, found = by(real, has_aux=True)(row)
+        return found, slopes
 
     def _entries(self, name: str, shape: tuple[int, ...]) -> Sequence[tuple[str, str]]:
         entries = getattr(self.function, "entries", None)
