@@ -36,8 +36,8 @@ class Run(NamedTuple):
     """The ingredients of a loop, except its length.
 
     start: the tree, q (nq,), v (nv,) and dt () in s. how: method, adjoint, stabilisation.
-    looked_at: which of "resolution" and "flight" the result is to have. code: what methods of users'
-    classes read, None without any.
+    looked_at: which of "resolution" and "flight" the result is to have. code: what methods of
+    users' classes read, None without any.
     """
 
     start: tuple[Tree, jax.Array, jax.Array, jax.Array]
