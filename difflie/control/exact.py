@@ -55,11 +55,12 @@ def _second(
 ) -> jax.Array:
     """The derivative (n,) of the gradient along a direction (n,), less Gauss-Newton's part."""
 
+    r0, _ = knots.residuals(x, u, k)
+
     def lagrangian(d: jax.Array) -> jax.Array:
         moved, du = knots.retract(x, d[: knots.nx]), u + d[knots.nx :]
         after = knots.difference(end, knots.step(moved, du, k))
         r, w = knots.residuals(moved, du, k)
-        r0 = jax.lax.stop_gradient(r)
         # w r r'' is what Gauss-Newton's matrix lacks.
         value = costate @ after + (w * r0) @ r
         return value + multiplier @ knots.bounded(moved, du, k)
@@ -68,10 +69,12 @@ def _second(
 
 
 def _second_at_end(knots: Knots, x: Point, multiplier: Any, direction: Any) -> jax.Array:
+    r0, _ = knots.final_residuals(x)
+
     def lagrangian(dx: jax.Array) -> jax.Array:
         moved = knots.retract(x, dx)
         r, w = knots.final_residuals(moved)
-        return (w * jax.lax.stop_gradient(r)) @ r + multiplier @ knots.final_bounded(moved)
+        return (w * r0) @ r + multiplier @ knots.final_bounded(moved)
 
     return _along(lagrangian, direction)
 

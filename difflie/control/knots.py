@@ -32,6 +32,9 @@ from .costs import Cost
 from .inputs import Input
 from .problem import Problem
 
+# Of two points in the unit interval.
+_NODES = (0.5 - 3**-0.5 / 2, 0.5 + 3**-0.5 / 2)
+
 
 class Point(NamedTuple):
     """q (nq,), v (nv,), z (nz,); along a motion with a leading axis."""
@@ -191,7 +194,24 @@ class Knots(eqx.Module):
     def residuals(
         self, x: Point, u: Float[Array, " nu"], k: Float[Array, ""]
     ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-        """Residuals r and weights w, each (n,), of the cost sum w r^2 / 2 of a step."""
+        """Residuals r and weights w, each (n,), of the cost sum w r^2 / 2 of a step.
+
+        With linear controls the mean over the step, by Gauss' two nodes: exact for squares of the
+        controls. The state is that of the knot.
+        """
+        if not self.linear:
+            return self.residuals_at(x, u, k)
+        start, parts = self.control(x, u), []
+        for share in _NODES:
+            at = x._replace(z=x.z.at[: self.nu].set(start + share * (u - start)))
+            parts.append(self.residuals_at(at, u, k + share))
+        r, w = (jnp.concatenate(both) for both in zip(*parts, strict=True))
+        return r, w / len(_NODES)
+
+    def residuals_at(
+        self, x: Point, u: Float[Array, " nu"], k: Float[Array, ""]
+    ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+        """The same of a step in which everything is as at the point x."""
         dt = self.length(x)
         r, w = self._stacked(self.costs, x, self.control(x, u), k * dt)
         return jnp.sqrt(dt) * r, w

@@ -42,8 +42,9 @@ class Problem(eqx.Module):
 
     method: an integrator. A machine with constraints needs one that keeps them, by the
     stabilisation. interpolation: "constant" controls within a step, or "linear" ones, then there
-    are N + 1 of them. duration: None, or the least and the largest duration of the whole horizon in
-    s, if that is free; dt is then the first guess.
+    are N + 1 of them, and a step costs the mean of l over its controls. duration: None, or the
+    least and the largest duration of the whole horizon in s, if that is free; dt is then the first
+    guess.
 
     Every number is a leaf. Raises ValueError or TypeError for wrong shapes, values that are not
     finite, dt <= 0, no steps, a term that is none, and actuators with a memory.

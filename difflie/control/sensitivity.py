@@ -82,9 +82,11 @@ def optimal_cost(numbers: Numbers, solution: Solution, cost: jax.Array) -> jax.A
 def _cost_jvp(primals: tuple, tangents: tuple) -> tuple:
     numbers, solution, cost = primals
     values, changes, given = _varied(numbers, tangents[0])
+    # Of the second derivative: the first one is taken at a solution that moves.
+    cost, moving = optimal_cost(numbers, solution, cost), optimum(numbers, solution)
     if not values:
         return cost, jnp.zeros_like(cost)
-    lagrangian = lambda *values: _lagrangian(given(values), solution)  # noqa: E731
+    lagrangian = lambda *values: _lagrangian(given(values), moving)  # noqa: E731
     return cost, jax.jvp(lagrangian, values, changes)[1]
 
 
@@ -100,10 +102,10 @@ def optimum(numbers: Numbers, solution: Solution) -> Solution:
 def _optimum_jvp(primals: tuple, tangents: tuple) -> tuple:
     numbers, solution = primals
     values, changes, given = _varied(numbers, tangents[0])
+    moving = optimum(numbers, solution)
     if not values:
-        return solution, jax.tree.map(jnp.zeros_like, solution)
-
-    return solution, _moved(given, values, changes, solution)
+        return moving, jax.tree.map(jnp.zeros_like, solution)
+    return moving, _moved(given, values, changes, moving)
 
 
 optimum.defjvp(_optimum_jvp, symbolic_zeros=True)
@@ -161,7 +163,7 @@ def _lagrangian(numbers: Numbers, s: Solution) -> jax.Array:
 
 def _moved(given: Callable, values: list, changes: list, s: Solution) -> Solution:
     """The change of the solution with the changes of the numbers that vary."""
-    knots = jax.lax.stop_gradient(given(values).knots)
+    knots = given(values).knots
     right = jax.jvp(lambda *v: _first_order(given(v), s), values, changes)[1]
 
     packed, unpacked = ravel_pytree(jax.tree.map(jnp.negative, right))

@@ -39,7 +39,7 @@ class Shooting(Transcription):
     """The steps of the problem's own method, and its costs at their starts."""
 
     def step(self, knots: Knots, x: Point, u: Any, k: Any, end: Point) -> Any:
-        return _cost(knots, x, u, k), knots.difference(end, knots.step(x, u, k))
+        return _sum(*knots.residuals(x, u, k)), knots.difference(end, knots.step(x, u, k))
 
 
 class Collocation(Transcription):
@@ -83,7 +83,10 @@ class HermiteSimpson(Collocation):
 
 def _cost(knots: Knots, x: Point, u: jax.Array, k: Any) -> jax.Array:
     """The step times the running cost () at a point."""
-    r, w = knots.residuals(x, u, k)
+    return _sum(*knots.residuals_at(x, u, k))
+
+
+def _sum(r: jax.Array, w: jax.Array) -> jax.Array:
     return jnp.sum(w * r * r) / 2
 
 

@@ -99,3 +99,67 @@ def test_a_block_in_closed_form():
     (_, u), (slope, change) = jax.jvp(solved, (1.0,), (1.0,))
     np.testing.assert_allclose(slope, slopes[0], rtol=1e-6)
     np.testing.assert_allclose(change, u, atol=1e-5)
+
+
+@pytest.mark.parametrize("solver", [dc.FDDP(), pytest.param(dc.InteriorPoint(), marks=SLOW)])
+def test_second_derivatives_of_the_cost_in_all_nestings(solver):
+    """Of a block moved by the squared force: cost ~ m^2 (1 - q0)^2, in closed form."""
+
+    def cost(x):
+        problem = dc.Problem(
+            *(slider(x[1]), x[:1], [0.0]),
+            dt=0.1,
+            steps=8,
+            running=[dc.Effort(1.0)],
+            final=[dc.ReachState(jnp.ones(1))],
+        )
+        return dc.solve(problem, solver).cost
+
+    x = jnp.array([0.2, 1.5])
+    value = cost(x)
+    # Of c m^2 (1 - q)^2, c = value / (m (1 - q))^2.
+    right = 2 * value * np.array([[1 / 0.8**2, -2 / (0.8 * 1.5)], [-2 / (0.8 * 1.5), 1 / 1.5**2]])
+    nestings = [(jax.jacfwd, jax.jacrev), (jax.jacrev, jax.jacrev)]
+    nestings += [(jax.jacfwd, jax.jacfwd), (jax.jacrev, jax.jacfwd)]
+    for outer, inner in nestings:
+        np.testing.assert_allclose(outer(inner(cost))(x), right, rtol=1e-6)
+    # The cost itself moves as well where it is multiplied.
+    np.testing.assert_allclose(
+        jax.hessian(lambda x: cost(x) ** 2)(x),
+        2 * value * right + 2 * np.outer(jax.grad(cost)(x), jax.grad(cost)(x)),
+        rtol=1e-6,
+    )
+
+
+@SLOW
+def test_second_derivatives_of_a_plan_with_bounds():
+    """Costs and controls of a swing with an active box, against differences of first ones."""
+    box = dc.Limits(u_lower=-4.0, u_upper=4.0)
+
+    def made(x):
+        plan = dc.solve(swing(pendulum(x), limits=box, steps=12), TIGHT)
+        return jnp.concatenate((plan.cost[None], plan.u[:, 0]))
+
+    step = 1e-4
+    first = jax.jit(jax.jacfwd(made))
+    difference = (first(1.0 + step) - first(1.0 - step)) / (2 * step)
+    second = jax.jacfwd(jax.jacfwd(made))(1.0)
+    np.testing.assert_allclose(second, difference, rtol=0, atol=1e-5 * np.abs(difference).max())
+
+
+def test_the_cost_of_linear_controls_is_that_of_the_segments():
+    """A quarter turn in T by the least squared torque costs 6 J^2 a^2 / T^3 at any step."""
+    problem = dc.Problem(
+        *(slider(0.7), [0.0], [0.0]),
+        dt=0.5,
+        steps=8,
+        running=[dc.Effort(1.0)],
+        final=[dc.ReachState(jnp.array([np.pi / 2]))],
+        interpolation="linear",
+        method="RKMK4",
+    )
+    plan = dc.solve(problem, dc.InteriorPoint())
+    assert plan.result.converged
+    np.testing.assert_allclose(plan.cost, 6 * (0.7 * np.pi / 2) ** 2 / 4.0**3, rtol=1e-8)
+    # Nothing is gained by a last control that costs nothing.
+    np.testing.assert_allclose(plan.u[-1] - plan.u[-2], plan.u[1] - plan.u[0], rtol=1e-5)
