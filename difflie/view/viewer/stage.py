@@ -12,6 +12,7 @@ from ...system.joints import plane
 from ..figures import colours
 from ..scenes import Scene
 from .drawn import Drawn, quaternions
+from .framing import Framing
 
 PLACES = "same place", "side by side"
 _LOOKED_AT = 20
@@ -42,9 +43,9 @@ class Stage:
         scene, size = self._server.scene, self.size
         up = _up(scenes[0])
         scene.set_up_direction(up)
-        low, high = np.stack([bounds(each) for each in scenes], axis=1)
-        low, high = low.min(axis=0), high.max(axis=0)
-        corners = np.stack(np.meshgrid(*np.stack((low, high), axis=1)), axis=-1).reshape(-1, 3)
+        # Those of motions are beside each other where they are drawn so.
+        self._boxes = [_box(*bounds(each)) for each in scenes]
+        corners = np.concatenate(self._boxes)
         floor = min(0.0, float((corners @ up).min()))
         scene.add_grid(
             "/floor",
@@ -56,25 +57,38 @@ class Stage:
             position=floor * up,
             wxyz=quaternions(_upright(up)),
         )
-        middle = (low + high) / 2
         camera = self._server.initial_camera
-        camera.look_at = middle
-        away = _upright(up) @ np.array([0.56, -0.75, 0.34])
-        camera.position = middle + 1.15 * float(np.linalg.norm(high - low)) * away
         camera.near, camera.far = 0.002 * size, 200 * size
-        camera.fov = 0.8
+        away = _upright(up) @ np.array([0.56, -0.75, 0.34])
+        self._framing = Framing(self._server, corners, away, up)
 
     def arrange(self, place: str) -> None:
         """Draws motions at the same place or side by side, one of `PLACES`."""
         self._place = place
         count = len(self.motions)
         for k, drawn in enumerate(self.motions):
-            apart = (k - (count - 1) / 2) * 1.2 * self.size * (place == PLACES[1])
-            drawn.place(
-                np.array([apart, 0.0, 0.0]), self._playing, named=place == PLACES[1] and count > 1
-            )
+            offset = self._offset(k)
+            drawn.place(offset, self._playing, named=place == PLACES[1] and count > 1)
         if self.posed is not None:
             self.posed.place(np.zeros(3), not self._playing, named=False)
+        self.frame()
+
+    def _offset(self, k: int) -> NDArray:
+        """How far motion k is drawn from its place."""
+        apart = (k - (len(self.motions) - 1) / 2) * 1.2 * self.size
+        return np.array([apart * (self._place == PLACES[1]), 0.0, 0.0])
+
+    def frame(self, posed: Scene | None = None) -> None:
+        """Sees to it that all is in view that is drawn, also of the posed machine where it is now.
+
+        A camera that was moved by hand stays.
+        """
+        boxes = [
+            box + self._offset(k) if k < len(self.motions) else box
+            for k, box in enumerate(self._boxes)
+        ]
+        now = [] if posed is None else [_box(*bounds(posed))]
+        self._framing.hold(np.concatenate([*boxes, *now]))
 
     def play(self, playing: bool) -> None:
         """Shows the motions, or the machine that is posed."""
@@ -104,6 +118,11 @@ def bounds(scene: Scene) -> tuple[NDArray, NDArray]:
     return np.min([r.min(axis=0) for r in reached], axis=0), np.max(
         [r.max(axis=0) for r in reached], axis=0
     )
+
+
+def _box(low: NDArray, high: NDArray) -> NDArray:
+    """The corners (8, 3) of a box."""
+    return np.stack(np.meshgrid(*np.stack((low, high), axis=1)), axis=-1).reshape(-1, 3)
 
 
 def extent(scene: Scene) -> float:

@@ -94,6 +94,8 @@ class Viewer:
         if changed and self._stage.posed is not None:
             self._stage.posed.show(self.live.scene, 0)
             self._stage.posed.show_pull(*self.live.pulled)
+            if not self.live.running:
+                self._stage.frame(self.live.scene)
         if (changed and not self.live.running) or self._frames % _SLOW == 0:
             for panel in self._panels:
                 panel.follow()
