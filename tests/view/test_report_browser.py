@@ -45,3 +45,25 @@ def test_pictures_are_enlarged(browser, tmp_path):
     assert width() < large
     page.keyboard.press("Escape")
     assert not page.locator("dialog").is_visible() and not faults
+
+
+def test_a_page_is_read_on_a_phone_at_night(browser, tmp_path):
+    """Words in pictures are not shrunk, names of rows stay, and white pictures are dimmed."""
+    names = [f"a column {k}" for k in range(30)]
+    sections = [
+        Section("Wide", names, [[1.0] * len(names)]),
+        Section("Words", picture=figure()[0], file="words.png"),
+        Section("None", picture=figure()[0], file="none.png", words=False),
+    ]
+    overview = Overview("Done.", Worked.YES, ["Fine."], [("it", "Wide")])
+    path = write_report(tmp_path, "Title", overview, sections, {"command": "x"})
+    page = browser.new_page(viewport={"width": 400, "height": 700}, color_scheme="dark")
+    page.goto(path.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    words, none = (page.locator("a.picture img").nth(k) for k in range(2))
+    assert words.evaluate("i => i.offsetWidth") > 600 > 400 > none.evaluate("i => i.offsetWidth")
+    assert "brightness(0.85)" in words.evaluate("i => getComputedStyle(i).filter")
+    first = page.locator(".table td").first
+    before = first.bounding_box()
+    page.locator(".table").evaluate("table => table.scrollLeft = 200")
+    assert first.bounding_box() == before

@@ -41,7 +41,7 @@ def without_missing(mujoco: Any, path: Path) -> tuple[Any, str]:
     for each in (*shapes.values(), *skins, *pictures.values()):
         spec.delete(each)
     files = list(dict.fromkeys(files))
-    more = f" and {len(files) - _MOST} others" if len(files) > _MOST else ""
+    more = f" and {len(files) - _MOST} more" if len(files) > _MOST else ""
     return spec.compile(), f"files that are missing, and skipped: {', '.join(files[:_MOST])}{more}"
 
 

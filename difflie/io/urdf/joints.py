@@ -73,7 +73,8 @@ def read_joint(joint: Element, notes: Notes) -> tuple[type[Joint], dict[str, Any
         fields["pitch"] = axis.number("pitch")
     if kind == "planar":
         if joint.child("axis") is None:
-            notes["planar joint without an axis, in its y-z plane as specified"].append(joint.line)
+            what = "planar joint without an axis, in its y-z plane as specified (x-y elsewhere)"
+            notes[what].append(joint.line)
         fields["normal"] = _axis(joint, "axis", (1.0, 0.0, 0.0), notes)
     if kind == "universal":
         fields["axis"] = _axis(joint, "axis", (1.0, 0.0, 0.0), notes)
