@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from .private import ClosedJaxpr, eval_jaxpr
+from .private import ClosedJaxpr, eval_jaxpr, untracked, varying_axes
 
 
 def is_literal(v: Any) -> bool:
@@ -87,7 +87,9 @@ def with_traced_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
         return eval_jaxpr(closed.jaxpr, list(known.values()), *args[len(running) :])
 
     avals = [v.aval for v in (*running, *closed.jaxpr.invars)]
-    return jax.make_jaxpr(applied)(*avals), [constants[v] for v in running]
+    alone = [jax.ShapeDtypeStruct(a.shape, a.dtype) if varying_axes(a) else a for a in avals]
+    with untracked():
+        return jax.make_jaxpr(applied)(*alone), [constants[v] for v in running]
 
 
 def without_closure(f: Callable[..., Any], *like: Any) -> tuple[Callable[..., Any], list[Any]]:

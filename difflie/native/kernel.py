@@ -25,6 +25,7 @@ from .jaxprs import contains, has_keys, with_traced_constants
 from .loop import Loop
 from .pieces import in_pieces
 from .primitive import bind
+from .private import like_any, untracked, varying_axes
 from .turns import Traced
 
 
@@ -48,7 +49,8 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
             return f(*jax.tree.unflatten(inputs, filled))
 
         arrays = [leaves[i] for i in places]
-        closed, shapes = jax.make_jaxpr(on_arrays, return_shape=True)(*arrays)
+        with untracked():
+            closed, shapes = jax.make_jaxpr(on_arrays, return_shape=True)(*map(_alone, arrays))
         if _only_ordinary(closed):
             return f(*args)
         split = in_pieces(closed, False, _once)
@@ -96,8 +98,10 @@ def scan(
         out, shapes = jax.tree.flatten(out)
         return [*leaves, *out]
 
-    closed = jax.make_jaxpr(turn)(*begin, *row)
+    with untracked():
+        closed = jax.make_jaxpr(turn)(*map(_alone, begin), *row)
     if _only_ordinary(closed) or not available():
+        f, start = _varying_state(f, start, [*begin, *row_leaves, *closed.consts])
         return _ordinary_scan(f, start, rows, length, reverse, every)
     split = in_pieces(closed, True, _once)
     if split is None:
@@ -120,6 +124,11 @@ def scan(
     return jax.tree.unflatten(carried, end), jax.tree.unflatten(shapes, outs)
 
 
+def _alone(x: Any) -> Any:
+    """An array as one device has it; what it varies along is no part of a traced function."""
+    return jax.ShapeDtypeStruct(x.shape, x.dtype) if varying_axes(x) else x
+
+
 def _as(x: Any, dtype: Any) -> Any:
     """What a turn carries on, in the type that it was given in.
 
@@ -131,6 +140,23 @@ def _as(x: Any, dtype: Any) -> Any:
     if not np.can_cast(x.dtype, dtype, "same_kind"):
         raise TypeError(f"a loop carries {dtype} and its body returns {x.dtype}; begin with that")
     return x.astype(dtype)
+
+
+def _varying_state(f: Callable, start: Any, read: Sequence[Any]) -> tuple[Callable, Any]:
+    """A turn and its first state, which varies from device to device if anything does."""
+    read = [x for x in read if isinstance(x, jax.Array) and varying_axes(x)]
+    if not read:
+        return f, start
+
+    def alike(state: Any) -> Any:
+        leaves, structure = jax.tree.flatten(state)
+        return jax.tree.unflatten(structure, like_any(list(map(jnp.asarray, leaves)), read))
+
+    def turn(state: Any, row: Any) -> tuple[Any, Any]:
+        state, out = f(state, row)
+        return alike(state), out
+
+    return turn, alike(start)
 
 
 def _only_ordinary(closed: Any) -> bool:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .jaxprs import depending, with_results
-from .private import ClosedJaxpr, eval_jaxpr, without_dead_code
+from .private import ClosedJaxpr, eval_jaxpr, like_any, without_dead_code
 from .program import Program, Unsupported, finished
 from .rules import arguments, constants, flat
 from .turns import Traced, Transposed, Turn
@@ -79,20 +79,21 @@ class Loop:
         """The results the ordinary way."""
         consts, carry, rows = self._parts(args)
         if self.length == 1:
-            results = self.turn.apply(*consts, *carry, *(x[0] for x in rows))
+            results = like_any(self.turn.apply(*consts, *carry, *(x[0] for x in rows)), args)
             return [*results[: self.carry], *(y[None] for y in results[self.carry :])]
 
         def turn(i: Any, state: Any) -> Any:
             carry, saved = state
             k = self.length - 1 - i if self.reverse else i
             now = [_row(x, k, every) for x, every in zip(rows, self.rows, strict=True)]
-            results = self.turn.apply(*consts, *carry, *now)
+            results = like_any(self.turn.apply(*consts, *carry, *now), args)
             kept = zip(saved, results[self.carry :], self.saved, strict=True)
             return results[: self.carry], [_with_row(x, y, k, every) for x, y, every in kept]
 
         shapes = zip(self.out_shapes, self.turn.out_avals, strict=True)
         saved = [jnp.zeros(shape, a.dtype) for shape, a in shapes][self.carry :]
-        carry, saved = jax.lax.fori_loop(0, self.length, turn, (list(carry), saved))
+        start = like_any(list(carry), args), like_any(saved, args)
+        carry, saved = jax.lax.fori_loop(0, self.length, turn, start)
         return [*carry, *saved]
 
     def applied(self, batch: int | None, along: Sequence[bool]) -> Callable[..., list[Any]]:

@@ -22,12 +22,13 @@ from .loop import Loop
 from .private import (
     Context,
     Primitive,
-    ShapedArray,
     Value,
     Zero,
+    alike,
     define,
     instantiate_zeros,
     is_undefined_primal,
+    shaped,
 )
 
 _native_p = Primitive("native")
@@ -48,7 +49,7 @@ def bind(
         return [jnp.broadcast_to(r, (batch, *r.shape)) for r in results]
     if not args:
         return loop.apply()  # of known numbers alone
-    return _native_p.bind(*args, how=loop, batch=batch, along=along)
+    return _call(*args, how=loop, batch=batch, along=along)
 
 
 def _apply(*args: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -> list[Any]:
@@ -56,10 +57,18 @@ def _apply(*args: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) ->
     return how.applied(batch, along)(*args)
 
 
-def _shapes(*_: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -> list[Any]:
+def _call(*args: Any, **params: Any) -> list[Any]:
+    """Binds the primitive. All arguments vary from device to device if any does.
+
+    So the cotangents of one that is the same on all devices are summed over them.
+    """
+    return _native_p.bind(*alike(args), **params)
+
+
+def _shapes(*args: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -> list[Any]:
     lead = () if batch is None else (batch,)
     return [
-        ShapedArray((*lead, *shape), a.dtype)
+        shaped((*lead, *shape), a.dtype, args)
         for shape, a in zip(how.out_shapes, how.turn.out_avals, strict=True)
     ]
 
@@ -166,7 +175,7 @@ def _transpose(
     known = [None if is_linear else x for x, is_linear in zip(inputs, linear, strict=True)]
     arguments = [*_some(known[:n]), *on[: loop.carry], *sums]
     arguments += [*_some(known[m:]), *on[loop.carry :]]
-    on_inputs = _native_p.bind(
+    on_inputs = _call(
         *(x for x, _ in arguments), how=back, batch=batch, along=tuple(a for _, a in arguments)
     )
     on_carry, on_consts = iter(on_inputs[: loop.carry]), iter(on_inputs[loop.carry : back.carry])
@@ -192,7 +201,7 @@ def _batch(
     if size > 1 and changes and not any(m and not d for m, d in zip(moving, changes, strict=True)):
         return _many_directions(args, moving, size, how=how, batch=batch, along=along)
     if batch is None:
-        results = _native_p.bind(*args, how=how, batch=size, along=tuple(moving))
+        results = _call(*args, how=how, batch=size, along=tuple(moving))
         return results, [0] * len(results)
     # A batch of batches is one long one.
     lead = (size, batch)
@@ -205,7 +214,7 @@ def _batch(
         if outer or inner:
             args[i] = jnp.broadcast_to(args[i], (*lead, *shape)).reshape((math.prod(lead), *shape))
     both = tuple(outer or inner for outer, inner in zip(moving, along, strict=True))
-    results = _native_p.bind(*args, how=how, batch=math.prod(lead), along=both)
+    results = _call(*args, how=how, batch=math.prod(lead), along=both)
     return [r.reshape((*lead, *r.shape[1:])) for r in results], [0] * len(results)
 
 

@@ -6,11 +6,13 @@ Tested with jax 0.8.1, 0.9.2, 0.10.2, 0.11.0 and 0.12.0. With other versions nat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
 import jax.ffi
 import numpy as np
+from jax._src import config
 from jax._src.distributed import global_state
 from jax.core import ShapedArray as ShapedArray
 from jax.core import eval_jaxpr as eval_jaxpr
@@ -42,6 +44,49 @@ def untested() -> str | None:
 def coordination() -> Any:
     """The notes that the processes of `jax.distributed` leave each other; None for one process."""
     return global_state.client
+
+
+# Arrays inside of `jax.shard_map`, whose types say along which axes of the devices they vary
+
+
+def varying_axes(x: Any) -> frozenset:
+    """The axes along which an array, or what has its type, varies from device to device."""
+    kind = x if isinstance(x, ShapedArray) else jax.typeof(x)
+    return kind.vma if hasattr(kind, "vma") else kind.mat.varying  # pyright: ignore
+
+
+def alike(args: Sequence[Any]) -> list[Any]:
+    """Arrays that all vary along the axes that any of them varies along."""
+    return like_any(args, args)
+
+
+def like_any(arrays: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    """Arrays that vary along the axes that any of the arguments varies along."""
+    axes = frozenset().union(*map(varying_axes, args))
+    return [_varying(x, axes - varying_axes(x)) for x in arrays] if axes else list(arrays)
+
+
+def _varying(x: Any, axes: frozenset) -> Any:
+    if not axes:
+        return x
+    names = tuple(sorted(axes, key=str))
+    if hasattr(jax.lax, "pcast"):
+        return jax.lax.pcast(x, names, to="varying")
+    return jax.lax.pvary(x, names)  # pyright: ignore
+
+
+def shaped(shape: tuple[int, ...], dtype: Any, args: Sequence[Any]) -> ShapedArray:
+    """The type of a result of arguments that are `alike`."""
+    if not args or not varying_axes(args[0]):
+        return ShapedArray(shape, dtype)
+    replicated = jax.sharding.PartitionSpec(*[None] * len(shape))
+    sharding = jax.sharding.NamedSharding(args[0].sharding.mesh, replicated)
+    return args[0].update(shape=shape, dtype=dtype, weak_type=False, sharding=sharding)
+
+
+def untracked() -> AbstractContextManager[Any]:
+    """Inside, nothing is said of axes of devices: for functions that run on one of them."""
+    return config._check_vma(False)
 
 
 # Primitives

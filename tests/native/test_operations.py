@@ -299,7 +299,8 @@ def names_in(jaxpr):
 ELSEWHERE = set(
     "add_any checkpoint closed_call copy copy_p core_call custom_vjp_call custom_vjp_call_jaxpr "
     "jit pjit remat2 scatter-add scatter_add scatter-mul scatter_mul scatter-min scatter_min "
-    "scatter-max scatter_max scatter-sub scatter_sub stop_gradient "
+    "scatter-max scatter_max scatter-sub scatter_sub stop_gradient pcast pvary reshard "
+    "reduced_vary_cast "
     "stack tile unstack lu_pivots_to_permutation log2 one_minus_square polynomial".split()
 )
 

@@ -84,7 +84,9 @@ _MOVES: dict[str, Callable[..., Array]] = {
     "tile": lambda params, x: np.tile(x, params["reps"]),
     "transpose": lambda params, x: np.transpose(x, params["permutation"]),
 }
-_SAME = "copy copy_p optimization_barrier stop_gradient".split()
+_SAME = (
+    "copy copy_p optimization_barrier pcast pvary reduced_vary_cast reshard stop_gradient".split()
+)
 RULES |= {
     **{name: _moved(f) for name, f in _MOVES.items()},
     **dict.fromkeys(_SAME, _identity),

@@ -29,8 +29,8 @@ def _absent(value: Any) -> bool:
 
 
 def _on_one_device(value: Any) -> bool:
-    """No sharding, or one over a mesh without axes, which is said of what lies on one device."""
-    return value is None or getattr(getattr(value, "mesh", None), "axis_names", None) == ()
+    """No sharding, or one that divides no axis, as of what one device has in `jax.shard_map`."""
+    return value is None or all(axis is None for axis in getattr(value, "spec", (value,)))
 
 
 def _no_algorithm(value: Any) -> bool:
@@ -99,6 +99,9 @@ PARAMETERS: Mapping[str, Mapping[str, Accepts]] = {
         [f"reduce_{name}" for name in ("and", "max", "min", "or", "prod", "sum")],
         _params("axes", out_sharding=_on_one_device),
     ),
+    **dict.fromkeys(("pcast", "pvary"), _params("axes axis_index_groups axis_name to")),
+    "reduced_vary_cast": _params("axes"),
+    "reshard": _params("concrete_mesh", dst_sharding=_on_one_device),
     "reshape": _PLACED | _params("new_sizes dimensions"),
     "rev": _params("dimensions"),
     "round": _params("rounding_method"),
