@@ -32,7 +32,10 @@ class Deviation(Quantity):
 
     def __call__(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Float[Array, " n"]:
         value = jnp.atleast_1d(self.quantity(system, q, v, u, t))
-        return (value - self.goal.astype(value.dtype)).ravel()
+        if jnp.issubdtype(value.dtype, jnp.inexact):
+            return (value - self.goal.astype(value.dtype)).ravel()
+        # Of whole numbers the goal may lie between two.
+        return (value - self.goal).ravel()
 
 
 class PoseDeviation(Quantity):

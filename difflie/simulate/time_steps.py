@@ -24,6 +24,7 @@ from ..integrators.method import chosen
 from ..quantities.reductions import Reduction
 from ..system.kinematic_tree import Tree
 from ..system.user_functions import called
+from ..system.validation import real_values
 from .command import Command
 from .events import Event, come
 from .feedback import Held, Sampled
@@ -189,7 +190,11 @@ class TimeSteps(NamedTuple):
         """The quantity of each reduction at a moment; torques (nu,): of actuators with a memory."""
         system = applied(self.tree.system, torques)
         return {
-            name: jnp.asarray(called(r.quantity, system, q, v, u, t)).astype(q.dtype)
+            name: real_values(
+                f"{system.name}: what the quantity of the reduction {name!r} returns",
+                called(r.quantity, system, q, v, u, t),
+                q.dtype,
+            )
             for name, r in self.reductions.items()
         }
 

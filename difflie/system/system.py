@@ -17,7 +17,7 @@ from .fields import declared, number
 from .frozen import frozen, is_frozen, thawed
 from .shown import system_html, system_text
 from .topology import Topology
-from .validation import ModelError, real_numbers
+from .validation import ModelError, real_numbers, shown
 
 
 class Bodies(eqx.Module):
@@ -149,7 +149,15 @@ class System(eqx.Module):
         return jnp.asarray(self.manifold.identity(), self.dtype)
 
     def astype(self, dtype: Any) -> System:
-        """The same system with all numbers in another floating precision."""
+        """The same system with all numbers in another floating precision.
+
+        Raises TypeError for another type, such as int, in which numbers would be lost.
+        """
+        if not jnp.issubdtype(dtype, jnp.floating):
+            raise TypeError(
+                f"{self.name}: astype({shown(dtype)}) is no floating-point type; give float32 or "
+                "float64"
+            )
         if is_frozen(self):
             with jax.ensure_compile_time_eval():
                 return frozen(thawed(self).astype(dtype))
