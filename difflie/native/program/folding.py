@@ -64,6 +64,15 @@ class Program(Instructions):
         """Whether a known number is 0 and may be left out where the result then differs."""
         return known == 0 and not (self.strict and kind[0] == "f")
 
+    def _truth(self, x: int) -> int | None:
+        """The truth that a number 0 or 1 has been made of; None for other numbers.
+
+        XLA makes a choice of its products, as in slopes of extremes: 0 also of what is no number.
+        """
+        if self.operations[x] != "convert" or self.types[self.operands[x][0]] != "b1":
+            return None
+        return self.operands[x][0]
+
     def zero(self, kind: str) -> int:
         """The number 0 of a type."""
         return self.constant(0.0 if kind[0] == "f" else 0, kind)
@@ -129,6 +138,11 @@ class Program(Instructions):
                 return self._kept(y, x)
             if a == -1:
                 return self._kept(self.unary("neg", y, kind), x)
+        if self.strict:
+            for truth, other in ((x, y), (y, x)):
+                which = self._truth(truth)
+                if which is not None:
+                    return self.select(which, self.zero(kind), other, kind)
         if y in self._negatives:
             return self.unary("neg", self.mul(x, self._opposite(y), kind), kind)
         if x in self._negatives:
