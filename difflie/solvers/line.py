@@ -50,7 +50,8 @@ class Line(NamedTuple):
         # What is not a number is too far.
         back = ~(along >= jnp.where(searched, 0, -_ACROSS))
         low, high = jnp.where(back, self.low, self.at), jnp.where(back, self.at, self.high)
-        narrow = high - low <= float(jnp.finfo(x.dtype).eps) ** 0.5 * high
+        few = float(jnp.finfo(x.dtype).eps) ** 0.25
+        narrow = high - low <= few**2 * (high + few)
         # Across several changes of slopes that make up for each other the next step is larger.
         found = (jnp.abs(along) <= _ACROSS) & (jnp.max(jnp.abs(change)) <= size)
         ended = searched & (found | narrow)
