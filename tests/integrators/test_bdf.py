@@ -64,3 +64,16 @@ def test_derivatives_in_both_modes(method):
     for k, x in enumerate(at):
         up, down = (f(*at[:k], x * (1 + d), *at[k + 1 :]) for d in (1e-5, -1e-5))
         assert float(forward[k]) == pytest.approx(float(up - down) / (2e-5 * x), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("method", "off"), [(dl.BDF1(), 1e-3), (dl.BDF2(), 1e-3), (dl.GeneralizedAlpha(), 0.2)]
+)
+def test_damping_that_the_step_does_not_resolve(method, off):
+    """A link goes v J / d and stops, for the first step is one of implicit Euler."""
+    inertia, damping = 1e-3, 5.0
+    joint = dl.Revolute(axis=(0, 1.0, 0))
+    rod = dl.Body(name="rod", joint=joint, mass=1e-6, inertia=inertia * np.eye(3))
+    rod = dl.chain([rod]).replace(gravity=jnp.zeros(3), damping=jnp.array([damping]))
+    run = dl.simulate(rod, jnp.zeros(1), jnp.ones(1), dt=1e-2, steps=50, method=method)
+    np.testing.assert_allclose(run.q[-1, 0], inertia / damping, rtol=off)

@@ -1,0 +1,86 @@
+"""The impulses of hard contacts: redundant ones, open ones, and their derivatives."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import difflie as dl
+from difflie.constraints import PointOnPlane
+
+
+def box(points, friction=0.2, restitution=0.1):
+    inertia = 0.4 * 0.01 / 6 * np.eye(3)
+    body = dl.tree([dl.Body(name="box", joint=dl.Free(), mass=0.4, inertia=inertia)])
+    return dl.constrain(
+        body,
+        *(
+            PointOnPlane(dl.Frame("box", p), dl.Frame(), friction=friction, restitution=restitution)
+            for p in points
+        ),
+    )
+
+
+CUBE = list(itertools.product((-0.05, 0.05), repeat=3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("friction", "restitution"), [(0.2, 0.1), (0.5, 0.6), (0.8, 0.0)])
+def test_every_step_of_tossed_cubes_is_solved(friction, restitution):
+    """With three and four redundant contacts of one body."""
+    rng = np.random.default_rng(1)
+    turn = rng.normal(size=(32, 4))
+    q = np.c_[turn / np.linalg.norm(turn, axis=1)[:, None], np.tile((0, 0, 0.15), (32, 1))]
+    v = np.c_[3 * rng.normal(size=(32, 3)), rng.normal(size=(32, 3))]
+
+    def toss(q, v):
+        cube = box(CUBE, friction, restitution)
+        return dl.simulate(cube, q, v, steps=1000, save_every=1000, method="Moreau").result.ok
+
+    assert jax.jit(jax.vmap(toss))(q, v).all()
+
+
+@pytest.mark.slow
+def test_derivatives_with_open_closed_and_mixed_contacts():
+    """Finite, and those of differences; also along nothing in a batch."""
+    system = box([(-0.05, 0.0, 0.0), (0.05, 0.0, 0.0)])
+
+    def end(q, v):
+        return dl.simulate(system, q, v, dt=1e-2, steps=2, method="Moreau").v[-1]
+
+    rest = system.neutral()
+    tilted = rest.at[0].set(np.cos(0.1)).at[2].set(np.sin(0.1))
+    starts = jnp.stack((rest.at[6].set(1.0), rest.at[6].set(-1e-4), tilted.at[6].set(1e-3)))
+    v = jnp.asarray([0.3, -0.2, 0.1, 0.5, 0.4, -0.2])
+    along = jnp.concatenate((jnp.eye(6), jnp.zeros((1, 6))))
+    forward = jax.jit(
+        jax.vmap(lambda q: jax.vmap(lambda d: jax.jvp(lambda v: end(q, v), (v,), (d,))[1])(along))
+    )
+    slopes = forward(starts)
+    step = 1e-6
+    moved = jax.jit(
+        jax.vmap(
+            lambda q: jax.vmap(
+                lambda d: (end(q, v + step * d) - end(q, v - step * d)) / (2 * step)
+            )(along)
+        )
+    )
+    np.testing.assert_allclose(slopes, moved(starts), atol=1e-6)
+    np.testing.assert_array_equal(slopes[:, 6], 0)
+    back = jax.jit(jax.vmap(lambda q: jax.jacrev(lambda v: end(q, v))(v)))(starts)
+    np.testing.assert_allclose(back, jnp.swapaxes(slopes[:, :6], 1, 2), atol=1e-9)
+
+
+def test_an_open_contact_has_derivatives():
+    """By the speed upwards, sideways and along nothing."""
+    system = box([(0.0, 0.0, 0.0)])
+    start = system.neutral().at[6].set(1.0)
+
+    def height(v):
+        return dl.simulate(system, start, v, dt=1e-2, steps=3, method="Moreau").q[-1, 6]
+
+    along = jnp.stack((jnp.eye(6)[5], jnp.eye(6)[3], jnp.zeros(6)))
+    slopes = jax.vmap(lambda d: jax.jvp(height, (jnp.zeros(6),), (d,))[1])(along)
+    np.testing.assert_allclose(slopes, (0.03, 0.0, 0.0), atol=1e-15)
