@@ -44,8 +44,7 @@ class Line(NamedTuple):
         is another point of this step (), and whether x is the end of such a search ().
         """
         size = jnp.max(jnp.abs(self.step))
-        unit = self.step / size
-        along = jnp.sum(unit * change) / (size * jnp.sum(unit * unit))
+        along = jnp.sum(self.step * change) / jnp.sum(self.step * self.step)
         searched = self.at < 1
         # What is not a number is too far.
         back = ~(along >= jnp.where(searched, 0, -_ACROSS))
