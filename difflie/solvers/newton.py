@@ -1,4 +1,4 @@
-"""Newton's method with a finite-difference Jacobian, and fixed-point iteration.
+"""Newton's method with an exact Jacobian, and fixed-point iteration before it.
 
 The linear equations of the root's derivative are solved in the same way as those of the step.
 """
@@ -147,7 +147,7 @@ def _inverse_jacobian(
 
 
 def _exact_inverse_jacobian(residual: Function, x: jax.Array) -> jax.Array:
-    """The same from exact derivatives, for all directions at once."""
+    """The inverse (n, n) of the derivative of the residual at x, from all directions at once."""
     _, along = jax.linearize(residual, x)
     return inverse(jax.vmap(along)(jnp.eye(x.size, dtype=x.dtype)).T, x.size)
 
