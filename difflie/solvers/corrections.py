@@ -23,7 +23,8 @@ class Corrections(Search):
     The search has converged when the correction is below a few units of rounding of max(1, |x|),
     when the next one would be at the same rate of contraction, or when it no longer shrinks, far
     below the square root of rounding. Looser criteria would make the invariants of a motion drift
-    as a random walk. A step that went too far is shortened (`line.py`). A correction that is not finite is not applied, and ends the search.
+    as a random walk. A step that went too far is shortened (`line.py`). A correction that is not
+    finite is not applied, and ends the search.
     """
 
     correction: Callable[[jax.Array, jax.Array], jax.Array]
