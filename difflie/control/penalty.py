@@ -9,6 +9,7 @@ and y' is its derivative by c, and the next multiplier.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -49,7 +50,8 @@ def _pair(knots: Knots, bounds: tuple, state_only: bool) -> tuple[jax.Array, jax
     u = None if state_only else jnp.zeros(knots.nu, dtype)
     lower, upper = [jnp.zeros(0, dtype)], [jnp.zeros(0, dtype)]
     for bound in bounds:
-        value = jax.eval_shape(lambda b=bound: b.value(knots.system, q, v, u, knots.dt))
+        # Traced: no value has all zeros for a configuration, as a quaternion has not.
+        value = jax.eval_shape(partial(bound.value, knots.system), q, v, u, knots.dt)
         lower.append(jnp.broadcast_to(bound.lower, value.shape).astype(dtype))
         upper.append(jnp.broadcast_to(bound.upper, value.shape).astype(dtype))
     return jnp.concatenate(lower), jnp.concatenate(upper)

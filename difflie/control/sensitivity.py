@@ -36,7 +36,12 @@ class Numbers(NamedTuple):
 
 
 def differentiable(numbers: Numbers, plan: Plan) -> Plan:
-    """A plan with the derivatives of a solution by the numbers, of which it has none itself."""
+    """A plan with the derivatives of a solution by the numbers, of which it has none itself.
+
+    Those of a plan that did not converge, which is no solution, are NaN.
+    """
+    factor = jnp.where(plan.result.converged, 1.0, jnp.nan).astype(plan.cost.dtype)
+    numbers = _scaled(numbers, factor)
     solution = _solution(jax.lax.stop_gradient(numbers.knots), plan)
     cost = optimal_cost(numbers, solution, plan.cost)
     moved = optimum(numbers, solution)
@@ -71,6 +76,21 @@ def _held(slope: Any, x: Any, lower: Any, upper: Any) -> jax.Array:
     """The slope where it pushes against a bound, and zero elsewhere."""
     held = ((x <= lower) & (slope > 0)) | ((x >= upper) & (slope < 0))
     return jnp.where(held, slope, 0.0)
+
+
+@jax.custom_jvp
+def _scaled(numbers: Numbers, factor: jax.Array) -> Numbers:
+    """The numbers; the factor () multiplies whatever is derived by them."""
+    return numbers
+
+
+def _scaled_jvp(primals: tuple, tangents: tuple) -> tuple:
+    numbers, factor = primals
+    of_number = lambda t: t if t.dtype == jax.dtypes.float0 else t * factor.astype(t.dtype)  # noqa: E731
+    return _scaled(numbers, factor), jax.tree.map(of_number, tangents[0])
+
+
+_scaled.defjvp(_scaled_jvp)
 
 
 @jax.custom_jvp

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import numpy as np
 from jax.core import Tracer
 
+from ..system.validation import warn
 from .checks import check_problem, not_finite
 from .fddp import FDDP
 from .guess import first_motion
@@ -38,10 +40,11 @@ def solve(
     and seconds do not count.
 
     The plan is differentiable in both modes by every number of the problem, whatever the guess: its
-    cost by the envelope theorem, the plan itself by the implicit function theorem. Whether it is a
-    solution says `plan.result`. Raises ValueError for a problem that cannot be solved as it stands:
-    bounds that contradict each other, a start outside of its bounds or off its constraints, a cost
-    that is not finite, a guess of another shape, a goal farther away than the machine is long.
+    cost by the envelope theorem, the plan itself by the implicit function theorem; both twice.
+    Whether it is a solution says `plan.result`; if not, the derivatives are NaN. Raises ValueError
+    for a problem that cannot be solved as it stands: bounds that contradict each other, a start
+    outside of its bounds or off its constraints, a cost that is not finite, a guess of another
+    shape, a goal farther away than the machine is long.
     """
     check_problem(problem)
     knots = Knots.of(problem)
@@ -49,6 +52,9 @@ def solve(
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((problem, motion, multipliers))):
         fixed = jax.lax.stop_gradient((knots, motion, multipliers))
         plan = jax.lax.stop_gradient(solver.solve(*fixed, progress, seconds))
+        found = plan.result.converged
+        if not isinstance(found, Tracer) and not np.all(found):
+            warn(f"solve: {plan.result}; the derivatives of such a plan are NaN")
         return differentiable(Numbers(knots, problem.q0, problem.v0), plan)
     plan = solver.solve(knots, motion, multipliers, progress, seconds)
     if int(plan.result.status) == Status.NOT_FINITE and not int(plan.result.iterations):

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from machines import satellite
 from scipy.linalg import expm
 from small_problems import around_a_pillar, block, pendulum, slew, straight_way
 
@@ -175,3 +176,17 @@ def test_the_arm(share, cost):
 
     plan = dc.solve(arm_reach(share), dc.Ipopt())
     np.testing.assert_allclose(plan.cost, cost, rtol=1e-9)
+
+
+def test_a_bound_of_ones_own_on_a_machine_with_a_quaternion():
+    """What users bound may check its configuration: none of zeros is ever asked for."""
+    place = dc.Between(lambda s, q, v, u, t: dl.body_poses(s, q)[0, :1, 3], -0.5, 0.05)
+    problem = dc.Problem(
+        *(satellite(), satellite().neutral(), jnp.zeros(6)),
+        dt=0.1,
+        steps=4,
+        running=[dc.Effort(1e-2), place],
+        final=[dc.State([1.0, 0, 0, 0, 0.2, 0, 0], 10.0)],
+    )
+    plan = dc.solve(problem, dc.Ipopt())
+    assert plan.result.converged and jnp.max(plan.q[:, 4]) < 0.05 + 1e-6

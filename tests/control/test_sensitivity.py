@@ -163,3 +163,12 @@ def test_the_cost_of_linear_controls_is_that_of_the_segments():
     np.testing.assert_allclose(plan.cost, 6 * (0.7 * np.pi / 2) ** 2 / 4.0**3, rtol=1e-8)
     # Nothing is gained by a last control that costs nothing.
     np.testing.assert_allclose(plan.u[-1] - plan.u[-2], plan.u[1] - plan.u[0], rtol=1e-5)
+
+
+def test_a_plan_that_did_not_converge_has_no_derivatives():
+    """NaN, with one warning, where the search was cut off; the cost is still a number."""
+    cost = lambda x: dc.solve(swing(pendulum(x), steps=12), dc.FDDP(iterations=2)).cost  # noqa: E731
+    with pytest.warns(UserWarning, match="derivatives of such a plan are NaN") as caught:
+        value, slope = jax.value_and_grad(cost)(1.0)
+    assert np.isfinite(value) and np.isnan(slope)
+    assert len([w for w in caught if "NaN" in str(w.message)]) == 1
