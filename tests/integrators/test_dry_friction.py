@@ -72,10 +72,10 @@ def test_no_step_is_left_unsolved(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("kind", range(5))
-def test_no_step_of_a_thousand_arms_is_left_unsolved(method, kind):
-    check(method, kind, 0, 200, 30)
+@pytest.mark.parametrize("method", METHODS[:6])
+def test_no_step_of_a_thousand_arms_is_left_unsolved(method):
+    for kind in range(5):
+        check(method, kind, 0, 200, 30)
 
 
 def check_derivatives(method, kind, count):
@@ -120,7 +120,7 @@ def test_derivatives_of_motions_with_friction(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", range(5))
-def test_derivatives_of_a_thousand_arms(method, kind):
-    check_derivatives(method, kind, 200)
+def test_derivatives_of_a_thousand_arms(kind):
+    """200 of each topology, each with another method."""
+    check_derivatives(METHODS[kind], kind, 200)

@@ -58,7 +58,8 @@ class Body:
         self.com, self.gravity = vector(com), vector(gravity)
         c, m = self.com, self.mass
         hat = mp.matrix([[0, -c[2], c[1]], [c[2], 0, -c[0]], [-c[1], c[0], 0]])
-        self.inertia = mp.diag(vector(inertia)) + m * hat * hat.T
+        self.central = mp.diag(vector(inertia))
+        self.inertia = self.central + m * hat * hat.T
         if free:
             whole = mp.zeros(6)
             whole[:3, :3], whole[:3, 3:], whole[3:, :3] = self.inertia, m * hat, m * hat.T
@@ -154,6 +155,28 @@ def euler(body, state, h):
     return body.retract(q, [h * x for x in v]), v
 
 
+def by_momentum(body, state, h):
+    """A step in which the centre of mass goes straight, and only gravity changes the momentum."""
+    q, v = state
+    rates = plus(v, body.acceleration(q, v), h)
+    weight = [body.mass * g for g in body.gravity]
+    end = body.retract(q, [h * x for x in rates])
+    back = [end[0], -end[1], -end[2], -end[3]]
+    if not body.free:
+        moment = cross(rotated(q, body.com), weight)
+        momentum = plus(rotated(q, list(body.inertia * mp.matrix(v))), moment, h)
+        return end, list(body.inverse * mp.matrix(rotated(back, momentum)))
+    w, c = v[:3], body.com
+    linear = [body.mass * x for x in rotated(q[:4], plus(v[3:], cross(w, c)))]
+    linear = plus(linear, weight, h)
+    spin = rotated(q[:4], list(body.central * mp.matrix(w)))
+    w = list(body.central**-1 * mp.matrix(rotated(back, spin)))
+    velocity = [x / body.mass for x in linear]
+    place = plus(plus(q[4:], rotated(q[:4], c)), velocity, h)
+    place = plus(place, rotated(end[:4], c), -1)
+    return [*end[:4], *place], [*w, *plus(rotated(back, velocity), cross(w, c), -1)]
+
+
 def verlet(body, state, h):
     """The kick by Newton's method, as fixed-point iteration diverges at high rates."""
     q, v = state
@@ -176,8 +199,9 @@ def verlet(body, state, h):
 def stepper(method):
     """step(body, state, h) of a method of the package, by its kind and its tableau."""
     kinds = [kind.__name__ for kind in type(method).__mro__]
-    if method.name in ("SemiImplicitEuler", "StormerVerlet"):
-        return euler if method.name == "SemiImplicitEuler" else verlet
+    named = {"SemiImplicitEuler": by_momentum, "BodyFixedEuler": euler, "StormerVerlet": verlet}
+    if method.name in named:
+        return named[method.name]
     tableau = method.tableau
     if "MuntheKaas" in kinds:
         return lambda *given: in_chart(*given, tableau)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import difflie as dl
-from difflie.integrators import METHODS, EmbeddedMuntheKaas
+from difflie.integrators import METHODS, BodyFixedEuler, EmbeddedMuntheKaas
 
 H, STEPS = 0.1, 2
 MASS, COM, INERTIA, GRAVITY = 1.5, (0.0, 0.0, 0.3), (0.8, 1.0, 1.3), (0.0, 0.0, -9.81)
@@ -18,10 +18,10 @@ MASS, COM, INERTIA, GRAVITY = 1.5, (0.0, 0.0, 0.3), (0.8, 1.0, 1.3), (0.0, 0.0, 
 # One sub-step for each step: the errors at the points below are smaller.
 LOOSE = {"rtol": 0.9, "atol": 0.9}
 EXPLICIT = [m for m in METHODS if hasattr(m, "tableau") and not m.implicit]
-EXPLICIT += [dl.SemiImplicitEuler(), dl.StormerVerlet()]
+EXPLICIT += [dl.SemiImplicitEuler(), BodyFixedEuler(), dl.StormerVerlet()]
 FAST = {(False, "RKMK4")}
 # What a free body adds, the maps and brackets of SE(3), is the same to all methods of one kind.
-FREE = "SemiImplicitEuler StormerVerlet CG3 CF4 RKMK4 DormandPrince54".split()
+FREE = "SemiImplicitEuler BodyFixedEuler StormerVerlet CG3 CF4 RKMK4 DormandPrince54".split()
 
 ANYWHERE, NEUTRAL, TURNED = (0.7, -0.1, 0.5, 0.5), (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0)
 RATE = np.array((0.9, -1.6, 0.7, 0.4, -0.3, 0.8))
