@@ -17,6 +17,7 @@ from .distributions import Distribution as Distribution
 from .distributions import LogUniform as LogUniform
 from .distributions import Normal as Normal
 from .distributions import Uniform as Uniform
+from .faults import StoreError as StoreError
 from .motions import Motions as Motions
 from .report import plot as plot
 from .report import report as report
@@ -31,4 +32,3 @@ from .samples import Sobol as Sobol
 from .sensitivity import Indices as Indices
 from .sensitivity import Sensitivity as Sensitivity
 from .sensitivity import sensitivity as sensitivity
-from .store import StoreError as StoreError

@@ -18,7 +18,8 @@ import jax
 import numpy as np
 
 from .. import native
-from .store import Store, StoreError
+from .faults import StoreError
+from .store import Store
 
 # Milliseconds until a note is asked for again.
 _AGAIN = 1000

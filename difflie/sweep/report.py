@@ -37,9 +37,11 @@ def report(out: str | Path, folder: str | Path, design: Design | None = None) ->
     out: the store, as of `sweep`, finished or not. folder: for the page, and for its pictures as
     PNG files. design: of the sweep, needed only where its class is your own. It says what was
     varied, how many rows ended how, on which numbers the outputs depend, and between which ends
-    they are. Raises StoreError where there is no store; ImportError without the extra `sweep`.
+    they are. Raises StoreError where there is no store, or one with damaged chunks; ImportError
+    without the extra `sweep`.
     """
     store = Store.opened(out)
+    store.check_rows()
     summary = Summary(store.dataset(), design)
     known = _known(summary)
     title = f"Sweep of {_count(len(summary.names), 'number')}, {_count(store.size, 'row')}"

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from ..system.validation import shown
 from .chunks import chunk_size
 from .design import Design
+from .faults import NoStoreError
 from .program import Program
-from .store import NoStoreError, Store
+from .store import Store
 from .variants import FAILED, REFUSED, Function, Variants
 
 if TYPE_CHECKING:

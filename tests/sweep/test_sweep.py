@@ -1,21 +1,25 @@
 """Sweeps: their tables against single runs, what fails in them, and stores that go on."""
 
 import json
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray
 from small import CHUNK, DESIGN, PENDULUM, SWINGS
 
 import difflie as dl
 from difflie import quantities as dq
-from difflie.sweep import StoreError, failures
+from difflie.sweep import StoreError, failures, report
 from difflie.sweep.store import Store
 
 NUMBERS = "bob/mass", "q0/hinge"
@@ -145,6 +149,62 @@ def test_a_corrupted_chunk_is_done_again(whole, tmp_path):
     assert_alike(table.load(), whole)
 
 
+def test_exchanged_chunks_are_done_again(whole, tmp_path):
+    """Guards that the files of two chunks, of two columns, and of two checksums are told apart."""
+    out = tmp_path / "store"
+    dl.sweep(SWINGS, DESIGN, out, chunk=CHUNK)
+    pairs = ("drift total/c/2", "drift total/c/5"), ("drift total/c/7", "peak hinge/c/7")
+    for one, other in (*pairs, ("chunks/checksum/c/9", "chunks/checksum/c/11")):
+        (out / one).rename(tmp_path / "spare")
+        (out / other).rename(out / one)
+        (tmp_path / "spare").rename(out / other)
+    assert Store.opened(out).pending() == [2, 5, 7, 9, 11]
+    with pytest.raises(StoreError, match="5 of 16 chunks are not as they were written"):
+        report(out, tmp_path)
+    assert_alike(dl.sweep(SWINGS, DESIGN, out).load(), whole)
+
+
+def test_other_programs_read_a_row_once(whole, tmp_path):
+    """Guards that the table has no axis but that of its rows, and the same names and columns."""
+    dl.sweep(SWINGS, DESIGN, tmp_path / "store", chunk=CHUNK)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        raw = xarray.open_zarr(tmp_path / "store", consolidated=False)
+    table = raw.to_dataframe()
+    assert raw.sizes == {"variant": 1000} and len(table) == 1000
+    np.testing.assert_array_equal(table["drift total"], whole["drift total"])
+    names = {str(name).replace("/", "%2F") for name in whole.variables} - {"variant"}
+    assert set(table) == names
+
+
+@pytest.mark.parametrize(
+    "lost",
+    ["", "status", "drift total", "bob%2Fmass", "chunks/checksum", "failures"],
+)
+def test_a_lost_description_is_said(tmp_path, lost):
+    """Guards stores without, and with a cut, zarr.json of the whole and of its parts."""
+    few, out = dl.Grid({"bob/mass": [1.0, 2.0]}), tmp_path / "store"
+    dl.sweep(SWINGS, few, out, chunk=2)
+    file = out / lost / "zarr.json"
+    file.write_text(file.read_text()[:20])
+    name = re.escape(f"{lost}/zarr.json".lstrip("/"))
+    for _ in range(2):
+        with pytest.raises(StoreError, match=f"{name} is lost or damaged.*remove the store"):
+            dl.sweep(SWINGS, few, out)
+        file.unlink(missing_ok=True)
+
+
+def test_lost_reasons_are_found_again(tmp_path):
+    """Guards that why rows were refused is a part of their chunk."""
+    drawn = dl.Random({"bob/mass": dl.Normal(1.0, 1.0)}, 64, seed=3)
+    dl.sweep(SWINGS, drawn, tmp_path / "store", chunk=32)
+    said = failures(tmp_path / "store")
+    shutil.rmtree(tmp_path / "store" / "failures" / "1")
+    assert Store.opened(tmp_path / "store").pending() == [1]
+    dl.sweep(SWINGS, drawn, tmp_path / "store")
+    assert failures(tmp_path / "store") == said
+
+
 def blast(numbers):
     """The logarithm of a number, and an error for some."""
 
@@ -226,10 +286,11 @@ def test_wrong_stores_and_functions_are_refused(tmp_path):
         dl.sweep(SWINGS, dl.Grid({"bob/mass": [1.0, 3.0]}), tmp_path / "store")
     attributes = tmp_path / "store" / "zarr.json"
     changed = json.loads(attributes.read_text())
-    changed["attributes"]["difflie"]["format"] = 99
-    attributes.write_text(json.dumps(changed))
-    with pytest.raises(StoreError, match="does not know; update difflie"):
-        dl.sweep(SWINGS, few, tmp_path / "store")
+    for other, said in (99, "update difflie"), (1, "xarray.open_zarr reads it"):
+        changed["attributes"]["difflie"]["format"] = other
+        attributes.write_text(json.dumps(changed))
+        with pytest.raises(StoreError, match=f"does not know; {said}"):
+            dl.sweep(SWINGS, few, tmp_path / "store")
     with pytest.raises(ValueError, match="cannot be traced by jax"):
         dl.sweep(lambda numbers: {"y": 1.0 if numbers["x"] > 0 else 2.0}, dl.Grid({"x": [1.0]}))
     with pytest.raises(ValueError, match="named 'status', which every table has itself"):
