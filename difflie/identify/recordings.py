@@ -17,8 +17,10 @@ from .reading.columns import DataError
 from .shown import recording_text
 from .smoothing import Filter, Smoothing, butterworth, filled, savitzky_golay
 
-# The most bytes of the samples of one recording, and the part of a step that is rounding.
+# The most bytes of the samples of one recording, the samples that may be more than so many for each
+# measured row, and the part of a step that is rounding.
 _MEMORY = 2**30
+_SAMPLES, _FOR_A_ROW = 10**6, 10
 _ROUNDING = 1e-6
 
 
@@ -95,7 +97,7 @@ class Recording:
         Gaps stay gaps. manifold: that of the configurations, `system.manifold`, for interpolation
         along its geodesics; without it q are plain numbers, angles and displacements. Raises
         DataError for a step that is not positive, and for one so short that the samples would take
-        more than 1 GiB.
+        more than 1 GiB, or be more than a million and more than ten for each measured row.
         """
         self._check_unsmoothed()
         if self.counts is not None:
@@ -110,6 +112,12 @@ class Recording:
             raise DataError(
                 f"{self.name}: steps of {dt:.4g} s make {steps + 1:.3g} samples, "
                 f"{memory / 2**30:.3g} GiB; resample at longer ones"
+            )
+        if steps + 1 > max(_SAMPLES, _FOR_A_ROW * len(self.t)):
+            raise DataError(
+                f"{self.name}: steps of {dt:.4g} s make {steps + 1:.3g} samples of "
+                f"{len(self.t)} measured rows; resample near their own step, "
+                f"{np.median(np.diff(self.t)):.4g} s"
             )
         grid = self.t[0] + dt * np.arange(int(steps + _ROUNDING) + 1)
         if len(grid) < 2:

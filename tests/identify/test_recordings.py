@@ -192,7 +192,12 @@ def test_resampling_turns_attitudes_evenly():
 
 @pytest.mark.parametrize(
     ("dt", "said"),
-    [(1e-9, "2e.09 samples, .* GiB"), (5.0, "is longer than all of it"), (0.0, "must be positive")],
+    [
+        (1e-9, "2e.09 samples, .* GiB"),
+        (1e-7, "2e.07 samples of .* measured rows; resample near their own step"),
+        (5.0, "is longer than all of it"),
+        (0.0, "must be positive"),
+    ],
 )
 def test_steps_that_make_no_recording_are_refused(dt, said):
     with pytest.raises(DataError, match=said):
