@@ -163,13 +163,20 @@ class Recording:
         """Butterworth's low-pass filter of q and tau, without delay; v and a are differences of q.
 
         cutoff in Hz and order of each of its two passes; see `butterworth`. Raises DataError as
-        `smoothed` does, and for a cutoff that is not below half of the rows in a second.
+        `smoothed` does, and for a cutoff that is not below half of the rows in a second, or has not
+        one period in the recording.
         """
         dt = self._uniform_step()
         if not 0 < cutoff < 0.5 / dt:
             raise DataError(
                 f"{self.name}: the cutoff is {cutoff:.4g} Hz; it must be positive and below "
                 f"{0.5 / dt:.4g} Hz, half of the rows in a second"
+            )
+        lasts = self.t[-1] - self.t[0]
+        if cutoff * lasts < 1:
+            raise DataError(
+                f"{self.name}: the cutoff is {cutoff:.4g} Hz and the recording lasts {lasts:.4g} s;"
+                f" give a cutoff above {1 / lasts:.4g} Hz"
             )
         if not 1 <= order <= 10:
             raise DataError(f"{self.name}: the filter has order {order}; give one from 1 to 10")

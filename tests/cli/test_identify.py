@@ -419,6 +419,7 @@ def test_given_parameters_that_are_none(folder, tmp_path, capsys, text, said):
         ("[data]", "[data]\nsmooth = 4", "an odd number of rows"),
         ("[data]", "[data]\nsmooth = 5\nlowpass = 9.0", "data.lowpass is 9.0 Hz; it must be left"),
         ("[data]", "[data]\nlowpass = 99.0", "swing.csv: the cutoff is 99 Hz; it must be positive"),
+        ("[data]", "[data]\nlowpass = 1e-9", "is 1e-09 Hz and the recording lasts 2 s; give a cut"),
         ("[data]", "[data]\norder = 3", "data.order is 3; it must be left out without smooth or"),
         ("[data]", "[data]\nevery = 0", "data.every is 0; it must be 1 or more"),
         (
