@@ -44,7 +44,9 @@ def run(
     """
     config = read_config(file, allow_code=code_allowed(allow_code))
     check_outputs(out, json, "trajectory.npz", "trajectory.csv", "report.html")
-    steps = config.simulation.steps
+    steps, left_out = config.simulation.saved, config.simulation.left_out
+    if left_out:
+        say(f"{file.name}: {left_out}")
     with console.status(f"{file.name}: compiling and running {steps} steps") as status:
         results = run_config(config, out, step_counter(file.name, status.update))
     if "assembly" in results:
@@ -165,17 +167,18 @@ def _own_states(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def _results(config: Config, system: System, trajectory: Trajectory, total: np.ndarray) -> dict:
-    """total (m + 1,): the energy in J."""
-    momentum = np.asarray(trajectory.momentum(system))
+    """total (m + 1,): the energy in J. The steps are those that were made."""
+    momentum, result = np.asarray(trajectory.momentum(system)), trajectory.result
+    failed = min(int(result.nonfinite_step), int(result.unsolved_step))
     return {
         "name": config.path.stem,
         "system": system.name,
         "method": config.simulation.method,
         "dt": config.simulation.dt,
-        "steps": config.simulation.steps,
-        "ok": bool(trajectory.result.ok),
-        "within_limits": bool(trajectory.result.within_limits),
-        "messages": trajectory.result.messages(),
+        "steps": min(result.steps, failed - 1),
+        "ok": bool(result.ok),
+        "within_limits": bool(result.within_limits),
+        "messages": result.messages(),
         "energy": {
             "start": total[0],
             "end": total[-1],

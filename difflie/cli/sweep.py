@@ -51,6 +51,8 @@ def sweep(
     """
     config = read_sweep(file, allow_code=code_allowed(allow_code))
     check_outputs(None if out is None or is_address(out) else Path(out), json, "report.html")
+    if not config.sweep.function and config.simulation.left_out:
+        say(f"{file.name}: {config.simulation.left_out}")
     if dry_run:
         with console.status(f"{file.name}: compiling and measuring"):
             found = estimated(config)

@@ -114,7 +114,9 @@ def _configured(
 ) -> tuple[System, Path, list[tuple[str, Any]], Settings, Any]:
     """The system of a configuration, its robot's file, its motion, and how it is simulated."""
     config = read_config(file, allow_code=allow_code)
-    steps = config.simulation.steps
+    steps, left_out = config.simulation.saved, config.simulation.left_out
+    if left_out:
+        say(f"{file.name}: {left_out}")
     with console.status(f"{file.name}: compiling and running {steps} steps") as status:
         system, _, run = simulated(config, step_counter(file.name, status.update))
     for message in run.result.messages():

@@ -147,7 +147,7 @@ def _keeps_rows(save_every: int, steps: int) -> Iterator[str]:
 class SimulationTable:
     """[simulation]: the time step dt in s, the number of steps, and the method by its name.
 
-    save_every: save every k-th state.
+    save_every: save every k-th state. The run ends with the last that is saved.
     """
 
     dt: Annotated[float, number(unit="s", positive=True, least=1e-12, most=1e12)] = 1e-3
@@ -155,6 +155,21 @@ class SimulationTable:
     method: str = "RKMK4"
     save_every: Annotated[int, number(least=1)] = 1
     conditions = (_keeps_rows,)
+
+    @property
+    def saved(self) -> int:
+        """How many steps there are to the last state that is saved, with which a run ends."""
+        return self.steps - self.steps % self.save_every
+
+    @property
+    def left_out(self) -> str:
+        """Which steps are not made, in a sentence; "" for none."""
+        if self.saved == self.steps:
+            return ""
+        return (
+            f"simulation.steps is {self.steps} and save_every {self.save_every}: the run ends with "
+            f"step {self.saved}, the last that is saved"
+        )
 
 
 def _has_both(stiffness: Any, target: Any) -> Iterator[str]:

@@ -1,8 +1,10 @@
 """The command line, as a user calls it."""
 
 import json
+import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -68,6 +70,31 @@ def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
     assert numbers["energy"]["largest_change"] < 1e-9
     np.testing.assert_allclose(numbers["momentum"]["end"], numbers["momentum"]["start"], atol=1e-9)
     assert "completed: 100 steps, 2 s" in capsys.readouterr().out
+
+
+FALL = """<robot name="fall"><link name="base"/><link name="stone"><inertial><mass value="2"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="slide" type="prismatic"><parent link="base"/><child link="stone"/><axis xyz="0 0 1"/>
+<limit lower="-9" upper="9" effort="1" velocity="9"/><dynamics damping="DAMPING"/></joint>
+</robot>"""
+
+
+@pytest.mark.parametrize(("damping", "ends"), [("0", 0), ("1e30", 1)])
+def test_the_steps_that_were_made_are_counted(tmp_path, capsys, damping, ends):
+    """Guards the count of a run that ends with its last saved state, and of one that fails."""
+    (tmp_path / "fall.urdf").write_text(FALL.replace("DAMPING", damping))
+    file, figures, out = tmp_path / "fall.toml", tmp_path / "figures.json", tmp_path / "out"
+    file.write_text('[system]\nfile = "fall.urdf"\n[simulation]\nsteps = 95\nsave_every = 10\n')
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert call("run", file, "--json", figures, "--out", out) == ends
+    found = json.loads(figures.read_text())
+    failed = re.search(r"\(step (\d+) of 90\)", found["messages"][0])
+    made = int(failed[1]) - 1 if failed else 90
+    assert found["steps"] == made and (made < 90) == bool(ends)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "steps is 95 and save_every 10: the run ends with step 90, the last that is" in said
+    assert f": {made} steps of" in Page(out / "report.html").text
 
 
 LEGS = """<robot name="legs"><link name="base"/>
