@@ -8,7 +8,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from ..system.arguments import QUATERNION_TOLERANCE
+from ..system.arguments import QUATERNION_ROUNDING
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import ModelError
@@ -34,7 +34,7 @@ def start_error(system: System, q: Float[Array, " nq"], v: Float[Array, " nv"]) 
 @jax.jit
 def _start_error(tree: Tree, q: jax.Array, v: jax.Array) -> jax.Array:
     tree, q, v = jax.lax.stop_gradient((tree, q, v))
-    errors = [tree.topology.manifold.defect(q) / QUATERNION_TOLERANCE]
+    errors = [tree.topology.manifold.defect(q) / QUATERNION_ROUNDING]
     kept, apart = bilateral(tree), unilateral(tree)
     if kept.constraints:
         here = equations(kept, q)

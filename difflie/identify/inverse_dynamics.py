@@ -96,7 +96,7 @@ class InverseDynamics(Problem):
         commands = _commands(system)
         widths = {"q": system.nq, "v": system.nv, "a": system.nv, "tau": system.nu}
         kernel = _kernel(recordings)
-        parts = [needed(_as_measured(recording), widths) for recording in recordings]
+        parts = [needed(_as_measured(recording), widths, system) for recording in recordings]
         q, v, a, tau = (np.concatenate([p[k] for p in parts]) for k in widths)
         lost = np.isnan(np.concatenate((q, v, a), axis=1)).any(axis=1, keepdims=True)
         gaps = np.column_stack((np.isnan(tau), np.zeros(len(tau), bool)))[:, commands]

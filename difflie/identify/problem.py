@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
+from ..system.arguments import on_manifold
 from ..system.system import System
 from .recordings import DataError, Recording
 
@@ -79,8 +80,15 @@ def in_deviations(predicted: jax.Array, measured: jax.Array, deviation: jax.Arra
     return jnp.where(there, predicted - jnp.where(there, measured, 0), 0) / deviation
 
 
-def needed(recording: Recording, widths: dict[str, int]) -> dict[str, NDArray]:
-    """The quantities (n, width) of a recording; raises DataError for a missing or unfit one."""
+# The most that the length of a measured quaternion may differ from 1.
+_LENGTH = 0.1
+
+
+def needed(recording: Recording, widths: dict[str, int], system: System) -> dict[str, NDArray]:
+    """The quantities (n, width) of a recording; raises DataError for a missing or unfit one.
+
+    Quaternions in q are divided by their lengths, with a warning if these are not 1.
+    """
     found = {}
     for quantity, width in widths.items():
         values = getattr(recording, quantity)
@@ -94,6 +102,11 @@ def needed(recording: Recording, widths: dict[str, int]) -> dict[str, NDArray]:
                 f"{recording.name}: {quantity} has {values.shape[1]} columns, the machine {width}"
             )
         found[quantity] = values
+    if "q" in found:
+        try:
+            found["q"] = on_manifold(system, recording.name, "q", found["q"], _LENGTH)
+        except ValueError as error:
+            raise DataError(str(error)) from None
     return found
 
 

@@ -114,7 +114,7 @@ def _rows(
     every = frozenset().union(*used.values())
     sizes = {"q": system.nq, "v": system.nv, "a": system.nv, "tau": system.nu}
     wanted = {"q", *(_USES[name] for name in every)}
-    given = needed(recording, {k: size for k, size in sizes.items() if k in wanted})
+    given = needed(recording, {k: size for k, size in sizes.items() if k in wanted}, system)
     gaps = {k: np.any(np.isnan(x), axis=1) for k, x in given.items()}
     measured = readings_of(system, recording, used)
     of = widths(system, tuple(used))

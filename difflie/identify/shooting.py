@@ -89,7 +89,7 @@ class Shooting(Problem):
         windows, follows, each, spans = [], [], [], []
         for recording in recordings:
             recording = _completed(system, recording, position, velocity)
-            given = needed(recording, widths)
+            given = needed(recording, widths, system)
             deviation = [
                 deviations(*of, system.nv, recording.weight)
                 for of in (("q", position), ("v", velocity))
@@ -323,7 +323,7 @@ def _completed(
             raise DataError(
                 f"{recording.name}: v is not measured; leave its deviation out, or call smoothed"
             )
-        q = jnp.asarray(needed(recording, {"q": system.nq})["q"])
+        q = jnp.asarray(needed(recording, {"q": system.nq}, system)["q"])
         steps = jax.vmap(system.manifold.difference)(q[:-1], q[1:])
         v = np.asarray(steps) / np.diff(recording.t)[:, None]
         recording = dataclasses.replace(recording, v=np.concatenate((v, v[-1:])))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..constraints import lock
 from ..system import System
-from ..system.arguments import checked
+from ..system.arguments import checked, on_manifold
 from ..system.validation import nearest, shown
 from . import load
 from .config import InitialTable, SystemTable
@@ -82,6 +82,10 @@ def state_of(system: System, table: InitialTable, where: str) -> tuple[Any, Any]
             if not np.isfinite(value):
                 raise ConfigError(f"{where}.{key}.{name} is {value}; it must be finite")
             vector[scalar[name]] = value
+    try:
+        q = on_manifold(system, f"{where}.q: {system.name}", "q", q)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
     with located(f"{where}.q: "):
         q, v = checked(system, q=(q.tolist(), q.shape), v=(v.tolist(), v.shape))
     return q, v

@@ -6,9 +6,9 @@ import os
 import zipfile
 from typing import NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
+from ..system.arguments import on_manifold
 from ..system.system import System
 from ..system.validation import InputError, shown
 from .files import existing
@@ -26,7 +26,8 @@ class Motion(NamedTuple):
 def read_motion(path: str | os.PathLike[str], system: System) -> Motion:
     """The motion of a system in a `trajectory.npz`, or in a `plan.npz`.
 
-    Numbers that are not finite are read as they are. Raises FileNotFoundError for a missing file,
+    Numbers that are not finite are read as they are, quaternions are divided by their lengths, with
+    a warning where these are not 1. Raises FileNotFoundError for a missing file,
     and `InputError` for a file that is none or has the motion of another machine.
     """
     path = existing(path, "trajectory.npz")
@@ -52,6 +53,10 @@ def read_motion(path: str | os.PathLike[str], system: System) -> Motion:
             f"{path}: it has {t.size} times, {len(q)} configurations and {len(v)} velocities; "
             "write it again by difflie run --out"
         )
+    try:
+        q = on_manifold(system, str(path), "q", q)
+    except ValueError as error:
+        raise InputError(str(error)) from None
     return Motion(t, q, v)
 
 

@@ -139,7 +139,7 @@ class Result(eqx.Module):
             return (
                 "failed: the start breaks the constraints, or the unit length of a quaternion, by "
                 f"{float(self.start_error):.3g} times what is allowed; difflie.assemble finds a "
-                "state that keeps the constraints"
+                "state that keeps the constraints, and a quaternion is divided by its length"
             )
         if unsolved <= nonfinite and unsolved != NEVER:
             step = f"step that ends at {self._time(unsolved)} (step {unsolved} of {self.steps})"

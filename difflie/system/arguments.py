@@ -9,11 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ..groups.manifold import FlatManifold
 from .system import System
 from .topology import Topology
-from .validation import check_shape, real_numbers, shown
+from .validation import check_shape, real_numbers, shown, warn
 
-# Tolerated distance of a point from its manifold; of a quaternion | |p| - 1 |.
+# Distances of a point from its manifold, of a quaternion | |p| - 1 |: what is rounding, of numbers
+# with six digits and in single precision; and what is brought back to the manifold with a warning.
+QUATERNION_ROUNDING = 2e-6
 QUATERNION_TOLERANCE = 1e-3
 
 
@@ -30,10 +33,12 @@ def check_independent(t: Topology, what: str, fix: str) -> None:
 def checked(system: System, **arrays: tuple[Any, tuple[int, ...]]) -> list[jax.Array]:
     """The arrays, passed as name = (value, shape), in the precision of the system.
 
-    Configurations may have leading axes. Raises ValueError for a wrong shape, for NaN or infinity
-    in a concrete array, for a quaternion far from unit length and for a batch of systems. Raises
-    TypeError for another precision than the system's, for values that are not real numbers and for
-    an argument that is not a `System`. Every message names the fix.
+    Configurations may have leading axes. Concrete quaternions whose length is off 1 by up to 1e-3
+    are divided by it, with a warning if that is more than rounding. Raises ValueError for a wrong
+    shape, for NaN or infinity in a concrete array, for a quaternion further from unit length and
+    for a batch of systems. Raises TypeError for another precision than the system's, for values
+    that are not real numbers and for an argument that is not a `System`. Every message names the
+    fix.
     """
     _check_system(system)
     return [_checked(system, name, value, shape) for name, (value, shape) in arrays.items()]
@@ -71,22 +76,46 @@ def _checked(system: System, name: str, value: Any, shape: tuple[int, ...]) -> j
             f"{system.name}: {name}{list(index)} is {numbers[index]}; it must be finite"
         )
     if name.startswith("q"):
-        _check_points(system, name, numbers)
+        near = on_manifold(system, system.name, name, numbers)
+        return array if near is numbers else jnp.asarray(near, array.dtype)
     return array
 
 
-def _check_points(system: System, name: str, q: np.ndarray) -> None:
-    t = system.topology
+def on_manifold(
+    system: System, where: str, name: str, q: np.ndarray, most: float = QUATERNION_TOLERANCE
+) -> np.ndarray:
+    """Configurations q (..., nq) whose points are on their manifolds, NaN where they are NaN.
+
+    q itself where all are up to rounding. Points that are off by up to `most` are brought back, as
+    quaternions by their length, with a warning that names `where`. Raises ValueError for others.
+    """
+    t, found = system.topology, q
     for b in t.coordinate_joints:
         space, start, end = t.manifolds[b], *map(int, t.coordinate_start[b : b + 2])
         if space.plain:
             continue
         points = q[..., start:end].reshape(-1, end - start)
-        with jax.ensure_compile_time_eval():  # concrete numbers, even inside a trace
-            defects = np.asarray(jax.vmap(space.defect)(jnp.asarray(points)))
-        if np.max(defects, initial=0) > QUATERNION_TOLERANCE:
-            noun, count, wrong = space.fault(points[defects.argmax()])
-            raise ValueError(
-                f"{system.name}: the {noun} {name}[{start}:{start + count}] of joint "
-                f"{t.joints[b]!r} {wrong}"
-            )
+        defects = _defects(space, points)
+        off = np.max(defects, initial=0)
+        if off <= QUATERNION_ROUNDING:
+            continue
+        noun, count, wrong = space.fault(points[defects.argmax()])
+        said = (
+            f"{where}: the {noun} {name}[{start}:{start + count}] of joint {t.joints[b]!r} {wrong}"
+        )
+        still = jnp.zeros((len(points), space.tangent_size), points.dtype)
+        with jax.ensure_compile_time_eval():  # a step of length zero ends on the manifold
+            near = np.asarray(jax.vmap(space.retract)(jnp.asarray(points), still))
+        if off > most or np.max(_defects(space, near), initial=0) > QUATERNION_ROUNDING:
+            raise ValueError(said)
+        warn(f"{said}, as is done here")
+        found = found.copy() if found is q else found
+        found[..., start:end] = near.reshape(q[..., start:end].shape)
+    return found
+
+
+def _defects(space: FlatManifold, points: np.ndarray) -> np.ndarray:
+    """The distances (k,) of points (k, point_size) from a manifold, 0 where they are not finite."""
+    with jax.ensure_compile_time_eval():  # concrete numbers, even inside a trace
+        defects = np.asarray(jax.vmap(space.defect)(jnp.asarray(points)))
+    return np.where(np.isfinite(defects), defects, 0)
