@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from typing import NamedTuple
 
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from ..system.arguments import on_manifold
 from ..system.system import System
 from ..system.validation import InputError, shown
+from .archives import BROKEN, TooLargeError, read_arrays
 from .files import existing
 
 
@@ -32,12 +32,12 @@ def read_motion(path: str | os.PathLike[str], system: System) -> Motion:
     """
     path = existing(path, "trajectory.npz")
     try:
-        # A file .npy with one array raises TypeError here.
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in ("t", "q", "v", "joints")}
+        arrays = read_arrays(path, ("t", "q", "v", "joints"))
         joints = tuple(map(str, arrays["joints"]))
         t, q, v = (arrays[name].astype(float, casting="same_kind") for name in "tqv")
-    except (OSError, ValueError, TypeError, EOFError, KeyError, zipfile.BadZipFile, AttributeError):
+    except TooLargeError as error:
+        raise InputError(f"{path}: {error}") from None
+    except (*BROKEN, TypeError):
         raise InputError(
             f"{path}: this is no motion; give a trajectory.npz that difflie run --out has written, "
             "or a plan.npz of difflie control --out"

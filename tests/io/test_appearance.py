@@ -72,6 +72,7 @@ def test_visuals_of_urdf(tmp_path):
     ("name", "content", "message"),
     [
         ("gone.stl", None, "the mesh is missing"),
+        ("packed.zip", b"PK\x03\x04 and so on", "this is an archive; unpack it"),
         ("text.stl", b"this is no mesh", "cannot be read as a mesh|no triangles"),
         ("empty.obj", b"", "cannot be read as a mesh|no triangles"),
         ("odd.xyz", b"0 0 0", "cannot be read as a mesh|no triangles"),

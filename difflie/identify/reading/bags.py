@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...io.archives import LARGEST
 from ...system.installation import extra
 from ...system.validation import nearest, shown
 from .columns import Columns, DataError
@@ -42,10 +43,12 @@ def columns_of_bag(path: Path, topic: str | None = None) -> Columns:
         # For bags that do not contain the definitions of their messages.
         with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
             meant = _topic(path, reader.connections, topic)
-            found = [
-                (stamp, reader.deserialize(data, connection.msgtype))
-                for connection, stamp, data in reader.messages(meant)
-            ]
+            found, size = [], 0
+            for connection, stamp, data in reader.messages(meant):
+                # Bags may be packed.
+                size += len(data)
+                _check_size(path, size)
+                found.append((stamp, reader.deserialize(data, connection.msgtype)))
     except DataError:
         raise
     except Exception as error:  # rosbags, SQLite, yaml and zstd raise many types for a broken file
@@ -56,6 +59,15 @@ def columns_of_bag(path: Path, topic: str | None = None) -> Columns:
     if not found:
         raise DataError(f"{path}: the topic {shown(meant[0].topic)} has no messages")
     return Columns(str(path), _arrays(path, found), sparse=True)
+
+
+def _check_size(path: Path, size: int) -> None:
+    """Raises DataError for more bytes than are read."""
+    if size > LARGEST:
+        raise DataError(
+            f"{path}: its joint states have more than {LARGEST / 2**30:.3g} GiB; cut it into "
+            "several bags"
+        )
 
 
 def _topic(path: Path, connections: list[Any], topic: str | None) -> list[Any]:
@@ -92,6 +104,7 @@ def _arrays(path: Path, messages: list[tuple[int, Any]]) -> dict[str, np.ndarray
             for name, number in zip(message.name, numbers, strict=False):
                 key = f"{prefix}{name}"
                 if key not in columns:
+                    _check_size(path, 8 * rows * (len(columns) + 1))
                     columns[key] = np.full(rows, np.nan)
                 columns[key][k] = number
     return columns

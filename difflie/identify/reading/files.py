@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ...io.archives import BROKEN, TooLargeError, read_arrays
 from ...system.validation import shown
 from .bags import columns_of_bag, is_bag
 from .columns import Columns, DataError
@@ -61,9 +62,10 @@ def read_columns(
 
 def _archive(path: Path) -> Columns:
     try:
-        with np.load(path) as arrays:
-            values = {name: np.asarray(arrays[name]) for name in arrays.files}
-    except Exception as error:  # NumPy, zipfile and zlib raise many types for a broken file
+        values = read_arrays(path)
+    except TooLargeError as error:
+        raise DataError(f"{path}: {error}") from None
+    except BROKEN as error:
         raise DataError(
             f"{path}: this is no archive of arrays of numbers ({type(error).__name__}); write it "
             "with numpy.savez"

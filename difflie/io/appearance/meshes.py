@@ -15,6 +15,8 @@ from ...system.validation import ModelError
 # Larger files are not read: the picture would not be better, and the browser slow.
 LARGEST_FILE = 64 * 2**20
 MOST_FACES = 500_000
+# How archives begin, which trimesh unpacks to whatever size they have: zip, gzip, bzip2, xz.
+_ARCHIVES = b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
 
 
 def read_mesh(path: Path, scale: NDArray) -> list[tuple[NDArray, NDArray, Any]]:
@@ -37,6 +39,9 @@ def read_mesh(path: Path, scale: NDArray) -> list[tuple[NDArray, NDArray, Any]]:
             f"{path}: the mesh has {size / 2**20:.0f} MiB, at most {LARGEST_FILE // 2**20} are "
             "read; simplify it"
         )
+    with path.open("rb") as file:
+        if file.read(8).startswith(_ARCHIVES):
+            raise ModelError(f"{path}: this is an archive; unpack it, and name the mesh in it")
     try:
         scene = trimesh.load_scene(path)
         parts = [part for part in scene.dump() if len(getattr(part, "faces", ()))]
