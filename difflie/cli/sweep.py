@@ -12,7 +12,7 @@ import tyro
 from ..io.loading import located
 from ..io.modules import code_allowed
 from ..io.results import machine
-from ..sweep import Dask, Engine
+from ..sweep import Dask, Engine, failures
 from ..sweep import report as write_report
 from ..sweep import sweep as run
 from ..sweep.estimate import Estimate, estimate
@@ -35,7 +35,7 @@ def sweep(
 ) -> None:
     """Compute a table of what motions come to, for many values of their numbers.
 
-    Ended by anything, the same command goes on.
+    Ended by anything, the same command goes on. The exit status is 1 where no row is done.
 
     Args:
         file: the sweep; `python -c "from difflie.sweep import files; help(files)"` shows its
@@ -80,6 +80,12 @@ def sweep(
             + (f", {out}/report.html" if plot and not is_address(out) else "")
         )
     write_results(json, results)
+    if not results["rows"].get("done"):
+        table = None if out is None else f"{out.rstrip('/')}/table"
+        reason = "" if table is None else next(iter(failures(table).values()), "")
+        first = f"; the first: {reason}" if reason else ""
+        say(f"{file.name}: none of {sum(results['rows'].values())} rows is done{first}")
+        raise SystemExit(1)
 
 
 def run_file(

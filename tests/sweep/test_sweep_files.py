@@ -1,5 +1,6 @@
 """Sweeps in TOML files: what they compute, the command, and what is said of faults."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -58,6 +59,9 @@ def height(system, q, v, u, t):
 
 def square(numbers):
     return {"square": numbers["x"] ** 2, "vector": jnp.stack([numbers["x"], 1.0])}
+
+def root(numbers):
+    return {"root": jnp.sqrt(numbers["x"])}
 """
 
 
@@ -171,6 +175,25 @@ def test_the_command(file, tmp_path):
     assert "will not be kept" not in ended.stdout
     ended = called(file(("link7/mass", "link7/mas")))
     assert ended.returncode == 2 and "the nearest is 'link7/mass'" in ended.stderr
+
+
+HOPELESS = """
+[sweep]
+function = "mine:root"
+[[vary]]
+path = "x"
+values = [VALUES]
+"""
+
+
+@pytest.mark.parametrize(("values", "status"), [("-1.0, -2.0", 1), ("-1.0, 4.0", 0)])
+def test_a_sweep_without_a_row_that_is_done_fails(file, capsys, values, status):
+    """Guards the exit status for scripts, and that one row is enough."""
+    path = file(text=HOPELESS.replace("VALUES", values))
+    ends = pytest.raises(SystemExit, match=str(status)) if status else contextlib.nullcontext()
+    with ends:
+        main(["sweep", str(path), "--allow-code", "--no-plot"])
+    assert ("none of 2 rows is done" in capsys.readouterr().out) == bool(status)
 
 
 def test_a_table_that_is_not_kept_is_said_first(file, monkeypatch, capsys):
