@@ -170,6 +170,6 @@ def weight_figure(weights: Sequence[float], errors: Sequence[float], best: float
     canvas, axes = figure(1, 1, (7.0, 3.2))
     axes[0, 0].loglog(weights, errors, "o-", linewidth=1.0, label="held-out blocks")
     axes[0, 0].axvline(best, color=colours(2)[1], linewidth=1.0, label="taken")
-    label(axes[0, 0], "weight of the nearness", "1 - R2, mean over joints")
+    label(axes[0, 0], "weight of the nearness", "S / (S + V), mean over joints")
     entitle(canvas, "Nearness to the file: errors of rows that were held out")
     return canvas

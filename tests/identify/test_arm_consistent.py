@@ -5,13 +5,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from difflie.identify.arm.consistent import (
-    BASIS,
-    Nominal,
-    consistent,
-    parameters_of,
-    pseudo_inertias,
-)
+from difflie.identify.arm.consistent import consistent
+from difflie.identify.arm.convex_problem import Nominal
+from difflie.identify.arm.pseudo_inertias import BASIS, parameters_of, pseudo_inertias
 
 BODIES, JOINTS = 2, 3
 
@@ -130,3 +126,24 @@ def test_a_large_weight_returns_the_file(problem):
     assert np.allclose(found.x[: 10 * BODIES], nominal.ravel(), rtol=1e-4)
     assert np.allclose(found.x[10 * BODIES :], 0, atol=1e-4)
     assert (found.distances < 1e-6).all()
+
+
+@pytest.mark.parametrize("distance", ["entropic", "geometric"])
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3])
+@pytest.mark.parametrize("noise", [1e-3, 1e-5])
+def test_estimates_that_are_far_off_converge(distance, scale, noise):
+    """Where most is told by the data, the numbers are those that made it, wherever they start."""
+    rng = np.random.default_rng(3)
+    nominal, true = bodies(rng) * scale, bodies(rng)
+    x = np.concatenate((true.ravel(), (0.5, 0.4, 0.3)))
+    columns = rng.normal(size=(60, len(x)))
+    rows = np.column_stack((columns, columns @ x + noise * rng.normal(size=60))) / noise
+    start = np.concatenate((nominal.ravel(), np.zeros(JOINTS)))
+    near = Nominal.of(start, BODIES, np.ones(JOINTS))
+    # The geometric distance of bodies that are so much heavier grows with their square.
+    weight = 1e-6 * (min(scale, 1.0) ** 2 if distance == "geometric" else 1.0)
+    found = consistent(np.linalg.qr(rows, mode="r"), near, np.array((20, 21)), weight, distance)
+    least = np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=None)[0]
+    assert found.converged and found.steps < 400
+    errors = np.sqrt(np.diag(np.linalg.inv(rows[:, :-1].T @ rows[:, :-1])))
+    assert (np.abs(found.x - least) < 0.1 * errors).all()

@@ -10,7 +10,9 @@ from scipy.signal import lfilter
 
 import difflie as dl
 from difflie import identify as di
+from difflie.identify.arm.confidence import standard_errors
 from difflie.identify.arm.equations import Logs
+from difflie.identify.arm.held_out import chosen
 from difflie.identify.arm.samples import bandwidth, samples
 from difflie.identify.arm.torque_model import Friction, TorqueModel
 from difflie.identify.arm.weighted_least_squares import weights_and_solution
@@ -191,6 +193,25 @@ def test_bodies_that_no_mass_has_start_at_the_nearest():
     found = di.identify_arm(FILE.replace(inertia=jnp.asarray(wrong)), recording())
     assert any("link3: no rigid body has" in note for note in found.notes)
     assert all(s.r2 > 0.99 for s in found.scores if s.use == "held out")
+
+
+def test_a_joint_that_nothing_predicts_does_not_choose_the_weight():
+    """R2 far below 0 at one joint, best at the largest weight, hides nothing of the others."""
+    good, bad = np.array((0.6, 0.2, 0.01, 0.02)), np.array((3.0, 30.0, 500.0, 200.0))
+    without, both = chosen(good[:, None]), chosen(np.stack((good, bad), axis=1))
+    assert without[1] == both[1] == 2 and np.allclose(without[0], both[0])
+    assert chosen(bad[:, None])[0].max() < 1 and chosen(bad[:, None])[1] == 0
+
+
+def test_numbers_that_are_not_converged_have_no_errors(fit):
+    """Neither errors nor intervals, as the search ended anywhere."""
+    logs = Logs.of(fit.model, [samples(FILE, recording(), 1.0)])
+    equations = logs.equations(fit.model, fit.friction)
+    stopped = dataclasses.replace(fit.consistency, converged=False)
+    errors, share = standard_errors(equations, fit.base.deviations, stopped)
+    assert not np.isfinite(errors).any() and np.isnan(errors).any() and np.isnan(share).any()
+    none = dataclasses.replace(fit, consistency=stopped, standard_errors=errors, prior_share=share)
+    assert not none.converged and np.isnan(none.results["parameters"]["j1/damping"]["std_error"])
 
 
 def test_bandwidths_of_motions():

@@ -35,11 +35,11 @@ class ArmFit:
 
     model: which numbers are free, by their names (p,); start (p,): those of the file, x (p,): those
     found, in SI units. standard_errors (p,), infinite for numbers on which no torque depends, with
-    Student's `freedom`; prior_share (p,): the part of the file's numbers in their squares. base:
-    the base parameters. held_out: predictions of blocks, by which the weight of the distance from
-    the file was chosen. consistency: how x was found. scores: of each joint and use. predictions:
-    name, equations and residuals (r, nv) of each recording. notes: sentences on what was done and
-    what is not known.
+    Student's `freedom`, and NaN where the search has not `converged`; prior_share (p,): the part of
+    the file's numbers in their squares. base: the base parameters. held_out: predictions of blocks,
+    by which the weight of the distance from the file was chosen. consistency: how x was found.
+    scores: of each joint and use. predictions: name, equations and residuals (r, nv) of each
+    recording. notes: sentences on what was done and what is not known.
     """
 
     model: TorqueModel
@@ -155,7 +155,7 @@ class ArmFit:
             for name, row in zip(self.names, rows, strict=True)
         }
         # Joints without Stribeck friction or a measured torque have no such numbers.
-        return {name: p for name, p in table.items() if np.isfinite(p["std_error"])}
+        return {name: p for name, p in table.items() if not np.isinf(p["std_error"])}
 
     @property
     def _runs(self) -> list[Run]:

@@ -29,11 +29,15 @@ def standard_errors(
     """The standard errors (p,), and the part (p,) of the file's numbers in their squares.
 
     Of numbers at their bound: as they would be without it. Infinite and 1 for numbers without
-    columns, which are held.
+    columns, which are held. NaN where the numbers are not converged: no error says how far off
+    they are.
     """
     p = len(found.x)
     known = np.flatnonzero(np.diag(found.hessian) > 0)
     errors, share = np.full(p, np.inf), np.ones(p)
+    if not found.converged:
+        errors[known] = share[known] = np.nan
+        return errors, share
     for kept, at in ((known, found.active), (np.setdiff1d(known, found.active), None)):
         at = kept if at is None else at
         squares, prior = _variances(equations, deviations, found, kept)

@@ -21,7 +21,8 @@ from ..reading.columns import DataError
 from ..recordings import Recording
 from .arm_fit import ArmFit
 from .confidence import BLOCKS, standard_errors
-from .consistent import Distance, Nominal, consistent
+from .consistent import consistent
+from .convex_problem import Distance, Nominal
 from .equations import Equations, Logs
 from .friction_choice import chosen_friction, with_load
 from .held_out import WEIGHTS, HeldOut, held_out
@@ -125,7 +126,7 @@ def identify_arm(
     judged.fitted(logs, equations, blocks)
     for recording in validate:
         judged.others(Logs.of(model, [samples(system, recording, motion)]))
-    said += notes(model, base, best, friction, share, logs)
+    said += notes(model, base, best, friction, share, logs, blocks)
     return ArmFit(
         model=model,
         friction=friction,

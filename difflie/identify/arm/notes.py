@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..plausibility import far_centres
 from .consistent import Consistent
 from .equations import Logs
+from .held_out import HeldOut
 from .torque_model import Friction, TorqueModel
 from .weighted_least_squares import Solution
 
@@ -28,6 +29,7 @@ def notes(
     friction: Friction,
     share: NDArray,
     logs: Logs,
+    held_out: HeldOut,
 ) -> Iterator[str]:
     """The sentences; share (p,): of the file's numbers in the variances."""
     motion, both = logs.samples[0].cutoffs
@@ -68,7 +70,15 @@ def notes(
             "of the arm leave out"
         )
     if not best.converged:
-        yield "the consistent numbers are not converged; is a body's estimate far off?"
+        yield (
+            "the consistent numbers are not converged, and have no standard errors; is a body's "
+            "estimate far off, or a torque's unit another?"
+        )
+    if held_out.unconverged:
+        yield (
+            f"{held_out.unconverged} fits to all but one block are not converged, which makes the "
+            "weight of the nearness and the scores of rows not fitted doubtful"
+        )
 
 
 def _rarer_way(logs: Logs) -> NDArray:

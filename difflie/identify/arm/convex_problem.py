@@ -1,0 +1,298 @@
+"""The convex problem of an arm's consistent numbers, and its minimum within barriers.
+
+All terms have curvatures that are sums of squares. Newton's steps follow a falling barrier and stay
+away from the bounds, so that estimates that are far off converge too (Boyd and Vandenberghe 2004,
+chapter 11).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .pseudo_inertias import BASIS, parameters_of, pseudo_inertias
+
+Distance = Literal["entropic", "geometric"]
+
+# Damped steps are short far from the minimum, and there are many where an estimate is far off.
+_STEPS = 1000
+# Newton's decrement at which a search ends: in squared deviations, so that nothing is further off
+# than a small part of its error, and in what is minimised, as rounding hides less.
+_DECREMENT, _ROUNDING = 1e-9, 1e-13
+# Where no shorter step lowers what is minimised, a decrement so many times larger is rounding.
+_HIDDEN = 1e3
+# What makes the curvature of columns of length 1 regular, and how often a step is refined.
+_REGULAR, _REFINED = 1e-14, 3
+# The part of the way to the bounds that a step goes at most: at them all directions close.
+_INWARD = 0.9
+# Barriers in squared deviations: the lowest, that from which on they fall, at least and at most,
+# and the part of them to which their minima are found, but for the last.
+_LOW, _HIGH, _HIGHEST, _NEAR = 1e-7, 1.0, 1e20, 0.01
+_SUFFICIENT, _SHORTER = 1e-4, 0.5
+# Where numbers start that an earlier minimum has at a bound, in lengths of their columns.
+_INSIDE = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Nominal:
+    """The numbers near which those of an arm are, and the coordinates in which they are solved for.
+
+    factors (nb, 4, 4): L of J0 = L L^T. maps (nb, 10, 10): the inertial parameters of J = L K L^T
+    from those of K, which are near the identity. numbers and scales (p - 10 nb,): x0 and s of the
+    joints, infinite where a number is not held.
+    """
+
+    factors: NDArray
+    maps: NDArray
+    numbers: NDArray
+    scales: NDArray
+
+    @staticmethod
+    def of(x: NDArray, bodies: int, scales: NDArray) -> Nominal:
+        """Of numbers (p,), whose first are the inertial parameters of consistent bodies."""
+        n = 10 * bodies
+        factors = np.linalg.cholesky(pseudo_inertias(x[:n].reshape(-1, 10)))
+        moved = np.einsum("bij,kjl,bml->bkim", factors, BASIS, factors)
+        maps = np.stack([parameters_of(each).T for each in moved])
+        return Nominal(factors, maps, x[n:], scales)
+
+    @property
+    def count(self) -> int:
+        return len(self.factors)
+
+
+@dataclasses.dataclass(frozen=True)
+class Squares:
+    """|rows d + off|^2 / 2 for steps d (p,); rows (k, p), off (k,)."""
+
+    rows: NDArray
+    off: NDArray
+
+    @property
+    def curvature(self) -> NDArray:
+        return self.rows.T @ self.rows
+
+
+def joined(*parts: Squares) -> Squares:
+    """The sum of squares."""
+    return Squares(np.concatenate([p.rows for p in parts]), np.concatenate([p.off for p in parts]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """The problem in coordinates y (p,), x = back y: near the identity, and columns of length 1.
+
+    columns (r, p) and torques (r,): of the squares, |columns y - torques|^2 / 2; near and stiff
+    (p,): of the joints' distance, stiff (y - near)^2 / 2. free: the indices that are solved for;
+    bounded: those of them that must be positive.
+    """
+
+    columns: NDArray
+    torques: NDArray
+    near: NDArray
+    stiff: NDArray
+    back: NDArray
+    bodies: int
+    weight: float
+    distance: Distance
+    free: NDArray
+    bounded: NDArray
+
+    @staticmethod
+    def of(
+        triangle: NDArray,
+        nominal: Nominal,
+        nonnegative: Sequence[int] | NDArray,
+        weight: float,
+        distance: Distance,
+    ) -> Problem:
+        w, z = triangle[:, :-1], triangle[:, -1]
+        p, n = w.shape[1], 10 * nominal.count
+        length = np.linalg.norm(w, axis=0)
+        back = np.diag(1 / np.where(length > 0, length, 1))
+        back[:n, :n] = 0
+        for b, each in enumerate(nominal.maps):
+            part = slice(10 * b, 10 * b + 10)
+            back[part, part] = each
+        moved = w @ back
+        free = np.flatnonzero((length > 0) | (np.arange(p) < n))
+        bounded = np.intersect1d(np.asarray(nonnegative, int), free)
+        near, stiff = np.zeros(p), np.zeros(p)
+        near[n:] = nominal.numbers / np.diag(back)[n:]
+        stiff[n:] = weight * (np.diag(back)[n:] / nominal.scales) ** 2
+        return Problem(
+            *(moved, z, near, stiff, back),
+            *(nominal.count, weight, distance, free, bounded),
+        )
+
+    def start(self, x: NDArray | None) -> NDArray:
+        y = np.zeros(len(self.near))
+        y[: 10 * self.bodies] = np.tile(parameters_of(np.eye(4)[None])[0], self.bodies)
+        # Within the bounds, and of the order of what these numbers are.
+        y[self.bounded] = 1.0
+        if x is not None:
+            y = np.linalg.solve(self.back, x)
+            y[self.bounded] = np.maximum(y[self.bounded], _INSIDE)
+        return y
+
+    def value(self, y: NDArray, barrier: float) -> float:
+        """What is minimised; infinite beyond the bounds."""
+        pseudo = pseudo_inertias(y[: 10 * self.bodies].reshape(-1, 10))
+        if (y[self.bounded] <= 0).any():
+            return np.inf
+        try:
+            factor = np.linalg.cholesky(pseudo)
+        except np.linalg.LinAlgError:
+            return np.inf
+        log_det = 2 * np.log(np.einsum("bii->bi", factor)).sum()
+        trace = np.einsum("bii->", pseudo)
+        if self.distance == "entropic":
+            prior = self.weight * (trace - log_det)
+        else:
+            off = pseudo - np.eye(4)
+            prior = self.weight * np.einsum("bij,bji->", off, off) / 2
+        prior -= self._inner(barrier) * log_det
+        # Of what is left, which rounds less than the expanded square.
+        left = self.columns @ y - self.torques
+        square = left @ left / 2
+        square += self.stiff @ (y - self.near) ** 2 / 2
+        return float(square + prior - barrier * np.log(y[self.bounded]).sum())
+
+    def squares(self, y: NDArray, barrier: float) -> tuple[Squares, Squares, Squares]:
+        """Squares with the slope and the curvature of `value` at y: data's, distance's, barriers'.
+
+        Of bodies with J = F F^T: the parts F^-1 basis_k F^-T have as products the curvature of
+        -log det J, and as traces the slope of log det J.
+        """
+        pseudo = pseudo_inertias(y[: 10 * self.bodies].reshape(-1, 10))
+        factor = np.linalg.cholesky(pseudo)
+        root = np.linalg.inv(factor)
+        turned = root[:, None] @ BASIS @ root.transpose(0, 2, 1)[:, None]
+        one = np.broadcast_to(np.eye(4), pseudo.shape)
+        heavy, low, stiff = np.sqrt(self.weight), np.sqrt(barrier), np.sqrt(self.stiff)
+        held = np.flatnonzero(stiff)
+        limits = [_bounds(low, y, self.bounded)]
+        if self.distance == "entropic":
+            off = factor.transpose(0, 2, 1) @ factor - one
+            near = _of_bodies(heavy * turned, heavy * off, len(y))
+        else:
+            flat = np.broadcast_to(BASIS, turned.shape)
+            near = _of_bodies(heavy * flat, heavy * (pseudo - one), len(y))
+        if self._inner(barrier):
+            limits.append(_of_bodies(low * turned, -low * one, len(y)))
+        each = stiff[held, None] * np.eye(len(y))[held]
+        joints = Squares(each, stiff[held] * (y - self.near)[held])
+        data = Squares(self.columns, self.columns @ y - self.torques)
+        return data, joined(near, joints), joined(*limits)
+
+    def _inner(self, barrier: float) -> float:
+        """The barrier of the bodies, which the entropic distance is itself."""
+        return barrier if self.distance == "geometric" or barrier > self.weight else 0.0
+
+    def distances(self, pi: NDArray) -> NDArray:
+        """d (nb,) of each body."""
+        pseudo = pseudo_inertias(pi)
+        if self.distance == "geometric":
+            off = pseudo - np.eye(4)
+            return np.einsum("bij,bji->b", off, off) / 2
+        log_det = np.linalg.slogdet(pseudo)[1]
+        return np.einsum("bii->b", pseudo) - log_det - 4
+
+    def path(self, y: NDArray) -> tuple[NDArray, int, bool]:
+        """The minimum within the lowest barrier from y, the steps, and whether the search ended.
+
+        Barriers start as high as what is to be gained, so that no step ends near the bounds.
+        """
+        _, gain = self._newton(y, _HIGH)
+        barrier, steps = 10.0 ** np.ceil(np.log10(np.clip(gain, _HIGH, _HIGHEST))), 0
+        while barrier > _LOW:
+            y, more, _ = self.searched(y, barrier, _NEAR * barrier)
+            barrier, steps = barrier / 10, steps + more
+        y, more, converged = self.searched(y)
+        return y, steps + more, converged
+
+    def searched(
+        self, y: NDArray, barrier: float = _LOW, decrement: float = _DECREMENT
+    ) -> tuple[NDArray, int, bool]:
+        """Newton's steps from y down to a decrement: the minimum, how many, whether they ended."""
+        value = self.value(y, barrier)
+        for k in range(_STEPS):
+            step, gain = self._newton(y, barrier)
+            enough = decrement + _ROUNDING * abs(value)
+            if gain < enough:
+                return y, k, True
+            length = min(1.0, _INWARD * self._room(y, step))
+            while True:
+                tried = self.value(y + length * step, barrier)
+                if tried <= value - _SUFFICIENT * length * gain:
+                    break
+                length *= _SHORTER
+                if length < 1e-10:
+                    # Rounding hides what a step would lower.
+                    return y, k, gain < _HIDDEN * enough
+            y, value = y + length * step, tried
+        return y, _STEPS, False
+
+    def _room(self, y: NDArray, step: NDArray) -> float:
+        """How many steps (p,) lead from y to the bounds."""
+        n = 10 * self.bodies
+        root = np.linalg.inv(np.linalg.cholesky(pseudo_inertias(y[:n].reshape(-1, 10))))
+        along = root @ pseudo_inertias(step[:n].reshape(-1, 10)) @ root.transpose(0, 2, 1)
+        fastest = max(
+            float(-np.linalg.eigvalsh(along).min(initial=0)),
+            float((-step[self.bounded] / y[self.bounded]).max(initial=0)),
+        )
+        return 1 / fastest if fastest > 0 else np.inf
+
+    def _newton(self, y: NDArray, barrier: float) -> tuple[NDArray, float]:
+        """Newton's step (p,) and its decrement.
+
+        The normal equations are solved again for what is left of the squares themselves, as their
+        rounding hides directions that only the distance tells (Bjorck 1987).
+        """
+        all_of = joined(*self.squares(y, barrier))
+        rows = all_of.rows[:, self.free]
+        size = np.linalg.norm(rows, axis=0)
+        rows = rows / size
+        curve = rows.T @ rows + _REGULAR * np.eye(len(size))
+        found, left = np.zeros(len(size)), all_of.off
+        for _ in range(_REFINED):
+            found = found - np.linalg.solve(curve, rows.T @ left)
+            left = all_of.off + rows @ found
+        step = np.zeros_like(y)
+        step[self.free] = found / size
+        return step, float(np.sum((rows @ found) ** 2))
+
+    def at_bounds(self, y: NDArray) -> tuple[NDArray, NDArray]:
+        """y with the numbers whose bound holds them put to 0, and their indices.
+
+        A bound holds a number where its multiplier, barrier / y, outweighs the curvature: without
+        the bound the number would be negative.
+        """
+        data, distance, _ = self.squares(y, 0.0)
+        curve = np.sum(data.rows**2, axis=0) + np.sum(distance.rows**2, axis=0)
+        at = self.bounded
+        active = at[_LOW / y[at] > curve[at] * y[at]]
+        y = y.copy()
+        y[active] = 0
+        return y, active
+
+
+def _of_bodies(parts: NDArray, off: NDArray, count: int) -> Squares:
+    """Squares of bodies, the first of count numbers: parts (nb, 10, 4, 4), off (nb, 4, 4)."""
+    bodies = len(parts)
+    rows = np.zeros((bodies, 16, count))
+    for b in range(bodies):
+        rows[b, :, 10 * b : 10 * b + 10] = parts[b].reshape(10, 16).T
+    return Squares(rows.reshape(-1, count), off.reshape(-1))
+
+
+def _bounds(low: float, y: NDArray, at: NDArray) -> Squares:
+    """Of the barriers -low^2 log y_i, i in at."""
+    rows = np.zeros((len(at), len(y)))
+    rows[np.arange(len(at)), at] = low / y[at]
+    return Squares(rows, np.full(len(at), -low))
