@@ -22,6 +22,8 @@ from .smoothing import Filter, Smoothing, butterworth, filled, savitzky_golay
 _MEMORY = 2**30
 _SAMPLES, _FOR_A_ROW = 10**6, 10
 _ROUNDING = 1e-6
+# A step that is so many times longer than most are, and longer than those of a new grid, is a gap.
+_GAP = 4.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,10 +96,12 @@ class Recording:
         """The recording, interpolated on a uniform grid from the first time in steps of dt (s).
 
         The last time is included if it is a whole number of steps from the first, up to rounding.
-        Gaps stay gaps. manifold: that of the configurations, `system.manifold`, for interpolation
-        along its geodesics; without it q are plain numbers, angles and displacements. Raises
-        DataError for a step that is not positive, and for one so short that the samples would take
-        more than 1 GiB, or be more than a million and more than ten for each measured row.
+        Gaps stay gaps, and times within a step of four times the median or more are gaps, too, of
+        which it warns: rows are missing there. manifold: that of the configurations,
+        `system.manifold`, for interpolation along its geodesics; without it q are plain numbers,
+        angles and displacements. Raises DataError for a step that is not positive, and for one so
+        short that the samples would take more than 1 GiB, or be more than a million and more than
+        ten for each measured row.
         """
         self._check_unsmoothed()
         if self.counts is not None:
@@ -126,20 +130,24 @@ class Recording:
                 f"{self.t[-1] - self.t[0]:.4g} s; resample at shorter ones"
             )
 
+        k = np.clip(np.searchsorted(self.t, grid, side="right") - 1, 0, len(self.t) - 2)
+        share = np.clip((grid - self.t[k]) / (self.t[k + 1] - self.t[k]), 0, 1)
+        missing = self._missing(dt)[k] & (np.minimum(share, 1 - share) > _ROUNDING)
+
         def values(x: NDArray) -> NDArray:
-            return np.stack([np.interp(grid, self.t, column) for column in x.T], axis=1)
+            found = np.stack([np.interp(grid, self.t, column) for column in x.T], axis=1)
+            return np.where(missing[:, None], np.nan, found)
 
         found = self._with(grid, values)
         if manifold is None or self.q is None:
             return found
-        k = np.clip(np.searchsorted(self.t, grid, side="right") - 1, 0, len(self.t) - 2)
-        share = np.clip((grid - self.t[k]) / (self.t[k + 1] - self.t[k]), 0, 1)
 
         def between(q0: jax.Array, q1: jax.Array, share: jax.Array) -> jax.Array:
             return manifold.retract(q0, share * manifold.difference(q0, q1))
 
         ends = (jnp.asarray(x) for x in (self.q[k], self.q[k + 1], share))
-        return dataclasses.replace(found, q=np.asarray(jax.jit(jax.vmap(between))(*ends)))
+        q = np.asarray(jax.jit(jax.vmap(between))(*ends))
+        return dataclasses.replace(found, q=np.where(missing[:, None], np.nan, q))
 
     def smoothed(self, window: int, order: int = 2) -> Recording:
         """Savitzky-Golay smoothing of q and tau on a uniform grid; v and a are derivatives of q.
@@ -218,6 +226,18 @@ class Recording:
         """The name of column j of a quantity, for messages: that in the file where it is known."""
         names = self.columns.get(quantity, ())
         return repr(names[j]) if j < len(names) else f"{quantity}[{j}]"
+
+    def _missing(self, dt: float) -> NDArray:
+        """Whether rows are missing within each step (n - 1,), as seen on a grid of dt; warns."""
+        steps = np.diff(self.t)
+        missing = steps > max(_GAP * float(np.median(steps)), (1 + _ROUNDING) * dt)
+        for first in np.flatnonzero(missing)[:1]:
+            more = f" and at {missing.sum() - 1} other places" if missing.sum() > 1 else ""
+            warn(
+                f"{self.name}: rows are missing from {self.t[first]:.6g} to "
+                f"{self.t[first + 1]:.6g} s{more}; these are gaps, and no motion is assumed in them"
+            )
+        return missing
 
     def _checked(self, quantity: str, values: NDArray) -> NDArray:
         """Values (n, k) as an array; raises DataError for another shape and infinite ones."""

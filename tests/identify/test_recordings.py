@@ -165,6 +165,19 @@ def test_resampling_meets_what_is_linear_and_keeps_gaps():
     np.testing.assert_array_equal(gap, inside)
 
 
+@pytest.mark.parametrize("dt", [0.01, 0.05])
+def test_missing_rows_are_gaps(dt):
+    """Where steps are four times longer than most are; not those that a longer grid hides."""
+    t = np.concatenate((np.arange(0, 1, 0.01), np.arange(2, 3, 0.01)))
+    with pytest.warns(UserWarning, match="run: rows are missing from 0.99 to 2 s; these are gaps"):
+        found = Recording("run", t, t[:, None], tau=t[:, None]).resampled(dt)
+    inside = (found.t > 0.99 + 1e-9) & (found.t < 2 - 1e-9)
+    assert inside.any()
+    np.testing.assert_array_equal(np.isnan(found.q[:, 0]), inside)
+    np.testing.assert_array_equal(np.isnan(found.tau[:, 0]), inside)
+    assert not np.isnan(Recording("run", t, t[:, None]).resampled(1.5).q).any()
+
+
 @pytest.mark.parametrize("count", range(2, 60))
 def test_resampling_keeps_the_last_sample(count):
     """Whatever the rounding of the times and of the step."""
