@@ -221,6 +221,36 @@ def test_bandwidths_of_motions():
     assert abs(bandwidth(di.Recording("", t, q, None, None, q)) - 2.0) < 0.2
 
 
+def test_joints_that_stand_still_do_not_choose_the_filter():
+    """With an encoder's noise, whatever it is, the others keep their filters; vibrations count."""
+    log, cutoffs = recording(seconds=8.0), []
+    t = np.arange(len(log.q)) * DT
+    for seed in (None, 0, 1, 2):
+        q = log.q.copy()
+        q[:, 0] = 0.0 if seed is None else 1e-4 * np.random.default_rng(seed).normal(size=len(t))
+        still = dataclasses.replace(log, q=q)
+        assert bandwidth(still)[0] == 0
+        cutoffs.append(samples(FILE, still).cutoffs)
+    q[:, 0] += 1e-3 * np.sin(2 * np.pi * 60 * t)
+    assert bandwidth(dataclasses.replace(log, q=q))[0] > 50
+    positions, both = cutoffs[0]
+    assert np.allclose(positions, (both, 2 * both, 2 * both))
+    assert all(np.array_equal(own[0], positions) and own[1] == both for own in cutoffs)
+
+
+def test_rows_across_missing_rows_do_not_count():
+    """Where a log stops for a second, no straight line is taken for its motion."""
+    log = recording(seconds=8.0)
+    kept = (log.t < 3.0) | (log.t > 4.0)
+    cut = di.Recording("run", log.t[kept], log.q[kept], tau=log.tau[kept])
+    with pytest.warns(UserWarning, match="rows are missing from 2.998|empty cells"):
+        own = samples(FILE, cut, 1.0)
+    assert not own.there[(own.t > 2.98) & (own.t < 4.02)].any()
+    at = own.t[own.rows]
+    assert own.counts[(at > 0.5) & (at < 2.4)].all() and own.counts[(at > 4.6) & (at < 7)].all()
+    assert not own.counts[(at > 3.2) & (at < 3.8)].any()
+
+
 def test_unsuitable_inputs_are_refused():
     log = recording()
     with pytest.raises(di.DataError, match="no recordings"):

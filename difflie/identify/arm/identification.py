@@ -96,7 +96,7 @@ def identify_arm(
             "precision"
         )
     model = TorqueModel.of(system, settings.couplings, offsets=settings.offsets)
-    motion = settings.bandwidth or max(bandwidth(recording) for recording in recordings)
+    motion = settings.bandwidth or np.max([bandwidth(r) for r in recordings], axis=0)
     logs = Logs.of(model, [samples(system, r, motion) for r in recordings])
     friction = chosen_friction(logs, model, settings.stribeck)
     model, about = with_load(logs, model, friction) if settings.load_friction else (model, None)

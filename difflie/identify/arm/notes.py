@@ -33,9 +33,9 @@ def notes(
 ) -> Iterator[str]:
     """The sentences; share (p,): of the file's numbers in the variances."""
     motion, both = logs.samples[0].cutoffs
-    yield (
-        f"positions are low-passed at {motion:.3g} Hz, both sides of the equations at {both:.3g} Hz"
-    )
+    slowest, fastest = (f"{end:.3g}" for end in (motion.min(), motion.max()))
+    each = slowest if slowest == fastest else f"{slowest} to {fastest}"
+    yield f"positions are low-passed at {each} Hz, both sides of the equations at {both:.3g} Hz"
     if base.condition > _ILL_CONDITIONED:
         yield (
             f"the condition number of the base parameters is {base.condition:.3g}: the motion "
