@@ -203,12 +203,33 @@ def test_a_joint_that_nothing_predicts_does_not_choose_the_weight():
     assert chosen(bad[:, None])[0].max() < 1 and chosen(bad[:, None])[1] == 0
 
 
+def test_the_rise_of_friction_is_estimated_and_enters_its_errors():
+    """Where most of the motion is within the rise, which is between those that are tried."""
+    true = arm(damping=DAMPING, friction=FRICTION, armature=ARMATURE, friction_velocity=(0.37,) * 3)
+    log, z = recording(true), []
+    found = di.identify_arm(FILE, log, settings=di.ArmSettings(stribeck=False))
+    assert np.allclose(found.friction.rise, 0.37, rtol=0.03)
+    logs = Logs.of(found.model, [samples(FILE, log, bandwidth(log))])
+    equations = logs.equations(found.model, found.friction)
+    fixed, _ = standard_errors(
+        equations, found.base.deviations, found.consistency, np.zeros((*equations.torque.shape, 0))
+    )
+    for leaf, values in (("friction", FRICTION), ("damping", DAMPING)):
+        for k, value in enumerate(values):
+            at = found.names.index(f"j{k + 1}/{leaf}")
+            z.append((found.x[at] - value) / found.standard_errors[at])
+            assert found.standard_errors[at] > fixed[at]
+    assert np.abs(z).max() < 3.5
+
+
 def test_numbers_that_are_not_converged_have_no_errors(fit):
     """Neither errors nor intervals, as the search ended anywhere."""
     logs = Logs.of(fit.model, [samples(FILE, recording(), 1.0)])
     equations = logs.equations(fit.model, fit.friction)
     stopped = dataclasses.replace(fit.consistency, converged=False)
-    errors, share = standard_errors(equations, fit.base.deviations, stopped)
+    errors, share = standard_errors(
+        equations, fit.base.deviations, stopped, logs.bends(fit.model, fit.friction, fit.x)
+    )
     assert not np.isfinite(errors).any() and np.isnan(errors).any() and np.isnan(share).any()
     none = dataclasses.replace(fit, consistency=stopped, standard_errors=errors, prior_share=share)
     assert not none.converged and np.isnan(none.results["parameters"]["j1/damping"]["std_error"])

@@ -14,6 +14,8 @@ from .torque_model import Friction, TorqueModel, sign
 
 # Load friction beyond this would let gears drive themselves.
 _MOST_LOAD = 0.8
+# Differences by the logarithm of a velocity.
+_BEND = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +100,24 @@ class Logs:
         parts = [self._equations(k, model, friction, x) for k in range(len(self.samples))]
         names = [field.name for field in dataclasses.fields(Equations)]
         return Equations(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+
+    def bends(self, model: TorqueModel, friction: Friction, x: NDArray) -> NDArray:
+        """The derivatives (r, nv, k) of torques by the logarithms of the friction's velocities.
+
+        At the numbers x (p,): first of each joint's rise, then of its fading; columns of zeros are
+        left out. Of a motor that turns with a sum of rates each joint has its own.
+        """
+        found = []
+        for name in ("rise", "fading"):
+            ends = []
+            for way in (1, -1):
+                value = getattr(friction, name) * np.exp(way * _BEND)
+                near = self.equations(model, dataclasses.replace(friction, **{name: value}), x)
+                ends.append(near.columns @ x - near.torque)
+            slope = np.where(near.counts, (ends[0] - ends[1]) / (2 * _BEND), 0)
+            found.append(slope[:, :, None] * np.eye(slope.shape[1]))
+        every = np.concatenate(found, axis=2)
+        return every[:, :, np.abs(every).max(axis=(0, 1)) > 0]
 
     def _equations(
         self, k: int, model: TorqueModel, friction: Friction, x: NDArray | None

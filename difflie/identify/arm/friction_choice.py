@@ -18,8 +18,9 @@ from .weighted_least_squares import independent_rows, weights_and_solution
 
 # In root mean square velocities of a joint.
 _RISES = 0.003, 0.01, 0.03, 0.1, 0.3
-# Then nearer ones, by these factors.
-_REFINED = 1.7, 1.3
+# Then nearer ones, by these factors, and the lowest point of parabolas of these.
+_REFINED = 1.7, 1.3, 1.15, 1.07
+_PARABOLAS = 1.05, 1.01
 _FADINGS = 0.1, 0.2, 0.5, 1.0
 _ROUNDS = 4
 
@@ -35,6 +36,12 @@ def chosen_friction(logs: Logs, model: TorqueModel, stribeck: bool | None = None
         for tried in tries:
             square, _ = _squares(logs.equations(model, Friction(tried, none)))
             rise, best = np.where(square < best, tried, rise), np.minimum(square, best)
+    for step in _PARABOLAS:
+        before, at, after = (
+            _squares(logs.equations(model, Friction(rise * step**k, none)))[0] for k in (-1, 0, 1)
+        )
+        curve = np.maximum(before - 2 * at + after, np.finfo(float).tiny)
+        rise = rise * step ** np.clip((before - after) / (2 * curve), -1, 1)
     friction = Friction(rise, none)
     if stribeck is False:
         return friction

@@ -121,7 +121,9 @@ def identify_arm(
         equations = logs.equations(model, friction, best.x)
         triangle = equations.triangle(base.deviations)
         best = consistent(triangle, *near, blocks.best, settings.distance)
-    errors, share = standard_errors(equations, base.deviations, best)
+    errors, share = standard_errors(
+        equations, base.deviations, best, logs.bends(model, friction, best.x)
+    )
     judged = _Judged(model, friction, base, best.x)
     judged.fitted(logs, equations, blocks)
     for recording in validate:
