@@ -14,6 +14,7 @@ from difflie.identify.arm.confidence import standard_errors
 from difflie.identify.arm.equations import Logs
 from difflie.identify.arm.held_out import chosen
 from difflie.identify.arm.samples import bandwidth, samples
+from difflie.identify.arm.torque_doubts import doubts
 from difflie.identify.arm.torque_model import Friction, TorqueModel
 from difflie.identify.arm.weighted_least_squares import weights_and_solution
 
@@ -270,6 +271,29 @@ def test_rows_across_missing_rows_do_not_count():
     at = own.t[own.rows]
     assert own.counts[(at > 0.5) & (at < 2.4)].all() and own.counts[(at > 4.6) & (at < 7)].all()
     assert not own.counts[(at > 3.2) & (at < 3.8)].any()
+
+
+def test_scale_and_offsets_of_torques_are_said():
+    """Torques in mN m, and a sensor that was not set to zero; nothing of a plain log."""
+    log, model = recording(seconds=8.0), TorqueModel.of(FILE)
+    logs = Logs.of(model, [samples(FILE, log, 1.0)])
+    equations = logs.equations(model, Friction(np.full(3, 0.02), np.full(3, np.nan)))
+    x, errors = np.zeros(len(model.names)), np.full(len(model.names), 0.1)
+    assert not [*doubts(model, equations, x, errors)]
+    x[model.names.index("j2/offset")] = 20.0
+    large = dataclasses.replace(equations, torque=1e3 * equations.torque)
+    said = [*doubts(model, large, x, errors)]
+    assert len(said) == 1 and "times those that the file's bodies need" in said[0]
+    said = [*doubts(model, equations, x, errors)]
+    assert len(said) == 1 and "the torque of j2 has the offset 20 N m" in said[0]
+
+
+def test_mixed_columns_are_said():
+    """By the identification of an arm, too, where torques have another sign than motions."""
+    log = recording(seconds=8.0)
+    turned = dataclasses.replace(log, tau=log.tau * (1.0, -1.0, 1.0))
+    found = di.identify_arm(FILE, turned, settings=di.ArmSettings(stribeck=False, weight=1.0))
+    assert any("tau[1] turned round" in note for note in found.notes)
 
 
 def test_unsuitable_inputs_are_refused():

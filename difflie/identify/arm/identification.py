@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...system.system import System
+from ..log_warnings import log_warnings, rate_warnings
 from ..reading.columns import DataError
 from ..recordings import Recording
 from .arm_fit import ArmFit
@@ -29,6 +30,7 @@ from .held_out import WEIGHTS, HeldOut, held_out
 from .machine import nearest_start
 from .notes import notes
 from .samples import bandwidth, samples
+from .torque_doubts import doubts
 from .torque_model import Friction, RateCoupling, TorqueModel
 from .verdict import JointScore, scores
 from .weighted_least_squares import Solution, solved
@@ -76,6 +78,9 @@ def identify_arm(
     settings: ArmSettings = ArmSettings(),
 ) -> ArmFit:
     """The numbers of an arm that explain its measured torques, near those of its file.
+
+    What does not suit the machine is said in `ArmFit.notes`: units, signs and exchanged columns as
+    by `log_warnings`, the scale of all torques and large offsets.
 
     system: its geometry is taken as known, and its bodies' numbers as estimates. recordings: with q
     and tau at all joints (and v and a where they were measured or smoothed); validate: others, by
@@ -128,6 +133,9 @@ def identify_arm(
     judged.fitted(logs, equations, blocks)
     for recording in validate:
         judged.others(Logs.of(model, [samples(system, recording, motion)]))
+    said += [text for r in (*recordings, *validate) for text in log_warnings(system, r)]
+    said += rate_warnings(recordings)
+    said += doubts(model, equations, best.x, errors)
     said += notes(model, base, best, friction, share, logs, blocks)
     return ArmFit(
         model=model,

@@ -1,0 +1,60 @@
+"""Sentences on torques that suit a machine badly: their scale and their offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .equations import Equations
+from .torque_model import TorqueModel
+
+# The torques that the file's bodies need tell a scale where they explain so much of the others.
+_EXPLAINED = 0.8
+# Files are wrong by less than this, and units and gears by more.
+_OTHER_SCALE = 5.0
+# An offset that is so large beside the deviation of the torque, and beside its error.
+_LARGE, _CERTAIN = 0.5, 3.0
+
+
+def doubts(model: TorqueModel, equations: Equations, x: NDArray, errors: NDArray) -> Iterator[str]:
+    """The sentences on numbers x (p,) with standard errors (p,), of which the file's are judged."""
+    ratio = _scale(model, equations)
+    if not 1 / _OTHER_SCALE < ratio < _OTHER_SCALE:
+        yield (
+            f"the torques are {ratio:.3g} times those that the file's bodies need; are they in "
+            "another unit, or of the motors' side of the gears? Then give their factor to N m "
+            "(scale.tau)"
+        )
+    if not model.offsets:
+        return
+    spreads = [
+        float(np.std(tau[counts])) if counts.any() else np.inf
+        for tau, counts in zip(equations.torque.T, equations.counts.T, strict=True)
+    ]
+    each = model.joint_numbers(x, "offset"), model.joint_numbers(errors, "offset"), spreads
+    for joint, offset, error, spread in zip(model.joints, *each, strict=True):
+        if abs(offset) > max(_LARGE * spread, _CERTAIN * error):
+            yield (
+                f"the torque of {joint} has the offset {offset:.3g} N m or N, beside a deviation "
+                f"of {spread:.3g}; was its sensor set to zero?"
+            )
+
+
+def _scale(model: TorqueModel, equations: Equations) -> float:
+    """The torques over those of the file's bodies, the median of joints that tell it; or 1."""
+    inertial = equations.columns[:, :, : model.inertial]
+    needed = inertial @ model.file_numbers()[: model.inertial]
+    found = []
+    for j, counts in enumerate(equations.counts.T):
+        own = [model.inertial + k * len(model.joints) + j for k in range(3)]
+        others = np.column_stack((equations.columns[counts][:, j, own], np.ones(counts.sum())))
+        both = np.column_stack((needed[counts, j], equations.torque[counts, j]))
+        # Of both what armature, friction and an offset explain is left out.
+        base = np.linalg.qr(others)[0]
+        need, torque = (both - base @ (base.T @ both)).T
+        product, sizes = need @ torque, (need @ need, torque @ torque)
+        if product > 0 and product**2 > _EXPLAINED * sizes[0] * sizes[1]:
+            found.append(product / sizes[0])
+    return float(np.median(found)) if found else 1.0
