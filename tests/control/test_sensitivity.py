@@ -101,20 +101,30 @@ def test_a_block_in_closed_form():
     np.testing.assert_allclose(change, u, atol=1e-5)
 
 
-@pytest.mark.parametrize("solver", [dc.FDDP(), pytest.param(dc.InteriorPoint(), marks=SLOW)])
+def push(x, solver):
+    """The least squared force that brings a block of the mass x_1 from x_0 to 1, as a cost."""
+    problem = dc.Problem(
+        *(slider(x[1]), x[:1], [0.0]),
+        dt=0.1,
+        steps=6,
+        running=[dc.Effort(1.0)],
+        final=[dc.ReachState(jnp.ones(1))],
+    )
+    return dc.solve(problem, solver).cost
+
+
+def test_the_second_derivative_of_a_cost():
+    """It grows with (1 - q0)^2, in closed form; a solution that does not move would give 0."""
+    cost = lambda q: push(jnp.array([q, 1.5]), dc.InteriorPoint())  # noqa: E731
+    second = jax.jvp(jax.grad(cost), (0.2,), (1.0,))[1]
+    np.testing.assert_allclose(second, 2 * cost(0.2) / 0.8**2, rtol=1e-6)
+
+
+@SLOW
+@pytest.mark.parametrize("solver", [dc.FDDP(), dc.InteriorPoint()], ids=str)
 def test_second_derivatives_of_the_cost_in_all_nestings(solver):
-    """Of a block moved by the squared force: cost ~ m^2 (1 - q0)^2, in closed form."""
-
-    def cost(x):
-        problem = dc.Problem(
-            *(slider(x[1]), x[:1], [0.0]),
-            dt=0.1,
-            steps=8,
-            running=[dc.Effort(1.0)],
-            final=[dc.ReachState(jnp.ones(1))],
-        )
-        return dc.solve(problem, solver).cost
-
+    """By start and mass: the cost is c m^2 (1 - q0)^2."""
+    cost = lambda x: push(x, solver)  # noqa: E731
     x = jnp.array([0.2, 1.5])
     value = cost(x)
     # Of c m^2 (1 - q)^2, c = value / (m (1 - q))^2.
