@@ -97,6 +97,9 @@ def _whole(results: Result, finer: int) -> Result:
         results,
         **{name: first(getattr(results, name)) for name in names},
         start_error=results.start_error[0],
+        # Of the start, as that of a run is; flights are judged as a whole only.
+        resolution=jax.tree.map(lambda a: a[0], results.resolution),
+        flight=None,
         dt=results.dt[0],
         steps=finer * results.dt.shape[0],
     )
