@@ -13,6 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..constraints.stabilisation import Stabilisation
+from ..dynamics.forward import acceleration
+from ..dynamics.rnea import rnea
 from ..forces.actuators.acting import Memories, generalised, torques
 from ..forces.passive import passive
 from ..integrators.method import Scalar
@@ -47,6 +49,22 @@ class Inputs(NamedTuple):
         if effort is not None:
             tau = tau + effort
         return tau, None if self.wrench is None else self.wrench(t, q, v)
+
+    def accelerating(
+        self,
+        tree: Tree,
+        t: Scalar,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        forward: Callable[..., jax.Array] = acceleration,
+    ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
+        """The acceleration (nv,) by the algorithm forward(tree, q, v, tau, wrench).
+
+        Besides all that acts but gravity (nv,), M a + bias.
+        """
+        tau, wrench = self.acting(tree, t, q, v)
+        a = forward(tree, q, v, tau, wrench)
+        return a, tau if wrench is None else rnea(tree, q, v, a)
 
     def held(self, t: jax.Array, q: jax.Array, v: jax.Array) -> Inputs:
         """The inputs held constant at their values for one state.

@@ -12,9 +12,7 @@ from ..constraints.equations import equations, labels
 from ..constraints.position import consistent_position
 from ..constraints.unilateral import bilateral, unilateral
 from ..dynamics.crba import crba
-from ..dynamics.forward import acceleration
 from ..dynamics.free_flight import bases, carried, coast, pushed
-from ..dynamics.rnea import rnea
 from ..integrators.method import Scalar, State
 from ..integrators.moreau import Closed, NonsmoothMechanics
 from ..system.kinematic_tree import Tree
@@ -71,12 +69,9 @@ class Machine(NonsmoothMechanics):
     def free(
         self, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Scalar
     ) -> Float[Array, " nv"]:
-        tau, wrench = self.inputs.acting(self.tree, self.t, q, v)
-        a = acceleration(self.tree, q, v, tau, wrench)
+        a, tau = self.inputs.accelerating(self.tree, self.t, q, v)
         if not bases(self.tree.topology):
             return v + h * a
-        if wrench is not None:
-            tau = rnea(self.tree, q, v, a)
         return pushed(self.tree, q, v, a, tau, jnp.asarray(h, v.dtype))
 
     def constraints(self, q: Float[Array, " nq"]) -> Closed:

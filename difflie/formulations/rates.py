@@ -13,7 +13,6 @@ from jaxtyping import Array, Float
 from ..dynamics.derivatives import acceleration_by_matrices
 from ..dynamics.forward import acceleration
 from ..dynamics.free_flight import bases, free_step
-from ..dynamics.rnea import rnea
 from ..groups import Euclidean, FlatProduct, Product
 from ..integrators import FieldMethod, VectorField
 from ..integrators.method import Scalar
@@ -76,9 +75,7 @@ class RateFormulation(Formulation):
         inputs: Inputs,
     ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:
         """The acceleration (nv,) in a step h (s), and all that acts but gravity, M a + bias."""
-        tau, wrench = inputs.acting(self.tree, t, q, v)
-        a = self.forward(self.tree, q, v, tau, wrench)
-        return a, tau if wrench is None else rnea(self.tree, q, v, a)
+        return inputs.accelerating(self.tree, t, q, v, self.forward)
 
     def in_closed_form(self) -> Formulation:
         plain = type(self) is RateFormulation
