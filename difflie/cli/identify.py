@@ -286,4 +286,4 @@ def _show(results: dict[str, Any]) -> None:
 
 
 def _short(value: float | None) -> str:
-    return "" if value is None else f"{value + 0.0:.5g}"  # 0, not -0
+    return "" if value is None or value != value else f"{value + 0.0:.5g}"  # 0, not -0

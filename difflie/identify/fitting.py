@@ -51,11 +51,12 @@ class Fit:
     unknowns of each of the problems, such as initial states.
 
     standard_errors allow for correlated residuals, as of smoothed data and imperfect models: they
-    are cluster-robust, with Student's `freedom` (p,), and infinite for values that are not
-    identifiable from this data. white_errors (p,): those of white noise. intervals (p, 2): of 95 %,
-    within bounds; one-sided for what stands at_bound (p,), a mask. prior_share (p,): the part of
-    priors in the variance, 1 for what only they hold. correlations (p, p) for white noise.
-    information: of these numbers, with the problems' own unknowns free.
+    are cluster-robust, with Student's `freedom` (p,), infinite for values that are not identifiable
+    from this data, and NaN where the search has not converged. white_errors (p,): those of white
+    noise. intervals (p, 2): of 95 %, within bounds; one-sided for what stands at_bound (p,), a
+    mask. prior_share (p,): the part of priors in the variance, 1 for what only they hold.
+    correlations (p, p) for white noise. information: of these numbers, with the problems' own
+    unknowns free.
 
     cost: half the sum of squared residuals. variance: of the measured residuals in their standard
     deviations; about 1 where these are right. converged and message: how it ended.
@@ -119,7 +120,7 @@ class Fit:
             "value": self.values.tolist(),
             "std_error": self.standard_errors.tolist(),
             "std_error_white": self.white_errors.tolist(),
-            "interval": self.intervals.tolist(),
+            "interval": [None if np.isnan(i).any() else i.tolist() for i in self.intervals],
             "bounds": np.stack(self.parameters.limits, axis=1).tolist(),
             "at_bound": self.at_bound.tolist(),
             "prior_share": self.prior_share.tolist(),
@@ -150,6 +151,8 @@ class Fit:
         """Sentences on what the data does not tell: directions, what priors hold, and bounds."""
         names = np.array(self.parameters.names)
         said = [directions(self.information.unidentifiable)]
+        if not self.converged:
+            said.append("the numbers are not converged, and have no standard errors")
         held = names[self.prior_share > _HELD].tolist()
         if held:
             said.append(f"held by the prior more than by the data: {listed(held)}")
@@ -317,6 +320,10 @@ def judged(
         found, off = known(free)
     scale = 1.0 if known_deviations else off.variance
     found = dataclasses.replace(found, covariance=scale * found.inverse)
+    if not best.converged:
+        # Where the slope of the cost is not zero, its curvature tells no error.
+        nothing = np.full(values.size, np.nan)
+        off = dataclasses.replace(off, errors=nothing, white=nothing)
     return Fit(
         parameters=parameters,
         problems=problems,

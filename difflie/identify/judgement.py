@@ -29,9 +29,9 @@ class Judged:
     """What is judged: how a fit ended, its numbers, and how it predicts recordings.
 
     message: how it ended; scale: the size of what is left, in the deviations given. names (p,),
-    values, start, errors (p,), infinite where the data tells nothing; at_bound (p,), a mask;
-    correlations (p, p). fitted and unseen: the predictions of recordings that were fitted, and of
-    others.
+    values, start, errors (p,), infinite where the data tells nothing and NaN where the search has
+    not converged; at_bound (p,), a mask; correlations (p, p). fitted and unseen: the predictions of
+    recordings that were fitted, and of others.
     """
 
     message: str
@@ -48,11 +48,17 @@ class Judged:
     @property
     def badly_told(self) -> list[str]:
         """The names of the numbers that the data tells badly or not, but for those at a bound."""
+        if self._without_errors:
+            return []
         size = _sizes(self.names, np.maximum(np.abs(self.values), np.abs(self.start)))
         badly = ~self.at_bound & ~(self.errors <= _BADLY * size)
         # A bias may be nothing.
         small = [name.endswith("bias") and np.isfinite(e) for name, e in self._told]
         return [n for n, b, s in zip(self.names, badly, small, strict=True) if b and not s]
+
+    @property
+    def _without_errors(self) -> bool:
+        return bool(np.isnan(self.errors).all())
 
     @property
     def _told(self) -> list[tuple[str, float]]:
@@ -143,6 +149,8 @@ class Judged:
             )
 
     def _identifiable(self) -> Iterator[str]:
+        if self._without_errors:
+            return
         badly, count = self.badly_told, len(self.names)
         told = f"to {_BADLY:.0%} or better, of themselves or of their start"
         if not badly:

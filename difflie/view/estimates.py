@@ -21,7 +21,7 @@ def estimate_figure(
     """Estimates with 95 % intervals and starts, parameters of one unit on one axis, as a figure.
 
     parameters: by name the unit, value, start and std_error of each, scalars, and the interval
-    (2,); the error is infinite where it is not identifiable.
+    (2,); the error is infinite where it is not identifiable, NaN where none is known.
     """
     if not parameters:
         raise ValueError("estimates: there is nothing to draw; give at least one parameter")
@@ -30,8 +30,10 @@ def estimate_figure(
     size = 7.0, 0.4 + 0.9 * len(groups) + 0.28 * len(parameters)
     canvas, axes = figure(len(groups), 1, size, [len(group) + 2.0 for group in groups])
     known_colour, start_colour, unknown_colour = colours(3)
-    marks = {"color": unknown_colour, "mfc": "none", "label": "not identifiable"}
-    anywhere = np.isfinite([p["std_error"] for p in parameters.values()])
+    errors = np.array([p["std_error"] for p in parameters.values()])
+    anywhere = np.isfinite(errors)
+    unknown = "without standard error" if np.isnan(errors).any() else "not identifiable"
+    marks = {"color": unknown_colour, "mfc": "none", "label": unknown}
     for a, unit, group in zip(axes[:, 0], units, groups, strict=True):
         places = np.arange(len(group))
         value, start, error = (

@@ -182,15 +182,17 @@ def _spectra(runs: Sequence[tuple[str, bool, Run]]) -> Iterator[Section]:
 
 
 def _told(p: Mapping[str, Any]) -> tuple[Cell, Cell, Cell]:
-    """The interval, bounds and prior's share of a number; empty where it was not fitted."""
-    if p["interval"] is None:
+    """The interval, bounds and prior's share of a number; empty where there are none."""
+    if p["bounds"] is None:
         return None, None, None
-    lower, upper = p["interval"]
-    at = ", at its bound" if p["at_bound"] else ""
+    interval = None
+    if p["interval"] is not None:
+        lower, upper = p["interval"]
+        interval = f"{lower:.4g} to {upper:.4g}{', at its bound' if p['at_bound'] else ''}"
     least, most = p["bounds"]
     bounds = [f"{least + 0.0:.4g} or more"] if np.isfinite(least) else []
     bounds += [f"{most + 0.0:.4g} or less"] if np.isfinite(most) else []
-    return f"{lower:.4g} to {upper:.4g}{at}", ", ".join(bounds), round(p["prior_share"], 3)
+    return interval, ", ".join(bounds), round(p["prior_share"], 3)
 
 
 def _error(value: float | None) -> Cell:

@@ -379,6 +379,9 @@ def test_progress_interruption_and_going_on(recording):
     assert rest.converged and rest.steps < di.fit(FREE, problem).steps
     stopped = di.fit(FREE, problem, minimiser=di.LevenbergMarquardt(max_steps=2))
     assert not stopped.converged and "not converged after 2 steps" in stopped.message
+    assert np.isnan(stopped.standard_errors).all() and "no standard errors" in repr(stopped)
+    assert all(p["interval"] is None for p in stopped.results["parameters"].values())
+    assert not stopped.judgement()["advice"]
 
 
 @pytest.mark.parametrize("optimiser", [optax.lbfgs(), optax.adam(3e-2)])

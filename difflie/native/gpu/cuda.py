@@ -24,7 +24,7 @@ NAME = "turns"
 # One warp a block: small batches reach all processors, and a thread may use all registers it wants.
 THREADS = 32
 # Longer kernels take minutes to compile.
-LONGEST = 60_000
+LONGEST = 80_000
 # As many addresses as every version of CUDA takes.
 _BUFFERS = 500
 
