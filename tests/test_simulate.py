@@ -446,3 +446,20 @@ def test_gradients_under_vmap():
         alone = jax.jit(gradient)(masses[i], speeds[i])
         for a, b in zip(alone, together, strict=True):
             np.testing.assert_allclose(b[i], a, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["RKMK4", "Moreau"])
+def test_no_ranks_are_promoted_in_silence(method):
+    """A program that forbids automatic promotion of ranks can use difflie."""
+    with jax.numpy_rank_promotion("raise"):
+        free = dl.Parameters(CHAIN, ["*/inertia", "*/mass"])
+
+        def end(x):
+            system = free.machine(x)
+            run = dl.simulate(
+                system, CHAIN.neutral(), jnp.ones(CHAIN.nv), dt=1e-3, steps=2, method=method
+            )
+            return run.q[-1].sum() + dl.energy(system, run.q[-1], run.v[-1])[0]
+
+        assert np.isfinite(jax.grad(end)(free.start)).all()
+        assert np.isfinite(dl.mass_matrix(CHAIN, CHAIN.neutral())).all()

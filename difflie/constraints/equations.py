@@ -56,7 +56,7 @@ class Equations(eqx.Module):
         """A (m, nv)."""
         t, dofs = self.tree.topology, _dofs_of_frames(self.tree.system)
         seen = jax.tree.map(lambda a: a[:, None], self.seen)
-        columns = seen.inverse_motion(self.screws.axes)
+        columns = seen.inverse_motion(jax.tree.map(lambda a: a[None], self.screws.axes))
         moves = np.concatenate((t.ancestor_mask, np.zeros((1, t.n_dofs), dtype=bool)))[dofs]
         columns = jax.tree.map(lambda a: jnp.where(moves, a, 0), columns)
         bodies = jax.vmap(lambda j: generalised_columns(self.tree, j))(columns)

@@ -31,7 +31,7 @@ def box_qp(
 
     def factor(free: jax.Array) -> jax.Array:
         return jax.lax.linalg.cholesky(
-            H * free[:, None] * free + unit * (1 - free), symmetrize_input=False
+            H * jnp.outer(free, free) + unit * (1 - free)[None], symmetrize_input=False
         )
 
     def solved(L: jax.Array, b: jax.Array) -> jax.Array:
@@ -42,8 +42,8 @@ def box_qp(
         x, free, _, count = state
         _, slope = free_at(x)
         step = -solved(factor(free), (free * slope)[:, None])[:, 0]
-        tries = jnp.clip(x + lengths[:, None] * step, lower, upper)
-        moved = tries - x
+        tries = jnp.clip(x[None] + lengths[:, None] * step[None], lower[None], upper[None])
+        moved = tries - x[None]
         gain = moved @ slope + jnp.sum(moved * (moved @ H), axis=1) / 2
         good = gain <= 1e-4 * (moved @ slope)
         chosen = jnp.sum(jnp.cumsum(jnp.where(good, 1, 0)) == 0)

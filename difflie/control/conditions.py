@@ -23,8 +23,8 @@ def conditions(
     lq = with_bounds(model, knots.nz, along, end)
     lam, slope = costates(lq)
     u = motion.u
-    left = jnp.where((u <= knots.u_lower) & (slope > 0), 0.0, slope)
-    left = jnp.where((u >= knots.u_upper) & (slope < 0), 0.0, left)
+    left = jnp.where((u <= knots.u_lower[None]) & (slope > 0), 0.0, slope)
+    left = jnp.where((u >= knots.u_upper[None]) & (slope < 0), 0.0, left)
     z, pull = motion.x.z[0], lam[0, knots.nx - knots.nz :]
     pull = jnp.where((z <= knots.z_lower) & (pull > 0), 0.0, pull)
     pull = jnp.where((z >= knots.z_upper) & (pull < 0), 0.0, pull)

@@ -103,7 +103,7 @@ class FDDP(IteratedSolver):
         zero = jnp.zeros((), dtype)
         if multipliers is None:
             multipliers = jnp.zeros_like(bounds.lower), jnp.zeros_like(bounds.end_lower)
-        motion = motion._replace(u=jnp.clip(motion.u, knots.u_lower, knots.u_upper))
+        motion = motion._replace(u=jnp.clip(motion.u, knots.u_lower[None], knots.u_upper[None]))
         along, end = multipliers
         penalty = Penalty(along, end, jnp.asarray(self.penalty, dtype), bounds)
         result = Result.start(self.iterations, tolerance_of(self.tolerance, dtype), dtype)

@@ -127,8 +127,8 @@ def bound_box(knots: Knots, motion: Motion) -> Box | None:
         return None
     z = motion.x.z[0]
     return Box(
-        knots.u_lower - motion.u,
-        knots.u_upper - motion.u,
+        knots.u_lower[None] - motion.u,
+        knots.u_upper[None] - motion.u,
         knots.z_lower - z,
         knots.z_upper - z,
     )

@@ -75,6 +75,6 @@ def orthonormalised(frame: Float[Array, "*batch 4 3"]) -> Float[Array, "*batch 4
     """
     d = frame[..., 1:, :]
     gram = jnp.sum(d[..., :, None, :] * d[..., None, :, :], axis=-1)
-    half = (jnp.eye(3, dtype=d.dtype) - gram) / 2
+    half = (jnp.broadcast_to(jnp.eye(3, dtype=d.dtype), gram.shape) - gram) / 2
     corrected = d + jnp.sum(half[..., :, :, None] * d[..., None, :, :], axis=-2)
     return jnp.concatenate((frame[..., :1, :], corrected), axis=-2)

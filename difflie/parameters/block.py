@@ -147,7 +147,7 @@ def block_of(system: System, p: Parameter, group: Sequence[Entry]) -> Block:
     transform = transform_of(where, p, leaf, about(system, group[0].place), shape)
     starts, repaired = _consistent(system, p, group, transform, starts)
     if p.tied:
-        if not isinstance(starts, Tracer) and not np.all(starts == starts[0]):
+        if not isinstance(starts, Tracer) and not np.all(starts == starts[:1]):
             raise ValueError(
                 f"{where}: the tied values differ at the start, from "
                 f"{np.asarray(starts).min():.4g} to {np.asarray(starts).max():.4g}; give `start`"

@@ -180,7 +180,7 @@ class WithinEllipsoid(LogCholesky):
 
     def _frame(self, dtype: Any) -> tuple[jax.Array, jax.Array]:
         """The ellipsoid's centre (3,), and the matrix (3, 3) that maps the unit ball to it."""
-        turn = so3.exp(jnp.asarray(self.rotation, dtype)) * jnp.asarray(self.semi_axes, dtype)
+        turn = so3.exp(jnp.asarray(self.rotation, dtype)) * jnp.asarray(self.semi_axes, dtype)[None]
         return jnp.asarray(self.center, dtype), turn
 
     def _ball(self, value: jax.Array) -> jax.Array:

@@ -75,7 +75,7 @@ def second_moments(inertia: Float[Array | np.ndarray, "*batch 3 3"]) -> Float[Ar
     """S = tr(I) / 2 - I of the symmetric part of an inertia (..., 3, 3), about the same point."""
     symmetric = (inertia + jnp.swapaxes(inertia, -1, -2)) / 2
     trace = jnp.trace(inertia, axis1=-2, axis2=-1)[..., None, None]
-    return trace / 2 * jnp.eye(3, dtype=inertia.dtype) - symmetric
+    return trace / 2 * jnp.broadcast_to(jnp.eye(3, dtype=inertia.dtype), inertia.shape) - symmetric
 
 
 def inertia_of(moments: Float[Array, "*batch 3 3"]) -> Float[Array, "*batch 3 3"]:

@@ -112,7 +112,7 @@ def _inertia_in_frame(
     rotation, position = pose
     com = product(rotation, com) + position
     central = product(product(rotation, (inertia + inertia.T) / 2), rotation.T)
-    steiner = jnp.sum(com * com) * jnp.eye(3, dtype=com.dtype) - com[:, None] * com
+    steiner = jnp.sum(com * com) * jnp.eye(3, dtype=com.dtype) - jnp.outer(com, com)
     second = central + mass * steiner
     return jnp.concatenate((mass[None], mass * com, second.ravel()))
 

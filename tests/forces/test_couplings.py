@@ -133,7 +133,9 @@ def test_forces_by_the_motion_of_the_points(coupled, traversal):
     for c in system.couplings:
         n = len(c.path.bodies)
         x_c, rates_c, forces = x[start : start + n], rates[start : start + n], np.zeros((n, 3))
-        if hasattr(c, "force"):
+        if isinstance(c, dl.PointFriction):
+            forces[0] = -c.friction * np.tanh(rates_c[0] / c.friction_velocity)
+        elif hasattr(c, "force"):
             forces[0] = c.force
             if isinstance(c, dl.FollowerForce):
                 forces[0] = poses[system.body_names.index(c.path.bodies[0]), :3, :3] @ c.force

@@ -210,7 +210,7 @@ class NaturalCoordinates(eqx.Module):
     def weight(self, middle: Float[Array, "nb 4 3"]) -> Float[Array, "nb 6"]:
         """The loads (nb, 6) of gravity."""
         g = self.tree.gravity.to_array()
-        return directors.load(middle, self.mass[:, 0, :, None] * g)
+        return directors.load(middle, self.mass[:, 0, :, None] * g[None, None])
 
     def body_load(
         self, middle: Float[Array, "nb 4 3"], wrench: Float[Array, "n_bodies 6"]
@@ -296,7 +296,7 @@ def natural_coordinates(tree: Tree) -> NaturalCoordinates:
     inertia = _at(tree.inertia, where.last)
     origin = inertia.second.matrix().to_array()
     trace = jnp.trace(origin, axis1=1, axis2=2)[:, None, None]
-    moment = trace / 2 * jnp.eye(3, dtype=origin.dtype) - origin
+    moment = trace / 2 * jnp.eye(3, dtype=origin.dtype)[None] - origin
     upper = jnp.concatenate((inertia.mass[:, None], inertia.first.to_array()), axis=1)
     lower = jnp.concatenate((inertia.first.to_array()[:, :, None], moment), axis=2)
     empty = jnp.zeros((0, len(first) + 1, 4), frame.dtype)

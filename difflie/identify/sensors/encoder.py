@@ -46,18 +46,18 @@ def seen(
     system: System, q: Float[Array, "*batch nq"], v: Float[Array, "*batch nv"]
 ) -> tuple[Float[Array, "*batch nq"], Float[Array, "*batch nv"]]:
     """The readings for q (..., nq) and v (..., nv), in rad, m and the same per s."""
-    scale, bias, rate = _calibration(system)
+    scale, bias, rate = _calibration(system, q.shape[:-1])
     return scale * q + bias, rate * v
 
 
 def meant(system: System, q: jax.Array, *rates: jax.Array) -> tuple[jax.Array, ...]:
     """The true q (..., nq), and velocities or accelerations (..., nv), for these readings."""
-    scale, bias, rate = _calibration(system)
+    scale, bias, rate = _calibration(system, q.shape[:-1])
     return (q - bias) / scale, *(x / rate for x in rates)
 
 
-def _calibration(system: System) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The scales (nq,) and biases (nq,) of coordinates, and the scales (nv,) of their rates."""
+def _calibration(system: System, batch: tuple[int, ...]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The scales (*batch, nq) and biases of coordinates, the scales (*batch, nv) of their rates."""
     t = system.topology
     scale, rate = (jnp.ones(n, system.dtype) for n in (t.nq, t.nv))
     bias = jnp.zeros_like(scale)
@@ -68,4 +68,5 @@ def _calibration(system: System) -> tuple[jax.Array, jax.Array, jax.Array]:
         scale = scale.at[i].set(encoder.position_scale)
         bias = bias.at[i].set(encoder.position_bias)
         rate = rate.at[k].set(encoder.position_scale)
+    scale, bias, rate = (jnp.broadcast_to(x, (*batch, x.size)) for x in (scale, bias, rate))
     return scale, bias, rate
