@@ -33,7 +33,7 @@ CHECKED = {
     "point pose power reductions state",
     "parameters": "block nearest_consistent nearness places pseudo_inertia",
     "simulate": "result trajectory watch",
-    "identify": "base_parameters inverse_dynamics jacobian linear_torques losses nominal "
+    "identify": "base_parameters inverse_dynamics jacobian torque_rows losses nominal "
     "of_machine problem readings recursive_least_squares sensors.encoder sensors.sensor shooting",
     "control": "dare lyapunov",
     "reproduce": "goetz.centres goetz.chain goetz.energy_stable goetz.mean_gradients "

@@ -16,8 +16,6 @@ from ..view.report import sentences
 from .output import configuration, console, say
 from .study import arm_fitted, check_original, recordings_of, save_bare, system_of, tell
 
-_SCORES = "r2", "rmse", "relative", "floor_r2", "file_r2"
-
 
 def run_arm(
     config: Study,
@@ -55,11 +53,13 @@ def show_arm(results: dict[str, Any]) -> None:
     """Prints the verdict, how well each joint is predicted, and its friction."""
     for sentence in sentences(results["verdict"]):
         console.print(sentence, soft_wrap=True)
-    heads = "R2", "RMSE", "relative", "R2 of the floor", "R2 of the file"
+    heads = "R2", "RMSE", "unit", "relative", "R2 of the floor", "R2 of the file"
     rows = [
         [
             *(escape(row[key]) for key in ("joint", "run", "use")),
-            *(f"{row[s]:.4g}" for s in _SCORES),
+            *(f"{row[s]:.4g}" for s in ("r2", "rmse")),
+            row["unit"],
+            *(f"{row[s]:.4g}" for s in ("relative", "floor_r2", "file_r2")),
         ]
         for row in results["joints"]
     ]

@@ -20,7 +20,6 @@ from .fitting import Fit as Fit
 from .fitting import fit as fit
 from .inverse_dynamics import InverseDynamics as InverseDynamics
 from .levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
-from .linear_torques import LinearTorques as LinearTorques
 from .log_warnings import log_warnings as log_warnings
 from .log_warnings import rate_warnings as rate_warnings
 from .losses import Cauchy as Cauchy
@@ -46,6 +45,7 @@ from .sensors import pose_readings as pose_readings
 from .sensors import with_sensors as with_sensors
 from .shooting import Shooting as Shooting
 from .space_limits import Keep as Keep
+from .torque_rows import LinearTorques as LinearTorques
 from .validation import Trial as Trial
 from .validation import Validation as Validation
 from .wild_bootstrap import Bootstrap as Bootstrap

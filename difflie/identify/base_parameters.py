@@ -20,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
@@ -27,27 +28,33 @@ from numpy.typing import NDArray
 from ..dynamics import BaseParameters
 from ..dynamics.identifiable import independent_columns
 from ..parameters import Parameters, entries
+from ..parameters.inertias import INERTIAL
 from ..system.system import System
 from ..system.validation import nearest
-from .estimate import Information, information
+from .consistency import Nominal, consistent
+from .estimate import Information, information, listed
 from .fitting import Fit, judged
 from .intervals import intervals
 from .inverse_dynamics import InverseDynamics
-from .levenberg_marquardt import LevenbergMarquardt
-from .linear_torques import JOINTS, LinearTorques, linear_parameters, torque_rows
+from .jacobian import triangle
 from .losses import Squares
+from .minimiser import Outcome
 from .nominal import Nearness
 from .recordings import DataError
-from .search import search
+from .torque_rows import (
+    JOINTS,
+    PI,
+    LinearTorques,
+    linear_parameters,
+    torque_rows,
+    with_linear_parameters,
+)
 from .uncertainty import Rows, uncertainty
 
-PI = (
-    *("mass", "mass_com_x", "mass_com_y", "mass_com_z", "origin_I_xx", "origin_I_xy"),
-    *("origin_I_xz", "origin_I_yy", "origin_I_yz", "origin_I_zz"),
-)
 # A lower bound on noise: exact torques are not weighted by their rounding errors.
 _LEAST_NOISE = 1e-3
-_SEARCH = LevenbergMarquardt(tolerance=1e-3, max_steps=1000)
+# A number of a joint whose torque is so small a part of the noise is none.
+_NO_NUMBER = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,20 +100,35 @@ class Linear:
     def consistent(self, parameters: Parameters, weight: float = 1e-3) -> Fit:
         """A consistent machine that explains the torques best; start a `fit` from its x.
 
-        parameters: which numbers are free; their transforms ensure physical consistency. weight: of
-        the distance from the start machine, which decides where torques do not: an inertia off by a
-        factor of 2 or 3 costs as much as one torque off by sqrt(weight) standard deviations. The
-        search ends when a step lowers the cost, less that of the linear solution, by less than a
-        thousandth of it.
+        parameters: which numbers are free, all of a body ("link/inertial") and any of `joints`.
+        weight: of the distance from the start machine, which decides where torques do not: an
+        inertia off by a factor of 2 or 3 costs as much as one torque off by sqrt(weight) standard
+        deviations. Numbers of joints that would be negative are all but zero.
 
-        Raises as `fit` and `Nearness.of` do.
+        Raises DataError for parameters in which torques are not linear, that are tied, or that have
+        bounds or priors of their own: give these to `fit`, with `torques` and `Nearness`. Raises
+        ValueError as `Nearness.of` does, and for starts without free numbers.
         """
-        # The row after the columns is the residual that no chi explains.
-        keep, few = slice(self.base.matrix.shape[1]), self.torques.weighted(self.noise)
-        kept = few.matrix[keep], few.target[keep], few.there[keep]
-        near = Nearness.of(parameters.system, weight)
-        problems = LinearTorques(*kept, few.joints), near
-        begun, best = search(parameters, problems, minimiser=_SEARCH)
+        near, begun = Nearness.of(parameters.system, weight), parameters.start
+        start, joints = parameters.machine(begun), self.torques.joints
+        bodies, columns = _free_columns(parameters, joints)
+        order = np.concatenate(([10 * b + np.arange(10) for b in bodies], columns), axis=None)
+        few = self.torques.weighted(self.noise)
+        matrix, chi = np.asarray(few.matrix), np.array(linear_parameters(start, joints))
+        target = np.asarray(few.target) - np.delete(matrix, order, 1) @ np.delete(chi, order)
+        rows = triangle(np.column_stack((matrix[:, order], target)))
+        nominal = Nominal.of(chi[order], len(bodies), np.full(len(columns), np.inf))
+        signed = 10 * len(bodies) + np.arange(len(columns))
+        found = consistent(rows, nominal, signed, weight / 2)
+        # Zero has no free numbers; what is much less than an error stands for it.
+        length = np.linalg.norm(matrix[:, columns], axis=0)
+        least = np.where(length > 0, _NO_NUMBER / np.where(length > 0, length, 1), chi[columns])
+        chi[order] = found.x
+        chi[columns] = np.maximum(chi[columns], least)
+        x = parameters.x_of(with_linear_parameters(start, chi, joints))
+        message = f"{'' if found.converged else 'not '}converged after {found.steps} steps"
+        nothing = jnp.zeros(0, x.dtype)
+        best = Outcome((x, (nothing, nothing)), found.steps, found.converged, message)
         problems = self.rows.weighted(self.noise), near
         return judged(parameters, problems, Squares(), True, begun, best)
 
@@ -137,12 +159,12 @@ def linear(
     w, y = (np.asarray(x) for x in torque_rows(problem, system, joints))
     there = np.asarray(problem.measured)
     w, y = w.reshape(len(there), -1), y.ravel()
-    triangle, target = np.hsplit(np.linalg.qr(np.column_stack((w, y)), mode="r"), [w.shape[1]])
-    base = independent_columns(triangle)
+    few, target = np.hsplit(np.linalg.qr(np.column_stack((w, y)), mode="r"), [w.shape[1]])
+    base = independent_columns(few)
     count, rank = int(there.sum()), base.rank
     if count <= rank:
         raise DataError(f"{count} measurements cannot tell {rank} base parameters; give more")
-    kept = triangle[:, base.columns]
+    kept = few[:, base.columns]
     values = np.linalg.lstsq(kept, target[:, 0], rcond=None)[0]
     residual = (y - w[:, base.columns] @ values).reshape(-1, system.nv)
     variance = float(np.sum(residual**2)) / (count - rank)
@@ -155,7 +177,7 @@ def linear(
     errors = uncertainty(
         known, w[:, base.columns], residual.ravel(), rows, known_deviations=known_deviations
     )
-    few = jnp.asarray(triangle), jnp.asarray(target[:, 0]), jnp.ones(len(triangle), bool)
+    few = jnp.asarray(few), jnp.asarray(target[:, 0]), jnp.ones(len(few), bool)
     sequence, time, channel = (jnp.asarray(x) for x in problem.layout)
     return Linear(
         base=base,
@@ -173,6 +195,38 @@ def linear(
         ),
         noise=max(variance**0.5, _LEAST_NOISE * float(np.sqrt(np.sum(y**2) / count))),
     )
+
+
+def _free_columns(parameters: Parameters, joints: tuple[str, ...]) -> tuple[list[int], list[int]]:
+    """The bodies of which all is free, and the columns of chi that are free numbers of joints.
+
+    Raises DataError where other numbers are free, or not each by itself.
+    """
+    start, nb = parameters.start, len(parameters.system.body_names)
+    slopes = np.asarray(
+        jax.jacfwd(lambda x: linear_parameters(parameters.machine(x), joints))(start)
+    )
+    free = np.flatnonzero(slopes.any(axis=1))
+    bodies = sorted({int(k) // 10 for k in free if k < 10 * nb})
+    columns = [int(k) for k in free if k >= 10 * nb]
+    names = chi_names(parameters.system, joints)
+    known = {f"{body}/{leaf}" for body in parameters.system.body_names for leaf in INERTIAL}
+    lower, upper = parameters.limits
+    odd = [
+        name
+        for name, low, high in zip(parameters.names, lower, upper, strict=True)
+        if not (name in known or (name in names and (low, high) == (0, np.inf)))
+    ]
+    count = 10 * len(bodies) + len(columns)
+    if odd or parameters.prior_names or not len(free) == len(start) == count:
+        more = odd or [*parameters.prior_names] or ["numbers that are tied, or parts of a body"]
+        raise DataError(
+            f"{parameters.title}: the nearest consistent machine is found for whole bodies "
+            f'("*/inertial") and for {", ".join(joints) or "no numbers"} of joints, each free by '
+            f"itself, and not for {listed(more)}; fit(parameters, (linear.torques, Nearness)) "
+            "finds others"
+        )
+    return bodies, columns
 
 
 def chi_names(system: System, joints: tuple[str, ...] = JOINTS) -> tuple[str, ...]:

@@ -16,8 +16,8 @@ import numpy as np
 from ..parameters import Parameters
 from .inverse_dynamics import InverseDynamics
 from .jacobian import triangle
-from .linear_torques import JOINTS, LinearTorques, torque_rows
 from .problem import Problem
+from .torque_rows import JOINTS, LinearTorques, torque_rows
 
 # With fewer free numbers the columns take longer to compile than they save.
 _MANY = 30

@@ -137,11 +137,8 @@ class InverseDynamics(Problem):
     def torques(self, system: System) -> Float[Array, "n nv"]:
         """The torques (n, nv) in N m or N that the motion needs, averaged where it is smoothed."""
         tree = Tree.of(system)
-
-        def torque(q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
-            return rnea(tree, q, v, a) - passive(tree, q, v)
-
-        return self.averaged(jax.vmap(torque), *meant(system, self.q, self.v, self.a))
+        torque = jax.vmap(lambda *state: needed_torque(tree, *state))
+        return self.averaged(torque, *meant(system, self.q, self.v, self.a))
 
     def efforts(self, system: System) -> Float[Array, "n nv"]:
         """The efforts (n, nv) delivered for the measured commands, averaged likewise."""
@@ -250,6 +247,11 @@ class InverseDynamics(Problem):
         wide = jnp.pad(x.reshape(len(x), -1), ((len(kernel) // 2, len(kernel) // 2), (0, 0)))
         means = jax.vmap(lambda column: jnp.convolve(column, kernel, mode="valid"), 1, 1)(wide)
         return means.reshape(x.shape)
+
+
+def needed_torque(tree: Tree, q: jax.Array, v: jax.Array, a: jax.Array) -> Float[Array, " nv"]:
+    """The torque (nv,) in N m or N that a motion needs, but for that of springs and friction."""
+    return rnea(tree, q, v, a) - passive(tree, q, v)
 
 
 def _commands(system: System) -> NDArray:

@@ -26,7 +26,7 @@ from .pseudo_inertia import (
 from .transform import GIVE, XYZ, Shape, Transform, nearly_equal
 
 _INERTIA = ("I_xx", "I_xy", "I_xz", "I_yy", "I_yz", "I_zz")
-_INERTIAL = ("mass", *("com" + i for i in XYZ), *_INERTIA)
+INERTIAL = ("mass", *("com" + i for i in XYZ), *_INERTIA)
 
 
 class SecondMoments(Transform):
@@ -113,7 +113,7 @@ class LogCholesky(Transform):
         return log_cholesky(value[0], value[1:4], from_six(value[4:]))
 
     def labels(self, leaf: str, shape: Shape) -> tuple[str, ...]:
-        return _INERTIAL
+        return INERTIAL
 
     def units(self, unit: str, shape: Shape) -> tuple[str, ...]:
         return ("kg", *3 * ("m",), *6 * ("kg m^2",))

@@ -17,7 +17,8 @@ are those of
                                [   0,    0,    0,  1]]
 
 Its last column gives m = e^(2 alpha) and c = t, and the block before it S / m = F F^T, so the
-inertial parameters follow from theta without cancellation.
+inertial parameters follow from theta without cancellation. J is linear in the inertial parameters
+(m, m c, I about the frame's origin), see `pseudo_inertias`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,34 @@ from jaxtyping import Array, Float
 # The order of the entries of symmetric matrices: xx, xy, xz, yy, yz, zz.
 _ROW, _COLUMN = np.triu_indices(3)
 _SIX = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])
+
+
+def _basis() -> np.ndarray:
+    found = np.zeros((10, 4, 4))
+    found[0, 3, 3] = 1
+    for k in range(3):
+        found[1 + k, 3, k] = found[1 + k, k, 3] = 1
+    for k, (i, j) in enumerate(zip(_ROW, _COLUMN, strict=True)):
+        inertia = np.zeros((3, 3))
+        inertia[i, j] = inertia[j, i] = 1
+        found[4 + k, :3, :3] = np.trace(inertia) / 2 * np.eye(3) - inertia
+    return found
+
+
+# The pseudo-inertias (10, 4, 4) of single inertial parameters: J = sum_k pi_k BASIS_k.
+BASIS = _basis()
+
+
+def pseudo_inertias(pi: np.ndarray) -> np.ndarray:
+    """J (nb, 4, 4) of inertial parameters (nb, 10), about the frames' origins."""
+    return np.einsum("bk,kij->bij", pi, BASIS)
+
+
+def parameters_of(pseudo: np.ndarray) -> np.ndarray:
+    """The inertial parameters (nb, 10) of J (nb, 4, 4)."""
+    second = pseudo[:, :3, :3]
+    inertia = np.trace(second, axis1=1, axis2=2)[:, None, None] * np.eye(3) - second
+    return np.concatenate((pseudo[:, 3:, 3], pseudo[:, 3, :3], inertia[:, _ROW, _COLUMN]), axis=1)
 
 
 def pseudo_inertia(mass: Any, com: Any, inertia: Any) -> Float[Array, "*batch 4 4"]:

@@ -21,13 +21,15 @@ from .report import write_report as write_page
 
 @dataclass(frozen=True)
 class Run:
-    """A recording: t (r,) in s, measured torques and what is left of them (r, nv), in N m or N.
+    """A recording: t (r,) in s, measured torques and what is left of them (r, nv).
 
-    NaN where a joint does not count.
+    units (nv,): of the torques or forces of its joints, "N m" or "N". NaN where a joint does not
+    count.
     """
 
     name: str
     joints: Sequence[str]
+    units: Sequence[str]
     t: NDArray
     measured: NDArray
     residual: NDArray
@@ -73,12 +75,18 @@ def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Secti
             "use",
             "R2",
             "RMSE",
+            "unit",
             "relative error",
             "the floor's R2",
             "the file's R2",
         ),
         [
-            (row["joint"], row["run"], row["use"], *(_rounded(row[key]) for key in _SCORES))
+            (
+                *(row[key] for key in ("joint", "run", "use")),
+                *(_rounded(row[key]) for key in ("r2", "rmse")),
+                row["unit"],
+                *(_rounded(row[key]) for key in ("relative", "floor_r2", "file_r2")),
+            )
             for row in results["joints"]
         ],
         (
@@ -91,11 +99,11 @@ def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Secti
     for k, run in enumerate(runs):
         picture = torque_figure(run, results["system"])
         yield Section(f"Run {k}: {run.name}", picture=picture, file=f"run_{k}.png")
-    spectra = _spectra(runs)
-    if spectra is not None:
+    spectra = [*_spectra(runs)]
+    if spectra:
         yield Section(
             "Spectra of what is left",
-            picture=spectrum_figure([spectra]),
+            picture=spectrum_figure(spectra),
             file="spectra.png",
             text=("Peaks are motions, ripples of gears or resonances that the model lacks.",),
         )
@@ -126,9 +134,6 @@ def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Secti
         yield Section("Nearness to the file", picture=canvas, file="nearness.png")
 
 
-_SCORES = "r2", "rmse", "relative", "floor_r2", "file_r2"
-
-
 def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
@@ -148,21 +153,26 @@ def torque_figure(run: Run, machine: str = "") -> Figure:
 
     machine: its name, for the title.
     """
-    each = zip(run.joints, run.measured.T, run.residual.T, strict=True)
+    each = zip(run.joints, run.units, run.measured.T, run.residual.T, strict=True)
     return compared_figure(
         [
-            Compared(name, "N m or N", run.t, tau, run.t, tau - off, off)
-            for name, tau, off in each
+            Compared(name, unit, run.t, tau, run.t, tau - off, off)
+            for name, unit, tau, off in each
             if np.isfinite(off).any()
         ],
         title=f"{machine}: measured and predicted torques, {run.name}" if machine else "",
     )
 
 
-def _spectra(runs: Sequence[Run]) -> Spectra | None:
-    """Those of what is left at each joint in the longest run."""
+def _spectra(runs: Sequence[Run]) -> Iterator[Spectra]:
+    """Those of what is left at each joint in the longest run, of torques and of forces."""
     run = max(runs, key=lambda each: len(each.t))
-    return Spectra.of_rows(run.name, "N m or N", run.joints, run.t, run.residual)
+    for unit in dict.fromkeys(run.units):
+        at = [k for k, own in enumerate(run.units) if own == unit]
+        joints = [run.joints[k] for k in at]
+        spectra = Spectra.of_rows(run.name, unit, joints, run.t, run.residual[:, at])
+        if spectra is not None:
+            yield spectra
 
 
 def weight_figure(weights: Sequence[float], errors: Sequence[float], best: float) -> Figure:

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from difflie.identify.arm.consistent import consistent
-from difflie.identify.arm.convex_problem import Nominal
-from difflie.identify.arm.pseudo_inertias import BASIS, parameters_of, pseudo_inertias
+from difflie.identify.consistency import Nominal, consistent
+from difflie.parameters.pseudo_inertia import BASIS, parameters_of, pseudo_inertias
 
 BODIES, JOINTS = 2, 3
 

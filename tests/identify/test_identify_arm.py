@@ -13,10 +13,10 @@ from difflie import identify as di
 from difflie.identify.arm.confidence import standard_errors
 from difflie.identify.arm.equations import Logs
 from difflie.identify.arm.held_out import chosen
-from difflie.identify.arm.samples import bandwidth, samples
 from difflie.identify.arm.torque_doubts import doubts
-from difflie.identify.arm.torque_model import Friction, TorqueModel
 from difflie.identify.arm.weighted_least_squares import weights_and_solution
+from difflie.identify.samples import bandwidth, samples
+from difflie.identify.torque_rows import Friction, TorqueModel
 
 DT, NOISE = 0.002, np.array((0.05, 0.04, 0.02))
 DAMPING, FRICTION, ARMATURE = (0.8, 0.6, 0.3), (0.9, 0.7, 0.4), (0.1, 0.08, 0.03)
@@ -77,7 +77,7 @@ def test_torques_are_drawn_beside_what_is_left(fit):
     axes = fit.plot(1).axes
     above, _, below = axes[:3]
     assert fit.plot().get_suptitle() == "arm: measured and predicted torques, run"
-    assert above.get_title(loc="left") == "j1" and above.get_ylabel() == "[N m or N]"
+    assert above.get_title(loc="left") == "j1" and above.get_ylabel() == "[N m]"
     assert below.get_ylabel() == "left"
     with pytest.raises(ValueError, match="there is no recording 2; give a number from 0 to 1"):
         fit.plot(2)

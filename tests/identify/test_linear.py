@@ -11,7 +11,7 @@ from trees import random_body, random_states
 import difflie as dl
 from difflie import identify as di
 from difflie.identify.base_parameters import chi_names
-from difflie.identify.linear_torques import linear_parameters
+from difflie.identify.torque_rows import linear_parameters
 from difflie.parameters import divergence_terms
 
 COUNT = 60

@@ -17,14 +17,14 @@ from ...io.results import machine as computer
 from ...system.system import System
 from ...system.validation import shown
 from ...view.arm import Run, torque_figure, write_arm_report
+from ..consistency import Consistent
 from ..grades import poor
 from ..intervals import intervals
 from ..shown import fit_text
-from .consistent import Consistent
+from ..torque_rows import Friction, TorqueModel
 from .equations import Equations
 from .held_out import HeldOut
 from .machine import machine
-from .torque_model import Friction, TorqueModel
 from .verdict import JointScore, verdict
 from .weighted_least_squares import Solution
 
@@ -164,6 +164,7 @@ class ArmFit:
             Run(
                 name=name,
                 joints=self.model.joints,
+                units=self.model.forces,
                 t=equations.t,
                 measured=np.where(equations.counts, equations.torque, np.nan),
                 residual=residual,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .consistent import Consistent
+from ..consistency import Consistent
 from .equations import Equations
 from .held_out import blocks_of
 

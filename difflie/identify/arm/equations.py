@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..jacobian import triangle
-from .samples import Samples
-from .torque_model import Friction, TorqueModel, sign
+from ..samples import Samples
+from ..torque_rows import Friction, TorqueModel, sign
 
 # Load friction beyond this would let gears drive themselves.
 _MOST_LOAD = 0.8

@@ -12,8 +12,8 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
+from ..torque_rows import Friction, TorqueModel
 from .equations import Equations, Logs
-from .torque_model import Friction, TorqueModel
 from .weighted_least_squares import independent_rows, weights_and_solution
 
 # In root mean square velocities of a joint.

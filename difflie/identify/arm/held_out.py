@@ -11,8 +11,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from .consistent import Consistent, consistent
-from .convex_problem import Distance, Nominal
+from ..consistency import Consistent, Distance, Nominal, consistent
 from .equations import Equations
 from .verdict import r_squared
 from .weighted_least_squares import least_squares

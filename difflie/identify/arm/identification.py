@@ -17,21 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...system.system import System
+from ..consistency import Distance, Nominal, consistent
 from ..log_warnings import log_warnings, rate_warnings
 from ..reading.columns import DataError
 from ..recordings import Recording
+from ..samples import bandwidth, samples
+from ..torque_rows import Friction, RateCoupling, TorqueModel
 from .arm_fit import ArmFit
 from .confidence import BLOCKS, standard_errors
-from .consistent import consistent
-from .convex_problem import Distance, Nominal
 from .equations import Equations, Logs
 from .friction_choice import chosen_friction, with_load
 from .held_out import WEIGHTS, HeldOut, held_out
 from .machine import nearest_start
 from .notes import notes
-from .samples import bandwidth, samples
 from .torque_doubts import doubts
-from .torque_model import Friction, RateCoupling, TorqueModel
 from .verdict import JointScore, scores
 from .weighted_least_squares import Solution, solved
 
@@ -197,4 +196,4 @@ class _Judged:
         return [equations.residual(numbers) for numbers in (self.x, self.base.x, file)]
 
     def _add(self, name: str, use: str, torque: NDArray, *residuals: NDArray) -> None:
-        self.scores += scores(name, use, self.model.joints, torque, residuals)
+        self.scores += scores(name, use, self.model.joints, self.model.forces, torque, residuals)

@@ -12,7 +12,7 @@ from ...forces import Drive, Stribeck, attach
 from ...parameters.nearest_consistent import nearest_consistent
 from ...parameters.pseudo_inertia import inconsistency
 from ...system.system import System
-from .torque_model import Friction, TorqueModel
+from ..torque_rows import Friction, TorqueModel
 
 
 def nearest_start(model: TorqueModel) -> tuple[NDArray, list[str]]:

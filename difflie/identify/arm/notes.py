@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..consistency import Consistent
 from ..plausibility import far_centres
-from .consistent import Consistent
+from ..torque_rows import Friction, TorqueModel
 from .equations import Logs
 from .held_out import HeldOut
-from .torque_model import Friction, TorqueModel
 from .weighted_least_squares import Solution
 
 _ILL_CONDITIONED = 300.0

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ..torque_rows import TorqueModel
 from .equations import Equations
-from .torque_model import TorqueModel
 
 # The torques that the file's bodies need tell a scale where they explain so much of the others.
 _EXPLAINED = 0.8
@@ -34,11 +34,11 @@ def doubts(model: TorqueModel, equations: Equations, x: NDArray, errors: NDArray
         for tau, counts in zip(equations.torque.T, equations.counts.T, strict=True)
     ]
     each = model.joint_numbers(x, "offset"), model.joint_numbers(errors, "offset"), spreads
-    for joint, offset, error, spread in zip(model.joints, *each, strict=True):
+    for joint, unit, offset, error, spread in zip(model.joints, model.forces, *each, strict=True):
         if abs(offset) > max(_LARGE * spread, _CERTAIN * error):
             yield (
-                f"the torque of {joint} has the offset {offset:.3g} N m or N, beside a deviation "
-                f"of {spread:.3g}; was its sensor set to zero?"
+                f"the torque of {joint} has the offset {offset:.3g} {unit}, beside a deviation of "
+                f"{spread:.3g}; was its sensor set to zero?"
             )
 
 

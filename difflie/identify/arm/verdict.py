@@ -19,13 +19,15 @@ _COSTLY = 0.02
 class JointScore:
     """Of one joint in one use of rows: "fitted", "held out" or "validation".
 
-    r2, rmse (N m or N) and relative error |residual| / |torque| of the identified numbers; floor_r2
-    of least squares without bounds and file_r2 of the file's own numbers.
+    unit: of its torque or force and of rmse, "N m" or "N". r2, rmse and relative error
+    |residual| / |torque| of the identified numbers; floor_r2 of least squares without bounds and
+    file_r2 of the file's own numbers.
     """
 
     run: str
     use: str
     joint: str
+    unit: str
     r2: float
     rmse: float
     relative: float
@@ -41,13 +43,17 @@ def scores(
     run: str,
     use: str,
     joints: Sequence[str],
+    units: Sequence[str],
     torque: NDArray,
     residuals: Sequence[NDArray],
 ) -> list[JointScore]:
-    """The scores of joints (nv,) for torques (r, nv) and what the numbers found, those of the floor
-    and those of the file leave of them (r, nv), NaN where a joint does not count."""
+    """The scores of joints (nv,) for torques (r, nv), in the units given.
+
+    residuals (r, nv): what the numbers found, those of the floor and those of the file leave of
+    them, NaN where a joint does not count.
+    """
     found = []
-    for j, joint in enumerate(joints):
+    for j, (joint, unit) in enumerate(zip(joints, units, strict=True)):
         off, floor, file = (r[:, j] for r in residuals)
         there = ~np.isnan(off)
         tau = torque[there, j]
@@ -57,7 +63,7 @@ def scores(
         rmse = float(np.sqrt(np.mean(off[there] ** 2)))
         each = (r_squared(tau, r[there]) for r in (off, floor, file))
         r2, floor_r2, file_r2 = each
-        found.append(JointScore(run, use, joint, r2, rmse, rmse / size, floor_r2, file_r2))
+        found.append(JointScore(run, use, joint, unit, r2, rmse, rmse / size, floor_r2, file_r2))
     return found
 
 

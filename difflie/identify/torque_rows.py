@@ -1,12 +1,23 @@
-"""The torque of an arm as a linear function of its numbers.
+"""Torques that are linear in inertias, friction and other numbers of joints, as rows.
 
-    tau = Y(q, a, v) pi + I_a a + f_v v + f_c tanh(v / v_0) + f_s e^(-(v / v_s)^2) tanh(v / v_0) + b
+    W chi = y,    chi = (pi, armature, damping, friction, ...)
 
-with the inertial parameters pi of its bodies, and for each joint armature, viscous and Coulomb
-friction, Stribeck friction, and the offset b of the measured torque. A motor that turns with a sum
-of joint rates, s = r^T v, has inertia and friction along r (`RateCoupling`). Gears lose a part mu
-of the motor's torque, tau - mu |tau| tanh(v / v_0), as `Drive` says (`load_friction`).
-Gautier 1997; Hamon, Gautier and Garrec 2010 for friction that grows with the load.
+with the inertial parameters pi of bodies. W stacks the inverse-dynamics regressor of all samples
+beside the columns of the joints; y is the measured torque less that of springs and all else that
+does not depend on chi. W of any length is represented by the triangle R of its QR decomposition.
+Gautier 1990.
+
+`torque_rows` are those of a machine with any joints, actuators and sensors, each row in its
+standard deviation, with Coulomb friction at the machine's `friction_velocity`. A `TorqueModel` has
+those of an arm, whose friction has more numbers, for each joint
+
+    tau = ... + I_a a + f_v v + f_c tanh(v / v_0) + f_s e^(-(v / v_s)^2) tanh(v / v_0) + b
+
+with armature, viscous and Coulomb friction, Stribeck friction, and the offset b of the measured
+torque. A motor that turns with a sum of joint rates, s = r^T v, has inertia and friction along r
+(`RateCoupling`). Gears lose a part mu of the motor's torque, tau - mu |tau| tanh(v / v_0), as
+`Drive` says (`load_friction`). Gautier 1997; Hamon, Gautier and Garrec 2010 for friction that grows
+with the load.
 """
 
 from __future__ import annotations
@@ -18,22 +29,127 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
-from ...dynamics.regressor import effort_columns
-from ...dynamics.regressor import parameters as inertial_parameters
-from ...dynamics.rnea import rnea
-from ...forces.passive import passive
-from ...system.kinematic_tree import Tree
-from ...system.system import System
-from ...system.validation import nearest
-from ..base_parameters import PI
-from ..reading.columns import DataError
+from ..dynamics.regressor import effort_columns, properties
+from ..dynamics.regressor import parameters as inertial_parameters
+from ..solvers.linear import product
+from ..system.kinematic_tree import Tree
+from ..system.system import System
+from ..system.validation import nearest
+from .inverse_dynamics import InverseDynamics, needed_torque
+from .problem import Layout, Problem
+from .recordings import DataError
 from .samples import CHUNK, Samples
+from .sensors import meant
 
+JOINTS = ("armature", "damping", "friction")
+PI = (
+    *("mass", "mass_com_x", "mass_com_y", "mass_com_z", "origin_I_xx", "origin_I_xy"),
+    *("origin_I_xz", "origin_I_yy", "origin_I_yz", "origin_I_zz"),
+)
+_PI_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
+# The unit of numbers of joints that turn, and of those that slide.
+_JOINT_UNITS = {"armature": ("kg m^2", "kg"), "damping": ("N m s/rad", "N s/m")}
 # Bodies with less than this part of the machine's mass keep the numbers of the file.
 _MASSLESS = 1e-6
-_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
+
+
+class LinearTorques(Problem):
+    """The torque error as rows: matrix (r, p) chi - target (r,), where there (r,) is measured.
+
+    It replaces `InverseDynamics` for machines that differ in chi (p,) only; any number of samples
+    has the same sum of squares as a few rows, the triangle of their QR decomposition. places: the
+    `Layout` of the rows; None for those of a triangle, which have no order in time.
+    """
+
+    matrix: jax.Array
+    target: jax.Array
+    there: jax.Array
+    joints: tuple[str, ...] = eqx.field(static=True)
+    places: tuple[jax.Array, jax.Array, jax.Array] | None = None
+
+    def residual(self, system: System, own: jax.Array) -> Float[Array, " r"]:
+        return product(self.matrix, linear_parameters(system, self.joints)) - self.target
+
+    @property
+    def measured(self) -> Bool[Array, " r"]:
+        return self.there
+
+    @property
+    def layout(self) -> Layout | None:
+        return None if self.places is None else Layout(*map(np.asarray, self.places))
+
+    def weighted(self, deviation: float) -> LinearTorques:
+        """The same rows in this standard deviation."""
+        scaled = self.matrix / deviation, self.target / deviation
+        return dataclasses.replace(self, matrix=scaled[0], target=scaled[1])
+
+
+def linear_parameters(system: System, joints: tuple[str, ...] = JOINTS) -> Float[Array, " p"]:
+    """chi (p,): the inertial parameters (nb, 10), flattened, then the numbers of the joints."""
+    rows = (getattr(system.joints, leaf) for leaf in joints)
+    return jnp.concatenate((inertial_parameters(system.bodies).ravel(), *rows))
+
+
+def with_linear_parameters(
+    system: System, chi: Float[Array | np.ndarray, " p"], joints: tuple[str, ...] = JOINTS
+) -> System:
+    """The system with these `linear_parameters` (p,); bodies without mass are as they were."""
+    rows = jnp.asarray(chi, system.dtype)
+    count, massive = 10 * len(system.body_names), system.bodies.mass > 0
+    each = jnp.split(rows[count:], len(joints)) if joints else []
+    found = properties(rows[:count].reshape(-1, 10))
+    names = "mass", "com", "inertia"
+    leaves = {
+        name: jnp.where(massive.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+        for name, new in zip(names, found, strict=True)
+        for old in (getattr(system.bodies, name),)
+    }
+    return system.replace(**leaves, **dict(zip(joints, each, strict=True)))
+
+
+@eqx.filter_jit
+def torque_rows(
+    problem: InverseDynamics, system: System, joints: tuple[str, ...]
+) -> tuple[Float[Array, "n nv p"], Float[Array, "n nv"]]:
+    """W (n, nv, p) and y (n, nv) in standard deviations, zero at gaps."""
+    state = meant(system, problem.q, problem.v, problem.a)
+    inertial = problem.averaged(lambda *state: body_columns(system, *state), *state)
+    count = len(system.joints.armature)
+    empty = without(system, np.arange(len(system.body_names)), np.arange(count), ())
+
+    def others(numbers: jax.Array) -> jax.Array:
+        """What acts on bodies without mass, for numbers (len(joints) rows,) of the joints."""
+        leaves = zip(joints, jnp.split(numbers, len(joints)) if joints else (), strict=True)
+        return problem.torques(empty.replace(**dict(leaves)))
+
+    zero = jnp.zeros(len(joints) * count, system.dtype)
+    w = jnp.concatenate((inertial, jax.jacfwd(others)(zero)), axis=-1)
+    y = problem.efforts(system) - others(zero)
+    rows = jax.vmap(lambda x: problem.in_deviations(system, x), -1, -1)
+    return rows(w), problem.in_deviations(system, y)
+
+
+def body_columns(
+    system: System, q: Float[Array, "n nq"], v: Float[Array, "n nv"], a: Float[Array, "n nv"]
+) -> Float[Array, "n nv p"]:
+    """The columns of all bodies' inertial parameters (n, nv, 10 nb), one body after the other."""
+    tree = Tree.of(system)
+    return jax.vmap(lambda *state: effort_columns(tree, *state))(q, v, a)
+
+
+def without(
+    system: System, bodies: Sequence[int] | NDArray, dofs: NDArray, leaves: Sequence[str] = JOINTS
+) -> System:
+    """The system without the masses and inertias of bodies, and without these numbers of joints."""
+    light = {
+        name: getattr(system.bodies, name).at[np.array(bodies)].set(0)
+        for name in ("mass", "com", "inertia")
+    }
+    none = {name: getattr(system.joints, name).at[dofs].set(0) for name in leaves}
+    return system.replace(**light, **none)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +164,11 @@ class RateCoupling:
     joints: tuple[str, ...]
     ratios: tuple[float, ...] = ()
 
-    def direction(self, names: Sequence[str]) -> NDArray:
-        """r (nv,); raises DataError for joints that the machine has not, and for other ratios."""
+    def direction(self, names: Sequence[str], forces: Sequence[str] = ()) -> NDArray:
+        """r (nv,); raises DataError for joints that the machine has not, and for other ratios.
+
+        forces (nv,): the units of the joints' forces, of which those of the coupling are to be one.
+        """
         ratios = self.ratios or (1.0,) * len(self.joints)
         if len(ratios) != len(self.joints) or len(self.joints) < 2:
             raise DataError(
@@ -64,6 +183,11 @@ class RateCoupling:
                     f"{nearest(joint, names)}"
                 )
             along[list(names).index(joint)] = ratio
+        if len({force for force, r in zip(forces, along, strict=False) if r}) > 1:
+            raise DataError(
+                f"a coupling of rates is of {', '.join(self.joints)}, of which some turn and "
+                "others slide; give joints of one kind"
+            )
         return along
 
 
@@ -117,8 +241,6 @@ class TorqueModel(eqx.Module):
                 "[[parameter]] tables"
             )
         names = tuple(name for name, _ in system.topology.velocity_labels)
-        for coupling in couplings:
-            coupling.direction(names)
         mass = np.asarray(system.bodies.mass, float)
         moving = np.asarray(system.topology.body_dof) < system.topology.n_dofs
         free = np.flatnonzero(moving & (mass > _MASSLESS * mass.sum()))
@@ -127,7 +249,11 @@ class TorqueModel(eqx.Module):
                 f"{system.name}: no moving body has a mass; give the links estimates of their "
                 "masses and inertias in the file"
             )
-        return TorqueModel(system, names, tuple(free.tolist()), tuple(couplings), offsets, load)
+        bodies = tuple(free.tolist())
+        model = TorqueModel(system, names, bodies, tuple(couplings), offsets, load)
+        for coupling in couplings:
+            coupling.direction(names, model.forces)
+        return model
 
     @property
     def dofs(self) -> NDArray:
@@ -160,11 +286,23 @@ class TorqueModel(eqx.Module):
         return (*bodies, *joints, *sums, *load)
 
     @property
+    def forces(self) -> tuple[str, ...]:
+        """The unit of each joint's torque or force (nv,): "N m" or "N"."""
+        units = (unit for _, unit in self.system.topology.velocity_labels)
+        return tuple("N m" if unit == "rad/s" else "N" for unit in units)
+
+    @property
     def units(self) -> tuple[str, ...]:
-        """The unit of each number (p,), for joints that turn."""
-        each = {"armature": "kg m^2", "damping": "N m s/rad", "load_friction": ""}
-        joints = [each.get(name.rsplit("/", 1)[1], "N m") for name in self.names[self.inertial :]]
-        return (*_UNITS * len(self.bodies), *joints)
+        """The unit of each number (p,), as its joint turns or slides."""
+        turns = dict(zip(self.joints, (force == "N m" for force in self.forces), strict=True))
+        found = []
+        for name in self.names[self.inertial :]:
+            joint, leaf = name.rsplit("/", 1)
+            # Joints of a coupling are of one kind.
+            turned, slid = _JOINT_UNITS.get(leaf, ("N m", "N"))
+            unit = turned if turns[joint if joint in turns else joint.split("+")[0]] else slid
+            found.append("" if leaf == "load_friction" else unit)
+        return (*_PI_UNITS * len(self.bodies), *found)
 
     def joint_numbers(self, x: NDArray, leaf: str) -> NDArray:
         """One number of each joint (nv,) among all (p,), such as "damping"."""
@@ -239,26 +377,12 @@ def _of_rows(of: Callable, model: TorqueModel, samples: Samples, part: slice) ->
 
 @eqx.filter_jit
 def _columns(model: TorqueModel, q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
-    tree = Tree.of(model.system)
-    columns = jax.vmap(lambda *state: effort_columns(tree, *state))(q, v, a)
+    columns = body_columns(model.system, q, v, a)
     each = columns.reshape(*columns.shape[:2], -1, 10)[:, :, np.array(model.bodies)]
     return each.reshape(*columns.shape[:2], -1)
 
 
 @eqx.filter_jit
 def _known_torques(model: TorqueModel, q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
-    bodies, joints = model.system.bodies, model.system.joints
-    light = {
-        name: getattr(bodies, name).at[np.array(model.bodies)].set(0)
-        for name in ("mass", "com", "inertia")
-    }
-    none = {
-        name: getattr(joints, name).at[model.dofs].set(0)
-        for name in ("armature", "damping", "friction")
-    }
-    tree = Tree.of(model.system.replace(**light, **none))
-
-    def torque(q: jax.Array, v: jax.Array, a: jax.Array) -> jax.Array:
-        return rnea(tree, q, v, a) - passive(tree, q, v)
-
-    return jax.vmap(torque)(q, v, a)
+    tree = Tree.of(without(model.system, model.bodies, model.dofs))
+    return jax.vmap(lambda *state: needed_torque(tree, *state))(q, v, a)

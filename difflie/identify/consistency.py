@@ -1,8 +1,17 @@
-"""The convex problem of an arm's consistent numbers, and its minimum within barriers.
+"""Physically consistent numbers near nominal ones, by Newton's method within barriers.
 
-All terms have curvatures that are sums of squares. Newton's steps follow a falling barrier and stay
-away from the bounds, so that estimates that are far off converge too (Boyd and Vandenberghe 2004,
-chapter 11).
+    min_x  |R x - z|^2 / 2 + w (sum_b d(J_b, J0_b) + sum_i ((x_i - x0_i) / s_i)^2 / 2),
+           J_b > 0,  x_i >= 0 for numbers i of joints that must not be negative
+
+R, z: the triangle of the weighted equations; s_i: the scale of a number, infinite where it is not
+held; J_b, linear in x: the pseudo-inertia of body b, which is positive definite just where some
+distribution of mass has it (Wensing, Kim and Slotine 2018). d is the entropic divergence
+tr(J0^-1 J) - log det(J0^-1 J) - 4 (Lee, Wensing and Park 2020), or the geometric distance with the
+metric at J0, tr((J0^-1 J - 1)^2) / 2 (Lee and Park 2018). All terms are convex, so the minimum is
+unique, and their curvatures are sums of squares. Bounds are kept by logarithmic barriers, which are
+self-concordant: damped Newton steps follow a falling barrier, stay away from the bounds, and
+converge from any start, from estimates that are far off too (Boyd and Vandenberghe 2004, chapter
+11). Numbers that end at their bounds are then put there, and the others solved for again.
 """
 
 from __future__ import annotations
@@ -14,7 +23,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .pseudo_inertias import BASIS, parameters_of, pseudo_inertias
+from ..parameters.pseudo_inertia import BASIS, parameters_of, pseudo_inertias
 
 Distance = Literal["entropic", "geometric"]
 
@@ -32,6 +41,8 @@ _INWARD = 0.9
 # Barriers in squared deviations: the lowest, that from which on they fall, at least and at most,
 # and the part of them to which their minima are found, but for the last.
 _LOW, _HIGH, _HIGHEST, _NEAR = 1e-7, 1.0, 1e20, 0.01
+# Within a barrier bodies that torques do not tell are heavier by no more than its inverse.
+_PULL = 1e-6
 _SUFFICIENT, _SHORTER = 1e-4, 0.5
 # Where numbers start that an earlier minimum has at a bound, in lengths of their columns.
 _INSIDE = 1e-3
@@ -63,6 +74,71 @@ class Nominal:
     @property
     def count(self) -> int:
         return len(self.factors)
+
+
+@dataclasses.dataclass(frozen=True)
+class Consistent:
+    """The numbers x (p,) at the minimum, and how it was found.
+
+    active: the indices of numbers at their bound, 0. hessian (p, p): of all that is minimised;
+    prior (p, p): the part of the distance, both zero for numbers that are held. distances (nb,): d
+    of each body; weighed: w times all distances. steps: Newton's. converged: whether the search at
+    the lowest barriers ended, and that without the numbers at their bound.
+    """
+
+    x: NDArray
+    active: NDArray
+    hessian: NDArray
+    prior: NDArray
+    distances: NDArray
+    weighed: float
+    steps: int
+    converged: bool
+
+
+def consistent(
+    triangle: NDArray,
+    nominal: Nominal,
+    nonnegative: Sequence[int] | NDArray,
+    weight: float,
+    distance: Distance = "entropic",
+    start: NDArray | None = None,
+) -> Consistent:
+    """The minimum for a triangle (., p + 1), whose first columns are those of the nominal bodies.
+
+    nonnegative: the indices of numbers of joints that must not be negative. weight w > 0. start
+    (p,): numbers within the bounds, by default those of the nominal bodies. Columns of zeros belong
+    to numbers that are held at zero.
+    """
+    problem = Problem.of(triangle, nominal, nonnegative, weight, distance)
+    y = problem.start(start)
+    y, steps, converged = problem.path(y)
+    y, active = problem.at_bounds(y)
+    if len(active):
+        problem = dataclasses.replace(
+            problem,
+            free=np.setdiff1d(problem.free, active),
+            bounded=np.setdiff1d(problem.bounded, active),
+        )
+        y, more, again = problem.searched(y)
+        steps, converged = steps + more, converged and again
+    data, distances, _ = problem.squares(y, 0.0)
+    prior = distances.curvature
+    hessian = data.curvature + prior
+    back = problem.back
+    n = 10 * nominal.count
+    terms = problem.distances(y[:n].reshape(-1, 10))
+    inverse = np.linalg.inv(back)
+    return Consistent(
+        x=back @ y,
+        active=active,
+        hessian=inverse.T @ hessian @ inverse,
+        prior=inverse.T @ prior @ inverse,
+        distances=terms,
+        weighed=weight * float(terms.sum()) + float(problem.stiff @ (y - problem.near) ** 2) / 2,
+        steps=steps,
+        converged=converged,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +231,7 @@ class Problem:
         else:
             off = pseudo - np.eye(4)
             prior = self.weight * np.einsum("bij,bji->", off, off) / 2
-        prior -= self._inner(barrier) * log_det
+        prior += self._inner(barrier) * (self._pull * trace - log_det)
         # Of what is left, which rounds less than the expanded square.
         left = self.columns @ y - self.torques
         square = left @ left / 2
@@ -183,7 +259,8 @@ class Problem:
             flat = np.broadcast_to(BASIS, turned.shape)
             near = _of_bodies(heavy * flat, heavy * (pseudo - one), len(y))
         if self._inner(barrier):
-            limits.append(_of_bodies(low * turned, -low * one, len(y)))
+            away = -one + self._pull * (factor.transpose(0, 2, 1) @ factor)
+            limits.append(_of_bodies(low * turned, low * away, len(y)))
         each = stiff[held, None] * np.eye(len(y))[held]
         joints = Squares(each, stiff[held] * (y - self.near)[held])
         data = Squares(self.columns, self.columns @ y - self.torques)
@@ -192,6 +269,11 @@ class Problem:
     def _inner(self, barrier: float) -> float:
         """The barrier of the bodies, which the entropic distance is itself."""
         return barrier if self.distance == "geometric" or barrier > self.weight else 0.0
+
+    @property
+    def _pull(self) -> float:
+        """The part of tr J in a barrier that falls away: without it untold bodies grow far off."""
+        return _PULL if self.distance == "entropic" else 0.0
 
     def distances(self, pi: NDArray) -> NDArray:
         """d (nb,) of each body."""

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...system.system import System
-from ..reading.columns import DataError
-from ..recordings import Recording
+from ..system.system import System
+from .reading.columns import DataError
+from .recordings import Recording
 
 # Cutoffs of positions and of both sides, in bandwidths of the motion.
 _POSITIONS, _BOTH_SIDES = 10.0, 5.0
