@@ -32,15 +32,14 @@ from ..parameters.inertias import INERTIAL
 from ..system.system import System
 from ..system.validation import nearest
 from .consistency import Nominal, consistent
-from .estimate import Information, information, listed
 from .fitting import Fit, judged
-from .intervals import intervals
 from .inverse_dynamics import InverseDynamics
 from .jacobian import triangle
 from .losses import Squares
 from .minimiser import Outcome
 from .nominal import Nearness
 from .recordings import DataError
+from .statistics import Information, Rows, information, intervals, listed, uncertainty
 from .torque_rows import (
     JOINTS,
     PI,
@@ -49,7 +48,6 @@ from .torque_rows import (
     torque_rows,
     with_linear_parameters,
 )
-from .uncertainty import Rows, uncertainty
 
 # A lower bound on noise: exact torques are not weighted by their rounding errors.
 _LEAST_NOISE = 1e-3

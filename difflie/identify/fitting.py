@@ -18,9 +18,7 @@ from ..system.system import System
 from ..system.validation import shown
 from .by_values import at_values, by_values
 from .elimination import compressed, projected
-from .estimate import Information, correlations, directions, information, listed
 from .fit_warnings import warn_of_ends, warn_of_small_starts
-from .intervals import at_bounds, intervals
 from .judgement import Judged
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
@@ -30,7 +28,19 @@ from .problem import Problem
 from .recordings import Recording
 from .search import Residual, search
 from .shown import fit_text
-from .uncertainty import Rows, Uncertainty, as_squares, uncertainty
+from .statistics import (
+    Information,
+    Rows,
+    Uncertainty,
+    as_squares,
+    at_bounds,
+    correlations,
+    directions,
+    information,
+    intervals,
+    listed,
+    uncertainty,
+)
 from .validation import Trial, Validation, all_rows
 from .what_to_measure import advice
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimate import listed
 from .grades import grades, poor
+from .statistics import listed
 from .validation import Validation
 
 # A standard error beyond this part of a number, or of the greatest that belongs with it.

@@ -22,7 +22,6 @@ from ..parameters import Parameters
 from ..system.system import System
 from ..system.validation import warn
 from ..view.run import Run, run_figure
-from .estimate import whiteness
 from .inverse_dynamics import InverseDynamics
 from .problem import Deviation
 from .reading_errors import ReadingErrors
@@ -32,6 +31,7 @@ from .search import search
 from .sensors import seen
 from .sensors.measured import columns_of_sensors, reading_deviations, readings_of
 from .shooting import Shooting
+from .statistics import whiteness
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

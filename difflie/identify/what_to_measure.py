@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .estimate import listed
+from .statistics import listed
 
 # The first kind whose words begin a number's last name is its.
 _KINDS: tuple[tuple[tuple[str, ...], str], ...] = (

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.identify.estimate import correlations, directions, information, whiteness
 from difflie.identify.losses import Cauchy, Huber, Squares
+from difflie.identify.statistics import correlations, directions, information, whiteness
 
 
 def test_the_covariance_of_a_straight_line():

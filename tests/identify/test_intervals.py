@@ -10,11 +10,16 @@ from scipy.stats import t as student
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify.cluster_robust import clustered
-from difflie.identify.correlated_blocks import blocks, correlation_time
-from difflie.identify.estimate import information
-from difflie.identify.intervals import at_bounds, intervals
-from difflie.identify.uncertainty import Rows, uncertainty
+from difflie.identify.statistics import (
+    Rows,
+    at_bounds,
+    blocks,
+    clustered,
+    correlation_time,
+    information,
+    intervals,
+    uncertainty,
+)
 
 DT = 0.01
 

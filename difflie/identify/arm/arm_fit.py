@@ -19,8 +19,8 @@ from ...system.validation import shown
 from ...view.arm import Run, torque_figure, write_arm_report
 from ..consistency import Consistent
 from ..grades import poor
-from ..intervals import intervals
 from ..shown import fit_text
+from ..statistics import intervals
 from ..torque_rows import Friction, TorqueModel
 from .equations import Equations
 from .held_out import HeldOut
