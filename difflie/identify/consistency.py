@@ -205,6 +205,11 @@ class Problem:
             *(nominal.count, weight, distance, free, bounded),
         )
 
+    @property
+    def low(self) -> float:
+        """The lowest barrier: much less than the distance, which may be all that holds a number."""
+        return _LOW * min(self.weight, 1.0)
+
     def start(self, x: NDArray | None) -> NDArray:
         y = np.zeros(len(self.near))
         y[: 10 * self.bodies] = np.tile(parameters_of(np.eye(4)[None])[0], self.bodies)
@@ -291,16 +296,21 @@ class Problem:
         """
         _, gain = self._newton(y, _HIGH)
         barrier, steps = 10.0 ** np.ceil(np.log10(np.clip(gain, _HIGH, _HIGHEST))), 0
-        while barrier > _LOW:
+        while barrier > self.low:
             y, more, _ = self.searched(y, barrier, _NEAR * barrier)
             barrier, steps = barrier / 10, steps + more
         y, more, converged = self.searched(y)
         return y, steps + more, converged
 
     def searched(
-        self, y: NDArray, barrier: float = _LOW, decrement: float = _DECREMENT
+        self, y: NDArray, barrier: float | None = None, decrement: float | None = None
     ) -> tuple[NDArray, int, bool]:
-        """Newton's steps from y down to a decrement: the minimum, how many, whether they ended."""
+        """Newton's steps from y down to a decrement: the minimum, how many, whether they ended.
+
+        By default within the lowest barrier, down to the least decrement.
+        """
+        barrier = self.low if barrier is None else barrier
+        decrement = _DECREMENT * min(self.weight, 1.0) if decrement is None else decrement
         value = self.value(y, barrier)
         for k in range(_STEPS):
             step, gain = self._newton(y, barrier)
@@ -358,7 +368,7 @@ class Problem:
         data, distance, _ = self.squares(y, 0.0)
         curve = np.sum(data.rows**2, axis=0) + np.sum(distance.rows**2, axis=0)
         at = self.bounded
-        active = at[_LOW / y[at] > curve[at] * y[at]]
+        active = at[self.low / y[at] > curve[at] * y[at]]
         y = y.copy()
         y[active] = 0
         return y, active
