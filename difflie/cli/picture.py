@@ -10,7 +10,7 @@ from ..io.appearance import read_appearance
 from ..io.loading import Described
 from ..system import System
 from ..view.drawing import draw
-from ..view.report import Section
+from ..view.flat_sections import Section
 from ..view.scenes import scene
 
 _MOMENTS = 4

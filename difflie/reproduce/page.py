@@ -9,8 +9,9 @@ from types import ModuleType
 from typing import Any
 
 from ..io.results import machine, provenance
-from ..view.report import Overview, Section, Worked
-from ..view.report import write_report as write_page
+from ..view.flat_sections import Overview, Section
+from ..view.flat_sections import write_report as write_page
+from ..view.report import Worked
 from .tables import Agreement, Kept
 
 _AGREEMENT, _TEXT = "Agreement", "What is recomputed"

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
+from ..view.flat_sections import Section
 from ..view.printed import print_table
-from ..view.report import Section
 
 
 class Agreement(NamedTuple):

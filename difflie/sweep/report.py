@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ..io.results import provenance
 from ..view.figures import save
+from ..view.flat_sections import Overview, Section, write_report
 from ..view.parallel import parallel_figure
-from ..view.report import Cell, Overview, Section, Worked, write_report
+from ..view.report import Cell, Worked
 from ..view.sweep import histogram_figure, map_figure, scatter_figure, status_figure
 from .design import Design, Listed, Product
 from .samples import Drawn

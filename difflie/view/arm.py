@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from ..io.results import provenance
 from .compared import Compared, Spectra, compared_figure, spectrum_figure
 from .figures import colours, entitle, figure, label
-from .report import Overview, Section, Worked, sentences
-from .report import write_report as write_page
+from .flat_sections import Overview, Section
+from .flat_sections import write_report as write_page
+from .report import Worked, sentences
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from ..io.results import provenance
 from ..quantities import Curve
 from .figures import colours, entitle, figure, label, plain, single
-from .report import Overview, Section, Worked
-from .report import write_report as write_page
+from .flat_sections import Overview, Section
+from .flat_sections import write_report as write_page
+from .report import Worked
 from .series import numbers, whole
 
 _GREY = "#5f6368"

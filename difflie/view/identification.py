@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ..io.results import provenance
 from .estimates import correlation_figure, ellipse_figure
-from .report import Cell, Overview, Section, Worked, sentences
-from .report import write_report as write_page
+from .flat_sections import Overview, Section
+from .flat_sections import write_report as write_page
+from .report import Cell, Worked, sentences
 from .run import Run, run_figure, run_spectra
 
 _USES = {"training": "fitted", "validation": "held out", "left_out": "left out"}

@@ -1,4 +1,4 @@
-"""Tables that are printed: with whole names and numbers, whatever they are printed to."""
+"""Reports and tables that are printed: names and numbers stay whole, whatever the width."""
 
 from __future__ import annotations
 
@@ -7,8 +7,56 @@ from dataclasses import dataclass
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
+
+from . import report
+from .report import Cell, Checked, Report, Worked, cell_text
+
+_COLOURS = {
+    Worked.YES: "green",
+    Worked.PARTLY: "yellow",
+    Worked.NO: "red",
+    Worked.UNJUDGED: "default",
+}
+
+
+def print_report(console: Console, shown: Report) -> None:
+    """Prints what was done, whether and how it worked, and the tables and notes that are brief."""
+    _say(console, shown.done)
+    _say(console, f"{shown.worked.value[2]}.", f"bold {_COLOURS[shown.worked]}")
+    for sentence in shown.verdict:
+        _say(console, sentence)
+    for section in shown.sections:
+        if section.brief:
+            _print_section(console, section)
+
+
+def _print_section(console: Console, section: report.Section) -> None:
+    if section.title and any(not isinstance(part, report.Figure) for part in section.parts):
+        # Before the table, and not its title, which would be broken where the table is narrow.
+        _say(console, section.title, "italic")
+    for part in section.parts:
+        if isinstance(part, report.Note):
+            _say(console, part.text)
+        elif isinstance(part, report.Table):
+            rows = [[_marked_up(cell) for cell in row] for row in part.rows]
+            print_table(console, list(map(escape, part.head)), rows, part.names, gap=0)
+
+
+def _say(console: Console, text: str, style: str | None = None) -> None:
+    """Prints lines as they are: no number is coloured, and no line is broken."""
+    console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+
+
+def _marked_up(cell: Cell) -> str:
+    """A cell in the markup of rich: green where it agrees with its reference, red where not."""
+    if not isinstance(cell, Checked):
+        return escape(cell_text(cell))
+    colour = {True: "green", False: "red", None: "default"}[cell.agrees]
+    text = f"[{colour}]{escape(cell.text)}[/]"
+    return f"{text}\n[dim]{escape(cell.reference)}[/]" if cell.reference else text
 
 
 def print_table(

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from ..io.results import provenance
 from ..quantities import Curve
+from .flat_sections import Overview, Section
+from .flat_sections import write_report as write_page
 from .plots import drift_figure, violation_figure
-from .report import Overview, Section, Worked, sentences
-from .report import write_report as write_page
+from .report import Worked, sentences
 
 
 class Simulated(NamedTuple):

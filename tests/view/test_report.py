@@ -1,41 +1,72 @@
-"""Pages of results, and the pictures of identifications."""
+"""Reports as pages and in terminals, and the pictures of identifications."""
 
+import io
 import re
 
 import numpy as np
 import pytest
 from pages import Page
+from rich.console import Console
 from scipy.stats import chi2
 
 from difflie.io.results import machine, provenance
 from difflie.view.estimates import ellipse_figure, estimate_figure
 from difflie.view.figures import figure
-from difflie.view.report import Overview, Section, Worked, sentences, write_report
+from difflie.view.html import write_html
+from difflie.view.printed import print_report
+from difflie.view.report import (
+    Checked,
+    Figure,
+    Note,
+    Report,
+    Section,
+    Table,
+    Worked,
+    notes,
+    sentences,
+)
 
-OVERVIEW = Overview("An <arm> was fitted.", Worked.YES, ["It <converged>."])
+
+def blank():
+    return figure()[0]
+
+
+def report(*sections, title="Title", worked=Worked.YES, verdict=("It <converged>.",), origin=None):
+    return Report(title, "An <arm> was fitted.", worked, verdict, sections, origin or {})
 
 
 def test_a_report_has_all_that_is_given(tmp_path):
     """Guards that what it says is text, however it looks, and pictures are in it and beside it."""
-    picture, _ = figure()
-    overview = Overview(
-        *("An <arm> was fitted.", Worked.PARTLY, ["It <converged>.", "1 < 2."]),
-        ["No & section.", ("What & why.", "Numbers & names"), ("Seen.", "Picture")],
+    shown = report(
+        Section("", [Note("1 < 2")]),
+        Section(
+            "Numbers & names",
+            [
+                Table(("name", "value"), [("<a>", -0.0), ("b", np.nan), ("c", None)]),
+                Table(("name", "value"), [("d", Checked("1.2", "<1.3>", False))]),
+            ],
+            look="What & why.",
+        ),
+        Section("Picture", [Figure(blank, "a picture.png")], look="Seen."),
+        Section("Picture", [Table(("<n>",), [("two\nlines & more, broken as they are long",)])]),
+        title="arm <7>",
+        worked=Worked.PARTLY,
+        verdict=["It <converged>.", "1 < 2."],
+        origin={"jax": "1.0", "<key>": "a < b", "its text": "<x>\n<y>\n"},
     )
-    sections = [
-        Section(text=["1 < 2"]),
-        Section("Numbers & names", ("name", "value"), [("<a>", -0.0), ("b", np.nan), ("c", None)]),
-        Section("Picture", picture=picture, file="a picture.png"),
-        Section("Picture", ("<n>",), [("two\nlines & more, broken as they are long",)]),
-    ]
-    origin = {"jax": "1.0", "<key>": "a < b", "its text": "<x>\n<y>\n"}
-    path = write_report(tmp_path / "new", "arm <7>", overview, sections, origin)
+    path = write_html(shown, tmp_path / "new")
     page, source = Page(path), path.read_text()
-    for said in ("An <arm> was fitted.", "It <converged>.", "No & section.", "arm <7>", "<key>"):
+    for said in (
+        "An <arm> was fitted.",
+        "It <converged>.",
+        "Numbers & names : What & why.",
+        "<key>",
+    ):
         assert said in page.text
     assert "<title>arm &lt;7&gt;</title>" in source and "<p>1 &lt; 2</p>" in source
     for row in (("&lt;a&gt;", "0"), ("b", "not known"), ("c", "")):
         assert f'<td>{row[0]}</td><td class="n">{row[1]}</td>' in source
+    assert "✗ 1.2<br>&lt;1.3&gt;" in source
     assert '<td class="long">two<br>lines &amp; more' in source
     assert "2 lines <x> <y>" in page.text and "jax 1.0" in page.text
     assert (path.parent / "a picture.png").read_bytes().startswith(b"\x89PNG")
@@ -43,36 +74,61 @@ def test_a_report_has_all_that_is_given(tmp_path):
     assert image["alt"] == "Picture" and image["src"].startswith("data:image/png;base64,")
 
 
+def test_a_terminal_shows_what_is_brief():
+    """Guards that a terminal says the same as a page, draws nothing, and leaves out long tables."""
+
+    def never():
+        raise AssertionError("a terminal draws no picture")
+
+    shown = report(
+        Section("Numbers [m]", [Table(("[name]", "value"), [("[a]", 0.5), ("b", np.nan)])]),
+        Section("Compared", [Table(("n",), [[Checked("[1.2]", "1.3", True)]]), Note("[note]")]),
+        Section("Long", notes("left out"), brief=False),
+        Section("Picture", [Figure(never, "a.png")]),
+    )
+    text = io.StringIO()
+    print_report(Console(file=text, width=60), shown)
+    lines = [" ".join(line.split()) for line in text.getvalue().splitlines()]
+    assert lines[:4] == ["An <arm> was fitted.", "Worked.", "It <converged>.", "Numbers [m]"]
+    for said in ("[name] value", "[a] 0.5", "b not known", "Compared", "[1.2]", "1.3", "[note]"):
+        assert said in lines
+    assert "Long" not in lines and "left out" not in lines and "Picture" not in lines
+
+
 def test_links_lead_to_sections_and_to_nothing_outside(tmp_path):
     """Guards anchors of sections with one title, and pages that are read without a network."""
-    picture, _ = figure()
-    sections = [Section("Runs"), Section("Runs"), Section("±", picture=picture, file="run.png")]
-    overview = Overview("Done.", Worked.YES, (), [("the last", "Runs"), ("it", "±")])
-    page = Page(write_report(tmp_path, "Title", overview, sections, {}))
+    picture = Section("±", [Figure(blank, "run.png")], look="it")
+    shown = report(Section("Runs", ()), Section("Runs", (), look="the last"), picture)
+    page = Page(write_html(shown, tmp_path))
     ids, links = page.values("id"), page.values("href")
     assert len(set(ids)) == len(ids) == 4
+    assert links[:2] == ["#runs-2", "#section"]
     assert {link[1:] for link in links if link.startswith("#")} == set(ids)
     assert [link for link in links if not link.startswith("#")] == ["run.png"]
     assert not re.search(r"https?://|@import|url\(", (tmp_path / "report.html").read_text())
-    with pytest.raises(ValueError, match="no section 'Run' to look at"):
-        write_report(tmp_path, "Title", Overview("", Worked.NO, (), [("it", "Run")]), sections, {})
 
 
 @pytest.mark.parametrize("worked", Worked)
 def test_the_first_screen_says_whether_it_worked(worked, tmp_path):
     """Guards that a word and a mark say it, not only a colour, before all sections."""
-    overview = Overview("What was done.", worked, ["How it ended."], ["At this."])
-    page = Page(write_report(tmp_path, "Title", overview, [Section("Next")], {"jax": "1"}))
+    shown = Report(
+        *("Title", "What was done.", worked, ["How it ended."]),
+        [Section("Next", (), look="At this.")],
+        {"jax": "1"},
+    )
+    page = Page(write_html(shown, tmp_path))
     kind, mark, word = worked.value
     assert page.sign == f"{mark}{word}" and f"sign {kind}" in page.values("class")
-    said = f"Title What was done. {mark} {word} How it ended. What to look at At this. Contents"
+    said = (
+        f"Title What was done. {mark} {word} How it ended. What to look at Next : At this. Contents"
+    )
     assert said in page.text
 
 
 def test_provenance_is_of_the_command_or_of_python(tmp_path):
     """Guards command, configuration, versions, machine and date, and that nothing is invented."""
     made = provenance(machine(), configuration="a.toml", seed=None, its_text="[a]\n")
-    page = Page(write_report(tmp_path, "Title", OVERVIEW, [], made))
+    page = Page(write_html(report(origin=made), tmp_path))
     assert "command none: called from Python configuration a.toml its text [a]" in page.text
     for name in ("processor", "cores", "device", "python", "jax", "numpy", "difflie"):
         assert name in made

@@ -3,18 +3,19 @@
 import pytest
 
 from difflie.view.figures import figure
-from difflie.view.report import Overview, Section, Worked, write_report
+from difflie.view.html import write_html
+from difflie.view.report import Figure, Report, Section, Table, Worked
 
 
 def test_pictures_are_enlarged(browser, tmp_path):
     """Guards keys, click and drag on an enlarged picture, and that a wide table moves alone."""
     names = [f"a column {k}" for k in range(30)]
     sections = [
-        Section("Tall", picture=figure(size=(4.0, 9.0))[0], file="tall.png"),
-        Section("Wide", names, [[1.0] * len(names)]),
+        Section("Tall", [Figure(lambda: figure(size=(4.0, 9.0))[0], "tall.png")], look="it"),
+        Section("Wide", [Table(names, [[1.0] * len(names)])]),
     ]
-    overview = Overview("Done.", Worked.YES, ["Fine."], [("it", "Tall")])
-    path = write_report(tmp_path, "Title", overview, sections, {"command": "x" * 200})
+    origin = {"command": "x" * 200}
+    path = write_html(Report("Title", "Done.", Worked.YES, ["Fine."], sections, origin), tmp_path)
     page = browser.new_page(viewport={"width": 400, "height": 700})
     faults = []
     page.on("pageerror", lambda error: faults.append(str(error)))
@@ -51,12 +52,11 @@ def test_a_page_is_read_on_a_phone_at_night(browser, tmp_path):
     """Words in pictures are not shrunk, names of rows stay, and white pictures are dimmed."""
     names = [f"a column {k}" for k in range(30)]
     sections = [
-        Section("Wide", names, [[1.0] * len(names)]),
-        Section("Words", picture=figure()[0], file="words.png"),
-        Section("None", picture=figure()[0], file="none.png", words=False),
+        Section("Wide", [Table(names, [[1.0] * len(names)])], look="it"),
+        Section("Words", [Figure(lambda: figure()[0], "words.png")]),
+        Section("None", [Figure(lambda: figure()[0], "none.png", words=False)]),
     ]
-    overview = Overview("Done.", Worked.YES, ["Fine."], [("it", "Wide")])
-    path = write_report(tmp_path, "Title", overview, sections, {"command": "x"})
+    path = write_html(Report("Title", "Done.", Worked.YES, ["Fine."], sections), tmp_path)
     page = browser.new_page(viewport={"width": 400, "height": 700}, color_scheme="dark")
     page.goto(path.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") == 400
