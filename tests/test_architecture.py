@@ -20,6 +20,7 @@ from difflie.groups import directors
 
 PACKAGE = Path(dl.__file__).parent
 ORDER = (
+    "deprecated",
     *(
         "groups",
         "native",

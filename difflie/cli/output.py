@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..io.files import check_writable
-from ..io.results import save_json
+from ..io.results import Results, save_json
 
 console = Console()
 # Seconds between two lines of progress if the output is no terminal.
@@ -39,7 +39,7 @@ def configuration(path: Path) -> dict[str, object]:
     return {"configuration": path, "its_text": path.read_text(encoding="utf-8")}
 
 
-def write_results(path: Path | None, results: dict[str, Any]) -> None:
+def write_results(path: Path | None, results: Results | dict[str, Any]) -> None:
     """Writes the results of a command where `--json` asks for them."""
     if path is not None:
         save_json(path, results)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import importlib.metadata
 import io
 import json
@@ -17,10 +18,19 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..deprecated import Subscripted
 from .files import write_whole, written
 
 COMMAND: ContextVar[str] = ContextVar("COMMAND", default="none: called from Python")
 """The command that is executed, as it was called."""
+
+
+class Results(Subscripted):
+    """Results that JSON can hold: a dataclass, whose fields are the keys.
+
+    docs/results.md lists them. A field whose name is a keyword of Python ends with _, its key does
+    not.
+    """
 
 
 def save_arrays(path: str | os.PathLike[str], **arrays: Any) -> None:
@@ -39,7 +49,7 @@ def save_table(path: str | os.PathLike[str], columns: dict[str, Any]) -> None:
         np.savetxt(file, table, fmt="%.9g" if table.dtype.itemsize < 8 else "%.17g", delimiter=",")
 
 
-def save_json(path: str | os.PathLike[str], results: dict[str, Any]) -> None:
+def save_json(path: str | os.PathLike[str], results: Results | dict[str, Any]) -> None:
     """Writes results as JSON, completely or not at all; a number that is not finite is null."""
     write_whole(path, json.dumps(_plain(results), indent=2, allow_nan=False) + "\n")
 
@@ -86,6 +96,9 @@ def _processor() -> str:
 
 
 def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+        return {name.rstrip("_"): _plain(getattr(value, name)) for name in names}
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     import pandas
     import xarray
     from matplotlib.figure import Figure
+
+    from ..io.appearance.shape import Appearance
 
 
 class Trajectory(eqx.Module):
@@ -181,6 +186,29 @@ class Trajectory(eqx.Module):
             curves.append(curve(Energy(), system, run))
         said = "" if self.result.ok else f"; {self.result.messages()[0]}"
         return curve_figure(curves, f"{labels.name}: motion{said}")
+
+    def report(
+        self,
+        system: System,
+        folder: str | os.PathLike[str],
+        *,
+        about: Mapping[str, object] = MappingProxyType({}),
+        appearance: Appearance | None = None,
+    ) -> Path:
+        """Writes `report.html` and its pictures into a folder; returns the path of the page.
+
+        The page of `difflie run`: how the run ended, the machine, its motion, what it kept, and how
+        near its joints came to their limits. about: more to say of its origin, by name. appearance:
+        what the machine looks like, as of `difflie.io.read_appearance`; by default its bodies are
+        drawn as their inertia ellipsoids. Raises ValueError for a batch of runs and for the run of
+        another system, and OSError for a folder that cannot be written.
+        """
+        from ..view.html import write_html
+        from .report import simulation_report, simulation_results
+
+        results = simulation_results(self, system)
+        shown = simulation_report(self, system, results, about, appearance)
+        return write_html(shown, Path(folder))
 
     def to_pandas(self, system: System | None = None) -> pandas.DataFrame:
         """The times and the motion as a table, a row for each saved time.

@@ -69,7 +69,7 @@ def test_run_writes_trajectory_picture_and_figures(tmp_path, capsys):
     assert numbers["ok"]
     assert numbers["energy"]["largest_change"] < 1e-9
     np.testing.assert_allclose(numbers["momentum"]["end"], numbers["momentum"]["start"], atol=1e-9)
-    assert "completed: 100 steps, 2 s" in capsys.readouterr().out
+    assert "Completed: 100 steps, 2 s." in capsys.readouterr().out
 
 
 FALL = """<robot name="fall"><link name="base"/><link name="stone"><inertial><mass value="2"/>
@@ -152,7 +152,7 @@ def test_run_assembles_a_closed_loop(tmp_path, capsys):
     configuration.write_text(CLOSED)
     assert call("run", configuration, "--out", out, "--json", figures) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "assembled: the initial coordinates moved by up to 0." in printed
+    assert "Assembly moved the initial coordinates by up to 0." in printed
     numbers = json.loads(figures.read_text())
     assert 0.1 < numbers["assembly"]["configuration"] < 0.5
     assert numbers["constraint_residual"] < 1e-10 and numbers["constraint_rate"] < 1e-10

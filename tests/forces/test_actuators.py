@@ -372,8 +372,8 @@ def test_a_described_motion_with_a_servo(tmp_path):
     with pytest.raises(ConfigError, match=r"control.effort: .* give control.command"):
         run_config(read_config(path), None)
     path.write_text(text)
-    figures = run_config(read_config(path), None)
-    assert figures["ok"] and 0 < figures["final"]["q"][0] < 0.5
+    results, _ = run_config(read_config(path), None)
+    assert results.ok and 0 < results.final.q[0] < 0.5
 
 
 class Wide(Lagged):

@@ -154,8 +154,8 @@ def test_a_configuration_file_names_it(tmp_path):
     (tmp_path / "run.toml").write_text(
         '[system]\nfile = "pendulum.urdf"\n[simulation]\nmethod = "Ralston"\nsteps = 2\n'
     )
-    results = run_config(read_config(tmp_path / "run.toml"), None)
-    assert results["ok"] and results["method"] == "Ralston"
+    results, _ = run_config(read_config(tmp_path / "run.toml"), None)
+    assert results.ok and results.method == "Ralston"
 
 
 def test_names_are_checked():

@@ -3,15 +3,21 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
+from pages import Page
 
 import difflie as dl
 
 
-def simulated(v=0.2, rate=30.0):
+def arm():
     solid = {"mass": 1.0, "inertia": np.eye(3)}
     hinge = dl.Revolute(name="<hinge>", upper=1.0)
     base = dl.Body(name="base", joint=dl.Free(), **solid)
-    system = dl.chain([base, dl.Body(name="arm", joint=hinge, **solid)], name="arm")
+    return dl.chain([base, dl.Body(name="arm", joint=hinge, **solid)], name="arm")
+
+
+def simulated(v=0.2, rate=30.0):
+    system = arm()
     v = jnp.full(7, v).at[6].set(rate)
     return dl.simulate(system, system.neutral(), v, dt=0.01, steps=5)
 
@@ -62,3 +68,16 @@ def test_what_was_not_computed_is_not_drawn():
     assert canvas.axes[0].lines[0].get_xdata().max() < 0.41
     whole = dl.simulate(system, [0.0], [1.0], dt=0.1, steps=8, save_every=2)
     assert whole.computed() is whole
+
+
+def test_a_run_reports_itself(tmp_path):
+    """Guards `run.report` without a robot's file, and that it refuses batches."""
+    page = Page(simulated().report(arm(), tmp_path / "page", about={"made by": "hand"}))
+    assert page.sign == "!Worked, with warnings" and "made by hand" in page.text
+    assert "arm was simulated by RKMK4: 5 steps of 0.01 s." in page.text
+    titles = "Machine", "Motion", "Drift", "Limits", "State", "Where this comes from"
+    assert [title for title in titles if f" {title} " in page.text] == list(titles)
+    assert page.values("alt") == ["Machine", "Motion", "Drift"]
+    runs = jax.vmap(simulated)(jnp.array([0.1, 0.2]))
+    with pytest.raises(ValueError, match="take one, such as"):
+        runs.report(arm(), tmp_path)
