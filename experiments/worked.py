@@ -39,7 +39,8 @@ class Options:
 
 def problem(name: str) -> tuple[dc.Problem, dc.Plan, dict[str, Any]]:
     """A problem of configs/control, its plan, and the figures of `difflie control`."""
-    return solved(dc.read_control(CONFIGS / f"{name}.toml", allow_code=True))
+    problem, plan, results = solved(dc.read_control(CONFIGS / f"{name}.toml", allow_code=True))
+    return problem, plan, dict(vars(results))
 
 
 def replayed(problem: dc.Problem, plan: dc.Plan, **changes: Any) -> dl.Trajectory:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import tyro
 
 from ..control import Plan, Problem, Status, problem_of, read_control, solve
 from ..control.files import ControlFile
-from ..control.picture import curves_of, plot
+from ..control.picture import curves_of
+from ..control.report import ControlResults, SolveTimes, control_report, control_results
+from ..io import read_appearance
 from ..io.loading import located
 from ..io.modules import code_allowed
-from ..io.results import machine, save_arrays, save_table
-from ..view.control import write_report
+from ..io.results import save_arrays, save_table
+from ..view.html import write_html
+from ..view.printed import print_report
+from ..view.report import Report
 from .output import check_outputs, configuration, console, say, write_results
-from .picture import pictured
 
 
 def control(
@@ -43,13 +46,12 @@ def control(
         def progress(iteration: int, cost: float) -> None:
             status.update(f"{file.name}: iteration {iteration}, cost {cost:.6g}")
 
-        results = run_problem(config, out, progress)
-    say(f"{results['solver']}: {results['message']}")
-    say(f"cost {results['cost']:.9g}, duration {results['duration']:.6g} s")
+        results, report = run_problem(config, out, progress)
+    print_report(console, report)
     if out is not None:
         say(f"written: {out}/plan.npz, {out}/plan.csv, {out}/gains.csv, {out}/report.html")
     write_results(json, results)
-    if results["status"] != Status.CONVERGED.name:
+    if results.status != Status.CONVERGED.name:
         raise SystemExit(1)
 
 
@@ -57,20 +59,23 @@ def run_problem(
     config: ControlFile,
     out: Path | None = None,
     progress: Callable[[int, float], None] | None = None,
-) -> dict[str, Any]:
-    """Solves a problem, writes its plan and a report, and returns the results of `solved`."""
+) -> tuple[ControlResults, Report]:
+    """Solves a problem, writes its plan and a report; returns the results and the report."""
     about = configuration(config.path)
     problem, plan, results = solved(config, progress)
-    if out is not None:
-        _write(out, problem, plan)
-        machine = pictured(config, problem.system, plan)
-        write_report(out, results, plot(problem, plan), about, [machine])
-    return results
+    if out is None:
+        return results, control_report(problem, plan, results, about, whole=False)
+    _write(out, problem, plan)
+    robot = config.system.robot((config.path.parent,))
+    appearance = read_appearance(robot, problem.system)
+    report = control_report(problem, plan, results, about, appearance)
+    write_html(report, out)
+    return results, report
 
 
 def solved(
     config: ControlFile, progress: Callable[[int, float], None] | None = None
-) -> tuple[Problem, Plan, dict[str, Any]]:
+) -> tuple[Problem, Plan, ControlResults]:
     """The problem in a file, its plan, and the results.
 
     time, in s: cold, the whole solution with what is compiled; warm, all iterations but the first;
@@ -89,24 +94,13 @@ def solved(
     with located(f"{config.path}: "):
         plan = solve(problem, config.solver, guess, progress=iterated)
     cold, between = time.perf_counter() - begin, np.diff(times)
-    kkt = plan.result.kkt
-    results = {
-        "problem": config.path.stem,
-        "system": problem.system.name,
-        "solver": type(config.solver).__name__,
-        "status": Status(int(plan.result.status)).name,
-        "message": str(plan.result),
-        "iterations": int(plan.result.iterations),
-        "cost": float(plan.cost),
-        "duration": float(plan.duration),
-        "kkt": {name: np.asarray(value) for name, value in kkt._asdict().items()},
-        "time": {
-            "cold": cold,
-            "warm": float(between.sum()),
-            "iteration": float(np.median(between)) if between.size else None,
-        },
-        "machine": machine(),
-    }
+    spent = SolveTimes(
+        cold=cold,
+        warm=float(between.sum()),
+        iteration=float(np.median(between)) if between.size else None,
+    )
+    solver = type(config.solver).__name__
+    results = control_results(problem, plan, config.path.stem, solver, spent)
     return problem, plan, results
 
 

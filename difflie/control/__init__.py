@@ -43,13 +43,13 @@ from .lqr import VaryingRegulator as VaryingRegulator
 from .lqr import lqr as lqr
 from .lqr import tvlqr as tvlqr
 from .operational_space import OperationalSpaceControl as OperationalSpaceControl
+from .plan import Plan as Plan
 from .policy import Policy as Policy
 from .policy import observation as observation
 from .problem import Problem as Problem
 from .receding import Receding as Receding
 from .replay import replay as replay
 from .result import KKT as KKT
-from .result import Plan as Plan
 from .result import Result as Result
 from .result import Status as Status
 from .solve import solve as solve

@@ -26,7 +26,8 @@ from .knots import Knots, Motion
 from .linear_quadratic import LinearQuadratic, Sweep, costates, linear_rollout
 from .model import Model, model_of, values_of
 from .penalty import Bounds, Penalty
-from .result import KKT, Plan, Result, Status
+from .plan import Plan
+from .result import KKT, Result, Status
 from .riccati import riccati
 from .rollout import rollout
 from .solver import IteratedSolver, bound_box, made_plan, rounding_shift, tolerance_of

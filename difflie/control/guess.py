@@ -12,8 +12,8 @@ from ..system.arguments import checked
 from ..system.validation import check_shape, real_numbers
 from .knots import Knots, Motion, Point
 from .model import steps_to_first_order
+from .plan import Plan
 from .problem import Problem
-from .result import Plan
 from .riccati import inverse_of
 
 

@@ -25,7 +25,8 @@ from .knots import Knots, Motion
 from .linear_quadratic import LinearQuadratic, Sweep, costates, linear_rollout, with_bounds
 from .model import Model, model_of
 from .penalty import Bounds
-from .result import Plan, Result, Status
+from .plan import Plan
+from .result import Result, Status
 from .riccati import riccati
 from .solver import IteratedSolver, made_plan, tolerance_of
 

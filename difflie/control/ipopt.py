@@ -24,7 +24,8 @@ from .linear_quadratic import LinearQuadratic, with_bounds
 from .model import Model, model_of
 from .nonlinear_program import Program, constraints, curvatures, slopes, values
 from .penalty import Bounds
-from .result import Plan, Result, Status
+from .plan import Plan
+from .result import Result, Status
 from .riccati import riccati
 from .solver import Progress, Solver, bound_box, made_plan, tolerance_of
 from .transcription import Shooting, Transcription

@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+import jax
 import numpy as np
 
 from ..quantities import Curve
 from ..simulate import Trajectory
 from ..view.control import Bounded, plan_figure
 from .problem import Problem
-from .result import Plan
+from .result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def curves_of(problem: Problem, plan: Plan) -> list[Bounded]:
+class Planned(Protocol):
+    """What is shown of a `Plan`."""
+
+    @property
+    def t(self) -> jax.Array: ...
+    @property
+    def q(self) -> jax.Array: ...
+    @property
+    def v(self) -> jax.Array: ...
+    @property
+    def u(self) -> jax.Array: ...
+    @property
+    def cost(self) -> jax.Array: ...
+    @property
+    def duration(self) -> jax.Array: ...
+    @property
+    def result(self) -> Result: ...
+
+
+def curves_of(problem: Problem, plan: Planned) -> list[Bounded]:
     """q, v and u of a plan at its knots, with their limits; controls held are so over a step."""
     t, limits, topology = np.asarray(plan.t), problem.limits, problem.system.topology
     u = np.asarray(plan.u)
@@ -42,7 +62,7 @@ def curves_of(problem: Problem, plan: Plan) -> list[Bounded]:
     ]
 
 
-def plot(problem: Problem, plan: Plan, run: Trajectory | None = None) -> Figure:
+def plot(problem: Problem, plan: Planned, run: Trajectory | None = None) -> Figure:
     """q, v and u of a plan over time with their limits, and the cost of every iteration.
 
     run: a `replay` of it, drawn as dots.

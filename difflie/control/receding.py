@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .fddp import FDDP
+from .plan import Plan
 from .problem import Problem
-from .result import Plan
 from .solve import solve
 from .solver import IteratedSolver, Solver
 

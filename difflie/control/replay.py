@@ -14,8 +14,8 @@ from ..simulate import Trajectory, simulate
 from ..simulate.result import NEVER, Result
 from ..system.system import System
 from .knots import Knots, Point
+from .plan import Plan
 from .problem import Problem
-from .result import Plan
 
 
 def replay(

@@ -1,4 +1,4 @@
-"""How the solution of a control problem ended, and what it found."""
+"""How the solution of a control problem ended."""
 
 from __future__ import annotations
 
@@ -113,37 +113,6 @@ _WORDS = {
     Status.OUT_OF_TIME: "out of time after {iterations} iterations",
     Status.INTERRUPTED: "interrupted after {iterations} iterations",
 }
-
-
-class Plan(eqx.Module):
-    """The solution of a control problem with N steps, or the best that was found.
-
-    t (N + 1,) in s; q (N + 1, nq), v (N + 1, nv); u (N, nu), or (N + 1, nu) for linear controls.
-    gains K (N, nu, nx): u_k + K dx is the best control near the plan, where dx (nx,) is the tangent
-    from the plan to the point: (dq, dv), then what is held from knot to knot. cost (). gaps
-    (N, nx): the ends of the steps less the next points. costates (N + 1, nx): the derivative of the
-    cost-to-go. multipliers: of the bounds along the motion (N, m), and at the end (m,); positive at
-    upper bounds. duration () in s. z (N + 1, nz): see `difflie.control.knots`.
-    """
-
-    t: jax.Array
-    q: jax.Array
-    v: jax.Array
-    u: jax.Array
-    gains: jax.Array
-    cost: jax.Array
-    gaps: jax.Array
-    costates: jax.Array
-    multipliers: tuple[jax.Array, jax.Array]
-    z: jax.Array
-    result: Result
-
-    @property
-    def duration(self) -> jax.Array:
-        return self.t[-1]
-
-    def __str__(self) -> str:
-        return f"Plan(cost {self.cost}, {self.result})"
 
 
 def largest(a: Any) -> tuple[jax.Array, jax.Array]:

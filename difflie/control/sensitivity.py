@@ -23,7 +23,7 @@ from .knots import Knots, Motion, Point
 from .linear_quadratic import costates, with_bounds
 from .model import model_of
 from .penalty import Bounds
-from .result import Plan
+from .plan import Plan
 from .solver import made_plan
 
 

@@ -13,8 +13,9 @@ from .checks import check_problem, not_finite
 from .fddp import FDDP
 from .guess import first_motion
 from .knots import Knots
+from .plan import Plan
 from .problem import Problem
-from .result import Plan, Status
+from .result import Status
 from .sensitivity import Numbers, differentiable
 from .solver import Progress, Solver
 

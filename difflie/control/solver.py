@@ -14,7 +14,8 @@ from jax.core import Tracer
 
 from .knots import Knots, Motion
 from .linear_quadratic import LinearQuadratic
-from .result import Plan, Result, Status
+from .plan import Plan
+from .result import Result, Status
 from .riccati import Box
 
 Progress = Callable[[int, float], None]

@@ -1,23 +1,17 @@
-"""The plans of control problems, as figures and as a report."""
+"""The plans of control problems, as figures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ..io.results import provenance
 from ..quantities import Curve
 from .figures import colours, entitle, figure, label, plain, single
-from .flat_sections import Overview, Section
-from .flat_sections import write_report as write_page
-from .report import Worked
 from .series import numbers, whole
 
 _GREY = "#5f6368"
@@ -108,44 +102,3 @@ def _draw(axes: Any, bounded: Bounded) -> None:
     if near_ones:
         axes.plot([], [], color=_GREY, linewidth=0.9, linestyle="--", label="bounds")
     label(axes, "t [s]", f"{curve.name} [{', '.join(units)}]" if units else curve.name)
-
-
-def write_report(
-    folder: Path,
-    results: Mapping[str, Any],
-    picture: Figure,
-    about: Mapping[str, object] = MappingProxyType({}),
-    machine: Sequence[Section] = (),
-) -> Path:
-    """Writes `report.html` and its picture, also as `plan.png`; returns its path.
-
-    results: as `difflie control --json` writes them. about: the configuration. machine: what shows
-    how the machine moves.
-    """
-    kkt, time = results["kkt"], results["time"]
-    rows = [(name, kkt[name]) for name in _CONDITIONS if kkt.get(name) is not None]
-    overview = Overview(
-        f"The controls of least cost for {results['system']} were looked for, with "
-        f"{results['solver']}.",
-        Worked.YES if results["status"] == "CONVERGED" else Worked.NO,
-        (
-            f"{results['solver']}: {results['message']}.",
-            f"Cost {results['cost']:.9g}, duration {results['duration']:.6g} s.",
-        ),
-        (
-            ("the motion, the controls, their bounds, and the cost of every iteration", "Plan"),
-            ("all near zero at an optimum", _OPTIMUM),
-        ),
-    )
-    sections = [
-        Section("Plan", picture=picture, file="plan.png"),
-        *machine,
-        Section(_OPTIMUM, ("condition", "value"), rows),
-        Section("Time", ("part", "s"), [(name, value) for name, value in time.items()]),
-    ]
-    title = f"Plan for {results['system']}"
-    return write_page(folder, title, overview, sections, provenance(results["machine"], **about))
-
-
-_OPTIMUM = "What is left of the conditions of an optimum"
-_CONDITIONS = "stationarity", "gap", "violation", "complementarity"

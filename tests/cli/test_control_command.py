@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from pages import Page
 
+from difflie import control as dc
 from difflie.cli import main
 
 BLOCK = """<robot name="block"><link name="rail"/>
@@ -75,6 +76,16 @@ def test_a_block_is_pushed(tmp_path, capsys):
     assert page.sign == "✓Worked" and "FDDP: converged after" in page.text
     assert page.values("alt") == ["Plan", "Machine"] and f"configuration {file}" in page.text
     assert (out / "plan.png").stat().st_size > 10_000
+
+
+def test_a_plan_reports_itself(tmp_path):
+    """Guards `plan.report`: the page of the command, without times that were not measured."""
+    problem, guess = dc.problem_of(dc.read_control(written(tmp_path, PROBLEM)))
+    plan = dc.solve(problem, guess=guess)
+    page = Page(plan.report(problem, tmp_path / "page", about={"made by": "hand"}))
+    assert page.sign == "✓Worked" and "Converged after" in page.text and "made by hand" in page.text
+    assert "What is left of the conditions of an optimum" in page.text
+    assert page.values("alt") == ["Plan", "Machine"] and "cold" not in page.text
 
 
 def test_a_search_that_fails_ends_with_its_reason_and_status_1(tmp_path, capsys):

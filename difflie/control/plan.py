@@ -1,0 +1,71 @@
+"""The solution of a control problem."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import equinox as eqx
+import jax
+
+from .problem import Problem
+from .result import Result
+
+if TYPE_CHECKING:
+    from ..io.appearance.shape import Appearance
+
+
+class Plan(eqx.Module):
+    """The solution of a control problem with N steps, or the best that was found.
+
+    t (N + 1,) in s; q (N + 1, nq), v (N + 1, nv); u (N, nu), or (N + 1, nu) for linear controls.
+    gains K (N, nu, nx): u_k + K dx is the best control near the plan, where dx (nx,) is the tangent
+    from the plan to the point: (dq, dv), then what is held from knot to knot. cost (). gaps
+    (N, nx): the ends of the steps less the next points. costates (N + 1, nx): the derivative of the
+    cost-to-go. multipliers: of the bounds along the motion (N, m), and at the end (m,); positive at
+    upper bounds. duration () in s. z (N + 1, nz): see `difflie.control.knots`.
+    """
+
+    t: jax.Array
+    q: jax.Array
+    v: jax.Array
+    u: jax.Array
+    gains: jax.Array
+    cost: jax.Array
+    gaps: jax.Array
+    costates: jax.Array
+    multipliers: tuple[jax.Array, jax.Array]
+    z: jax.Array
+    result: Result
+
+    @property
+    def duration(self) -> jax.Array:
+        return self.t[-1]
+
+    def report(
+        self,
+        problem: Problem,
+        folder: str | os.PathLike[str],
+        *,
+        about: Mapping[str, object] = MappingProxyType({}),
+        appearance: Appearance | None = None,
+    ) -> Path:
+        """Writes `report.html` and its pictures into a folder; returns the path of the page.
+
+        The page of `difflie control`: how the search ended, the motion and the controls with their
+        bounds, and what is left of the conditions of an optimum. about: more to say of its origin,
+        by name. appearance: what the machine looks like, as of `difflie.io.read_appearance`; by
+        default its bodies are drawn as their inertia ellipsoids. Raises OSError for a folder that
+        cannot be written.
+        """
+        from ..view.html import write_html
+        from .report import control_report, control_results
+
+        results = control_results(problem, self)
+        return write_html(control_report(problem, self, results, about, appearance), Path(folder))
+
+    def __str__(self) -> str:
+        return f"Plan(cost {self.cost}, {self.result})"

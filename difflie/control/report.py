@@ -1,0 +1,137 @@
+"""What the solution of a control problem came to: its results for JSON, and its report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ..io.appearance.shape import Appearance
+from ..io.results import Results, machine, provenance
+from ..view.moments import machine_section
+from ..view.report import Figure, Report, Section, Table, Worked, sentences
+from ..view.scenes import scene
+from .picture import Planned, plot
+from .problem import Problem
+from .result import Status
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConditionsLeft(Results):
+    """What is left of the conditions of an optimum, as of `KKT`."""
+
+    stationarity: float
+    gap: float
+    violation: float
+    complementarity: float
+    stationarity_knot: int
+    gap_knot: int
+    violation_knot: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolveTimes(Results):
+    """In s: of the solution with what is compiled, of all iterations but the first, of one.
+
+    iteration is the median; None where there was one at most.
+    """
+
+    cold: float
+    warm: float
+    iteration: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlResults(Results):
+    """The results of a control problem, as `difflie control --json` writes them.
+
+    duration in s; time: None where it was not measured. See docs/results.md.
+    """
+
+    problem: str
+    system: str
+    solver: str
+    status: str
+    message: str
+    iterations: int
+    cost: float
+    duration: float
+    kkt: ConditionsLeft
+    time: SolveTimes | None
+    machine: dict[str, str]
+
+
+def control_results(
+    problem: Problem,
+    plan: Planned,
+    name: str = "",
+    solver: str = "",
+    time: SolveTimes | None = None,
+) -> ControlResults:
+    """The results of a plan; name: of the problem, by default that of its system."""
+    result = plan.result
+    left = {key: np.asarray(value).item() for key, value in result.kkt._asdict().items()}
+    return ControlResults(
+        problem=name or problem.system.name,
+        system=problem.system.name,
+        solver=solver,
+        status=Status(int(result.status)).name,
+        message=str(result),
+        iterations=int(result.iterations),
+        cost=float(plan.cost),
+        duration=float(plan.duration),
+        kkt=ConditionsLeft(**left),
+        time=time,
+        machine=machine(),
+    )
+
+
+def control_report(
+    problem: Problem,
+    plan: Planned,
+    results: ControlResults,
+    about: Mapping[str, object],
+    appearance: Appearance | None = None,
+    whole: bool = True,
+) -> Report:
+    """How a search ended, the plan, and what is left of the conditions of an optimum.
+
+    results: of `control_results`. about: what it was made from, by name. appearance: as of
+    `difflie.view.scene`. whole: whether with the sections that terminals leave out.
+    """
+    solver, time = results.solver, results.time
+    sections = [
+        Section(
+            "What is left of the conditions of an optimum",
+            [Table(("condition", "value"), list(_conditions(results.kkt)))],
+            "all near zero at an optimum",
+        )
+    ]
+    if whole:
+        look = "the motion, the controls, their bounds, and the cost of every iteration"
+        picture = Figure(partial(plot, problem, plan), "plan.png")
+        first = Section("Plan", [picture], look, brief=False)
+        machine = machine_section(scene(problem.system, plan, appearance))
+        sections = [first, machine, *sections]
+    if time is not None:
+        times = ("cold", time.cold), ("warm", time.warm), ("iteration", time.iteration)
+        sections.append(Section("Time", [Table(("part", "s"), times)], brief=False))
+    return Report(
+        f"Plan for {results.system}",
+        f"The controls of least cost for {results.system} were looked for"
+        f"{f', with {solver}' if solver else ''}.",
+        Worked.judged(results.status == Status.CONVERGED.name, doubtful=False),
+        (
+            *sentences([f"{solver}: {results.message}" if solver else results.message]),
+            f"Cost {results.cost:.9g}, duration {results.duration:.6g} s.",
+        ),
+        sections,
+        provenance(results.machine, **about),
+    )
+
+
+def _conditions(left: ConditionsLeft) -> Iterator[tuple[str, float]]:
+    for name in ("stationarity", "gap", "violation", "complementarity"):
+        yield name, getattr(left, name)
