@@ -1,0 +1,72 @@
+"""Feedback within a step: methods keep their orders."""
+
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import difflie as dl
+from difflie.integrators import METHODS, EmbeddedMuntheKaas, Method
+
+TIME = 0.4
+# One sub-step for each step.
+LOOSE = {"rtol": 0.999, "atol": 0.999, "substeps": 1}
+STEPS = {1: (80, 160), 2: (40, 80), 3: (24, 48), 4: (16, 32), 5: (10, 20), 6: (8, 14), 8: (5, 9)}
+
+
+@functools.cache
+def arm() -> dl.System:
+    """Two links on motors whose torque falls with the speed."""
+    joint = functools.partial(dl.Revolute, axis=(0.0, 1.0, 0.0))
+    link = functools.partial(dl.Body, mass=1.0, com=(0.0, 0.0, -0.5), inertia=0.1 * np.eye(3))
+    upper = link(name="upper", joint=joint(name="a", damping=0.1))
+    lower = link(name="lower", joint=joint(name="b"), position=(0.0, 0.0, -1.0))
+    motors = [
+        dl.VoltageMotor(j, torque_constant=1.0, resistance=2.0, max_voltage=500.0, max_current=1e3)
+        for j in ("a", "b")
+    ]
+    return dl.attach(dl.chain([upper, lower]), *motors)
+
+
+class Feedback(eqx.Module):
+    """A law of time, configuration and velocity, with a gain to differentiate by."""
+
+    gain: jax.Array
+
+    def __call__(self, t, q, v):
+        return self.gain * (jnp.sin(3 * t) - q) - 2 * v * jnp.cos(q)
+
+
+def end(method: Method, steps: int, gain=10.0) -> jax.Array:
+    run = dl.simulate(
+        *(arm(), [0.9, -0.4], [0.5, 0.8]),
+        dt=TIME / steps,
+        steps=steps,
+        save_every=steps,
+        method=method,
+        control=Feedback(jnp.asarray(gain)),
+    )
+    return jnp.concatenate((run.q[-1], run.v[-1]))
+
+
+@functools.cache
+def exact() -> np.ndarray:
+    return np.asarray(end(dl.RKMK8(), 80))
+
+
+SLOW = "EnergyMomentum", "Rattle", "CG4", "GaussLegendre6"
+EVERY = [pytest.param(m, marks=[pytest.mark.slow] * (m.name in SLOW), id=m.name) for m in METHODS]
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_every_method_keeps_its_order_under_feedback(method):
+    """Every stage has the command at its own state; held over a step it would leave order 1."""
+    if isinstance(method, EmbeddedMuntheKaas):
+        method = type(method)(**LOOSE)
+    counts = STEPS[method.order]
+    errors = [np.abs(end(method, n) - exact()).max() for n in counts]
+    order = np.log(errors[0] / errors[1]) / np.log(counts[1] / counts[0])
+    assert order > method.order - 0.35, errors
