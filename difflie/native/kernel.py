@@ -3,6 +3,9 @@
 On the CPU the whole loop, with what it saves, is one call. A batch runs in the lanes of vector
 instructions and on all threads. Derivatives are native calls as well.
 
+The outermost call is the one that is compiled. Those inside of it are marks (`marks`): they cost
+nothing there, and become calls of their own where the outermost one has no program.
+
 A loop with products of large matrices stays one of XLA, and its turn is in pieces (`pieces`).
 
 What has no program, other devices, and versions of jaxlib on which this has not been tested run the
@@ -22,10 +25,11 @@ import numpy as np
 
 from .attempts import available
 from .jaxprs import contains, has_keys, with_traced_constants
-from .loop import Loop
+from .loop import LONGEST_INSIDE, Loop
+from .marks import marked
 from .pieces import in_pieces
-from .primitive import bind
-from .private import like_any, untracked, varying_axes
+from .primitive import bind, call_once
+from .private import like_any, untracked, varying_axes, within
 from .turns import Traced
 
 
@@ -49,24 +53,17 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
             return f(*jax.tree.unflatten(inputs, filled))
 
         arrays = [leaves[i] for i in places]
-        with untracked():
+        if within.value:
+            return marked(on_arrays)(*arrays)
+        with untracked(), within(True):
             closed, shapes = jax.make_jaxpr(on_arrays, return_shape=True)(*map(_alone, arrays))
         if _only_ordinary(closed):
             return f(*args)
-        split = in_pieces(closed, False, _once)
-        results = _once(closed, arrays) if split is None else split(*arrays)
+        split = in_pieces(closed, False, call_once)
+        results = call_once(closed, arrays) if split is None else split(*arrays)
         return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
     return run
-
-
-def _once(closed: Any, args: Sequence[Any] = ()) -> list[Any]:
-    """The results of a traced function by a native call."""
-    closed, constants = with_traced_constants(closed)
-    inputs = [*constants, *args]
-    ones = (1,) * len(inputs), (1,) * len(closed.out_avals)
-    loop = Loop(Traced(closed), 0, 0, *ones, length=1)
-    return [y[0] for y in bind(loop, [x[None] for x in inputs])]
 
 
 def scan(
@@ -90,26 +87,30 @@ def scan(
     row = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in row_leaves]
     shapes = None
 
-    def turn(*args: Any) -> list[Any]:
+    def turn(state: Any, row: Any) -> tuple[Any, Any]:
         nonlocal shapes
-        state = jax.tree.unflatten(carried, args[: len(begin)])
-        state, out = f(state, jax.tree.unflatten(row_tree, args[len(begin) :]))
-        leaves = [_as(x, b.dtype) for x, b in zip(jax.tree.leaves(state), begin, strict=True)]
+        state, out = f(jax.tree.unflatten(carried, state), jax.tree.unflatten(row_tree, row))
+        state = [_as(x, b.dtype) for x, b in zip(jax.tree.leaves(state), begin, strict=True)]
         out, shapes = jax.tree.flatten(out)
-        return [*leaves, *out]
+        return state, out
 
-    with untracked():
-        closed = jax.make_jaxpr(turn)(*map(_alone, begin), *row)
+    if within.value and length <= LONGEST_INSIDE:
+        end, outs = _ordinary_scan(turn, begin, row_leaves, length, reverse, every)
+        return jax.tree.unflatten(carried, end), jax.tree.unflatten(shapes, outs)
+    with untracked(), within(True):
+        closed = jax.make_jaxpr(turn)([*map(_alone, begin)], row)
     if _only_ordinary(closed) or not available():
         f, start = _varying_state(f, start, [*begin, *row_leaves, *closed.consts])
         return _ordinary_scan(f, start, rows, length, reverse, every)
-    split = in_pieces(closed, True, _once)
+    split = in_pieces(closed, True, call_once)
     if split is None:
         closed, constants = with_traced_constants(closed)
         saved = (every,) * (len(closed.out_avals) - len(begin))
         sizes = len(constants), len(begin)
         ones = (1,) * len(row_leaves)
-        loop = Loop(Traced(closed), *sizes, ones, saved, length, reverse, forward_only)
+        loop = Loop(
+            *(Traced(closed), *sizes, ones, saved, length, reverse, forward_only), call=call_once
+        )
         results = bind(loop, [*constants, *begin, *row_leaves])
         end, outs = results[: len(begin)], results[len(begin) :]
     else:

@@ -1,8 +1,8 @@
 """What a native call computes: a loop of turns.
 
 A turn is a function of constants, of what is carried from turn to turn, and of the turn's rows; it
-returns what is carried on and what is saved. Here it can be applied the ordinary way, written as
-part of a program, differentiated, transposed, and rid of what nobody asks for.
+returns what is carried on and what is saved. Here it can be applied the ordinary way, or written
+as part of a program. Loops that follow from it are in `loop_derivatives`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .jaxprs import depending, with_results
-from .private import ClosedJaxpr, eval_jaxpr, like_any, without_dead_code
+from .jaxprs import with_results
+from .marks import Call, with_calls
+from .private import ClosedJaxpr, like_any
 from .program import Program, Unsupported, finished
 from .rules import arguments, constants, flat
-from .turns import Traced, Transposed, Turn
+from .turns import Traced, Turn
 
 # Longer loops inside a turn are not written out.
-_LONGEST_INSIDE = 64
+LONGEST_INSIDE = 64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -33,7 +34,8 @@ class Loop:
     after how many turns there is a row of each input (zeros in between), and of each output.
     reverse: from the last rows to the first. forward_only: the changes go along with the loop, and
     nothing is kept to go back. directions: of a loop of changes the arguments that are changes, in
-    which it is linear; none for other loops.
+    which it is linear; none for other loops. call: what makes native calls of marks inside.
+    reduced: the loops of some of its results, by which these are.
     """
 
     turn: Turn
@@ -45,7 +47,11 @@ class Loop:
     reverse: bool = False
     forward_only: bool = False
     directions: tuple[bool, ...] = ()
-    _needed: dict = dataclasses.field(default_factory=dict, init=False, repr=False)
+    call: Call | None = None
+    _source: tuple[Loop, Callable[[Loop], Loop]] | None = dataclasses.field(
+        default=None, repr=False
+    )
+    reduced: dict = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def described(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         """All that the code of a turn depends on, and how often there are rows."""
@@ -67,7 +73,7 @@ class Loop:
             self._with_rows(a.shape, e) for a, e in zip(self.turn.out_avals, every, strict=True)
         ]
 
-    def _parts(self, items: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+    def parts(self, items: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
         """Of one item for each argument of a turn, those for constants, what is carried, rows."""
         n, m = self.consts, self.consts + self.carry
         return items[:n], items[n:m], items[m:]
@@ -77,7 +83,7 @@ class Loop:
 
     def apply(self, *args: Any) -> list[Any]:
         """The results the ordinary way."""
-        consts, carry, rows = self._parts(args)
+        consts, carry, rows = self.parts(args)
         if self.length == 1:
             results = like_any(self.turn.apply(*consts, *carry, *(x[0] for x in rows)), args)
             return [*results[: self.carry], *(y[None] for y in results[self.carry :])]
@@ -97,20 +103,48 @@ class Loop:
         return [*carry, *saved]
 
     def applied(self, batch: int | None, along: Sequence[bool]) -> Callable[..., list[Any]]:
-        """`apply` for one, or for a batch that the arguments `along` have a first axis of."""
+        """`apply` for one, or for a batch that the arguments `along` have a first axis of.
+
+        What is marked inside are native calls.
+        """
+        apply = self._with_calls().apply
         if batch is None:
-            return self.apply
+            return apply
         axes = tuple(0 if a else None for a in along)
-        return jax.vmap(self.apply, in_axes=axes, out_axes=0, axis_size=batch)
+        return jax.vmap(apply, in_axes=axes, out_axes=0, axis_size=batch)
+
+    def _with_calls(self) -> Loop:
+        """The same loop, the marks in its turn made native calls; itself where there are none.
+
+        A derivative is derived again from the loop with calls: what is linear in such a call takes
+        the states, and not all that has been computed before.
+        """
+        turn = self.turn
+        if self.call is None:
+            return self
+        if self._source is not None:
+            source, derive = self._source
+            inside = source._with_calls()
+            again = self.turn if inside is source else derive(inside).turn
+            turn = again if _types(again) == _types(turn) else turn
+        if isinstance(turn, Traced):
+            # Rules of derivatives, which jax keeps once they have been traced, have marks, too.
+            closed = with_calls(turn.closed(), self.call)
+            turn = turn if closed is turn.closed() else Traced(closed)
+        return self if turn is self.turn else dataclasses.replace(self, turn=turn, call=None)
+
+    def derived(self, loop: Loop, derive: Callable[[Loop], Loop]) -> Loop:
+        """A loop that is derived from this one."""
+        return dataclasses.replace(loop, _source=(self, derive))
 
     def write(self, program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The loop written out, as part of a program."""
-        if self.length > _LONGEST_INSIDE:
+        if self.length > LONGEST_INSIDE:
             raise Unsupported("a long loop inside")
-        consts, carry, rows = self._parts(args)
+        consts, carry, rows = self.parts(args)
         zeros = [
             constants(program, np.zeros(a.shape, a.dtype))
-            for a in self._parts(self.turn.in_avals)[2]
+            for a in self.parts(self.turn.in_avals)[2]
         ]
         saved: list[list[np.ndarray]] = [[] for _ in self.saved]
         turns = range(self.length)
@@ -134,89 +168,7 @@ class Loop:
         results = self.turn.write(program, arguments(program, self.turn.in_avals))
         return finished(program, flat(results))
 
-    # Derivatives
-
-    def moving(self, varied: Sequence[bool]) -> tuple[list[bool], list[bool]]:
-        """Which arguments change with those that vary, in any turn, and which results."""
-        jaxpr = self.turn.closed().jaxpr
-        n, m = self.consts, self.consts + self.carry
-        varied = list(varied)
-        while True:
-            changed = depending(jaxpr, varied)
-            more = [v or c for v, c in zip(varied[n:m], changed, strict=False)]
-            if more == varied[n:m]:
-                return varied, [*more, *changed[self.carry :]]
-            varied[n:m] = more
-
-    def along(self, moving: Sequence[bool], changed: Sequence[bool]) -> tuple[Loop, Loop]:
-        """The derivative along changes of some arguments, of some results.
-
-        Returns the loop that saves the states at the start of every turn besides, and the loop of
-        the changes: its constants are those of this loop and their changes, it carries the changes
-        of what this one carries, its rows are the states, the rows and their changes.
-        """
-        jaxpr, consts = _derivative(self.turn.closed(), moving, changed)
-        own, changes = self._by_kind(jaxpr.invars, moving)
-        kinds = own[0] + changes[0], changes[1], own[1] + own[2] + changes[2]
-        rows, saved = self._changing_paces(moving, changed)
-        rows = [*(1,) * self.carry, *self.rows, *rows]
-        results = jaxpr.outvars[len(changed) :]
-        changing = self._like(jaxpr, consts, kinds, results, rows, saved)
-        own, changes = own[0], [*own[1], *own[2]]
-        is_change = [True] * len(jaxpr.invars)
-        for start, count in ((0, len(own)), (changing.consts + changing.carry, len(changes))):
-            is_change[start : start + count] = [False] * count
-        return self._with_states(), dataclasses.replace(changing, directions=tuple(is_change))
-
-    def widened(self, count: int) -> Loop:
-        """A loop of changes for so many directions at once, which are a first axis of each change.
-
-        What depends on the point alone is computed once for all of them.
-        """
-        closed = self.turn.closed()
-        axes = tuple(0 if d else None for d in self.directions)
-
-        def turn(*args: Any) -> list[Any]:
-            return eval_jaxpr(closed.jaxpr, closed.consts, *args)
-
-        avals = [
-            jax.ShapeDtypeStruct((count, *a.shape) if d else a.shape, a.dtype)
-            for a, d in zip(self.turn.in_avals, self.directions, strict=True)
-        ]
-        wide = jax.make_jaxpr(jax.vmap(turn, axes, 0, axis_size=count))(*avals)
-        kinds = self._parts(wide.jaxpr.invars)
-        outvars = wide.jaxpr.outvars
-        return self._like(wide.jaxpr, wide.consts, kinds, outvars, self.rows, self.saved)
-
-    def together(self, moving: Sequence[bool], changed: Sequence[bool]) -> Loop:
-        """This loop and that of the changes as one: of each kind, first its own and then those."""
-        jaxpr, consts = _derivative(self.turn.closed(), moving, changed)
-        kinds = [x + y for x, y in zip(*self._by_kind(jaxpr.invars, moving), strict=True)]
-        rows, saved = self._changing_paces(moving, changed)
-        outs, own = jaxpr.outvars, len(changed)
-        middle = own + sum(changed[: self.carry])
-        results = [*outs[: self.carry], *outs[own:middle], *outs[self.carry : own], *outs[middle:]]
-        paces = [*self.rows, *rows], [*self.saved, *saved]
-        return self._like(jaxpr, consts, kinds, results, *paces)
-
-    def _by_kind(
-        self, invars: Sequence[Any], moving: Sequence[bool]
-    ) -> tuple[list[list[Any]], list[list[Any]]]:
-        """The arguments of a derivative by kind, those of the function and their changes."""
-        size = len(moving)
-        changes = iter(invars[size:])
-        own = [list(part) for part in self._parts(invars[:size])]
-        return own, [[next(changes) for moves in part if moves] for part in self._parts(moving)]
-
-    def _changing_paces(
-        self, moving: Sequence[bool], changed: Sequence[bool]
-    ) -> tuple[list[int], list[int]]:
-        """After how many turns there is a row of each change."""
-        rows = zip(self.rows, self._parts(moving)[2], strict=True)
-        saved = zip(self.saved, changed[self.carry :], strict=True)
-        return [e for e, moves in rows if moves], [e for e, changes in saved if changes]
-
-    def _like(
+    def like(
         self,
         jaxpr: Any,
         consts: Sequence[Any],
@@ -237,61 +189,10 @@ class Loop:
             directions=(),
         )
 
-    def _with_states(self) -> Loop:
-        """The loop that also saves what it carries at the start of every turn."""
-        closed = self.turn.closed()
-        kinds, saved = self._parts(closed.jaxpr.invars), (*self.saved, *(1,) * self.carry)
-        results = [*closed.jaxpr.outvars, *kinds[1]]
-        return self._like(closed.jaxpr, closed.consts, kinds, results, self.rows, saved)
 
-    def transposed(self, linear: Sequence[bool]) -> Loop:
-        """The loop back, of cotangents."""
-        turn = Transposed(self.turn, self.consts, self.carry, linear)
-        fixed, carried, sums, _ = turn.counts
-        paces = list(zip(self.rows, self._parts(linear)[2], strict=True))
-        return dataclasses.replace(
-            self,
-            turn=turn,
-            consts=fixed,
-            carry=carried + sums,
-            rows=(*(e for e, is_linear in paces if not is_linear), *self.saved),
-            saved=tuple(e for e, is_linear in paces if is_linear),
-            reverse=not self.reverse,
-            directions=(),
-        )
-
-    def needed(self, used: Sequence[bool]) -> tuple[Loop, list[bool], list[bool]]:
-        """The loop of some results only; which results are left, and which arguments it needs.
-
-        What is carried and matters to a result wanted stays a result.
-        """
-        if not isinstance(self.turn, Traced):
-            return self, [True] * len(used), [True] * len(self.turn.in_avals)
-        # Loops stand inside of loops, and each is asked again for every one around it.
-        if tuple(used) not in self._needed:
-            self._needed[tuple(used)] = self._without_unused(used)
-        return self._needed[tuple(used)]
-
-    def _without_unused(self, used: Sequence[bool]) -> tuple[Loop, list[bool], list[bool]]:
-        closed = self.turn.closed()
-        n, m = self.consts, self.consts + self.carry
-        used = list(used)
-        while True:
-            jaxpr, read = without_dead_code(closed.jaxpr, used)
-            more = [u or r for u, r in zip(used[: self.carry], read[n:m], strict=True)]
-            if more == used[: self.carry]:
-                break
-            used[: self.carry] = more
-        keep = [r or (n <= i < m and used[i - n]) for i, r in enumerate(read)]
-        invars = self._parts(list(zip(closed.jaxpr.invars, keep, strict=True)))
-        kinds = [[v for v, is_kept in part if is_kept] for part in invars]
-        rows = [e for e, k in zip(self.rows, keep[m:], strict=True) if k]
-        saved = [e for e, u in zip(self.saved, used[self.carry :], strict=True) if u]
-        smaller = self._like(jaxpr, closed.consts, kinds, jaxpr.outvars, rows, saved)
-        left = tuple(d for d, k in zip(self.directions, keep, strict=False) if k)
-        smaller = dataclasses.replace(smaller, directions=left)
-        smaller._needed[(True,) * sum(used)] = smaller, [True] * sum(used), [True] * sum(keep)
-        return smaller, used, keep
+def _types(turn: Turn) -> list[tuple[Any, ...]]:
+    """Of the arguments of a turn, then of its results."""
+    return [tuple((a.shape, a.dtype) for a in avals) for avals in (turn.in_avals, turn.out_avals)]
 
 
 def _row(x: Any, k: Any, every: int) -> Any:
@@ -311,29 +212,3 @@ def _with_row(x: Any, y: Any, k: Any, every: int) -> Any:
         before = jax.lax.dynamic_index_in_dim(x, k // every, keepdims=False)
         y = jnp.where(k % every == every - 1, y, before)
     return jax.lax.dynamic_update_index_in_dim(x, y, k // every, 0)
-
-
-def _derivative(
-    closed: ClosedJaxpr, moving: Sequence[bool], changed: Sequence[bool]
-) -> tuple[Any, Sequence[Any]]:
-    """The jaxpr, and its constants, of all results and the changes of some.
-
-    Its arguments are those of the function, and the changes of those that move.
-    """
-    at = [i for i, v in enumerate(moving) if v]
-
-    def both(*args: Any) -> list[Any]:
-        points, directions = list(args[: len(moving)]), list(args[len(moving) :])
-
-        def moved(*values: Any) -> list[Any]:
-            values_now = list(points)
-            for i, x in zip(at, values, strict=True):
-                values_now[i] = x
-            return eval_jaxpr(closed.jaxpr, closed.consts, *values_now)
-
-        results, changes = jax.jvp(moved, [points[i] for i in at], directions)
-        return [*results, *(d for d, c in zip(changes, changed, strict=True) if c)]
-
-    avals = closed.in_avals
-    derived = jax.make_jaxpr(both)(*avals, *(avals[i] for i in at))
-    return derived.jaxpr, derived.consts

@@ -26,6 +26,7 @@ from .large import (
     large,
     of_size,
 )
+from .marks import Call, with_calls
 from .private import ClosedJaxpr, eval_jaxpr, without_dead_code
 from .regions import region_within
 
@@ -36,11 +37,9 @@ _FEW = 20
 _CALLS = {"checkpoint", "closed_call", "core_call", "jit", "pjit", "remat2"}
 
 Arrays = Sequence[Any]
-# What runs a function without arguments natively.
-Run = Callable[[ClosedJaxpr], list[Any]]
 
 
-def in_pieces(closed: ClosedJaxpr, is_turn: bool, run: Run) -> Callable[..., list[Any]] | None:
+def in_pieces(closed: ClosedJaxpr, is_turn: bool, run: Call) -> Callable[..., list[Any]] | None:
     """A function in pieces, of which `run` runs the native ones; None where it is better whole.
 
     is_turn: whether its arguments change from turn to turn of a loop. Otherwise large ones may be
@@ -50,16 +49,16 @@ def in_pieces(closed: ClosedJaxpr, is_turn: bool, run: Run) -> Callable[..., lis
     arguments = [Kind.WEIGHTS if s else Kind.VARYING for s in stay]
     if not has_many(closed, arguments):
         return None
-    split = _split(closed, arguments, run)
+    split = _split(with_calls(closed, run), arguments, run)
     return functools.partial(eval_jaxpr, split.jaxpr, split.consts)
 
 
-def _split(closed: ClosedJaxpr, arguments: Sequence[Kind], run: Run) -> ClosedJaxpr:
+def _split(closed: ClosedJaxpr, arguments: Sequence[Kind], run: Call) -> ClosedJaxpr:
     opened = jax.make_jaxpr(lambda *args: _opened(closed, arguments, args, run))(*closed.in_avals)
     return jax.make_jaxpr(lambda *args: _in_groups(opened, arguments, args, run))(*closed.in_avals)
 
 
-def _opened(closed: ClosedJaxpr, arguments: Sequence[Kind], args: Arrays, run: Run) -> list[Any]:
+def _opened(closed: ClosedJaxpr, arguments: Sequence[Kind], args: Arrays, run: Call) -> list[Any]:
     """The results, with calls of functions that have something large opened.
 
     Other such functions, as the turns of a loop or the branches of a condition, are split in place.
@@ -102,7 +101,9 @@ def _read(atoms: Sequence[Any], values: dict[Any, Any]) -> list[Any]:
     return [np.asarray(v.val, v.aval.dtype) if is_literal(v) else values[v] for v in atoms]
 
 
-def _in_groups(closed: ClosedJaxpr, arguments: Sequence[Kind], args: Arrays, run: Run) -> list[Any]:
+def _in_groups(
+    closed: ClosedJaxpr, arguments: Sequence[Kind], args: Arrays, run: Call
+) -> list[Any]:
     """The results, group after group."""
     jaxpr, kinds, values = closed.jaxpr, kinds_of(closed, arguments), _values(closed, args)
     known, others = [], []
@@ -115,7 +116,7 @@ def _in_groups(closed: ClosedJaxpr, arguments: Sequence[Kind], args: Arrays, run
         # What is known is so in every group that reads it; in the end it may be a result.
         made = [v for e in equations or known for v in e.outvars if v in read]
         part = _part(jaxpr, [*known, *equations], made, values)
-        results = run(part) if natively else eval_jaxpr(part.jaxpr, part.consts)
+        results = run(part, []) if natively else eval_jaxpr(part.jaxpr, part.consts)
         values.update(zip(made, results, strict=True))
     return _read(jaxpr.outvars, values)
 

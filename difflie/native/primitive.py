@@ -15,11 +15,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from . import loop_derivatives
 from .attempts import available
 from .cpu import call
 from .gpu import launch
+from .jaxprs import with_traced_constants
 from .loop import Loop
 from .private import (
+    ClosedJaxpr,
     Context,
     Primitive,
     Value,
@@ -30,6 +33,7 @@ from .private import (
     is_undefined_primal,
     shaped,
 )
+from .turns import Traced
 
 _native_p = Primitive("native")
 # So many directions of a derivative are computed together: more make long programs.
@@ -41,7 +45,7 @@ def bind(
 ) -> list[Any]:
     """Runs a loop, on the arguments it needs; with `batch`, arguments `along` have this axis."""
     along = list(along) or [False] * len(args)
-    loop, _, keep = loop.needed([True] * len(loop.turn.out_avals))
+    loop, _, keep = loop_derivatives.needed(loop, [True] * len(loop.turn.out_avals))
     args = [x for x, k in zip(args, keep, strict=True) if k]
     along = tuple(a for a, k in zip(along, keep, strict=True) if k)
     if batch is not None and not any(along):
@@ -50,6 +54,15 @@ def bind(
     if not args:
         return loop.apply()  # of known numbers alone
     return _call(*args, how=loop, batch=batch, along=along)
+
+
+def call_once(closed: ClosedJaxpr, args: Sequence[Any] = ()) -> list[Any]:
+    """The results of a traced function by a native call."""
+    closed, constants = with_traced_constants(closed)
+    inputs = [*constants, *args]
+    ones = (1,) * len(inputs), (1,) * len(closed.out_avals)
+    loop = Loop(Traced(closed), 0, 0, *ones, length=1, call=call_once)
+    return [y[0] for y in bind(loop, [jnp.asarray(x)[None] for x in inputs])]
 
 
 def _apply(*args: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -> list[Any]:
@@ -77,7 +90,7 @@ def _differentiate(
     primals: Sequence[Any], tangents: Sequence[Any], *, how: Loop, batch: int | None, along: tuple
 ) -> tuple[list[Any], list[Any]]:
     flags = list(along) or [False] * len(primals)
-    moving, changed = how.moving([not isinstance(t, Zero) for t in tangents])
+    moving, changed = loop_derivatives.moving(how, [not isinstance(t, Zero) for t in tangents])
     points = list(zip(primals, flags, strict=True))
     every = zip(tangents, flags, moving, strict=True)
     directions = [(instantiate_zeros(t), f) if moves else None for t, f, moves in every]
@@ -105,12 +118,12 @@ def _one_after_the_other(
 ) -> tuple[list[Any], list[Any]]:
     """The results and their changes; the second loop is linear in the directions."""
     n, m, outs = how.consts, how.consts + how.carry, len(changed)
-    kept, changes = how.along(moving, changed)
-    changes, _, needed = changes.needed([True] * len(changes.turn.out_avals))
+    kept, changes = loop_derivatives.along(how, moving, changed)
+    changes, _, needed = loop_derivatives.needed(changes, [True] * len(changes.turn.out_avals))
     # Of the states at the start of the turns, those that changes need are kept.
     first = n + sum(moving[:m])
     states = needed[first : first + how.carry]
-    kept, _, used = kept.needed([*[True] * outs, *states])
+    kept, _, used = loop_derivatives.needed(kept, [*[True] * outs, *states])
     results = _bound(kept, batch, [x for x, u in zip(points, used, strict=True) if u])
     saved = iter(results[outs:])
     rows = [(next(saved), batch is not None) if s else None for s in states]
@@ -139,7 +152,8 @@ def _together(
     middle = own + moved
     end = middle + len(changed) - own
     wanted = [own <= i < middle or i >= end for i in range(end + sum(changed) - moved)]
-    loop, left, keep = how.together(moving, changed).needed(wanted)
+    both = loop_derivatives.together(how, moving, changed)
+    loop, left, keep = loop_derivatives.needed(both, wanted)
     results = iter(
         _bound(loop, batch, _some([x if k else None for x, k in zip(arguments, keep, strict=True)]))
     )
@@ -158,12 +172,12 @@ def _bound(loop: Loop, batch: int | None, arguments: Sequence[_Argument]) -> lis
 def _transpose(
     cotangents: Sequence[Any], *args: Any, how: Loop, batch: int | None, along: tuple
 ) -> list[Any]:
-    loop, left, keep = how.needed([not isinstance(c, Zero) for c in cotangents])
+    loop, left, keep = loop_derivatives.needed(how, [not isinstance(c, Zero) for c in cotangents])
     n, m = loop.consts, loop.consts + loop.carry
     places = [i for i, k in enumerate(keep) if k]
     inputs = [(args[i], along[i] if along else False) for i in places]
     linear = [is_undefined_primal(x) for x, _ in inputs]
-    back = loop.transposed(linear)
+    back = loop_derivatives.transposed(loop, linear)
     lead = () if batch is None else (batch,)
     batched = batch is not None
     on = [(instantiate_zeros(c), batched) for c, u in zip(cotangents, left, strict=True) if u]
@@ -234,7 +248,7 @@ def _many_directions(
             x = x.reshape(groups, width, *x.shape[1:])
             x = jnp.moveaxis(x, 1, 1 + inner[i] + (i >= first))
         grouped.append(x)
-    wide = how.widened(width)
+    wide = loop_derivatives.widened(how, width)
     results, _ = _batch(
         grouped,
         [0 if d else None for d in how.directions],
@@ -253,7 +267,7 @@ def _without_unused(used: list[bool], equation: Any) -> tuple[list[bool], Any]:
     """The rule that removes results no one asks for, which a call hides from the compiler."""
     if not any(used):
         return [False] * len(equation.invars), None
-    loop, left, keep = equation.params["how"].needed(used)
+    loop, left, keep = loop_derivatives.needed(equation.params["how"], used)
     along = equation.params["along"]
     params = equation.params | {
         "how": loop,

@@ -89,6 +89,10 @@ def untracked() -> AbstractContextManager[Any]:
     return config._check_vma(False)
 
 
+# Part of the key of every trace that jax keeps, so that none of inside is taken outside.
+within = jax.make_user_context(False)
+
+
 # Primitives
 
 Rule = Callable[..., Any]
