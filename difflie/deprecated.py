@@ -10,6 +10,17 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+# By the module, or the class, that had them.
+NAMES = {
+    "difflie.identify": {"ArmFit": "Fit"},
+    "Fit": {
+        **{name: f"assessment.{name}" for name in ("base", "friction", "held_out", "model")},
+        **{name: f"assessment.{name}" for name in ("predictions", "scores", "verdict")},
+        "weight": "assessment.held_out.best",
+        "active": "at_bound",
+    },
+}
+
 
 def warn_of(old: str, new: str, level: int = 3) -> None:
     """Warns that an old name is used; level: of the caller, as of `warnings.warn`."""
@@ -40,3 +51,15 @@ class Subscripted(Mapping[str, Any]):
         """The names of the fields, by the keys that they have in JSON."""
         assert dataclasses.is_dataclass(self)
         return {field.name.rstrip("_"): field.name for field in dataclasses.fields(self)}
+
+
+def renamed(owner: Any, table: str, name: str) -> Any:
+    """What an owner, a module or an object, has under an old name; raises AttributeError."""
+    new = NAMES[table].get(name)
+    found = owner
+    for part in () if new is None else new.split("."):
+        found = getattr(found, part, None)
+    if new is None or found is None:
+        raise AttributeError(f"{table} has no attribute {name!r}")
+    warn_of(f"{table}.{name}", f"{table}.{new}", 4)
+    return found

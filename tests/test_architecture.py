@@ -22,6 +22,7 @@ PACKAGE = Path(dl.__file__).parent
 ORDER = (
     "deprecated",
     *(
+        "deprecated",
         "groups",
         "native",
         "solvers",

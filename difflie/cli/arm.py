@@ -9,12 +9,12 @@ from typing import Any
 
 from rich.markup import escape
 
-from ..io.results import machine, save_json
+from ..io.results import machine
 from ..io.study import Study
 from ..view.printed import print_table
 from ..view.report import sentences
 from .output import configuration, console, say
-from .study import arm_fitted, check_original, recordings_of, save_bare, system_of, tell
+from .study import arm_fitted, check_original, recordings_of, system_of, tell
 
 
 def run_arm(
@@ -24,7 +24,7 @@ def run_arm(
     out: Path | None = None,
     original: Path | None = None,
 ) -> dict[str, Any]:
-    """Identifies an arm as a file describes it, and returns the results, those of `ArmFit.results`.
+    """Identifies an arm as a file describes it, and returns the results, those of `Fit.results`.
 
     validate: more files to judge by. Writes into `out` the results, `report.html` with its
     pictures, and the arm as URDF, with the shapes of the URDF file `original`. Raises `ConfigError`
@@ -38,14 +38,11 @@ def run_arm(
     begin = time.perf_counter()
     fit = arm_fitted(config, system, runs)
     seconds = time.perf_counter() - begin
-    for note in fit.notes:
-        say(note)
     results = {"name": config.path.stem, **fit.results, "seconds": seconds, "machine": machine()}
+    for note in results["notes"]:
+        say(note)
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        save_json(out / "identification.json", results)
-        fit.report(out, about)
-        save_bare(fit.system, out, original)
+        fit.save(out, about=about, original=original, results=results)
     return results
 
 

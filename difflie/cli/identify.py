@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rich.markup import escape
 
 from ..identify import Fit, Recording, Trial, Validation, leave_one_out
+from ..identify.fitting import save_bare
 from ..identify.judgement import predictions
 from ..identify.validation import all_rows
 from ..io.loading import located
@@ -32,7 +33,7 @@ from ..view.report import sentences
 from .arm import run_arm, show_arm
 from .output import check_outputs, configuration, console, say, write_results
 from .sensors import deviations_of_sensors
-from .study import check_original, fitted, parameters_of, recordings_of, save_bare, system_of, tell
+from .study import check_original, fitted, parameters_of, recordings_of, system_of, tell
 
 
 def identify(
@@ -166,8 +167,10 @@ def run_study(
         for row in validation.sensor_rows
     ]
     results["machine"] = machine()
-    if out is not None:
-        _write(out, results, fit, judged, final, about, original)
+    if out is not None and fit is not None:
+        fit.save(out, unseen, seen, about=about, original=original, results=results)
+    elif out is not None:
+        _write(out, results, judged, final, about, original)
     return results
 
 
@@ -240,7 +243,6 @@ def _unfitted(free: Parameters, values: Any) -> dict[str, Any]:
 def _write(
     out: Path,
     results: dict[str, Any],
-    fit: Fit | None,
     judged: dict[str, list[Validation]],
     system: System,
     about: dict[str, object],
@@ -249,8 +251,7 @@ def _write(
     out.mkdir(parents=True, exist_ok=True)
     save_json(out / "identification.json", results)
     runs = [(v.recording.name, use == "validate", v.drawn) for use in judged for v in judged[use]]
-    correlations = None if fit is None else fit.correlations
-    identification.write_report(out, results, runs, correlations, about)
+    identification.write_report(out, results, runs, None, about)
     # What URDF cannot say `save` refuses, when all the rest is written.
     save_bare(system, out, original)
 

@@ -11,9 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..forces.at_joint import AtJoint
 from ..identify import (
-    ArmFit,
     ArmSettings,
     Cauchy,
     Fit,
@@ -34,8 +32,7 @@ from ..identify import (
     rate_warnings,
     read_recording,
 )
-from ..io import save
-from ..io.files import file_name
+from ..identify.fitting import save_bare
 from ..io.loading import load_system, located
 from ..io.modules import function
 from ..io.study import RunTable, Study
@@ -109,16 +106,6 @@ def tell(system: System, runs: dict[str, list[Recording]]) -> None:
             warn(message)
     for message in rate_warnings(runs["fit"]):
         warn(message)
-
-
-def save_bare(system: System, folder: Path, original: Path | None = None) -> None:
-    """Writes the machine as URDF, without actuators and sensors, whose numbers the results have.
-
-    original: a URDF file of the same links, whose shapes are kept.
-    """
-    others = tuple(c for c in system.couplings if not isinstance(c, AtJoint))
-    bare = dataclasses.replace(system, couplings=others, actuators=(), sensors=())
-    save(bare, folder / f"{file_name(system.name)}.urdf", original=original)
 
 
 def check_original(system: System, original: Path | None) -> None:
@@ -254,7 +241,7 @@ def _problems(config: Study, system: System, recordings: Sequence[Recording]) ->
     return problems
 
 
-def arm_fitted(config: Study, system: System, runs: dict[str, list[Recording]]) -> ArmFit:
+def arm_fitted(config: Study, system: System, runs: dict[str, list[Recording]]) -> Fit:
     """All numbers of an arm, as a file without parameters describes it; see `identify_arm`.
 
     Raises `ConfigError` and DataError for inputs that do not fit together.

@@ -1,8 +1,10 @@
 """Identification: recordings, errors, fits of parameters, and motions designed to measure them."""
 
-from .arm import ArmFit as ArmFit
+import sys as _sys
+from typing import Any as _Any
+
+from ..deprecated import renamed as _renamed
 from .arm import ArmSettings as ArmSettings
-from .arm import RateCoupling as RateCoupling
 from .arm import identify_arm as identify_arm
 from .base_parameters import Linear as Linear
 from .base_parameters import linear as linear
@@ -48,5 +50,10 @@ from .statistics import correlations as correlations
 from .statistics import information as information
 from .statistics import whiteness as whiteness
 from .torque_rows import LinearTorques as LinearTorques
+from .torque_rows import RateCoupling as RateCoupling
 from .validation import Trial as Trial
 from .validation import Validation as Validation
+
+
+def __getattr__(name: str) -> _Any:
+    return _renamed(_sys.modules[__name__], __name__, name)

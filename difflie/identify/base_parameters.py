@@ -45,6 +45,7 @@ from .torque_rows import (
     PI,
     LinearTorques,
     linear_parameters,
+    names_of,
     torque_rows,
     with_linear_parameters,
 )
@@ -233,13 +234,3 @@ def chi_names(system: System, joints: tuple[str, ...] = JOINTS) -> tuple[str, ..
     known = entries(system)
     rows = (e.path for leaf in joints for e in known if e.place == ("joints", leaf))
     return (*inertial, *rows)
-
-
-def names_of(base: BaseParameters, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The base parameters (rank,) as sums of numbers with these names (p,)."""
-    found = []
-    for row, column in zip(base.matrix, base.columns, strict=True):
-        others = (k for k in np.flatnonzero(row) if k != column)
-        terms = (f" {'-' if row[k] < 0 else '+'} {abs(row[k]):.4g} {names[k]}" for k in others)
-        found.append(names[column] + "".join(terms))
-    return tuple(found)

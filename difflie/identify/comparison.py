@@ -55,9 +55,9 @@ class Comparison:
 def compare(first: NDArray, second: NDArray, joints: Sequence[str], blocks: int = 10) -> Comparison:
     """The comparison of two models by their errors for the same rows, fitted to other ones.
 
-    first and second (r, n): errors such as `ArmFit.held_out.residuals`, or torque - effort of
-    `Fit.validate`, NaN in gaps; joints (n,): the names of their columns. Raises DataError for
-    errors of unlike shapes, and for blocks without rows.
+    first and second (r, n): errors such as `residuals` of `Fit.assessment.held_out`, or torque -
+    effort of `Fit.validate`, NaN in gaps; joints (n,): the names of their columns. Raises DataError
+    for errors of unlike shapes, and for blocks without rows.
     """
     first, second = np.asarray(first, float), np.asarray(second, float)
     if first.shape != second.shape or first.ndim != 2 or first.shape[1] != len(joints):

@@ -110,7 +110,7 @@ def consistent(
     (p,): numbers within the bounds, by default those of the nominal bodies. Columns of zeros belong
     to numbers that are held at zero.
     """
-    problem = Problem.of(triangle, nominal, nonnegative, weight, distance)
+    problem = ConvexProblem.of(triangle, nominal, nonnegative, weight, distance)
     y = problem.start(start)
     y, steps, converged = problem.path(y)
     y, active = problem.at_bounds(y)
@@ -159,7 +159,7 @@ def joined(*parts: Squares) -> Squares:
 
 
 @dataclasses.dataclass(frozen=True)
-class Problem:
+class ConvexProblem:
     """The problem in coordinates y (p,), x = back y: near the identity, and columns of length 1.
 
     columns (r, p) and torques (r,): of the squares, |columns y - torques|^2 / 2; near and stiff
@@ -185,7 +185,7 @@ class Problem:
         nonnegative: Sequence[int] | NDArray,
         weight: float,
         distance: Distance,
-    ) -> Problem:
+    ) -> ConvexProblem:
         w, z = triangle[:, :-1], triangle[:, -1]
         p, n = w.shape[1], 10 * nominal.count
         length = np.linalg.norm(w, axis=0)
@@ -200,7 +200,7 @@ class Problem:
         near, stiff = np.zeros(p), np.zeros(p)
         near[n:] = nominal.numbers / np.diag(back)[n:]
         stiff[n:] = weight * (np.diag(back)[n:] / nominal.scales) ** 2
-        return Problem(
+        return ConvexProblem(
             *(moved, z, near, stiff, back),
             *(nominal.count, weight, distance, free, bounded),
         )

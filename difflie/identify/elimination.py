@@ -161,17 +161,19 @@ def projected(columns: NDArray, own: NDArray, chains: tuple[Windows, ...]) -> ND
     eliminated. Zero where only rounding is left.
     """
     left, done, n = np.array(columns), 0, columns.shape[1]
-    for windows in (w for w in chains if w.size):
+    for windows in chains:
         part = slice(done, done + len(windows.of))
+        done += len(windows.of)
+        if not windows.size:
+            continue
         triangles = _triangles(windows, own[part], columns[part], np.zeros(len(windows.of)))
         damping = _lengths([triangles], np.zeros((0, n + 1)))[n:].reshape(-1, windows.size)
         damping = _ROUNDING * np.where(damping > 0, damping, 1)
         follow = _substituted(_eliminated(triangles, damping)[0], np.eye(n + 1, n))
         for b, moved in enumerate(follow):
-            rows = done + np.flatnonzero((windows.of == b) | (windows.of == b - 1))
+            rows = part.start + np.flatnonzero((windows.of == b) | (windows.of == b - 1))
             along = (b % 2) * windows.size + np.arange(windows.size)
             left[rows] += own[np.ix_(rows, along)] @ moved
-        done += len(windows.of)
     rounding = _ROUNDING * np.linalg.norm(columns, axis=0)
     return np.where(np.linalg.norm(left, axis=0) > rounding, left, 0)
 

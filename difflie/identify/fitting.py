@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -12,19 +13,24 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ..io.results import machine
+from ..deprecated import renamed
+from ..forces.at_joint import AtJoint
+from ..io import save
+from ..io.files import file_name
+from ..io.results import machine, save_json
 from ..parameters import Parameters, SharedParameters
 from ..system.system import System
 from ..system.validation import shown
+from .arm.assessment import ArmAssessment
 from .by_values import at_values, by_values
-from .elimination import compressed, projected
+from .elimination import Windows, compressed, projected
 from .fit_warnings import warn_of_ends, warn_of_small_starts
 from .judgement import Judged
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
 from .minimiser import Improved, Minimiser, Outcome, Progress
 from .plausibility import implausible
-from .problem import Problem
+from .problem import LogNumber, Problem
 from .recordings import Recording
 from .search import Residual, search
 from .shown import fit_text
@@ -57,7 +63,8 @@ class Fit:
     """A fitted machine, with standard errors.
 
     x (n,): the free numbers as `parameters` takes them; values, standard_errors (p,), and start
-    (p,), the initial values: the physical values named by parameters.names, in SI units. own: the
+    (p,), the initial values: the physical values named by `names`, in SI `units`. These are those
+    of `parameters`, and then numbers that belong to the logs (`Problem.log_numbers`). own: the
     unknowns of each of the problems, such as initial states.
 
     standard_errors allow for correlated residuals, as of smoothed data and imperfect models: they
@@ -70,6 +77,7 @@ class Fit:
 
     cost: half the sum of squared residuals. variance: of the measured residuals in their standard
     deviations; about 1 where these are right. converged and message: how it ended.
+    assessment: of an arm (`identify_arm`), how each joint is predicted; else None.
     """
 
     parameters: Parameters | SharedParameters
@@ -92,10 +100,52 @@ class Fit:
     steps: int
     converged: bool
     message: str
+    assessment: ArmAssessment | None = None
 
     def __repr__(self) -> str:
         title = f"Fit of {self.parameters.title}: {self.message}"
-        return fit_text(title, self.notes, self.results["parameters"])
+        said = self.notes if self.assessment is None else self.assessment.verdict
+        return fit_text(title, said, self._table)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return renamed(self, "Fit", name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all numbers (p,): those of the parameters, and last those that belong to the logs."""
+        return (*self.parameters.names, *(n.name for n in self._log_numbers))
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The SI unit of each number (p,)."""
+        return (*self.parameters.units, *(n.unit for n in self._log_numbers))
+
+    @property
+    def _log_numbers(self) -> list[LogNumber]:
+        return [n for problem in self.problems for n in problem.log_numbers]
+
+    @property
+    def _table(self) -> dict[str, dict[str, Any]]:
+        """What is known of each number, by its name."""
+        columns = {
+            "unit": self.units,
+            "start": self.start.tolist(),
+            "value": self.values.tolist(),
+            "std_error": self.standard_errors.tolist(),
+            "std_error_white": self.white_errors.tolist(),
+            "interval": [None if np.isnan(i).any() else i.tolist() for i in self.intervals],
+            "bounds": np.stack(_limits(self.parameters, self._log_numbers), axis=1).tolist(),
+            "at_bound": self.at_bound.tolist(),
+            "prior_share": self.prior_share.tolist(),
+            "of_log": [k >= len(self.parameters.names) for k in range(len(self.names))],
+        }
+        rows = zip(*columns.values(), strict=True)
+        return {
+            name: dict(zip(columns, row, strict=True))
+            for name, row in zip(self.names, rows, strict=True)
+        }
 
     @property
     def system(self) -> System:
@@ -116,7 +166,7 @@ class Fit:
 
     @property
     def results(self) -> dict[str, Any]:
-        """The results by name, as `difflie identify` writes them.
+        """The results by name, as `difflie identify` writes them; of an arm, its assessment too.
 
         parameters: for each its unit, start, value, standard errors, which are infinite for those
         in fit.undetermined, 95 % interval, bounds, whether it is at one, the prior's share. fit:
@@ -124,22 +174,8 @@ class Fit:
         has the directions in which parameters may change together, with the share of each. states:
         `own`.
         """
-        columns = {
-            "unit": self.parameters.units,
-            "start": self.start.tolist(),
-            "value": self.values.tolist(),
-            "std_error": self.standard_errors.tolist(),
-            "std_error_white": self.white_errors.tolist(),
-            "interval": [None if np.isnan(i).any() else i.tolist() for i in self.intervals],
-            "bounds": np.stack(self.parameters.limits, axis=1).tolist(),
-            "at_bound": self.at_bound.tolist(),
-            "prior_share": self.prior_share.tolist(),
-        }
-        rows = zip(*columns.values(), strict=True)
-        table = {
-            name: dict(zip(columns, row, strict=True))
-            for name, row in zip(self.parameters.names, rows, strict=True)
-        }
+        table = self._table
+        more = {} if self.assessment is None else self.assessment.results
         return {
             "parameters": table,
             "fit": {
@@ -152,14 +188,15 @@ class Fit:
                 "unidentifiable": [dict(row) for row in self.information.unidentifiable],
                 "undetermined": [n for n, row in table.items() if np.isinf(row["std_error"])],
             },
-            "states": self.own,
+            "states": [o.tolist() for o in self.own],
             "converged": self.converged,
+            **more,
         }
 
     @property
     def notes(self) -> list[str]:
         """Sentences on what the data does not tell: directions, what priors hold, and bounds."""
-        names = np.array(self.parameters.names)
+        names = np.array(self.names)
         said = [directions(self.information.unidentifiable)]
         if not self.converged:
             said.append("the numbers are not converged, and have no standard errors")
@@ -172,12 +209,20 @@ class Fit:
             )
         return [sentence for sentence in said if sentence]
 
-    def plot(self) -> Figure:
-        """The estimates with their 95 % intervals, and their start, as a matplotlib figure."""
+    def plot(self, recording: int | None = None) -> Figure:
+        """The estimates with their 95 % intervals, and their start, as a matplotlib figure.
+
+        recording: of an arm, the number of one whose torques are drawn instead, measured and
+        predicted. Raises ValueError for one that is not there.
+        """
         from ..view.estimates import estimate_figure
 
+        if recording is not None:
+            if self.assessment is None:
+                raise ValueError("recordings are drawn by their validation: fit.validate(...)[0]")
+            return self.assessment.plot(recording)
         title = f"{self.parameters.title}: estimates and their start"
-        return estimate_figure(self.results["parameters"], title)
+        return estimate_figure(self._table, title)
 
     def validate(
         self,
@@ -215,7 +260,7 @@ class Fit:
         judged = Judged(
             message=self.message,
             scale=float(np.sqrt(self.variance)),
-            names=self.parameters.names,
+            names=self.names,
             start=self.start,
             values=self.values,
             errors=self.standard_errors,
@@ -238,23 +283,87 @@ class Fit:
         folder: str | Path,
         held_out: Sequence[Validation] = (),
         fitted: Sequence[Validation] = (),
+        *,
+        about: Mapping[str, object] = MappingProxyType({}),
     ) -> Path:
         """Writes `report.html` and its pictures into a folder; returns the path of the page.
 
         With the verdict on it, the numbers with their errors and correlations, and errors and
         pictures of the predictions of recordings that were held out, and of those that were fitted,
-        as of `validate`. Raises OSError for a folder that cannot be written.
+        as of `validate`; of an arm, the torques of its recordings. about: more, by name, that the
+        page is to say of its origin, such as the configuration. Raises OSError for a folder that
+        cannot be written.
         """
+        return self._page(Path(folder), self._judged(held_out, fitted), held_out, fitted, about)
+
+    def save(
+        self,
+        folder: str | Path,
+        held_out: Sequence[Validation] = (),
+        fitted: Sequence[Validation] = (),
+        *,
+        about: Mapping[str, object] = MappingProxyType({}),
+        original: Path | None = None,
+        results: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Path:
+        """Writes the results as JSON, the `report`, and each machine as URDF; returns the folder.
+
+        As `difflie identify --out` does: identification.json, report.html with its pictures, and
+        NAME.urdf, without actuators and sensors, which URDF does not know. original: a URDF file of
+        the same links, whose shapes are kept. results: more of them, by name. Raises as `report`
+        and `difflie.save` do; all else is written when the machine is refused.
+        """
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        every = {**self._judged(held_out, fitted), **results}
+        save_json(path / "identification.json", every)
+        self._page(path, every, held_out, fitted, about)
+        for system in self.systems.values():
+            save_bare(system, path, original)
+        return path
+
+    def _judged(
+        self, held_out: Sequence[Validation], fitted: Sequence[Validation]
+    ) -> dict[str, Any]:
+        """The results with the judgement, and the errors of recordings."""
+        results = {"system": self.parameters.title, **self.results, "machine": machine()}
+        if self.assessment is not None:
+            return results
+        results |= self.judgement(fitted, held_out)
+        results["validation"], results["training"] = map(all_rows, (held_out, fitted))
+        results["sensors"] = [
+            {**row, "use": use}
+            for use, validations in (("training", fitted), ("validation", held_out))
+            for validation in validations
+            for row in validation.sensor_rows
+        ]
+        return results
+
+    def _page(
+        self,
+        folder: Path,
+        results: Mapping[str, Any],
+        held_out: Sequence[Validation],
+        fitted: Sequence[Validation],
+        about: Mapping[str, object],
+    ) -> Path:
         from ..view.identification import write_report
 
-        results = {"system": self.parameters.title, **self.results, "machine": machine()}
-        results |= self.judgement(fitted, held_out)
-        results["training"], results["validation"] = map(all_rows, (fitted, held_out))
-        rows = [row for v in held_out for row in v.sensor_rows]
-        results["sensors"] = [{**row, "use": "validation"} for row in rows]
         uses = ((False, fitted), (True, held_out))
         runs = [(v.recording.name, use, v.drawn) for use, several in uses for v in several]
-        return write_report(Path(folder), results, runs, self.correlations)
+        torques = () if self.assessment is None else self.assessment.runs
+        correlations = None if torques else self.correlations
+        return write_report(folder, results, runs, correlations, about, torques)
+
+
+def save_bare(system: System, folder: Path, original: Path | None = None) -> None:
+    """Writes the machine as URDF, without actuators and sensors, whose numbers the results have.
+
+    original: a URDF file of the same links, whose shapes are kept.
+    """
+    others = tuple(c for c in system.couplings if not isinstance(c, AtJoint))
+    bare = dataclasses.replace(system, couplings=others, actuators=(), sensors=())
+    save(bare, folder / f"{file_name(system.name)}.urdf", original=original)
 
 
 def fit(
@@ -307,26 +416,34 @@ def judged(
     x, states = best.unknown
     residual, args = Residual(Squares()), (parameters, problems)
     r, free, own = compressed(residual, best.unknown, args)
+    own, log, windows = _of_logs(problems, states, own, residual.windows(args))
     rows = Rows.of(problems, parameters.residual(x).size)
     # Priors among the problems are weighted by the loss too.
     weak = loss(jnp.asarray(r[: len(r) - parameters.residual(x).size]))
     cost = float(weak @ weak + jnp.sum(r[weak.size :] ** 2)) / 2
-    start, values = np.asarray(parameters.values(begun)), np.asarray(parameters.values(x))
+    numbers = [n for p in problems for n in p.log_numbers]
+    names = (*parameters.names, *(n.name for n in numbers))
+    begins = [p.own for p in problems if p.log_numbers]
+    ends = [state for p, state in zip(problems, states, strict=True) if p.log_numbers]
+    start = np.concatenate((parameters.values(begun), *begins))
+    values = np.concatenate((parameters.values(x), *ends))
+    limits = _limits(parameters, numbers)
     free = by_values(free, np.asarray(jax.jacfwd(parameters.values)(x)))
-    eliminated = sum(state.size for state in states)
+    free = np.concatenate((free, log), axis=1)
+    eliminated = sum(state.size for state in states) - len(numbers)
 
     def known(free: NDArray) -> tuple[Information, Uncertainty]:
         off, whole = as_squares(loss, r, np.concatenate((free, own), axis=1), rows)
-        left = projected(whole[:, : x.size], whole[:, x.size :], residual.windows(args))
-        found = information(left, 1.0, parameters.names)
+        left = projected(whole[:, : len(names)], whole[:, len(names) :], windows)
+        found = information(left, 1.0, names)
         return found, uncertainty(found, left, off, rows, eliminated, known_deviations)
 
     found, off = known(free)
-    sides = at_bounds(values, start, off.white, parameters.limits)
-    if sides.any():
-        at = np.flatnonzero(sides)
+    sides = at_bounds(values, start, off.white, limits)
+    at = np.flatnonzero(sides[: x.size])
+    if at.size:
         # No x reaches a bound: near it derivatives by x vanish, but not those by the values.
-        free[:, at] = at_values(parameters, problems, values, states, at)
+        free[:, at] = at_values(parameters, problems, values[: x.size], states, at)
         found, off = known(free)
     scale = 1.0 if known_deviations else off.variance
     found = dataclasses.replace(found, covariance=scale * found.inverse)
@@ -345,7 +462,7 @@ def judged(
         standard_errors=off.errors,
         white_errors=off.white,
         freedom=off.freedom,
-        intervals=intervals(values, off.errors, off.freedom, parameters.limits, sides),
+        intervals=intervals(values, off.errors, off.freedom, limits, sides),
         at_bound=sides != 0,
         prior_share=off.prior_share,
         correlations=correlations(found.covariance),
@@ -356,3 +473,37 @@ def judged(
         converged=best.converged,
         message=best.message,
     )
+
+
+def _limits(
+    parameters: Parameters | SharedParameters, numbers: Sequence[LogNumber]
+) -> tuple[NDArray, NDArray]:
+    """The lower and upper bounds of the parameters, and then of numbers of logs."""
+    lower, upper = parameters.limits
+    ends = [(n.lower, n.upper) for n in numbers]
+    more = np.array(ends, float).reshape(-1, 2)
+    return np.append(lower, more[:, 0]), np.append(upper, more[:, 1])
+
+
+def _of_logs(
+    problems: Sequence[Problem],
+    states: Sequence[jax.Array],
+    own: NDArray,
+    windows: Sequence[Windows],
+) -> tuple[NDArray, NDArray, tuple[Windows, ...]]:
+    """The derivatives (k, c) by unknowns of windows, (k, m) by numbers of logs, and the windows.
+
+    A problem whose own unknowns are numbers of its log has no windows.
+    """
+    own, done, others = own.copy(), 0, []
+    found = np.zeros((len(own), 0))
+    for problem, state, window in zip(problems, states, windows, strict=True):
+        part = slice(done, done + len(window.of))
+        done = part.stop
+        if problem.log_numbers:
+            columns = np.zeros((len(own), state.size))
+            columns[part], own[part] = own[part, : state.size], 0
+            found = np.concatenate((found, columns), axis=1)
+            window = Windows(window.of, 1, 0)
+        others.append(window)
+    return own, found, tuple(others)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..parameters import Parameters, SharedParameters
 from ..system.validation import shown
-from .problem import Layout, Problem
+from .problem import Layout, LogNumber, Problem
 from .recordings import DataError
 
 
@@ -42,8 +42,16 @@ class OfMachine(Problem):
         return self.problem.layout
 
     @property
-    def is_prior(self) -> bool:
+    def log_numbers(self) -> tuple[LogNumber, ...]:
+        return self.problem.log_numbers
+
+    @property
+    def is_prior(self) -> bool | NDArray:
         return self.problem.is_prior
+
+    @property
+    def is_scaled(self) -> bool | NDArray:
+        return self.problem.is_scaled
 
     @property
     def windows(self) -> NDArray:

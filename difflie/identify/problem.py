@@ -30,6 +30,15 @@ class Layout(NamedTuple):
     channel: NDArray
 
 
+class LogNumber(NamedTuple):
+    """An unknown that belongs to the log and not to the machine: its name, unit and bounds."""
+
+    name: str
+    unit: str = ""
+    lower: float = -np.inf
+    upper: float = np.inf
+
+
 class Problem(eqx.Module):
     """Measurements, and the residuals of a machine's predictions, perhaps with own unknowns."""
 
@@ -60,8 +69,24 @@ class Problem(eqx.Module):
         return Layout(np.zeros(k, int), np.arange(k, dtype=float), np.zeros(k, int))
 
     @property
-    def is_prior(self) -> bool:
-        """Whether its residuals are no measurements but a prior, of independent unit variances."""
+    def log_numbers(self) -> tuple[LogNumber, ...]:
+        """What its own unknowns (m,) are where a fit is to tell them with their errors, or none."""
+        return ()
+
+    @property
+    def is_prior(self) -> bool | NDArray:
+        """Whether its residuals are no measurements but a prior, of independent unit variances.
+
+        Or a mask (k,) of those that are.
+        """
+        return False
+
+    @property
+    def is_scaled(self) -> bool | NDArray:
+        """Whether the variance of its priors is estimated from their residuals, at least as 1.
+
+        Or a mask (k,) of those whose common variance is.
+        """
         return False
 
     @property

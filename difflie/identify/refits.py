@@ -125,7 +125,8 @@ def bootstrap(
         (x, _), _, done, _ = minimiser.minimised(residual, begin, moved, cost)
         found.append(np.asarray(fit.parameters.values(x)))
         converged.append(done)
-    return Bootstrap(fit.values, np.array(found), np.array(converged))
+    values = fit.values[: len(fit.parameters.names)]
+    return Bootstrap(values, np.array(found), np.array(converged))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,8 @@ With J^T J = A + P of measurements and of priors, C = (A + P)^-1, the covariance
 
 S is the covariance of J^T e, cluster-robust for errors e that are alike within blocks, or s^2 A for
 white noise. Errors of priors have by their definition the variance c = 1, so that what only a prior
-holds has the prior's error.
+holds has the prior's error; or c is estimated, where the weight of a prior was chosen by what it
+predicts (`Problem.is_scaled`).
 
 For an estimate L u of p numbers, u = U^T e with orthonormal columns U (k, m), and for errors that
 are independent between blocks b, S is
@@ -137,6 +138,12 @@ def correlations(covariance: NDArray) -> NDArray:
     found[~np.isfinite(deviation) | (deviation == 0)] = np.nan
     found[:, ~np.isfinite(deviation) | (deviation == 0)] = np.nan
     return found
+
+
+def r_squared(torque: NDArray, residual: NDArray) -> float:
+    """1 - sum residual^2 / sum (torque - its mean)^2; NaN where the torque does not vary."""
+    spread = float(np.sum((torque - torque.mean()) ** 2))
+    return 1 - float(np.sum(residual**2)) / spread if spread > 0 else float("nan")
 
 
 def whiteness(residuals: NDArray, lags: int = 20) -> tuple[NDArray, float]:
@@ -291,28 +298,37 @@ def clustered(
 class Rows:
     """What residuals (k,) are: measured and prior, masks (k,), neither at gaps; and their layout.
 
-    Rows without an order in time have the sequence -1.
+    Rows without an order in time have the sequence -1. group (k,): of priors whose common variance
+    is estimated, numbered from 1; 0 for all other rows.
     """
 
     measured: NDArray
     prior: NDArray
     layout: Layout
+    group: NDArray
 
     @staticmethod
     def of(problems: Sequence[Problem], priors: int = 0) -> Rows:
         """The rows of problems, followed by so many priors."""
         parts, channels = [], 0
-        for problem in problems:
+        for k, problem in enumerate(problems, start=1):
             there = np.asarray(problem.measured)
             nothing = np.zeros(there.size, int)
-            layout = None if problem.is_prior else problem.layout
+            prior = there & problem.is_prior
+            layout = None if prior.all() else problem.layout
             layout = layout or Layout(nothing - 1, nothing.astype(float), nothing)
-            parts.append((there, there & problem.is_prior, *layout[:2], layout[2] + channels))
+            group = np.where(prior & problem.is_scaled, k, 0)
+            parts.append((there, prior, group, *layout[:2], layout[2] + channels))
             channels += int(layout.channel.max(initial=0)) + 1
-        last = np.ones(priors, bool), np.ones(priors, bool)
+        last = np.ones(priors, bool), np.ones(priors, bool), np.zeros(priors, int)
         parts.append((*last, np.full(priors, -1), np.zeros(priors), np.full(priors, channels)))
-        there, prior, *layout = (np.concatenate(x) for x in zip(*parts, strict=True))
-        return Rows(there & ~prior, prior, Layout(*layout))
+        there, prior, group, *layout = (np.concatenate(x) for x in zip(*parts, strict=True))
+        return Rows(there & ~prior, prior, Layout(*layout), group)
+
+    @property
+    def groups(self) -> list[int]:
+        """The groups of priors whose variance is estimated."""
+        return [int(g) for g in np.unique(self.group) if g]
 
     @property
     def ordered(self) -> NDArray:
@@ -382,6 +398,7 @@ def uncertainty(
     variance = variance_of(u, residuals, rows, eliminated)
     scale = 1.0 if known_deviations else variance
     prior = u[rows.prior].T @ u[rows.prior]
+    scaled = [_scaled(u[rows.group == g], residuals[rows.group == g], factor) for g in rows.groups]
     measured, unordered = (_gram(u[k]) for k in (rows.measured, rows.measured & ~rows.ordered))
     robust, freedom = scale * unordered, np.full(len(factor), np.inf)
     if rows.ordered.any() and not np.isnan(variance):
@@ -395,13 +412,28 @@ def uncertainty(
         np.sum(factor @ square * factor, axis=1)
         for square in (robust, prior, np.eye(len(prior)), scale * measured + prior)
     )
-    # Errors of priors are known: they have no part in what Student's t makes up for.
-    noisy = np.where(part > 0, part, 1)
-    freedom = np.where(part > 0, freedom * ((part + own) / noisy) ** 2, np.inf)
+    more = sum((variance for variance, _ in scaled), np.zeros(len(factor)))
+    total = part + own + more
+    # Errors of known priors have no part in what Student's t makes up for (Satterthwaite).
+    spread = part**2 / freedom + sum((square for _, square in scaled), np.zeros(len(factor)))
+    freedom = np.where(spread > 0, total**2 / np.where(spread > 0, spread, 1), np.inf)
     unknown = ~np.isfinite(np.diag(information.inverse))
-    errors, white = (np.where(unknown, np.inf, np.sqrt(v)) for v in (part + own, white))
+    errors, white = (np.where(unknown, np.inf, np.sqrt(v)) for v in (total, white))
     share = np.where(unknown, 0.0, own / np.where(whole > 0, whole, 1))
     return Uncertainty(errors, white, freedom, share, variance)
+
+
+def _scaled(u: NDArray, r: NDArray, factor: NDArray) -> tuple[NDArray, NDArray]:
+    """What priors (k,) of an unknown variance c add to the variances (p,) of numbers, for c > 1.
+
+    And the squares (p,) of their whole part over its degrees of freedom. c is the mean square of
+    their residuals r over what the measurements leave of them, 1 less the leverages: were c 1, half
+    of the squares would be half of the numbers that the measurements tell (MacKay 1992).
+    """
+    told = max(float(np.sum(1 - np.sum(u**2, axis=1))), 1.0)
+    c = max(1.0, float(r @ r) / told)
+    own = np.sum(factor @ _gram(u) * factor, axis=1)
+    return (c - 1) * own, (c * own) ** 2 / told
 
 
 def _gram(u: NDArray) -> NDArray:

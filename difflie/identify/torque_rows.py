@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -32,14 +33,16 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
+from ..dynamics import BaseParameters
 from ..dynamics.regressor import effort_columns, properties
 from ..dynamics.regressor import parameters as inertial_parameters
+from ..forces import Drive, Stribeck
 from ..solvers.linear import product
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import nearest
 from .inverse_dynamics import InverseDynamics, needed_torque
-from .problem import Layout, Problem
+from .problem import Layout, LogNumber, Problem
 from .recordings import DataError
 from .samples import CHUNK, Samples
 from .sensors import meant
@@ -52,6 +55,9 @@ PI = (
 _PI_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
 # The unit of numbers of joints that turn, and of those that slide.
 _JOINT_UNITS = {"armature": ("kg m^2", "kg"), "damping": ("N m s/rad", "N s/m")}
+# The logarithm of a velocity of friction is known to this beforehand: it is one of those tried.
+_RANGE = 1.3
+_NO_DRIVE = Drive("")
 # Bodies with less than this part of the machine's mass keep the numbers of the file.
 _MASSLESS = 1e-6
 
@@ -108,6 +114,16 @@ def with_linear_parameters(
         for old in (getattr(system.bodies, name),)
     }
     return system.replace(**leaves, **dict(zip(joints, each, strict=True)))
+
+
+def names_of(base: BaseParameters, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The base parameters (rank,) as sums of numbers with these names (p,)."""
+    found = []
+    for row, column in zip(base.matrix, base.columns, strict=True):
+        others = (k for k in np.flatnonzero(row) if k != column)
+        terms = (f" {'-' if row[k] < 0 else '+'} {abs(row[k]):.4g} {names[k]}" for k in others)
+        found.append(names[column] + "".join(terms))
+    return tuple(found)
 
 
 @eqx.filter_jit
@@ -348,17 +364,106 @@ class TorqueModel(eqx.Module):
             columns.append(r[:, None] * parts[:, None, :])
         return np.concatenate(columns, axis=2)
 
+    @property
+    def sums(self) -> tuple[LogNumber, ...]:
+        """The numbers of motors that turn with sums of rates, which no system has."""
+        every = zip(self.names[self.inertial :], self.units[self.inertial :], strict=True)
+        joints = {*self.joints}
+        return tuple(
+            LogNumber(name, unit, lower=0.0)
+            for name, unit in every
+            if name.rsplit("/", 1)[0] not in joints
+        )
+
+    def numbers_of(self, system: System, sums: Any = ()) -> Float[Array, " p"]:
+        """The numbers (p,) of a system with the same joints; of drives, offsets and load friction.
+
+        sums (n,): those that it cannot have, see `sums`.
+        """
+        drives = {a.label: a for a in system.actuators if isinstance(a, Drive)}
+        peaks = {c.joint: c.breakaway for c in system.couplings if isinstance(c, Stribeck)}
+
+        def of_drives(leaf: str) -> list[Any]:
+            return [getattr(drives.get(joint, _NO_DRIVE), leaf) for joint in self.joints]
+
+        rows: dict[str, Any] = {
+            **{leaf: getattr(system.joints, leaf)[self.dofs] for leaf in JOINTS},
+            "breakaway": [peaks.get(joint, 0.0) for joint in self.joints],
+            "offset": [-bias for bias in of_drives("torque_bias")],
+        }
+        bodies = inertial_parameters(system.bodies)[np.array(self.bodies)].ravel()
+        parts = [bodies, *(rows[leaf] for leaf in self.leaves), sums]
+        parts += [of_drives("load_friction")] if self.load else []
+        return jnp.concatenate([jnp.asarray(part, system.dtype) for part in parts])
+
     def file_numbers(self) -> NDArray:
         """The numbers (p,) of the file; those that it cannot have are zero."""
-        numbers = np.zeros(len(self.names))
-        numbers[: self.inertial] = np.asarray(inertial_parameters(self.system.bodies), float)[
-            list(self.bodies)
-        ].ravel()
-        for k, leaf in enumerate(("armature", "damping", "friction")):
-            at = self.inertial + k * len(self.joints)
-            own = np.asarray(getattr(self.system.joints, leaf), float)[self.dofs]
-            numbers[at : at + len(self.joints)] = own
-        return numbers
+        return np.array(self.numbers_of(self.system, np.zeros(len(self.sums))), float)
+
+
+class ArmTorques(Problem):
+    """The torque error of an arm, as rows: matrix (r, p) x + slopes (r, m) b - target (r,).
+
+    x: the numbers of `model`, those of the system and, first, own: those that it cannot have
+    (`TorqueModel.sums`). b: the logarithms of the system's velocities of friction over those
+    (m,) about which the rows are linear; columns (m,): their places among all rises, then fadings,
+    of the joints. Priors
+    follow: b over the range of what is known beforehand, and x - near (j,) over deviations (j,), of
+    the numbers `held` (j,), whose common variance is estimated.
+    """
+
+    model: TorqueModel
+    matrix: jax.Array
+    slopes: jax.Array
+    target: jax.Array
+    near: jax.Array
+    deviations: jax.Array
+    velocities: jax.Array
+    columns: tuple[int, ...] = eqx.field(static=True)
+    held: tuple[int, ...] = eqx.field(static=True)
+    places: tuple[jax.Array, jax.Array, jax.Array]
+
+    def residual(self, system: System, own: Float[Array, " m"]) -> Float[Array, " k"]:
+        x, columns = self.model.numbers_of(system, own), np.array(self.columns, int)
+        fading = {c.joint: c.stribeck_velocity for c in system.couplings if isinstance(c, Stribeck)}
+        rises = system.joints.friction_velocity[self.model.dofs]
+        fadings = jnp.stack([fading.get(joint, jnp.ones(())) for joint in self.model.joints])
+        b = jnp.log(jnp.concatenate((rises, fadings))[columns] / self.velocities)
+        off = product(self.matrix, x) + product(self.slopes, b) - self.target
+        held = (x[np.array(self.held, int)] - self.near) / self.deviations
+        return jnp.concatenate((off, b / _RANGE, held))
+
+    @property
+    def own(self) -> Float[Array, " m"]:
+        return jnp.zeros(len(self.model.sums))
+
+    @property
+    def log_numbers(self) -> tuple[LogNumber, ...]:
+        return self.model.sums
+
+    @property
+    def measured(self) -> Bool[Array, " k"]:
+        return jnp.ones(len(self._kinds), bool)
+
+    @property
+    def is_prior(self) -> NDArray:
+        return self._kinds > 0
+
+    @property
+    def is_scaled(self) -> NDArray:
+        return self._kinds > 1
+
+    @property
+    def layout(self) -> Layout:
+        more = int((self._kinds > 0).sum())
+        ends = np.full(more, -1), np.zeros(more), np.zeros(more, int)
+        return Layout(*(np.append(x, end) for x, end in zip(self.places, ends, strict=True)))
+
+    @property
+    def _kinds(self) -> NDArray:
+        """0 for torques, 1 for what is known beforehand of velocities, 2 for what is held."""
+        counts = len(self.target), len(self.columns), len(self.held)
+        return np.repeat(np.arange(3), counts)
 
 
 def sign(v: NDArray, rise: NDArray | float) -> NDArray:

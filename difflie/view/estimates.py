@@ -83,10 +83,11 @@ def ellipse_figure(
 ) -> Figure | None:
     """The 95 % confidence ellipses of the most correlated pairs of parameters, six at most.
 
-    parameters: as for `estimate_figure`; correlations (p, p). None where no two numbers are
-    identifiable.
+    parameters: as for `estimate_figure`; correlations (p, p). None where no two numbers have
+    standard errors.
     """
-    r = np.nan_to_num(np.triu(correlations, 1))
+    known = np.isfinite([p["std_error"] for p in parameters.values()])
+    r = np.nan_to_num(np.triu(correlations, 1)) * np.outer(known, known)
     order = np.argsort(-np.abs(r), axis=None)[:_PAIRS]
     pairs = [(i, j) for i, j in zip(*np.unravel_index(order, r.shape), strict=True) if r[i, j]]
     if not pairs:

@@ -16,6 +16,7 @@ from .flat_sections import Overview, Section
 from .flat_sections import write_report as write_page
 from .report import Cell, Worked, sentences
 from .run import Run, run_figure, run_spectra
+from .torques import LOOKED_AT, TorqueRun, base_sections, joint_sections
 
 _USES = {"training": "fitted", "validation": "held out", "left_out": "left out"}
 _ERRORS = {
@@ -35,6 +36,7 @@ def write_report(
     runs: Sequence[tuple[str, bool, Run]],
     correlations: NDArray | None,
     about: Mapping[str, object] = MappingProxyType({}),
+    torques: Sequence[TorqueRun] = (),
 ) -> Path:
     """Writes `report.html` with its pictures, and these also as PNG files; returns its path.
 
@@ -42,21 +44,27 @@ def write_report(
     doubts, advice, fit (None where nothing was fitted), converged, parameters, training,
     validation, left_out, sensors and machine are shown. runs: the name of each, whether it was held
     out, and its data. correlations (p, p): of the parameters, None where they were not fitted.
-    about: the configuration.
+    about: the configuration. torques: of an arm, whose results have joints, base_parameters,
+    condition and nearness too, the measured torques of its recordings and what is left of them.
     """
     names = [name + (" (held out)" if held_out else "") for name, held_out, _ in runs]
-    sections = list(_sections(results, runs, correlations))
+    names += [run.name for run in torques]
+    sections = list(_sections(results, runs, correlations, torques))
     overview = Overview(
         _done(results, runs),
         _worked(results),
         sentences(results["verdict"]),
-        list(_pointers(sections)),
+        list(_pointers_of_an_arm(sections) if torques else _pointers(sections)),
     )
     origin = provenance(results["machine"], **about, runs=", ".join(names))
     return write_page(folder, f"Parameters of {results['system']}", overview, sections, origin)
 
 
 def _done(results: Mapping[str, Any], runs: Sequence[tuple[str, bool, Run]]) -> str:
+    if "joints" in results:
+        return (
+            f"All numbers of the arm {results['system']} were identified, near those of its file."
+        )
     count, held_out = len(results["parameters"]), sum(each[1] for each in runs)
     if results["fit"] is None:
         return f"{count} given numbers of {results['system']} were judged by recordings."
@@ -71,6 +79,8 @@ def _worked(results: Mapping[str, Any]) -> Worked:
         return Worked.UNJUDGED
     if not results["converged"]:
         return Worked.NO
+    if "joints" in results:
+        return Worked.YES if results["well_predicted"] else Worked.PARTLY
     doubtful = fit["notes"] or results["doubts"] or not results["well_predicted"]
     return Worked.PARTLY if doubtful else Worked.YES
 
@@ -94,14 +104,24 @@ def _pointers(sections: Sequence[Section]) -> Iterator[tuple[str, str]]:
         yield "measured and predicted, and what is left between them", title
 
 
+def _pointers_of_an_arm(sections: Sequence[Section]) -> Iterator[tuple[str, str]]:
+    titles = [section.title for section in sections]
+    yield from LOOKED_AT.items()
+    run = next(title for title in titles if title.startswith("Run "))
+    yield "measured and predicted, and what is left between them", run
+
+
 def _sections(
     results: Mapping[str, Any],
     runs: Sequence[tuple[str, bool, Run]],
     correlations: NDArray | None,
+    torques: Sequence[TorqueRun],
 ) -> Iterator[Section]:
     parameters, fit = results["parameters"], results["fit"]
     notes = [*(fit["notes"] if fit else ()), *results.get("doubts", ())]
-    if notes:
+    if torques:
+        yield from joint_sections(results, torques)
+    elif notes:
         yield Section("What is not known, or doubtful", text=sentences(notes))
     if results.get("advice"):
         yield Section("What to measure next", text=sentences(results["advice"]))
@@ -112,14 +132,17 @@ def _sections(
             *("bounds", "prior's share"),
         ),
         [
-            (name, p["unit"], p["start"], p["value"], _error(p["std_error"]), *_told(p))
+            (_named(name, p), p["unit"], p["start"], p["value"], _error(p["std_error"]), *_told(p))
             for name, p in parameters.items()
         ],
         (
             "Standard errors and intervals allow for residuals that are alike over many rows. At a "
-            "bound the interval is one-sided. The prior's share is 1 where only it holds a value.",
+            "bound the interval is one-sided. The prior's share, the file's for an arm, is 1 where "
+            "only it holds a value. Numbers of the log are those that the system cannot have.",
         ),
     )
+    if torques:
+        yield from base_sections(results)
     yield from _errors(results)
     if results.get("sensors"):
         yield Section(
@@ -180,6 +203,10 @@ def _spectra(runs: Sequence[tuple[str, bool, Run]]) -> Iterator[Section]:
                 "left of motions is that within windows.",
             ),
         )
+
+
+def _named(name: str, p: Mapping[str, Any]) -> str:
+    return f"{name} (of the log)" if p.get("of_log") else name
 
 
 def _told(p: Mapping[str, Any]) -> tuple[Cell, Cell, Cell]:

@@ -88,7 +88,7 @@ def test_keys_of_arms(folder):
     path.write_text(path.read_text().replace('"shoulder", "elbow"', joints))
     results = run_arm(read_study(path))
     assert results["nearness"]["weight"] == 10.0
-    assert not any(name.endswith("/offset") for name in results["parameters"])
+    assert not any(name.endswith("/torque_bias") for name in results["parameters"])
     assert any("+" in name for name in results["parameters"])
 
 

@@ -96,7 +96,7 @@ def test_intervals_cover_the_truth_in_noise_of_any_colour(rho):
         ),
         1,
     ).reshape(-1, 6)
-    every = Rows(np.ones(2 * rows, bool), np.zeros(2 * rows, bool), where)
+    every = Rows(np.ones(2 * rows, bool), np.zeros(2 * rows, bool), where, np.zeros(2 * rows, int))
     known = information(J, 1.0, tuple("abcdef"))
     none, free = np.full(6, np.inf), np.zeros(6, int)
     inside, white = [], []

@@ -1,6 +1,4 @@
 """Arms: from a robot's file and its log to physically consistent numbers and a verdict."""
 
-from ..torque_rows import RateCoupling as RateCoupling
-from .identification import ArmFit as ArmFit
 from .identification import ArmSettings as ArmSettings
 from .identification import identify_arm as identify_arm

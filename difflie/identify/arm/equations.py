@@ -101,11 +101,12 @@ class Logs:
         names = [field.name for field in dataclasses.fields(Equations)]
         return Equations(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
 
-    def bends(self, model: TorqueModel, friction: Friction, x: NDArray) -> NDArray:
+    def bends(self, model: TorqueModel, friction: Friction, x: NDArray) -> tuple[NDArray, NDArray]:
         """The derivatives (r, nv, k) of torques by the logarithms of the friction's velocities.
 
-        At the numbers x (p,): first of each joint's rise, then of its fading; columns of zeros are
-        left out. Of a motor that turns with a sum of rates each joint has its own.
+        At the numbers x (p,), and which they are (k,): first each joint's rise, then its fading;
+        those with columns of zeros are left out. Of a motor that turns with a sum of rates each
+        joint has its own.
         """
         found = []
         for name in ("rise", "fading"):
@@ -117,7 +118,8 @@ class Logs:
             slope = np.where(near.counts, (ends[0] - ends[1]) / (2 * _BEND), 0)
             found.append(slope[:, :, None] * np.eye(slope.shape[1]))
         every = np.concatenate(found, axis=2)
-        return every[:, :, np.abs(every).max(axis=(0, 1)) > 0]
+        kept = np.flatnonzero(np.abs(every).max(axis=(0, 1)) > 0)
+        return every[:, :, kept], kept
 
     def _equations(
         self, k: int, model: TorqueModel, friction: Friction, x: NDArray | None

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..consistency import Consistent, Distance, Nominal, consistent
+from ..statistics import r_squared
 from .equations import Equations
-from .verdict import r_squared
 from .weighted_least_squares import least_squares
 
 WEIGHTS = tuple(10.0 ** np.arange(4, -1.5, -0.5))

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from ...system.system import System
 from ..consistency import Distance, Nominal, consistent
+from ..fitting import Fit
 from ..log_warnings import log_warnings, rate_warnings
 from ..reading.columns import DataError
 from ..recordings import Recording
 from ..samples import bandwidth, samples
 from ..torque_rows import Friction, RateCoupling, TorqueModel
-from .arm_fit import ArmFit
-from .confidence import BLOCKS, standard_errors
+from .arm_fit import fitted_arm
+from .assessment import ArmAssessment
 from .equations import Equations, Logs
 from .friction_choice import chosen_friction, with_load
 from .held_out import WEIGHTS, HeldOut, held_out
@@ -75,10 +76,12 @@ def identify_arm(
     recordings: Recording | Sequence[Recording],
     validate: Recording | Sequence[Recording] = (),
     settings: ArmSettings = ArmSettings(),
-) -> ArmFit:
+) -> Fit:
     """The numbers of an arm that explain its measured torques, near those of its file.
 
-    What does not suit the machine is said in `ArmFit.notes`: units, signs and exchanged columns as
+    The fit's parameters are all numbers of the arm, with offsets of torques and load friction as
+    those of drives; how each joint is predicted is in `Fit.assessment`. What does not suit the
+    machine is said in `Fit.assessment.notes`: units, signs and exchanged columns as
     by `log_warnings`, the scale of all torques and large offsets.
 
     system: its geometry is taken as known, and its bodies' numbers as estimates. recordings: with q
@@ -125,32 +128,30 @@ def identify_arm(
         equations = logs.equations(model, friction, best.x)
         triangle = equations.triangle(base.deviations)
         best = consistent(triangle, *near, blocks.best, settings.distance)
-    errors, share = standard_errors(
-        equations, base.deviations, best, logs.bends(model, friction, best.x)
-    )
+    near = base.deviations, start, best, blocks.best, settings.distance
+    fit = fitted_arm(logs, model, friction, equations, *near)
     judged = _Judged(model, friction, base, best.x)
     judged.fitted(logs, equations, blocks)
     for recording in validate:
         judged.others(Logs.of(model, [samples(system, recording, motion)]))
     said += [text for r in (*recordings, *validate) for text in log_warnings(system, r)]
     said += rate_warnings(recordings)
-    said += doubts(model, equations, best.x, errors)
-    said += notes(model, base, best, friction, share, logs, blocks)
-    return ArmFit(
+    told = zip(fit.values.tolist(), fit.standard_errors.tolist(), strict=True)
+    said += doubts(model, equations, dict(zip(fit.names, told, strict=True)))
+    shares = dict(zip(fit.names, fit.prior_share.tolist(), strict=True))
+    said += notes(model, base, best, friction, shares, logs, blocks)
+    bodies = (system.body_names[b] for b in model.bodies)
+    assessment = ArmAssessment(
         model=model,
         friction=friction,
-        start=start,
-        x=best.x,
-        standard_errors=errors,
-        prior_share=share,
-        freedom=BLOCKS * len(recordings) - 1,
         base=base,
         held_out=blocks,
-        consistency=best,
+        distances=dict(zip(bodies, best.distances.tolist(), strict=True)),
         scores=tuple(judged.scores),
         predictions=tuple(judged.predictions),
         notes=tuple(said),
     )
+    return dataclasses.replace(fit, assessment=assessment)
 
 
 def _check_count(model: TorqueModel, equations: Equations) -> None:

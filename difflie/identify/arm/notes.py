@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,11 @@ def notes(
     base: Solution,
     best: Consistent,
     friction: Friction,
-    share: NDArray,
+    shares: Mapping[str, float],
     logs: Logs,
     held_out: HeldOut,
 ) -> Iterator[str]:
-    """The sentences; share (p,): of the file's numbers in the variances."""
+    """The sentences; shares: of the file's numbers in what is known of each number, by name."""
     motion, both = logs.samples[0].cutoffs
     slowest, fastest = (f"{end:.3g}" for end in (motion.min(), motion.max()))
     each = slowest if slowest == fastest else f"{slowest} to {fastest}"
@@ -56,11 +56,10 @@ def notes(
         yield f"friction grows with the load: {', '.join(named) or 'at no joint'}"
     if len(best.active):
         yield f"at their bound, 0: {_listed([model.names[k] for k in best.active])}"
-    known = np.diag(best.hessian) > 0
-    held = [model.names[k] for k in np.flatnonzero(known & (share > _HELD))]
+    held = [name for name, share in shares.items() if share > _HELD]
     if held:
         yield (
-            f"{len(held)} of {known.sum()} numbers are held by the file's, as the motion tells "
+            f"{len(held)} of {len(shares)} numbers are held by the file's, as the motion tells "
             f"combinations of them at best: {_listed(held)}"
         )
     yield from far_centres(model.system, _centres(model, best.x))

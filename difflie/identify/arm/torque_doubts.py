@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..torque_rows import TorqueModel
 from .equations import Equations
@@ -18,8 +17,10 @@ _OTHER_SCALE = 5.0
 _LARGE, _CERTAIN = 0.5, 3.0
 
 
-def doubts(model: TorqueModel, equations: Equations, x: NDArray, errors: NDArray) -> Iterator[str]:
-    """The sentences on numbers x (p,) with standard errors (p,), of which the file's are judged."""
+def doubts(
+    model: TorqueModel, equations: Equations, told: Mapping[str, tuple[float, float]]
+) -> Iterator[str]:
+    """The sentences on torques; told: the numbers found, with their standard errors, by name."""
     ratio = _scale(model, equations)
     if not 1 / _OTHER_SCALE < ratio < _OTHER_SCALE:
         yield (
@@ -33,8 +34,9 @@ def doubts(model: TorqueModel, equations: Equations, x: NDArray, errors: NDArray
         float(np.std(tau[counts])) if counts.any() else np.inf
         for tau, counts in zip(equations.torque.T, equations.counts.T, strict=True)
     ]
-    each = model.joint_numbers(x, "offset"), model.joint_numbers(errors, "offset"), spreads
-    for joint, unit, offset, error, spread in zip(model.joints, model.forces, *each, strict=True):
+    for joint, unit, spread in zip(model.joints, model.forces, spreads, strict=True):
+        bias, error = told.get(f"{joint}/torque_bias", (0.0, 0.0))
+        offset = -bias
         if abs(offset) > max(_LARGE * spread, _CERTAIN * error):
             yield (
                 f"the torque of {joint} has the offset {offset:.3g} {unit}, beside a deviation of "

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..grades import grades, poor
+from ..statistics import r_squared
 
 # Where the floor is so much better, it is the bodies' consistency or nearness that costs.
 _COSTLY = 0.02
@@ -65,12 +66,6 @@ def scores(
         r2, floor_r2, file_r2 = each
         found.append(JointScore(run, use, joint, unit, r2, rmse, rmse / size, floor_r2, file_r2))
     return found
-
-
-def r_squared(torque: NDArray, residual: NDArray) -> float:
-    """1 - sum residual^2 / sum (torque - its mean)^2; NaN where the torque does not vary."""
-    spread = float(np.sum((torque - torque.mean()) ** 2))
-    return 1 - float(np.sum(residual**2)) / spread if spread > 0 else float("nan")
 
 
 def verdict(rows: Sequence[JointScore]) -> list[str]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...dynamics.identifiable import BaseParameters, independent_columns
-from ..base_parameters import names_of
+from ..torque_rows import names_of
 from .equations import Equations
 
 _ROUNDS = 4
@@ -47,6 +48,16 @@ class Solution:
     essential: NDArray
     condition: float
     independent: NDArray
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """A row by name for each."""
+        keys = "name", "value", "std_error", "relative_error", "essential"
+        columns = (
+            *(self.names, self.values.tolist(), self.standard_errors.tolist()),
+            *(self.relative_errors.tolist(), self.essential.tolist()),
+        )
+        return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
 
     @property
     def relative_errors(self) -> NDArray:

@@ -1,27 +1,23 @@
-"""The identification of an arm, as a report with figures."""
+"""How the torques of an arm are predicted: figures, and sections of the report of its fit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ..io.results import provenance
 from .compared import Compared, Spectra, compared_figure, spectrum_figure
 from .figures import colours, entitle, figure, label
-from .flat_sections import Overview, Section
-from .flat_sections import write_report as write_page
-from .report import Worked, sentences
+from .flat_sections import Section
+from .report import sentences
 
 
 @dataclass(frozen=True)
-class Run:
+class TorqueRun:
     """A recording: t (r,) in s, measured torques and what is left of them (r, nv).
 
     units (nv,): of the torques or forces of its joints, "N m" or "N". NaN where a joint does not
@@ -36,38 +32,16 @@ class Run:
     residual: NDArray
 
 
-def write_arm_report(
-    folder: Path,
-    results: Mapping[str, Any],
-    runs: Sequence[Run],
-    about: Mapping[str, object] = MappingProxyType({}),
-) -> Path:
-    """Writes `report.html` with its pictures, and these also as PNG files; returns its path.
-
-    results: as `ArmFit.results`, with the machine that made them. about: the configuration.
-    """
-    names = ", ".join(run.name for run in runs)
-    doubtful = Worked.YES if results["well_predicted"] else Worked.PARTLY
-    overview = Overview(
-        f"All numbers of the arm {results['system']} were identified, near those of its file.",
-        doubtful if results["converged"] else Worked.NO,
-        sentences(results["verdict"]),
-        (
-            ("how well each is predicted, beside the file's own numbers", "Torques of each joint"),
-            ("measured and predicted, and what is left between them", f"Run 0: {runs[0].name}"),
-            ("the values, and how far they can be trusted", "Numbers"),
-            ("choices, and what the motion does not tell", _NOTES),
-        ),
-    )
-    origin = provenance(results["machine"], **about, runs=names)
-    title = f"Identification of {results['system']}"
-    return write_page(folder, title, overview, _sections(results, runs), origin)
+NOTES = "What was done, and what is not known"
+LOOKED_AT = {
+    "how well each is predicted, beside the file's own numbers": "Torques of each joint",
+    "the values, and how far they can be trusted": "Numbers",
+    "choices, and what the motion does not tell": NOTES,
+}
 
 
-_NOTES = "What was done, and what is not known"
-
-
-def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Section]:
+def joint_sections(results: Mapping[str, Any], runs: Sequence[TorqueRun]) -> Iterator[Section]:
+    """How well each joint is predicted, what was done, and pictures of the recordings."""
     yield Section(
         "Torques of each joint",
         (
@@ -96,7 +70,7 @@ def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Secti
             "rows that it did not see it may be the worse.",
         ),
     )
-    yield Section(_NOTES, text=sentences(results["notes"]))
+    yield Section(NOTES, text=sentences(results["notes"]))
     for k, run in enumerate(runs):
         picture = torque_figure(run, results["system"])
         yield Section(f"Run {k}: {run.name}", picture=picture, file=f"run_{k}.png")
@@ -108,18 +82,10 @@ def _sections(results: Mapping[str, Any], runs: Sequence[Run]) -> Iterator[Secti
             file="spectra.png",
             text=("Peaks are motions, ripples of gears or resonances that the model lacks.",),
         )
-    yield Section(
-        "Numbers",
-        ("number", "unit", "start", "value", "standard error", "95 % interval", "file's share"),
-        [
-            (name, *(p[key] for key in ("unit", "start", "value", "std_error")), *_told(p))
-            for name, p in results["parameters"].items()
-        ],
-        (
-            "Standard errors allow for residuals that are alike over many rows. Where the file's "
-            "share is near 1 the motion tells combinations of this number with others at best.",
-        ),
-    )
+
+
+def base_sections(results: Mapping[str, Any]) -> Iterator[Section]:
+    """The base parameters, and how the weight of the nearness was chosen."""
     yield Section(
         "Base parameters: what the motion tells",
         ("combination", "value", "standard error", "relative error", "essential"),
@@ -143,13 +109,7 @@ def _word(p: Mapping[str, Any]) -> str:
     return "yes" if p["essential"] else "no"
 
 
-def _told(p: Mapping[str, Any]) -> tuple[str, float]:
-    lower, upper = p["interval"]
-    bound = ", at its bound" if p["at_bound"] else ""
-    return f"{lower:.4g} to {upper:.4g}{bound}", round(p["prior_share"], 3)
-
-
-def torque_figure(run: Run, machine: str = "") -> Figure:
+def torque_figure(run: TorqueRun, machine: str = "") -> Figure:
     """Measured and predicted torques of each joint on one axis, and below what is left of them.
 
     machine: its name, for the title.
@@ -165,7 +125,7 @@ def torque_figure(run: Run, machine: str = "") -> Figure:
     )
 
 
-def _spectra(runs: Sequence[Run]) -> Iterator[Spectra]:
+def _spectra(runs: Sequence[TorqueRun]) -> Iterator[Spectra]:
     """Those of what is left at each joint in the longest run, of torques and of forces."""
     run = max(runs, key=lambda each: len(each.t))
     for unit in dict.fromkeys(run.units):
