@@ -3,25 +3,52 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import tyro
 
 from ..io.loading import located
 from ..io.modules import code_allowed
-from ..io.results import machine
-from ..sweep import Dask, Engine, failures
-from ..sweep import report as write_report
+from ..io.results import Results, machine
+from ..sweep import Dask, Engine
 from ..sweep import sweep as run
 from ..sweep.estimate import Estimate, estimate
 from ..sweep.files import SweepFile, design_of, function_of, read_sweep
 from ..sweep.places import is_address
-from ..sweep.run import Pace
+from ..sweep.report import stored_report, table_report
+from ..sweep.run import Pace, Progress
+from ..view.html import write_html
+from ..view.printed import print_report
+from ..view.report import Report
 from .output import check_outputs, console, say, write_results
 
-_ENDS = "least", "median", "greatest"
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnEnds(Results):
+    """Of a column its unit, how many rows are finite, and the ends and the median of these."""
+
+    unit: str
+    finite: int
+    least: float
+    median: float
+    greatest: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepResults(Results):
+    """What a sweep came to, as `difflie sweep --json` writes it; see docs/results.md.
+
+    rows: how many there are of each status. columns: by name. seconds: of the whole call.
+    """
+
+    name: str
+    rows: dict[str, int]
+    columns: dict[str, ColumnEnds]
+    seconds: float
+    machine: dict[str, str]
 
 
 def sweep(
@@ -57,7 +84,7 @@ def sweep(
         with console.status(f"{file.name}: compiling and measuring"):
             found = estimated(config)
         say(str(found))
-        write_results(json, found.results)
+        write_results(json, found)
         return
     if out is None:
         say(f"{file.name}: the table will not be kept, only summed up; --out DIR keeps it")
@@ -71,20 +98,14 @@ def sweep(
                 say(text)
 
         engine = None if scheduler is None else Dask(scheduler)
-        results = run_file(config, out, plot, progress, engine)
-    for name, count in results["rows"].items():
-        say(f"{name}: {count} rows")
+        results, report = run_file(config, out, plot, progress, engine)
+    print_report(console, report)
     if out is not None:
-        say(
-            f"written: {out}/table"
-            + (f", {out}/report.html" if plot and not is_address(out) else "")
-        )
+        page = f", {out}/report.html" if plot and not is_address(out) else ""
+        say(f"written: {out}/table{page}")
     write_results(json, results)
-    if not results["rows"].get("done"):
-        table = None if out is None else f"{out.rstrip('/')}/table"
-        reason = "" if table is None else next(iter(failures(table).values()), "")
-        first = f"; the first: {reason}" if reason else ""
-        say(f"{file.name}: none of {sum(results['rows'].values())} rows is done{first}")
+    if not results.rows.get("done"):
+        say(f"{file.name}: none of {sum(results.rows.values())} rows is done")
         raise SystemExit(1)
 
 
@@ -92,44 +113,50 @@ def run_file(
     config: SweepFile,
     out: str | Path | None = None,
     plot: bool = False,
-    progress: Any = None,
+    progress: Progress | None = None,
     engine: Engine | None = None,
-) -> dict[str, Any]:
-    """Computes the table of a file, or what is missing of it, and returns a summary.
-
-    rows: how many there are of each status; columns: of each the unit, how many rows are finite,
-    and the least, median and greatest of these.
-    """
+) -> tuple[SweepResults, Report]:
+    """Computes the table of a file, or what is missing of it; returns a summary and a report."""
     begin = time.perf_counter()
+    table = None if out is None else f"{str(out).rstrip('/')}/table"
     with located(f"{config.path}: "):
         design = design_of(config)
         data = run(
             function_of(config),
             design,
-            None if out is None else f"{str(out).rstrip('/')}/table",
+            table,
             gradient=config.sweep.gradient,
             chunk=config.sweep.chunk,
             about={"file": config.text},
             engine=engine,
             progress=progress,
         )
+    report = table_report(data, design) if table is None else stored_report(table, design)
     if out is not None and plot and not is_address(out):
-        write_report(Path(out) / "table", out, design)
+        write_html(report, Path(out))
     words, counts = np.unique(data.status.values, return_counts=True)
     columns = {}
     for name, x in data.data_vars.items():
         if x.dtype.kind == "f":
             there = x.values[np.isfinite(x.values)]
-            ends = np.quantile(there, (0, 0.5, 1)) if there.size else np.full(3, np.nan)
-            said = {"unit": x.attrs.get("units", ""), "finite": int(there.size)}
-            columns[str(name)] = said | dict(zip(_ENDS, map(float, ends), strict=True))
-    return {
-        "name": config.path.stem,
-        "rows": {str(w): int(c) for w, c in zip(words, counts, strict=True)},
-        "columns": columns,
-        "seconds": time.perf_counter() - begin,
-        "machine": machine(),
-    }
+            least, median, greatest = (
+                np.quantile(there, (0, 0.5, 1)).tolist() if there.size else 3 * [np.nan]
+            )
+            columns[str(name)] = ColumnEnds(
+                unit=str(x.attrs.get("units", "")),
+                finite=int(there.size),
+                least=least,
+                median=median,
+                greatest=greatest,
+            )
+    results = SweepResults(
+        name=config.path.stem,
+        rows={str(w): int(c) for w, c in zip(words, counts, strict=True)},
+        columns=columns,
+        seconds=time.perf_counter() - begin,
+        machine=machine(),
+    )
+    return results, report
 
 
 def estimated(config: SweepFile) -> Estimate:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
+from ..io.results import Results
 from .chunks import chunk_size, first_rows
 from .design import Design
 from .variants import Function, Variants
 
 
-class Estimate(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Estimate(Results):
     """rows in all and of a chunk, bytes of the table before compression, and seconds.
 
     first: until the first rows are there, with what is compiled.
@@ -33,11 +35,6 @@ class Estimate(NamedTuple):
             f"({rate:.4g} rows a second), and {self.first:.3g} s before the first"
         )
 
-    @property
-    def results(self) -> dict[str, Any]:
-        """All of it by name."""
-        return self._asdict()
-
 
 def estimate(function: Function, design: Design, *, gradient: bool = False) -> Estimate:
     """An estimate for `sweep` with these arguments, on this machine."""
@@ -51,4 +48,11 @@ def estimate(function: Function, design: Design, *, gradient: bool = False) -> E
     each = (time.perf_counter() - begin) / chunk
     width = sum(x.nbytes for x in arrays.values()) / chunk + 8 * len(design.names) + 1
     size = design.size
-    return Estimate(size, chunk, int(size * width), int(2 * chunk * width), first, size * each)
+    return Estimate(
+        rows=size,
+        chunk=chunk,
+        table=int(size * width),
+        memory=int(2 * chunk * width),
+        first=first,
+        seconds=size * each,
+    )

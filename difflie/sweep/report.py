@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +14,9 @@ from numpy.typing import NDArray
 
 from ..io.results import provenance
 from ..view.figures import save
-from ..view.flat_sections import Overview, Section, write_report
+from ..view.html import write_html
 from ..view.parallel import parallel_figure
-from ..view.report import Cell, Worked
+from ..view.report import Cell, Figure, Report, Section, Table, Worked, notes
 from ..view.sweep import histogram_figure, map_figure, scatter_figure, status_figure
 from .design import Design, Listed, Product
 from .samples import Drawn
@@ -24,6 +26,7 @@ from .summary import Summary, influence, influence_sentence
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.figure import Figure as Picture
 
 # How much is shown; what is left out is said.
 _NUMBERS, _OUTPUTS, _LINES, _HISTOGRAMS, _ANALYSED = 12, 6, 4, 12, 40
@@ -41,24 +44,41 @@ def report(out: str | Path, folder: str | Path, design: Design | None = None) ->
     they are. Raises StoreError where there is no store, or one with damaged chunks; ImportError
     without the extra `sweep`.
     """
+    return write_html(stored_report(out, design), Path(folder))
+
+
+def stored_report(out: str | Path, design: Design | None = None) -> Report:
+    """The report of a stored sweep; arguments and errors as of `report`."""
     store = Store.opened(out)
     store.check_rows()
-    summary = Summary(store.dataset(), design)
+    return table_report(store.dataset(), design, store.failures(), _origin(store))
+
+
+def table_report(
+    table: xarray.Dataset,
+    design: Design | None = None,
+    failures: Mapping[int, str] = MappingProxyType({}),
+    origin: Mapping[str, object] = MappingProxyType({}),
+) -> Report:
+    """The report of a table of `sweep`.
+
+    failures: why rows failed, by their index. origin: as of `Report`.
+    """
+    summary = Summary(table, design)
     known = _known(summary)
-    title = f"Sweep of {_count(len(summary.names), 'number')}, {_count(store.size, 'row')}"
-    sections = [
-        *_failed(summary, store),
-        _numbers(summary),
-        *_pictures(summary, known),
-        *_tables(summary, known),
-    ]
-    overview = Overview(
+    return Report(
+        f"Sweep of {_count(len(summary.names), 'number')}, {_count(len(summary.status), 'row')}",
         _what(summary),
         _worked(summary),
         [_outcome(summary), *_dependences(summary, known)],
-        list(_pointers(sections)),
+        [
+            *_failed(summary, failures),
+            _numbers(summary),
+            *_pictures(summary, known),
+            *_tables(summary, known),
+        ],
+        origin,
     )
-    return write_report(Path(folder), title, overview, sections, _origin(store))
 
 
 def plot(table: xarray.Dataset, folder: str | Path, design: Design | None = None) -> list[Path]:
@@ -67,8 +87,12 @@ def plot(table: xarray.Dataset, folder: str | Path, design: Design | None = None
     Parallel coordinates, maps, scatter and histograms, and what became of the rows.
     """
     summary = Summary(table, design)
-    sections = _pictures(summary, _known(summary))
-    return [save(s.picture, Path(folder) / s.file) for s in sections if s.picture is not None]
+    return [
+        save(part.draw(), Path(folder) / part.file)
+        for section in _pictures(summary, _known(summary))
+        for part in section.parts
+        if isinstance(part, Figure)
+    ]
 
 
 def _known(summary: Summary) -> Known:
@@ -93,9 +117,7 @@ def _what(summary: Summary) -> str:
 
 def _worked(summary: Summary) -> Worked:
     done = summary.counts.get("done", 0)
-    if not done:
-        return Worked.NO
-    return Worked.YES if done == len(summary.status) else Worked.PARTLY
+    return Worked.judged(done > 0, done < len(summary.status))
 
 
 def _outcome(summary: Summary) -> str:
@@ -111,20 +133,6 @@ def _outcome(summary: Summary) -> str:
             f"{': ' if said else ''}{said}. The same sweep goes on where it ended."
         )
     return f"Rows: {said}. Only rows that are done count below."
-
-
-_LOOKED_AT = {
-    "What failed first": "rows without a result, and why",
-    "Maps": "each output over the two numbers on which it depends most",
-    "Distributions": "which values the outputs have",
-    "Where they are": "the rows with the least and the greatest values",
-    "Shares of the variance": "which numbers matter, and how sure that is",
-}
-
-
-def _pointers(sections: list[Section]) -> Iterator[tuple[str, str]]:
-    titles = {section.title for section in sections}
-    yield from ((text, title) for title, text in _LOOKED_AT.items() if title in titles)
 
 
 def _drawn(design: Design | None) -> str:
@@ -149,19 +157,19 @@ def _dependences(summary: Summary, known: Known) -> Iterator[str]:
         yield f"The other {len(told) - _OUTPUTS} outputs are in the tables below."
 
 
-def _failed(summary: Summary, store: Store) -> Iterator[Section]:
+def _failed(summary: Summary, reasons: Mapping[int, str]) -> Iterator[Section]:
     """The first rows that are not done, and why."""
     bad = np.flatnonzero((summary.status != "done") & (summary.status != "pending"))
     if not bad.size:
         return
-    reasons = store.failures()
     rows = [
         (str(k), str(summary.status[k]), reasons.get(int(k)) or summary.numbers(int(k)))
         for k in bad[:_FAILURES]
     ]
     more = len(bad) - len(rows)
     text = [f"{more} more; the column `status` names them all."] if more else []
-    yield Section("What failed first", ("row", "status", "reason, or its numbers"), rows, text)
+    table = Table(("row", "status", "reason, or its numbers"), rows, names=3)
+    yield Section("What failed first", [table, *notes(*text)], "rows without a result, and why")
 
 
 def _numbers(summary: Summary) -> Section:
@@ -172,7 +180,8 @@ def _numbers(summary: Summary) -> Section:
         x = summary.column(name)
         low, high = x.ends if x.finite.size else (np.nan, np.nan)
         rows.append((name, summary.unit(name), spread.get(name, ""), low, high))
-    return Section("Numbers", ("number", "unit", "values", "least", "greatest"), rows)
+    head = "number", "unit", "values", "least", "greatest"
+    return Section("Numbers", [Table(head, rows, names=3)], brief=False)
 
 
 def _spread(design: Design | None) -> dict[str, str]:
@@ -190,23 +199,30 @@ def _pictures(summary: Summary, known: Known) -> Iterator[Section]:
     """All pictures, each with its title and file."""
     counts = summary.counts
     if set(counts) != {"done"}:
-        yield Section("Rows", picture=status_figure(counts), file="status.png")
+        yield Section("Rows", [Figure(partial(status_figure, counts), "status.png")])
     columns = {name: summary.column(name) for name in known}
     vary = [name for name in known if columns[name].finite.size and not columns[name].is_constant]
     lost = [name for name in known if name not in vary]
-    sections = []
     if vary:
-        sections += _relations(summary, {name: known[name] for name in vary}, lost)
+        yield from _relations(summary, {name: known[name] for name in vary}, lost)
     if summary.computed.size and known:
-        picture = histogram_figure([columns[name] for name in list(known)[:_HISTOGRAMS]])
-        sections.append(Section("Distributions", picture=picture, file="histograms.png"))
+        shown = [columns[name] for name in list(known)[:_HISTOGRAMS]]
+        picture = _figure(summary, partial(histogram_figure, shown), "histograms.png")
+        yield Section("Distributions", [picture], "which values the outputs have")
+
+
+def _figure(summary: Summary, draw: Callable[[], Picture], file: str) -> Figure:
+    """A picture that says, also where it is seen alone, if it is of some rows only."""
     shown, of = len(summary.rows), len(summary.computed)
-    for section in sections:
+
+    def labelled() -> Picture:
+        picture = draw()
         if shown < of:
-            # Also where a picture is seen alone.
             said = f"{shown} of all {of} rows were drawn at random first"
-            section.picture.supxlabel(said, x=0.99, ha="right", fontsize="small")
-        yield section
+            picture.supxlabel(said, x=0.99, ha="right", fontsize="small")
+        return picture
+
+    return Figure(labelled, file)
 
 
 def _relations(summary: Summary, known: Known, lost: list[str]) -> Iterator[Section]:
@@ -214,19 +230,21 @@ def _relations(summary: Summary, known: Known, lost: list[str]) -> Iterator[Sect
     numbers = _influential(summary, known)
     given = [summary.column(name) for name in numbers]
     drawn = [summary.column(name) for name in list(known)[:_OUTPUTS]]
-    text = list(_left_out(summary, numbers, list(known), lost))
-    picture = parallel_figure(given, drawn[:_LINES])
-    yield Section("Parallel coordinates", text=text, picture=picture, file="parallel.png")
+    said = notes(*_left_out(summary, numbers, list(known), lost))
+    picture = _figure(summary, partial(parallel_figure, given, drawn[:_LINES]), "parallel.png")
+    yield Section("Parallel coordinates", [*said, picture], brief=False)
     if len(numbers) > 1:
         maps = []
         for output in drawn:
             x, y = _order(summary, known[output.name], numbers)[:2]
             maps.append((summary.column(x), summary.column(y), output))
-        text = ("Each over the two numbers on which it depends most.",)
-        yield Section("Maps", text=text, picture=map_figure(maps), file="maps.png")
+        picture = _figure(summary, partial(map_figure, maps), "maps.png")
+        yield Section(
+            "Maps", [picture], "each output over the two numbers on which it depends most"
+        )
     for k, output in enumerate(drawn):
-        picture = scatter_figure(output, given)
-        yield Section(f"{output.name} and the numbers", picture=picture, file=f"scatter_{k}.png")
+        picture = _figure(summary, partial(scatter_figure, output, given), f"scatter_{k}.png")
+        yield Section(f"{output.name} and the numbers", [picture])
 
 
 def _influential(summary: Summary, known: Known) -> list[str]:
@@ -265,15 +283,14 @@ def _left_out(
 def _tables(summary: Summary, known: Known) -> Iterator[Section]:
     """The outputs with their ends, the rows where these are, and the indices."""
     ends = {name: summary.ends(name) for name in summary.real}
-    text = ["Of rows that are done; values that are not finite are left out."]
+    said = ["Of rows that are done; values that are not finite are left out."]
     if other := summary.other:
-        text.append(f"Only in the table, as they are no single real numbers: {', '.join(other)}.")
-    yield Section(
-        "Outputs",
-        ("output", "unit", "finite rows", "least", "median", "greatest"),
-        [(name, e.unit, str(e.count), e.least, e.median, e.greatest) for name, e in ends.items()],
-        text,
-    )
+        said.append(f"Only in the table, as they are no single real numbers: {', '.join(other)}.")
+    if (more := len(summary.outputs) - len(known)) > 0:
+        said.append(f"The influence of numbers on the last {more} outputs was not analysed.")
+    head = "output", "unit", "finite rows", "least", "median", "greatest"
+    rows = [(name, e.unit, str(e.count), e.least, e.median, e.greatest) for name, e in ends.items()]
+    yield Section("Outputs", [Table(head, rows, names=2), *notes(*said)])
     where: list[tuple[Cell, ...]] = []
     for name in summary.outputs:
         e = ends[name]
@@ -281,31 +298,32 @@ def _tables(summary: Summary, known: Known) -> Iterator[Section]:
             for end, row in zip(("least", "greatest"), e.rows, strict=True):
                 where.append((name, end, str(row), summary.numbers(row)))
     if where:
-        yield Section("Where they are", ("output", "end", "row", "numbers"), where)
-    yield from _indices(summary, known)
+        table = Table(("output", "end", "row", "numbers"), where, names=4)
+        look = "the rows with the least and the greatest values"
+        yield Section("Where they are", [table], look, brief=False)
+    yield from _indices(known)
 
 
-def _indices(summary: Summary, known: Known) -> Iterator[Section]:
+def _indices(known: Known) -> Iterator[Section]:
     """Sobol's indices, and why some are missing."""
     rows: list[tuple[Cell, ...]] = []
-    text = []
+    said = []
     for name, (found, correlations) in known.items():
         if found.first is None:
-            text.append(f"{found.why}.")
+            said.append(f"{found.why}.")
             continue
         shares = (*found.first, *(found.total or ()))
         for k, number in enumerate(found.names):
-            said = [f"{x[k]:.3f}" for x in shares]
-            blank = [""] * (4 - len(said))
-            rows.append((name, number, *said, *blank, f"{correlations[k]:+.2f}"))
+            cells = [f"{x[k]:.3f}" for x in shares]
+            blank = [""] * (4 - len(cells))
+            rows.append((name, number, *cells, *blank, f"{correlations[k]:+.2f}"))
     methods = sorted({f"{s.method}, {s.rows} rows" for s, _ in known.values() if s.method})
     if rows:
-        text.insert(0, f"{'; '.join(methods)}; ± are 95 % intervals.")
-        head = ("output", "number", "first order", "±", "total", "±", "rank correlation")
-        yield Section("Shares of the variance", head, rows, text)
-    more = len(summary.outputs) - len(known)
-    if more > 0:
-        yield Section(text=[f"The other {more} outputs were not analysed."])
+        head = "output", "number", "first order", "±", "total", "±", "rank correlation"
+        method = f"{'; '.join(methods)}; ± are 95 % intervals."
+        parts = [Table(head, rows, names=2), *notes(method, *said)]
+        look = "which numbers matter, and how sure that is"
+        yield Section("Shares of the variance", parts, look, brief=False)
 
 
 def _origin(store: Store) -> dict[str, object]:

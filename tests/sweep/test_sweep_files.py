@@ -14,6 +14,7 @@ from difflie.cli.sweep import estimated, run_file
 from difflie.io.tables import ConfigError
 from difflie.sweep.files import design_of, function_of, read_sweep
 from difflie.sweep.store import Store
+from difflie.view.report import Worked
 
 ARM = """
 [system]
@@ -87,11 +88,11 @@ def test_a_file_is_computed_and_goes_on(file, tmp_path):
     assert design.size == 2 * 3 * 4
     assert design.names == ("joint*/damping", "control/stiffness[1]", "link7/mass")
     assert design.rows(4, 5)[0, 1] == pytest.approx(10.0)
-    results = run_file(config, tmp_path / "out")
-    assert results["rows"] == {"done": 24}
-    height = results["columns"]["height"]
-    assert height["unit"] == "m" and height["finite"] == 24
-    assert height["least"] < height["median"] < height["greatest"]
+    results, report = run_file(config, tmp_path / "out")
+    assert results.rows == {"done": 24} and report.worked is Worked.YES
+    height = results.columns["height"]
+    assert height.unit == "m" and height.finite == 24
+    assert height.least < height.median < height.greatest
     table = Store.opened(tmp_path / "out" / "table").dataset()
     assert "least distance from link7 to the world" in table or len(table.data_vars) > 3
     done = []
