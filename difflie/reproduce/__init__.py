@@ -3,18 +3,18 @@
 A paper is a module with two functions, called by `Reproduction`:
 
     compute(progress, **options) -> (results, figures)
-    show(results, console)
+    sections(results) -> list[Section]
 
-results is a dictionary that JSON can hold, figures() draws the pictures: a dictionary of matplotlib
-figures by file name, asked for only where they are to be saved. show prints the results by what is
-in `tables`, of which the report is made too. A paper may have a third one,
+results is a dataclass of `io.results.Results`, figures() draws the pictures: a dictionary of
+matplotlib figures by file name, asked for only where they are to be saved. sections are the tables
+of the report (`view.report`), on its page and in the terminal. A paper may have a third one,
 
     agreements(results) -> list[Agreement]
 
 which compares computed and published numbers; without it a report says that none were compared.
 
 `runs.each` runs the parts of the work and tells how far it is, `tables` reads printed numbers
-from the `printed.toml` beside the code and sets computed ones beside them.
+from the `printed.toml` beside the code.
 A paper is listed here by its name on the command line, with "-" for "_".
 """
 

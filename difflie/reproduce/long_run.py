@@ -18,23 +18,26 @@ Sources: Hairer, Lubich and Wanner 2006; formulas and machines are the package's
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from rich.console import Console
+from matplotlib.figure import Figure
 
 from ..dynamics import integrate, mass_matrix, mass_solve, momentum, total_mass
 from ..forces import Spring, attach
 from ..formulations import NaturalMotion
 from ..integrators import METHODS, Method
+from ..io.results import Results
 from ..simulate import Trajectory, simulate
 from ..system import Body, Free, Revolute, Spherical, System, chain
 from ..view.errors import draw_errors
 from ..view.figures import colours, figure, label
+from ..view.report import Section, Table, notes
 from .runs import Computed, Progress, each
-from .tables import cells, note, show_table
+from .tables import cells
 
 STEPS, STEP, SAVED = 1_000_000, 0.01, 1000
 
@@ -82,26 +85,54 @@ def spring_pendulum() -> tuple[System, jax.Array, jax.Array]:
 MACHINES = {"free flyer": free_flyer, "spring pendulum": spring_pendulum}
 
 
+@dataclass(frozen=True, kw_only=True)
+class KeptRow(Results):
+    """What a method keeps of a machine; see the head of this file.
+
+    linear_momentum_drift: None for the pendulum. failed: the time in s at which the method failed,
+    or None; what it keeps is then that up to this time.
+    """
+
+    machine: str
+    method: str
+    order: int
+    energy_error: float
+    energy_drift: float
+    linear_momentum_drift: float | None
+    angular_momentum_drift: float
+    symplecticity_defect: float
+    manifold_defect: float
+    microseconds_per_step: float
+    failed: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongRunResults(Results):
+    """A row for each machine and method, which made so many steps of dt in s."""
+
+    name: str = "long-run"
+    steps: int
+    dt: float
+    rows: list[KeptRow]
+
+
 def compute(progress: Progress, steps: int = STEPS) -> Computed:
     """The table, a row for each machine and method; a quarter of an hour, most of it simulation.
 
-    steps: a multiple of 1000. The dictionary has "rows" with "machine", "method", "order",
-    "energy_error", "energy_drift", "linear_momentum_drift" (None for the pendulum),
-    "angular_momentum_drift", "symplecticity_defect", "manifold_defect", "microseconds_per_step",
-    and "failed", the time in s at which a method failed, or None. The results of a failed method
-    are those up to that time.
+    steps: a multiple of 1000.
     """
     machines = {name: machine() for name, machine in MACHINES.items()}
     pairs = [(name, method) for name in machines for method in METHODS]
 
-    def run(pair: tuple[str, Method]) -> tuple[dict[str, Any], tuple[np.ndarray, np.ndarray]]:
+    def run(pair: tuple[str, Method]) -> tuple[KeptRow, tuple[np.ndarray, np.ndarray]]:
         name, method = pair
         row, curve = measured(*machines[name], method, steps)
-        return {"machine": name, "method": method.name, "order": method.order, **row}, curve
+        return KeptRow(machine=name, method=method.name, order=method.order, **row), curve
 
     runs = each(progress, "methods", run, pairs, workers=1)
     rows = [row for row, _ in runs]
-    return {"steps": steps, "dt": STEP, "rows": rows}, lambda: {"long_run": comparison(runs)}
+    results = LongRunResults(steps=steps, dt=STEP, rows=rows)
+    return results, lambda: {"long_run": comparison(runs)}
 
 
 def measured(
@@ -169,7 +200,7 @@ def symplecticity_defect(system: System, q: jax.Array, v: jax.Array, method: Met
     return float(np.abs(d.T @ j @ d - j).max())
 
 
-def comparison(runs: list[tuple[dict[str, Any], tuple[np.ndarray, np.ndarray]]]) -> Any:
+def comparison(runs: list[tuple[KeptRow, tuple[np.ndarray, np.ndarray]]]) -> Figure:
     """Relative energy errors over time, a panel for each machine and each kind of method.
 
     runs: rows with the times (m,) and errors (m,) of `measured`. Drawn is the largest so far, whose
@@ -184,16 +215,16 @@ def comparison(runs: list[tuple[dict[str, Any], tuple[np.ndarray, np.ndarray]]])
         palette = dict(zip(names, colours(len(names)), strict=True))
         for a, machine in zip(axes[:, j], MACHINES, strict=True):
             for row, (t, errors) in runs:
-                if row["method"] in families:
-                    style = {"linestyle": _LINES.get(row["order"], "-"), "linewidth": 1.6}
-                    colour = palette[families[row["method"]]]
+                if row.method in families:
+                    style = {"linestyle": _LINES.get(row.order, "-"), "linewidth": 1.6}
+                    colour = palette[families[row.method]]
                     # Those of the other machine alone are in the legend, which is of both.
-                    here = row["machine"] == machine
-                    named = row["method"] in a.get_legend_handles_labels()[1]
+                    here = row.machine == machine
+                    named = row.method in a.get_legend_handles_labels()[1]
                     largest = np.maximum.accumulate(errors[1:])
                     if here or not named:
                         x, y = (t[1:], largest) if here else ([], [])
-                        draw_errors(a, x, y, row["method"], color=colour, **style)
+                        draw_errors(a, x, y, row.method, color=colour, **style)
             title = f"{machine.capitalize()}: {kind}"
             label(a, "t [s]", "largest |energy error| / max T", title, legend=a in axes[0])
     return canvas
@@ -215,8 +246,8 @@ _LINES: dict[int, Any] = {
 }
 
 
-def show(results: dict[str, Any], console: Console) -> None:
-    """Prints a table for each machine."""
+def sections(results: LongRunResults) -> list[Section]:
+    """A section for each machine."""
     heads = {
         "energy_error": "energy\nerror",
         "energy_drift": "energy\ndrift",
@@ -227,17 +258,18 @@ def show(results: dict[str, Any], console: Console) -> None:
         "microseconds_per_step": "us a\nstep",
     }
     formats = {"method": "", **dict.fromkeys(heads, ".1e"), "microseconds_per_step": ".3g"}
+    tables = []
     for machine in MACHINES:
-        lines = [cells(r, formats) for r in results["rows"] if r["machine"] == machine]
-        title = f"{machine}: {results['steps']} steps of {results['dt']} s"
-        show_table(console, title, ("method", *heads.values()), lines)
-    note(
-        console,
+        lines = [cells(r, formats) for r in results.rows if r.machine == machine]
+        title = f"{machine}: {results.steps} steps of {results.dt} s"
+        tables.append(Section(title, [Table(("method", *heads.values()), lines)]))
+    said = notes(
         *(
-            f"{r['method']} failed on the {r['machine']} at t = {r['failed']:.6g} s; its results "
-            "are those before"
-            for r in results["rows"]
-            if r["failed"] is not None
+            f"{r.method} failed on the {r.machine} at t = {r.failed:.6g} s; its results are those "
+            "before"
+            for r in results.rows
+            if r.failed is not None
         ),
         "Energies relative to the largest kinetic energy; momenta in N s and N m s.",
     )
+    return [*tables, Section("What the numbers are", said)]

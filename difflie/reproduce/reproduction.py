@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 from rich.console import Console
 
+from ..io.results import Results
 from .runs import Progress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..view.report import Report
 
 
 class Reproduction(NamedTuple):
@@ -20,13 +27,13 @@ class Reproduction(NamedTuple):
 
     @property
     def paper(self) -> ModuleType:
-        """The module with the functions compute and show."""
+        """The module with the functions compute and sections."""
         return importlib.import_module(f".{self.name.replace('-', '_')}", __package__)
 
     def compute(
         self, out: Path | None = None, progress: Progress = lambda *_: None, **options: Any
-    ) -> dict[str, Any]:
-        """The results as a dictionary that JSON can hold, "name" first.
+    ) -> Results:
+        """The results, whose fields JSON can hold.
 
         Writes `report.html` with its figures, and these as PNG, to the folder `out` where it is
         given. progress(stage, done, total) is called as the work goes on. options: those of the
@@ -40,13 +47,23 @@ class Reproduction(NamedTuple):
         results, figures = self.paper.compute(progress, **options)
         if out is not None:
             # Here, since matplotlib takes long to import.
-            from .page import write_report
+            from ..view.html import write_html
 
             progress("report", 0, 1)
-            write_report(out, self.name, self.paper, results, figures())
+            write_html(self.report(results, figures()), out)
             progress("report", 1, 1)
-        return {"name": self.name, **results}
+        return results
 
-    def show(self, results: dict[str, Any], console: Console | None = None) -> None:
+    def report(
+        self, results: Results, figures: Mapping[str, Figure] = MappingProxyType({})
+    ) -> Report:
+        """The report of what `compute` gives; figures: by file name."""
+        from .report import paper_report
+
+        return paper_report(self.name, self.paper, results, figures)
+
+    def show(self, results: Results, console: Console | None = None) -> None:
         """Prints what `compute` gives."""
-        self.paper.show(results, console or Console())
+        from ..view.printed import print_report
+
+        print_report(console or Console(), self.report(results))

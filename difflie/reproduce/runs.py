@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from ..io.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage, how many of its parts are done, and how many there are."""
 
-Computed = tuple[dict[str, Any], Callable[[], dict[str, Any]]]
-"""The results of a paper, which JSON can hold, and what draws its matplotlib figures by name."""
+Computed = tuple[Results, Callable[[], dict[str, "Figure"]]]
+"""The results of a paper, and what draws its matplotlib figures by name."""
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")

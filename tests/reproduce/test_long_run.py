@@ -25,12 +25,12 @@ def test_the_table_and_its_picture(tmp_path, monkeypatch):
     monkeypatch.setattr(long_run, "METHODS", (by_name("SemiImplicitEuler"), by_name("RKMK4")))
     numbers = REPRODUCTIONS["long-run"].compute(tmp_path, steps=2000)
     assert (tmp_path / "long_run.png").read_bytes().startswith(b"\x89PNG")
-    assert len(numbers["rows"]) == 4
-    euler = [r for r in numbers["rows"] if r["method"] == "SemiImplicitEuler"]
-    fine = [r for r in numbers["rows"] if r["method"] == "RKMK4"]
+    assert len(numbers.rows) == 4
+    euler = [r for r in numbers.rows if r.method == "SemiImplicitEuler"]
+    fine = [r for r in numbers.rows if r.method == "RKMK4"]
     for a, b in zip(euler, fine, strict=True):
-        assert a["energy_error"] > 100 * b["energy_error"]
-        assert np.isfinite(a["symplecticity_defect"])
+        assert a.energy_error > 100 * b.energy_error
+        assert np.isfinite(a.symplecticity_defect)
     text = io.StringIO()
     REPRODUCTIONS["long-run"].show(numbers, Console(file=text, width=80))
     assert "spring pendulum" in text.getvalue() and "RKMK4" in text.getvalue()

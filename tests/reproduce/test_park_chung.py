@@ -32,24 +32,25 @@ def test_drifts_and_figures(tmp_path):
     stages = []
     numbers = REPRODUCTIONS["park-chung"].compute(tmp_path / "new", lambda *a: stages.append(a))
 
-    assert list(numbers) == ["name", "rows", "operations", "agreement"]
-    assert len(numbers["rows"]) == 108
-    compared = [r for r in numbers["rows"] if r["printed"] >= 1e-8]
+    assert len(numbers.rows) == 108
+    compared = [r for r in numbers.rows if r.printed >= 1e-8]
     assert len(compared) == 81
-    different = [r for r in compared if f"{r['computed']:.4E}" != f"{r['printed']:.4E}"]
+    different = [r for r in compared if f"{r.computed:.4E}" != f"{r.printed:.4E}"]
     assert not different
-    assert numbers["agreement"] == {"compared": 81, "equal": 81}
-    for r in numbers["rows"]:
+    assert numbers.agreement == comparison.Agreed(compared=81, equal=81)
+    for r in numbers.rows:
         # Round-off at 64 bits is some 1e-14 of energies and momenta of about 50; the printed CG4
         # levels off at 3e-12, see the module.
-        tolerance = 3e-12 if r["method"] == "CG4" else 1e-12
-        np.testing.assert_allclose(r["computed"], r["printed"], rtol=5e-5, atol=tolerance)
+        tolerance = 3e-12 if r.method == "CG4" else 1e-12
+        np.testing.assert_allclose(r.computed, r.printed, rtol=5e-5, atol=tolerance)
 
     save_json(tmp_path / "numbers.json", numbers)
-    assert json.loads((tmp_path / "numbers.json").read_text()) == numbers
+    found = json.loads((tmp_path / "numbers.json").read_text())
+    assert list(found) == ["name", "rows", "operations", "agreement"]
     keys = {"table", "quantity", "method", "h", "computed", "printed"}
-    assert all(set(r) == keys for r in numbers["rows"])
-    assert len({(r["table"], r["method"], r["h"]) for r in numbers["rows"]}) == 108
+    assert all(set(r) == keys for r in found["rows"])
+    assert [r["computed"] for r in found["rows"]] == [r.computed for r in numbers.rows]
+    assert len({(r.table, r.method, r.h) for r in numbers.rows}) == 108
 
     names = [f"figure_{n}.png" for n in (4, 5, 6, 7, 8)]
     assert sorted(p.name for p in (tmp_path / "new").iterdir()) == [*names, "report.html"]
@@ -64,19 +65,19 @@ def test_drifts_and_figures(tmp_path):
 
 
 def test_table_5_follows_from_the_printed_table_10():
-    rows = [r for r in operations.operation_rows() if r["table"] == "V"]
+    rows = [r for r in operations.operation_rows() if r.table == "V"]
     assert len(rows) == 9 * 6 * 2
-    assert {r["joints"] for r in rows} == {2, 20}
-    assert all(r["computed"] == r["printed"] for r in rows)
+    assert {r.joints for r in rows} == {2, 20}
+    assert all(r.computed == r.printed for r in rows)
 
 
 def test_table_10_differs_only_where_it_contradicts_itself():
-    rows = [r for r in operations.operation_rows() if r["table"] == "X"]
+    rows = [r for r in operations.operation_rows() if r.table == "X"]
     assert len(rows) == 81
-    different = {(r["method"], r["quantity"]) for r in rows if r["computed"] != r["printed"]}
+    different = {(r.method, r.quantity) for r in rows if r.computed != r.printed}
     notes = operations.PRINTED["notes"].items()
     assert different == {(method, quantity) for method, noted in notes for quantity in noted}
-    assert {(r["method"], r["quantity"]) for r in rows if "note" in r} == different
+    assert {(r.method, r.quantity) for r in rows if r.note} == different
 
 
 @pytest.mark.parametrize("method", comparison.METHODS)

@@ -3,17 +3,24 @@
 import io
 import subprocess
 import sys
-from types import ModuleType
+from dataclasses import dataclass
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 from pages import Page
 from rich.console import Console
 
+from difflie.io.results import Results
 from difflie.reproduce import REPRODUCTIONS, runs, tables
-from difflie.reproduce.page import write_report
+from difflie.reproduce.mechanisms.comparison import MechanismsResults, Reached
+from difflie.reproduce.mueller.comparison import CenterRow
+from difflie.reproduce.park_chung.comparison import Agreed
+from difflie.reproduce.report import paper_report
 from difflie.view import errors
 from difflie.view.figures import figure
+from difflie.view.html import write_html
+from difflie.view.report import Checked, Note, Section, Table
 
 
 def test_papers_are_imported_when_they_are_asked_for():
@@ -28,7 +35,7 @@ def test_papers_are_imported_when_they_are_asked_for():
 
 @pytest.mark.parametrize("name", REPRODUCTIONS)
 def test_every_paper_computes_and_shows(name):
-    assert callable(REPRODUCTIONS[name].paper.compute) and callable(REPRODUCTIONS[name].paper.show)
+    assert all(callable(getattr(REPRODUCTIONS[name].paper, f)) for f in ("compute", "sections"))
 
 
 def test_parts_are_reported_in_their_order():
@@ -42,16 +49,17 @@ def test_printed_numbers_are_read_from_beside_the_code(tmp_path):
     assert tables.printed(str(tmp_path / "paper.py")) == {"length": 1.5}
 
 
-def test_a_table_sets_computed_above_printed_numbers():
-    text = io.StringIO()
-    console = Console(file=text, width=60)
-    rows = [("CG2", tables.beside("1.2", "1.3", False), tables.number(None)), ("[dim]others[/]",)]
-    tables.show_table(console, "Drifts", ("method", "h = 1\n[J]", "order"), rows)
-    tables.note(console, "no [markup]")
-    lines = [line.strip() for line in text.getvalue().splitlines()]
-    assert lines[0] == "Drifts" and lines[-1] == "no [markup]"
-    assert any(line.split() == ["CG2", "1.2", "-"] for line in lines)
-    assert any(line.split() == ["1.3"] for line in lines) and "others" in lines
+@dataclass(frozen=True, kw_only=True)
+class Row(Results):
+    method: str
+    drift: float | None
+
+
+def test_cells_are_numbers_in_their_formats():
+    """Guards words, dashes for what is not known, and the order of the formats."""
+    formats = {"drift": ".1e", "method": ""}
+    rows = [Row(method="CG2", drift=x) for x in (0.123, None)]
+    assert [tables.cells(row, formats) for row in rows] == [["1.2e-01", "CG2"], ["-", "CG2"]]
 
 
 def test_the_slope_of_errors():
@@ -71,14 +79,9 @@ def test_zeros_have_a_place_on_logarithmic_axes():
 def paper(*compared):
     """A paper with one table; compared: of each of its numbers whether it agrees."""
     module = ModuleType("paper", "A result.\n\nWhat it says:\n\n* one <thing>;\n* another.\n")
-    rows = [("CG2", *(tables.beside("1.2", "1.3", agree) for agree in compared))]
-
-    def show(results, console):
-        heads = ("method", *map(str, range(len(compared))))
-        tables.show_table(console, "Drifts", heads, [*rows, ("[dim]others[/]",)])
-        tables.note(console, "a note [with brackets]")
-
-    module.show = show
+    cells = ("CG2", *(Checked("1.2", "1.3", agree) for agree in compared))
+    table = Table(("method", *map(str, range(len(compared)))), [cells])
+    module.sections = lambda results: [Section("Drifts", [table, Note("a note [with brackets]")])]
     judged = [agree for agree in compared if agree is not None]
     if judged:
         found = tables.Agreement("Drifts", sum(judged), len(judged), "in all digits")
@@ -98,27 +101,40 @@ def paper(*compared):
 def test_pages_claim_only_what_was_compared(compared, sign, said, tmp_path):
     """Guards the sign of a page, its tables with marks for colours, its text and its figures."""
     figures = {"figure_1": figure()[0]}
-    page = Page(write_report(tmp_path, "a-paper", paper(*compared), {}, figures))
+    shown = paper_report("a-paper", paper(*compared), Results(), figures)
+    page = Page(write_html(shown, tmp_path))
     assert page.sign == sign and said in page.text
     marks = {True: "✓ 1.2 1.3", False: "✗ 1.2 1.3", None: "1.2 1.3"}
-    assert f"CG2 {' '.join(marks[agree] for agree in compared)} others" in page.text
-    assert "a note [with brackets]" in page.text and "* one <thing>; * another." in page.text
+    assert f"CG2 {' '.join(marks[agree] for agree in compared)} a note [with" in page.text
+    assert "* one <thing>; * another." in page.text
     assert page.values("alt") == ["Figure 1"] and (tmp_path / "figure_1.png").exists()
 
 
 def test_papers_count_what_their_tables_compare():
     """Guards agreements: of all digits, within targets of at least one method."""
     counted = {name: REPRODUCTIONS[name].paper for name in REPRODUCTIONS}
-    stars = [{"computed": 1.0, "printed": 1.0}, {"computed": 1.000000002, "printed": 1.0}]
-    assert counted["pleiades"].agreements({"rows": stars})[0][1:3] == (1, 2)
-    com = {"computed": [1.0, 2.0, 3.0], "published": [1.0, 2.0, 3.0000000004]}
-    assert counted["mueller"].agreements({"com": com})[0][1:3] == (2, 3)
-    drifts, counts = {"equal": 8, "compared": 9}, [{"computed": 1, "printed": 2}]
-    found = counted["park-chung"].agreements({"agreement": drifts, "operations": counts})
+    stars = [SimpleNamespace(computed=x, printed=1.0) for x in (1.0, 1.000000002)]
+    assert counted["pleiades"].agreements(SimpleNamespace(rows=stars))[0][1:3] == (1, 2)
+    com = CenterRow(computed=[1.0, 2.0, 3.0], published=[1.0, 2.0, 3.0000000004])
+    assert counted["mueller"].agreements(SimpleNamespace(com=com))[0][1:3] == (2, 3)
+    drifts = SimpleNamespace(
+        agreement=Agreed(equal=8, compared=9), operations=[SimpleNamespace(computed=1, printed=2)]
+    )
+    found = counted["park-chung"].agreements(drifts)
     assert [each[1:3] for each in found] == [(8, 9), (0, 1)]
+    of = {"problem": "top", "method": "", "computed": 0.0, "reference": 0.0, "steps": 1}
     rows = [
-        {"problem": "top", "quantity": name, "error": error, "target": 1e-6}
+        Reached(**of, quantity=name, error=error, target=1e-6, seconds=0.0)
         for name, error in (("x", 1e-3), ("x", 1e-8), ("y", 1e-3), ("energy [J]", 1e-9))
     ]
-    (found,) = counted["mechanisms"].agreements({"rows": rows})
+    results = MechanismsResults(rows=rows, convergence=[], machine={})
+    (found,) = counted["mechanisms"].agreements(results)
     assert found[:3] == ("top", 1, 2)
+    assert "1e-03" in printed_by("mechanisms", results)
+
+
+def printed_by(name, results):
+    """What a terminal shows of results."""
+    text = io.StringIO()
+    REPRODUCTIONS[name].show(results, Console(file=text, width=120))
+    return text.getvalue()

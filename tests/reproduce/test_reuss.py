@@ -21,9 +21,9 @@ MISPRINTS = {
 def test_every_formula_holds_as_it_is_printed_or_corrected(tmp_path):
     """Guards all formulas against difflie's algorithms, and the list of misprints."""
     results = REUSS.compute(tmp_path, samples=2, joints="RP", steps={})
-    rows = results["formulas"]
-    assert not [r for r in rows if r["verdict"] == "fails"]
-    assert {r["number"] for r in rows if r["verdict"] == "corrected"} == MISPRINTS
+    rows = results.formulas
+    assert not [r for r in rows if r.verdict == "fails"]
+    assert {r.number for r in rows if r.verdict == "corrected"} == MISPRINTS
     assert len(rows) > 45
     for name in ("figure_1_architect", "figure_1_painter", "figure_2"):
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
@@ -69,7 +69,7 @@ def test_a_sliding_body_stops_by_coulombs_law():
 def test_motions_by_both_ways(tmp_path):
     """Guards multipliers and friction along motions against (29) to (32), and their pictures."""
     results = REUSS.compute(tmp_path, samples=2)
-    free, held, sliding = (list(m["numbers"].values()) for m in results["motions"])
+    free, held, sliding = (list(m.numbers.values()) for m in results.motions)
     assert max(free) < 1e-7
     assert max(held) < 1e-8
     apart, least, paper, difflie, lifted, force = sliding
@@ -78,6 +78,6 @@ def test_motions_by_both_ways(tmp_path):
     assert lifted <= 3
     assert force < 0.1
     np.testing.assert_allclose([paper, difflie], 1, rtol=1e-9)
-    modes = [s["mode"] for s in results["motions"][2]["stretches"]]
+    modes = [s.mode for s in results.motions[2].stretches]
     assert modes == ["slides", "sticks", "slides", "sticks", "slides"]
     assert len(list(tmp_path.glob("*.png"))) == 9

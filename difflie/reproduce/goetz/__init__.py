@@ -25,4 +25,4 @@ for 50 s and 90.40 %; 47.20 s are 94.40 %.
 from __future__ import annotations
 
 from .tables import compute as compute
-from .tables import show as show
+from .tables import sections as sections

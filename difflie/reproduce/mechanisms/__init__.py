@@ -2,4 +2,4 @@
 
 from .comparison import agreements as agreements
 from .comparison import compute as compute
-from .comparison import show as show
+from .comparison import sections as sections

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
-from rich.console import Console
 
 from ...constraints.equations import equations
 from ...forces import energy
 from ...formulations import formulation_of
 from ...integrators import METHODS, EmbeddedMuntheKaas, Method
-from ...io.results import machine
+from ...io.results import Results, machine
 from ...system import System
 from ...system.kinematic_tree import Tree
 from ...view.errors import draw_errors
 from ...view.figures import figure, label
+from ...view.report import Checked, Section, Table, notes
 from ..runs import Computed, Progress, each
-from ..tables import Agreement, cells, note, show_table
+from ..tables import Agreement, number
 from .babyboot import babyboot
 from .bricard import bricard
 from .four_bars import four_bars
@@ -100,7 +101,7 @@ def kept(
     return position.max(), velocity.max(), jnp.abs(total - total[0]).max()
 
 
-def rows(p: Problem, method: Method, run: Run, whole: Run) -> list[dict[str, Any]]:
+def rows(p: Problem, method: Method, run: Run, whole: Run) -> list[Reached]:
     """What a run reached: every quantity beside its reference, and what another should keep.
 
     Errors are relative to the scale of a quantity; those of what is kept are in SI units.
@@ -124,31 +125,68 @@ def rows(p: Problem, method: Method, run: Run, whole: Run) -> list[dict[str, Any
         *((whole, name, x, 0.0, x, target) for name, x, target, applies in keeps if applies),
     ]
     return [
-        {
-            "problem": p.name,
-            "method": method.name,
-            "quantity": name,
-            "computed": computed,
-            "reference": value,
-            "error": error,
-            "target": target,
-            "steps": of.steps,
-            "seconds": of.seconds,
-        }
+        Reached(
+            problem=p.name,
+            method=method.name,
+            quantity=name,
+            computed=computed,
+            reference=value,
+            error=error,
+            target=target,
+            steps=of.steps,
+            seconds=of.seconds,
+        )
         for of, name, computed, value, error, target in reached
     ]
 
 
-def compute(progress: Progress, problems: tuple[Callable[[], Problem], ...] = PROBLEMS) -> Computed:
-    """All problems with all methods; some minutes on two cores, most of them compilation.
+@dataclass(frozen=True, kw_only=True)
+class Reached(Results):
+    """A quantity as the most accurate run of a method gives it, beside its reference.
 
-    The dictionary has "rows" with "problem", "method", "quantity", "computed", "reference",
-    "error", "target", "steps" (None where the method chose them) and "seconds" (without
-    compilation) of the most accurate run of each method, and "convergence", a row for each run:
-    "problem", "method", "tolerance" or None, "steps", "step" in s, "error", the largest of all
-    quantities relative to their scales or None where the run failed, and "seconds"; "machine" says
-    where it was computed.
+    error: relative to the scale of the quantity; of what is kept in SI units. steps: None where the
+    method chose them. seconds: without compilation.
     """
+
+    problem: str
+    method: str
+    quantity: str
+    computed: float
+    reference: float
+    error: float
+    target: float
+    steps: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRow(Results):
+    """A run: its steps, of so many s, or its tolerance, and its error.
+
+    error: the largest of all quantities, relative to their scales; None where the run failed.
+    """
+
+    problem: str
+    method: str
+    tolerance: float | None
+    steps: int | None
+    step: float | None
+    error: float | None
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class MechanismsResults(Results):
+    """What all methods reach on all problems, all their runs, and where they were computed."""
+
+    name: str = "mechanisms"
+    rows: list[Reached]
+    convergence: list[RunRow]
+    machine: dict[str, str]
+
+
+def compute(progress: Progress, problems: tuple[Callable[[], Problem], ...] = PROBLEMS) -> Computed:
+    """All problems with all methods; some minutes on two cores, most of them compilation."""
     built = [problem() for problem in problems]
     pairs = [(p, method) for p in built for method in applicable(p)]
     marches = each(progress, "compilation", lambda pair: march(*pair), pairs)
@@ -162,57 +200,55 @@ def compute(progress: Progress, problems: tuple[Callable[[], Problem], ...] = PR
             reached = (*pair, run, r)
             best[key] = min(best.get(key, reached), reached, key=lambda x: x[-1].errors.max())
     convergence = [
-        {
-            "problem": p.name,
-            "method": method.name,
-            "tolerance": getattr(method, "rtol", None),
-            "steps": r.steps,
-            "step": r.h,
-            "error": float(r.errors.max()) if r.solved else None,
-            "seconds": r.seconds,
-        }
+        RunRow(
+            problem=p.name,
+            method=method.name,
+            tolerance=getattr(method, "rtol", None),
+            steps=r.steps,
+            step=r.h,
+            error=float(r.errors.max()) if r.solved else None,
+            seconds=r.seconds,
+        )
         for (p, method), runs in zip(pairs, ladders, strict=True)
         for r in runs
     ]
 
-    def of_best(chosen: tuple) -> list[dict[str, Any]]:
+    def of_best(chosen: tuple) -> list[Reached]:
         p, method, run, r = chosen
         factor = (p.energy_time or p.time) / p.time
         whole = r if factor == 1 else run(round((r.steps or SAVED) * factor), p.energy_time)
         return rows(p, method, r, whole)
 
     tables = each(progress, "figures of merit", of_best, best.values(), workers=1)
-    results = {
-        "rows": [row for table in tables for row in table],
-        "convergence": convergence,
-        "machine": machine(),
-    }
+    results = MechanismsResults(
+        rows=[row for table in tables for row in table],
+        convergence=convergence,
+        machine=machine(),
+    )
     return results, lambda: {
         "error_over_time": curves(built, convergence, "seconds", "computing time [s]"),
         "error_over_step": curves(built, convergence, "step", "step [s]"),
     }
 
 
-def curves(
-    problems: list[Problem], convergence: list[dict[str, Any]], across: str, unit: str
-) -> Any:
-    """The errors of all runs over one of their entries, a panel for each problem."""
+def curves(problems: list[Problem], convergence: list[RunRow], across: str, unit: str) -> Figure:
+    """The errors of all runs over one of their fields, a panel for each problem."""
     columns = min(4, len(problems))
     panels = -(-len(problems) // columns)
     canvas, axes = figure(panels, columns, (3.6 * columns + 1.2, 3.2 * panels))
     for a in axes.ravel()[len(problems) :]:
         a.set_visible(False)
-    known = [r for r in convergence if r[across]]
-    methods = dict.fromkeys(r["method"] for r in known)
+    known = [r for r in convergence if getattr(r, across)]
+    methods = dict.fromkeys(r.method for r in known)
     for k, (a, p) in enumerate(zip(axes.ravel(), problems, strict=False)):
-        of_problem = [r for r in known if r["problem"] == p.name and r["error"]]
+        of_problem = [r for r in known if r.problem == p.name and r.error]
         for method, marker in zip(methods, "os^Dv<>", strict=False):
-            runs = [r for r in of_problem if r["method"] == method]
-            x, y = ([r[key] for r in runs] for key in (across, "error"))
+            runs = [r for r in of_problem if r.method == method]
+            x, y = ([getattr(r, key) for r in runs] for key in (across, "error"))
             draw_errors(a, x, y, method, marker=marker, markersize=4)
         a.axhline(p.target, color="#5f6368", linestyle=":", linewidth=1.0, label="target")
         # Whole decades, the only ones with room for a label.
-        exponents = np.log10([r[across] for r in of_problem] or [1.0])
+        exponents = np.log10([getattr(r, across) for r in of_problem] or [1.0])
         first, last = np.floor(exponents.min() - 0.05), np.ceil(exponents.max() + 0.05)
         a.set(xlim=(10.0**first, 10.0**last), ylim=(1e-15, 10))
         a.xaxis.set_minor_formatter(NullFormatter())
@@ -220,13 +256,13 @@ def curves(
     return canvas
 
 
-def agreements(results: dict[str, Any]) -> list[Agreement]:
+def agreements(results: MechanismsResults) -> list[Agreement]:
     """The quantities of each problem that at least one method reaches within its target."""
     least: dict[str, dict[str, float]] = {}
-    for r in (r for r in results["rows"] if r["quantity"] not in KEPT):
-        of_problem = least.setdefault(r["problem"], {})
-        share = r["error"] / r["target"]
-        of_problem[r["quantity"]] = min(of_problem.get(r["quantity"], share), share)
+    for r in (r for r in results.rows if r.quantity not in KEPT):
+        of_problem = least.setdefault(r.problem, {})
+        share = r.error / r.target
+        of_problem[r.quantity] = min(of_problem.get(r.quantity, share), share)
     rule = "within the target, by one method or more"
     return [
         Agreement(problem, sum(x < 1 for x in shares.values()), len(shares), rule)
@@ -234,24 +270,26 @@ def agreements(results: dict[str, Any]) -> list[Agreement]:
     ]
 
 
-def show(results: dict[str, Any], console: Console) -> None:
-    """Prints a row for each problem and method."""
-    formats = {"problem": "", "method": "", "steps": "d", "seconds": ".2f", "error": ".0e"}
-    formats |= {"target": ".0e", **dict.fromkeys(KEPT, ".0e")}
+def sections(results: MechanismsResults) -> list[Section]:
+    """A row for each problem and method."""
     lines = []
-    for pair in dict.fromkeys((r["problem"], r["method"]) for r in results["rows"]):
-        of_pair = [r for r in results["rows"] if (r["problem"], r["method"]) == pair]
-        keeps = {r["quantity"]: r["error"] for r in of_pair if r["quantity"] in KEPT}
-        known = [r for r in of_pair if r["quantity"] not in KEPT]
-        worst = max(known, key=lambda r: r["error"])
-        colour = "green" if worst["error"] < worst["target"] else "default"
-        error = f"[{colour}]{worst['error']:.0e}[/]"
-        steps = "own" if worst["steps"] is None else worst["steps"]
-        lines.append(dict.fromkeys(KEPT) | worst | keeps | {"error": error, "steps": steps})
-    heads = "problem", "method", "steps", "s", "error", "target", "g", "A v", "E [J]"
-    show_table(console, "mechanisms", heads, [cells(r, formats) for r in lines], words=2)
-    note(
-        console,
-        "error: the largest of all quantities, relative to their scales, of the best run; g and "
-        "A v: the constraints throughout, E: the energy; s: seconds without compilation.",
+    for pair in dict.fromkeys((r.problem, r.method) for r in results.rows):
+        of_pair = [r for r in results.rows if (r.problem, r.method) == pair]
+        keeps = {r.quantity: r.error for r in of_pair if r.quantity in KEPT}
+        worst = max((r for r in of_pair if r.quantity not in KEPT), key=lambda r: r.error)
+        lines.append(
+            (
+                *pair,
+                "own" if worst.steps is None else str(worst.steps),
+                number(worst.seconds, ".2f"),
+                Checked(number(worst.error, ".0e"), agrees=worst.error < worst.target or None),
+                number(worst.target, ".0e"),
+                *(number(keeps.get(name), ".0e") for name in KEPT),
+            )
+        )
+    head = "problem", "method", "steps", "s", "error", "target", "g", "A v", "E [J]"
+    said = notes(
+        "error: the largest of all quantities, relative to their scales, of the best run; g and A "
+        "v: the constraints throughout, E: the energy; s: seconds without compilation."
     )
+    return [Section("mechanisms", [Table(head, lines, names=2), *said])]

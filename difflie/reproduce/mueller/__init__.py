@@ -18,4 +18,4 @@ the exact motions.
 
 from .comparison import agreements as agreements
 from .comparison import compute as compute
-from .comparison import show as show
+from .comparison import sections as sections

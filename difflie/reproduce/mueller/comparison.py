@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 import timeit
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
+from ...io.results import Results
 from ...view.errors import draw_errors
 from ...view.errors import slope as fitted_slope
 from ...view.figures import figure, label
+from ...view.report import Section, Table, notes
 from ..runs import Computed, Progress, each
-from ..tables import Agreement, cells, headed, note, printed, show_table
+from ..tables import Agreement, cells, number, printed
 from .bodies import MACHINES, Machine, march, violation
 from .transition import ATTITUDES, LOCAL, TRANSITION_MAPS
 
@@ -63,17 +65,66 @@ def slope(errors: np.ndarray) -> float | None:
     return None if np.max(errors) < ROUNDING else fitted_slope(1 / STEPS[-3:], errors[-3:])
 
 
-def compute(progress: Progress) -> Computed:
-    """The table of the eight maps and the comparison of the groups; a minute or two on two cores.
+@dataclass(frozen=True, kw_only=True)
+class MapRow(Results):
+    """What a map makes of the heavy top with steps of h in s.
 
-    The dictionary has "rows", one for each map, of the heavy top: "map", "attitude", "local",
-    "group", "order", "constraint_error" and "velocity_error" with the step "h" in s, "norm_defect"
-    (None for rotation vectors) and "microseconds_per_step"; "comparison", a row for each machine,
-    joint and local coordinates, with a value for each of the steps "h" in "attitude_error" and
-    "position_error" (at the end), "constraint_error" and "velocity_error", and the exponents
-    "constraint_order" and "velocity_order", None where there is rounding alone; and "com", the
-    centre of mass of the top at 0.2 s in m: "computed" on a ball joint and "published".
+    Its errors are in m and m/s; order: None for rounding; norm_defect: None for rotation vectors.
     """
+
+    map: str
+    attitude: str
+    local: str
+    group: str
+    h: float
+    order: float | None
+    constraint_error: float
+    velocity_error: float
+    norm_defect: float | None
+    microseconds_per_step: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointRow(Results):
+    """What local coordinates make of a joint of a machine, a value for each of the steps h in s.
+
+    attitude_error in rad and position_error in m are at the end. The orders are None where there is
+    rounding alone.
+    """
+
+    machine: str
+    joint: str
+    local: str
+    group: str
+    h: list[float]
+    attitude_error: list[float]
+    position_error: list[float]
+    constraint_error: list[float]
+    velocity_error: list[float]
+    constraint_order: float | None
+    velocity_order: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CenterRow(Results):
+    """The centre of mass of the top at 0.2 s in m, computed on a ball joint, and published."""
+
+    computed: list[float]
+    published: list[float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MuellerResults(Results):
+    """The eight maps on the heavy top, and the groups on the joints of all machines."""
+
+    name: str = "mueller"
+    rows: list[MapRow]
+    comparison: list[JointRow]
+    com: CenterRow
+
+
+def compute(progress: Progress) -> Computed:
+    """The table of the maps and the comparison of the groups; a minute or two on two cores."""
     machines = {kind: build() for kind, build in MACHINES.items()}
     top, *others = machines
     # How attitudes are stored does not bear on constraints: the others run with quaternions alone.
@@ -81,26 +132,26 @@ def compute(progress: Progress) -> Computed:
     pairs += [(top, name) for name in TRANSITION_MAPS]
     runs = each(progress, "maps", lambda pair: study(pair[1], machines[pair[0]]), pairs)
     studies = dict(zip(pairs, runs, strict=True))
-    results = {
-        "rows": each(
+    results = MuellerResults(
+        rows=each(
             progress,
             "timing",
             lambda name: map_row(name, machines[top], *studies[top, name]),
             TRANSITION_MAPS,
             workers=1,
         ),
-        "comparison": [
+        comparison=[
             joint_row(kind, machine, i, column, *studies[kind, f"1{column}"])
             for kind, machine in machines.items()
             for i in range(len(machine.joints))
             for column in LOCAL
         ],
-        "com": {"computed": machines[top].end[0, 4:].tolist(), "published": PRINTED["com"]},
-    }
+        com=CenterRow(computed=machines[top].end[0, 4:].tolist(), published=PRINTED["com"]),
+    )
     return results, lambda: figures(machines, studies)
 
 
-def map_row(name: str, machine: Machine, ends: np.ndarray, joints: np.ndarray) -> dict[str, Any]:
+def map_row(name: str, machine: Machine, ends: np.ndarray, joints: np.ndarray) -> MapRow:
     """A row of the table of the eight maps, from the `Study` of its runs."""
     constraint_error, velocity_error = np.max(joints[..., SHOWN], axis=0).tolist()
     h, n = machine.duration / STEPS, STEPS[-1]
@@ -108,82 +159,83 @@ def map_row(name: str, machine: Machine, ends: np.ndarray, joints: np.ndarray) -
     times = timeit.repeat(
         lambda: _run(name, machine, h[-1], n), repeat=TIMED_RUNS, number=1, timer=time.process_time
     )
-    return {
-        "map": name,
-        "attitude": ATTITUDES[name[0]],
-        "local": LOCAL[name[1]].name,
-        "group": LOCAL[name[1]].group,
-        "h": float(h[SHOWN]),
-        "order": slope(ends.max(axis=0)),
-        "constraint_error": constraint_error,
-        "velocity_error": velocity_error,
-        "norm_defect": norm_defect(name, machine) if name[0] == "1" else None,
-        "microseconds_per_step": float(min(times) / n * 1e6),
-    }
+    return MapRow(
+        map=name,
+        attitude=ATTITUDES[name[0]],
+        local=LOCAL[name[1]].name,
+        group=LOCAL[name[1]].group,
+        h=float(h[SHOWN]),
+        order=slope(ends.max(axis=0)),
+        constraint_error=constraint_error,
+        velocity_error=velocity_error,
+        norm_defect=norm_defect(name, machine) if name[0] == "1" else None,
+        microseconds_per_step=float(min(times) / n * 1e6),
+    )
 
 
 def joint_row(
     kind: str, machine: Machine, i: int, column: str, ends: np.ndarray, joints: np.ndarray
-) -> dict[str, Any]:
+) -> JointRow:
     """What local coordinates make of the joint with the number i, from the `Study` of the runs."""
-    return {
-        "machine": kind,
-        "joint": list(machine.joints)[i],
-        "local": LOCAL[column].name,
-        "group": LOCAL[column].group,
-        "h": (machine.duration / STEPS).tolist(),
-        "attitude_error": ends[0].tolist(),
-        "position_error": ends[1].tolist(),
-        "constraint_error": joints[i, 0].tolist(),
-        "velocity_error": joints[i, 1].tolist(),
-        "constraint_order": slope(joints[i, 0]),
-        "velocity_order": slope(joints[i, 1]),
-    }
+    return JointRow(
+        machine=kind,
+        joint=list(machine.joints)[i],
+        local=LOCAL[column].name,
+        group=LOCAL[column].group,
+        h=(machine.duration / STEPS).tolist(),
+        attitude_error=ends[0].tolist(),
+        position_error=ends[1].tolist(),
+        constraint_error=joints[i, 0].tolist(),
+        velocity_error=joints[i, 1].tolist(),
+        constraint_order=slope(joints[i, 0]),
+        velocity_order=slope(joints[i, 1]),
+    )
 
 
-def agreements(results: dict[str, Any]) -> list[Agreement]:
+def agreements(results: MuellerResults) -> list[Agreement]:
     """The coordinates of the heavy top's centre that have all published decimals."""
-    pairs = list(zip(results["com"]["computed"], results["com"]["published"], strict=True))
+    pairs = list(zip(results.com.computed, results.com.published, strict=True))
     equal = sum(f"{x:.10f}" == f"{known:.10f}" for x, known in pairs)
     return [Agreement("Heavy top's centre of mass", equal, len(pairs), "in ten decimals")]
 
 
-def show(results: dict[str, Any], console: Console) -> None:
-    """Prints the table of the eight maps, and what the groups make of joints."""
-    words = {"local": "", "group": ""}
-    formats = {"map": "", **words, "order": ".2f", "constraint_error": ".1e"}
-    formats |= {"velocity_error": ".1e", "norm_defect": ".1e", "microseconds_per_step": ".0f"}
-    rows = headed(results["rows"], "local", lambda r: f"{r['attitude']}s")
-    heads = "map\n", "local\ncoordinates", "group\n", "\norder", "|g|\n[m]", "|A v|\n[m/s]"
-    show_table(
-        console,
-        f"Heavy top, h = {results['rows'][0]['h']:g} s, classical Runge-Kutta tableau",
-        (*heads, "norm\ndefect", "us a\nstep"),
-        [cells(r, formats) for r in rows],
-        words=3,
+def sections(results: MuellerResults) -> list[Section]:
+    """The table of the eight maps, and what the groups make of joints."""
+    return [_maps(results), _joints(results)]
+
+
+def _maps(results: MuellerResults) -> Section:
+    formats = {"map": "", "attitude": "", "local": "", "group": "", "order": ".2f"}
+    formats |= {"constraint_error": ".1e", "velocity_error": ".1e", "norm_defect": ".1e"}
+    formats |= {"microseconds_per_step": ".0f"}
+    words = "map", "attitude", "local\ncoordinates", "group"
+    head = *words, "order", "|g|\n[m]", "|A v|\n[m/s]", "norm\ndefect", "us a\nstep"
+    said = (
+        "|g|, |A v|: the largest in 0.2 s, without stabilisation. Norm defect: of quaternions in "
+        f"{LONG_STEPS} steps of {LONG_STEP:g} s. Centre of mass at 0.2 s in m, on a ball joint and "
+        "published:"
     )
-    note(
-        console,
-        "|g|, |A v|: the largest in 0.2 s, without stabilisation. Norm defect: of",
-        f"quaternions in {LONG_STEPS} steps of {LONG_STEP:g} s. Centre of mass at 0.2 s in m,",
-        "on a ball joint and published:",
-        *(" ".join(f"{x:14.10f}" for x in com) for com in results["com"].values()),
-    )
-    ends = [{f"{k}": r["constraint_error"][k] for k in (0, -1)} | r for r in results["comparison"]]
-    rows = headed(ends, "local", lambda r: f"{r['machine']}: {r['joint']}")
-    formats = words | {"0": ".1e", "-1": ".1e", "constraint_order": ".2f", "velocity_order": ".2f"}
-    show_table(
-        console,
-        "What each group makes of joints",
+    com = results.com.computed, results.com.published
+    ends = (" ".join(f"{x:14.10f}" for x in place) for place in com)
+    title = f"Heavy top, h = {results.rows[0].h:g} s, classical Runge-Kutta tableau"
+    table = Table(head, [cells(r, formats) for r in results.rows], names=4)
+    return Section(title, [table, *notes(said, *ends)])
+
+
+def _joints(results: MuellerResults) -> Section:
+    rows = [
         (
-            *("local\ncoordinates", "group\n"),
-            *(f"|g|\n{n} steps" for n in STEPS[[0, -1]]),
-            *("order\nof g", "order\nof A v"),
-        ),
-        [cells(r, formats) for r in rows],
-        words=2,
-    )
-    note(console, "A dash: rounding at every step size.")
+            *(r.machine, r.joint, r.local, r.group),
+            *(number(r.constraint_error[k]) for k in (0, -1)),
+            *(number(order, ".2f") for order in (r.constraint_order, r.velocity_order)),
+        )
+        for r in results.comparison
+    ]
+    few, many = STEPS[[0, -1]]
+    words = "machine", "joint", "local\ncoordinates", "group"
+    head = *words, f"|g|\n{few} steps", f"|g|\n{many} steps", "order\nof g", "order\nof A v"
+    said = notes("A dash: rounding at every step size.")
+    return Section("What each group makes of joints", [Table(head, rows, names=4), *said])
 
 
 def figures(machines: dict[str, Machine], studies: dict[tuple[str, str], Study]) -> dict[str, Any]:

@@ -35,4 +35,4 @@ cheaper than MK4 for 20 joints as well; that the paper finds the opposite comes 
 
 from .comparison import agreements as agreements
 from .comparison import compute as compute
-from .comparison import show as show
+from .comparison import sections as sections

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from rich.console import Console
 
+from ...io.results import Results
 from ...simulate import simulate
 from ...system import Body, Free, Revolute, System, chain
 from ...view.errors import draw_errors
 from ...view.figures import figure, label
+from ...view.report import Checked, Section, Table, notes
 from ..runs import Computed, Progress, each
-from ..tables import Agreement, beside, note, show_table
-from .operations import PRINTED, lie_method, operation_rows
+from ..tables import Agreement
+from .operations import PRINTED, Count, lie_method, operation_rows
 
 METHODS = tuple(PRINTED["V"])
 
@@ -41,34 +43,59 @@ DRIFTS = {
 }
 
 
-def compute(progress: Progress) -> Computed:
-    """The tables, computed beside printed; about a minute on two cores.
+@dataclass(frozen=True, kw_only=True)
+class Drift(Results):
+    """A drift at t = 1 s of Tables VI to VIII, in SI units, with the step h in s."""
 
-    The dictionary has "rows", the 108 drifts of Tables VI to VIII (SI units, h in s);
-    "operations", those of Tables X (from the coefficients) and V (from the printed Table X), where
-    a "note" says what differs; and "agreement", how many rows were "compared" because at least
-    `SMALLEST_COMPARED` is printed, and how many of them are "equal" in all five digits.
-    """
+    table: str
+    quantity: str
+    method: str
+    h: float
+    computed: float
+    printed: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreed(Results):
+    """How many drifts were compared, because at least `SMALLEST_COMPARED` is printed, and how many
+    of them are equal in all five digits."""
+
+    compared: int
+    equal: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParkChungResults(Results):
+    """The 108 drifts of Tables VI to VIII, and the counts of Tables X and V."""
+
+    name: str = "park-chung"
+    rows: list[Drift]
+    operations: list[Count]
+    agreement: Agreed
+
+
+def compute(progress: Progress) -> Computed:
+    """The tables, computed beside printed; about a minute on two cores."""
     drifts = dict(zip(METHODS, each(progress, "methods", table_drifts, METHODS), strict=True))
     rows = [
-        {
-            "table": table,
-            "quantity": quantity,
-            "method": method,
-            "h": h,
-            "computed": float(drifts[method][i, j]),
-            "printed": PRINTED[table][method][j],
-        }
+        Drift(
+            table=table,
+            quantity=quantity,
+            method=method,
+            h=h,
+            computed=float(drifts[method][i, j]),
+            printed=PRINTED[table][method][j],
+        )
         for i, (table, (quantity, _)) in enumerate(DRIFTS.items())
         for method in METHODS
         for j, h in enumerate(STEP_SIZES)
     ]
-    equal = [agreement(r) for r in rows if r["printed"] >= SMALLEST_COMPARED]
-    results = {
-        "rows": rows,
-        "operations": operation_rows(),
-        "agreement": {"compared": len(equal), "equal": sum(map(bool, equal))},
-    }
+    equal = [agreement(r) for r in rows if r.printed >= SMALLEST_COMPARED]
+    results = ParkChungResults(
+        rows=rows,
+        operations=operation_rows(),
+        agreement=Agreed(compared=len(equal), equal=sum(map(bool, equal))),
+    )
     return results, lambda: figures(drifts)
 
 
@@ -128,58 +155,60 @@ def as_printed(value: float) -> str:
     return digits if isinstance(value, float) else str(value)
 
 
-def agreement(row: dict[str, Any]) -> bool | None:
+def agreement(row: Drift | Count) -> bool | None:
     """Whether a row has the printed number in all digits; None where they are not compared."""
-    same = as_printed(row["computed"]) == as_printed(row["printed"])
-    return None if 0 < row["printed"] < SMALLEST_COMPARED else same
+    same = as_printed(row.computed) == as_printed(row.printed)
+    return None if 0 < row.printed < SMALLEST_COMPARED else same
 
 
-def agreements(results: dict[str, Any]) -> list[Agreement]:
+def agreements(results: ParkChungResults) -> list[Agreement]:
     """The drifts and the counts of operations that are as printed."""
-    agreed, counts = results["agreement"], results["operations"]
-    equal = sum(r["computed"] == r["printed"] for r in counts)
+    agreed, counts = results.agreement, results.operations
+    equal = sum(r.computed == r.printed for r in counts)
     rule = f"in all five digits; smaller ones than {SMALLEST_COMPARED:g} are not compared"
     return [
-        Agreement("Drifts of Tables VI to VIII", agreed["equal"], agreed["compared"], rule),
+        Agreement("Drifts of Tables VI to VIII", agreed.equal, agreed.compared, rule),
         Agreement("Counts of Tables V and X", equal, len(counts), "exactly"),
     ]
 
 
-def show(results: dict[str, Any], console: Console) -> None:
-    """Prints what `compute` gives, every number above the printed one."""
-    rows, operations, agreed = (results[key] for key in ("rows", "operations", "agreement"))
+def sections(results: ParkChungResults) -> list[Section]:
+    """A section for each table, every number above the printed one."""
+    rows, operations, agreed = results.rows, results.operations, results.agreement
     titles = {
         **{k: f"{q} drift at t = 1 s [{unit}]" for k, (q, unit) in DRIFTS.items()},
         "V": "elementary operations of a step, for N joints",
         "X": "operations of a step",
     }
+    tables = []
     for table, title in titles.items():
-        columns: dict[str, dict[str, str]] = {}
-        for r in (r for r in rows + operations if r["table"] == table):
-            cell = beside(as_printed(r["computed"]), as_printed(r["printed"]), agreement(r))
-            columns.setdefault(_column(r), {})[r["method"]] = cell
+        columns: dict[str, dict[str, Checked]] = {}
+        for r in (*rows, *operations):
+            if r.table == table:
+                cell = Checked(as_printed(r.computed), as_printed(r.printed), agreement(r))
+                columns.setdefault(_column(r), {})[r.method] = cell
         lines = [[method, *(c[method] for c in columns.values())] for method in METHODS]
-        show_table(console, f"Table {table}: {title}", ("Method", *columns), lines)
-    differing = [r for r in operations if r["computed"] != r["printed"]]
-    note(
-        console,
+        tables.append(Section(f"Table {table}: {title}", [Table(("Method", *columns), lines)]))
+    differing = [r for r in operations if r.computed != r.printed]
+    said = notes(
         "Each number stands above the printed one.",
-        f"Tables VI-VIII: {agreed['equal']} of {agreed['compared']} drifts agree in all five "
-        f"digits; the other {len(rows) - agreed['compared']}, printed below 1e-8, are not "
-        "compared.",
+        f"Tables VI-VIII: {agreed.equal} of {agreed.compared} drifts agree in all five digits; the "
+        f"other {len(rows) - agreed.compared}, printed below 1e-8, are not compared.",
         f"Tables V and X: {len(operations) - len(differing)} of {len(operations)} counts agree.",
         *(
-            f"  {r['method']} {r['quantity']}: {r['computed']}, printed {r['printed']}: {r['note']}"
+            f"{r.method} {r.quantity}: {r.computed}, printed {r.printed}: {r.note}"
             for r in differing
         ),
     )
+    return [*tables, Section("Counts that agree", said)]
 
 
-def _column(row: dict[str, Any]) -> str:
+def _column(row: Drift | Count) -> str:
     """The heading of its column. Of Table V only sums and products depend on the joints."""
-    head = f"h = {row['h']:g} s" if "h" in row else row["quantity"].replace("(", "\n(")
-    joints = f"\nN = {row['joints']}" if "joints" in row else ""
-    return head + joints * (head in ("add", "mult"))
+    if isinstance(row, Drift):
+        return f"h = {row.h:g} s"
+    joints = f"\nN = {row.joints}" if row.quantity in ("add", "mult") and row.joints else ""
+    return row.quantity.replace("(", "\n(") + joints
 
 
 def figures(drifts: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ...integrators import CommutatorFree, CrouchGrossman, RungeKuttaMuntheKaas, by_name
 from ...integrators.munthe_kaas import dexp_inv_coefficients
+from ...io.results import Results
 from ..tables import printed
 
 PRINTED = printed(__file__)
@@ -73,25 +75,46 @@ def elementary_operations(counts: dict[str, int], joints: int) -> dict[str, int]
     }
 
 
-def operation_rows() -> list[dict[str, Any]]:
-    """Table V from the printed Table X, and Table X from the coefficients, method by method.
+@dataclass(frozen=True, kw_only=True)
+class Count(Results):
+    """A number of operations of Table V, which is of so many joints, or of Table X.
 
-    The rows have a "note" where the rule gives another number than the printed Table X.
+    note: what differs, where the rule gives another number than the printed Table X.
     """
-    rows: list[dict[str, Any]] = []
+
+    table: str
+    quantity: str
+    method: str
+    computed: int
+    printed: int
+    joints: int | None = None
+    note: str | None = None
+
+
+def operation_rows() -> list[Count]:
+    """Table V from the printed Table X, and Table X from the coefficients, method by method."""
+    rows: list[Count] = []
     for method, costs in PRINTED["V"].items():
         published = dict(zip(PRINTED["X"]["columns"], PRINTED["X"][method], strict=True))
         counts = operations_per_step(lie_method(method))
         for quantity, values in costs.items():
-            row: dict[str, Any] = {"table": "V", "quantity": quantity, "method": method}
             for joints, value in zip(JOINTS, values, strict=True):
                 computed = elementary_operations(published, joints)[quantity]
                 own = elementary_operations(counts, joints)[quantity]
-                note = f"{own} with the computed Table X" if own != computed else None
-                numbers = {"joints": joints, "computed": computed, "printed": value, "note": note}
-                rows.append(row | numbers)
+                rows.append(
+                    Count(
+                        table="V",
+                        quantity=quantity,
+                        method=method,
+                        computed=computed,
+                        printed=value,
+                        joints=joints,
+                        note=f"{own} with the computed Table X" if own != computed else None,
+                    )
+                )
         for quantity, value in published.items():
-            row = {"table": "X", "quantity": quantity, "method": method}
-            note = PRINTED["notes"][method][quantity] if counts[quantity] != value else None
-            rows.append(row | {"computed": counts[quantity], "printed": value, "note": note})
-    return [{key: value for key, value in r.items() if value is not None} for r in rows]
+            own = counts[quantity]
+            note = PRINTED["notes"][method][quantity] if own != value else None
+            of = {"table": "X", "quantity": quantity, "method": method}
+            rows.append(Count(**of, computed=own, printed=value, note=note))
+    return rows

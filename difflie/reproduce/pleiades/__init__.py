@@ -7,20 +7,22 @@ i, the constant of gravitation is 1.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from rich.console import Console
 
 from ...forces import Conservative, Path, as_path, attach
 from ...integrators import DormandPrince54
+from ...io.results import Results
 from ...simulate import simulate
 from ...system import Body, Translation, tree
 from ...view.figures import figure, label
+from ...view.report import Cell, Checked, Section, Table
 from ..runs import Computed, Progress, each
-from ..tables import Agreement, beside, printed, show_table
+from ..tables import Agreement, printed
 
 MASSES = np.arange(1.0, 8.0)
 POSITIONS = (3, 3, -1, -3, 2, -2, 2), (3, -3, 2, 0, 0, -4, 4), (0,) * 7
@@ -37,11 +39,26 @@ class Gravitation(Conservative):
         return -jnp.sum(MASSES[i] * MASSES[j] / jnp.linalg.norm(x[i] - x[j], axis=-1))
 
 
-def compute(progress: Progress) -> Computed:
-    """The stars at t = 3, by steps of order 5 that keep a tolerance of 1e-12.
+@dataclass(frozen=True, kw_only=True)
+class Coordinate(Results):
+    """A coordinate of a star, or its rate, at t = 3."""
 
-    The dictionary has "rows" with "star", "quantity", "computed" and "printed".
-    """
+    star: int
+    quantity: str
+    computed: float
+    printed: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PleiadesResults(Results):
+    """The coordinates of all stars, and their rates."""
+
+    name: str = "pleiades"
+    rows: list[Coordinate]
+
+
+def compute(progress: Progress) -> Computed:
+    """The stars at t = 3, by steps of order 5 that keep a tolerance of 1e-12."""
     stars = [Body(name=f"star {mass:g}", joint=Translation(), mass=mass) for mass in MASSES]
     gravitation = Gravitation([(star.name, (0, 0, 0)) for star in stars])
     system = attach(tree(stars, name="Pleiades", gravity=(0, 0, 0)), gravitation)
@@ -51,11 +68,11 @@ def compute(progress: Progress) -> Computed:
     x, rate = (np.reshape(a, (-1, 7, 3)) for a in (motion.q, motion.v))
     end = (*x[-1].T[:2], *rate[-1].T[:2])
     rows = [
-        {"star": k + 1, "quantity": name, "computed": float(values[k]), "printed": known[k]}
+        Coordinate(star=k + 1, quantity=name, computed=float(values[k]), printed=known[k])
         for (name, known), values in zip(printed(__file__).items(), end, strict=True)
         for k in range(7)
     ]
-    return {"rows": rows}, lambda: {"pleiades": paths(x)}
+    return PleiadesResults(rows=rows), lambda: {"pleiades": paths(x)}
 
 
 def paths(x: np.ndarray) -> Any:
@@ -67,9 +84,9 @@ def paths(x: np.ndarray) -> Any:
     return canvas
 
 
-def agreements(results: dict[str, Any]) -> list[Agreement]:
+def agreements(results: PleiadesResults) -> list[Agreement]:
     """The numbers that have all printed decimals."""
-    equal = [_decimals(r["computed"]) == _decimals(r["printed"]) for r in results["rows"]]
+    equal = [_decimals(r.computed) == _decimals(r.printed) for r in results.rows]
     return [Agreement("Places and rates at t = 3", sum(equal), len(equal), "in nine decimals")]
 
 
@@ -77,10 +94,11 @@ def _decimals(value: float) -> str:
     return f"{value:.9f}"
 
 
-def show(results: dict[str, Any], console: Console) -> None:
-    """Prints every number above the printed one."""
-    lines = [[str(k + 1)] for k in range(7)]
-    for r in results["rows"]:
-        computed, known = (_decimals(r[key]) for key in ("computed", "printed"))
-        lines[r["star"] - 1].append(beside(computed, known, computed == known))
-    show_table(console, "Seven stars at t = 3", ("star", "x", "y", "dx/dt", "dy/dt"), lines)
+def sections(results: PleiadesResults) -> list[Section]:
+    """Every number above the printed one."""
+    lines: list[list[Cell]] = [[str(k + 1)] for k in range(7)]
+    for r in results.rows:
+        computed, known = _decimals(r.computed), _decimals(r.printed)
+        lines[r.star - 1].append(Checked(computed, known, computed == known))
+    table = Table(("star", "x", "y", "dx/dt", "dy/dt"), lines)
+    return [Section("Seven stars at t = 3", [table])]

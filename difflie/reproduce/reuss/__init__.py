@@ -21,13 +21,15 @@ in the architect's and in the painter's perspective.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
+from ...io.results import Results
+from ...view.report import Checked, Section, Table, notes
 from ..runs import Computed, Progress, each
-from ..tables import Agreement, note, number, show_table
+from ..tables import Agreement, number
 from . import chain_checks, perspective, rigid_body
 from .check import HOLDS
 from .motion import MOTIONS, Compared
@@ -39,6 +41,45 @@ _TITLES = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Formula(Results):
+    """A `Check` with its verdict: "as printed", "corrected" or "fails"."""
+
+    number: str
+    states: str
+    printed: float | None
+    corrected: float | None
+    correction: str
+    verdict: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StretchRow(Results):
+    """A part of a motion in which a foot sticks or slides, between two times in s."""
+
+    mode: str
+    from_: float
+    to: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class MotionRow(Results):
+    """A motion: what was measured of it by name with unit, and its parts."""
+
+    name: str
+    numbers: dict[str, float]
+    stretches: list[StretchRow]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReussResults(Results):
+    """All formulas, and all motions."""
+
+    name: str = "reuss"
+    formulas: list[Formula]
+    motions: list[MotionRow]
+
+
 def compute(
     progress: Progress,
     samples: int = 10,
@@ -48,9 +89,6 @@ def compute(
     """Formulas at `samples` random states, and motions by so many steps, by name.
 
     joints: of the random chains, R for revolute and P for prismatic.
-
-    The dictionary has "formulas", rows with "number", "states", "printed", "corrected",
-    "correction" and "verdict", and "motions", rows with "name", "numbers" and "stretches".
     """
     rng = np.random.default_rng(2002)
     parts = [
@@ -59,7 +97,9 @@ def compute(
         lambda: chain_checks.checks(rng, samples, joints),
     ]
     found = each(progress, "formulas", lambda part: part(), parts, workers=1)
-    rows = [check.row for checks in found for check in checks]
+    rows = [
+        Formula(**check._asdict(), verdict=check.verdict) for checks in found for check in checks
+    ]
     chosen = MOTIONS.items() if steps is None else [(name, MOTIONS[name]) for name in steps]
     motions = each(
         progress,
@@ -67,7 +107,7 @@ def compute(
         lambda of: of[1](**({} if steps is None else {"steps": steps[of[0]]})),
         chosen,
     )
-    results = {"formulas": rows, "motions": [_row(motion) for motion in motions]}
+    results = ReussResults(formulas=rows, motions=[_row(motion) for motion in motions])
 
     def figures() -> dict[str, Any]:
         # Here, since matplotlib takes long to import.
@@ -78,40 +118,45 @@ def compute(
     return results, figures
 
 
-def _row(motion: Compared) -> dict[str, Any]:
+def _row(motion: Compared) -> MotionRow:
     stretches = [
-        {"mode": s.mode, "from": float(s.t[0]), "to": float(s.t[-1])} for s in motion.stretches
+        StretchRow(mode=s.mode, from_=float(s.t[0]), to=float(s.t[-1])) for s in motion.stretches
     ]
-    return {"name": motion.name, "numbers": motion.numbers, "stretches": stretches}
+    return MotionRow(name=motion.name, numbers=motion.numbers, stretches=stretches)
 
 
-def agreements(results: dict[str, Any]) -> list[Agreement]:
+def agreements(results: ReussResults) -> list[Agreement]:
     """The formulas that hold, as they are printed or with the correction."""
-    rows = results["formulas"]
-    right = sum(r["verdict"] != "fails" for r in rows)
-    printed = sum(r["verdict"] == "as printed" for r in rows)
+    rows = results.formulas
+    right = sum(r.verdict != "fails" for r in rows)
+    printed = sum(r.verdict == "as printed" for r in rows)
     rule = f"within {HOLDS:g}; {printed} as printed, {right - printed} with a correction"
     return [Agreement("Formulas", right, len(rows), rule)]
 
 
-def show(results: dict[str, Any], console: Console) -> None:
-    """Prints the residual of every formula, and what was measured of the motions."""
-    colours = {"as printed": "green", "corrected": "default", "fails": "red"}
+def sections(results: ReussResults) -> list[Section]:
+    """The residual of every formula, and what was measured of the motions."""
+    agree = {"as printed": True, "corrected": None, "fails": False}
     lines = [
         (
-            r["number"],
-            r["states"],
-            number(r["printed"]),
-            number(r["corrected"]) if r["correction"] else "",
-            f"[{colours[r['verdict']]}]{r['correction'] or r['verdict']}[/]",
+            r.number,
+            r.states,
+            number(r.printed),
+            number(r.corrected) if r.correction else "",
+            Checked(r.correction or r.verdict, agrees=agree[r.verdict]),
         )
-        for r in results["formulas"]
+        for r in results.formulas
     ]
-    heads = ("", "compared", "residual\nas printed", "residual\ncorrected", "")
-    show_table(console, "Formulas, largest residuals at random states", heads, lines, words=2)
-    for motion in results["motions"]:
-        rows = [(name, number(value, ".4g")) for name, value in motion["numbers"].items()]
-        show_table(console, _TITLES[motion["name"]], ("", "largest"), rows)
-        if len(motion["stretches"]) > 1:
-            ends = (f"{s['mode']} to {s['to']:.4f} s" for s in motion["stretches"])
-            note(console, "The foot " + ", ".join(ends) + ".")
+    head = "", "compared", "residual\nas printed", "residual\ncorrected", ""
+    table = Table(head, lines, names=2)
+    return [
+        Section("Formulas, largest residuals at random states", [table]),
+        *map(_motion, results.motions),
+    ]
+
+
+def _motion(motion: MotionRow) -> Section:
+    rows = [(name, number(value, ".4g")) for name, value in motion.numbers.items()]
+    ends = ", ".join(f"{s.mode} to {s.to:.4f} s" for s in motion.stretches)
+    said = notes(f"The foot {ends}.") if len(motion.stretches) > 1 else ()
+    return Section(_TITLES[motion.name], [Table(("", "largest"), rows), *said])

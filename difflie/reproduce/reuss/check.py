@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,11 +23,6 @@ class Check(NamedTuple):
     printed: float | None
     corrected: float | None = None
     correction: str = ""
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """The check as a dictionary, "verdict" among its keys."""
-        return {**self._asdict(), "verdict": self.verdict}
 
     @property
     def verdict(self) -> str:
