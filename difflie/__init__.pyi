@@ -28,12 +28,12 @@ from .constraints import Unstabilised as Unstabilised
 from .constraints import absolute as absolute
 from .constraints import absolute_state as absolute_state
 from .constraints import assemble as assemble
-from .constraints import breaking_leaves as breaking_leaves
 from .constraints import constrain as constrain
 from .constraints import constrained_dynamics as constrained_dynamics
 from .constraints import constraint_bias as constraint_bias
 from .constraints import constraint_jacobian as constraint_jacobian
 from .constraints import constraint_residual as constraint_residual
+from .constraints import inconsistent_parameters as inconsistent_parameters
 from .constraints import lock as lock
 from .constraints import mobility as mobility
 from .constraints import redundant_equations as redundant_equations

@@ -41,11 +41,11 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 from control_problems import DT, PROBLEMS, STEPS, difflie_problem
+from difflie.control.knots import Discretization
 
 from difflie import control as dc
 from difflie.control.conditions import conditions
 from difflie.control.guess import first_motion
-from difflie.control.knots import Knots
 from difflie.control.model import model_of
 from difflie.control.riccati import riccati
 from difflie.control.rollout import rollout
@@ -120,7 +120,7 @@ def searched(problem: dc.Problem) -> dc.Plan:
 
 def own_pieces(problem: dc.Problem, plan: dc.Plan) -> dict[str, Callable[[], Any]]:
     """The search, and its pieces about the optimum."""
-    knots, solver = Knots.of(problem), dc.FDDP()
+    knots, solver = Discretization.of(problem), dc.FDDP()
     motion, multipliers = first_motion(problem, knots, plan)
     state = jax.jit(solver.init)(knots, motion, multipliers)
     model = model_of(knots, motion)
@@ -138,7 +138,7 @@ def own_pieces(problem: dc.Problem, plan: dc.Plan) -> dict[str, Callable[[], Any
 
 def batch(problem: dc.Problem) -> Callable[[], Any]:
     """An iteration of many problems with different starts, after two others."""
-    knots, solver = Knots.of(problem), dc.FDDP()
+    knots, solver = Discretization.of(problem), dc.FDDP()
     shifts = 0.02 * np.random.default_rng(0).standard_normal((BATCH, problem.system.nv))
     motion, _ = first_motion(problem, knots, None)
     shifted = jax.vmap(lambda v: motion._replace(x=motion.x._replace(v=motion.x.v.at[0].set(v))))
@@ -202,7 +202,7 @@ def measured(name: str, options: Options) -> dict[str, Any]:
     given = PROBLEMS[name]() | {"dt": DT, "steps": STEPS}
     problem = difflie_problem(given)
     plan = dc.solve(problem)
-    motion, _ = first_motion(problem, Knots.of(problem), None)
+    motion, _ = first_motion(problem, Discretization.of(problem), None)
     given["guess"] = np.asarray(motion.u[0]).tolist()
     row: dict[str, Any] = {"problem": name, "result": str(plan.result), "cost": float(plan.cost)}
     row["iterations"] = int(plan.result.iterations)

@@ -26,7 +26,7 @@ def main(options: Options) -> None:
     planned, plan, figures = problem("arm_obstacles")
     system = planned.system
     (pose,) = (term for term in planned.final if isinstance(term, dc.Pose))
-    apart = [term for term in planned.running if isinstance(term, dc.Apart)]
+    apart = [term for term in planned.running if isinstance(term, dc.MinDistance)]
 
     def miss(q, v):
         """The largest of the deviations of the pose, in rad and m, and of the rates in rad/s."""
@@ -40,7 +40,7 @@ def main(options: Options) -> None:
         float(jnp.min(jax.vmap(lambda q, v, b=b: b.value(system, q, v, None, 0.0))(q, v) - b.lower))
         for b in apart
     ]
-    figures["limit_left"] = float(np.min(dq.along(dq.LimitLeft(), system, run)))
+    figures["limit_left"] = float(np.min(dq.along(dq.LimitMargin(), system, run)))
     figures["largest_share_of_torque"] = float(jnp.max(jnp.abs(plan.u) / system.joints.max_effort))
     figures["reached"] &= min(figures["clearance_m"]) > -1e-3
     told("arm_obstacles", options, planned, plan, figures)

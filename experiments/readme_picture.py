@@ -13,7 +13,7 @@ jax.config.update("jax_enable_x64", True)
 import difflie as dl
 from difflie.io.appearance import read_appearance
 from difflie.view.animate import write_picture
-from difflie.view.drawing import Shown
+from difflie.view.drawing import DrawOptions
 from difflie.view.scenes import scene
 
 ROBOT = Path(dl.__file__).parent / "data/arm7.urdf"
@@ -29,7 +29,7 @@ def main() -> None:
     run = dl.simulate(system, q0, v0, dt=2e-3, steps=200, method=dl.RKMK4(), save_every=5)
     view = scene(system, run, read_appearance(ROBOT, arm))
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/arm.png")
-    write_picture(view, path, shown=Shown(traces=["payload"]), moments=4)
+    write_picture(view, path, shown=DrawOptions(traces=["payload"]), moments=4)
 
 
 main()

@@ -169,7 +169,7 @@ def errors_from_tosses(found: di.Fit, problem: di.Shooting) -> NDArray:
             deviation=problem.deviation[:1],
             follows=jnp.zeros(1, bool),
         )
-        return one.residual(found.parameters.machine(unknown[0]), unknown[1])
+        return one.residual(found.parameters.system_at(unknown[0]), unknown[1])
 
     def linear(unknown, *window):
         return residual(unknown, *window), jax.jacfwd(residual)(unknown, *window)

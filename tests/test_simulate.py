@@ -455,7 +455,7 @@ def test_no_ranks_are_promoted_in_silence(method):
         free = dl.Parameters(CHAIN, ["*/inertia", "*/mass"])
 
         def end(x):
-            system = free.machine(x)
+            system = free.system_at(x)
             run = dl.simulate(
                 system, CHAIN.neutral(), jnp.ones(CHAIN.nv), dt=1e-3, steps=2, method=method
             )

@@ -228,7 +228,7 @@ TABLE = {
             "Accelerometer": measured(dq.Accelerometer(dl.Frame("hand", (0.1, 0.2, 0.3)))),
             "Gyroscope": measured(dq.Gyroscope("hand")),
             "Power": measured(dq.Power()),
-            "LimitLeft": lambda s, q, v, x: measured(dq.LimitLeft())(s, q, v, x)[3],
+            "LimitLeft": lambda s, q, v, x: measured(dq.LimitMargin())(s, q, v, x)[3],
         },
     ),
     "energies": (

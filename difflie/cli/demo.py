@@ -26,7 +26,7 @@ from ..parameters import Parameters
 from ..simulate import simulate
 from ..system import System
 from ..view.animate import write_picture
-from ..view.drawing import Shown
+from ..view.drawing import DrawOptions
 from ..view.figures import draw_drift, draw_lines, figure, label, save
 from ..view.scenes import scene
 from .output import check_outputs, console, progress_bars, say, write_results
@@ -97,7 +97,7 @@ def _drift(out: Path, progress: Progress) -> dict[str, Any]:
         rows[name] = {"energy": energy[name].max(), "angular_momentum": angular[name].max()}
         if i == len(methods) - 1:
             view = scene(system, run, read_appearance(ROBOT, system))
-            write_picture(view, out / "flight.png", shown=Shown(traces=["payload"]))
+            write_picture(view, out / "flight.png", shown=DrawOptions(traces=["payload"]))
     progress("integrators", len(methods), len(methods))
     canvas, axes = figure(1, 2, (10.0, 4.0))
     draw_drift(axes[0, 0], t, energy)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from rich.markup import escape
 
 from ..identify import Fit, Recording, Trial, Validation, leave_one_out
+from ..identify.assessment import predictions
 from ..identify.fitting import save_bare
-from ..identify.judgement import predictions
 from ..identify.validation import all_rows
 from ..io.loading import located
 from ..io.modules import code_allowed
@@ -157,7 +157,7 @@ def run_study(
     judged = {use: [trial.validation(final, start) for trial in trials[use]] for use in trials}
     seen, unseen = judged["fit"], judged["validate"]
     results["validation"], results["training"] = map(all_rows, (unseen, seen))
-    results |= _given(seen, unseen) if fit is None else fit.judgement(seen, unseen)
+    results |= _given(seen, unseen) if fit is None else fit.assess(seen, unseen)
     if fit is not None and config.fit.leave_out:
         results["left_out"] = all_rows(_left_out(config, free, fit, trials["fit"], x, progress))
     results["sensors"] = [

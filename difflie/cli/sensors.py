@@ -19,7 +19,7 @@ from ..io.tables import ConfigError, instance
 from ..quantities import Accelerometer, Gyroscope, JointWrench, Origin, Pose
 from ..system import System
 from ..system.frame import Frame
-from ..system.validation import shown
+from ..system.validation import format_value
 
 _ON_BODIES: dict[str, Callable[[Frame], Any]] = {
     "accelerometer": Accelerometer,
@@ -29,7 +29,7 @@ _ON_BODIES: dict[str, Callable[[Frame], Any]] = {
 }
 
 
-def sensed(config: Study, system: System) -> System:
+def system_with_sensors(config: Study, system: System) -> System:
     """The system with the encoders and other sensors of the file.
 
     Raises `ConfigError` for those that do not suit the machine.
@@ -77,7 +77,7 @@ def _quantity(config: Study, k: int, table: SensorTable) -> Any:
     if inspect.isclass(found):
         name = found.__name__
         raise ConfigError(
-            f"{shown(table.kind)} is a class; name an object, such as {name.lower()} = {name}(...) "
-            "in that module"
+            f"{format_value(table.kind)} is a class; name an object, such as {name.lower()} = "
+            f"{name}(...) in that module"
         )
     return found

@@ -19,7 +19,7 @@ from ..identify import (
     InverseDynamics,
     LevenbergMarquardt,
     Loss,
-    Nearness,
+    NominalPrior,
     Problem,
     RateCoupling,
     Readings,
@@ -41,7 +41,7 @@ from ..parameters import InertiaRatios, Parameter, Parameters, Scaled
 from ..system import System
 from ..system.validation import warn
 from .output import say
-from .sensors import columns_of_sensors, deviations_of_sensors, sensed, with_poses
+from .sensors import columns_of_sensors, deviations_of_sensors, system_with_sensors, with_poses
 
 _LOSSES: dict[str, Callable[[float], Loss]] = {
     "squares": lambda limit: Squares(),
@@ -55,7 +55,7 @@ def system_of(config: Study) -> System:
 
     Raises `ConfigError` for parts that do not suit the robot.
     """
-    return sensed(config, load_system(config, config.folder))
+    return system_with_sensors(config, load_system(config, config.folder))
 
 
 def parameters_of(config: Study, system: System) -> Parameters:
@@ -92,7 +92,7 @@ def recordings_of(
     runs = [(config.folder / run.file, run) for run in config.run]
     runs += [(path, RunTable(str(path), use="validate")) for path in validate]
     recordings: dict[str, list[Recording]] = {"fit": [], "validate": []}
-    for name, (path, run) in zip(told_apart([path for path, _ in runs]), runs, strict=True):
+    for name, (path, run) in zip(unique_names([path for path, _ in runs]), runs, strict=True):
         recordings[run.use].append(_recording(config, system, path, name, run))
     return recordings
 
@@ -116,7 +116,7 @@ def check_original(system: System, original: Path | None) -> None:
             save_bare(system, Path(folder), original)
 
 
-def told_apart(paths: Sequence[Path]) -> list[str]:
+def unique_names(paths: Sequence[Path]) -> list[str]:
     """The names of files, with as many of their folders as tell different ones apart."""
     parts = [path.absolute().parts for path in paths]
 
@@ -237,7 +237,7 @@ def _problems(config: Study, system: System, recordings: Sequence[Recording]) ->
             )
         )
     if config.nearness.weight is not None:
-        problems.append(Nearness.of(system, config.nearness.weight))
+        problems.append(NominalPrior.of(system, config.nearness.weight))
     return problems
 
 

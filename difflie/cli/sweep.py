@@ -19,7 +19,7 @@ from ..sweep.estimate import Estimate, estimate
 from ..sweep.files import SweepFile, design_of, function_of, read_sweep
 from ..sweep.places import is_address
 from ..sweep.report import stored_report, table_report
-from ..sweep.run import Pace, Progress
+from ..sweep.run import Progress, Rate
 from ..view.html import write_html
 from ..view.printed import print_report
 from ..view.report import Report
@@ -88,7 +88,7 @@ def sweep(
         return
     if out is None:
         say(f"{file.name}: the table will not be kept, only summed up; --out DIR keeps it")
-    pace = Pace()
+    pace = Rate()
     with console.status(f"{file.name}: compiling") as status:
 
         def progress(done: int, size: int) -> None:

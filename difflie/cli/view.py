@@ -103,7 +103,7 @@ def _shown(
     shapes = None if ellipsoids else read_appearance(robot, system)
     scenes = [scene(system, run, shapes, name=name) for name, run in runs]
     q, v = _first(system, runs)
-    if any(actuator.remembers for actuator in system.actuators):
+    if any(actuator.has_state for actuator in system.actuators):
         say("live, the memories of actuators, such as delays, begin anew in every picture")
     stepper = Stepper(system, start, control)
     return _Shown(scenes, Machine(system, q, v, shapes, stepper))

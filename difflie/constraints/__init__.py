@@ -28,7 +28,7 @@ from .absolute import absolute_state as absolute_state
 from .assembly import assemble as assemble
 from .bearing import Bearing as Bearing
 from .bearing import Friction as Friction
-from .consistency import while_kept
+from .consistency import preserving_constraints
 from .constrain import constrain as constrain
 from .constraint import Constraint as Constraint
 from .constraint import CoordinateConstraint as CoordinateConstraint
@@ -56,7 +56,7 @@ from .lock import lock as lock
 from .motion import constrained_acceleration
 from .point_on_curve import PointOnCurve as PointOnCurve
 from .proportional import Proportional as Proportional
-from .redundancy import breaking_leaves as breaking_leaves
+from .redundancy import inconsistent_parameters as inconsistent_parameters
 from .redundancy import mobility as mobility
 from .redundancy import redundant_equations as redundant_equations
 from .rolling import KnifeEdge as KnifeEdge
@@ -90,7 +90,7 @@ def constrained_dynamics(
     A change of q or of the system that makes redundant constraints inconsistent, such as of a
     single length of an overconstrained linkage, has no derivative: forward mode gives NaN. Reverse
     mode cannot know which changes are meant: its gradients hold for changes that keep the
-    constraints consistent, and `breaking_leaves` names the leaves that do not.
+    constraints consistent, and `inconsistent_parameters` names the leaves that do not.
     """
     sizes = {"q": (q, (system.nq,)), "v": (v, (system.nv,)), "tau": (tau, (system.nv,))}
     q, v, tau = checked(system, **sizes)
@@ -123,7 +123,9 @@ def _constrained_dynamics(tree, q, v, tau, wrench):
     here = equations(tree, q)
     A = here.jacobian()
     left = product(A, a) + here.bias(v)
-    both = while_kept(jnp.concatenate((a, multipliers)), left, jnp.max(jnp.abs(A), initial=0))
+    both = preserving_constraints(
+        jnp.concatenate((a, multipliers)), left, jnp.max(jnp.abs(A), initial=0)
+    )
     return both[: len(v)], both[len(v) :]
 
 

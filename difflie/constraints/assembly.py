@@ -36,7 +36,7 @@ def assemble(
     constrained configuration nearest to the result, whatever the guess: finite differences agree
     with them if the guess satisfies the constraints. There is no derivative with respect to the
     guess. A change that leaves no configuration on the constraints gives NaN in forward mode;
-    reverse mode holds for consistent changes only, see `breaking_leaves`.
+    reverse mode holds for consistent changes only, see `inconsistent_parameters`.
 
     Raises `ModelError`, naming the equations, if no solution is found or a constraint is assembled
     in the wrong branch; for traced systems the result is NaN.

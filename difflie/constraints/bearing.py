@@ -31,7 +31,7 @@ class Friction(eqx.Module):
         default=1e-3,
     )
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The faults of its numbers, each with the fix."""
         return number_faults(self)
 
@@ -48,6 +48,6 @@ class Bearing(JointConstraint):
     def slip(self, frames: tuple[Transform, Transform], twists: tuple[Motion, Motion]) -> Scalar:
         """The rate () of the joint in rad/s or m/s, linear in the twists of the frames."""
 
-    def faults(self) -> list[str]:
-        rubbing = [] if self.friction is None else self.friction.faults()
-        return [*super().faults(), *(f"its friction: {fault}" for fault in rubbing)]
+    def problems(self) -> list[str]:
+        rubbing = [] if self.friction is None else self.friction.problems()
+        return [*super().problems(), *(f"its friction: {fault}" for fault in rubbing)]

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 
 @jax.custom_jvp
-def while_kept(
+def preserving_constraints(
     value: Float[Array, " n"], error: Float[Array, " m"], scale: Float[Array, ""]
 ) -> Float[Array, " n"]:
     """The value (n,), whose derivative is NaN where that of the error (m,) is not zero.
@@ -24,7 +24,7 @@ def while_kept(
     return value
 
 
-@while_kept.defjvp
+@preserving_constraints.defjvp
 def _(primals: tuple, tangents: tuple) -> tuple[jax.Array, jax.Array]:
     value, _, scale = primals
     change, left, _ = tangents

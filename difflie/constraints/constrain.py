@@ -10,7 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ..system.system import System
-from ..system.validation import ModelError, nearest, shown
+from ..system.validation import ModelError, format_value, nearest
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint
 
 
@@ -28,7 +28,7 @@ def constrain(system: System, *constraints: Constraint) -> System:
     for k, constraint in enumerate(constraints, start=len(system.constraints)):
         if not isinstance(constraint, FrameConstraint | CoordinateConstraint):
             raise ModelError(
-                f"{system.name}: {shown(constraint)} is no FrameConstraint and no "
+                f"{system.name}: {format_value(constraint)} is no FrameConstraint and no "
                 "CoordinateConstraint; give those of difflie.constraints"
             )
         _check(system, constraint, f"{system.name}: constraint {k}, {constraint}")
@@ -58,7 +58,7 @@ def _check(system: System, constraint: Constraint, where: str) -> None:
                     f"{where}: the joint {name!r} has {len(t.kinds[b])} degrees of freedom; "
                     "joints with one have a coordinate to constrain"
                 )
-    for fault in constraint.faults():
+    for fault in constraint.problems():
         raise ModelError(f"{where}: {fault}")
     for value in jax.tree.leaves(constraint):
         if not isinstance(value, Tracer) and not np.all(np.isfinite(value)):

@@ -46,7 +46,7 @@ class Constraint(eqx.Module):
         """The number of equations."""
         return len(self.equations)
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The faults of its numbers, each with the fix; a subclass may add to it."""
         return number_faults(self)
 

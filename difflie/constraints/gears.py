@@ -24,7 +24,7 @@ class Gearing(FrameConstraint):
 
     first, second: a RevoluteConstraint, PrismaticConstraint or HelicalConstraint each, usually
     those that hold the wheels on the gear carrier. Their frames are separate leaves here. ratio (),
-    in rad or m of the first coordinate per unit of the second, a leaf. `faults` names joints of
+    in rad or m of the first coordinate per unit of the second, a leaf. `problems` names joints of
     other types.
     """
 
@@ -40,14 +40,14 @@ class Gearing(FrameConstraint):
     def apart(self) -> tuple[tuple[Frame, ...], ...]:
         return self.first.frames, self.second.frames
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         wrong = [
             f"{type(joint).__name__} has not one coordinate; give it a RevoluteConstraint, "
             "PrismaticConstraint or HelicalConstraint"
             for joint in (self.first, self.second)
             if not isinstance(joint, Geared)
         ]
-        return [*wrong, *super().faults()]
+        return [*wrong, *super().problems()]
 
     def coordinates(self, *frames: Transform) -> Scalar:
         """x_1 + ratio x_2 of the coordinates of both joints."""
@@ -79,10 +79,10 @@ class Gear(Gearing):
             error = error - pitch * jnp.round(jax.lax.stop_gradient(error) / pitch)
         return [error]
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         whole = isinstance(self.teeth, int) and self.teeth > 0
         wrong = f"it has {self.teeth!r} teeth; a positive whole number is needed"
-        return [*super().faults(), *([] if whole else [wrong])]
+        return [*super().problems(), *([] if whole else [wrong])]
 
 
 class Transmission(Gearing):

@@ -44,10 +44,10 @@ class HelicalConstraint(JointConstraint):
         x = self.coordinate(a, b)
         return reversed_axes(a, b) | (jnp.cos(x) * cos + jnp.sin(x) * sin < 0)
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         known = not isinstance(self.pitch, Tracer)
         zero = known and not np.any(self.pitch)
         return [
-            *super().faults(),
+            *super().problems(),
             *(["its pitch is zero; take RevoluteConstraint"] if zero else []),
         ]

@@ -16,7 +16,7 @@ from ..solvers.linear import product
 from ..system.fields import numbers
 from ..system.joints import ROW_FIELDS, UNITS, Fixed
 from ..system.system import Joints, System
-from ..system.validation import ModelError, nearest, shown, warn
+from ..system.validation import ModelError, format_value, nearest, warn
 from .constraint import CoordinateConstraint
 from .unilateral import Unilateral
 
@@ -85,7 +85,7 @@ def _joint(system: System, name: str) -> int:
     t = system.topology
     if name not in t.joints:
         near = nearest(str(name), system.joint_names)
-        raise ModelError(f"{system.name}: no joint is named {shown(name)}{near}")
+        raise ModelError(f"{system.name}: no joint is named {format_value(name)}{near}")
     b = t.joints.index(name)
     source, fault = t.mimics[b], ""
     if source is not None:

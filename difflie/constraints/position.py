@@ -20,7 +20,7 @@ from ..solvers.corrections import Corrections
 from ..solvers.linear import minimum_norm, product
 from ..solvers.root import root
 from ..system.kinematic_tree import Tree
-from .consistency import while_kept
+from .consistency import preserving_constraints
 from .equations import equations, holonomic
 
 
@@ -37,7 +37,7 @@ def consistent_position(
     x, converged = correction(tree, q, ways, gram)
     near = reached(tree, q, ways, jnp.where(converged, x, 0 * x))
     left = equations(tree, near).residual()
-    return while_kept(near, left, size), converged
+    return preserving_constraints(near, left, size), converged
 
 
 def ways_back(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..system.arguments import checked
-from ..system.frozen import thawed
+from ..system.frozen import unfreeze
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .equations import equations, holonomic, labels
@@ -47,7 +47,7 @@ def mobility(system: System, q: Any) -> int:
     return system.nv - len(equations_kept) + len(redundant_equations(system, q))
 
 
-def breaking_leaves(system: System, q: Any) -> System:
+def inconsistent_parameters(system: System, q: Any) -> System:
     """Which numbers of a machine with redundant constraints must not change by themselves.
 
     q (nq,): a configuration on the constraints that is not singular. Returns a system of booleans,
@@ -61,7 +61,7 @@ def breaking_leaves(system: System, q: Any) -> System:
     A = A[holonomic(system.constraints)]
     left, sizes, _ = np.linalg.svd(A)
     rank = int(np.sum(sizes > 1e-8 * max(sizes, default=0.0)))
-    _, pullback = jax.vjp(lambda s: equations(Tree.of(s), q).residual(), thawed(system))
+    _, pullback = jax.vjp(lambda s: equations(Tree.of(s), q).residual(), unfreeze(system))
     directions = jnp.asarray(left[:, rank:].T, system.dtype)
     changes = jax.vmap(pullback)(directions)[0]
     return jax.tree.map(lambda a: np.any(np.abs(a) > 1e-8, axis=0), changes)

@@ -6,9 +6,9 @@ A `Problem` has costs, bounds and inputs; `solve` finds a `Plan`. Costs are weig
 
 from ..simulate import Controller as Controller
 from ..simulate import Sampled as Sampled
-from .bounds import Apart as Apart
 from .bounds import Between as Between
 from .bounds import Equal as Equal
+from .bounds import MinDistance as MinDistance
 from .bounds import Reach as Reach
 from .bounds import ReachState as ReachState
 from .costs import CenterOfMass as CenterOfMass
@@ -28,11 +28,11 @@ from .gramian import Gramian as Gramian
 from .gramian import controllability_gramian as controllability_gramian
 from .gramian import finite_gramian as finite_gramian
 from .inputs import Commands as Commands
+from .inputs import Concatenated as Concatenated
 from .inputs import Input as Input
 from .inputs import Map as Map
 from .inputs import Motors as Motors
 from .inputs import Thrusters as Thrusters
-from .inputs import Together as Together
 from .interior_point import InteriorPoint as InteriorPoint
 from .ipopt import Ipopt as Ipopt
 from .limits import Limits as Limits

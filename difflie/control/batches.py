@@ -13,7 +13,7 @@ import numpy as np
 Result = TypeVar("Result")
 
 
-def some_at_a_time(f: Callable[..., Result], *args: Any) -> Result:
+def chunked_vmap(f: Callable[..., Result], *args: Any) -> Result:
     """f(*args), under jax.vmap for as many problems at once as there are processors.
 
     What is computed and used up within f stays in their caches; for a large batch it would not.

@@ -53,7 +53,7 @@ class Between(eqx.Module):
         value = called(self.quantity, system, q, v, u, t)
         return real_values(f"what the bound on {self.name} returns", jnp.ravel(value), q.dtype)
 
-    def aimed(self, goal: Any) -> Between:
+    def with_goal(self, goal: Any) -> Between:
         """The same with another goal, of the shape of its own; itself if it has no such goal."""
         own = getattr(self.quantity, "goal", None)
         if own is None or np.shape(own) != np.shape(goal):
@@ -92,7 +92,7 @@ class ReachState(Equal):
         super().__init__(dq.StateDeviation(q, v))
 
 
-class Apart(Between):
+class MinDistance(Between):
     """The origins of two frames keep a distance of at least so many m: two spheres at them.
 
     first, second: a `Frame`, or the name of a body for its own frame; a Frame on None is fixed in

@@ -16,7 +16,7 @@ from ..constraints import start_error
 from ..formulations import formulation_of
 from ..system.frame import Frame
 from ..system.system import System
-from ..system.validation import check_shape, nearest, shown
+from ..system.validation import check_shape, format_value, nearest
 from .bounds import Between
 from .costs import Cost
 from .problem import Problem
@@ -52,7 +52,7 @@ def _check_frames(p: Problem) -> None:
             if frame.body is not None and frame.body not in p.system.body_names:
                 near = nearest(str(frame.body), p.system.body_names)
                 raise ValueError(
-                    f"Problem: {term.name} is of a frame on {shown(frame.body)}, and "
+                    f"Problem: {term.name} is of a frame on {format_value(frame.body)}, and "
                     f"{p.system.name} has no body of this name{near}"
                 )
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .knots import Knots, Motion
+from .discretization import Discretization, Motion
 from .linear_quadratic import LinearQuadratic, costates, with_bounds
 from .model import Model
 from .penalty import Bounds, Penalty, violation
@@ -14,7 +14,7 @@ from .result import KKT, largest
 
 
 def conditions(
-    knots: Knots, model: Model, motion: Motion, penalty: Penalty
+    knots: Discretization, model: Model, motion: Motion, penalty: Penalty
 ) -> tuple[LinearQuadratic, jax.Array, KKT]:
     """The linear-quadratic problem, the costates, and what is left of the conditions."""
     after = penalty.after(model)

@@ -46,7 +46,7 @@ class Cost(eqx.Module):
         value = called(self.quantity, system, q, v, u, t)
         return real_values(f"what the cost {self.name} returns", jnp.ravel(value), q.dtype)
 
-    def aimed(self, goal: Any) -> Cost:
+    def with_goal(self, goal: Any) -> Cost:
         """The same with another goal, of the shape of its own; itself if it has no such goal."""
         own = getattr(self.quantity, "goal", None)
         if own is None or np.shape(own) != np.shape(goal):

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .knots import Knots, Motion
+from .discretization import Discretization, Motion
 from .model import Model
 from .penalty import Bounds
 
@@ -30,14 +30,14 @@ class Entries(NamedTuple):
         return Entries(model.along.bounded, model.end.bounded, motion.u, motion.x.z[0])
 
     @staticmethod
-    def changes(model: Model, knots: Knots, d: jax.Array, end: jax.Array) -> Entries:
+    def changes(model: Model, knots: Discretization, d: jax.Array, end: jax.Array) -> Entries:
         """Those in the linear model for d (N, nx + nu), and dx_N (nx,)."""
         along = jnp.einsum("kmi,ki->km", model.along.C, d)
         start = d[0, knots.nx - knots.nz : knots.nx]
         return Entries(along, model.end.C @ end, d[:, knots.nx :], start)
 
     @staticmethod
-    def bounds(knots: Knots, bounds: Bounds) -> tuple[Entries, Entries]:
+    def bounds(knots: Discretization, bounds: Bounds) -> tuple[Entries, Entries]:
         """The least and the largest."""
         u = [jnp.tile(u, (knots.steps, 1)) for u in (knots.u_lower, knots.u_upper)]
         return (

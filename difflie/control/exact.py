@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import native
-from .knots import Knots, Motion, Point
+from .discretization import Discretization, Motion, Point
 from .linear_quadratic import LinearQuadratic
 
 
 def with_exact_hessian(
-    knots: Knots,
+    knots: Discretization,
     motion: Motion,
     costates: Float[Array, "N1 nx"],
     multipliers: tuple[Float[Array, "N m"], Float[Array, " m1"]],
@@ -44,7 +44,7 @@ def with_exact_hessian(
 
 
 def _second(
-    knots: Knots,
+    knots: Discretization,
     x: Point,
     u: Any,
     k: Any,
@@ -68,7 +68,7 @@ def _second(
     return _along(lagrangian, direction)
 
 
-def _second_at_end(knots: Knots, x: Point, multiplier: Any, direction: Any) -> jax.Array:
+def _second_at_end(knots: Discretization, x: Point, multiplier: Any, direction: Any) -> jax.Array:
     r0, _ = knots.final_residuals(x)
 
     def lagrangian(dx: jax.Array) -> jax.Array:

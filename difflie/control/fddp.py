@@ -19,10 +19,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .batches import some_at_a_time
+from .batches import chunked_vmap
 from .conditions import conditions
+from .discretization import Discretization, Motion
 from .exact import with_exact_hessian
-from .knots import Knots, Motion
 from .linear_quadratic import LinearQuadratic, Sweep, costates, linear_rollout
 from .model import Model, model_of, values_of
 from .penalty import Bounds, Penalty
@@ -99,7 +99,7 @@ class FDDP(IteratedSolver):
     exact: bool = eqx.field(static=True, default=False)
     penalty: float = eqx.field(static=True, default=10.0)
 
-    def init(self, knots: Knots, motion: Motion, multipliers: Any) -> State:
+    def init(self, knots: Discretization, motion: Motion, multipliers: Any) -> State:
         bounds, dtype = Bounds.of(knots), motion.u.dtype
         zero = jnp.zeros((), dtype)
         if multipliers is None:
@@ -113,8 +113,8 @@ class FDDP(IteratedSolver):
         weight, far = jnp.zeros((knots.steps, knots.nx), dtype), zero + jnp.inf
         return State(motion, penalty, far, zero, weight, zero > 0, far, result, gains, lam)
 
-    def iterate(self, knots: Knots, state: State) -> State:
-        to = some_at_a_time(self._direction, knots, state.motion, state.penalty, state.shift)
+    def iterate(self, knots: Discretization, state: State) -> State:
+        to = chunked_vmap(self._direction, knots, state.motion, state.penalty, state.shift)
         tolerance, kkt, values = state.result.tolerance, to.kkt, to.values
         done = kkt.stationary(tolerance) & (kkt.violation <= tolerance)
         solved = kkt.stationary(jnp.maximum(tolerance, 0.1 * kkt.violation))
@@ -131,7 +131,7 @@ class FDDP(IteratedSolver):
         return jax.lax.cond(going, moved, lambda: state)
 
     def _direction(
-        self, knots: Knots, motion: Motion, penalty: Penalty, shift: jax.Array
+        self, knots: Discretization, motion: Motion, penalty: Penalty, shift: jax.Array
     ) -> _Direction:
         """All that is made of a model of second order, which is the largest part of a search."""
         model = model_of(knots, motion)
@@ -156,7 +156,7 @@ class FDDP(IteratedSolver):
         return _Direction(kkt, lam, model.values, sweep, d, end, slope, after[1:], least)
 
     def _swept(
-        self, knots: Knots, motion: Motion, shift: jax.Array, lq: LinearQuadratic
+        self, knots: Discretization, motion: Motion, shift: jax.Array, lq: LinearQuadratic
     ) -> tuple[LinearQuadratic, Sweep]:
         return lq, riccati(lq, bound_box(knots, motion), shift + rounding_shift(lq))
 
@@ -169,7 +169,7 @@ class FDDP(IteratedSolver):
         none = jnp.zeros_like(state.gap_weight)
         return state._replace(penalty=penalty, violated=to.kkt.violation, gap_weight=none)
 
-    def _moved(self, knots: Knots, to: _Direction, state: State) -> State:
+    def _moved(self, knots: Discretization, to: _Direction, state: State) -> State:
         """The state after a step of the search, or with a larger shift where none is found."""
         motion, penalty, sweep, gap = state.motion, state.penalty, to.sweep, to.values.gap
         # Gaps weigh at least as much as what they would change of the cost (Powell 1978).
@@ -212,7 +212,7 @@ class FDDP(IteratedSolver):
             result=state.result.stuck(~accepted & (shift > _LARGEST_SHIFT * to.least_shift)),
         )
 
-    def plan(self, knots: Knots, state: State) -> Plan:
+    def plan(self, knots: Discretization, state: State) -> Plan:
         values = values_of(knots, state.motion)
         multipliers = state.penalty.after(values)
         return made_plan(

@@ -10,14 +10,14 @@ import jax.numpy as jnp
 
 from ..system.arguments import checked
 from ..system.validation import check_shape, real_numbers
-from .knots import Knots, Motion, Point
+from .discretization import Discretization, Motion, Point
 from .model import steps_to_first_order
 from .plan import Plan
 from .problem import Problem
 from .riccati import inverse_of
 
 
-def first_motion(problem: Problem, knots: Knots, guess: Any) -> tuple[Motion, Any]:
+def first_motion(problem: Problem, knots: Discretization, guess: Any) -> tuple[Motion, Any]:
     """The motion of a guess, see `solve`, and multipliers, None without any."""
     p, n, nu = problem, knots.steps, knots.nu
     if isinstance(guess, Plan):
@@ -48,7 +48,7 @@ def _from_start(p: Problem, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.
     return q.at[0].set(p.q0), v.at[0].set(p.v0)
 
 
-def _held(knots: Knots, u: jax.Array) -> jax.Array:
+def _held(knots: Discretization, u: jax.Array) -> jax.Array:
     """z (N + 1, nz): the control and the ratio one."""
     parts = ([u] if knots.linear else []) + ([jnp.ones(1, u.dtype)] if knots.free_time else [])
     z = jnp.clip(jnp.concatenate([u[:0], *parts]), knots.z_lower, knots.z_upper)
@@ -56,14 +56,14 @@ def _held(knots: Knots, u: jax.Array) -> jax.Array:
 
 
 @eqx.filter_jit
-def _resting(knots: Knots, q: jax.Array, v: jax.Array) -> Motion:
+def _resting(knots: Discretization, q: jax.Array, v: jax.Array) -> Motion:
     """The start at all knots, under the controls that hold it."""
     u, n = _holding(knots, q, v), knots.steps
     x = Point(jnp.tile(q, (n + 1, 1)), jnp.tile(v, (n + 1, 1)), _held(knots, u))
     return Motion(x, jnp.tile(u, (n, 1)))
 
 
-def _holding(knots: Knots, q: jax.Array, v: jax.Array) -> jax.Array:
+def _holding(knots: Discretization, q: jax.Array, v: jax.Array) -> jax.Array:
     """The controls (nu,) in their box that come nearest to keeping the velocity in a step."""
     nothing = jnp.clip(jnp.zeros(knots.nu, q.dtype), knots.u_lower, knots.u_upper)
     x = Point(jnp.stack((q, q)), jnp.stack((v, v)), _held(knots, nothing)[:2])
@@ -77,7 +77,7 @@ def _holding(knots: Knots, q: jax.Array, v: jax.Array) -> jax.Array:
 
 
 @eqx.filter_jit
-def _rolled(knots: Knots, q: jax.Array, v: jax.Array, u: jax.Array) -> Point:
+def _rolled(knots: Discretization, q: jax.Array, v: jax.Array, u: jax.Array) -> Point:
     """The motion under controls (N, nu)."""
 
     def turn(x: Point, row: Any) -> tuple[Point, Point]:

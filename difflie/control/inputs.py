@@ -26,7 +26,7 @@ from ..system.fields import number
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import called
-from ..system.validation import ModelError, nearest, shown
+from ..system.validation import ModelError, format_value, nearest
 
 Bounds = tuple[Float[Array, " nu"], Float[Array, " nu"]]
 
@@ -112,7 +112,7 @@ class Motors(Input):
             fitting = [i for i, name in enumerate(names) if _fits(name, pattern)]
             if not fitting:
                 raise ModelError(
-                    f"{system.name}: no joint that moves by itself fits {shown(pattern)}"
+                    f"{system.name}: no joint that moves by itself fits {format_value(pattern)}"
                     f"{nearest(pattern, names)}"
                 )
             chosen += [i for i in fitting if i not in chosen]
@@ -153,8 +153,8 @@ class Thrusters(Input):
             if axis.body not in system.body_names:
                 near = nearest(str(axis.body), system.body_names)
                 raise ModelError(
-                    f"{system.name}: a thruster is on {shown(axis.body)}, and no body has this "
-                    f"name{near}"
+                    f"{system.name}: a thruster is on {format_value(axis.body)}, and no body has "
+                    f"this name{near}"
                 )
         _check_without_actuators(system, "Thrusters")
         return len(self.axes)
@@ -199,7 +199,7 @@ class Map(Input):
         return self.function(system, q, v, u, t)
 
 
-class Together(Input):
+class Concatenated(Input):
     """Several inputs beside each other; their commands add up."""
 
     inputs: tuple[Input, ...] = eqx.field(converter=tuple)
@@ -233,9 +233,10 @@ def as_input(value: Input | Sequence[Input]) -> Input:
     if isinstance(value, Input):
         return value
     if isinstance(value, list | tuple) and value and all(isinstance(v, Input) for v in value):
-        return Together(tuple(value))
+        return Concatenated(tuple(value))
     raise TypeError(
-        f"inputs is {shown(value)}; give Motors, Thrusters or Map of difflie.control, or a list"
+        f"inputs is {format_value(value)}; give Motors, Thrusters or Map of difflie.control, or a "
+        "list"
     )
 
 

@@ -19,9 +19,9 @@ import jax.numpy as jnp
 
 from .barrier import Barrier, inside
 from .conditions import kkt_of
+from .discretization import Discretization, Motion
 from .entries import Entries
 from .exact import with_exact_hessian
-from .knots import Knots, Motion
 from .linear_quadratic import LinearQuadratic, Sweep, costates, linear_rollout, with_bounds
 from .model import Model, model_of
 from .penalty import Bounds
@@ -97,7 +97,7 @@ class InteriorPoint(IteratedSolver):
     exact: bool = eqx.field(static=True, default=False)
     barrier: float = eqx.field(static=True, default=0.1)
 
-    def init(self, knots: Knots, motion: Motion, multipliers: Any) -> State:
+    def init(self, knots: Discretization, motion: Motion, multipliers: Any) -> State:
         bounds, dtype = Bounds.of(knots), motion.u.dtype
         zero = jnp.zeros((), dtype)
         lower, upper = (part.flat for part in Entries.bounds(knots, bounds))
@@ -122,7 +122,7 @@ class InteriorPoint(IteratedSolver):
         barrier, weights = barrier.centred(mu), Weights.none(model, barrier)
         return State(motion, model, barrier, mu, zero, weights, result, gains, lam)
 
-    def iterate(self, knots: Knots, state: State) -> State:
+    def iterate(self, knots: Discretization, state: State) -> State:
         motion, model, barrier = state.motion, state.model, state.barrier
         values = Entries.values(model, motion)
         y = values.like(barrier.multipliers)
@@ -155,7 +155,12 @@ class InteriorPoint(IteratedSolver):
         )
 
     def _moved(
-        self, knots: Knots, lq: LinearQuadratic, sweep: Sweep, weight: jax.Array, state: State
+        self,
+        knots: Discretization,
+        lq: LinearQuadratic,
+        sweep: Sweep,
+        weight: jax.Array,
+        state: State,
     ) -> State:
         """The state after a step of the search, or with a larger shift where none is found."""
         barrier, mu = state.barrier, state.mu
@@ -182,7 +187,7 @@ class InteriorPoint(IteratedSolver):
             result=state.result.stuck(~accepted & (shift > _LARGEST_SHIFT * least)),
         )
 
-    def plan(self, knots: Knots, state: State) -> Plan:
+    def plan(self, knots: Discretization, state: State) -> Plan:
         model, motion, result = state.model, state.motion, state.result
         values = Entries.values(model, motion)
         y = values.like(state.barrier.multipliers)
@@ -219,7 +224,7 @@ class _Step(NamedTuple):
 
 
 def _step(
-    knots: Knots, lq: LinearQuadratic, sweep: Sweep, weight: jax.Array, state: State
+    knots: Discretization, lq: LinearQuadratic, sweep: Sweep, weight: jax.Array, state: State
 ) -> _Step:
     """The step under a sweep; weight: that of the squares of equalities."""
     model, barrier, mu = state.model, state.barrier, state.mu
@@ -235,7 +240,7 @@ def _step(
 
 
 def _searched(
-    knots: Knots, step: _Step, fine: jax.Array, state: State
+    knots: Discretization, step: _Step, fine: jax.Array, state: State
 ) -> tuple[jax.Array, Motion, Model]:
     """The length () at which the merit falls, and the motion and the model there."""
     barrier, mu = state.barrier, state.mu
@@ -265,7 +270,7 @@ def _searched(
 
 
 def _with_those_of_controls(
-    knots: Knots, model: Model, values: Entries, multipliers: tuple
+    knots: Discretization, model: Model, values: Entries, multipliers: tuple
 ) -> Entries:
     """The multipliers of bounds, and those of the controls that make a motion stationary."""
     along, end = multipliers
@@ -275,7 +280,7 @@ def _with_those_of_controls(
 
 
 def _priced(
-    knots: Knots, model: Model, y: Entries
+    knots: Discretization, model: Model, y: Entries
 ) -> tuple[LinearQuadratic, jax.Array, jax.Array, jax.Array]:
     """The problem with bounds at the price of their multipliers, those of the controls left out.
 
@@ -288,7 +293,7 @@ def _priced(
 
 
 def _with_all_bounds(
-    knots: Knots, model: Model, first: Entries, second: Entries
+    knots: Discretization, model: Model, first: Entries, second: Entries
 ) -> LinearQuadratic:
     """The problem of a model with what all bounds add."""
     lq = with_bounds(model, knots.nz, (first.along, second.along), (first.end, second.end))

@@ -18,8 +18,8 @@ from jax.core import Tracer
 
 from ..system.installation import extra
 from .conditions import kkt_of
+from .discretization import Discretization, Motion
 from .entries import Entries
-from .knots import Knots, Motion
 from .linear_quadratic import LinearQuadratic, with_bounds
 from .model import Model, model_of
 from .nonlinear_program import Program, constraints, curvatures, slopes, values
@@ -60,7 +60,7 @@ class Ipopt(Solver):
 
     def solve(
         self,
-        knots: Knots,
+        knots: Discretization,
         motion: Motion,
         multipliers: Any,
         progress: Progress | None,
@@ -198,7 +198,7 @@ def _plan(search: _Search, status: Status, start: Result) -> Plan:
 
 @eqx.filter_jit
 def _gains(
-    knots: Knots, motion: Motion, model: Model, y: Entries, tolerance: jax.Array
+    knots: Discretization, motion: Motion, model: Model, y: Entries, tolerance: jax.Array
 ) -> tuple[LinearQuadratic, jax.Array, jax.Array]:
     """The problem about a solution, its feedback (N, nu, nx), zero where one sweep finds none.
 

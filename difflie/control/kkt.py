@@ -15,8 +15,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from .discretization import Discretization, Motion
 from .exact import with_exact_hessian
-from .knots import Knots, Motion
 from .linear_quadratic import with_bounds
 from .model import model_of
 from .riccati import affine, factors
@@ -126,7 +126,7 @@ class Matrices(NamedTuple):
         return Unknowns(d, end, lam[1:], lam_0, y, y_end, s, s_z)
 
 
-def matrices(knots: Knots, s: Solution) -> Matrices:
+def matrices(knots: Discretization, s: Solution) -> Matrices:
     """Those at a solution."""
     model = model_of(knots, s.motion)
     none = [jnp.zeros_like(y) for y in s.multipliers]

@@ -79,7 +79,7 @@ class _Positions(dq.Quantity):
         return "position"
 
     def labels(self, system: System) -> dq.Labels:
-        all_of_them = dq.LimitLeft().labels(system)
+        all_of_them = dq.LimitMargin().labels(system)
         return tuple(all_of_them[i] for i in self.dofs)
 
     def __call__(self, system: System, q: Any, v: Any, u: Any, t: Any) -> jax.Array:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import native
-from .knots import Knots, Motion, Point
+from .discretization import Discretization, Motion, Point
 
 
 class Quadratic(NamedTuple):
@@ -56,7 +56,7 @@ class Model(NamedTuple):
 
 
 @eqx.filter_jit
-def model_of(knots: Knots, motion: Motion) -> Model:
+def model_of(knots: Discretization, motion: Motion) -> Model:
     """The model about a motion."""
     x, u = motion
     k = jnp.arange(u.shape[0], dtype=u.dtype)
@@ -66,7 +66,9 @@ def model_of(knots: Knots, motion: Motion) -> Model:
     return Model(gap, D, along, _kernel(knots, _costs_at_end)(knots, last))
 
 
-def values_of(knots: Knots, motion: Motion, gap: Float[Array, "N nx"] | None = None) -> Model:
+def values_of(
+    knots: Discretization, motion: Motion, gap: Float[Array, "N nx"] | None = None
+) -> Model:
     """Gaps, costs and bounds alone: None stands for all derivatives. gap: if it is known."""
     x, u = motion
     gap = gaps_of(knots, motion) if gap is None else gap
@@ -76,19 +78,19 @@ def values_of(knots: Knots, motion: Motion, gap: Float[Array, "N nx"] | None = N
     return Model(gap, None, along, _kernel(knots, _values_at_end)(knots, last))
 
 
-def gaps_of(knots: Knots, motion: Motion) -> Float[Array, "N nx"]:
+def gaps_of(knots: Discretization, motion: Motion) -> Float[Array, "N nx"]:
     """The gaps between the ends of steps and the next points."""
     return _along(knots, _gap, motion)
 
 
 def steps_to_first_order(
-    knots: Knots, motion: Motion
+    knots: Discretization, motion: Motion
 ) -> tuple[Float[Array, "N nx"], Float[Array, "N nx n"]]:
     """The gaps (N, nx) between the ends of steps and the next points, and D (N, nx, nx + nu)."""
     return _along(knots, _step, motion)
 
 
-def _along(knots: Knots, f: Callable, motion: Motion) -> Any:
+def _along(knots: Discretization, f: Callable, motion: Motion) -> Any:
     """f at every knot, of its point, controls, number, and the next point."""
     x, u = motion
     k = jnp.arange(u.shape[0], dtype=u.dtype)
@@ -96,17 +98,17 @@ def _along(knots: Knots, f: Callable, motion: Motion) -> Any:
     return jax.vmap(_kernel(knots, f), (None, 0, 0, 0, 0))(knots, start, u, k, end)
 
 
-def _kernel(knots: Knots, f: Callable) -> Callable:
+def _kernel(knots: Discretization, f: Callable) -> Callable:
     return native.kernel(f) if knots.tree.topology.unrolled else f
 
 
-def _gap(knots: Knots, x: Point, u: jax.Array, k: jax.Array, end: Point) -> jax.Array:
+def _gap(knots: Discretization, x: Point, u: jax.Array, k: jax.Array, end: Point) -> jax.Array:
     return knots.difference(end, knots.step(x, u, k))
 
 
 @eqx.filter_jit
 def _step(
-    knots: Knots, x: Point, u: jax.Array, k: jax.Array, end: Point
+    knots: Discretization, x: Point, u: jax.Array, k: jax.Array, end: Point
 ) -> tuple[jax.Array, jax.Array]:
     def ended(d: jax.Array) -> tuple[Point, Point]:
         moved = knots.retract(x, d[: knots.nx])
@@ -123,7 +125,7 @@ def _step(
     return value, by_end.q @ by_d.q + by_end.v @ by_d.v + by_end.z @ by_d.z
 
 
-def _costs_along(knots: Knots, x: Point, u: jax.Array, k: jax.Array) -> Quadratic:
+def _costs_along(knots: Discretization, x: Point, u: jax.Array, k: jax.Array) -> Quadratic:
     def parts(d: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         moved, du = knots.retract(x, d[: knots.nx]), u + d[knots.nx :]
         return *knots.residuals(moved, du, k), knots.bounded(moved, du, k)
@@ -131,7 +133,7 @@ def _costs_along(knots: Knots, x: Point, u: jax.Array, k: jax.Array) -> Quadrati
     return _quadratic(parts, jnp.zeros(knots.nx + knots.nu, u.dtype))
 
 
-def _costs_at_end(knots: Knots, x: Point) -> Quadratic:
+def _costs_at_end(knots: Discretization, x: Point) -> Quadratic:
     def parts(dx: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         moved = knots.retract(x, dx)
         return *knots.final_residuals(moved), knots.final_bounded(moved)
@@ -139,12 +141,12 @@ def _costs_at_end(knots: Knots, x: Point) -> Quadratic:
     return _quadratic(parts, jnp.zeros(knots.nx, x.q.dtype))
 
 
-def _values_along(knots: Knots, x: Point, u: jax.Array, k: jax.Array) -> Quadratic:
+def _values_along(knots: Discretization, x: Point, u: jax.Array, k: jax.Array) -> Quadratic:
     r, w = knots.residuals(x, u, k)
     return Quadratic(_cost(r, w), None, None, knots.bounded(x, u, k), None)
 
 
-def _values_at_end(knots: Knots, x: Point) -> Quadratic:
+def _values_at_end(knots: Discretization, x: Point) -> Quadratic:
     r, w = knots.final_residuals(x)
     return Quadratic(_cost(r, w), None, None, knots.final_bounded(x), None)
 

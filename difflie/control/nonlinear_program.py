@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import native
-from .knots import Knots, Motion, Point
+from .discretization import Discretization, Motion, Point
 from .penalty import Bounds
 from .transcription import Transcription
 
@@ -52,7 +52,7 @@ class Pattern(NamedTuple):
 class Program(eqx.Module):
     """The program about a motion."""
 
-    knots: Knots
+    knots: Discretization
     transcription: Transcription
     motion: Motion
 
@@ -220,7 +220,7 @@ def _end_of(program: Program, e: jax.Array) -> jax.Array:
 
 
 def _step(
-    knots: Knots, transcription: Transcription, row: tuple, e: jax.Array
+    knots: Discretization, transcription: Transcription, row: tuple, e: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The cost (), the gap (nx,) and the bounded entries (m,) of a step."""
     x, u, k, end = row
@@ -229,12 +229,14 @@ def _step(
     return *transcription.step(knots, x, u, k, end), knots.bounded(x, u, k)
 
 
-def _step_slopes(knots: Knots, transcription: Transcription, row: tuple, e: jax.Array) -> tuple:
+def _step_slopes(
+    knots: Discretization, transcription: Transcription, row: tuple, e: jax.Array
+) -> tuple:
     return jax.jacfwd(lambda e: _step(knots, transcription, row, e))(e)
 
 
 def _step_column(
-    knots: Knots,
+    knots: Discretization,
     transcription: Transcription,
     row: tuple,
     e: jax.Array,
@@ -250,7 +252,7 @@ def _step_column(
     return jax.jvp(jax.grad(weighted), (e,), (direction,))[1]
 
 
-def _end(knots: Knots, x: Point, dx: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _end(knots: Discretization, x: Point, dx: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The cost () and the bounded entries (m,) at the last knot."""
     x = knots.retract(x, dx)
     r, w = knots.final_residuals(x)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .knots import Knots
+from .discretization import Discretization
 from .model import Model
 
 
@@ -28,7 +28,7 @@ class Bounds(NamedTuple):
     end_upper: jax.Array
 
     @staticmethod
-    def of(knots: Knots) -> Bounds:
+    def of(knots: Discretization) -> Bounds:
         """Those of a problem; the state at the first knot, which is given, has none."""
         with_controls = _pair(knots, knots.bounds, False)
         states = _pair(knots, knots.state_bounds, True)
@@ -42,7 +42,7 @@ class Bounds(NamedTuple):
         return Bounds(*along, *ends)
 
 
-def _pair(knots: Knots, bounds: tuple, state_only: bool) -> tuple[jax.Array, jax.Array]:
+def _pair(knots: Discretization, bounds: tuple, state_only: bool) -> tuple[jax.Array, jax.Array]:
     """The bounds (m,) of all entries."""
     dtype = knots.tree.dtype
     t = knots.tree.topology

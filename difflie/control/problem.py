@@ -18,7 +18,7 @@ from ..simulate.arguments import checked_dt, chosen_method
 from ..simulate.resolution import look_once
 from ..system.arguments import checked
 from ..system.system import System
-from ..system.validation import shown
+from ..system.validation import format_value
 from .bounds import Between
 from .costs import Cost, as_cost
 from .inputs import Commands, Input, as_input
@@ -34,7 +34,7 @@ class Problem(eqx.Module):
         sum_k dt l(x_k, u_k) + l_N(x_N)  ->  min,     x_{k+1} = step(x_k, u_k),  x_0 = (q0, v0)
 
     system; q0 (nq,), v0 (nv,): its start. dt in s, steps N: the horizon. running: costs and bounds
-    along the motion, such as `Pose(...)` or `Apart(...)`; a function (system, q, v, u, t) ->
+    along the motion, such as `Pose(...)` or `MinDistance(...)`; a function (system, q, v, u, t) ->
     residual is a cost, sum r^2 / 2. final: those at the end, where u is None. limits: of positions,
     velocities and controls, by default what the inputs can do by themselves; those in the robot's
     file are `Limits.of(system)`. inputs: what the controls are, one or several of `Motors`,
@@ -91,18 +91,21 @@ class Problem(eqx.Module):
         if not any(isinstance(term, Cost) for term in (*self.running, *self.final)):
             raise ValueError("Problem: there is no cost; give one in running or final")
         if not isinstance(limits, Limits):
-            raise TypeError(f"Problem: limits is {shown(limits)}; give a difflie.control.Limits")
+            raise TypeError(
+                f"Problem: limits is {format_value(limits)}; give a difflie.control.Limits"
+            )
         self.limits, self.inputs = limits, as_input(inputs)
         self.method, self.stabilisation = chosen_method(method), stabilisation
         if interpolation not in ("constant", "linear"):
             raise ValueError(
-                f"Problem: interpolation is {shown(interpolation)}; it is 'constant' or 'linear'"
+                f"Problem: interpolation is {format_value(interpolation)}; it is 'constant' or "
+                "'linear'"
             )
         self.interpolation = interpolation
         look_once("Problem", self.method, system, q0, self.dt)
         self.duration = None if duration is None else _bounds_of_time(duration, system.dtype)
         for actuator in system.actuators:
-            if actuator.remembers:
+            if actuator.has_state:
                 raise ValueError(
                     f"Problem: {actuator} has a memory, and the state of a problem is q and v; "
                     "take an actuator without delay and lag"
@@ -121,17 +124,17 @@ class Problem(eqx.Module):
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         if unknown := changes.keys() - fields.keys():
             raise TypeError(
-                f"Problem.replace: {shown(sorted(unknown)[0])} is no argument; it has "
+                f"Problem.replace: {format_value(sorted(unknown)[0])} is no argument; it has "
                 f"{', '.join(fields)}"
             )
         return Problem(**{**fields, **changes})
 
-    def aimed(self, goal: Any) -> Problem:
+    def with_goal(self, goal: Any) -> Problem:
         """The same with another goal in all terms whose goal has the shape of this one.
 
         Raises ValueError if there is none.
         """
-        aim = lambda terms: tuple(term.aimed(goal) for term in terms)  # noqa: E731
+        aim = lambda terms: tuple(term.with_goal(goal) for term in terms)  # noqa: E731
         running, final = aim(self.running), aim(self.final)
         if all(
             new is old
@@ -146,14 +149,17 @@ class Problem(eqx.Module):
 
 def _terms(name: str, terms: Terms) -> tuple[Cost | Between, ...]:
     if not isinstance(terms, list | tuple):
-        raise TypeError(f"Problem: {name} is {shown(terms)}; give a list of costs and bounds")
+        raise TypeError(
+            f"Problem: {name} is {format_value(terms)}; give a list of costs and bounds"
+        )
     return tuple(term if isinstance(term, Between) else as_cost(term) for term in terms)
 
 
 def _bounds_of_time(duration: Any, dtype: Any) -> tuple[jax.Array, jax.Array]:
     if not isinstance(duration, list | tuple) or len(duration) != 2:
         raise ValueError(
-            f"Problem: duration is {shown(duration)}; give the least and the largest one in s"
+            f"Problem: duration is {format_value(duration)}; give the least and the largest one in "
+            "s"
         )
     least, most = (checked_dt("Problem: duration", t, dtype) for t in duration)
     if not any(isinstance(t, Tracer) for t in (least, most)) and least > most:

@@ -51,7 +51,8 @@ class Receding(eqx.Module):
     ) -> tuple[Float[Array, " nu"], Plan]:
         """The control (nu,) for the state q (nq,), v (nv,), and the memory of the next sample.
 
-        target: another goal, of the shape of the goal of a term of the problem (`Problem.aimed`).
+        target: another goal, of the shape of the goal of a term of the problem
+        (`Problem.with_goal`).
         """
         return _step(self._from(q, v, target), self.solver, memory)
 
@@ -65,7 +66,7 @@ class Receding(eqx.Module):
 
     def _from(self, q: Any, v: Any, target: Any) -> Problem:
         problem = self.problem.replace(q0=q, v0=v)
-        return problem if target is None else problem.aimed(target)
+        return problem if target is None else problem.with_goal(target)
 
 
 @eqx.filter_jit

@@ -13,7 +13,7 @@ from ..integrators import RKMK4, Method
 from ..simulate import Trajectory, simulate
 from ..simulate.result import NEVER, Result
 from ..system.system import System
-from .knots import Knots, Point
+from .discretization import Discretization, Point
 from .plan import Plan
 from .problem import Problem
 
@@ -38,14 +38,16 @@ def replay(
 
     Returns the motion at its knots, N + 1 times; differentiable, and checked, as by `simulate`.
     """
-    knots = Knots.of(problem)
+    knots = Discretization.of(problem)
     machine = problem.system if system is None else system
     q0, v0 = (problem.q0, problem.v0) if start is None else start
     return _replayed(knots, machine, plan, (q0, v0), (method, finer, feedback))
 
 
 @eqx.filter_jit
-def _replayed(knots: Knots, system: System, plan: Plan, start: Any, how: tuple) -> Trajectory:
+def _replayed(
+    knots: Discretization, system: System, plan: Plan, start: Any, how: tuple
+) -> Trajectory:
     method, finer, feedback = how
     rows = Point(plan.q[:-1], plan.v[:-1], plan.z[:-1])
 

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import native
-from .knots import Knots, Motion, Point
+from .discretization import Discretization, Motion, Point
 from .linear_quadratic import Sweep
 
 
 def rollout(
-    knots: Knots,
+    knots: Discretization,
     about: Motion,
     gap: Float[Array, "N nx"],
     sweep: Sweep,

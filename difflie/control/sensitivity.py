@@ -18,8 +18,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from .. import native
+from .discretization import Discretization, Motion, Point
 from .kkt import Solution, Unknowns, matrices
-from .knots import Knots, Motion, Point
 from .linear_quadratic import costates, with_bounds
 from .model import model_of
 from .penalty import Bounds
@@ -30,7 +30,7 @@ from .solver import made_plan
 class Numbers(NamedTuple):
     """What a solution is differentiated by: the numbers of the problem, and its start."""
 
-    knots: Knots
+    knots: Discretization
     q0: jax.Array
     v0: jax.Array
 
@@ -59,7 +59,7 @@ def differentiable(numbers: Numbers, plan: Plan) -> Plan:
 
 
 @eqx.filter_jit
-def _solution(knots: Knots, plan: Plan) -> Solution:
+def _solution(knots: Discretization, plan: Plan) -> Solution:
     """The solution in a plan, with what the box of the controls holds."""
     u = plan.u[1:] if knots.linear else plan.u
     motion = Motion(Point(plan.q, plan.v, plan.z), u)
@@ -152,12 +152,14 @@ def _lagrangian(numbers: Numbers, s: Solution) -> jax.Array:
     knots, (x, u) = numbers.knots, s.motion
     bounds = Bounds.of(knots)
 
-    def along(knots: Knots, x: Point, u: Any, k: Any, end: Point, costate: Any, multiplier: Any):
+    def along(
+        knots: Discretization, x: Point, u: Any, k: Any, end: Point, costate: Any, multiplier: Any
+    ):
         r, w = knots.residuals(x, u, k)
         gap = knots.difference(end, knots.step(x, u, k))
         return jnp.sum(w * r * r) / 2 + costate @ gap + multiplier @ knots.bounded(x, u, k)
 
-    def at_end(knots: Knots, x: Point, multiplier: Any):
+    def at_end(knots: Discretization, x: Point, multiplier: Any):
         r, w = knots.final_residuals(x)
         return jnp.sum(w * r * r) / 2 + multiplier @ knots.final_bounded(x)
 
@@ -224,7 +226,9 @@ def _first_order(numbers: Numbers, s: Solution) -> Unknowns:
     knots, (x, u) = numbers.knots, s.motion
     bounds = Bounds.of(knots)
 
-    def along(knots: Knots, x: Point, u: Any, k: Any, end: Point, costate: Any, multiplier: Any):
+    def along(
+        knots: Discretization, x: Point, u: Any, k: Any, end: Point, costate: Any, multiplier: Any
+    ):
         def lagrangian(d: jax.Array) -> tuple[jax.Array, tuple]:
             moved, du = knots.retract(x, d[: knots.nx]), u + d[knots.nx :]
             r, w = knots.residuals(moved, du, k)
@@ -235,7 +239,7 @@ def _first_order(numbers: Numbers, s: Solution) -> Unknowns:
 
         return jax.grad(lagrangian, has_aux=True)(jnp.zeros(knots.nx + knots.nu, u.dtype))
 
-    def at_end(knots: Knots, x: Point, multiplier: Any):
+    def at_end(knots: Discretization, x: Point, multiplier: Any):
         def lagrangian(dx: jax.Array) -> tuple[jax.Array, jax.Array]:
             moved = knots.retract(x, dx)
             r, w = knots.final_residuals(moved)

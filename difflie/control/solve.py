@@ -10,9 +10,9 @@ from jax.core import Tracer
 
 from ..system.validation import warn
 from .checks import check_problem, not_finite
+from .discretization import Discretization
 from .fddp import FDDP
 from .guess import first_motion
-from .knots import Knots
 from .plan import Plan
 from .problem import Problem
 from .result import Status
@@ -48,7 +48,7 @@ def solve(
     shape, a goal farther away than the machine is long.
     """
     check_problem(problem)
-    knots = Knots.of(problem)
+    knots = Discretization.of(problem)
     motion, multipliers = first_motion(problem, knots, guess)
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((problem, motion, multipliers))):
         fixed = jax.lax.stop_gradient((knots, motion, multipliers))

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from .knots import Knots, Motion
+from .discretization import Discretization, Motion
 from .linear_quadratic import LinearQuadratic
 from .plan import Plan
 from .result import Result, Status
@@ -27,7 +27,7 @@ class Solver(eqx.Module):
     @abc.abstractmethod
     def solve(
         self,
-        knots: Knots,
+        knots: Discretization,
         motion: Motion,
         multipliers: Any,
         progress: Progress | None,
@@ -49,20 +49,20 @@ class IteratedSolver(Solver):
     iterations: eqx.AbstractVar[int]
 
     @abc.abstractmethod
-    def init(self, knots: Knots, motion: Motion, multipliers: Any) -> Any:
+    def init(self, knots: Discretization, motion: Motion, multipliers: Any) -> Any:
         """The state at a guess; multipliers of bounds (N, m), (m,), None where there are none."""
 
     @abc.abstractmethod
-    def iterate(self, knots: Knots, state: Any) -> Any:
+    def iterate(self, knots: Discretization, state: Any) -> Any:
         """The state after an iteration. The search goes on while its status is RUNNING."""
 
     @abc.abstractmethod
-    def plan(self, knots: Knots, state: Any) -> Plan:
+    def plan(self, knots: Discretization, state: Any) -> Plan:
         """What was found."""
 
     def solve(
         self,
-        knots: Knots,
+        knots: Discretization,
         motion: Motion,
         multipliers: Any,
         progress: Progress | None,
@@ -92,7 +92,7 @@ class IteratedSolver(Solver):
 
 
 @eqx.filter_jit
-def _compiled(solver: IteratedSolver, knots: Knots, motion: Any, multipliers: Any) -> Plan:
+def _compiled(solver: IteratedSolver, knots: Discretization, motion: Any, multipliers: Any) -> Plan:
     state = solver.init(knots, motion, multipliers)
     state = jax.lax.while_loop(
         lambda state: state.result.status == Status.RUNNING,
@@ -103,17 +103,17 @@ def _compiled(solver: IteratedSolver, knots: Knots, motion: Any, multipliers: An
 
 
 @eqx.filter_jit
-def _started(solver: IteratedSolver, knots: Knots, motion: Any, multipliers: Any) -> Any:
+def _started(solver: IteratedSolver, knots: Discretization, motion: Any, multipliers: Any) -> Any:
     return solver.init(knots, motion, multipliers)
 
 
 @eqx.filter_jit
-def _iterated(solver: IteratedSolver, knots: Knots, state: Any) -> Any:
+def _iterated(solver: IteratedSolver, knots: Discretization, state: Any) -> Any:
     return solver.iterate(knots, state)
 
 
 @eqx.filter_jit
-def _finished(solver: IteratedSolver, knots: Knots, state: Any) -> Plan:
+def _finished(solver: IteratedSolver, knots: Discretization, state: Any) -> Plan:
     return solver.plan(knots, state)
 
 
@@ -122,7 +122,7 @@ def tolerance_of(tolerance: float | None, dtype: Any) -> float:
     return float(jnp.finfo(dtype).eps ** 0.5) if tolerance is None else tolerance
 
 
-def bound_box(knots: Knots, motion: Motion) -> Box | None:
+def bound_box(knots: Discretization, motion: Motion) -> Box | None:
     """The box of changes of the controls; None if they are known to be unbounded."""
     if not knots.boxed:
         return None
@@ -142,7 +142,7 @@ def rounding_shift(lq: LinearQuadratic) -> jax.Array:
 
 
 def made_plan(
-    knots: Knots,
+    knots: Discretization,
     motion: Motion,
     cost: jax.Array,
     gaps: jax.Array,

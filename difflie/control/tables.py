@@ -188,7 +188,7 @@ class ReachBound:
     point: _Point | None = None
     at: At = "final"
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         if (self.goal is None) == (self.point is None):
             return ["give either goal, a pose {position = ..., rotation = ...}, or point"]
         return []
@@ -217,7 +217,7 @@ class ApartBound:
     at: At = "running"
 
     def made(self, at: Place) -> bounds.Between:
-        return bounds.Apart(self.first, self.second, self.least)
+        return bounds.MinDistance(self.first, self.second, self.least)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,18 +19,23 @@ from jaxtyping import Array, Float
 from ..formulations import RateFormulation, formulated
 from ..integrators import RKMK4
 from ..system.validation import ModelError
-from .knots import Knots, Point
+from .discretization import Discretization, Point
 
 
 class Transcription(eqx.Module):
     """The equations and the cost of a step."""
 
-    def check(self, knots: Knots) -> None:
+    def check(self, knots: Discretization) -> None:
         """Raises ModelError for a machine to which it does not apply."""
 
     @abc.abstractmethod
     def step(
-        self, knots: Knots, x: Point, u: Float[Array, " nu"], k: Float[Array, ""], end: Point
+        self,
+        knots: Discretization,
+        x: Point,
+        u: Float[Array, " nu"],
+        k: Float[Array, ""],
+        end: Point,
     ) -> tuple[Float[Array, ""], Float[Array, " nx"]]:
         """The cost () of a step, and its end less the next point (nx,), zero in a motion."""
 
@@ -38,14 +43,14 @@ class Transcription(eqx.Module):
 class Shooting(Transcription):
     """The steps of the problem's own method, and its costs at their starts."""
 
-    def step(self, knots: Knots, x: Point, u: Any, k: Any, end: Point) -> Any:
+    def step(self, knots: Discretization, x: Point, u: Any, k: Any, end: Point) -> Any:
         return _sum(*knots.residuals(x, u, k)), knots.difference(end, knots.step(x, u, k))
 
 
 class Collocation(Transcription):
     """What the collocations share. The method of the problem is not used."""
 
-    def check(self, knots: Knots) -> None:
+    def check(self, knots: Discretization) -> None:
         kind = type(formulated(knots.tree, RKMK4(), knots.stabilisation))
         if kind is not RateFormulation:
             raise ModelError(
@@ -57,7 +62,7 @@ class Collocation(Transcription):
 class Trapezoidal(Collocation):
     """y_{k+1} = y_k + h (f_k + f_{k+1}) / 2, of order 2."""
 
-    def step(self, knots: Knots, x: Point, u: Any, k: Any, end: Point) -> Any:
+    def step(self, knots: Discretization, x: Point, u: Any, k: Any, end: Point) -> Any:
         h, (y0, y1), (f0, f1) = knots.length(x), *_both_ends(knots, x, u, k, end)
         cost = (_cost(knots, x, u, k) + _cost(knots, end, u, k + 1)) / 2
         return cost, _with_held(knots, x, u, end, y0 + h / 2 * (f0 + f1) - y1)
@@ -70,7 +75,7 @@ class HermiteSimpson(Collocation):
     (Hargraves and Paris 1987).
     """
 
-    def step(self, knots: Knots, x: Point, u: Any, k: Any, end: Point) -> Any:
+    def step(self, knots: Discretization, x: Point, u: Any, k: Any, end: Point) -> Any:
         h, (y0, y1), (f0, f1) = knots.length(x), *_both_ends(knots, x, u, k, end)
         ym = (y0 + y1) / 2 + h / 8 * (f0 - f1)
         fm = _rate(knots, x, u, k, ym, 0.5)
@@ -81,7 +86,7 @@ class HermiteSimpson(Collocation):
         return cost, _with_held(knots, x, u, end, y0 + h / 6 * (f0 + 4 * fm + f1) - y1)
 
 
-def _cost(knots: Knots, x: Point, u: jax.Array, k: Any) -> jax.Array:
+def _cost(knots: Discretization, x: Point, u: jax.Array, k: Any) -> jax.Array:
     """The step times the running cost () at a point."""
     return _sum(*knots.residuals_at(x, u, k))
 
@@ -90,7 +95,9 @@ def _sum(r: jax.Array, w: jax.Array) -> jax.Array:
     return jnp.sum(w * r * r) / 2
 
 
-def _both_ends(knots: Knots, x: Point, u: Any, k: Any, end: Point) -> tuple[jax.Array, jax.Array]:
+def _both_ends(
+    knots: Discretization, x: Point, u: Any, k: Any, end: Point
+) -> tuple[jax.Array, jax.Array]:
     """y = (theta, v) at both ends of a step, from x, and dy/dt there; each (2, 2 nv)."""
     theta = knots.tree.topology.manifold.difference(x.q, end.q)
     y = jnp.stack((jnp.concatenate((0 * theta, x.v)), jnp.concatenate((theta, end.v))))
@@ -98,7 +105,7 @@ def _both_ends(knots: Knots, x: Point, u: Any, k: Any, end: Point) -> tuple[jax.
     return y, rate(y, jnp.arange(2, dtype=y.dtype))
 
 
-def _rate(knots: Knots, x: Point, u: Any, k: Any, y: jax.Array, share: Any) -> jax.Array:
+def _rate(knots: Discretization, x: Point, u: Any, k: Any, y: jax.Array, share: Any) -> jax.Array:
     """dy/dt (2 nv,) at y = (theta, v), after a share of the step from x."""
     manifold, h = knots.tree.topology.manifold, knots.length(x)
     theta, v = jnp.split(y, 2)
@@ -110,6 +117,6 @@ def _rate(knots: Knots, x: Point, u: Any, k: Any, y: jax.Array, share: Any) -> j
     return jnp.concatenate((manifold.dexp_inv(theta, rate), a))
 
 
-def _with_held(knots: Knots, x: Point, u: Any, end: Point, gap: jax.Array) -> jax.Array:
+def _with_held(knots: Discretization, x: Point, u: Any, end: Point, gap: jax.Array) -> jax.Array:
     """The gap (nx,), with that of z."""
     return jnp.concatenate((gap, knots.held(x, u) - end.z))

@@ -17,10 +17,10 @@ from jaxtyping import Array, Float
 
 from ..spatial import ArticulatedInertia, Force
 from ..system.kinematic_tree import Tree
-from ..system.traverse import along_tree, backward_pass, forward_pass
+from ..system.traverse import backward_pass, forward_pass, tree_algorithm
 
 
-@along_tree
+@tree_algorithm
 def aba(
     tree: Tree,
     q: Float[Array, " nq"],

@@ -15,11 +15,11 @@ from jaxtyping import Array, Float
 from ..groups.components import Vector
 from ..spatial import Inertia, Symmetric
 from ..system.kinematic_tree import Tree
-from ..system.traverse import along_tree, backward_pass
+from ..system.traverse import backward_pass, tree_algorithm
 from .paths import dense, projected
 
 
-@along_tree
+@tree_algorithm
 def crba(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, "nv nv"]:
     """The mass matrix M(q) (nv, nv), exactly symmetric; with mimic joints G^T M_dofs G."""
     t = tree.topology

@@ -27,11 +27,11 @@ from ..groups import coefficients as co
 from ..groups.components import Matrix, Vector
 from ..spatial import Force, Motion, MotionToForce, MotionTransform, Transform
 from ..system.kinematic_tree import Tree
-from ..system.traverse import along_tree, backward_pass, forward_pass
+from ..system.traverse import backward_pass, forward_pass, tree_algorithm
 from .discrete_inverse_dynamics import displacements
 
 
-@along_tree
+@tree_algorithm
 def newton_step(
     tree: Tree,
     q: Float[Array, " nq"],

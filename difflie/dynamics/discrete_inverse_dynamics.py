@@ -28,7 +28,7 @@ from jaxtyping import Array, Float
 from ..spatial import Force, Motion, MotionTransform, Transform
 from ..system.kinematic_tree import Tree
 from ..system.topology import WORLD, Topology
-from ..system.traverse import along_tree, forward_pass
+from ..system.traverse import forward_pass, tree_algorithm
 from .statics import backpropagated
 
 
@@ -79,7 +79,7 @@ def body_momenta(tree: Tree, moved: Motion, h: jax.Array | float) -> Force:
     return MotionTransform.dexp_inv(moved).transposed_times(tree.inertia @ (moved * (1 / h)))
 
 
-@along_tree
+@tree_algorithm
 def momenta(
     tree: Tree, q: Float[Array, " nq"], w: Float[Array, " nv"], h: jax.Array | float
 ) -> tuple[Float[Array, " nv"], Float[Array, " nv"]]:

@@ -29,8 +29,8 @@ from ..groups.components import Matrix, Vector
 from ..spatial import Force, Inertia, Symmetric, Transform
 from ..system.kinematic_tree import Tree
 from ..system.topology import WORLD, Topology
-from ..system.traverse import along_tree, backward_pass
-from ..system.whole_joints import Whole, wholes
+from ..system.traverse import backward_pass, tree_algorithm
+from ..system.whole_joints import JointsOfType, joints_by_type
 from .kinematics import dof_twists
 
 
@@ -40,7 +40,7 @@ class Bases(NamedTuple):
     last (n,): the dof that carries each. velocities (n, k): their entries in v.
     """
 
-    joint: Whole
+    joint: JointsOfType
     last: np.ndarray
     velocities: np.ndarray
 
@@ -49,7 +49,7 @@ class Bases(NamedTuple):
 def bases(t: Topology) -> tuple[Bases, ...]:
     """The bases of a topology, by the types of their joints."""
     found = []
-    for whole in wholes(t):
+    for whole in joints_by_type(t):
         at = np.flatnonzero(t.dof_parent[whole.dofs[:, 0]] == WORLD)
         turns_freely = isinstance(whole.joint.manifold, Pose | UnitQuaternion)
         columns = np.eye(6)[:, : whole.dofs.shape[1]]
@@ -74,7 +74,7 @@ class Balance(NamedTuple):
     rotors: jax.Array
 
 
-@along_tree
+@tree_algorithm
 def free_step(
     tree: Tree,
     q: Float[Array, " nq"],
@@ -90,7 +90,7 @@ def free_step(
     return _moved(tree, q, v + h * a, _balances(tree, q, v, tau, h), h)
 
 
-@along_tree
+@tree_algorithm
 def coast(
     tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], h: Float[Array, ""]
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
@@ -103,7 +103,7 @@ def coast(
     return _moved(tree, q, arriving, balances, h)
 
 
-@along_tree
+@tree_algorithm
 def pushed(
     tree: Tree,
     q: Float[Array, " nq"],
@@ -120,7 +120,7 @@ def pushed(
     return _settled(tree, q, v + h * a, _balances(tree, q, v, tau, h))[1]
 
 
-@along_tree
+@tree_algorithm
 def carried(
     tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"], end: Float[Array, " nq"]
 ) -> Float[Array, " nv"]:

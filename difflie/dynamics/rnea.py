@@ -13,11 +13,11 @@ from __future__ import annotations
 from jaxtyping import Array, Float
 
 from ..system.kinematic_tree import Tree
-from ..system.traverse import along_tree, forward_pass
+from ..system.traverse import forward_pass, tree_algorithm
 from .statics import backpropagated
 
 
-@along_tree
+@tree_algorithm
 def rnea(
     tree: Tree,
     q: Float[Array, " nq"],

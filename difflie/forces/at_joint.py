@@ -14,7 +14,7 @@ from ..system.fields import number_faults
 from ..system.system import Joints, System
 from ..system.topology import Topology
 from ..system.user_functions import called
-from ..system.validation import nearest, real_values, shown
+from ..system.validation import format_value, nearest, real_values
 
 
 class AtJoint(eqx.Module):
@@ -22,16 +22,16 @@ class AtJoint(eqx.Module):
 
     joint: eqx.AbstractVar[str]
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The faults of its numbers, each with the fix; a subclass may add to it."""
         return number_faults(self)
 
-    def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+    def incompatibilities(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
         """Why it cannot be attached to a system beside the parts there; empty if it can."""
         t, joint = system.topology, self.joint
         if joint not in system.joint_names:
             near = nearest(str(joint), system.joint_names)
-            return [f"no joint that moves by itself is named {shown(joint)}{near}"]
+            return [f"no joint that moves by itself is named {format_value(joint)}{near}"]
         if len(t.kinds[t.joints.index(joint)]) != 1:
             return ["the joint has several degrees of freedom; it must have one"]
         if any(type(other) is type(self) and other.joint == joint for other in there):
@@ -67,11 +67,11 @@ class JointCoupling(eqx.Module):
     shorter.
     """
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The faults of its numbers, each with the fix; a subclass may add to it."""
         return number_faults(self)
 
-    def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+    def incompatibilities(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
         """Why it cannot be attached to a system beside the parts there; empty if it can."""
         return []
 
@@ -112,11 +112,11 @@ class JointForce(AtJoint, JointCoupling):
         """The potential energy () in J, effort = -d potential / dx; None without one."""
         return None
 
-    def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+    def incompatibilities(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
         """As for all parts at joints; and the joint must have a single coordinate."""
-        return super().misfits(system, there) or self.needs_coordinate(system)
+        return super().incompatibilities(system, there) or self.needs_coordinate(system)
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The faults of its numbers and of the values its law returns, each with the fix."""
         return number_faults(self) or self._wrong_law()
 
@@ -126,7 +126,7 @@ class JointForce(AtJoint, JointCoupling):
         if self.stores_energy:
             found["potential"] = jax.eval_shape(lambda at: self.potential(at), at)
         return [
-            f"its {name} is {shown(value)}; let {name} return one number, of shape ()"
+            f"its {name} is {format_value(value)}; let {name} return one number, of shape ()"
             for name, value in found.items()
             if getattr(value, "shape", None) != ()
         ]

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..system.system import System
-from ..system.validation import ModelError, shown
+from ..system.validation import ModelError, format_value
 from .actuators import Actuator
 from .at_joint import JointCoupling
 from .coupling import Coupling
@@ -27,15 +27,15 @@ def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> S
     each, in the order of `system.actuator_names`, and no others. To remove them:
     `dataclasses.replace(system, couplings=(), actuators=())`.
 
-    Raises `ModelError` for faults of numbers, path and law (the method `faults` of a class), and
-    for a part that does not fit the system (`misfits`): an unknown body or joint (with the nearest
-    known one), a stop at a joint without limits, a second force of one class at a joint, an
-    actuator's name that is taken.
+    Raises `ModelError` for faults of numbers, path and law (the method `problems` of a class), and
+    for a part that does not fit the system (`incompatibilities`): an unknown body or joint (with
+    the nearest known one), a stop at a joint without limits, a second force of one class at a
+    joint, an actuator's name that is taken.
     """
     for coupling in couplings:
         if not isinstance(coupling, Coupling | JointCoupling | Actuator):
             raise ModelError(
-                f"{system.name}: {shown(coupling)} cannot be attached; give springs, "
+                f"{system.name}: {format_value(coupling)} cannot be attached; give springs, "
                 "dampers, forces, contacts, stops, actuators or friction, or derive the class from "
                 "dl.Coupling, dl.JointForce or dl.Actuator"
             )
@@ -46,7 +46,7 @@ def attach(system: System, *couplings: Coupling | JointCoupling | Actuator) -> S
 def _attached(system: System, coupling: Coupling | JointCoupling | Actuator) -> System:
     group = "actuators" if isinstance(coupling, Actuator) else "couplings"
     there = getattr(system, group)
-    for fault in coupling.misfits(system, there) or coupling.faults():
+    for fault in coupling.incompatibilities(system, there) or coupling.problems():
         raise ModelError(f"{system.name}: {group[:-1]} {len(there)}, {coupling}: {fault}")
     added = jax.tree.map(lambda a: jnp.asarray(a, system.dtype), coupling)
     return replace(system, **{group: (*there, added)})

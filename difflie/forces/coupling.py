@@ -28,7 +28,7 @@ from ..spatial import Force, Motion, Transform
 from ..system.fields import number_faults
 from ..system.system import System
 from ..system.user_functions import called
-from ..system.validation import nearest, shown
+from ..system.validation import format_value, nearest
 from .path import Path
 
 # The fewest and the most points of a path.
@@ -52,11 +52,11 @@ class Coupling(eqx.Module):
 
     path: eqx.AbstractVar[Path]
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The faults of its path, numbers and law, each with the fix; a subclass may add to it."""
         return [*self._wrong_path(), *number_faults(self)] or self._wrong_law()
 
-    def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+    def incompatibilities(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
         """Why it cannot be attached to a system beside the couplings there; empty if it can."""
         names = system.body_names
         return [
@@ -88,12 +88,14 @@ class Coupling(eqx.Module):
         needed = jax.tree.map(lambda a: a.shape, Force(x, x))
         if jax.tree.map(lambda a: a.shape, output) != needed:
             return [
-                f"its law returns {shown(output)}; let it return a Force, or of a PointCoupling a "
-                f"Vector, with components of shape ({n},), one for each point"
+                f"its law returns {format_value(output)}; let it return a Force, or of a "
+                f"PointCoupling a Vector, with components of shape ({n},), one for each point"
             ]
         stored = jax.eval_shape(lambda at: self.energy(at), frames) if self.stores_energy else at
         if self.stores_energy and getattr(stored, "shape", None) != ():
-            return [f"its energy is {shown(stored)}; let energy return one number, of shape ()"]
+            return [
+                f"its energy is {format_value(stored)}; let energy return one number, of shape ()"
+            ]
         return []
 
     def energy(self, frames: Transform) -> Float[Array, ""] | None:

@@ -13,7 +13,7 @@ from ..dynamics.energy import kinetic_energy, potential_energy
 from ..system.arguments import checked
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from ..system.traverse import along_tree
+from ..system.traverse import tree_algorithm
 from ..system.user_functions import called
 from .at_joint import JointCoupling
 from .coupling import Coupling, PointCoupling
@@ -78,7 +78,7 @@ def with_mean_forces(couplings: Sequence[Any]) -> list[PointCoupling]:
     return [c for c in couplings if isinstance(c, PointCoupling)]
 
 
-@along_tree
+@tree_algorithm
 def coupling_energy(
     tree: Tree, springs: Sequence[Coupling], q: Float[Array, " nq"]
 ) -> Float[Array, ""]:

@@ -15,7 +15,7 @@ from ..dynamics.statics import backpropagated
 from ..groups.components import Vector
 from ..spatial import Force, Motion, Transform
 from ..system.kinematic_tree import Tree
-from ..system.traverse import along_tree
+from ..system.traverse import tree_algorithm
 from ..system.user_functions import called
 from .coupling import Coupling
 from .path import Path
@@ -29,7 +29,7 @@ def coupling_force(
     return _coupling_force(tree, acting, q, v) if acting else jnp.zeros_like(v)
 
 
-@along_tree
+@tree_algorithm
 def _coupling_force(
     tree: Tree, couplings: Sequence[Coupling], q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> Float[Array, " nv"]:
@@ -90,7 +90,7 @@ def point_frames(tree: Tree, paths: Sequence[Path], q: Float[Array, " nq"]) -> l
     return _divided(dofs @ _offsets(tree, body) @ _points(paths), paths)
 
 
-@along_tree
+@tree_algorithm
 def rates_along(
     tree: Tree,
     paths: Sequence[Path],

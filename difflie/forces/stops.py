@@ -47,7 +47,7 @@ class JointStop(Compliance, JointCoupling):
         converter=number(unit="rad or m", nonnegative=True), default=0.0, kw_only=True
     )
 
-    def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+    def incompatibilities(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
         t = system.topology
         unknown = [name for name in self.joints or () if name not in t.joints]
         if unknown:

@@ -20,7 +20,7 @@ from ..forces.passive import passive
 from ..integrators.method import Scalar
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from ..system.validation import shown
+from ..system.validation import format_value
 
 Input = Callable[[Any, jax.Array, jax.Array], Any] | None
 
@@ -204,8 +204,9 @@ class Formulation(eqx.Module):
         made = self.method.step(self.problem(t, h, inputs), t, state, h)
         if type(made) is not tuple or len(made) != 2:
             raise TypeError(
-                f"{self.method.name}: step returns {shown(made)}; let it return two things: the "
-                "state, and whether it was solved, which is True where there is nothing to solve"
+                f"{self.method.name}: step returns {format_value(made)}; let it return two things: "
+                "the state, and whether it was solved, which is True where there is nothing to "
+                "solve"
             )
         after, solved = made
         if _shapes(after) != _shapes(state):
@@ -215,8 +216,8 @@ class Formulation(eqx.Module):
             )
         if solved is not True and _shapes(solved) != _shapes(np.True_):
             raise TypeError(
-                f"{self.method.name}: step says that it was solved by {shown(solved)}; let it be "
-                "one boolean, of shape ()"
+                f"{self.method.name}: step says that it was solved by {format_value(solved)}; let "
+                "it be one boolean, of shape ()"
             )
         return after, solved
 

@@ -24,7 +24,7 @@ from .losses import Cauchy as Cauchy
 from .losses import Huber as Huber
 from .losses import Loss as Loss
 from .losses import Squares as Squares
-from .nominal import Nearness as Nearness
+from .nominal import NominalPrior as NominalPrior
 from .of_machine import OfMachine as OfMachine
 from .problem import Layout as Layout
 from .problem import Problem as Problem

@@ -10,8 +10,8 @@ parameters K chi, of columns that are independent in these samples, have a uniqu
 triangle R of its QR decomposition.
 
 A solution need not be physically consistent: masses may be negative. `Linear.consistent` finds the
-consistent machine that is nearest in torque, and in `Nearness` where torques do not identify it.
-Both are convex in the pseudo-inertias and in friction, so the minimum is unique, from any start
+consistent machine that is nearest in torque, and in `NominalPrior` where torques do not identify
+it. Both are convex in the pseudo-inertias and in friction, so the minimum is unique, from any start
 (Wensing, Kim and Slotine 2018).
 """
 
@@ -37,7 +37,7 @@ from .inverse_dynamics import InverseDynamics
 from .jacobian import triangle
 from .losses import Squares
 from .minimiser import Outcome
-from .nominal import Nearness
+from .nominal import NominalPrior
 from .recordings import DataError
 from .statistics import Information, Rows, information, intervals, listed, uncertainty
 from .torque_rows import (
@@ -105,11 +105,11 @@ class Linear:
         deviations. Numbers of joints that would be negative are all but zero.
 
         Raises DataError for parameters in which torques are not linear, that are tied, or that have
-        bounds or priors of their own: give these to `fit`, with `torques` and `Nearness`. Raises
-        ValueError as `Nearness.of` does, and for starts without free numbers.
+        bounds or priors of their own: give these to `fit`, with `torques` and `NominalPrior`.
+        Raises ValueError as `NominalPrior.of` does, and for starts without free numbers.
         """
-        near, begun = Nearness.of(parameters.system, weight), parameters.start
-        start, joints = parameters.machine(begun), self.torques.joints
+        near, begun = NominalPrior.of(parameters.system, weight), parameters.start
+        start, joints = parameters.system_at(begun), self.torques.joints
         bodies, columns = _free_columns(parameters, joints)
         order = np.concatenate(([10 * b + np.arange(10) for b in bodies], columns), axis=None)
         few = self.torques.weighted(self.noise)
@@ -203,7 +203,7 @@ def _free_columns(parameters: Parameters, joints: tuple[str, ...]) -> tuple[list
     """
     start, nb = parameters.start, len(parameters.system.body_names)
     slopes = np.asarray(
-        jax.jacfwd(lambda x: linear_parameters(parameters.machine(x), joints))(start)
+        jax.jacfwd(lambda x: linear_parameters(parameters.system_at(x), joints))(start)
     )
     free = np.flatnonzero(slopes.any(axis=1))
     bodies = sorted({int(k) // 10 for k in free if k < 10 * nb})

@@ -210,7 +210,7 @@ class _Design(eqx.Module):
         problem = silent.commanded(system, efforts)
 
         def residual(x: jax.Array) -> jax.Array:
-            torques = problem.residual(parameters.machine(x), problem.own)
+            torques = problem.residual(parameters.system_at(x), problem.own)
             return jnp.concatenate((torques, parameters.residual(x)))
 
         _, slope = jax.linearize(residual, parameters.start)

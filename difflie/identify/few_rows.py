@@ -32,7 +32,7 @@ def in_few_rows(parameters: Any, problems: tuple[Problem, ...]) -> tuple[Problem
     joints = _joints_moved(parameters)
     if joints is None:
         return problems
-    system = parameters.machine(parameters.start)
+    system = parameters.system_at(parameters.start)
     return tuple(_few(p, system, joints) if isinstance(p, InverseDynamics) else p for p in problems)
 
 
@@ -51,7 +51,7 @@ def _joints_moved(parameters: Parameters) -> tuple[str, ...] | None:
     start = parameters.start
     elsewhere = start + 0.1 + 0.05 * jnp.cos(jnp.arange(start.size))
     before, after = (
-        jax.tree_util.tree_flatten_with_path(parameters.machine(x))[0] for x in (start, elsewhere)
+        jax.tree_util.tree_flatten_with_path(parameters.system_at(x))[0] for x in (start, elsewhere)
     )
     linear = {f".bodies.{leaf}" for leaf in _BODIES} | {f".joints.{leaf}" for leaf in JOINTS}
     moved = {

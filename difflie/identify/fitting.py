@@ -20,12 +20,12 @@ from ..io.files import file_name
 from ..io.results import machine, save_json
 from ..parameters import Parameters, SharedParameters
 from ..system.system import System
-from ..system.validation import shown
+from ..system.validation import format_value
 from .arm.assessment import ArmAssessment
+from .assessment import Assessment
 from .by_values import at_values, by_values
 from .elimination import Windows, compressed, projected
 from .fit_warnings import warn_of_ends, warn_of_small_starts
-from .judgement import Judged
 from .levenberg_marquardt import LevenbergMarquardt
 from .losses import Loss, Squares
 from .minimiser import Improved, Minimiser, Outcome, Progress
@@ -161,7 +161,7 @@ class Fit:
     @property
     def systems(self) -> dict[str, System]:
         """The fitted machines by name: the one, or all of `SharedParameters`."""
-        found = self.parameters.machine(jnp.asarray(self.x))
+        found = self.parameters.system_at(jnp.asarray(self.x))
         return {found.name: found} if isinstance(found, System) else found
 
     @property
@@ -243,12 +243,12 @@ class Fit:
         recordings = [recordings] if isinstance(recordings, Recording) else recordings
         if machine is not None and machine not in self.systems:
             raise ValueError(
-                f"no machine is named {shown(machine)}; there are {', '.join(self.systems)}"
+                f"no machine is named {format_value(machine)}; there are {', '.join(self.systems)}"
             )
         system = self.system if machine is None else self.systems[machine]
         return [Trial.of(system, r, **settings).validation(system) for r in recordings]
 
-    def judgement(
+    def assess(
         self, fitted: Sequence[Validation] = (), held_out: Sequence[Validation] = ()
     ) -> dict[str, Any]:
         """Sentences by name, as `difflie identify` writes them.
@@ -257,7 +257,7 @@ class Fit:
         and which numbers are told; well_predicted: whether no torque is predicted poorly; doubts:
         numbers that a machine hardly has; advice: what to measure next.
         """
-        judged = Judged(
+        judged = Assessment(
             message=self.message,
             scale=float(np.sqrt(self.variance)),
             names=self.names,
@@ -275,7 +275,7 @@ class Fit:
             "verdict": judged.verdict,
             "well_predicted": judged.well_predicted,
             "doubts": list(dict.fromkeys(doubts)),
-            "advice": list(advice(judged.badly_told)),
+            "advice": list(advice(judged.poorly_identified)),
         }
 
     def report(
@@ -329,7 +329,7 @@ class Fit:
         results = {"system": self.parameters.title, **self.results, "machine": machine()}
         if self.assessment is not None:
             return results
-        results |= self.judgement(fitted, held_out)
+        results |= self.assess(fitted, held_out)
         results["validation"], results["training"] = map(all_rows, (held_out, fitted))
         results["sensors"] = [
             {**row, "use": use}

@@ -24,7 +24,7 @@ from .consistency import Distance
 from .problem import Problem
 
 
-class Nearness(Problem):
+class NominalPrior(Problem):
     """The distance d of bodies from nominal ones (see `consistency`), as ten residuals for each.
 
     Their squares sum to weight d. nominal (k, 10): the `log_cholesky` parameters of the k nominal
@@ -46,7 +46,7 @@ class Nearness(Problem):
         distance: Distance = "entropic",
         bodies: Sequence[int] | None = None,
         is_scaled: bool = False,
-    ) -> Nearness:
+    ) -> NominalPrior:
         """The prior that keeps bodies near those of a machine, by default all that have a mass.
 
         bodies: the indices of some. Those with an inertia that no rigid body has are near the
@@ -61,7 +61,7 @@ class Nearness(Problem):
         kept = np.flatnonzero(np.isfinite(np.asarray(nominal)).all(axis=1))
         kept = kept if bodies is None else np.intersect1d(kept, np.asarray(bodies, int))
         scale = jnp.asarray(weight, system.dtype)
-        return Nearness(nominal[kept], scale, tuple(kept.tolist()), distance, is_scaled)
+        return NominalPrior(nominal[kept], scale, tuple(kept.tolist()), distance, is_scaled)
 
     def residual(self, system: System, own: jax.Array) -> Float[Array, " k"]:
         if self.distance == "entropic":

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
 from ..parameters import Parameters, SharedParameters
-from ..system.validation import shown
+from ..system.validation import format_value
 from .problem import Layout, LogNumber, Problem
 from .recordings import DataError
 
@@ -75,5 +75,5 @@ def check_machines(parameters: Parameters | SharedParameters, problems: Sequence
             )
         if problem.machine not in parameters.machines:
             raise DataError(
-                f"no machine is named {shown(problem.machine)}; there are {parameters.title}"
+                f"no machine is named {format_value(problem.machine)}; there are {parameters.title}"
             )

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.optimize import root_scalar
 from scipy.special import stdtrit
 
-from ..system.validation import nearest, shown
+from ..system.validation import format_value, nearest
 from .bounded import Bounded
 from .elimination import Windowed, Windows
 from .fitting import Fit
@@ -174,7 +174,7 @@ def profile(
     """
     names = fit.parameters.names
     if name not in names:
-        raise DataError(f"no parameter is named {shown(name)}{nearest(name, names)}")
+        raise DataError(f"no parameter is named {format_value(name)}{nearest(name, names)}")
     k = names.index(name)
     best, error = fit.values[k], fit.standard_errors[k]
     if not 0 < error < np.inf:

@@ -31,7 +31,7 @@ class Residual(Windowed, Bounded):
 
     def __call__(self, unknown: tuple, args: tuple) -> jax.Array:
         (x, own), (parameters, problems) = unknown, args
-        system = parameters.machine(x)
+        system = parameters.system_at(x)
         parts = [p.residual(system, o) for p, o in zip(problems, own, strict=True)]
         return jnp.concatenate([*(self.loss(r) for r in parts), parameters.residual(x)])
 

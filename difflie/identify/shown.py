@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..system.text import some, some_rows
+from ..system.text import some, subsample
 
 _WIDTH, _SENTENCES = 100, 4
 
@@ -25,7 +25,7 @@ def excitation_text(motion: Any) -> str:
             f"{motion.waves.shape[1] // 2} harmonics",
             f"log det of the information {motion.information:.6g} over {motion.rank} identifiable "
             f"directions; standard errors fell by {gain:.4g} in the search",
-            *some_rows(("velocity", "largest rate", "largest acceleration"), rows, "velocities"),
+            *subsample(("velocity", "largest rate", "largest acceleration"), rows, "velocities"),
         ]
     )
 
@@ -53,4 +53,4 @@ def fit_text(title: str, sentences: Sequence[str], numbers: Mapping[str, Mapping
     ]
     head = "name", "start", "value", "standard error", "unit"
     said = [textwrap.shorten(sentence, _WIDTH, placeholder=" ...") for sentence in sentences]
-    return "\n".join([title, *said[:_SENTENCES], *some_rows(head, rows, "numbers")])
+    return "\n".join([title, *said[:_SENTENCES], *subsample(head, rows, "numbers")])

@@ -72,7 +72,7 @@ class EmbeddedMuntheKaas(MuntheKaas, TableauMethod):
         if self.substeps < 1:
             raise ValueError(f"{self.name}: substeps is {self.substeps}; it must be 1 or more")
 
-    def finer(self, n: int) -> EmbeddedMuntheKaas:
+    def refined(self, n: int) -> EmbeddedMuntheKaas:
         """The method with tolerances divided by n^2: its error is about proportional to them."""
         return replace(self, rtol=self.rtol / n**2, atol=self.atol / n**2)
 

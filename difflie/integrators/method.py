@@ -68,7 +68,7 @@ class Method(eqx.Module):
         """
         return None
 
-    def finer(self, n: int) -> Method:
+    def refined(self, n: int) -> Method:
         """The method for steps n times as short, whose error must be far smaller.
 
         The method itself, unless its error depends on tolerances.

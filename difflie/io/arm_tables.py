@@ -33,7 +33,7 @@ class ArmTable:
 
 @dataclass(frozen=True)
 class NearnessTable:
-    """[nearness]: as of `difflie.identify.ArmSettings`; the weight as of `Nearness`, too."""
+    """[nearness]: as of `difflie.identify.ArmSettings`; the weight as of `NominalPrior`, too."""
 
     weight: Annotated[float, number(positive=True)] | None = None
     distance: Literal["entropic", "geometric"] = "entropic"

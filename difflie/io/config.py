@@ -58,7 +58,7 @@ from typing import Annotated, Any, Literal
 
 from ..constraints import Constraint
 from ..system.fields import number
-from ..system.validation import shown
+from ..system.validation import format_value
 from .couplings import OWN, TABLES, Force, couplings_of
 from .files import absence, present
 from .loops import constraints_of
@@ -174,7 +174,8 @@ class SimulationTable:
 
 def _has_both(stiffness: Any, target: Any) -> Iterator[str]:
     if (stiffness is None) != (target is None):
-        yield f"stiffness is {shown(stiffness)}; it must be given together with control.target"
+        said = format_value(stiffness)
+        yield f"stiffness is {said}; it must be given together with control.target"
 
 
 @dataclass(frozen=True)

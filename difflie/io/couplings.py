@@ -37,9 +37,9 @@ from typing import Any
 from .. import forces
 from ..forces import Actuator, Coupling, JointCoupling
 from ..system.system import System
-from ..system.validation import ModelError, nearest, shown
+from ..system.validation import ModelError, format_value, nearest
 from .modules import imported
-from .tables import keys_of, read, read_keys, rows_by_place, tell_unknown
+from .tables import add_unknown_keys, keys_of, read, read_keys, rows_by_place
 from .toml import ConfigError, Faults
 
 Force = Coupling | JointCoupling | Actuator
@@ -101,7 +101,7 @@ def _meant(
         return classes[0], row
     keys = [keys_of(cls) for cls in classes]
     every = {name: key for own in keys for name, key in own.items()}
-    tell_unknown(row, every, lambda name: f"[{where}] has no key {shown(name)}", faults)
+    add_unknown_keys(row, every, lambda name: f"[{where}] has no key {format_value(name)}", faults)
     row = {name: value for name, value in row.items() if name in every}
     marks = [[name for name in own if sum(name in other for other in keys) == 1] for own in keys]
     given = [[name for name in own if name in row] for own in marks]
@@ -113,7 +113,7 @@ def _meant(
     shared = {name: value for name, value in row.items() if name in common}
     read_keys(common, shared, where, faults, f"[{where}]")
     options = [
-        f"{shown(names[0])} of {cls.__name__}"
+        f"{format_value(names[0])} of {cls.__name__}"
         for cls, names in zip(classes, given if meant else needed, strict=True)
         if names
     ]
@@ -139,7 +139,7 @@ def _named(
     if kind in CLASSES:
         return CLASSES[kind], rest
     hint = nearest(kind, CLASSES) or '; write "module:Class" for one of your own'
-    raise ConfigError(f"{where}.type: difflie has no force {shown(kind)}{hint}")
+    raise ConfigError(f"{where}.type: difflie has no force {format_value(kind)}{hint}")
 
 
 def _class_of(module: ModuleType, name: str, where: str) -> type:
@@ -147,7 +147,9 @@ def _class_of(module: ModuleType, name: str, where: str) -> type:
     cls = getattr(module, name, None)
     if not inspect.isclass(cls):
         hint = nearest(name, known) or f"; it has {', '.join(known) or 'no forces'}"
-        raise ConfigError(f"{where}: the module {module.__name__} has no class {shown(name)}{hint}")
+        raise ConfigError(
+            f"{where}: the module {module.__name__} has no class {format_value(name)}{hint}"
+        )
     if not issubclass(cls, _BASES):
         raise ConfigError(
             f"{where}: {name} is no force; derive it from dl.Coupling, dl.JointForce or dl.Actuator"

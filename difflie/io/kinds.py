@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from ..system.fields import Number
-from ..system.validation import LARGEST, nearest, shown
+from ..system.validation import LARGEST, format_value, nearest
 from .toml import Faults
 
 _WHOLE = 2**31 - 1
@@ -46,7 +46,9 @@ class Kind:
         if self.fits(value):
             return self.inside(value, where, faults)
         wrong = [*_unusable(value, where)]
-        faults.tell(*wrong or [f"{where} is {shown(value)}; it must be {self.needed(value)}"])
+        faults.tell(
+            *wrong or [f"{where} is {format_value(value)}; it must be {self.needed(value)}"]
+        )
         return None
 
     def inside(self, value: Any, where: str, faults: Faults) -> Any:
@@ -74,10 +76,10 @@ class Entries(Kind):
     def inside(self, value: dict[str, Any], where: str, faults: Faults) -> dict[str, Any]:
         for name, entry in value.items():
             if self.keys.fits(name):
-                self.values.read(entry, f"{where}.{shown(name)[1:-1]}", faults)
+                self.values.read(entry, f"{where}.{format_value(name)[1:-1]}", faults)
             else:
                 needed = self.keys.needed(name)
-                faults.tell(f"a key of {where} is {shown(name)}; it must be {needed}")
+                faults.tell(f"a key of {where} is {format_value(name)}; it must be {needed}")
         return value
 
 
@@ -144,7 +146,7 @@ def _unusable(value: Any, where: str) -> Iterator[str]:
     """The faults of numbers that no key allows: infinite, NaN, or beyond 64 bits."""
     if isinstance(value, list | dict):
         for name, inside in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _unusable(inside, f"{where}[{shown(name)}]")
+            yield from _unusable(inside, f"{where}[{format_value(name)}]")
     elif isinstance(value, float) and not math.isfinite(value):
         yield f"{where} is {value}; it must be finite"
     elif isinstance(value, float) and abs(value) > LARGEST:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..constraints import lock
 from ..system import System
 from ..system.arguments import checked, on_manifold
-from ..system.validation import nearest, shown
+from ..system.validation import format_value, nearest
 from . import load
 from .config import InitialTable, SystemTable
 from .couplings import Force, coupled
@@ -76,7 +76,7 @@ def state_of(system: System, table: InitialTable, where: str) -> tuple[Any, Any]
         for name, value in values.items():
             if name not in scalar:
                 raise ConfigError(
-                    f"{where}.{key}: {system.name} has no joint {shown(name)} with "
+                    f"{where}.{key}: {system.name} has no joint {format_value(name)} with "
                     f"one degree of freedom{nearest(name, scalar)}"
                 )
             if not np.isfinite(value):

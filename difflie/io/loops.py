@@ -24,7 +24,7 @@ from typing import Any
 from .. import constraints
 from ..constraints import Constraint, constrain
 from ..system import ModelError, System
-from ..system.validation import shown
+from ..system.validation import format_value
 from .files import existing
 from .tables import describable, typed_rows
 from .toml import ConfigError, Faults, read_toml
@@ -51,7 +51,7 @@ def read_loops(path: str | os.PathLike[str]) -> list[Constraint]:
     loops = constraints_of(tables, faults)
     for name in tables.keys() - {"constraint"}:
         faults.tell(
-            f"{shown(name)} does not belong into a file of loops; it has [[constraint]] only"
+            f"{format_value(name)} does not belong into a file of loops; it has [[constraint]] only"
         )
     if not loops and not faults:
         faults.tell("there is no loop in it; add a table [[constraint]]")

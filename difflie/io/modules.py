@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..system.validation import nearest, shown
+from ..system.validation import format_value, nearest
 from .toml import ConfigError
 
 # The keys that may name code, as "module:name", by their tables.
@@ -57,7 +57,7 @@ def _code(tables: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _refused(path: Path, named: dict[str, str]) -> ConfigError:
     where = f"{' and '.join(named)} {'names' if len(named) == 1 else 'name'}"
-    modules = (f"{shown(m)} from {_origin(m, path)}" for m in dict.fromkeys(named.values()))
+    modules = (f"{format_value(m)} from {_origin(m, path)}" for m in dict.fromkeys(named.values()))
     return ConfigError(
         f"{path}: {where} Python code, and to import it would run it: {', '.join(modules)}; read "
         "it, and if you trust it, allow it by --allow-code or DIFFLIE_ALLOW_CODE=1, in Python by "
@@ -84,7 +84,9 @@ def imported(module: str, path: Path, where: str, allow_code: bool) -> ModuleTyp
     Raises `ConfigError` where it is not allowed, there is none, or it cannot be imported.
     """
     if not all(part.isidentifier() for part in module.split(".")):
-        raise ConfigError(f"{where}: {shown(module)} is no name of a module; write module:name")
+        raise ConfigError(
+            f"{where}: {format_value(module)} is no name of a module; write module:name"
+        )
     if not allow_code:
         raise _refused(path, {where: module})
     folder = str(path.parent.resolve())
@@ -94,14 +96,14 @@ def imported(module: str, path: Path, where: str, allow_code: bool) -> ModuleTyp
     except ModuleNotFoundError as error:
         if error.name and f"{module}.".startswith(f"{error.name}."):
             raise ConfigError(
-                f"{where}: there is no module {shown(module)}; put {module.split('.')[0]}.py into "
-                f"the folder {folder}, or install it"
+                f"{where}: there is no module {format_value(module)}; put "
+                f"{module.split('.')[0]}.py into the folder {folder}, or install it"
             ) from None
-        raise ConfigError(f"{where}: the module {shown(module)} needs: {error}") from error
+        raise ConfigError(f"{where}: the module {format_value(module)} needs: {error}") from error
     except Exception as error:
         raise ConfigError(
-            f"{where}: the module {shown(module)} cannot be imported: {type(error).__name__}: "
-            f"{error}; correct it"
+            f"{where}: the module {format_value(module)} cannot be imported: "
+            f"{type(error).__name__}: {error}; correct it"
         ) from error
     finally:
         sys.path.remove(folder)
@@ -114,11 +116,13 @@ def function(named: str, path: Path, where: str, allow_code: bool) -> Callable[.
     """
     module, colon, name = named.partition(":")
     if not colon:
-        raise ConfigError(f'{where} is {shown(named)}; write "module:function"')
+        raise ConfigError(f'{where} is {format_value(named)}; write "module:function"')
     found = imported(module, path, where, allow_code)
     called = getattr(found, name, None)
     if not callable(called):
         own = [k for k, v in vars(found).items() if getattr(v, "__module__", "") == module]
         hint = nearest(name, own) or '; write "module:function"'
-        raise ConfigError(f"{where}: the module {module} has no function {shown(name)}{hint}")
+        raise ConfigError(
+            f"{where}: the module {module} has no function {format_value(name)}{hint}"
+        )
     return called

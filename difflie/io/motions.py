@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..system.arguments import on_manifold
 from ..system.system import System
-from ..system.validation import InputError, shown
+from ..system.validation import InputError, format_value
 from .archives import BROKEN, TooLargeError, read_arrays
 from .files import existing
 
@@ -62,4 +62,4 @@ def read_motion(path: str | os.PathLike[str], system: System) -> Motion:
 
 def _listed(names: tuple[str, ...]) -> str:
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return f"the joints {', '.join(map(shown, names[:4]))}{more}" if names else "no joints"
+    return f"the joints {', '.join(map(format_value, names[:4]))}{more}" if names else "no joints"

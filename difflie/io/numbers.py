@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..system.validation import nearest, shown
+from ..system.validation import format_value, nearest
 from .tables import ConfigError
 
 
@@ -27,14 +27,17 @@ def read_numbers(path: Path, names: Sequence[str]) -> NDArray:
         raise ConfigError(f"{path}: this is no table of parameters, {{name: number}}")
     for name in numbers:
         if name not in names:
-            raise ConfigError(f"{path}: there is no parameter {shown(name)}{nearest(name, names)}")
+            raise ConfigError(
+                f"{path}: there is no parameter {format_value(name)}{nearest(name, names)}"
+            )
     values = []
     for name in names:
         value = numbers.get(name)
         value = value.get("value") if isinstance(value, dict) else value
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ConfigError(
-                f"{path}: the parameter {shown(name)} is {shown(value)}; give a number"
+                f"{path}: the parameter {format_value(name)} is {format_value(value)}; give a "
+                "number"
             )
         values.append(float(value))
     return np.array(values)

@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from ..system.fields import number
-from ..system.validation import nearest, shown
+from ..system.validation import format_value, nearest
 
 # What each kind stands on.
 KINDS = {
@@ -52,7 +52,7 @@ def _zero() -> list[float]:
 def _has_kind(kind: str) -> Iterator[str]:
     if kind not in KINDS and ":" not in kind:
         hint = nearest(kind, KINDS) or f"; write one of {', '.join(KINDS)}, or module:function"
-        yield f"kind is {shown(kind)}, which is not known{hint}"
+        yield f"kind is {format_value(kind)}, which is not known{hint}"
 
 
 def _has_place(
@@ -65,11 +65,12 @@ def _has_place(
     given = {"body": body, "joint": joint}
     for key, value in given.items():
         if KINDS.get(kind) == key and value is None:
-            yield f"{key} is missing; a sensor of kind {shown(kind)} needs it"
+            yield f"{key} is missing; a sensor of kind {format_value(kind)} needs it"
         if value is not None and KINDS.get(kind) != key:
-            yield f"{key} is {shown(value)}; it must be left out of kind {shown(kind)}"
+            said = format_value(value)
+            yield f"{key} is {said}; it must be left out of kind {format_value(kind)}"
     if kind not in KINDS and (any(position) or any(rotation)):
-        yield f"position and rotation must be left out of kind {shown(kind)}"
+        yield f"position and rotation must be left out of kind {format_value(kind)}"
     if kind == "point" and any(rotation):
         yield f"rotation is {rotation}; it must be left out of a point"
 

@@ -97,7 +97,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from ..system.fields import number
-from ..system.validation import shown
+from ..system.validation import format_value
 from .arm_tables import ArmTable, NearnessTable, RateCouplingTable
 from .config import SystemTable
 from .couplings import OWN, TABLES, Force, couplings_of
@@ -114,7 +114,7 @@ QUANTITIES: tuple[str, ...] = get_args(_Names)
 
 def _has_columns(columns: dict[str, list[str]]) -> Iterator[str]:
     if columns and "q" not in columns:
-        yield f"columns is {shown(columns)}; it must have the columns of q, or be left out"
+        yield f"columns is {format_value(columns)}; it must have the columns of q, or be left out"
     for quantity in (name for name, names in columns.items() if not names):
         yield f"columns.{quantity} is []; it must be the names of one column or more"
 
@@ -193,7 +193,7 @@ class RunTable:
 
 def _is_prior(prior: list[float] | None) -> Iterator[str]:
     if prior is not None and len(prior) != 2:
-        yield f"prior is {shown(prior)}; it must be a mean and a standard deviation"
+        yield f"prior is {format_value(prior)}; it must be a mean and a standard deviation"
 
 
 def _has_one_transform(ratios: bool, scaled: bool) -> Iterator[str]:
@@ -225,7 +225,7 @@ class ParameterTable:
     conditions = _is_prior, _has_one_transform
 
 
-def _is_one_road(
+def exclusive_tables(
     parameter: list[ParameterTable],
     fit: FitTable,
     validation: ValidationTable,
@@ -285,7 +285,7 @@ class Study:
     parameter: list[ParameterTable] = field(default_factory=list)
     rate_coupling: list[RateCouplingTable] = field(default_factory=list)
     sensor: list[SensorTable] = field(default_factory=list)
-    conditions = _has_others, _has_times, _is_one_road
+    conditions = _has_others, _has_times, exclusive_tables
 
 
 def read_study(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ..system.fields import Number
-from ..system.validation import ModelError, closest, nearest, shown
+from ..system.validation import ModelError, closest, format_value, nearest
 from .inline import STANDS_FOR
 from .kinds import STRING, Kind, kind_of, list_of
 from .toml import ConfigError as ConfigError
@@ -138,20 +138,22 @@ def read_keys(
 ) -> tuple[dict[str, Any], set[str]]:
     """The values of keys, by field name, and the names of the fields that have faults."""
     title = title or where
-    meant = tell_unknown(given, keys, lambda name: f"{title} has no key {shown(name)}", faults)
+    meant = add_unknown_keys(
+        given, keys, lambda name: f"{title} has no key {format_value(name)}", faults
+    )
     values, wrong = {}, set()
     for name, key in keys.items():
         before = len(faults)
         if name in given:
             values[key.field] = key.kind.read(given[name], f"{where}.{name}", faults)
         elif key.needed and name not in meant:
-            faults.tell(f"{title} lacks the key {shown(name)}")
+            faults.tell(f"{title} lacks the key {format_value(name)}")
         if len(faults) > before or name in meant:
             wrong.add(key.field)
     return values, wrong
 
 
-def tell_unknown(
+def add_unknown_keys(
     given: Iterable[str], known: Iterable[str], said: Callable[[str], str], faults: Faults
 ) -> set[str]:
     """Tells names that are not known, with the nearest known one; returns these."""
@@ -221,7 +223,7 @@ def read_typed(
         return read(types[kind], rest, where, faults, f"{where}: {kind}")
     if kind is not None:
         hint = nearest(kind.title(), types) or f"; known are {', '.join(types)}"
-        faults.tell(f"{where}: there is no type {shown(kind)} of {what}{hint}")
+        faults.tell(f"{where}: there is no type {format_value(kind)} of {what}{hint}")
     return None
 
 
@@ -238,7 +240,7 @@ def read_file(
     kinds = {f.name: value_kind(cls, f) for f in fields}
     needed = {f.name for f in fields if f.default_factory is MISSING}
     known = [*kinds, *others]
-    meant = tell_unknown(tables, known, lambda name: f"there is no table [{name}]", faults)
+    meant = add_unknown_keys(tables, known, lambda name: f"there is no table [{name}]", faults)
     wrong = meant & kinds.keys()
     for name, kind in kinds.items():
         before = len(faults)

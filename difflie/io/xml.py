@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..system.validation import ModelError, shown
+from ..system.validation import ModelError, format_value
 
 
 def refuse_other_files(parser: Any, path: Path) -> None:
@@ -38,4 +38,4 @@ def refuse_other_files(parser: Any, path: Path) -> None:
 
 def plain(name: str) -> str:
     """A name as messages show it, without quotes."""
-    return shown(name)[1:-1]
+    return format_value(name)[1:-1]

@@ -37,19 +37,19 @@ def _tested() -> bool:
     """Whether native code has been tested with this jax; warns once where it has not."""
     problem = untested() or ffi.tested()
     if problem:
-        warn_once(problem)
+        warn_slower(problem)
     return problem is None
 
 
 @functools.cache
-def tell_once(message: str) -> None:
+def warn_once(message: str) -> None:
     """Warns, the first time that there is this to say."""
     warnings.warn(message, stacklevel=2)
 
 
-def warn_once(problem: str, cost: str = "may take about 190 times as long") -> None:
+def warn_slower(problem: str, cost: str = "may take many times as long") -> None:
     """Warns of a problem, and of what the ordinary way costs."""
-    tell_once(f"{problem}; without native code a motion {cost}")
+    warn_once(f"{problem}; without native code a motion {cost}")
 
 
 def reason(problem: Exception) -> str:

@@ -27,7 +27,7 @@ from .attempts import available
 from .jaxprs import contains, has_keys, with_traced_constants
 from .loop import LONGEST_INSIDE, Loop
 from .marks import marked
-from .pieces import in_pieces
+from .pieces import partition
 from .primitive import bind, call_once
 from .private import like_any, untracked, varying_axes, within
 from .turns import Traced
@@ -59,7 +59,7 @@ def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
             closed, shapes = jax.make_jaxpr(on_arrays, return_shape=True)(*map(_alone, arrays))
         if _only_ordinary(closed):
             return f(*args)
-        split = in_pieces(closed, False, call_once)
+        split = partition(closed, False, call_once)
         results = call_once(closed, arrays) if split is None else split(*arrays)
         return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
@@ -102,7 +102,7 @@ def scan(
     if _only_ordinary(closed) or not available():
         f, start = _varying_state(f, start, [*begin, *row_leaves, *closed.consts])
         return _ordinary_scan(f, start, rows, length, reverse, every)
-    split = in_pieces(closed, True, call_once)
+    split = partition(closed, True, call_once)
     if split is None:
         closed, constants = with_traced_constants(closed)
         saved = (every,) * (len(closed.out_avals) - len(begin))

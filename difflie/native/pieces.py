@@ -39,7 +39,7 @@ _CALLS = {"checkpoint", "closed_call", "core_call", "jit", "pjit", "remat2"}
 Arrays = Sequence[Any]
 
 
-def in_pieces(closed: ClosedJaxpr, is_turn: bool, run: Call) -> Callable[..., list[Any]] | None:
+def partition(closed: ClosedJaxpr, is_turn: bool, run: Call) -> Callable[..., list[Any]] | None:
     """A function in pieces, of which `run` runs the native ones; None where it is better whole.
 
     is_turn: whether its arguments change from turn to turn of a loop. Otherwise large ones may be

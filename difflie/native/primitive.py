@@ -94,7 +94,7 @@ def _differentiate(
     points = list(zip(primals, flags, strict=True))
     every = zip(tangents, flags, moving, strict=True)
     directions = [(instantiate_zeros(t), f) if moves else None for t, f, moves in every]
-    differentiate = _together if how.forward_only else _one_after_the_other
+    differentiate = forward_only_jvp if how.forward_only else _one_after_the_other
     results, derivative = differentiate(how, batch, points, directions, moving, changed)
     derivative = iter(derivative)
     changes = [
@@ -133,7 +133,7 @@ def _one_after_the_other(
     return results[:outs], _bound(changes, batch, needed_ones)
 
 
-def _together(
+def forward_only_jvp(
     how: Loop,
     batch: int | None,
     points: list[_Argument],

@@ -6,7 +6,7 @@ parameters = Parameters(system, [
     Parameter("joint*/friction", tied=True, start=0.2),
     Parameter("link0/inertial", fixed=True),
 ])
-parameters.machine(parameters.start)            # the system of free numbers
+parameters.system_at(parameters.start)            # the system of free numbers
 parameters.with_values(parameters.initial)      # and of physical values
 """
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..system.fields import Number
 from ..system.system import System
-from ..system.validation import shown
+from ..system.validation import format_value
 from .paths import Entry, select
 from .places import INERTIAL, Places, about, read, shape_of, write
 
@@ -65,16 +65,16 @@ def assignment(system: System, path: str, factor: bool = False) -> Assignment:
     entries = tuple(select(system, path))
     if any(entry.place == INERTIAL for entry in entries):
         raise ValueError(
-            f"{system.name}: {shown(path)} is a mass, a centre of mass and an inertia; vary mass, "
-            "com_x and the others, or inertia by a factor"
+            f"{system.name}: {format_value(path)} is a mass, a centre of mass and an inertia; vary "
+            "mass, com_x and the others, or inertia by a factor"
         )
     for entry in entries:
         shape = shape_of(system, entry.place)
         single = shape if entry.index is None else shape[1:]
         if single and not factor:
             raise ValueError(
-                f"{system.name}: {shown(entry.path)} has shape {single} and is no single number; "
-                "vary it by a factor"
+                f"{system.name}: {format_value(entry.path)} has shape {single} and is no single "
+                "number; vary it by a factor"
             )
     fields = tuple(about(system, entry.place) for entry in entries)
     with jax.ensure_compile_time_eval():

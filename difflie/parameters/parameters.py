@@ -15,7 +15,7 @@ from jax.core import Tracer
 
 from ..system.arguments import checked
 from ..system.system import System
-from ..system.validation import check_shape, nearest, real_numbers, shown
+from ..system.validation import check_shape, format_value, nearest, real_numbers
 from .block import Block, block_of, with_start
 from .by_function import function_block
 from .declaration import Parameter, groups, shared_out
@@ -61,8 +61,8 @@ class Parameters(eqx.Module):
     def __init__(self, system: System, parameters: Sequence[Parameter | str]) -> None:
         if isinstance(parameters, str):
             raise ValueError(
-                f"{system.name}: the parameters are the string {shown(parameters)}; give a list of "
-                "paths"
+                f"{system.name}: the parameters are the string {format_value(parameters)}; give a "
+                "list of paths"
             )
         declared = [Parameter(p) if isinstance(p, str) else p for p in parameters]
         by_path = [p for p in declared if p.of is None]
@@ -148,7 +148,7 @@ class Parameters(eqx.Module):
         """The given machine by its name, with the declared starts."""
         return {self.system.name: self.system}
 
-    def machine(self, x: Any) -> System:
+    def system_at(self, x: Any) -> System:
         """The system with the free numbers x (n,)."""
         return _written(self, self._checked(x=x), Block.values)
 
@@ -183,7 +183,7 @@ class Parameters(eqx.Module):
         for name, number in numbers.items():
             if name not in self.names:
                 raise ValueError(
-                    f"{self.system.name}: no parameter is named {shown(name)}"
+                    f"{self.system.name}: no parameter is named {format_value(name)}"
                     f"{nearest(str(name), self.names)}"
                 )
             array = real_numbers(self.system.name, name, number)

@@ -28,7 +28,7 @@ from ..forces.at_joint import AtJoint
 from ..system.frozen import is_frozen
 from ..system.joints import UNITS
 from ..system.system import Joints, System
-from ..system.validation import shown
+from ..system.validation import format_value
 from .places import BODY, COM, GROUPS, INERTIAL, Place, Places, about, shape_of
 
 # Comparing long names is slow.
@@ -140,7 +140,7 @@ def select(system: System, pattern: str) -> list[Entry]:
     """
     if is_frozen(system):
         raise ValueError(
-            f"{system.name}: {shown(pattern)} selects numbers of a frozen system, which are "
+            f"{system.name}: {format_value(pattern)} selects numbers of a frozen system, which are "
             "constants; use the system before frozen()"
         )
     known = entries(system)
@@ -149,7 +149,8 @@ def select(system: System, pattern: str) -> list[Entry]:
         paths = [entry.path for entry in known]
         near = difflib.get_close_matches(pattern[:_LONGEST], paths, 1, cutoff=0)
         raise ValueError(
-            f"{system.name}: no parameter matches {shown(pattern)}; the nearest is {near[0]!r}"
+            f"{system.name}: no parameter matches {format_value(pattern)}; the nearest is "
+            f"{near[0]!r}"
         )
     return [e for e in matching if e.path == pattern or _counts(system, e)] or matching
 

@@ -6,7 +6,7 @@ parameters = SharedParameters(
     ["link*/mass", "joint*/friction"],
     own={"loaded": ["payload/mass"]},
 )
-parameters.machine(parameters.start)["loaded"]  # the arm with payload of free numbers
+parameters.system_at(parameters.start)["loaded"]  # the arm with payload of free numbers
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jax.core import Tracer
 
 from ..system.arguments import checked
 from ..system.system import System
-from ..system.validation import nearest, shown
+from ..system.validation import format_value, nearest
 from .declaration import Parameter
 from .parameters import Parameters
 from .shown import parameters_text
@@ -122,9 +122,9 @@ class SharedParameters(eqx.Module):
         low, high = (np.concatenate([p.bounded[k] for p in self._each])[first] for k in (0, 1))
         return low, high
 
-    def machine(self, x: Any) -> dict[str, System]:
+    def system_at(self, x: Any) -> dict[str, System]:
         """The systems by name, with the free numbers x (n,)."""
-        systems = [p.machine(part) for p, part in self._parts(x=x)]
+        systems = [p.system_at(part) for p, part in self._parts(x=x)]
         return dict(zip(self.machines, systems, strict=True))
 
     def with_values(self, values: Any) -> dict[str, System]:
@@ -184,11 +184,13 @@ def _check_given(systems: Any, shared: Any, own: Mapping[str, Any]) -> None:
     for machine in own:
         if machine not in systems:
             raise ValueError(
-                f"own: no machine is named {shown(machine)}{nearest(machine, systems)}"
+                f"own: no machine is named {format_value(machine)}{nearest(machine, systems)}"
             )
     for given in (shared, *own.values()):
         if isinstance(given, str):
-            raise ValueError(f"the parameters are the string {shown(given)}; give a list of paths")
+            raise ValueError(
+                f"the parameters are the string {format_value(given)}; give a list of paths"
+            )
 
 
 def _check_alike(each: Mapping[str, Parameters], alone: Sequence[set[str]]) -> None:

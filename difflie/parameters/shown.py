@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..system.text import some_rows
+from ..system.text import subsample
 
 
 def parameters_text(parameters: Any) -> str:
@@ -21,7 +21,7 @@ def parameters_text(parameters: Any) -> str:
     ]
     count = f"{len(rows)} {'number' if len(rows) == 1 else 'numbers'}"
     title = f"{type(parameters).__name__} of {parameters.title}: {count}"
-    return "\n".join([title, *some_rows(("name", "unit", "bounds"), rows, "numbers")])
+    return "\n".join([title, *subsample(("name", "unit", "bounds"), rows, "numbers")])
 
 
 def between(low: float | NDArray, high: float | NDArray) -> str:

@@ -22,7 +22,7 @@ from .energy import Energy as Energy
 from .imu import Accelerometer as Accelerometer
 from .imu import Gyroscope as Gyroscope
 from .joint_wrench import JointWrench as JointWrench
-from .limits import LimitLeft as LimitLeft
+from .limits import LimitMargin as LimitMargin
 from .momentum import CentroidalMomentum as CentroidalMomentum
 from .momentum import Momentum as Momentum
 from .point import Origin as Origin

@@ -67,7 +67,7 @@ class Passive(Quantity):
 def check_known(system: System) -> None:
     """Raises ValueError for an actuator whose output depends on what it remembers."""
     for actuator in system.actuators:
-        if actuator.remembers:
+        if actuator.has_state:
             raise ValueError(
                 f"{system.name}: what {actuator} applies depends on what it remembers; measure it "
                 "along a run of this system"

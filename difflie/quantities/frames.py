@@ -10,7 +10,7 @@ from ..spatial import Transform
 from ..system.frame import Frame
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from ..system.validation import ModelError, nearest, shown
+from ..system.validation import ModelError, format_value, nearest
 
 
 def placed(system: System, q: Float[Array, " nq"], *frames: Frame) -> list[Transform]:
@@ -37,6 +37,6 @@ def check_frames(system: System, *frames: Frame) -> None:
         if frame.body is not None and frame.body not in system.body_names:
             near = nearest(str(frame.body), system.body_names)
             raise ModelError(
-                f"{system.name}: a frame to measure is on {shown(frame.body)}, and no body has "
-                f"this name{near}"
+                f"{system.name}: a frame to measure is on {format_value(frame.body)}, and no body "
+                f"has this name{near}"
             )

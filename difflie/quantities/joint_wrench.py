@@ -20,7 +20,7 @@ from ..system.fields import number
 from ..system.frame import Frame
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from ..system.validation import ModelError, nearest, shown
+from ..system.validation import ModelError, format_value, nearest
 from .acceleration import AccelerationQuantity
 from .effort import check_known
 from .quantity import Labels, xyz
@@ -82,7 +82,7 @@ class JointWrench(AccelerationQuantity):
         joints = system.topology.joints
         if self.joint not in joints:
             near = nearest(str(self.joint), joints)
-            raise ModelError(f"{system.name}: no joint is named {shown(self.joint)}{near}")
+            raise ModelError(f"{system.name}: no joint is named {format_value(self.joint)}{near}")
         if system.constraints:
             raise ModelError(
                 f"{system.name}: {self.name} depends on the reactions of its constraints, which do "

@@ -12,7 +12,7 @@ from ..system.system import System
 from .quantity import Labels, Quantity
 
 
-class LimitLeft(Quantity):
+class LimitMargin(Quantity):
     """The distance of each degree of freedom to its nearer position limit (n_dofs,), in rad or m.
 
     Negative beyond the limit; infinite without limits, and for joints without plain coordinates.

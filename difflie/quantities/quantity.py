@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from ..system.system import System
 from ..system.user_functions import called
 from ..system.user_functions import no_leaf as no_leaf
-from ..system.validation import shown
+from ..system.validation import format_value
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -83,7 +83,8 @@ def quantity(
     """
     if not (isinstance(name, str) and isinstance(unit, str)):
         raise TypeError(
-            f"the quantity has the name {shown(name)} and the unit {shown(unit)}; write "
+            f"the quantity has the name {format_value(name)} and the unit {format_value(unit)}; "
+            "write "
             '@quantity("NAME", "UNIT") above the function, the unit in SI, "" for none'
         )
     return lambda function: Function(function, name, unit, tuple(components))
@@ -100,8 +101,8 @@ def as_quantity(value: Any) -> Quantity:
         raise TypeError(f"the quantity is the class {value.__name__}; write {value.__name__}(...)")
     if not callable(value):
         raise TypeError(
-            f"the quantity is {shown(value)}; give a function of (system, q, v, u, t), or an "
-            "object such as difflie.quantities.Energy()"
+            f"the quantity is {format_value(value)}; give a function of (system, q, v, u, t), or "
+            "an object such as difflie.quantities.Energy()"
         )
     return Function(value, getattr(value, "__name__", type(value).__name__))
 

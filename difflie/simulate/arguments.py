@@ -13,7 +13,7 @@ from jax.core import Tracer
 from ..integrators import Method, by_name
 from ..quantities.reductions import Reduction
 from ..system.system import System
-from ..system.validation import check_shape, real_numbers, shown
+from ..system.validation import check_shape, format_value, real_numbers
 from .adjoint import Adjoint, Reversible
 
 
@@ -60,7 +60,7 @@ def _count(name: str, value: int) -> int:
 
 def check_memory(system: System, saved: int, controlled: bool) -> None:
     """Raises ValueError if the saved states need more memory than the computer has."""
-    commands = controlled + any(actuator.remembers for actuator in system.actuators)
+    commands = controlled + any(actuator.has_state for actuator in system.actuators)
     width = 1 + system.nq + system.nv + commands * system.nu
     size = (saved + 1) * width * system.dtype.itemsize
     try:
@@ -79,7 +79,7 @@ def check_forgetting(system: System, dt: jax.Array, steps: int) -> None:
     if isinstance(dt, Tracer):
         return
     for actuator in system.actuators:
-        for fault in actuator.forgets(float(dt), steps) if actuator.remembers else ():
+        for fault in actuator.forgets(float(dt), steps) if actuator.has_state else ():
             raise ValueError(f"simulate: {actuator}: {fault}")
 
 
@@ -93,8 +93,8 @@ def checked_reductions(
     for name, reduction in (reductions or {}).items():
         if not isinstance(reduction, Reduction):
             raise TypeError(
-                f"simulate: reductions[{shown(name)}] is {shown(reduction)}; give a reduction such "
-                "as difflie.quantities.Peak(quantity)"
+                f"simulate: reductions[{format_value(name)}] is {format_value(reduction)}; give a "
+                "reduction such as difflie.quantities.Peak(quantity)"
             )
     if reductions and isinstance(adjoint, Reversible):
         raise ValueError(

@@ -14,7 +14,7 @@ from jax.core import Tracer
 from ..system.memory import carried, settled
 from ..system.system import System
 from ..system.user_functions import called
-from ..system.validation import check_shape, real_numbers, shown
+from ..system.validation import check_shape, format_value, real_numbers
 
 
 class Controller(Protocol):
@@ -67,11 +67,13 @@ class Sampled(eqx.Module):
             raise TypeError(f"Sampled: the controller is the class {name}; write {name}(...)")
         if not callable(controller):
             raise TypeError(
-                f"Sampled: the controller is {shown(controller)}; give a function of (t, q, v), or "
-                "an object with init(t, q, v) that is called as (memory, t, q, v)"
+                f"Sampled: the controller is {format_value(controller)}; give a function of (t, q, "
+                "v), or an object with init(t, q, v) that is called as (memory, t, q, v)"
             )
         if isinstance(rate, Tracer) or not (np.ndim(rate) == 0 and 0 < float(rate) < np.inf):
-            raise ValueError(f"Sampled: the rate is {shown(rate)}; give a positive number in Hz")
+            raise ValueError(
+                f"Sampled: the rate is {format_value(rate)}; give a positive number in Hz"
+            )
         self.controller, self.rate = controller, float(rate)
 
     def __str__(self) -> str:
@@ -98,8 +100,8 @@ class Sampled(eqx.Module):
             made = self._called(memory, t, q, v)
             if not (isinstance(made, tuple) and len(made) == 2):
                 raise TypeError(
-                    f"{system.name}: the sampled controller returns {shown(made)}; let it return "
-                    "two things, the command and its memory"
+                    f"{system.name}: the sampled controller returns {format_value(made)}; let it "
+                    "return two things, the command and its memory"
                 )
             u, after = made
             what = "the command of the sampled controller"
@@ -152,4 +154,4 @@ def _shapes(memory: Any) -> Any:
 
 
 def _words(memory: Any) -> str:
-    return shown(jax.tree.map(lambda a: f"{a.dtype}{list(a.shape)}", memory))
+    return format_value(jax.tree.map(lambda a: f"{a.dtype}{list(a.shape)}", memory))

@@ -18,7 +18,7 @@ from ..integrators.embedded_munthe_kaas import EmbeddedMuntheKaas
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.topology import WORLD
-from ..system.traverse import along_tree
+from ..system.traverse import tree_algorithm
 
 # Of the momentum in a second, and of rad in a step.
 _CHANGE, _TURN = 0.01, 0.5
@@ -98,7 +98,7 @@ def flight(
     return Flight(change, jnp.zeros_like(turn) if isinstance(method, EmbeddedMuntheKaas) else turn)
 
 
-@along_tree
+@tree_algorithm
 def _momenta(
     tree: Tree, q: Float[Array, " nq"], v: Float[Array, " nv"]
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:

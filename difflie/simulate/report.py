@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..io.appearance.shape import Appearance
 from ..io.results import Results, machine, provenance
-from ..quantities import Curve, LimitLeft, curve
+from ..quantities import Curve, LimitMargin, curve
 from ..quantities.along import Motion
 from ..system.system import System
 from ..view.moments import machine_section
@@ -272,7 +272,7 @@ def _constraints(run: SavedRun, system: System, moved: Assembly | None) -> Secti
 
 def _limits(run: SavedRun, system: System) -> Iterator[Section]:
     """Of each joint with position limits the least distance to one, and when it was there."""
-    distance, rows = curve(LimitLeft(), system, run), []
+    distance, rows = curve(LimitMargin(), system, run), []
     for (name, unit), x in zip(distance.labels, distance.values.T, strict=True):
         if np.isfinite(x).any():
             k = int(np.nanargmin(x))

@@ -101,7 +101,7 @@ def simulate(
     """
     checked(system)
     method = chosen_method(method)
-    remembering: list[Any] = [actuator for actuator in system.actuators if actuator.remembers]
+    remembering: list[Any] = [actuator for actuator in system.actuators if actuator.has_state]
     remembering += [control] if isinstance(control, Sampled) else []
     adjoint.check(method, formulation_of(method, system).time_symmetric(method), remembering)
     q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
@@ -142,12 +142,12 @@ def _finer(system: System, run: Run, steps: int, save_every: int, n: int) -> Tra
     """The same run with steps n times as short."""
     (_, q0, v0, dt), control, wrench, events, kept, (method, adjoint, stabilisation), *_ = run
     return simulate(
-        replace(system, actuators=tuple(a.finer(n) for a in system.actuators)),
+        replace(system, actuators=tuple(a.refined(n) for a in system.actuators)),
         q0,
         v0,
         dt=dt / n,
         steps=n * steps,
-        method=method.finer(n),
+        method=method.refined(n),
         control=finer_input(control, n),
         wrench=finer_input(wrench, n),
         save_every=n * save_every,

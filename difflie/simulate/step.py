@@ -23,7 +23,7 @@ from .arguments import checked_dt, chosen_method
 from .feedback import Sampled
 from .inputs import Input, checked_functions, inputs_at
 from .resolution import look_once
-from .watch import finite
+from .step_status import finite
 
 
 class Stepped(NamedTuple):
@@ -67,7 +67,7 @@ def step(
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     dt, t = checked_dt("step", dt, system.dtype), real_numbers("step", "t", t).astype(system.dtype)
     for actuator in system.actuators:
-        if actuator.remembers:
+        if actuator.has_state:
             raise ValueError(
                 f"step: {actuator} has a memory, and one step knows nothing of what was commanded "
                 "before; use simulate, or an actuator without delay and lag"

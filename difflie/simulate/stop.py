@@ -21,8 +21,8 @@ from ..forces.actuators.acting import timed
 from ..solvers.bisection import Bisection
 from ..solvers.root import root
 from .events import least
+from .step_status import StepStatus
 from .time_steps import LoopState, TimeSteps
-from .watch import Watch
 
 
 class Stop(NamedTuple):
@@ -81,7 +81,7 @@ def located(loop: TimeSteps, rows: Any, last: LoopState) -> Stop:
     return jax.lax.cond(watch.came & (stopped > 0), shorter, whole, None)
 
 
-def stopped_at(end: Stop, watch: Watch, rows: Any, every: int) -> Any:
+def stopped_at(end: Stop, watch: StepStatus, rows: Any, every: int) -> Any:
     """The saved rows (m + 1, ...) of t, q, v, records and commands, the end repeated after a stop.
 
     every: the steps between two rows.

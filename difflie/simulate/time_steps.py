@@ -30,7 +30,7 @@ from .events import Event, come
 from .feedback import Held, Sampled
 from .inputs import inputs_at
 from .resolution import Resolution, resolution
-from .watch import Watch
+from .step_status import StepStatus
 
 
 class LoopState(NamedTuple):
@@ -44,7 +44,7 @@ class LoopState(NamedTuple):
 
     step: jax.Array
     inner: Any
-    watch: Watch
+    watch: StepStatus
     memories: Memories | None
     command: Command | None
     held: Held | None
@@ -107,7 +107,7 @@ class TimeSteps(NamedTuple):
         if controlled or memories is not None:
             none = zero if controlled else None, None if memories is None else zero
             command = Command(none, none, save_every)
-        watch = Watch.start(tree, q0, happened)
+        watch = StepStatus.start(tree, q0, happened)
         reduced = {}
         if self.reductions:
             at_start = acting._replace(wrench=None).held(t0, q, v0)

@@ -22,7 +22,7 @@ from .motions import Motions as Motions
 from .report import plot as plot
 from .report import report as report
 from .run import Engine as Engine
-from .run import Here as Here
+from .run import LocalEngine as LocalEngine
 from .run import failures as failures
 from .run import sweep as sweep
 from .samples import LatinHypercube as LatinHypercube

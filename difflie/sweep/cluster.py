@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..system.installation import extra
-from ..system.validation import shown
+from ..system.validation import format_value
 from .design import Design
 from .run import Computed, Sweep
 from .variants import Variants
@@ -75,7 +75,7 @@ class Dask:
             return
         if not isinstance(given, str) and not hasattr(given, "scheduler_address"):
             raise TypeError(
-                f"sweep: the scheduler is {shown(given)}; give an address such as "
+                f"sweep: the scheduler is {format_value(given)}; give an address such as "
                 '"tcp://host:8786", a client or a cluster of Dask'
             )
         try:

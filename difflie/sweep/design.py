@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..system.validation import shown
+from ..system.validation import format_value
 
 
 class Design(abc.ABC):
@@ -71,8 +71,8 @@ class Listed(Design):
                 column = np.full(0, np.nan)
             if column.ndim != 1 or not column.size or not np.isfinite(column).all():
                 raise ValueError(
-                    f"sweep: the values of {name!r} are {shown(values)}; give a list of one finite "
-                    "number or more"
+                    f"sweep: the values of {name!r} are {format_value(values)}; give a list of one "
+                    "finite number or more"
                 )
             columns[name] = column
         lengths = {name: len(column) for name, column in columns.items()}

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from ..system.validation import shown
+from ..system.validation import format_value
 from .places import is_address
 
 # Packages that object stores are reached with.
@@ -69,4 +69,4 @@ def differences(before: Any, after: Any, at: str = "") -> Iterator[str]:
         for k, pair in enumerate(zip(before, after, strict=True)):
             yield from differences(*pair, f"{at}[{k}]")
     elif before != after:
-        yield f"{at} is {shown(after)} here and {shown(before)} there"
+        yield f"{at} is {format_value(after)} here and {format_value(before)} there"

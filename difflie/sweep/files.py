@@ -64,7 +64,7 @@ from ..io.tables import describable, read, read_file, rows_of
 from ..io.toml import ConfigError, Faults, read_toml
 from ..quantities.reductions import Reduction
 from ..system.fields import number
-from ..system.validation import nearest, shown
+from ..system.validation import format_value, nearest
 from .design import Design, Grid
 from .distributions import Distribution, LogUniform, Normal, Uniform
 from .motions import Motions
@@ -241,22 +241,24 @@ def _kept(
             with faults.caught("", ConfigError):
                 found = function(named, path, f"{where}.quantity", allow_code)
                 quantity = dq.Function(found, words["name"] or named, words["unit"])
-            faults.tell(*(f"{where} has no key {shown(key)}" for key in rest))
+            faults.tell(*(f"{where} has no key {format_value(key)}" for key in rest))
         elif named in _QUANTITIES:
             quantity = read(_QUANTITIES[named], rest, where, faults, f"{where}: {named}")
         else:
             near = nearest(named, _QUANTITIES) or f"; known are {', '.join(_QUANTITIES)}"
-            faults.tell(f"{where}: there is no quantity {shown(named)}{near}")
+            faults.tell(f"{where}: there is no quantity {format_value(named)}{near}")
         if words["reduction"] not in _REDUCTIONS:
             near = nearest(words["reduction"], _REDUCTIONS)
             known = near or f"; known are {', '.join(_REDUCTIONS)}"
-            faults.tell(f"{where}: there is no reduction {shown(words['reduction'])}{known}")
+            faults.tell(f"{where}: there is no reduction {format_value(words['reduction'])}{known}")
         if len(faults) > before or quantity is None:
             continue
         reduction = _REDUCTIONS[words["reduction"]](quantity)
         name = words["name"] or reduction.name
         if name in kept:
-            faults.tell(f"{where}: two are kept by the name {shown(name)}; give one another name")
+            faults.tell(
+                f"{where}: two are kept by the name {format_value(name)}; give one another name"
+            )
         kept[name] = reduction
     return kept
 
@@ -271,7 +273,9 @@ def design_of(config: SweepFile) -> Design:
     if len({t.path for t in config.vary}) < len(config.vary):
         paths = [t.path for t in config.vary]
         twice = next(p for p in paths if paths.count(p) > 1)
-        raise ConfigError(f"{config.path}: vary: {shown(twice)} is varied twice; leave one out")
+        raise ConfigError(
+            f"{config.path}: vary: {format_value(twice)} is varied twice; leave one out"
+        )
     for i, table in enumerate(config.vary):
         if table.points is None:
             with located(f"{config.path}: vary[{i}]: {table.path}: "):

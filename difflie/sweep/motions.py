@@ -17,7 +17,7 @@ from ..quantities import Reduction
 from ..simulate import Result, Trajectory, simulate
 from ..simulate.result import NEVER
 from ..system.system import System
-from ..system.validation import nearest, shown
+from ..system.validation import format_value, nearest
 
 # The numbers of a motion that are no numbers of the machine.
 _STATE = "q0", "v0"
@@ -153,7 +153,7 @@ class Motions:
         names = [name for name, _ in self._labels(owner)]
         if joint not in names:
             raise ValueError(
-                f"{self.system.name}: {shown(f'{owner}/{joint}')} names no coordinate"
+                f"{self.system.name}: {format_value(f'{owner}/{joint}')} names no coordinate"
                 f"{nearest(joint, names)}"
             )
         return names.index(joint)
@@ -165,8 +165,8 @@ def _with_field(control: Any, path: str, value: Any, factor: bool) -> Any:
     known = list(getattr(control, "__dataclass_fields__", ()))
     if field not in known:
         raise ValueError(
-            f"sweep: the control has no field {shown(field)}{nearest(field, known)}; of a control "
-            "the fields of an Equinox module can be varied"
+            f"sweep: the control has no field {format_value(field)}{nearest(field, known)}; of a "
+            "control the fields of an Equinox module can be varied"
         )
     old = jnp.asarray(getattr(control, field))
     if rest:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..system.validation import shown
+from ..system.validation import format_value
 from .chunks import chunk_size
 from .design import Design
 from .faults import NoStoreError
@@ -105,7 +105,7 @@ class Sweep:
 _AT_ONCE = 2
 
 
-class Here:
+class LocalEngine:
     """This process, with all its devices."""
 
     def computed(
@@ -149,9 +149,9 @@ def sweep(
     are written are kept, those whose checksum is wrong are computed again. gradient: whether the
     derivatives of all real outputs by all numbers become columns too. chunk: rows that are computed
     at once; by default found from measured time and memory, and kept in the store. about: what else
-    the store says of itself, in plain types; a store with anything else is refused. engine: `Here`,
-    or `Dask` for the workers of a cluster. progress: called as progress(rows done, rows) after each
-    chunk.
+    the store says of itself, in plain types; a store with anything else is refused. engine:
+    `LocalEngine`, or `Dask` for the workers of a cluster. progress: called as progress(rows done,
+    rows) after each chunk.
 
     Returns an xarray dataset along `variant`, with the numbers as coordinates, a column for each
     entry of each output, and `status`: "done", "not finite", "not solved", "singular", "refused"
@@ -175,12 +175,12 @@ def sweep(
     """
     if not isinstance(design, Design):
         raise TypeError(
-            f"sweep: the design is {shown(design)}; give one such as Sobol({{...}}, count)"
+            f"sweep: the design is {format_value(design)}; give one such as Sobol({{...}}, count)"
         )
     variants = Variants(function, design.names, gradient)
     _check_support(variants, design)
     configuration = _configuration(variants, design, about)
-    engine, program = Here() if engine is None else engine, Program(out)
+    engine, program = LocalEngine() if engine is None else engine, Program(out)
     store, pending = program.pending(
         lambda: prepared(variants, design, out, chunk, configuration, engine),
         lambda: _found(out, configuration),
@@ -250,7 +250,9 @@ def _found(out: Any, configuration: Mapping[str, Any]) -> Store:
 
 def _checked(chunk: Any) -> int:
     if isinstance(chunk, bool) or not isinstance(chunk, int | np.integer) or chunk < 1:
-        raise ValueError(f"sweep: chunk is {shown(chunk)}; it must be a whole number, 1 or more")
+        raise ValueError(
+            f"sweep: chunk is {format_value(chunk)}; it must be a whole number, 1 or more"
+        )
     return int(chunk)
 
 
@@ -293,7 +295,7 @@ def _nothing(dtype: Any) -> Any:
     return np.nan if np.dtype(dtype).kind == "f" else 0
 
 
-class Pace:
+class Rate:
     """The rate of a sweep and the time that is left, from the rows done since it began."""
 
     def __init__(self) -> None:

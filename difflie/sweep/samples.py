@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..system.validation import shown
+from ..system.validation import format_value
 from .design import Design
 from .distributions import Distribution
 
@@ -36,8 +36,8 @@ class Drawn(Design):
         for name, distribution in self.of.items():
             if not isinstance(distribution, Distribution):
                 raise ValueError(
-                    f"{kind}: {name!r} has {shown(distribution)}; give a distribution such as "
-                    "Uniform(lower, upper)"
+                    f"{kind}: {name!r} has {format_value(distribution)}; give a distribution such "
+                    "as Uniform(lower, upper)"
                 )
         if not self.of:
             raise ValueError(f"{kind}: no number is drawn; give a distribution by name")
@@ -45,7 +45,8 @@ class Drawn(Design):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(
-                    f"{kind}: {field} is {shown(value)}; it must be a whole number, {least} or more"
+                    f"{kind}: {field} is {format_value(value)}; it must be a whole number, {least} "
+                    "or more"
                 )
 
     @property

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..system.installation import extra
-from ..system.validation import nearest, shown
-from ..view.columns import some_rows
+from ..system.validation import format_value, nearest
+from ..view.columns import subsample
 from .described import described_design
 from .design import Design
 from .samples import Drawn, Saltelli, Sobol
@@ -81,7 +81,7 @@ def sensitivity(
     """
     if output not in table.data_vars or output == "status":
         raise ValueError(
-            f"no output is named {shown(output)}{nearest(output, map(str, table.data_vars))}"
+            f"no output is named {format_value(output)}{nearest(output, map(str, table.data_vars))}"
         )
     if table[output].ndim != 1 or table[output].dtype.kind not in "fiub":
         raise ValueError(f"{output} is no single real number of each row; give one that is")
@@ -90,7 +90,8 @@ def sensitivity(
         design = described_design(json.loads(table.attrs["configuration"])["design"])
     elif design.names != names:
         raise ValueError(
-            f"the design is of {shown(design.names)}, the table of {shown(names)}; give its own"
+            f"the design is of {format_value(design.names)}, the table of {format_value(names)}; "
+            "give its own"
         )
     status = np.asarray(table["status"].values)
     y = np.asarray(table[output].values, float)
@@ -193,7 +194,7 @@ def _of_random(
     # Neighbours of a Sobol sequence in one number lie, by turns, in different parts of the range of
     # another, as do the two halves that the method makes of them: half of the rows have no order.
     most = min(_MOST, len(rows) // 2) if sequence else _MOST
-    used = some_rows(rows, most)
+    used = subsample(rows, most)
     said = _missing(nothing.output, lost, int((~pending).sum()), "rows")
     if not said and len(used) < _LEAST:
         least = 2 * _LEAST if sequence else _LEAST

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..view.columns import Column, some_rows
+from ..view.columns import Column, subsample
 from .described import described_design
 from .design import Design
 from .sensitivity import Indices, Sensitivity, number_names, sensitivity
@@ -51,7 +51,7 @@ class Summary:
         self.design = design or described_design(self.configuration["design"])
         self.status = np.asarray(table["status"].values)
         self.computed = np.flatnonzero(self.status != "pending")
-        self.rows = some_rows(self.computed, _ROWS)
+        self.rows = subsample(self.computed, _ROWS)
         self._columns: dict[str, Column] = {}
 
     @property
@@ -127,7 +127,7 @@ class Summary:
         from scipy.stats import spearmanr
 
         y = self.column(output)
-        there = some_rows(np.flatnonzero(y.there), _RANKED)
+        there = subsample(np.flatnonzero(y.there), _RANKED)
         found = np.zeros(len(self.names))
         for k, name in enumerate(self.names):
             x = self.column(name).at(there)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import native
-from ..system.validation import shown
+from ..system.validation import format_value
 
 Function = Callable[[dict[str, jax.Array]], Any]
 
@@ -56,8 +56,8 @@ class Variants:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise TypeError(
-                f"sweep: {shown(self.function)} is no function; give Motions(system, ...), or a "
-                "function of a dictionary of numbers"
+                f"sweep: {format_value(self.function)} is no function; give Motions(system, ...), "
+                "or a function of a dictionary of numbers"
             )
 
     def one(self, row: jax.Array) -> dict[str, jax.Array]:

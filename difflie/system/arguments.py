@@ -12,7 +12,7 @@ from jax.core import Tracer
 from ..groups.manifold import FlatManifold
 from .system import System
 from .topology import Topology
-from .validation import check_shape, real_numbers, shown, warn
+from .validation import check_shape, format_value, real_numbers, warn
 
 # Distances of a point from its manifold, of a quaternion | |p| - 1 |: what is rounding, of numbers
 # with six digits and in single precision; and what is brought back to the manifold with a warning.
@@ -47,7 +47,7 @@ def checked(system: System, **arrays: tuple[Any, tuple[int, ...]]) -> list[jax.A
 def _check_system(system: Any) -> None:
     if not isinstance(system, System):
         raise TypeError(
-            f"{shown(system)} is no System; give what difflie.load, difflie.chain or "
+            f"{format_value(system)} is no System; give what difflie.load, difflie.chain or "
             "difflie.tree returns"
         )
     if np.ndim(system.bodies.mass) != 1 or np.ndim(system.gravity) != 1:

@@ -10,7 +10,7 @@ from .body import Body
 from .joint_checks import check_type
 from .joints import ROW_FIELDS, TYPES, Joint
 from .system import NUMBERS
-from .validation import ModelError, numbers, shown
+from .validation import ModelError, format_value, numbers
 
 
 def check_bodies(bodies: list[Body]) -> Iterator[str]:
@@ -53,7 +53,7 @@ def _check_joint(body: Body) -> None:
     if not isinstance(joint, Joint):
         known = ", ".join(cls.__name__ for cls in TYPES)
         raise ModelError(
-            f"{body.source or f'body {body.name!r}'}: its joint is {shown(joint)}; give an "
+            f"{body.source or f'body {body.name!r}'}: its joint is {format_value(joint)}; give an "
             f"object such as dl.Revolute(), of one of the types {known}, or of a subclass of Joint"
         )
     where = joint.source or f"joint {joint.name or body.name!r}"

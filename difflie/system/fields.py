@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from .validation import LARGEST, ModelError, shown
+from .validation import LARGEST, ModelError, format_value
 
 # Kinds of values: plain numbers; rotation vectors in rad; directions, whose length has no meaning;
 # inertias about the centre of mass; positive semidefinite matrices.
@@ -54,7 +54,7 @@ class Number:
         try:
             return jnp.asarray(value, None if exact else float)
         except (TypeError, ValueError):
-            raise ModelError(f"{shown(value)} was given where a number is needed") from None
+            raise ModelError(f"{format_value(value)} was given where a number is needed") from None
 
     def fault(self, name: str, value: Any) -> str:
         """The fault in a value of the field of this name, with the fix; empty if there is none."""
@@ -178,7 +178,8 @@ def _leaf_faults(name: str, value: Any) -> list[str]:
     if eqx.is_inexact_array_like(value):
         return [PLAIN.fault(name, value)]
     return [
-        f"{name} holds {shown(leaf)}, which is no number; declare it with eqx.field(static=True)"
+        f"{name} holds {format_value(leaf)}, which is no number; declare it with "
+        "eqx.field(static=True)"
         for leaf in jax.tree.leaves(value)
         if not eqx.is_array_like(leaf)
     ][:1]
@@ -193,7 +194,7 @@ def numbers(value: Any, what: str, *shapes: tuple[int, ...], hint: str = "") -> 
     try:
         array = value if isinstance(value, jax.Array) else np.asarray(value, float)
     except (TypeError, ValueError):
-        raise ModelError(f"{what} is {shown(value)}; give {needed}{hint}") from None
+        raise ModelError(f"{what} is {format_value(value)}; give {needed}{hint}") from None
     if array.shape not in shapes:
         raise ModelError(f"{what} has shape {array.shape}; give {needed}{hint}")
     if isinstance(array, Tracer):

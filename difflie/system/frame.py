@@ -15,7 +15,7 @@ from ..groups.components import Vector
 from ..spatial import Transform
 from .fields import number, numbers
 from .joints import plane
-from .validation import ModelError, shown
+from .validation import ModelError, format_value
 
 
 class Frame(eqx.Module):
@@ -74,7 +74,9 @@ def as_frame(frame: Any) -> Frame:
         return Frame(frame)
     if isinstance(frame, Frame):
         return frame
-    raise ModelError(f"{shown(frame)} is no frame; give the name of a body, or a difflie.Frame")
+    raise ModelError(
+        f"{format_value(frame)} is no frame; give the name of a body, or a difflie.Frame"
+    )
 
 
 def _least_rotation(direction: Any) -> jax.Array:

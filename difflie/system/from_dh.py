@@ -27,7 +27,7 @@ from .fields import numbers
 from .joints import Prismatic, Revolute
 from .system import System
 from .tables import inertial_of, listed, names_of, parents_of, pose_of, rows_of, tool_body
-from .validation import ModelError, nearest, shown
+from .validation import ModelError, format_value, nearest
 
 _ROW = "(a, alpha, d, theta) or (a, alpha, d, theta, type)"
 _COLUMNS = "a", "alpha", "d", "theta"
@@ -121,7 +121,7 @@ def _check_convention(name: str, convention: str, *of_trees: Any) -> None:
     """Raises `ModelError` for an unknown convention, and in the standard one for a tree."""
     if convention not in ("standard", "modified"):
         raise ModelError(
-            f"{name}: the convention is {shown(convention)}; give 'standard' or 'modified'"
+            f"{name}: the convention is {format_value(convention)}; give 'standard' or 'modified'"
         )
     if convention == "standard" and any(x is not None for x in of_trees):
         raise ModelError(
@@ -133,7 +133,7 @@ def _check_convention(name: str, convention: str, *of_trees: Any) -> None:
 def _read(row: Any, where: str) -> tuple[list[float], type[Revolute] | type[Prismatic]]:
     parts = listed(row)
     if len(parts) not in (4, 5):
-        raise ModelError(f"{where} is {shown(row)}; give {_ROW}")
+        raise ModelError(f"{where} is {format_value(row)}; give {_ROW}")
     values = [
         float(numbers(value, f"{where}: {column}", ()))
         for column, value in zip(_COLUMNS, parts[:4], strict=True)
@@ -142,7 +142,7 @@ def _read(row: Any, where: str) -> tuple[list[float], type[Revolute] | type[Pris
     if not isinstance(kind, str) or kind not in _TYPES:
         hint = nearest(kind, _TYPES) if isinstance(kind, str) else ""
         raise ModelError(
-            f"{where}: the type is {shown(kind)}; give 'revolute' or 'prismatic'{hint}"
+            f"{where}: the type is {format_value(kind)}; give 'revolute' or 'prismatic'{hint}"
         )
     return values, _TYPES[kind]
 

@@ -21,7 +21,7 @@ from .fields import numbers
 from .joints import Helical, Joint, Prismatic, Revolute
 from .system import System
 from .tables import inertial_of, listed, names_of, parents_of, pose_of, rows_of, tool_body
-from .validation import ModelError, shown
+from .validation import ModelError, format_value
 
 _ROW = "(axis, point), (direction, None) or (omega, v)"
 # Tolerance for unit length and for zero.
@@ -111,7 +111,7 @@ def _joint(row: Any, where: str) -> tuple[Joint, np.ndarray]:
         return Revolute(axis=axis), numbers(parts[1], f"{where}: the point", (3,))
     if len(parts) == 6:
         return _of_twist(numbers(parts, where, (6,)), where)
-    raise ModelError(f"{where} is {shown(row)}; give {_ROW}, a twist as six numbers")
+    raise ModelError(f"{where} is {format_value(row)}; give {_ROW}, a twist as six numbers")
 
 
 def _of_twist(twist: np.ndarray, where: str) -> tuple[Joint, np.ndarray]:

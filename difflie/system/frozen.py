@@ -93,6 +93,6 @@ def is_frozen(module: eqx.Module) -> bool:
     return isinstance(type(module), _FrozenType)
 
 
-def thawed(module: Module) -> Module:
+def unfreeze(module: Module) -> Module:
     """The module with its numbers as leaves again; one that is not frozen is returned as it is."""
     return module._constants.module if is_frozen(module) else module  # pyright: ignore

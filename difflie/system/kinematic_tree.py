@@ -24,20 +24,20 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Matrix, Vector
 from ..spatial import Force, Inertia, Motion, Screw, Transform
-from .frozen import frozen, is_frozen, thawed
+from .frozen import frozen, is_frozen, unfreeze
 from .joints import Joint
 from .system import System
 from .topology import Topology
 from .tree_numbers import merged, tree_numbers
 from .whole_joints import (
-    Whole,
+    JointsOfType,
     between_dofs,
     brackets,
     check_constant,
     dof_frames,
+    joints_by_type,
     screw_patterns,
     varying,
-    wholes,
 )
 
 
@@ -145,7 +145,7 @@ class Tree(eqx.Module):
         rotation = [fixed(a, later, c) for a, c in zip(entries, turn, strict=True)]
         translation = jax.tree.map(lambda a: fixed(a, inside, 0.0), self.placement.translation)
         return replace(
-            thawed(self),
+            unfreeze(self),
             placement=Transform(Matrix(*rotation), translation),
             inertia=jax.tree.map(lambda a: fixed(a, ~carrying, 0.0), self.inertia),
         )
@@ -191,7 +191,7 @@ class Tree(eqx.Module):
         else:
             d = x * jnp.asarray(screw.linear, x.dtype)
             poses = Transform(rotation, p + Vector(r.xz, r.yz, r.zz) * d)
-        for whole in wholes(t):
+        for whole in joints_by_type(t):
             first = whole.dofs[:, 0]
             before = jax.tree.map(lambda a, i=first: a[i], self.placement)
             T = self._evaluated(whole, lambda joint, y: joint.transform(y), q)
@@ -231,7 +231,7 @@ class Tree(eqx.Module):
         """
         t, subspaces = self.topology, self._subspaces(q)
         added = []
-        for whole in wholes(t):
+        for whole in joints_by_type(t):
             v = rates[whole.dofs]
             if whole.columns is not None:
                 parts = [jnp.zeros_like(v[:, 0])] * 6
@@ -276,16 +276,16 @@ class Tree(eqx.Module):
             total = total.at[whole.dofs[:, :, None], whole.dofs[:, None]].set(gradients)
         return Motion.from_array(total)
 
-    def _subspaces(self, q: jax.Array) -> list[tuple[Whole, jax.Array]]:
+    def _subspaces(self, q: jax.Array) -> list[tuple[JointsOfType, jax.Array]]:
         """S (n, 6, k) of the joints whose subspace is not constant."""
         return [
             (whole, self._evaluated(whole, lambda joint, y: joint.motion_subspace(y), q))
-            for whole in wholes(self.topology)
+            for whole in joints_by_type(self.topology)
             if whole.columns is None
         ]
 
     def _evaluated(
-        self, whole: Whole, f: Callable[..., jax.Array], q: jax.Array, *args: jax.Array
+        self, whole: JointsOfType, f: Callable[..., jax.Array], q: jax.Array, *args: jax.Array
     ) -> jax.Array:
         """f(joint, coordinates, ...) of all joints of one type, with arguments (n, ...)."""
         numbers = self.system.joints.numbers

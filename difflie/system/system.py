@@ -14,10 +14,10 @@ from jaxtyping import Array, Float
 
 from ..groups import FlatProduct
 from .fields import declared, number
-from .frozen import frozen, is_frozen, thawed
+from .frozen import frozen, is_frozen, unfreeze
 from .shown import system_html, system_text
 from .topology import Topology
-from .validation import ModelError, real_numbers, shown
+from .validation import ModelError, format_value, real_numbers
 
 
 class Bodies(eqx.Module):
@@ -155,12 +155,12 @@ class System(eqx.Module):
         """
         if not jnp.issubdtype(dtype, jnp.floating):
             raise TypeError(
-                f"{self.name}: astype({shown(dtype)}) is no floating-point type; give float32 or "
-                "float64"
+                f"{self.name}: astype({format_value(dtype)}) is no floating-point type; give "
+                "float32 or float64"
             )
         if is_frozen(self):
             with jax.ensure_compile_time_eval():
-                return frozen(thawed(self).astype(dtype))
+                return frozen(unfreeze(self).astype(dtype))
         return jax.tree.map(lambda a: a.astype(dtype), self)
 
     def frozen(self) -> System:

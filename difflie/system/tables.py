@@ -9,7 +9,7 @@ import numpy as np
 
 from .body import Body
 from .fields import numbers
-from .validation import ModelError, nearest, shown
+from .validation import ModelError, format_value, nearest
 
 
 class Inertial(NamedTuple):
@@ -32,7 +32,7 @@ def rows_of(table: Any, what: str, row: str) -> list[Any]:
     """
     rows = listed(table)
     if not rows:
-        raise ModelError(f"{what} is {shown(table)}; give a row {row} for each joint")
+        raise ModelError(f"{what} is {format_value(table)}; give a row {row} for each joint")
     return rows
 
 
@@ -46,7 +46,8 @@ def names_of(count: int, names: Sequence[str] | None, where: str) -> list[str]:
     entries = listed(names)
     if len(entries) != count or not all(isinstance(n, str) for n in entries):
         raise ModelError(
-            f"{where}: names is {shown(names)}; give {count} names, one for the body of each row"
+            f"{where}: names is {format_value(names)}; give {count} names, one for the body of "
+            "each row"
         )
     return entries
 
@@ -63,15 +64,15 @@ def parents_of(
     entries = listed(parents)
     if len(entries) != len(names):
         raise ModelError(
-            f"{where}: parents is {shown(parents)}; give {len(names)}, one for the body of each "
-            "row: a body's name, or None for the world"
+            f"{where}: parents is {format_value(parents)}; give {len(names)}, one for the body of "
+            "each row: a body's name, or None for the world"
         )
     for i, parent in enumerate(entries):
         if parent is not None and parent not in names:
             hint = nearest(parent, names) if isinstance(parent, str) else ""
             raise ModelError(
-                f"{where}: parents[{i}], of body {names[i]!r}, is {shown(parent)}; give the name "
-                f"of a body or None for the world{hint}"
+                f"{where}: parents[{i}], of body {names[i]!r}, is {format_value(parent)}; give the "
+                f"name of a body or None for the world{hint}"
             )
     return entries
 

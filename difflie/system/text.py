@@ -7,7 +7,7 @@ from collections.abc import Sequence
 _MOST = 16
 
 
-def some_rows(head: Sequence[str], rows: Sequence[Sequence[str]], what: str) -> list[str]:
+def subsample(head: Sequence[str], rows: Sequence[Sequence[str]], what: str) -> list[str]:
     """The lines of a table of words; of many rows the first, and how many more there are.
 
     Columns that are empty below their head are left out. what: the rows in words, "numbers".

@@ -5,8 +5,8 @@ before children or the other way round, in one loop (`jax.lax.scan`). In a chain
 value to the next. In a branched tree the values are kept in a table and read at the dof's parent.
 
 There are two ways to compile the loop. Scanned: each visit is a kernel of its own, which compiles
-in the same time for every machine. Unrolled: a whole algorithm, a function under `along_tree`, is
-one kernel, in which the loops are unrolled dof by dof and everything that the topology fixes is
+in the same time for every machine. Unrolled: a whole algorithm, a function under `tree_algorithm`,
+is one kernel, in which the loops are unrolled dof by dof and everything that the topology fixes is
 computed in advance. This gives the fastest code, but every dof adds to the compile time.
 `Topology.unrolled` decides. Only this file knows.
 
@@ -31,7 +31,7 @@ from .topology import WORLD, Topology
 Visit = Callable[[Any, Any], tuple[Any, Any]]
 
 
-def along_tree(algorithm: Callable[..., Any]) -> Callable[..., Any]:
+def tree_algorithm(algorithm: Callable[..., Any]) -> Callable[..., Any]:
     """An algorithm whose first argument is a `Tree`, compiled as one kernel if it is unrolled.
 
     The other arguments and the result are arrays (...) or pytrees of them, as the algorithm has

@@ -36,7 +36,7 @@ def shortened(message: str) -> str:
     return _cut("".join(c if c.isprintable() else " " for c in message), 2000)
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A name or value as messages show it, cut in the middle if it is long."""
     return _cut(repr(value), 100)
 
@@ -56,7 +56,7 @@ def warn(message: str) -> None:
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at the known name most similar to `name`; empty if none is similar."""
     near = closest(name, known)
-    return "" if near is None else f"; did you mean {shown(near)}?"
+    return "" if near is None else f"; did you mean {format_value(near)}?"
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
@@ -80,7 +80,7 @@ def real_numbers(where: str, name: str, value: Any) -> jax.Array:
     try:
         array = jnp.asarray(value)
     except (TypeError, ValueError):
-        raise TypeError(f"{where}: {name} is {shown(value)}; give real numbers") from None
+        raise TypeError(f"{where}: {name} is {format_value(value)}; give real numbers") from None
     if not any(jnp.issubdtype(array.dtype, kind) for kind in (jnp.floating, jnp.integer)):
         raise TypeError(f"{where}: {name} is {array.dtype}; give real numbers")
     return array
@@ -95,7 +95,7 @@ def real_values(what: str, value: Any, dtype: Any) -> jax.Array:
     try:
         array = jnp.asarray(value)
     except (TypeError, ValueError):
-        raise TypeError(f"{what} is {shown(value)}; give real numbers") from None
+        raise TypeError(f"{what} is {format_value(value)}; give real numbers") from None
     if not any(jnp.issubdtype(array.dtype, kind) for kind in (jnp.floating, jnp.integer, bool)):
         raise TypeError(f"{what} is {array.dtype}; give real numbers")
     return array.astype(dtype)

@@ -23,7 +23,7 @@ from .topology import Topology
 Numbers = Mapping[str, Mapping[str, jax.Array]]
 
 
-class Whole(NamedTuple):
+class JointsOfType(NamedTuple):
     """The n joints of one type, with k dofs each.
 
     dofs (n, k): their indices. coordinates (n, nq of one joint): the indices of their entries in q.
@@ -57,7 +57,7 @@ class Whole(NamedTuple):
 
 
 @lru_cache
-def wholes(t: Topology) -> tuple[Whole, ...]:
+def joints_by_type(t: Topology) -> tuple[JointsOfType, ...]:
     """The joints of a topology that move as a whole, grouped by type."""
     of_type: dict[Joint, list[int]] = {}
     for b, joint in enumerate(t.types):
@@ -69,7 +69,7 @@ def wholes(t: Topology) -> tuple[Whole, ...]:
         constant = all(dof.axial for dof in dofs)
         frames = [aligned(dof.axis) if constant else np.eye(3) for dof in dofs]
         groups.append(
-            Whole(
+            JointsOfType(
                 joint=joint,
                 dofs=t.dof_start[at][:, None] + np.arange(len(dofs)),
                 coordinates=t.coordinate_start[at][:, None] + np.arange(joint.manifold.point_size),
@@ -85,7 +85,7 @@ def wholes(t: Topology) -> tuple[Whole, ...]:
 def dof_frames(t: Topology) -> np.ndarray:
     """(n_dofs, 3, 3) the frame of each dof in its body's frame; the identity in a series."""
     frames = np.broadcast_to(np.eye(3), (t.n_dofs, 3, 3)).copy()
-    for whole in wholes(t):
+    for whole in joints_by_type(t):
         frames[whole.dofs] = whole.frames
     return frames
 
@@ -94,14 +94,14 @@ def screw_patterns(t: Topology) -> tuple[np.ndarray, np.ndarray]:
     """The angular and linear components (n_dofs,) of the screws, as far as joint types fix them."""
     kinds = np.array([k for kinds in t.kinds for k in kinds])
     angular, linear = (kinds != "prismatic").astype(float), (kinds == "prismatic").astype(float)
-    for whole in wholes(t):
+    for whole in joints_by_type(t):
         linear[whole.dofs] += [dof.pitch for dof in whole.joint.dofs()]
     return angular, linear
 
 
 def varying(t: Topology) -> bool:
     """Whether the motion subspace of some joint depends on its coordinates."""
-    return any(whole.columns is None for whole in wholes(t))
+    return any(whole.columns is None for whole in joints_by_type(t))
 
 
 def check_constant(t: Topology, method: str) -> None:

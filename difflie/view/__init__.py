@@ -6,7 +6,7 @@ It takes a system with its motion, or arrays and names, and computes no motion i
 from .animate import write_picture as write_picture
 from .camera import Camera as Camera
 from .camera import along_line as along_line
-from .drawing import Shown as Shown
+from .drawing import DrawOptions as DrawOptions
 from .drawing import draw as draw
 from .scenes import Scene as Scene
 from .scenes import scene as scene

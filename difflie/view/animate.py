@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..io.files import OutputError, write_whole
 from ..system.installation import extra
 from .camera import Camera
-from .drawing import Picture, Shown, draw
+from .drawing import DrawOptions, Picture, draw
 from .figures import save
 from .scenes import Scene
 
@@ -34,7 +34,7 @@ def write_picture(
     scene: Scene,
     path: str | os.PathLike[str],
     camera: Camera | None = None,
-    shown: Shown | None = None,
+    shown: DrawOptions | None = None,
     *,
     moments: int = 5,
     rate: float = 25.0,
@@ -75,7 +75,7 @@ def write_picture(
             f"{_MOST_FRAMES} are drawn; show it faster, or with fewer frames per second"
         )
     times = scene.t[0] + speed * np.arange(count) / rate
-    frames = _frames(scene, camera, shown or Shown(), times, progress)
+    frames = _frames(scene, camera, shown or DrawOptions(), times, progress)
     (_write_gif if kind == ".gif" else _write_mp4)(path, frames, rate)
     return path
 
@@ -83,7 +83,7 @@ def write_picture(
 def _frames(
     scene: Scene,
     camera: Camera | None,
-    shown: Shown,
+    shown: DrawOptions,
     times: NDArray,
     progress: Callable[[int, int], None] | None,
 ) -> Iterator[NDArray]:

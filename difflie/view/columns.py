@@ -97,7 +97,7 @@ class Column(NamedTuple):
         return self._replace(values=self.values[rows])
 
 
-def some_rows(of: NDArray, most: int) -> NDArray:
+def subsample(of: NDArray, most: int) -> NDArray:
     """These indices (m,) of rows, or so many of them, drawn at random but always the same."""
     if len(of) <= most:
         return of
@@ -105,7 +105,7 @@ def some_rows(of: NDArray, most: int) -> NDArray:
     return np.sort(np.random.default_rng(0).choice(of, most, replace=False))
 
 
-def said_of(shown: int, of: int) -> str:
+def caption(shown: int, of: int) -> str:
     """How many rows a picture shows."""
     rows = "1 row" if of == 1 else f"{of} rows"
     return rows if shown == of else f"{shown} of {rows}, drawn at random"

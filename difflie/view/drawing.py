@@ -34,7 +34,7 @@ _FADING = ((0.0, 1.5, 0.55), (1.5, 3.0, 0.35), (3.0, 6.0, 0.18), (6.0, np.inf, 0
 
 
 @dataclass(frozen=True)
-class Shown:
+class DrawOptions:
     """What of a scene is drawn beside its bodies and springs.
 
     traces: the names of bodies whose origins leave a trace. frames: axes x, y and z of every body,
@@ -53,7 +53,7 @@ def draw(
     scene: Scene,
     camera: Camera | None = None,
     moments: Sequence[int] | int = -1,
-    shown: Shown | None = None,
+    shown: DrawOptions | None = None,
     title: str | None = None,
 ) -> Figure:
     """A picture of a scene at some of its moments, all but the last of them pale.
@@ -67,7 +67,7 @@ def draw(
         raise ValueError(
             f"{scene.name}: the moments {chosen} are not all there; it has {len(scene.t)}, from 0"
         )
-    picture = Picture(scene, camera, shown or Shown(), chosen)
+    picture = Picture(scene, camera, shown or DrawOptions(), chosen)
     canvas, axes = picture.blank(title)
     picture.paint(axes, [k % len(scene.t) for k in chosen])
     return canvas
@@ -80,7 +80,7 @@ class Picture:
         self,
         scene: Scene,
         camera: Camera | None,
-        shown: Shown,
+        shown: DrawOptions,
         moments: Sequence[int] | None = None,
     ) -> None:
         self.scene, self.shown = scene, shown

@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .columns import COLOURS, MISSING, Column, colour_bar, places, said_of, scaled, some_rows, ticks
+from .columns import COLOURS, MISSING, Column, caption, colour_bar, places, scaled, subsample, ticks
 from .figures import figure, plain
 
 # Pieces of lines between axes: more would be a carpet.
@@ -33,7 +33,7 @@ def parallel_figure(numbers: Sequence[Column], outputs: Sequence[Column]) -> Fig
     there = np.flatnonzero(colour.there)
     lost = np.flatnonzero(~colour.there)
     most = _PIECES // len(columns)
-    shown, grey = some_rows(there, most), some_rows(lost, most // 5)
+    shown, grey = subsample(there, most), subsample(lost, most // 5)
     if there.size:
         # Its ends are in the picture whatever is drawn.
         ends = there[[np.argmin(colour.values[there]), np.argmax(colour.values[there])]]
@@ -53,11 +53,11 @@ def parallel_figure(numbers: Sequence[Column], outputs: Sequence[Column]) -> Fig
         _draw_lines(a, height[order], made, linewidths=thin, alpha=opaque)
         colour_bar(canvas, a, colour)
     _draw_axes(a, numbers, outputs)
-    said = f"{said_of(len(shown), len(there))}, coloured by {colour.full}, the extremes on top"
+    said = f"{caption(len(shown), len(there))}, coloured by {colour.full}, the extremes on top"
     if not there.size:
         said = f"no row has a value of {colour.full}"
     if lost.size:
-        said += f"; grey, dashed, without a value of it: {said_of(len(grey), len(lost))}"
+        said += f"; grey, dashed, without a value of it: {caption(len(grey), len(lost))}"
     title = plain(textwrap.fill(said, 95))
     a.set_title(title, loc="left", fontsize="medium", fontweight="bold", pad=22)
     return canvas

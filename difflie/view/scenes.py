@@ -29,7 +29,7 @@ from .ellipsoids import refuse_batch, shapes_of
 
 
 @dataclass(frozen=True)
-class Strand:
+class Polyline:
     """A spring, rope or tendon: points (m, k, 3) in m, world, and the tension (m,) in N.
 
     The tension is negative where it pushes, NaN where its law has none.
@@ -70,7 +70,7 @@ class Scene:
     parents: tuple[int, ...]
     poses: NDArray
     shapes: Appearance
-    springs: tuple[Strand, ...] = ()
+    springs: tuple[Polyline, ...] = ()
     contacts: tuple[Arrows, ...] = ()
     com: NDArray = field(default_factory=lambda: np.zeros((0, 3)))
     momentum: NDArray = field(default_factory=lambda: np.zeros((0, 6)))
@@ -117,7 +117,7 @@ def scene(system: System, run: Any, appearance: Appearance | None = None, name: 
         parents=tuple(int(p) for p in system.topology.parents),
         poses=seen.poses,
         shapes=shapes,
-        springs=tuple(Strand(name, *strand) for name, strand in seen.springs.items()),
+        springs=tuple(Polyline(name, *strand) for name, strand in seen.springs.items()),
         contacts=(
             *(Arrows(name, *arrows) for name, arrows in seen.contacts.items()),
             *(Arrows(name, *arrows, unit="N s") for name, arrows in seen.hard.items()),

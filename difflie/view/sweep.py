@@ -17,12 +17,12 @@ from .columns import (
     MISSING,
     Column,
     bins,
+    caption,
     colour_bar,
     edges,
-    said_of,
     scale_axis,
     scaled,
-    some_rows,
+    subsample,
 )
 from .figures import figure, plain
 
@@ -81,14 +81,14 @@ def _draw_cells(axes: Axes, x: Column, y: Column, output: Column) -> str:
         edges(ux, log[0]), edges(uy, log[1]), mean, cmap=COLOURS, norm=norm, rasterized=True
     )
     gaps, most = int((inside == 0).sum()), len(output.values) // count
-    said = f"means of about {most} rows" if most > 1 else said_of(count, count)
+    said = f"means of about {most} rows" if most > 1 else caption(count, count)
     return f"{said}; hatched, without a value: {gaps} of {count} cells" if gaps else said
 
 
 def _draw_points(axes: Axes, x: Column, y: Column, output: Column) -> str:
     """A point for each row, or for some; returns what is shown."""
     there, lost = np.flatnonzero(output.there), np.flatnonzero(~output.there)
-    shown, crosses = some_rows(there, _POINTS), some_rows(lost, _POINTS // 5)
+    shown, crosses = subsample(there, _POINTS), subsample(lost, _POINTS // 5)
     norm = scaled(output)
     axes.scatter(
         x.values[crosses], y.values[crosses], marker="x", s=12, linewidths=0.8, color=MISSING
@@ -104,9 +104,9 @@ def _draw_points(axes: Axes, x: Column, y: Column, output: Column) -> str:
     )
     scale_axis(axes, "x", x)
     scale_axis(axes, "y", y)
-    said = said_of(len(shown), len(there))
+    said = caption(len(shown), len(there))
     if lost.size:
-        said += f"; crosses, without a value: {said_of(len(crosses), len(lost))}"
+        said += f"; crosses, without a value: {caption(len(crosses), len(lost))}"
     return said
 
 
@@ -128,7 +128,7 @@ def scatter_figure(output: Column, numbers: Sequence[Column]) -> Figure:
         [4] * columns + [1],
     )
     there, lost = np.flatnonzero(output.there), np.flatnonzero(~output.there)
-    shown, ticks = some_rows(there, _POINTS), some_rows(lost, _TICKS)
+    shown, ticks = subsample(there, _POINTS), subsample(lost, _TICKS)
     for a in axes.ravel():
         a.set_visible(False)
     low, high = output.limits
@@ -152,11 +152,11 @@ def scatter_figure(output: Column, numbers: Sequence[Column]) -> Figure:
         _draw_margin(above, number, "x")
     for row in range(len(numbers) // columns):
         _draw_margin(axes[2 * row + 1, columns], output, "y")
-    said = f"{output.full}: {said_of(len(shown), len(there))}; line: medians"
+    said = f"{output.full}: {caption(len(shown), len(there))}; line: medians"
     if output.beyond:
         said += f"; {output.beyond} beyond are at the edges"
     if lost.size:
-        said += f"; ticks below, without a value: {said_of(len(ticks), len(lost))}"
+        said += f"; ticks below, without a value: {caption(len(ticks), len(lost))}"
     _over(canvas, said, 44 + 16 * columns)
     return canvas
 

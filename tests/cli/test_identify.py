@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 import difflie as dl
 from difflie.cli import main
 from difflie.cli.identify import run_study
-from difflie.cli.study import system_of, told_apart
+from difflie.cli.study import system_of, unique_names
 from difflie.identify import DataError, InverseDynamics, Recording, Shooting, read_recording
 from difflie.io.study import read_study
 from difflie.io.tables import ConfigError
@@ -388,7 +388,7 @@ def test_tables_of_several_joints(tmp_path):
 def test_names_that_tell_files_apart():
     paths = ["x/a/run.csv", "x/b/run.csv", "y/b/run.csv", "x/a/run.csv", "x/other.csv"]
     names = ["a/run.csv", "x/b/run.csv", "y/b/run.csv", "a/run.csv", "other.csv"]
-    assert told_apart([Path(path) for path in paths]) == names
+    assert unique_names([Path(path) for path in paths]) == names
 
 
 @pytest.mark.parametrize(

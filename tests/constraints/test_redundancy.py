@@ -127,7 +127,7 @@ def test_changes_that_break_the_machine_are_reported(changes, linkage):
     _, (_, _, of_rod) = changes
     assert np.all(np.isnan(of_rod))
     system, q, _ = linkage
-    broken = dl.breaking_leaves(system, q)
+    broken = dl.inconsistent_parameters(system, q)
     assert np.all(np.any(broken.joints.position[1:], axis=1))
     assert not np.any(broken.bodies.mass) and not np.any(broken.joints.damping)
 

@@ -60,7 +60,7 @@ def around_a_pillar(steps=20):
         [0.0, 0.0],
         dt=1 / steps,
         steps=steps,
-        running=[dc.Effort(1.0), dc.Apart("y", pillar, 0.5)],
+        running=[dc.Effort(1.0), dc.MinDistance("y", pillar, 0.5)],
         final=[dc.ReachState([1.0, 0.0])],
     )
 

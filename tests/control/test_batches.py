@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.control.batches import some_at_a_time
+from difflie.control.batches import chunked_vmap
 
 
 @pytest.mark.parametrize("count", [1, 5])
@@ -18,6 +18,6 @@ def test_some_at_a_time_is_all(count):
     x = jnp.arange(3.0 * count).reshape(count, 3)
     args = x, jnp.eye(3) + 1, jnp.zeros((count, 0))
     along = 0, None, 0
-    found = jax.vmap(lambda *args: some_at_a_time(f, *args), in_axes=along)(*args)
+    found = jax.vmap(lambda *args: chunked_vmap(f, *args), in_axes=along)(*args)
     expected = jax.vmap(f, in_axes=along)(*args)
     jax.tree.map(np.testing.assert_array_equal, found, expected)

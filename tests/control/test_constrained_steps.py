@@ -8,7 +8,7 @@ import pytest
 import difflie as dl
 from difflie import control as dc
 from difflie.constraints import NullSpace
-from difflie.control.knots import Knots, Motion, Point
+from difflie.control.discretization import Discretization, Motion, Point
 from difflie.control.model import steps_to_first_order
 
 MASS = {"mass": 1.5, "com": (0.1, -0.05, 0.2), "inertia": np.diag((0.3, 0.4, 0.5))}
@@ -52,7 +52,7 @@ def test_against_differences(machine, how, off):
     system, q = machine()
     q, v = dl.assemble(system, q, jnp.linspace(1.0, -0.5, system.nv))
     given = {"method": "SemiImplicitEuler", "dt": 0.02, "steps": 1, **how}
-    knots = Knots.of(dc.Problem(system, q, v, running=[dc.Effort(1.0)], **given))
+    knots = Discretization.of(dc.Problem(system, q, v, running=[dc.Effort(1.0)], **given))
     q = dl.integrate(system, q, off * jnp.linspace(1.0, -1.0, system.nv))
     x, u, k = Point(q, v, jnp.zeros(0)), jnp.linspace(1.0, -2.0, knots.nu), jnp.asarray(0.0)
     two = Point(*(jnp.stack((a, a)) for a in x))

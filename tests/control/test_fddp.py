@@ -12,8 +12,8 @@ from machines import move, pendulum, satellite, slider, swing
 
 import difflie as dl
 from difflie import control as dc
+from difflie.control.discretization import Discretization, Motion, Point
 from difflie.control.exact import with_exact_hessian
-from difflie.control.knots import Knots, Motion, Point
 from difflie.control.linear_quadratic import with_bounds
 from difflie.control.model import model_of
 from difflie.groups import quaternion
@@ -184,7 +184,7 @@ def test_a_free_duration():
 def test_the_exact_hessian():
     """Against jax.hessian of the Lagrangian."""
     problem = swing(steps=5, method="SemiImplicitEuler")
-    knots = Knots.of(problem)
+    knots = Discretization.of(problem)
     rng = np.random.default_rng(0)
     x = Point(*(jnp.asarray(rng.standard_normal((6, 1))) for _ in range(2)), jnp.zeros((6, 0)))
     motion = Motion(x, jnp.asarray(rng.standard_normal((5, 1))))

@@ -13,8 +13,8 @@ from small_problems import around_a_pillar, block, pendulum, slew, straight_way
 import difflie as dl
 from difflie import control as dc
 from difflie.constraints import Proportional
+from difflie.control.discretization import Discretization
 from difflie.control.guess import first_motion
-from difflie.control.knots import Knots
 from difflie.control.nonlinear_program import Program, constraints, curvatures, slopes, values
 
 pytest.importorskip("ipyopt")
@@ -27,7 +27,7 @@ def test_sparse_derivatives_are_those_of_the_functions(transcription):
     limits = dc.Limits(v=jnp.full(3, 4.0))
     terms = {"interpolation": "linear", "duration": (0.5, 2.0), "limits": limits}
     problem = slew(2, final=[dc.Duration(), dc.State(jnp.array([0.8, 0.0, 0.6, 0.0]))], **terms)
-    knots = Knots.of(problem)
+    knots = Discretization.of(problem)
     motion, _ = first_motion(problem, knots, None)
     program = Program(knots, transcription, motion)
     pattern = program.pattern()

@@ -31,7 +31,7 @@ from difflie import control as dc
         (lambda: swing(duration=(2.0, 1.0)), "the least duration"),
         (lambda: swing(inputs=dc.Map(lambda s, q, v, u, t: jnp.zeros(4), 2)), r"shape \(4,\)"),
         (lambda: swing().replace(step=3), "'step' is no argument"),
-        (lambda: swing().aimed(jnp.zeros(9)), "no term has a goal"),
+        (lambda: swing().with_goal(jnp.zeros(9)), "no term has a goal"),
     ],
 )
 def test_faults(fault, words):
@@ -54,7 +54,7 @@ def test_inputs_make_commands():
     """Motors by pattern, thrusters on their axes, and any map, one beside the other."""
     system = satellite()
     nose = dl.Axis("hull", (0.0, 0.5, 0.0), (1.0, 0.0, 0.0))
-    both = dc.Together([dc.Motors("hull[2]"), dc.Thrusters([nose], upper=3.0)])
+    both = dc.Concatenated([dc.Motors("hull[2]"), dc.Thrusters([nose], upper=3.0)])
     assert both.size(system) == 2 and both.labels(system)[0][0].endswith("[2]")
     lower, upper = both.bounds(system)
     np.testing.assert_array_equal(lower, [-np.inf, 0.0])

@@ -139,7 +139,7 @@ def test_their_numbers_are_parameters_with_units():
     free = dl.Parameters(SYSTEM, ["couplings/0/area", "couplings/1/stiffness", "hinge/amplitude"])
     assert free.names[:2] == ("couplings/0/area", "couplings/1/stiffness[0, 0]")
     assert free.names[-1] == "hinge/amplitude" and (free.units[0], free.units[-1]) == ("m^2", "N m")
-    far = free.machine(free.start - 0.5)
+    far = free.system_at(free.start - 0.5)
     assert far.couplings[0].area > 0 and far.couplings[3].amplitude > 0
     assert np.linalg.eigvalsh(far.couplings[1].stiffness).min() > 0
     np.testing.assert_allclose(free.x_of(far), free.start - 0.5, atol=1e-9)

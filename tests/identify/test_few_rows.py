@@ -34,7 +34,7 @@ def problem():
 def test_the_fit_is_that_of_all_rows(problem, monkeypatch):
     """Cost, values and errors; with a prior near the file where torques tell nothing."""
     parameters = dl.Parameters(ARM, FREE)
-    problems = problem, di.Nearness.of(ARM, 10.0)
+    problems = problem, di.NominalPrior.of(ARM, 10.0)
     few = di.fit(parameters, problems)
     monkeypatch.setattr(few_rows, "_MANY", 10**6)
     many = di.fit(parameters, problems)
@@ -50,7 +50,7 @@ def test_the_sum_of_squares_is_that_of_all_rows(problem):
     (few,) = in_few_rows(parameters, (problem,))
     assert len(few.target) < 110
     for shift in (0.0, 0.3):
-        system = parameters.machine(parameters.start + shift)
+        system = parameters.system_at(parameters.start + shift)
         squares = [float(jnp.sum(p.residual(system, p.own) ** 2)) for p in (few, problem)]
         assert np.isclose(*squares, rtol=1e-10)
 

@@ -83,7 +83,7 @@ def test_jacobians_are_those_of_differences(recording):
 
     @jax.jit
     def residual(x):
-        return problem.residual(FREE.machine(x), problem.own)
+        return problem.residual(FREE.system_at(x), problem.own)
 
     x, h = FREE.start + 0.1, 1e-6
     ahead = jax.jacfwd(residual)(x)
@@ -108,7 +108,7 @@ def test_how_what_is_found_follows_what_is_given(kind, recording):
         return found.values, found.x
 
     def half_square(x, s):
-        system = FREE.machine(x).replace(com=START.bodies.com + s * moved)
+        system = FREE.system_at(x).replace(com=START.bodies.com + s * moved)
         return jnp.sum(problem.residual(system, problem.own) ** 2) / 2
 
     x = jnp.asarray(values(0.0)[1])
@@ -352,7 +352,7 @@ def test_what_stands_at_a_bound_has_a_one_sided_interval(recording):
     # As without a bound: the torques are linear in the damping.
     unbounded = dl.Parameters(START, ["*/mass", dl.Parameter(bounded.path, transform=Identity())])
     system = found.system
-    slope = jax.jit(jax.jacfwd(lambda x: found.problems[0].residual(unbounded.machine(x), x[:0])))
+    slope = jax.jit(jax.jacfwd(lambda x: found.problems[0].residual(unbounded.system_at(x), x[:0])))
     by_x = slope(unbounded.x_of(system)) / np.append(found.values[:2], 1.0)
     expected = np.sqrt(found.variance * np.linalg.inv(by_x.T @ by_x)[-1, -1])
     np.testing.assert_allclose(found.white_errors[-1], expected, rtol=1e-6)
@@ -381,7 +381,7 @@ def test_progress_interruption_and_going_on(recording):
     assert not stopped.converged and "not converged after 2 steps" in stopped.message
     assert np.isnan(stopped.standard_errors).all() and "no standard errors" in repr(stopped)
     assert all(p["interval"] is None for p in stopped.results["parameters"].values())
-    assert not stopped.judgement()["advice"]
+    assert not stopped.assess()["advice"]
 
 
 @pytest.mark.parametrize("optimiser", [optax.lbfgs(), optax.adam(3e-2)])

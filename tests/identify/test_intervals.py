@@ -204,7 +204,7 @@ def test_what_only_nearness_holds_has_its_error():
     """Guards errors by blocks of 0: the products of inertia about the axis act on no torque."""
     free = dl.Parameters(arm(), ["arm/inertial", "hinge/damping"])
     data = di.InverseDynamics.of(arm(), [swing(1)], 0.1)
-    near = di.Nearness.of(arm(), 4.0)
+    near = di.NominalPrior.of(arm(), 4.0)
     found = di.fit(free, (data, near))
     across = free.names.index("arm/I_xz")
     assert found.prior_share[across] == pytest.approx(1.0, abs=1e-6)

@@ -7,7 +7,7 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify.judgement import Judged
+from difflie.identify.assessment import Assessment
 from difflie.identify.plausibility import implausible
 from difflie.identify.reading_errors import ReadingErrors
 from difflie.identify.what_to_measure import advice
@@ -42,8 +42,8 @@ WHITE = 0.05 * RNG.normal(size=TORQUE.shape)
 GOOD = validation(WHITE)
 
 
-def judged(**changes) -> Judged:
-    given = Judged(
+def judged(**changes) -> Assessment:
+    given = Assessment(
         message="converged after 7 steps",
         scale=1.02,
         names=NAMES,
@@ -96,11 +96,11 @@ def test_numbers_that_are_not_told_are_named_with_the_motion_that_would():
         at_bound=np.array([False, False, True, False]),
         correlations=correlations,
     )
-    assert found.badly_told == ["upper/mass", "hip/damping"]
+    assert found.poorly_identified == ["upper/mass", "hip/damping"]
     said = " ".join(found.verdict)
     assert "of their start, and badly or not: upper/mass, hip/damping" in said
     assert "hardly told apart, by their correlation: hip/damping and hip/friction (-0.995)" in said
-    mass, damping, designed = advice(found.badly_told)
+    mass, damping, designed = advice(found.poorly_identified)
     assert mass.startswith("to tell upper/mass: rest") and "known load" in mass
     assert damping.startswith("to tell hip/damping: motions to and fro at several constant speeds")
     assert "difflie.identify.excitation" in designed and not list(advice([]))
@@ -116,7 +116,7 @@ def test_components_of_a_vector_are_told_beside_its_size():
         at_bound=np.zeros(2, bool),
         correlations=np.eye(2),
     )
-    assert found.badly_told == []
+    assert found.poorly_identified == []
 
 
 def test_what_no_machine_has_is_doubted():

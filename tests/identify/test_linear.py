@@ -189,12 +189,12 @@ def test_a_solution_without_bodies_becomes_a_machine(problem):
     assert float(best.system.joints.friction.min()) > 0
     # No machine has the linear solution: it cannot be reached, but others are no better.
     assert np.abs((found.of(best.system) - found.values) / found.standard_errors).max() > 0.5
-    near, scale = di.Nearness.of(TRUE, 1e-3), 1 / found.noise
+    near, scale = di.NominalPrior.of(TRUE, 1e-3), 1 / found.noise
 
     @jax.jit
     @jax.vmap
     def cost(x):
-        system = best.parameters.machine(x)
+        system = best.parameters.system_at(x)
         linear = jnp.sum(found.torques.residual(system, x[:0]) ** 2)
         return (scale**2 * linear + jnp.sum(near.residual(system, x[:0]) ** 2)) / 2
 
@@ -215,14 +215,14 @@ def test_what_torques_do_not_tell_stays_near(exact):
 
 def test_divergence_is_its_definition():
     one, two = other(3), other(4)
-    near = di.Nearness.of(one, weight=2.5)
+    near = di.NominalPrior.of(one, weight=2.5)
     terms = near.residual(two, jnp.zeros(0)).reshape(-1, 10)
     for row, j, j0 in zip(terms, pseudo(two), pseudo(one), strict=True):
         ratio = np.linalg.solve(j0, j)
         d = np.trace(ratio) - np.linalg.slogdet(ratio)[1] - 4
         assert float(jnp.sum(row**2)) == pytest.approx(2.5 * d, rel=1e-10)
     assert float(jnp.abs(near.residual(one, jnp.zeros(0))).max()) < 1e-14
-    massless = di.Nearness.of(one.replace(mass=one.bodies.mass.at[2].set(0.0)))
+    massless = di.NominalPrior.of(one.replace(mass=one.bodies.mass.at[2].set(0.0)))
     assert massless.bodies == (0, 1, 3, 4) and massless.measured.sum() == 40
 
 
@@ -231,9 +231,9 @@ def test_bodies_are_near_the_nearest_of_an_inertia_that_no_body_has():
     flat = other(3).bodies.inertia.at[2].set(np.diag([0.01, 0.01, 0.1]))
     system = other(3).replace(inertia=flat)
     free = dl.Parameters(system, ["*/inertial"])
-    near = di.Nearness.of(system)
+    near = di.NominalPrior.of(system)
     assert near.bodies == (0, 1, 2, 3, 4)
-    residual = near.residual(free.machine(free.start), jnp.zeros(0))
+    residual = near.residual(free.system_at(free.start), jnp.zeros(0))
     np.testing.assert_allclose(residual, 0, atol=1e-7)
 
 
@@ -262,4 +262,4 @@ def test_what_is_not_linear_is_said(problem):
         di.linear(TRUE, few)
     for weight in (0.0, -1.0, np.inf):
         with pytest.raises(ValueError, match="must be positive and finite"):
-            di.Nearness.of(TRUE, weight)
+            di.NominalPrior.of(TRUE, weight)

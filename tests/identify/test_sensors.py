@@ -80,7 +80,7 @@ def test_derivatives_in_both_modes(recording):
 
     @jax.jit
     def cost(x):
-        system = FREE.machine(x)
+        system = FREE.system_at(x)
         return sum(jnp.sum(p.residual(system, p.own) ** 2) for p in problems)
 
     ahead, back = (jax.jit(f(cost))(FREE.start) for f in (jax.jacfwd, jax.grad))

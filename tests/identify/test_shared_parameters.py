@@ -142,7 +142,7 @@ def test_one_vector_for_all_machines(loaded):
     parameters, *_ = loaded
     x = parameters.start + 0.1
     values = parameters.values(x)
-    made, back = jax.jit(lambda x: parameters.machine(x))(x), parameters.with_values(values)
+    made, back = jax.jit(lambda x: parameters.system_at(x))(x), parameters.with_values(values)
     for name in ("light", "loaded"):
         np.testing.assert_allclose(made[name].bodies.mass, back[name].bodies.mass, rtol=1e-12)
     np.testing.assert_array_equal(made["light"].bodies.mass, made["loaded"].bodies.mass[:2])
@@ -150,7 +150,7 @@ def test_one_vector_for_all_machines(loaded):
     np.testing.assert_array_equal(parameters.limits[0], np.zeros(5))
     np.testing.assert_array_equal(parameters.bounded, [[True] * 5, [False] * 5])
     with pytest.raises(ValueError, match="5"):
-        parameters.machine(x[:3])
+        parameters.system_at(x[:3])
 
 
 def test_a_shared_prior_counts_once():

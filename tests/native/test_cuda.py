@@ -421,7 +421,7 @@ def test_all_of_it_on_a_gpu_that_is_no_gpu(on_kernels, monkeypatch, tmp_path):
 @pretending
 def test_a_wrong_kernel_is_not_used(on_kernels, monkeypatch, tmp_path):
     monkeypatch.setenv("DIFFLIE_CACHE", str(tmp_path))
-    attempts.tell_once.cache_clear()
+    attempts.warn_once.cache_clear()
     Pretended(monkeypatch, on_kernels, lambda text: text.replace("exp(", "1.0001 * exp("))
     f, args = swing(length=9), given(float, length=9)
     with pytest.warns(UserWarning, match="not used: results differ"):
@@ -434,7 +434,7 @@ def test_a_wrong_kernel_is_not_used(on_kernels, monkeypatch, tmp_path):
 def test_what_fails_once_is_not_tried_again(on_kernels, monkeypatch, tmp_path):
     """A GPU without memory for a kernel is asked once; the program runs the ordinary way."""
     monkeypatch.setenv("DIFFLIE_CACHE", str(tmp_path))
-    attempts.tell_once.cache_clear()
+    attempts.warn_once.cache_clear()
     Pretended(monkeypatch, on_kernels)
     tried = []
 
@@ -466,7 +466,7 @@ def no_gpu():
 @pytest.mark.parametrize("failure", [no_gpu, lambda: 1 / 0], ids=["no GPU", "anything"])
 def test_without_a_gpu_there_is_one_warning(monkeypatch, failure):
     monkeypatch.setattr(launch, "_gpu", failure)
-    attempts.tell_once.cache_clear()
+    attempts.warn_once.cache_clear()
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         for every in (1, 2):

@@ -454,7 +454,7 @@ def test_an_untested_version_is_told_of_once(monkeypatch):
 def test_a_program_too_long_is_told_of_once(monkeypatch):
     """And runs the ordinary way, with the same numbers."""
     monkeypatch.setattr(instructions, "LONGEST", 60)
-    attempts.tell_once.cache_clear()
+    attempts.warn_once.cache_clear()
 
     def long(x):
         for _ in range(30):

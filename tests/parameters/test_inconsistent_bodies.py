@@ -88,7 +88,7 @@ def test_bodies_start_at_the_nearest_inertia_of_a_body(arm, leaf):
     found = Parameters(arm, [f"*/{leaf}", "*/mass"] if leaf == "inertia" else [f"*/{leaf}"])
     assert found.repaired == ("flat", "point")
     np.testing.assert_array_equal(found.system.bodies.inertia[2], FLAT)
-    system = found.machine(found.start)
+    system = found.system_at(found.start)
     for body, given in ((2, FLAT), (3, np.zeros((3, 3)))):
         mass, inertia = float(arm.bodies.mass[body]), np.asarray(system.bodies.inertia[body])
         assert not inconsistency(inertia)
@@ -103,7 +103,7 @@ def test_bodies_start_at_the_nearest_inertia_of_a_body(arm, leaf):
 
 def test_ratios_start_at_the_nearest_too(arm):
     found = Parameters(arm, [Parameter("flat/inertia", InertiaRatios())])
-    inertia = found.machine(found.start).bodies.inertia[2]
+    inertia = found.system_at(found.start).bodies.inertia[2]
     np.testing.assert_allclose(inertia, nearest_consistent(1.0, FLAT), rtol=1e-12, atol=1e-16)
 
 
@@ -114,7 +114,7 @@ def test_declared_starts_and_factors_are_taken_as_they_are(arm):
     assert Parameters(arm, [declared]).repaired == ()
     scaled = Parameters(arm, [Parameter("flat/inertia", Scaled())])
     assert scaled.repaired == ()
-    np.testing.assert_allclose(scaled.machine(scaled.start).bodies.inertia[2], FLAT, atol=1e-16)
+    np.testing.assert_allclose(scaled.system_at(scaled.start).bodies.inertia[2], FLAT, atol=1e-16)
 
 
 def test_numbers_of_another_machine_are_refused(arm):
@@ -138,7 +138,7 @@ def test_robots_as_their_files_are(robot, repaired):
     system = dl.load(MEASURED / robot / f"{robot}.urdf")
     found = Parameters(system, ["*/inertial"])
     assert set(found.repaired) == repaired
-    start = found.machine(found.start).bodies
+    start = found.system_at(found.start).bodies
     moving = np.asarray(system.bodies.mass) > 0
     assert len(found.start) == 10 * moving.sum()
     for inertia in np.asarray(start.inertia)[moving]:

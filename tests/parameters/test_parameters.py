@@ -92,8 +92,8 @@ def everything():
 
 @pytest.fixture(scope="module")
 def compiled(everything):
-    back = jax.jit(lambda p, x: p.x_of(p.machine(x)))
-    return back, jax.jit(lambda p, x: p.values(x)), jax.jit(lambda p, x: p.machine(x))
+    back = jax.jit(lambda p, x: p.x_of(p.system_at(x)))
+    return back, jax.jit(lambda p, x: p.values(x)), jax.jit(lambda p, x: p.system_at(x))
 
 
 def close(a, b, **tolerance):
@@ -146,9 +146,9 @@ def test_there_and_back(everything, compiled, data):
 
 def test_batches(everything):
     x = everything.start + RNG.normal(size=(3, len(everything.start)))
-    batch = jax.jit(jax.vmap(lambda x: everything.machine(x)))(x)
+    batch = jax.jit(jax.vmap(lambda x: everything.system_at(x)))(x)
     one = jax.tree.map(lambda a: a[1], batch)
-    single = everything.machine(x[1])
+    single = everything.system_at(x[1])
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(single), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-12)
 
@@ -158,7 +158,7 @@ def derivatives(everything):
     weights = [RNG.normal(size=a.shape) for a in jax.tree.leaves(everything.system)]
 
     def f(x):
-        leaves = jax.tree.leaves(everything.machine(x))
+        leaves = jax.tree.leaves(everything.system_at(x))
         finite = [jnp.where(jnp.isfinite(a), a, 0) for a in leaves]
         total = sum(jnp.sum(w * a) for w, a in zip(weights, finite, strict=True))
         return total + jnp.sum(jnp.sin(everything.values(x)))
@@ -188,7 +188,7 @@ def test_derivatives_of_a_motion():
     q, v, tau = RNG.normal(size=(3, 2))
 
     def f(x):
-        machine = p.machine(x)
+        machine = p.system_at(x)
         force = tau + dl.passive_force(machine, q, v)
         return jnp.sum(dl.forward_dynamics(machine, q, v, force) ** 2)
 
@@ -204,12 +204,12 @@ def test_derivatives_of_a_motion():
 def test_single_precision():
     single = Parameters(SYSTEM.astype("float32"), EVERYTHING)
     assert single.start.dtype == "float32"
-    made = single.machine(single.start)
+    made = single.system_at(single.start)
     assert {a.dtype for a in jax.tree.leaves(made)} == {np.dtype("float32")}
     close(made, single.system, atol=3e-6)
     assert single.values(single.start).dtype == "float32"
     with pytest.raises(TypeError, match=r"x is float64 and the system is float32; use x\.astype"):
-        single.machine(jnp.zeros(len(single.start), "float64"))
+        single.system_at(jnp.zeros(len(single.start), "float64"))
 
 
 def test_nothing_is_traced_twice():
@@ -218,7 +218,7 @@ def test_nothing_is_traced_twice():
     @jax.jit
     def f(p, x):
         traced.append(1)
-        return p.machine(x)
+        return p.system_at(x)
 
     f(p, p.start)
     f(Parameters(SYSTEM, ["joint*/damping", "link1/inertial"]), p.start + 1)
@@ -240,7 +240,7 @@ def test_patterns():
     assert found[0] == "link1/mass" and len(found) == 10
     assert names() == ()
     empty = Parameters(SYSTEM, [])
-    close(empty.machine(empty.start), SYSTEM, atol=0)
+    close(empty.system_at(empty.start), SYSTEM, atol=0)
     assert empty.values(empty.start).shape == empty.residual(empty.start).shape == (0,)
 
 
@@ -266,7 +266,7 @@ def test_the_later_declaration_counts():
     )
     assert p.names == ("joint[4]/damping[0]", "joint[4]/damping[1]", "joint2/damping")
     np.testing.assert_allclose(p.start[2], -np.log(3), atol=1e-14)
-    found = p.machine(p.start + 1).joints.damping
+    found = p.system_at(p.start + 1).joints.damping
     assert found[0] == 0.9 and found[1] > 0.25
 
 
@@ -281,13 +281,13 @@ def test_tied_values_are_one_number():
     )
     assert p.names[:2] == ("joint[12]/friction", "couplings/*/stiffness")
     assert p.names[2:4] == ("link[23]/mass", "link[23]/com_x") and len(p.names) == 12
-    found = p.machine(p.start.at[:2].set(jnp.log(jnp.array([0.7, 60.0]))))
+    found = p.system_at(p.start.at[:2].set(jnp.log(jnp.array([0.7, 60.0]))))
     np.testing.assert_allclose(found.joints.friction[:2], 0.7, rtol=1e-14)
     assert found.couplings[0].stiffness == found.couplings[1].stiffness
     np.testing.assert_allclose(found.couplings[0].stiffness, 60, rtol=1e-14)
     np.testing.assert_allclose(found.bodies.mass[2:4], 2, rtol=1e-14)
     np.testing.assert_allclose(p.residual(p.start), [(0.2 - 0.3) / 0.1], rtol=1e-12)
-    np.testing.assert_allclose(p.x_of(p.machine(p.start + 0.5)), p.start + 0.5, atol=1e-13)
+    np.testing.assert_allclose(p.x_of(p.system_at(p.start + 0.5)), p.start + 0.5, atol=1e-13)
 
 
 def test_bounds_hold_for_every_number():
@@ -300,7 +300,7 @@ def test_bounds_hold_for_every_number():
         ],
     )
     for size in (-300.0, -5.0, 0.0, 5.0, 300.0):
-        d = np.asarray(p.machine(jnp.full(5, size)).joints.damping)
+        d = np.asarray(p.system_at(jnp.full(5, size)).joints.damping)
         assert 0.05 <= d[0] <= 0.2 and d[1] >= 0.1 and np.all(d[2:5] <= 1)
         gradient = jax.jacrev(p.values)(jnp.full(5, size))
         assert np.all(np.isfinite(gradient))
@@ -400,7 +400,7 @@ def test_a_list_of_paths():
     alike = {"start": [2, 0, 0, 0, 0.1, 0, 0, 0.1, 0, 0.1], "tied": True}
     bodies = Parameters(SYSTEM, [Parameter(["link2/inertial", "link3/inertial"], **alike)])
     assert bodies.names[0] == "link2/inertial = link3/inertial: mass"
-    np.testing.assert_allclose(bodies.machine(bodies.start).bodies.mass[2:4], 2.0)
+    np.testing.assert_allclose(bodies.system_at(bodies.start).bodies.mass[2:4], 2.0)
     assert "list of paths to unlike fields of one shape" in error(
         Parameter(["joint1/damping", "joint1/axis"], tied=True, start=1.0)
     )
@@ -422,7 +422,7 @@ def test_another_machine():
     with pytest.raises(ValueError, match="other has other bodies or joints than machine"):
         p.x_of(other)
     with pytest.raises(ValueError, match=re.escape("x has shape (2,), needed is (1,)")):
-        p.machine(jnp.zeros(2))
+        p.system_at(jnp.zeros(2))
     with pytest.raises(ValueError, match=r"joint1/damping is 0\.0, and must be above"):
         p.x_of(SYSTEM.replace(damping=0 * SYSTEM.joints.damping))
 

@@ -62,7 +62,7 @@ def test_the_gradient_of_a_design():
     weights = jnp.cos(jnp.arange(7.0))
     costs = [
         lambda values: weights @ swing(parameters.with_values(values)),
-        lambda x: weights @ swing(parameters.machine(x)),
+        lambda x: weights @ swing(parameters.system_at(x)),
     ]
     x = parameters.start
     for f, at in zip(costs, (parameters.initial, x), strict=True):

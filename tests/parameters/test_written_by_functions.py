@@ -49,12 +49,12 @@ def test_one_number_is_written_to_many_places():
     np.testing.assert_allclose(made.joints.damping, (1.4, 0.3))
     # The system that was given has nothing written into it, so that nothing is written twice.
     np.testing.assert_allclose(p.system.joints.damping, SYSTEM.joints.damping)
-    np.testing.assert_allclose(p.machine(p.start).joints.damping, (0.9, 0.1))
+    np.testing.assert_allclose(p.system_at(p.start).joints.damping, (0.9, 0.1))
 
 
 def test_derivatives_and_batches_pass_through_functions():
     p = Parameters(SYSTEM, [WEAR])
-    slope = jax.jacfwd(lambda x: p.machine(x).joints.friction)(p.start)
+    slope = jax.jacfwd(lambda x: p.system_at(x).joints.friction)(p.start)
     np.testing.assert_allclose(slope[:, 0], (0.4, 0.2), rtol=1e-12)
     grid = jnp.linspace(0.1, 1.0, 4)[:, None]
     found = jax.vmap(lambda v: p.with_values(v).joints.friction)(grid)
@@ -74,7 +74,7 @@ def test_functions_with_numbers_and_values_with_a_shape():
     declared = Parameter("tilt", positive(), start=(0.3, 0.1, 0.2), of=Shape(jnp.array((1.0, 3.0))))
     p = Parameters(SYSTEM, [declared])
     assert p.names == ("tilt_x", "tilt_y", "tilt_z")
-    made = p.machine(p.start)
+    made = p.system_at(p.start)
     np.testing.assert_allclose(made.joints.friction, (0.3, 0.9))
     np.testing.assert_allclose(made.gravity, (0.1, 0.2, -9.8))
     assert p.vector({"tilt_x": 1.0})[0] == 1

@@ -52,7 +52,7 @@ QUANTITIES = {
     "momentum": dq.Momentum(),
     "centroidal": dq.CentroidalMomentum(),
     "energy": dq.Energy(),
-    "limits": dq.LimitLeft(),
+    "limits": dq.LimitMargin(),
 }
 
 
@@ -207,7 +207,7 @@ def test_curves_have_names_and_units():
         *("N m",) * 4,
         "N",
     ]
-    assert len(dq.LimitLeft().labels(SYSTEM)) == t.n_dofs
+    assert len(dq.LimitMargin().labels(SYSTEM)) == t.n_dofs
     run = States(np.arange(2.0), np.zeros((2, 1)), np.ones((2, 1)))
 
     @dq.quantity("speed", "rad/s", ["forwards", "backwards"])

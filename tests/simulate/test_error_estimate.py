@@ -144,7 +144,7 @@ def actuated(actuator, steps):
 def test_actuators_with_a_memory(actuator):
     """Guards a lower order than the method's, and delay lines, which get as many more places."""
     actuator = dataclasses.replace(actuator, joint=swing().joint_names[0])
-    longer = actuator.finer(64)
+    longer = actuator.refined(64)
     exact = actuated(longer, 24 * 64)
     honest(actuated(actuator, 24), exact.q, exact.v)
 

@@ -16,7 +16,7 @@ from difflie.io.appearance.shape import Shape, box, ellipsoid
 from difflie.io.files import OutputError
 from difflie.view.animate import write_picture
 from difflie.view.camera import Camera
-from difflie.view.drawing import Picture, Shown, camera_for, draw
+from difflie.view.drawing import DrawOptions, Picture, camera_for, draw
 from difflie.view.ellipsoids import inertia_ellipsoids
 from difflie.view.outlines import Outline, encloses
 from difflie.view.scenes import scene, still
@@ -97,7 +97,7 @@ def test_the_near_is_painted_over_the_far():
     }
     view = still(pendulum(gravity=(0, 0, 0)), appearance=shapes)
     camera = Camera.looking_at((0, 3, 0), (0, 0, 0))
-    faces = collection(draw(view, camera, shown=Shown(ground=False))).get_facecolors()
+    faces = collection(draw(view, camera, shown=DrawOptions(ground=False))).get_facecolors()
     red, blue = (np.flatnonzero((faces[:, c] > 0.1) & (faces[:, 2 - c] < 0.1)) for c in (0, 2))
     assert blue.max() < red.max()
 
@@ -145,7 +145,7 @@ def test_a_camera_that_cannot_see_says_why(swinging):
     with pytest.raises(ValueError, match=r"moments .* not all there"):
         draw(swinging, moments=[99])
     with pytest.raises(ValueError, match="no body 'hand'"):
-        draw(swinging, shown=Shown(traces=["hand"]))
+        draw(swinging, shown=DrawOptions(traces=["hand"]))
 
 
 def test_motions_that_cannot_be_drawn_are_refused_or_cut():
@@ -176,7 +176,7 @@ def test_motions_that_cannot_be_drawn_are_refused_or_cut():
 
 def test_pictures_are_written_in_every_format(swinging, tmp_path):
     """PNG, SVG, GIF and MP4, without a display; the frames move."""
-    shown = Shown(traces=["rod"], frames=True, center=True)
+    shown = DrawOptions(traces=["rod"], frames=True, center=True)
     for name in ("a.png", "a.svg", "a.gif", "a.mp4"):
         path = write_picture(swinging, tmp_path / name, shown=shown, rate=10.0)
         assert path.stat().st_size > 1000
@@ -263,7 +263,7 @@ def test_floors_neither_hide_a_machine_nor_make_it_small():
     )
     view = still(pendulum(), appearance={None: (floor,), "rod": (rod,)})
     for camera in (None, Camera.looking_at((0, 0, -0.5), (25, 3, 0.2))):
-        drawn = collection(draw(view, camera, shown=Shown(ground=False)))
+        drawn = collection(draw(view, camera, shown=DrawOptions(ground=False)))
         faces = drawn.get_facecolors()
         red, blue = (np.flatnonzero((faces[:, c] > 0.1) & (faces[:, 3] == 1)) for c in (0, 2))
         blue = np.setdiff1d(blue, np.flatnonzero(faces[:, 0] > 0.1))
@@ -278,7 +278,7 @@ def test_the_camera_is_not_put_into_a_wall():
     corners, faces = box(np.ones(3))
     wall = Shape(corners * 20 + (11.0, 0, 0), faces, (0, 0, 1, 1))
     view = still(pendulum(), appearance={None: (wall,), "rod": (Shape(corners, faces),)})
-    assert np.asarray(camera_for(Picture(view, None, Shown()).points).eye)[0] > 1.0
+    assert np.asarray(camera_for(Picture(view, None, DrawOptions()).points).eye)[0] > 1.0
     draw(view)
     with pytest.raises(ValueError, match="is inside of a shape of the world; move it away"):
         draw(view, Camera.looking_at((0, 0, 0), (11.0, 0, 0)))

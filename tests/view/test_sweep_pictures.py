@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection, PathCollection, QuadMesh
 
-from difflie.view.columns import Column, bins, edges, some_rows, ticks
+from difflie.view.columns import Column, bins, edges, subsample, ticks
 from difflie.view.parallel import parallel_figure
 from difflie.view.sweep import histogram_figure, map_figure, scatter_figure, status_figure
 
@@ -139,7 +139,7 @@ def test_scales_suit_the_values():
     np.testing.assert_allclose(edges(np.array([1.0, 4.0]), True), [0.5, 2.0, 8.0])
     close = ticks(Column("x", np.array([1.0, 1.00001])))[1]
     assert len(set(close)) == len(close) and close[-1] == "1.00001"
-    np.testing.assert_array_equal(some_rows(np.arange(50), 9), some_rows(np.arange(50), 9))
+    np.testing.assert_array_equal(subsample(np.arange(50), 9), subsample(np.arange(50), 9))
 
 
 def test_statuses_are_counted():

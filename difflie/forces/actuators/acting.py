@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...system.frozen import thawed
+from ...system.frozen import unfreeze
 from ...system.kinematic_tree import Tree
 from ...system.memory import carried, settled
 from ...system.system import System
@@ -103,7 +103,7 @@ def delivered(
 
 def remember(system: System) -> bool:
     """Whether any actuator of the system has a memory."""
-    return any(a.remembers for a in system.actuators)
+    return any(a.has_state for a in system.actuators)
 
 
 def first_memories(
@@ -152,7 +152,7 @@ def recalled(system: System, memories: Memories | None) -> System:
         return system
     pairs = zip(system.actuators, memories, strict=True)
     actuators = (a if m is None else Recalled.of(a, m) for a, m in pairs)
-    return replace(thawed(system), actuators=tuple(actuators))
+    return replace(unfreeze(system), actuators=tuple(actuators))
 
 
 class Recalled(Actuator):
@@ -175,8 +175,8 @@ def applied(system: System, torques: Float[Array, " nu"] | None) -> System:
     if torques is None:
         return system
     pairs = enumerate(system.actuators)
-    actuators = (Applied.of(a, torques[i]) if a.remembers else a for i, a in pairs)
-    return replace(thawed(system), actuators=tuple(actuators))
+    actuators = (Applied.of(a, torques[i]) if a.has_state else a for i, a in pairs)
+    return replace(unfreeze(system), actuators=tuple(actuators))
 
 
 class Applied(Actuator):

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from ...system.fields import declared, number_faults
 from ...system.system import Bodies, Joints, System
 from ...system.topology import Topology
-from ...system.validation import nearest, shown
+from ...system.validation import format_value, nearest
 from .axis import Axis, as_axis
 
 Scalar = Float[Array, ""]
@@ -80,7 +80,7 @@ class Actuator(eqx.Module):
         return None
 
     @property
-    def remembers(self) -> bool:
+    def has_state(self) -> bool:
         """Whether it has a memory."""
         own = type(self).init is not Actuator.init
         return own and jax.eval_shape(self.init, *3 * [_scalar()]) is not None
@@ -92,31 +92,31 @@ class Actuator(eqx.Module):
             return self.name
         return str(self.joint if self.axis is None else self.axis.body)
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The faults of its numbers or its law, each with the fix; a subclass may add to it."""
         faults = number_faults(self)
         if self.axis is not None:
             faults += [f"its axis: {fault}" for fault in number_faults(self.axis)]
         return faults or self._wrong_law()
 
-    def misfits(self, system: System, there: Sequence[Actuator]) -> list[str]:
+    def incompatibilities(self, system: System, there: Sequence[Actuator]) -> list[str]:
         """Why it cannot be attached beside the actuators there; empty if it can."""
         if (self.joint is None) == (self.axis is None):
             both = "neither a joint nor an axis" if self.joint is None else "a joint and an axis"
             return [f"it has {both}; give one of them"]
-        misfits = self._wrong_place(system)
-        if not misfits and self.label in (other.label for other in there):
-            misfits = [
-                f"an actuator named {shown(self.label)} is there already; give this one a name of "
-                "its own, name=..."
+        incompatibilities = self._wrong_place(system)
+        if not incompatibilities and self.label in (other.label for other in there):
+            incompatibilities = [
+                f"an actuator named {format_value(self.label)} is there already; give this one a "
+                "name of its own, name=..."
             ]
-        return misfits or self._taken_paths(system)
+        return incompatibilities or self._taken_paths(system)
 
     def forgets(self, dt: float, steps: int) -> list[str]:
         """Why its memory is too short for so many steps of dt s; empty if it is long enough."""
         return []
 
-    def finer(self, n: int) -> Actuator:
+    def refined(self, n: int) -> Actuator:
         """The same for steps n times as short: itself, unless its memory is counted in steps."""
         return self
 
@@ -145,7 +145,9 @@ class Actuator(eqx.Module):
             body = self.axis.body
             if body in t.bodies:
                 return []
-            what = "on the world, which does not move" if body is None else f"on {shown(body)}"
+            what = (
+                "on the world, which does not move" if body is None else f"on {format_value(body)}"
+            )
             near = nearest(str(body), t.bodies)
             return [f"its axis is {what}; give the name of a body{near}"]
         names = [name for name, _ in t.velocity_labels]
@@ -156,7 +158,7 @@ class Actuator(eqx.Module):
             named = f"name one of them, such as {several[0]!r}"
             return [f"the joint has several degrees of freedom; {named}"]
         near = nearest(str(self.joint), names)
-        return [f"no joint that moves by itself is named {shown(self.joint)}{near}"]
+        return [f"no joint that moves by itself is named {format_value(self.joint)}{near}"]
 
     def _taken_paths(self, system: System) -> list[str]:
         """A fault for each number whose path is taken by a number of a joint or body."""
@@ -178,14 +180,19 @@ class Actuator(eqx.Module):
         memory = None if kept is None else Memory(kept, at)
         output = jax.eval_shape(lambda *given: self.torque(*given), at, at, at, memory)
         if not isinstance(output, tuple) or len(output) != 2:
-            return [f"its law returns {shown(output)}; let torque return the torque and the memory"]
+            return [
+                f"its law returns {format_value(output)}; let torque return the torque and the "
+                "memory"
+            ]
         torque, after = output
         if getattr(torque, "shape", None) != ():
-            return [f"its torque is {shown(torque)}; let torque return one number, of shape ()"]
+            return [
+                f"its torque is {format_value(torque)}; let torque return one number, of shape ()"
+            ]
         if not _alike(memory, after):
             return [
-                f"its memory {shown(memory)} becomes {shown(after)}; let init and torque return "
-                "what is alike"
+                f"its memory {format_value(memory)} becomes {format_value(after)}; let init and "
+                "torque return what is alike"
             ]
         return []
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...system.fields import number
-from ...system.validation import ModelError, shown
+from ...system.validation import ModelError, format_value
 from ..path import Path
 
 
@@ -52,7 +52,7 @@ def as_axis(axis: Any) -> Axis | None:
     known = Axis.__dataclass_fields__.keys()
     if not isinstance(axis, Mapping) or not {"body"} <= axis.keys() <= known:
         raise ModelError(
-            f"the axis is {shown(axis)}; give a difflie.Axis, or a table with the keys "
+            f"the axis is {format_value(axis)}; give a difflie.Axis, or a table with the keys "
             f"{', '.join(known)}"
         )
     return Axis(**axis)

@@ -34,11 +34,11 @@ class Delayed(Actuator):
     )
     most_steps: int = eqx.field(static=True, default=32, kw_only=True)
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         steps = self.most_steps
         if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= _LONGEST:
             return [f"most_steps is {steps!r}; it must be a whole number from 1 to {_LONGEST}"]
-        return super().faults()
+        return super().problems()
 
     def forgets(self, dt: float, steps: int) -> list[str]:
         if self.delay is None or isinstance(self.delay, Tracer):
@@ -49,7 +49,7 @@ class Delayed(Actuator):
             return []
         return [f"its delay is {needed} steps of {dt} s; give it most_steps={needed}"]
 
-    def finer(self, n: int) -> Delayed:
+    def refined(self, n: int) -> Delayed:
         return self if self.delay is None else replace(self, most_steps=n * self.most_steps)
 
     def init(self, command: Scalar, q: Scalar, v: Scalar) -> Any:

@@ -38,11 +38,11 @@ class Motor(Actuator):
         kw_only=True,
     )
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         if (self.stall_torque is None) != (self.no_load_speed is None):
             missing = "stall_torque" if self.stall_torque is None else "no_load_speed"
             return [f"{missing} is missing; the line of torque against speed has two ends"]
-        return super().faults()
+        return super().problems()
 
     @property
     def command_bounds(self) -> tuple[Any, Any]:

@@ -34,10 +34,10 @@ class PositionServo(Delayed):
         converter=number(unit="N m or N", positive=True, optional=True), default=None, kw_only=True
     )
 
-    def misfits(self, system: System, there: Sequence[Actuator]) -> list[str]:
-        misfits = super().misfits(system, there)
-        if misfits or (self.joint is not None and self.coordinate(system.topology) >= 0):
-            return misfits
+    def incompatibilities(self, system: System, there: Sequence[Actuator]) -> list[str]:
+        incompatibilities = super().incompatibilities(system, there)
+        if incompatibilities or (self.joint is not None and self.coordinate(system.topology) >= 0):
+            return incompatibilities
         return ["there is no coordinate that is a plain number; take a VelocityServo"]
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:

@@ -14,7 +14,7 @@ from ..consistency import Consistent, Distance
 from ..fitting import Fit, judged
 from ..losses import Squares
 from ..minimiser import Outcome
-from ..nominal import Nearness
+from ..nominal import NominalPrior
 from ..torque_rows import ArmTorques, Friction, TorqueModel
 from .equations import Equations, Logs
 from .machine import machine
@@ -71,7 +71,7 @@ def fitted_arm(
     )
     # Its cost is half of the squares of residuals: twice the weight.
     more = {"distance": distance, "bodies": model.bodies, "is_scaled": True}
-    near = Nearness.of(parameters.system, 2 * weight, **more)
+    near = NominalPrior.of(parameters.system, 2 * weight, **more)
     sums = jnp.asarray(found.x[[model.names.index(n.name) for n in model.sums]])
     message = f"{'' if found.converged else 'not '}converged after {found.steps} steps"
     best = Outcome((x, (sums, jnp.zeros(0))), found.steps, found.converged, message)

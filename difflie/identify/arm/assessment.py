@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ...system.validation import shown
+from ...system.validation import format_value
 from ...view.torques import TorqueRun, torque_figure
 from ..grades import poor
 from ..torque_rows import Friction, TorqueModel
@@ -94,6 +94,7 @@ class ArmAssessment:
         runs = self.runs
         if recording not in range(len(runs)):
             raise ValueError(
-                f"there is no recording {shown(recording)}; give a number from 0 to {len(runs) - 1}"
+                f"there is no recording {format_value(recording)}; give a number from 0 to "
+                f"{len(runs) - 1}"
             )
         return torque_figure(runs[recording], self.model.system.name)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...io.archives import LARGEST
 from ...system.installation import extra
-from ...system.validation import nearest, shown
+from ...system.validation import format_value, nearest
 from .columns import Columns, DataError
 
 SUFFIXES = ".mcap", ".db3", ".bag"
@@ -57,7 +57,7 @@ def columns_of_bag(path: Path, topic: str | None = None) -> Columns:
             "or mend it with `ros2 bag reindex`"
         ) from None
     if not found:
-        raise DataError(f"{path}: the topic {shown(meant[0].topic)} has no messages")
+        raise DataError(f"{path}: the topic {format_value(meant[0].topic)} has no messages")
     return Columns(str(path), _arrays(path, found), sparse=True)
 
 
@@ -81,8 +81,8 @@ def _topic(path: Path, connections: list[Any], topic: str | None) -> list[Any]:
     chosen = known[0] if topic is None else topic
     if chosen not in known:
         raise DataError(
-            f"{path}: there are no joint states in {shown(chosen)}{nearest(chosen, known)}; they "
-            f"are in {', '.join(known)}"
+            f"{path}: there are no joint states in {format_value(chosen)}{nearest(chosen, known)}; "
+            f"they are in {', '.join(known)}"
         )
     return [c for c in connections if c.topic == chosen and c.msgtype == _TYPE]
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ...system.validation import InputError, nearest, shown
+from ...system.validation import InputError, format_value, nearest
 from .expressions import Expression
 from .units import MEASURES, UNITS, Unit, name_and_unit, unit_of
 
@@ -45,7 +45,7 @@ class Columns:
         found = self.values[header]
         if found.ndim != 1 or found.dtype.kind not in "iuf":
             raise DataError(
-                f"{self.log}: the array {shown(header)} has shape {found.shape} and type "
+                f"{self.log}: the array {format_value(header)} has shape {found.shape} and type "
                 f"{found.dtype}; give one of real numbers (n,) for each column"
             )
         unit = self.unit(header)
@@ -63,7 +63,7 @@ class Columns:
         headers = [h for h, known in zip(self.values, self.names, strict=True) if known == name]
         if not headers:
             near = nearest(name, [*self.values, *self.names])
-            raise DataError(f"{self.log}: there is no column {shown(name)}{near}")
+            raise DataError(f"{self.log}: there is no column {format_value(name)}{near}")
         if len(headers) > 1:
             raise DataError(
                 f"{self.log}: the columns {', '.join(map(repr, headers))} have one name; name the "
@@ -72,9 +72,9 @@ class Columns:
         written = name_and_unit(headers[0])[1]
         if unit_of(written or "") is None:
             raise DataError(
-                f"{self.log}: column {shown(headers[0])}: the unit {shown(written)} is not known"
-                f"{nearest(written or '', UNITS)}; name the whole header, with a factor that "
-                "converts it to SI"
+                f"{self.log}: column {format_value(headers[0])}: the unit {format_value(written)} "
+                f"is not known{nearest(written or '', UNITS)}; name the whole header, with a "
+                "factor that converts it to SI"
             )
         return headers[0]
 
@@ -95,7 +95,7 @@ class Columns:
         except ValueError as error:
             near = nearest(text, self.names)
             raise DataError(
-                f"{self.log}: there is no column {shown(text)}, and {error}{near}"
+                f"{self.log}: there is no column {format_value(text)}, and {error}{near}"
             ) from None
         return None if found.names == [text] else found
 
@@ -114,13 +114,17 @@ class Columns:
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 found = np.asarray(expression(self.__getitem__), float)
         except ZeroDivisionError:
-            raise DataError(f"{self.log}: {shown(text)} divides by zero") from None
+            raise DataError(f"{self.log}: {format_value(text)} divides by zero") from None
         except ValueError as error:
             if isinstance(error, DataError):
                 raise
-            raise DataError(f"{self.log}: {shown(text)}: {error}; give columns alike") from None
+            raise DataError(
+                f"{self.log}: {format_value(text)}: {error}; give columns alike"
+            ) from None
         if not found.ndim:
-            raise DataError(f"{self.log}: {shown(text)} is a number; it must contain a column")
+            raise DataError(
+                f"{self.log}: {format_value(text)} is a number; it must contain a column"
+            )
         return found
 
     def place(self, row: int) -> str:
@@ -210,6 +214,6 @@ class Columns:
         known = MEASURES.get(quantity)  # other sensors may measure anything
         if unit is not None and known is not None and unit.measures not in known:
             raise DataError(
-                f"{self.log}: column {shown(header)}: its unit is of {unit.measures}, and it is "
-                f"given for {quantity}; name the columns of {quantity}"
+                f"{self.log}: column {format_value(header)}: its unit is of {unit.measures}, and "
+                f"it is given for {quantity}; name the columns of {quantity}"
             )

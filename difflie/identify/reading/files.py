@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...io.archives import BROKEN, TooLargeError, read_arrays
-from ...system.validation import shown
+from ...system.validation import format_value
 from .bags import columns_of_bag, is_bag
 from .columns import Columns, DataError
 from .text import columns_of_text
@@ -76,7 +76,9 @@ def _archive(path: Path) -> Columns:
 def _frame(frame: Table) -> Columns:
     names = [str(name) for name in frame.columns]
     for name in {name for name in names if names.count(name) > 1}:
-        raise DataError(f"data frame: there are several columns {shown(name)}; name them apart")
+        raise DataError(
+            f"data frame: there are several columns {format_value(name)}; name them apart"
+        )
     return Columns(
         "data frame",
         {str(name): _numbers(frame[name]) for name in frame.columns},

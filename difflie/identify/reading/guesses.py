@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...system.validation import shown
+from ...system.validation import format_value
 from .columns import DataError
 from .units import name_and_unit
 
@@ -42,7 +42,7 @@ def columns_of(names: Sequence[str], joints: Sequence[str] | None = None) -> dic
     """
     found = {quantity: _found(quantity, names, joints) for quantity in _WORDS}
     known = list(found["q"]) if joints is None else list(joints)
-    listed = f"the columns are {shown(', '.join(names))}; name those of q, v, a and tau"
+    listed = f"the columns are {format_value(', '.join(names))}; name those of q, v, a and tau"
     if not found["q"]:
         raise DataError(f"no columns of q were found by their names; {listed}")
     for quantity, by_joint in found.items():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...io.study import QUANTITIES, Quantity
-from ...system.validation import nearest, shown, warn
+from ...system.validation import format_value, nearest, warn
 from ..recordings import Recording
 from .columns import Columns, DataError
 from .files import Table, read_columns
@@ -92,7 +92,10 @@ def read_recording(
     else:
         t, clock = np.arange(rows) / rate, {}
     for header in found.unknown_units(used):
-        warn(f"{place}: column {shown(header)}: its unit is not known, and taken as that of SI")
+        warn(
+            f"{place}: column {format_value(header)}: its unit is not known, and taken as that of "
+            "SI"
+        )
     q, v, a, tau = (values.get(quantity) for quantity in QUANTITIES)
     name = place.name if isinstance(place, Path) else place
     notes = [f"{name}: {note}" for note in (*notes, *found.conversions(used))]
@@ -139,7 +142,7 @@ def _by_quantity(given: Mapping[str, Any], sensors: Iterable[str] = ()) -> dict[
     for quantity in given:
         if quantity not in known:
             raise DataError(
-                f"columns or scales of {shown(quantity)} are not known"
+                f"columns or scales of {format_value(quantity)} are not known"
                 f"{nearest(quantity, known)}; quantities are {', '.join(known)}, and columns of "
                 "other sensors are given as readings"
             )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...system.validation import shown
+from ...system.validation import format_value
 from .columns import Columns, DataError
 
 _HINT = "; write numbers with a decimal point"
@@ -44,7 +44,9 @@ def columns_of_text(
             names = [name.strip() for name in cells]
     for name, count in collections.Counter(names).items():
         if count > 1:
-            raise DataError(f"{path}: there are {count} columns {shown(name)}; name them apart")
+            raise DataError(
+                f"{path}: there are {count} columns {format_value(name)}; name them apart"
+            )
     numbers, places = array.array("d"), array.array("q")
     for line, row in rows:
         if len(row) != len(names):
@@ -55,8 +57,8 @@ def columns_of_text(
             number = _number(cell)
             if number is None:
                 raise DataError(
-                    f"{path}: line {line}, column {shown(name)}: {shown(cell)} is not a number"
-                    f"{_HINT if ',' in cell else ''}"
+                    f"{path}: line {line}, column {format_value(name)}: {format_value(cell)} is "
+                    f"not a number{_HINT if ',' in cell else ''}"
                 )
             numbers.append(number)
         places.append(line)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ...system.system import System
-from ...system.validation import ModelError, shown
+from ...system.validation import ModelError, format_value
 from .encoder import Encoder
 from .sensor import Sensor
 
@@ -29,10 +29,11 @@ def with_sensors(system: System, *sensors: Encoder | Sensor) -> System:
     for sensor in sensors:
         if not isinstance(sensor, Encoder | Sensor):
             raise ModelError(
-                f"{system.name}: {shown(sensor)} is no sensor; give a difflie.identify.Encoder, "
+                f"{system.name}: {format_value(sensor)} is no sensor; give a "
+                "difflie.identify.Encoder, "
                 'or Sensor("NAME", quantity)'
             )
-        for fault in sensor.misfits(system, system.sensors) or sensor.faults():
+        for fault in sensor.incompatibilities(system, system.sensors) or sensor.problems():
             raise ModelError(f"{system.name}: {sensor}: {fault}")
         if isinstance(sensor, Sensor):
             sensor = sensor.with_whole_bias(system)

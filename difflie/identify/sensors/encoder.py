@@ -32,14 +32,14 @@ class Encoder(AtJoint):
         converter=number(unit="rad or m"), default=0.0, kw_only=True
     )
 
-    def misfits(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
-        return super().misfits(system, there) or self.needs_coordinate(system)
+    def incompatibilities(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+        return super().incompatibilities(system, there) or self.needs_coordinate(system)
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         scale = self.position_scale
         zero = not isinstance(scale, Tracer) and not np.any(scale)
         more = ["position_scale is 0.0; it must not be zero"] if zero else []
-        return [*super().faults(), *more]
+        return [*super().problems(), *more]
 
 
 def seen(

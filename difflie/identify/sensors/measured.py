@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from ...system.system import System
-from ...system.validation import nearest, shown
+from ...system.validation import format_value, nearest
 from ..problem import Deviation, deviations
 from ..reading.columns import DataError
 from ..recordings import Recording
@@ -26,11 +26,11 @@ def named_sensor(system: System, name: str) -> Sensor:
         return known[name]
     if any(isinstance(s, Encoder) and s.joint == name for s in system.sensors):
         raise DataError(
-            f"{system.name}: {shown(name)} has an encoder, whose readings are q; give the "
+            f"{system.name}: {format_value(name)} has an encoder, whose readings are q; give the "
             "deviation of these"
         )
     hint = nearest(str(name), known) or f"; there are {', '.join(known) or 'none'}"
-    raise DataError(f"{system.name}: no sensor is named {shown(name)}{hint}")
+    raise DataError(f"{system.name}: no sensor is named {format_value(name)}{hint}")
 
 
 def readings_of(system: System, recording: Recording, names: Iterable[str]) -> NDArray:
@@ -45,20 +45,20 @@ def readings_of(system: System, recording: Recording, names: Iterable[str]) -> N
         if name not in recording.readings:
             hint = nearest(name, recording.readings)
             raise DataError(
-                f"{recording.name}: there are no readings of {shown(name)}{hint}; name their "
-                "columns, or leave its deviation out"
+                f"{recording.name}: there are no readings of {format_value(name)}{hint}; name "
+                "their columns, or leave its deviation out"
             )
         given, size = recording.readings[name], sensor.size(system)
         if given.shape[1] != size:
             said = ", ".join(column for column, _ in sensor.columns(system))
             raise DataError(
-                f"{recording.name}: the readings of {shown(name)} have {given.shape[1]} columns, "
-                f"the sensor {size}: {said}"
+                f"{recording.name}: the readings of {format_value(name)} have {given.shape[1]} "
+                f"columns, the sensor {size}: {said}"
             )
         if np.isnan(given).all():
             raise DataError(
-                f"{recording.name}: all readings of {shown(name)} are gaps; leave its deviation "
-                "out, or the recording"
+                f"{recording.name}: all readings of {format_value(name)} are gaps; leave its "
+                "deviation out, or the recording"
             )
         gap = np.isnan(given)
         gap = gap if sensor.flat else gap.any(axis=1, keepdims=True)

@@ -18,7 +18,7 @@ from ...quantities.quantity import as_quantity
 from ...system.fields import number, number_faults
 from ...system.system import System
 from ...system.user_functions import called
-from ...system.validation import ModelError, real_values, shown
+from ...system.validation import ModelError, format_value, real_values
 
 # What names in paths, patterns and tables of columns mean already.
 _TAKEN = "q", "v", "a", "tau", "t", "time", "gravity", "couplings", "constraints", "sensors"
@@ -118,11 +118,11 @@ class Sensor(eqx.Module):
         bias = jnp.broadcast_to(jnp.ravel(self.bias), (size,))
         return eqx.tree_at(lambda s: s.bias, self, bias[0] if size == 1 else bias)
 
-    def misfits(self, system: System, there: Sequence[Any]) -> list[str]:
+    def incompatibilities(self, system: System, there: Sequence[Any]) -> list[str]:
         """Why it cannot be attached to a system beside the sensors there; empty if it can."""
         name = self.name
         if not isinstance(name, str) or not name or any(sign in name for sign in _SIGNS):
-            return [f"its name is {shown(name)}; give it one without {' '.join(_SIGNS)}"]
+            return [f"its name is {format_value(name)}; give it one without {' '.join(_SIGNS)}"]
         t = system.topology
         for of, names in (
             ("a joint", t.joints),
@@ -148,7 +148,7 @@ class Sensor(eqx.Module):
                 return [f"{what} has shape {own}; give one number, or {self.size(system)}"]
         return []
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The faults of its numbers, each with the fix."""
         faults = number_faults(self)
         known = not isinstance(self.scale, Tracer) and not isinstance(self.bias, Tracer)
@@ -167,7 +167,7 @@ class Sensor(eqx.Module):
         time = jax.ShapeDtypeStruct((), system.dtype)
         given = eqx.filter_eval_shape(self.quantity, _still(system), *zero, time)
         if not isinstance(given, jax.ShapeDtypeStruct) or given.dtype.kind not in "fi":
-            raise TypeError(f"it returns {shown(given)}; let it return real numbers")
+            raise TypeError(f"it returns {format_value(given)}; let it return real numbers")
         return given.shape
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ...system import ModelError, System
-from ...system.validation import shown
+from ...system.validation import format_value
 from ..files import existing
 from ..urdf.element import Element
 from ..urdf.joints import Notes
@@ -37,7 +37,7 @@ def urdf_appearance(path: Path, system: System) -> tuple[Appearance, list[str]]:
         name = link.attributes.get("name")
         visuals = link.all("visual")
         if visuals and name not in system.body_names and name in children:
-            faults.append(f"{link.source}: {system.name} has no body {shown(name)}")
+            faults.append(f"{link.source}: {system.name} has no body {format_value(name)}")
             continue
         shapes: list[Shape] = []
         for visual in visuals:
@@ -86,7 +86,7 @@ def _shapes(visual: Element, colour: Colour | None, folder: Path) -> list[Shape]
 def _sizes(element: Element, name: str, count: int = 1) -> list[float]:
     values = element.numbers(name, count)
     if min(values) <= 0:
-        text = shown(element.needed(name))
+        text = format_value(element.needed(name))
         raise ModelError(f"{element.source}: {name} must be positive, got {text}")
     return values
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...system import Body, Fixed, Free, Joint, ModelError, Prismatic
-from ...system.validation import shown
+from ...system.validation import format_value
 from ..names import distinct
 from ..rotations import of_quaternion
 from .joints import read_joint
@@ -54,7 +54,7 @@ def read_bodies(model: Any, path: Path, fixed: bool = False) -> list[Body]:
                 mass=float(model.body_mass[b]),
                 com=model.body_ipos[b].copy(),
                 inertia=(principal * model.body_inertia[b]) @ principal.T,
-                source=f"{path}: body {shown(name)}",
+                source=f"{path}: body {format_value(name)}",
             )
         )
     return bodies
@@ -97,8 +97,8 @@ def freed(bodies: list[Body], path: Path) -> list[Body]:
     (root,) = roots
     if not isinstance(root.joint, Fixed):
         raise ModelError(
-            f"{path}: base is 'free' and the root moves on the joint {shown(root.joint.name)} "
-            "of the file already; leave out base"
+            f"{path}: base is 'free' and the root moves on the joint "
+            f"{format_value(root.joint.name)} of the file already; leave out base"
         )
     taken = [b.joint.name or b.name for b in bodies]
     name = distinct("root_joint", taken)

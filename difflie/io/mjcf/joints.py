@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...forces import PointFriction
 from ...system import Free, Joint, Prismatic, Revolute, Spherical
-from ...system.validation import shown
+from ...system.validation import format_value
 
 # MuJoCo's joint types by number.
 TYPES: tuple[type[Joint], ...] = (Free, Spherical, Prismatic, Revolute)
@@ -104,8 +104,8 @@ def uneven_efforts(model: Any, names: Sequence[str]) -> list[str]:
             if low != -high:
                 unit = "N m" if TYPES[kind] is Revolute else "N"
                 said.append(
-                    f"the effort of {shown(names[j])} is between {low:g} and {high:g} {unit}, and "
-                    f"its max_effort {max(-low, high):g} both ways"
+                    f"the effort of {format_value(names[j])} is between {low:g} and {high:g} "
+                    f"{unit}, and its max_effort {max(-low, high):g} both ways"
                 )
     return said
 

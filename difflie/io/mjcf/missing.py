@@ -6,7 +6,7 @@ import ntpath
 from pathlib import Path
 from typing import Any
 
-from ...system.validation import ModelError, shown
+from ...system.validation import ModelError, format_value
 
 _MOST = 5
 # The radius, in m, and the colour of the geoms that stand for those whose shape is missing.
@@ -85,6 +85,6 @@ def _check_inertia(mujoco: Any, spec: Any, geom: Any, mesh: Any, path: Path) -> 
     if body.name == "world" or given or (auto and body.explicitinertial) or not counts:
         return
     raise ModelError(
-        f"{path}: body {shown(body.name)} takes its inertia from {_name(mesh.file)}, which is "
-        "missing; put the file there, or give the body an <inertial>"
+        f"{path}: body {format_value(body.name)} takes its inertia from {_name(mesh.file)}, which "
+        "is missing; put the file there, or give the body an <inertial>"
     )

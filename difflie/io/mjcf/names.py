@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...system.validation import shown
+from ...system.validation import format_value
 from ..names import distinct
 
 # The default names of joints, by MuJoCo's numbers of joint types.
@@ -42,14 +42,14 @@ def listed(model: Any, kind: str, numbers: Sequence[int]) -> str:
 
 def _shown(model: Any, kind: str, number: int) -> str:
     if kind == "body":
-        return shown(body_names(model)[number - 1]) if number else "the world"
+        return format_value(body_names(model)[number - 1]) if number else "the world"
     if kind == "jnt":
-        return shown(joint_names(model)[number])
+        return format_value(joint_names(model)[number])
     # Plugins and elements of other versions have no names.
     starts = getattr(model, f"name_{kind}adr", None)
     name = b"" if starts is None else model.names[starts[number] :].split(b"\0", 1)[0]
     if name:
-        return shown(name.decode(errors="replace"))
+        return format_value(name.decode(errors="replace"))
     owners = getattr(model, f"{kind}_bodyid", None)
     if owners is None:
         return f"number {number}"

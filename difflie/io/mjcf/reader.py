@@ -20,7 +20,7 @@ from ...constraints import constrain
 from ...forces import attach
 from ...system import ModelError, System, tree
 from ...system.installation import extra
-from ...system.validation import shown, warn
+from ...system.validation import format_value, warn
 from ..files import existing
 from .bodies import freed, read_bodies
 from .check import check_mjcf
@@ -67,7 +67,7 @@ def read_mjcf(
     disabled = disabled_flags(mujoco, model)
     switch_off(model, disabled)
     if base not in (None, "fixed", "free"):
-        raise ModelError(f"{path}: base is {shown(base)}; it must be 'fixed' or 'free'")
+        raise ModelError(f"{path}: base is {format_value(base)}; it must be 'fixed' or 'free'")
     bodies = read_bodies(model, path, fixed=base == "fixed")
     if base == "free":
         bodies = freed(bodies, path)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from ...system.validation import LARGEST, ModelError, shown
+from ...system.validation import LARGEST, ModelError, format_value
 from ..xml import refuse_other_files
 
 _COUNTS = {
@@ -54,8 +54,8 @@ class Element:
         element = self
         while element is not None and (element is self or element.above) and len(labels) < 4:
             name = element.attributes.get("name")
-            named = "" if name is None else f" name={shown(name)}"
-            labels.append(f"<{shown(element.tag)[1:-1]}{named}>")
+            named = "" if name is None else f" name={format_value(name)}"
+            labels.append(f"<{format_value(element.tag)[1:-1]}{named}>")
             element = element.above
         return " of ".join(labels)
 
@@ -69,7 +69,7 @@ class Element:
         self.asked.add(f"@{name}")
         text = self.attributes.get(name)
         if text is not None and ("${" in text or "$(" in text):
-            raise xacro(self, f"{name}={shown(text)}")
+            raise xacro(self, f"{name}={format_value(text)}")
         return text
 
     def needed(self, name: str) -> str:
@@ -93,13 +93,13 @@ class Element:
         if len(values) != count:
             fix = "; write decimal points, and spaces in between" if "," in text else ""
             raise ModelError(
-                f"{self.source}: {name} needs {_COUNTS[count]}, got {shown(text)}{fix}"
+                f"{self.source}: {name} needs {_COUNTS[count]}, got {format_value(text)}{fix}"
             )
         if any(math.isnan(v) or (finite and math.isinf(v)) for v in values):
-            raise ModelError(f"{self.source}: {name} must be finite, got {shown(text)}")
+            raise ModelError(f"{self.source}: {name} must be finite, got {format_value(text)}")
         if finite and any(abs(v) > LARGEST for v in values):
             raise ModelError(
-                f"{self.source}: {name} must be at most {LARGEST:g}, got {shown(text)}"
+                f"{self.source}: {name} must be at most {LARGEST:g}, got {format_value(text)}"
             )
         return values
 
@@ -114,8 +114,8 @@ class Element:
         for c in found:
             if c.text and c.tag not in _HOLDERS:
                 raise ModelError(
-                    f"{c.source}: its text {shown(c.text)} is not read; put numbers and names into "
-                    "attributes, or take it out"
+                    f"{c.source}: its text {format_value(c.text)} is not read; put numbers and "
+                    "names into attributes, or take it out"
                 )
         return found
 

@@ -23,7 +23,7 @@ from ...system import (
     Universal,
 )
 from ...system.joints import ROW_FIELDS
-from ...system.validation import nearest, shown
+from ...system.validation import format_value, nearest
 from .element import Element
 
 TYPES: dict[str, type[Joint]] = {
@@ -61,7 +61,7 @@ def read_joint(joint: Element, notes: Notes) -> tuple[type[Joint], dict[str, Any
         hint = f", which is called {here} here" if here else nearest(kind, TYPES)
         hint += ", with its pitch in m/rad in <axis>" if here == "helical" else ""
         raise ModelError(
-            f"{joint.source}: there is no joint type {shown(kind)}{hint}; known are "
+            f"{joint.source}: there is no joint type {format_value(kind)}{hint}; known are "
             f"{', '.join(TYPES)}"
         )
     fields: dict[str, Any] = {"name": joint.needed("name"), "source": joint.source}
@@ -146,7 +146,7 @@ def mimic_law(
         if followed in passed:
             what = "itself" if len(passed) == 1 else "itself by way of " + ", ".join(passed[1:])
             raise ModelError(
-                f"{element.source}: the joint {shown(name)} mimics {what}; "
+                f"{element.source}: the joint {format_value(name)} mimics {what}; "
                 "let it follow a joint that moves on its own"
             )
         law = Mimic(followed, multiplier, offset)

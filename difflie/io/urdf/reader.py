@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...system import Body, Fixed, Free, ModelError, System, tree
 from ...system.builders import STANDARD_GRAVITY
-from ...system.validation import nearest, shown, warn
+from ...system.validation import format_value, nearest, warn
 from ..files import existing
 from ..names import distinct
 from ..rotations import of_angles, of_quaternion
@@ -88,7 +88,7 @@ def read_urdf(
     name = robot.get("name")
     if name is None:
         name = path.stem
-        notes[f"robot without a name, called {shown(name)}"].append(robot.line)
+        notes[f"robot without a name, called {format_value(name)}"].append(robot.line)
     system = tree(bodies, name=name, gravity=STANDARD_GRAVITY if gravity is None else gravity)
     unused: Notes = defaultdict(list)
     _find_unused(robot, "robot", "", unused)
@@ -109,7 +109,7 @@ def read_urdf(
 def _check_base(source: str, base: str | None) -> None:
     if base is not None and base not in _BASES:
         raise ModelError(
-            f"{source}: base is {shown(base)}; it must be 'fixed' or "
+            f"{source}: base is {format_value(base)}; it must be 'fixed' or "
             f"'free'{nearest(str(base), _BASES)}"
         )
 
@@ -148,14 +148,14 @@ def _bodies(robot: Element, base: str | None, world: str | None, notes: Notes) -
         parent, child = (_end(joint, role, links) for role in ("parent", "child"))
         if child in joint_of:
             raise ModelError(
-                f"{joint.source}: the link {shown(child)} is the child of {joint_of[child].label} "
-                f"in line {joint_of[child].line} too; a link has one parent: remove one of the "
-                "joints"
+                f"{joint.source}: the link {format_value(child)} is the child of "
+                f"{joint_of[child].label} in line {joint_of[child].line} too; a link has one "
+                "parent: remove one of the joints"
             )
         joint_of[child], parents[child] = joint, parent
     roots = [name for name in links if name not in joint_of]
     if len(roots) > 1:
-        named = ", ".join(f"{shown(name)} (line {links[name].line})" for name in roots)
+        named = ", ".join(f"{format_value(name)} (line {links[name].line})" for name in roots)
         raise ModelError(
             f"{links[roots[1]].source}: there are {len(roots)} root links, which no joint has as "
             f"its child: {named}; connect all but one of them by a joint{_foreign(robot, roots)}"
@@ -190,7 +190,8 @@ def _bodies(robot: Element, base: str | None, world: str | None, notes: Notes) -
 def _foreign(robot: Element, roots: Sequence[str]) -> str:
     """Names joints in another namespace, which are not read, for the message on root links."""
     named = [
-        f"<{e.tag}> in line {e.line}, which has {shown(c.attributes.get('link', ''))} as its child,"
+        f"<{e.tag}> in line {e.line}, which has {format_value(c.attributes.get('link', ''))} as "
+        "its child,"
         for e in robot.children
         if e.tag.endswith(":joint")
         for c in e.children
@@ -205,13 +206,13 @@ def _check_world(
     own = robot.needed_child("difflie", "<difflie/>")
     if [world] != roots:
         raise ModelError(
-            f"{own.source}: the world is the link {shown(world)}, which is not the root; "
+            f"{own.source}: the world is the link {format_value(world)}, which is not the root; "
             f"name the root{nearest(world, roots)}"
         )
     if base is not None:
         raise ModelError(
-            f"{own.source}: base is {shown(base)} and the root link {shown(world)} is the world, "
-            "to which the joints of the file connect; leave out base"
+            f"{own.source}: base is {format_value(base)} and the root link {format_value(world)} "
+            "is the world, to which the joints of the file connect; leave out base"
         )
     if links[world].child("inertial") is not None:
         raise ModelError(f"{links[world].source}: it is the world, which has no mass; remove it")
@@ -237,7 +238,7 @@ def _end(joint: Element, role: str, links: dict[str, Element]) -> str:
     name = element.needed("link")
     if name not in links:
         raise ModelError(
-            f"{element.source}: the link {shown(name)} does not exist"
+            f"{element.source}: the link {format_value(name)} does not exist"
             f"{nearest(name, links) or '; add it or name another'}"
         )
     return name

@@ -21,7 +21,7 @@ import numpy as np
 from ...system import Body, Fixed, Free, Joint, ModelError, System
 from ...system.builders import bodies_of
 from ...system.joints import ROW_FIELDS
-from ...system.validation import shown, warn
+from ...system.validation import format_value, warn
 from ..files import write_whole
 from ..names import distinct
 from .joints import TYPES
@@ -117,8 +117,8 @@ def _keep(original: Path, robot: Element) -> None:
     for link in robot.findall("link"):
         if ("link", link.get("name")) not in named and len(link):
             raise ModelError(
-                f"{original}: there is no link {shown(link.get('name'))}, which the system has; "
-                "give the file it was read from"
+                f"{original}: there is no link {format_value(link.get('name'))}, which the system "
+                "has; give the file it was read from"
             )
     for element in robot:
         if element.tag in _WRITTEN:

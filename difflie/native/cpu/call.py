@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..attempts import tell_once, tried, warn_once
+from ..attempts import tried, warn_once, warn_slower
 from ..fingerprint import fingerprint
 from ..loop import Loop
 from ..private import Context, Value
@@ -64,12 +64,12 @@ def _registered(loop: Loop, along: tuple[bool, ...], lanes: int, shared: bool) -
             digest, write = hashlib.sha256(text.encode()).hexdigest(), lambda: text
         address = object_code.address_of(digest, "handler", write)
     except TooLong as problem:
-        tell_once(f"a program has {problem} and is run in parts, which is slower")
+        warn_once(f"a program has {problem} and is run in parts, which is slower")
         raise
     return ffi.target(f"difflie_{digest[:24]}", address)
 
 
-_handler = tried(_registered, warn_once)
+_handler = tried(_registered, warn_slower)
 
 
 def _text(loop: Loop, along: tuple[bool, ...], lanes: int, shared: bool) -> str:

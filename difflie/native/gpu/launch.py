@@ -20,7 +20,7 @@ import jax.ffi
 import numpy as np
 
 from .. import disk_cache
-from ..attempts import Unavailable, reason, tried, warn_once
+from ..attempts import Unavailable, reason, tried, warn_slower
 from ..cpu import ffi, object_code
 from ..cpu.ffi import METADATA, field, struct
 from ..loop import Loop
@@ -75,7 +75,7 @@ def _trusted(loop: Loop, along: tuple[bool, ...]) -> str:
 
 
 _target = tried(
-    _trusted, functools.partial(warn_once, cost="on the GPU may take many times as long")
+    _trusted, functools.partial(warn_slower, cost="on the GPU may take many times as long")
 )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ...view.drawing import Picture, Shown
+from ...view.drawing import DrawOptions, Picture
 from ...view.figures import figure, label
 from ...view.scenes import Arrows, Scene, scene
 from .architect import architects_perspective
@@ -44,7 +44,7 @@ def chain_of_bodies() -> Figure:
     q[:4] /= np.linalg.norm(q[:4])
     run = SimpleNamespace(t=np.zeros(1), q=q[None], v=np.zeros((1, 10)))
     still = scene(system, run)
-    picture = Picture(still, None, Shown(frames=True), [0])
+    picture = Picture(still, None, DrawOptions(frames=True), [0])
     canvas, axes = picture.blank("Figure 2: a free chain of 5 bodies, and their frames")
     picture.paint(axes, [0])
     wide = float(picture.camera.half_width / picture.camera.half_height)
@@ -62,7 +62,7 @@ def in_both(motion: Compared) -> Figure:
     # A chain in free fall has no floor that it could be above.
     seen = replace(seen, up=np.array([0.0, 0, 1]))
     last = seen.bodies[-1]
-    picture = Picture(seen, None, Shown(traces=(last,)), moments)
+    picture = Picture(seen, None, DrawOptions(traces=(last,)), moments)
     canvas, axes = figure(1, 2, (14.0, 4.6))
     picture.paint(axes[0, 0], moments)
     times = ", ".join(f"{motion.t[k]:.2f}" for k in moments)

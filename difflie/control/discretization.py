@@ -22,7 +22,7 @@ from ..constraints import Stabilisation
 from ..formulations import Inputs, formulated
 from ..integrators import Method
 from ..simulate.step import ended
-from ..system.frozen import is_frozen, thawed
+from ..system.frozen import is_frozen, unfreeze
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import called
@@ -50,14 +50,16 @@ class Motion(NamedTuple):
     x: Point
     u: jax.Array
 
-    def moved(self, knots: Knots, d: Float[Array, "N n"], end: Float[Array, " nx"]) -> Motion:
+    def moved(
+        self, knots: Discretization, d: Float[Array, "N n"], end: Float[Array, " nx"]
+    ) -> Motion:
         """The motion at d (N, nx + nu) from it, and dx_N (nx,), its controls within their box."""
         dx = jnp.concatenate((d[:, : knots.nx], end[None]))
         u = jnp.clip(self.u + d[:, knots.nx :], knots.u_lower, knots.u_upper)
         return Motion(jax.vmap(knots.retract)(self.x, dx), u)
 
 
-class Knots(eqx.Module):
+class Discretization(eqx.Module):
     """The functions of a problem at a knot.
 
     costs, bounds: those along the motion; state_bounds: bounds that hold at all knots but the
@@ -85,7 +87,7 @@ class Knots(eqx.Module):
     boxed: bool = eqx.field(static=True)
 
     @staticmethod
-    def of(problem: Problem) -> Knots:
+    def of(problem: Problem) -> Discretization:
         """The knots of a problem."""
         p, system = problem, _unbounded(problem.system)
         u_lower, u_upper = p.limits.of_controls(p.system, p.inputs)
@@ -99,7 +101,7 @@ class Knots(eqx.Module):
         empty = jnp.zeros(0, system.dtype)
         along = [term for term in p.running if isinstance(term, Between)]
         timed = {id(b): _needs_control(p, b) for b in along}
-        return Knots(
+        return Discretization(
             Tree.of(system),
             p.dt,
             tuple(term for term in p.running if isinstance(term, Cost)),
@@ -254,7 +256,7 @@ def _unbounded(system: System) -> System:
     actuators = tuple(a.unbounded() for a in system.actuators)
     if is_frozen(system) and actuators == system.actuators:
         return system
-    return replace(thawed(system), actuators=actuators) if actuators else system
+    return replace(unfreeze(system), actuators=actuators) if actuators else system
 
 
 def _known_to_be_infinite(*bounds: jax.Array) -> bool:

@@ -16,7 +16,7 @@ from ..system.system import System
 from .result import NEVER, Ending, Reconstruction, Result
 
 
-class Watch(eqx.Module):
+class StepStatus(eqx.Module):
     """The first step at which something happened, entry by entry.
 
     After a failed step nothing counts, since the state stays as it was before. nonfinite, unsolved,
@@ -35,13 +35,13 @@ class Watch(eqx.Module):
     stopped: jax.Array | None = None
 
     @staticmethod
-    def start(tree: Tree, q: Float[Array, " nq"], come: jax.Array | None = None) -> Watch:
+    def start(tree: Tree, q: Float[Array, " nq"], come: jax.Array | None = None) -> StepStatus:
         """At the start, the configuration q (nq,); come (): whether an event has come there."""
         once = jnp.asarray(NEVER, jnp.int32)
         limit = jnp.full(tree.topology.n_dofs, NEVER, jnp.int32)
         margin = Margin.start(tree, q)
         stopped = None if come is None else jnp.where(come, 0, once)
-        return Watch(once, once, once, limit, limit, limit, margin, stopped)
+        return StepStatus(once, once, once, limit, limit, limit, margin, stopped)
 
     @property
     def failed(self) -> jax.Array:
@@ -62,7 +62,7 @@ class Watch(eqx.Module):
         """Whether the step with this number was made ()."""
         return step < self.last
 
-    def with_last_step(self, solved: jax.Array) -> Watch:
+    def with_last_step(self, solved: jax.Array) -> StepStatus:
         """Updated with the solution flag () of the shorter step that leads to an event."""
         assert self.stopped is not None
         unsolved = jnp.where(self.came & ~solved, self.stopped, self.unsolved)
@@ -77,7 +77,7 @@ class Watch(eqx.Module):
         effort: jax.Array | None,
         solved: Any,
         come: jax.Array | None = None,
-    ) -> Watch:
+    ) -> StepStatus:
         """Updated with the state q (nq,), v (nv,) after a step, and the effort (nv,) before it.
 
         come (): whether an event has come there.
@@ -98,7 +98,7 @@ class Watch(eqx.Module):
             push = jax.lax.stop_gradient(effort)[t.dof_velocity]
             own = np.isin(np.arange(t.n_dofs), t.mimic_dofs, invert=True)
             seen = first(seen, (jnp.abs(push) > joints.max_effort) & own, step - 1)
-        return Watch(
+        return StepStatus(
             first(self.nonfinite, ~finite(q, v)),
             self.unsolved if solved is True else first(self.unsolved, ~solved),
             singular,

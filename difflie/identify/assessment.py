@@ -25,7 +25,7 @@ _WHITE = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Judged:
+class Assessment:
     """What is judged: how a fit ended, its numbers, and how it predicts recordings.
 
     message: how it ended; scale: the size of what is left, in the deviations given. names (p,),
@@ -46,7 +46,7 @@ class Judged:
     unseen: Sequence[Validation]
 
     @property
-    def badly_told(self) -> list[str]:
+    def poorly_identified(self) -> list[str]:
         """The names of the numbers that the data tells badly or not, but for those at a bound."""
         if self._without_errors:
             return []
@@ -151,7 +151,7 @@ class Judged:
     def _identifiable(self) -> Iterator[str]:
         if self._without_errors:
             return
-        badly, count = self.badly_told, len(self.names)
+        badly, count = self.poorly_identified, len(self.names)
         told = f"to {_BADLY:.0%} or better, of themselves or of their start"
         if not badly:
             yield f"the data tells all {count} numbers {told}"
@@ -238,7 +238,7 @@ def _pooled(validations: Sequence[Validation], key: str) -> dict[str, float]:
     }
 
 
-def _force_or_position(judged: Judged, joint: str, key: str) -> str:
+def _force_or_position(judged: Assessment, joint: str, key: str) -> str:
     v = next(v for v in (*judged.fitted, *judged.unseen) if joint in v.joints)
     unit = v.units[v.joints.index(joint)]
     return unit if key.startswith("position") else {"rad": "N m", "m": "N"}[unit]
