@@ -6,20 +6,36 @@ With the next release this file is deleted, and what imports it is changed.
 from __future__ import annotations
 
 import dataclasses
+import sys
 import warnings
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
-# By the module, or the class, that had them.
+Class = TypeVar("Class", bound=type)
+
+# By package, or class: its old names, and the new ones.
 NAMES = {
-    "difflie.identify": {"ArmFit": "Fit"},
+    "difflie": {"breaking_leaves": "inconsistent_parameters"},
+    "difflie.constraints": {"breaking_leaves": "inconsistent_parameters"},
+    "difflie.control": {
+        "Apart": "MinDistance",
+        "Between": "Bounded",
+        "Together": "Concatenated",
+    },
+    "difflie.identify": {"ArmFit": "Fit", "Keep": "Bounded", "Nearness": "NominalPrior"},
+    "difflie.quantities": {"LimitLeft": "LimitMargin"},
+    "difflie.sweep": {"Here": "LocalEngine"},
+    "difflie.view": {"Shown": "DrawOptions"},
     "Fit": {
         **{name: f"assessment.{name}" for name in ("base", "friction", "held_out", "model")},
         **{name: f"assessment.{name}" for name in ("predictions", "scores", "verdict")},
         "weight": "assessment.held_out.best",
         "active": "at_bound",
+        "judgement": "assess",
     },
 }
+# Of the tables of configuration files: the values of `type`.
+TYPES = {"Apart": "MinDistance"}
 
 
 def warn_of(old: str, new: str, level: int = 3) -> None:
@@ -53,7 +69,7 @@ class Subscripted(Mapping[str, Any]):
         return {field.name.rstrip("_"): field.name for field in dataclasses.fields(self)}
 
 
-def renamed(owner: Any, table: str, name: str) -> Any:
+def by_old_name(owner: Any, table: str, name: str) -> Any:
     """What an owner, a module or an object, has under an old name; raises AttributeError."""
     new = NAMES[table].get(name)
     found = owner
@@ -63,3 +79,55 @@ def renamed(owner: Any, table: str, name: str) -> Any:
         raise AttributeError(f"{table} has no attribute {name!r}")
     warn_of(f"{table}.{name}", f"{table}.{new}", 4)
     return found
+
+
+def names_of(package: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a package that finds its old names."""
+
+    def attribute(name: str) -> Any:
+        return by_old_name(sys.modules[package], package, name)
+
+    return attribute
+
+
+def renamed(**names: str) -> Callable[[Class], Class]:
+    """A decorator of a class whose methods and properties have new names: old="new".
+
+    Old names are found on objects, and what a subclass defines under an old name is called by the
+    new one.
+    """
+
+    def decorated(cls: Class) -> Class:
+        before = cls.__dict__.get("__init_subclass__")
+
+        def init_subclass(sub: type, **settings: Any) -> None:
+            for old, new in names.items():
+                if old in sub.__dict__ and new not in sub.__dict__:
+                    warn_of(f"{sub.__name__}.{old}", new)
+                    setattr(sub, new, sub.__dict__[old])
+            super(cls, sub).__init_subclass__(**settings) if before is None else before.__get__(
+                None, sub
+            )(**settings)
+
+        cls.__init_subclass__ = classmethod(init_subclass)  # pyright: ignore
+        for old, new in names.items():
+            setattr(cls, old, _old(cls.__name__, old, new))
+        return cls
+
+    return decorated
+
+
+def _old(owner: str, old: str, new: str) -> property:
+    def found(self: Any) -> Any:
+        warn_of(f"{owner}.{old}", new)
+        return getattr(self, new)
+
+    return property(found)
+
+
+def type_of(name: str) -> str:
+    """The name of a type in a configuration file, the new one for an old one."""
+    if name not in TYPES:
+        return name
+    warn_of(f'type = "{name}"', f'type = "{TYPES[name]}"')
+    return TYPES[name]

@@ -21,19 +21,8 @@ from difflie.groups import directors
 PACKAGE = Path(dl.__file__).parent
 ORDER = (
     "deprecated",
-    *(
-        "deprecated",
-        "groups",
-        "native",
-        "solvers",
-        "spatial",
-        "system",
-        "dynamics",
-        "forces",
-        "constraints",
-        "parameters",
-        "io",
-    ),
+    *("groups", "native", "solvers", "spatial", "system"),
+    *("dynamics", "forces", "constraints", "parameters", "io"),
     *("integrators", "quantities", "view", "formulations", "simulate", "identify"),
     *("control", "sweep", "reproduce", "cli"),
 )
@@ -78,7 +67,7 @@ def imported_rooms(path: Path) -> set[str]:
 
 def allowed_rooms(path: Path) -> set[str]:
     if room(path) == "integrators":
-        return {"groups", "solvers", "integrators"}
+        return {"deprecated", "groups", "solvers", "integrators"}
     return set(ORDER[: ORDER.index(room(path)) + 1])
 
 

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..deprecated import names_of
 from ..solvers.linear import product
 from ..system.arguments import checked
 from ..system.frame import Frame as Frame
@@ -132,3 +133,5 @@ def _constrained_dynamics(tree, q, v, tau, wrench):
 _residual = jax.jit(lambda tree, q: equations(tree, q).residual())
 _jacobian = jax.jit(lambda tree, q: equations(tree, q).jacobian())
 _bias = jax.jit(lambda tree, q, v: equations(tree, q).bias(v))
+
+__getattr__ = names_of(__name__)

@@ -10,12 +10,14 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Bool
 
+from ..deprecated import renamed
 from ..groups.components import Matrix, Scalar
 from ..spatial import Motion, Transform
 from ..system.fields import number_faults
 from ..system.frame import Frame
 
 
+@renamed(faults="problems")
 class Constraint(eqx.Module):
     """Equations that the motion of a system satisfies.
 

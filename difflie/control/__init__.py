@@ -4,9 +4,10 @@ A `Problem` has costs, bounds and inputs; `solve` finds a `Plan`. Costs are weig
 (`difflie.quantities`), inputs are the commands of actuators or maps to them.
 """
 
+from ..deprecated import names_of
+from ..quantities import Bounded as Bounded
 from ..simulate import Controller as Controller
 from ..simulate import Sampled as Sampled
-from .bounds import Between as Between
 from .bounds import Equal as Equal
 from .bounds import MinDistance as MinDistance
 from .bounds import Reach as Reach
@@ -59,3 +60,5 @@ from .transcription import HermiteSimpson as HermiteSimpson
 from .transcription import Shooting as Shooting
 from .transcription import Transcription as Transcription
 from .transcription import Trapezoidal as Trapezoidal
+
+__getattr__ = names_of(__name__)

@@ -14,10 +14,10 @@ from jax.core import Tracer
 from .. import quantities as dq
 from ..constraints import start_error
 from ..formulations import formulation_of
+from ..quantities.bounded import Bounded
 from ..system.frame import Frame
 from ..system.system import System
 from ..system.validation import check_shape, format_value, nearest
-from .bounds import Between
 from .costs import Cost
 from .problem import Problem
 
@@ -41,7 +41,7 @@ def check_problem(problem: Problem) -> None:
     _check_efforts(p)
     _check_start(p)
     for bound in (*p.running, *p.final):
-        if isinstance(bound, Between) and bound.is_equality:
+        if isinstance(bound, Bounded) and bound.is_equality:
             _check_reach(p, bound)
 
 
@@ -119,7 +119,7 @@ def _all_bounds(p: Problem) -> Iterator[tuple[str, Any, Any]]:
         yield "limits of v", -limits.v, limits.v
     yield "limits of u", *limits.of_controls(p.system, p.inputs)
     for term in (*p.running, *p.final):
-        if isinstance(term, Between):
+        if isinstance(term, Bounded):
             yield f"bounds of {term.name}", term.lower, term.upper
 
 
@@ -208,7 +208,7 @@ def _value(quantity: Any, system: System, q: Any, v: Any, u: Any, t: Any) -> jax
     return jnp.ravel(quantity(system, q, v, u, t))
 
 
-def _check_reach(p: Problem, bound: Between) -> None:
+def _check_reach(p: Problem, bound: Bounded) -> None:
     """The goal of a frame is not farther away than the machine is long."""
     quantity, goal, frame = bound.quantity, None, None
     if isinstance(quantity, dq.PoseDeviation):

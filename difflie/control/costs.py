@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import quantities as dq
+from ..deprecated import renamed
 from ..quantities.quantity import Quantity, as_quantity
 from ..system.fields import number
 from ..system.system import System
@@ -19,6 +20,7 @@ from ..system.user_functions import called
 from ..system.validation import real_values
 
 
+@renamed(aimed="with_goal")
 class Cost(eqx.Module):
     """sum_i w_i r_i^2 / 2, where r (n,) is a quantity, less its goal if it has one.
 

@@ -21,13 +21,13 @@ from jaxtyping import Array, Float
 from ..constraints import Stabilisation
 from ..formulations import Inputs, formulated
 from ..integrators import Method
+from ..quantities.bounded import Bounded
 from ..simulate.step import ended
 from ..system.frozen import is_frozen, unfreeze
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import called
 from ..system.validation import real_values
-from .bounds import Between
 from .costs import Cost
 from .inputs import Input
 from .problem import Problem
@@ -70,10 +70,10 @@ class Discretization(eqx.Module):
     tree: Tree
     dt: jax.Array
     costs: tuple[Cost, ...]
-    bounds: tuple[Between, ...]
-    state_bounds: tuple[Between, ...]
+    bounds: tuple[Bounded, ...]
+    state_bounds: tuple[Bounded, ...]
     final_costs: tuple[Cost, ...]
-    final_bounds: tuple[Between, ...]
+    final_bounds: tuple[Bounded, ...]
     inputs: Input
     u_lower: jax.Array
     u_upper: jax.Array
@@ -99,7 +99,7 @@ class Discretization(eqx.Module):
                 [*z, (t / whole)[None]] for z, t in zip((z_lower, z_upper), p.duration, strict=True)
             )
         empty = jnp.zeros(0, system.dtype)
-        along = [term for term in p.running if isinstance(term, Between)]
+        along = [term for term in p.running if isinstance(term, Bounded)]
         timed = {id(b): _needs_control(p, b) for b in along}
         return Discretization(
             Tree.of(system),
@@ -108,7 +108,7 @@ class Discretization(eqx.Module):
             tuple(b for b in along if timed[id(b)]),
             (*(b for b in along if not timed[id(b)]), *p.limits.of_states(p.system)),
             tuple(term for term in p.final if isinstance(term, Cost)),
-            tuple(term for term in p.final if isinstance(term, Between)),
+            tuple(term for term in p.final if isinstance(term, Bounded)),
             p.inputs,
             u_lower,
             u_upper,
@@ -235,7 +235,7 @@ class Discretization(eqx.Module):
         t = self.steps * self.length(x)
         return self._values((*self.state_bounds, *self.final_bounds), x, None, t)
 
-    def _values(self, bounds: Sequence[Between], x: Point, u: Any, t: Any) -> jax.Array:
+    def _values(self, bounds: Sequence[Bounded], x: Point, u: Any, t: Any) -> jax.Array:
         with self.tree.at_hand() as system:
             values = [b.value(system, x.q, x.v, u, t) for b in bounds]
         return jnp.concatenate([jnp.zeros(0, x.q.dtype), *values])
@@ -263,7 +263,7 @@ def _known_to_be_infinite(*bounds: jax.Array) -> bool:
     return not any(isinstance(b, Tracer) or np.any(np.isfinite(b)) for b in bounds)
 
 
-def _needs_control(problem: Problem, bound: Between) -> bool:
+def _needs_control(problem: Problem, bound: Bounded) -> bool:
     """Whether a bound depends on the control."""
     p = problem
     u = jnp.zeros(p.nu, p.system.dtype)

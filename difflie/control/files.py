@@ -40,7 +40,7 @@
     point = [0.4, 0.0, 0.3]
 
     [[bound]]                         # two spheres
-    type = "Apart"
+    type = "MinDistance"
     first = {body = "hand"}
     second = {position = [0.3, 0.1, 0.2]}
     least = 0.15                      # m

@@ -11,10 +11,10 @@ import numpy as np
 from jax.core import Tracer
 
 from .. import quantities as dq
+from ..quantities.bounded import Bounded
 from ..system.fields import number
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from .bounds import Between
 from .inputs import Commands, Input
 
 
@@ -48,7 +48,7 @@ class Limits(eqx.Module):
         v = v.at[t.dof_velocity[own]].set(joints.max_velocity[own])
         return Limits(joints.lower, joints.upper, v, lower, upper)
 
-    def of_states(self, system: System) -> tuple[Between, ...]:
+    def of_states(self, system: System) -> tuple[Bounded, ...]:
         """Those of the states as constraints, without those known to be infinite."""
         constraints = []
         if self.q_lower is not None or self.q_upper is not None:
@@ -108,11 +108,11 @@ def _pair(lower: Any, upper: Any, n: int, dtype: Any) -> tuple[jax.Array, jax.Ar
     return lower.astype(dtype), upper.astype(dtype)
 
 
-def _some(kind: Any, lower: jax.Array, upper: jax.Array, dofs: np.ndarray) -> list[Between]:
+def _some(kind: Any, lower: jax.Array, upper: jax.Array, dofs: np.ndarray) -> list[Bounded]:
     """The bounds of those of the dofs that are not known to have none."""
     if not (isinstance(lower, Tracer) or isinstance(upper, Tracer)):
         finite = np.isfinite(np.asarray(lower)) | np.isfinite(np.asarray(upper))
         dofs = dofs[finite[dofs]]
     if not dofs.size:
         return []
-    return [Between(kind(tuple(dofs.tolist())), lower[dofs], upper[dofs])]
+    return [Bounded(kind(tuple(dofs.tolist())), lower[dofs], upper[dofs])]

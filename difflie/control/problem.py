@@ -13,13 +13,14 @@ import numpy as np
 from jax.core import Tracer
 
 from ..constraints import Projection, Stabilisation
+from ..deprecated import renamed
 from ..integrators import Method, SemiImplicitEuler
+from ..quantities.bounded import Bounded
 from ..simulate.arguments import checked_dt, chosen_method
 from ..simulate.resolution import look_once
 from ..system.arguments import checked
 from ..system.system import System
 from ..system.validation import format_value
-from .bounds import Between
 from .costs import Cost, as_cost
 from .inputs import Commands, Input, as_input
 from .limits import Limits
@@ -28,6 +29,7 @@ from .shown import problem_text
 Terms = Sequence[Any]
 
 
+@renamed(aimed="with_goal")
 class Problem(eqx.Module):
     """Controls u_0 ... u_{N-1} (nu,) of least cost for the motion of a system from q0, v0.
 
@@ -54,8 +56,8 @@ class Problem(eqx.Module):
     q0: jax.Array
     v0: jax.Array
     dt: jax.Array
-    running: tuple[Cost | Between, ...]
-    final: tuple[Cost | Between, ...]
+    running: tuple[Cost | Bounded, ...]
+    final: tuple[Cost | Bounded, ...]
     limits: Limits
     inputs: Input
     duration: tuple[jax.Array, jax.Array] | None
@@ -147,12 +149,12 @@ class Problem(eqx.Module):
         return self.replace(running=running, final=final)
 
 
-def _terms(name: str, terms: Terms) -> tuple[Cost | Between, ...]:
+def _terms(name: str, terms: Terms) -> tuple[Cost | Bounded, ...]:
     if not isinstance(terms, list | tuple):
         raise TypeError(
             f"Problem: {name} is {format_value(terms)}; give a list of costs and bounds"
         )
-    return tuple(term if isinstance(term, Between) else as_cost(term) for term in terms)
+    return tuple(term if isinstance(term, Bounded) else as_cost(term) for term in terms)
 
 
 def _bounds_of_time(duration: Any, dtype: Any) -> tuple[jax.Array, jax.Array]:

@@ -15,6 +15,7 @@ from ..groups import se3, so3
 from ..io.config import InitialTable
 from ..io.loading import numbers_of, state_of
 from ..io.modules import function
+from ..quantities.bounded import Bounded
 from ..system.fields import number
 from ..system.frame import Frame
 from ..system.system import System
@@ -193,7 +194,7 @@ class ReachBound:
             return ["give either goal, a pose {position = ..., rotation = ...}, or point"]
         return []
 
-    def made(self, at: Place) -> bounds.Between:
+    def made(self, at: Place) -> Bounded:
         return bounds.Reach(self.frame, self.point if self.goal is None else _pose(self.goal))
 
 
@@ -203,12 +204,12 @@ class ReachStateBound(InitialTable):
 
     at: At = "final"
 
-    def made(self, at: Place) -> bounds.Between:
+    def made(self, at: Place) -> Bounded:
         return bounds.ReachState(*at.state(self))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApartBound:
+class MinDistanceBound:
     """first, second: frames on bodies or in the world; least: the distance of their origins."""
 
     first: Frame
@@ -216,7 +217,7 @@ class ApartBound:
     least: Annotated[float, number(unit="m", positive=True)]
     at: At = "running"
 
-    def made(self, at: Place) -> bounds.Between:
+    def made(self, at: Place) -> Bounded:
         return bounds.MinDistance(self.first, self.second, self.least)
 
 
@@ -232,10 +233,10 @@ class FunctionBound:
     upper: Annotated[_Numbers, number(shape=None)] | None = None
     at: At = "running"
 
-    def made(self, at: Place) -> bounds.Between:
+    def made(self, at: Place) -> Bounded:
         lower = -np.inf if self.lower is None else np.asarray(self.lower, float)
         upper = np.inf if self.upper is None else np.asarray(self.upper, float)
-        return bounds.Between(at.function(self.function), lower, upper)
+        return Bounded(at.function(self.function), lower, upper)
 
 
 @dataclass(frozen=True)
@@ -316,7 +317,7 @@ COSTS: dict[str, type] = {
 BOUNDS: dict[str, type] = {
     "Reach": ReachBound,
     "ReachState": ReachStateBound,
-    "Apart": ApartBound,
+    "MinDistance": MinDistanceBound,
     "Function": FunctionBound,
 }
 INPUTS: dict[str, type] = {"Motors": MotorsInput, "Thrusters": ThrustersInput}

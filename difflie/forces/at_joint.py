@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..deprecated import renamed
 from ..system.fields import number_faults
 from ..system.system import Joints, System
 from ..system.topology import Topology
@@ -17,6 +18,7 @@ from ..system.user_functions import called
 from ..system.validation import format_value, nearest, real_values
 
 
+@renamed(faults="problems", misfits="incompatibilities")
 class AtJoint(eqx.Module):
     """A part that belongs to a joint of one degree of freedom; its paths are "joint/number"."""
 
@@ -60,6 +62,7 @@ class AtJoint(eqx.Module):
         return f"{type(self).__name__} ({self.joint!r})"
 
 
+@renamed(faults="problems", misfits="incompatibilities")
 class JointCoupling(eqx.Module):
     """A force law in joint coordinates, for all degrees of freedom at once.
 

@@ -23,6 +23,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from ..deprecated import renamed
 from ..groups.components import Matrix, Vector
 from ..spatial import Force, Motion, Transform
 from ..system.fields import number_faults
@@ -40,6 +41,7 @@ _POINTS = {
 }
 
 
+@renamed(faults="problems", misfits="incompatibilities")
 class Coupling(eqx.Module):
     """Forces and moments on bodies: a path, and a law for the wrenches at its n points.
 

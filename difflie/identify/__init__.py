@@ -1,9 +1,7 @@
 """Identification: recordings, errors, fits of parameters, and motions designed to measure them."""
 
-import sys as _sys
-from typing import Any as _Any
-
-from ..deprecated import renamed as _renamed
+from ..deprecated import names_of
+from ..quantities import Bounded as Bounded
 from .arm import ArmSettings as ArmSettings
 from .arm import identify_arm as identify_arm
 from .base_parameters import Linear as Linear
@@ -44,7 +42,6 @@ from .sensors import Sensor as Sensor
 from .sensors import pose_readings as pose_readings
 from .sensors import with_sensors as with_sensors
 from .shooting import Shooting as Shooting
-from .space_limits import Keep as Keep
 from .statistics import Information as Information
 from .statistics import correlations as correlations
 from .statistics import information as information
@@ -54,6 +51,4 @@ from .torque_rows import RateCoupling as RateCoupling
 from .validation import Trial as Trial
 from .validation import Validation as Validation
 
-
-def __getattr__(name: str) -> _Any:
-    return _renamed(_sys.modules[__name__], __name__, name)
+__getattr__ = names_of(__name__)

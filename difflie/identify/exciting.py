@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from ..forces.actuators.acting import dof_commands
 from ..parameters import Parameters
+from ..quantities.bounded import Bounded
 from ..solvers.linear import product
 from ..system.system import System
 from .harmonics import at_rest, harmonics_at
@@ -40,7 +41,7 @@ from .problem import Deviation, deviations
 from .recordings import Recording
 from .sensors import Encoder
 from .shown import excitation_text
-from .space_limits import Keep
+from .space_limits import check_limit, load
 
 # Samples per harmonic, at which limits are checked.
 _FINE = 32
@@ -89,7 +90,7 @@ def excitation(
     velocity: Any = None,
     acceleration: Any = None,
     effort: Any = None,
-    space: Sequence[Keep] = (),
+    space: Sequence[Bounded] = (),
     deviation: Deviation = 1.0,
     samples: int = 100,
     steps: int = 300,
@@ -114,7 +115,7 @@ def excitation(
     _check(system, duration, harmonics, samples, steps)
     limits = Limits.of(system, position, velocity, acceleration, effort)
     for keep in space:
-        keep.check(system, limits.center)
+        check_limit(keep, system, limits.center)
     rest = at_rest(harmonics)
     fine, coarse = (
         harmonics_at(np.arange(n) * (duration / n), duration, harmonics) @ rest
@@ -178,7 +179,7 @@ class _Design(eqx.Module):
     fine: jax.Array
     coarse: jax.Array
     deviation: jax.Array
-    space: tuple[Keep, ...]
+    space: tuple[Bounded, ...]
 
     def within(self, numbers: jax.Array) -> jax.Array:
         """The motion (nv, k) about the centres of the position ranges, within the limits."""
@@ -221,7 +222,7 @@ class _Design(eqx.Module):
     def crowding(self, q: jax.Array, v: jax.Array) -> jax.Array:
         """How near the bounds in space all quantities are (n, .), along q and v (n, nv)."""
         system = self.parameters.system
-        parts = [jax.vmap(lambda q, v, k=k: k.load(system, q, v))(q, v) for k in self.space]
+        parts = [jax.vmap(lambda q, v, k=k: load(k, system, q, v))(q, v) for k in self.space]
         return jnp.concatenate((jnp.zeros((len(q), 0), q.dtype), *parts), axis=1)
 
 

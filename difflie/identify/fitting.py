@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ..deprecated import renamed
+from ..deprecated import by_old_name
 from ..forces.at_joint import AtJoint
 from ..io import save
 from ..io.files import file_name
@@ -110,7 +110,7 @@ class Fit:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            return renamed(self, "Fit", name)
+            return by_old_name(self, "Fit", name)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..deprecated import renamed
 from ..groups import Manifold
 
 Scalar = jax.Array | float
@@ -34,6 +35,7 @@ class State(NamedTuple):
     memory: Any = None
 
 
+@renamed(finer="refined")
 class Method(eqx.Module):
     """A one-step method: what `simulate` takes.
 

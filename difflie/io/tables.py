@@ -19,6 +19,7 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from ..deprecated import TYPES, type_of
 from ..system.fields import Number
 from ..system.validation import ModelError, closest, format_value, nearest
 from .inline import STANDS_FOR
@@ -219,6 +220,8 @@ def read_typed(
         return faults.tell(f"{where} lacks the key 'type': one of {', '.join(types)}")
     rest = {key: value for key, value in given.items() if key != "type"}
     kind = STRING.read(given["type"], f"{where}.type", faults)
+    if kind not in types and TYPES.get(kind or "") in types:
+        kind = type_of(kind)
     if kind in types:
         return read(types[kind], rest, where, faults, f"{where}: {kind}")
     if kind is not None:

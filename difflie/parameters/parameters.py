@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ..deprecated import renamed
 from ..system.arguments import checked
 from ..system.system import System
 from ..system.validation import check_shape, format_value, nearest, real_numbers
@@ -23,6 +24,7 @@ from .paths import alike
 from .shown import parameters_text
 
 
+@renamed(machine="system_at")
 class Parameters(eqx.Module):
     """Numbers of a system, chosen by path, as a vector, and back.
 

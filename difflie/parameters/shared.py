@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ..deprecated import renamed
 from ..system.arguments import checked
 from ..system.system import System
 from ..system.validation import format_value, nearest
@@ -28,6 +29,7 @@ from .parameters import Parameters
 from .shown import parameters_text
 
 
+@renamed(machine="system_at")
 class SharedParameters(eqx.Module):
     """Numbers of machines as one vector (n,), which has each shared number once, and back.
 

@@ -5,10 +5,12 @@ the residual of a sensor, the reduction of a sweep and the curve of a plot all u
 differentiable in forward and reverse mode, in the precision of q.
 """
 
+from ..deprecated import names_of
 from .acceleration import AccelerationQuantity as AccelerationQuantity
 from .along import Curve as Curve
 from .along import along as along
 from .along import curve as curve
+from .bounded import Bounded as Bounded
 from .center_of_mass import CenterOfMass as CenterOfMass
 from .command import Command as Command
 from .deviation import ConfigurationDeviation as ConfigurationDeviation
@@ -44,3 +46,5 @@ from .reductions import RootMeanSquare as RootMeanSquare
 from .reductions import TimeTo as TimeTo
 from .state import Coordinates as Coordinates
 from .state import Velocities as Velocities
+
+__getattr__ = names_of(__name__)

@@ -7,6 +7,7 @@ Dask cluster; `program.py`: one program in several processes; `sensitivity.py`, 
 `report.py`: what it comes to.
 """
 
+from ..deprecated import names_of
 from .cluster import ClusterError as ClusterError
 from .cluster import Dask as Dask
 from .design import Design as Design
@@ -32,3 +33,5 @@ from .samples import Sobol as Sobol
 from .sensitivity import Indices as Indices
 from .sensitivity import Sensitivity as Sensitivity
 from .sensitivity import sensitivity as sensitivity
+
+__getattr__ = names_of(__name__)

@@ -104,7 +104,8 @@ def test_a_guess_and_bounds_of_a_file(tmp_path):
         "[guess]\njoints.slide = 1.0\n"
         '[[bound]]\ntype = "Reach"\nframe = {body = "block"}\npoint = [1, 0, 0]\n'
         '[[bound]]\ntype = "Function"\nfunction = "walls:speed"\nupper = 1.3\n'
-        '[[bound]]\ntype = "Apart"\nfirst = {body = "block"}\nsecond = {position = [0, 1, 0]}\n'
+        '[[bound]]\ntype = "MinDistance"\nfirst = {body = "block"}\n'
+        "second = {position = [0, 1, 0]}\n"
         "least = 0.5\n"
     )
     assert call("control", written(tmp_path, text), "--json", figures, "--allow-code") == 0

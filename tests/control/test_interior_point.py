@@ -171,6 +171,6 @@ def boxed_arm():
 
 def test_bounds_that_are_one_are_an_equality():
     """Also where they are so by their values alone."""
-    end = dc.Between(lambda system, q, v, u, t: jnp.concatenate((q, v)), [1.0, 0.0], [1.0, 0.0])
+    end = dc.Bounded(lambda system, q, v, u, t: jnp.concatenate((q, v)), [1.0, 0.0], [1.0, 0.0])
     plan = dc.solve(block(final=[end]), POINT)
     np.testing.assert_allclose(plan.cost, dc.solve(block(), POINT).cost, rtol=1e-10)

@@ -180,7 +180,7 @@ def test_the_arm(share, cost):
 
 def test_a_bound_of_ones_own_on_a_machine_with_a_quaternion():
     """What users bound may check its configuration: none of zeros is ever asked for."""
-    place = dc.Between(lambda s, q, v, u, t: dl.body_poses(s, q)[0, :1, 3], -0.5, 0.05)
+    place = dc.Bounded(lambda s, q, v, u, t: dl.body_poses(s, q)[0, :1, 3], -0.5, 0.05)
     problem = dc.Problem(
         *(satellite(), satellite().neutral(), jnp.zeros(6)),
         dt=0.1,

@@ -220,10 +220,10 @@ def test_limits_in_space_hold_at_all_times():
     hand = dl.quantities.Point("lower", (0.3, 0.0, -0.4))
     post = dl.Frame(None, (0.2, 0.45, -1.1))
     away = dl.quantities.Distance(post, dl.Frame("lower", (0.3, 0.0, -0.4)))
-    box = di.Keep(hand, lower=(-0.7, -0.1, -1.3), upper=(0.25, 0.45, -0.45))
+    box = di.Bounded(hand, lower=(-0.7, -0.1, -1.3), upper=(0.25, 0.45, -0.45))
     free = di.excitation(FREE, acceleration=(9.0, 20.0), **HURRY)
     kept = di.excitation(
-        FREE, acceleration=(9.0, 20.0), space=[box, di.Keep(away, lower=0.15)], **HURRY
+        FREE, acceleration=(9.0, 20.0), space=[box, di.Bounded(away, lower=0.15)], **HURRY
     )
 
     def along(quantity, excitation):
@@ -243,10 +243,10 @@ def test_limits_in_space_hold_at_all_times():
 def test_unsuitable_limits_in_space_are_refused():
     hand = dl.quantities.Point("lower")
     with pytest.raises(ValueError, match="cannot stay between 1 and 0; give"):
-        di.Keep(hand, 1, 0)
+        di.excitation(FREE, acceleration=9.0, space=[di.Bounded(hand, 1, 0)], **HURRY)
     with pytest.raises(ValueError, match="has no bound"):
-        di.Keep(hand)
+        di.excitation(FREE, acceleration=9.0, space=[di.Bounded(hand)], **HURRY)
     with pytest.raises(ValueError, match=r"has the shape \(3,\), and a bound \(2,\)"):
-        di.excitation(FREE, acceleration=9.0, space=[di.Keep(hand, lower=(0.0, 0.0))], **HURRY)
+        di.excitation(FREE, acceleration=9.0, space=[di.Bounded(hand, lower=(0.0, 0.0))], **HURRY)
     with pytest.raises(ValueError, match="effort and space"):
-        di.excitation(FREE, acceleration=9.0, space=[di.Keep(hand, lower=9.0)], **HURRY)
+        di.excitation(FREE, acceleration=9.0, space=[di.Bounded(hand, lower=9.0)], **HURRY)

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...deprecated import renamed
 from ...system.fields import declared, number_faults
 from ...system.system import Bodies, Joints, System
 from ...system.topology import Topology
@@ -41,6 +42,7 @@ class Memory(NamedTuple):
     dt: Float[Array, ""]
 
 
+@renamed(finer="refined", remembers="has_state", faults="problems", misfits="incompatibilities")
 class Actuator(eqx.Module):
     """A law for one torque or force, and where it acts: at a joint, or along an axis.
 

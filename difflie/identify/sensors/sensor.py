@@ -12,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from ...deprecated import renamed
 from ...forces.actuators.acting import applied
 from ...quantities import AccelerationQuantity, Quantity
 from ...quantities.quantity import as_quantity
@@ -25,6 +26,7 @@ _TAKEN = "q", "v", "a", "tau", "t", "time", "gravity", "couplings", "constraints
 _SIGNS = "/*?[]"
 
 
+@renamed(faults="problems", misfits="incompatibilities")
 class Sensor(eqx.Module):
     """A sensor of a quantity, with its scale and bias.
 
