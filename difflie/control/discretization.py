@@ -170,10 +170,9 @@ class Discretization(eqx.Module):
         by_matrices: differentiated in closed form where there is one, for many directions at once.
         """
         dt = self.length(x)
-        with self.tree.at_hand():
-            formulation = formulated(self.tree, self.method, self.stabilisation)
-            formulation = formulation.in_closed_form() if by_matrices else formulation
-            q, v, fine = ended(formulation, x.q, x.v, dt, k * dt, self.acting(x, u, k))
+        formulation = formulated(self.tree, self.method, self.stabilisation)
+        formulation = formulation.in_closed_form() if by_matrices else formulation
+        q, v, fine = ended(formulation, x.q, x.v, dt, k * dt, self.acting(x, u, k))
         spoiled = jnp.where(fine, 0.0, jnp.nan).astype(q.dtype)
         return Point(q + spoiled, v, self.held(x, u))
 
@@ -183,11 +182,11 @@ class Discretization(eqx.Module):
 
     def acting(self, x: Point, u: Float[Array, " nu"], k: Float[Array, ""]) -> Inputs:
         """What acts on the machine during a step."""
-        dt, start = self.length(x), self.control(x, u)
+        dt, start, system = self.length(x), self.control(x, u), self.tree.carried()
 
         def command(now: Any, q: jax.Array, v: jax.Array) -> jax.Array:
             at = start + (u - start) * ((now - k * dt) / dt) if self.linear else u
-            made = called(self.inputs.command, self.system, q, v, at, now)
+            made = called(self.inputs.command, system, q, v, at, now)
             return real_values(f"the command of {type(self.inputs).__name__}", made, q.dtype)
 
         return Inputs(command)
@@ -236,13 +235,13 @@ class Discretization(eqx.Module):
         return self._values((*self.state_bounds, *self.final_bounds), x, None, t)
 
     def _values(self, bounds: Sequence[Bounded], x: Point, u: Any, t: Any) -> jax.Array:
-        with self.tree.at_hand() as system:
-            values = [b.value(system, x.q, x.v, u, t) for b in bounds]
+        system = self.tree.carried()
+        values = [b.value(system, x.q, x.v, u, t) for b in bounds]
         return jnp.concatenate([jnp.zeros(0, x.q.dtype), *values])
 
     def _stacked(self, costs: Sequence[Cost], x: Point, u: Any, t: Any) -> tuple:
-        with self.tree.at_hand() as system:
-            r = [called(c.residual, system, x.q, x.v, u, t) for c in costs]
+        system = self.tree.carried()
+        r = [called(c.residual, system, x.q, x.v, u, t) for c in costs]
         w = [
             jnp.broadcast_to(c.weight.astype(a.dtype), a.shape)
             for c, a in zip(costs, r, strict=True)

@@ -109,11 +109,9 @@ def _rate(knots: Discretization, x: Point, u: Any, k: Any, y: jax.Array, share: 
     """dy/dt (2 nv,) at y = (theta, v), after a share of the step from x."""
     manifold, h = knots.tree.topology.manifold, knots.length(x)
     theta, v = jnp.split(y, 2)
-    with knots.tree.at_hand():
-        formulation = formulated(knots.tree, RKMK4(), knots.stabilisation)
-        start = k * h
-        field = formulation.problem(start, h, knots.acting(x, u, k)).field
-        rate, a = field(start + share * h, (manifold.retract(x.q, theta), v))
+    formulation, start = formulated(knots.tree, RKMK4(), knots.stabilisation), k * h
+    field = formulation.problem(start, h, knots.acting(x, u, k)).field
+    rate, a = field(start + share * h, (manifold.retract(x.q, theta), v))
     return jnp.concatenate((manifold.dexp_inv(theta, rate), a))
 
 

@@ -17,6 +17,8 @@ from .descriptor import DescriptorFormulation as DescriptorFormulation
 from .descriptor import DescriptorMotion as DescriptorMotion
 from .formulation import Formulation as Formulation
 from .formulation import Inputs as Inputs
+from .formulation import Known as Known
+from .formulation import constant as constant
 from .momenta import MomentumFormulation as MomentumFormulation
 from .natural import NaturalFormulation as NaturalFormulation
 from .natural import NaturalMotion as NaturalMotion

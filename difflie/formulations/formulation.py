@@ -25,16 +25,27 @@ from ..system.validation import format_value
 Input = Callable[[Any, jax.Array, jax.Array], Any] | None
 
 
+class Known(NamedTuple):
+    """An input that is known over a time step: a function at(t) of the time alone."""
+
+    at: Callable[[Any], Any]
+
+    def __call__(self, t: Any, q: jax.Array, v: jax.Array) -> Any:
+        return self.at(t)
+
+
 class Inputs(NamedTuple):
     """What acts besides gravity and the system's own springs, damping and friction.
 
     control(t, q, v) (nu,) and wrench(t, q, v) (nb, 6), in body frames; None where nothing does.
-    memories: those of the actuators at the start of the time step; None where none has any.
+    memories: those of the actuators at the start of the time step; None where none has any. start:
+    the command (nu,) where the step begins, if it is known already.
     """
 
     control: Input = None
     wrench: Input = None
     memories: Memories | None = None
+    start: jax.Array | None = None
 
     def acting(
         self,
@@ -66,37 +77,48 @@ class Inputs(NamedTuple):
         a = forward(tree, q, v, tau, wrench)
         return a, tau if wrench is None else rnea(tree, q, v, a)
 
-    def held(self, t: jax.Array, q: jax.Array, v: jax.Array) -> Inputs:
-        """The inputs held constant at their values for one state.
+    def begun(self, system: System, t: Scalar, q: jax.Array, v: jax.Array) -> Inputs:
+        """The inputs of a step from this state, whose command is evaluated here, and only once.
 
-        They are evaluated here, and only once.
+        The record of commands, the actuators at the start and the first stage share it.
         """
-        control, wrench = (
-            None if f is None else _constant(f(t, q, v)) for f in (self.control, self.wrench)
-        )
-        return Inputs(control, wrench, self.memories)
+        if self.control is None and not system.actuators:
+            return self
+        return self._replace(start=self.command(system, t, q, v))
 
-    def remembering(
-        self,
-        system: System,
-        memories: Memories | None,
-        t: jax.Array,
-        q: Float[Array, " nq"],
-        v: Float[Array, " nv"],
-    ) -> Inputs:
-        """The inputs for a time step that starts with these memories.
+    def remembering(self, system: System, memories: Memories | None) -> Inputs:
+        """The inputs for a time step, `begun`, that starts with these memories.
 
         The command of actuators with a memory is held constant over the step.
         """
-        if memories is None:
+        if memories is None or self.start is None:
             return self
-        start, holds = self.command(system, t, q, v), np.array([m is not None for m in memories])
+        start, holds = self.start, np.array([m is not None for m in memories])
 
         def partly(t: Scalar, q: jax.Array, v: jax.Array) -> jax.Array:
             return jnp.where(holds, start, self.command(system, t, q, v))
 
-        control = _constant(start) if holds.all() else partly
-        return Inputs(control, self.wrench, memories)
+        control = constant(start) if holds.all() else partly
+        return self._replace(control=control, memories=memories)
+
+    def held(self, t: jax.Array, q: jax.Array, v: jax.Array) -> Inputs:
+        """The inputs held constant at their values for the state at which the step begins."""
+        control, wrench = self.control, self.wrench
+        if control is not None:
+            control = constant(control(t, q, v) if self.start is None else self.start)
+        wrench = None if wrench is None else constant(wrench(t, q, v))
+        return self._replace(control=control, wrench=wrench)
+
+    def in_stage(self, at_start: Any) -> Inputs:
+        """The inputs in a stage of a method; at_start (): whether it is where the step begins."""
+        control, start = self.control, self.start
+        if start is None or at_start is False or control is None or isinstance(control, Known):
+            return self
+
+        def command(t: Scalar, q: jax.Array, v: jax.Array) -> jax.Array:
+            return jax.lax.cond(at_start, lambda: start, lambda: control(t, q, v))
+
+        return self._replace(control=command)
 
     def command(
         self, system: System, t: Scalar, q: Float[Array, " nq"], v: Float[Array, " nv"]
@@ -129,8 +151,9 @@ class Inputs(NamedTuple):
         return None if torques is None else generalised(tree, torques, q, v)
 
 
-def _constant(value: jax.Array) -> Input:
-    return lambda t, q, v: value
+def constant(value: jax.Array) -> Known:
+    """The input with this value at all times."""
+    return Known(lambda t: value)
 
 
 class Formulation(eqx.Module):

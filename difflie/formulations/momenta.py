@@ -69,9 +69,9 @@ class TreeMechanics(DiscreteMechanics):
     def force(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
         still = jnp.zeros_like(w)
         wrench = None if self.inputs.wrench is None else self.inputs.wrench(self.t, q, w)
-        force = self._at_joints(q, w) - rnea(self.tree, q, still, still, wrench)
-        force = force + coupling_force(self.tree, self.tree.system.couplings, q, w)
         torques = self.inputs.torques(self.tree, self.t, q, w)
+        force = self._at_joints(q, w, torques) - rnea(self.tree, q, still, still, wrench)
+        force = force + coupling_force(self.tree, self.tree.system.couplings, q, w)
         along = None if torques is None else axis_force_of(self.tree, torques, q, w)
         return force if along is None else force + along
 
@@ -86,10 +86,14 @@ class TreeMechanics(DiscreteMechanics):
         # one direction gives. This is enough to solve for stiff dampers and drives.
         middle = self.manifold.retract(q, w * (h / 2))
         direction = jnp.full_like(q, h / 2), jnp.ones_like(w)
-        slope = jax.jvp(self._at_joints, (middle, w), direction)[1] * (-h / 2)
+
+        def at_joints(q: jax.Array, w: jax.Array) -> jax.Array:
+            return self._at_joints(q, w, self.inputs.torques(self.tree, self.t, q, w))
+
+        slope = jax.jvp(at_joints, (middle, w), direction)[1] * (-h / 2)
         return newton_step(self.tree, q, w, h, target, jnp.maximum(slope, 0))
 
-    def _at_joints(self, q: Float[Array, " nq"], w: Float[Array, " nv"]) -> Float[Array, " nv"]:
+    def _at_joints(self, q: jax.Array, w: jax.Array, torques: jax.Array | None) -> jax.Array:
+        """The forces (nv,) at joints, with delivered torques (nu,)."""
         tau = joint_force(self.tree, q, w)
-        torques = self.inputs.torques(self.tree, self.t, q, w)
         return tau if torques is None else tau + joint_force_of(self.tree.system, torques)

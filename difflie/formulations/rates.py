@@ -49,17 +49,17 @@ class RateFormulation(Formulation):
         return self._problem(h, inputs, partial(in_one, self.tree.topology))
 
     def _problem(self, h: Scalar, inputs: Inputs, compiled: Callable[[Any], Any]) -> VectorField:
-        def field(t: jax.Array, y: Any) -> tuple[jax.Array, jax.Array]:
+        def field(t: jax.Array, y: Any, at_start: Any = False) -> tuple[jax.Array, jax.Array]:
             q, v = y
-            return v, self.acceleration(t, q, v, h, inputs)[0]
+            return v, self.acceleration(t, q, v, h, inputs.in_stage(at_start))[0]
 
         def step(t: jax.Array, y: Any, h: jax.Array) -> tuple[jax.Array, jax.Array]:
             q, v = y
             return free_step(self.tree, q, v, *self.acceleration(t, q, v, h, inputs), h)
 
-        return VectorField(
-            self.manifold, compiled(field), compiled(step) if self.keeps_momentum else None
-        )
+        field = compiled(field)
+        free = compiled(step) if self.keeps_momentum else None
+        return VectorField(self.manifold, field, free, field)
 
     @property
     def keeps_momentum(self) -> bool:

@@ -30,6 +30,7 @@ from .method import (
     in_precision_of,
     square,
     stage_rates,
+    zero_tangent,
 )
 from .tableau import CommutatorFreeTableau
 
@@ -40,7 +41,7 @@ class CommutatorFree(TableauMethod):
     tableau: CommutatorFreeTableau = eqx.field(static=True)
 
     def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
-        manifold, field, y = problem.manifold, problem.field, state.y
+        manifold, y = problem.manifold, state.y
         t, h = in_precision_of(y, t, h)
         tableau = self.tableau
         exponents = max(len(rows) for rows in (*tableau.alpha, tableau.beta))
@@ -53,14 +54,14 @@ class CommutatorFree(TableauMethod):
 
             return jax.lax.scan(factor, y, rows)[0]
 
-        def rate(rates: Any, rows: jax.Array, c: jax.Array) -> Any:
-            return field(t + c * h, product(rates, rows))
+        def rate(rates: Any, rows: jax.Array, c: jax.Array, at_start: jax.Array) -> Any:
+            return problem.rate(t + c * h, product(rates, rows), at_start)
 
         def filled(rows: Any) -> np.ndarray:
             return square([*rows, *[()] * (exponents - len(rows))], tableau.stages)
 
         alpha = np.stack([filled(rows) for rows in tableau.alpha])
-        rates = stage_rates(rate, alpha, tableau.c, jax.eval_shape(field, t, y), h.dtype)
+        rates = stage_rates(rate, alpha, tableau.c, zero_tangent(manifold, y), h.dtype)
         return State(product(rates, jnp.asarray(filled(tableau.beta), h.dtype))), True
 
 

@@ -25,8 +25,8 @@ import jax.numpy as jnp
 from ..groups import Manifold
 from . import tableaux
 from .method import (
-    Field,
     Scalar,
+    Stage,
     State,
     TableauMethod,
     VectorField,
@@ -82,12 +82,17 @@ class EmbeddedMuntheKaas(MuntheKaas, TableauMethod):
         return State(y, (jax.lax.stop_gradient(h), jnp.ones_like(h)))
 
     def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
-        manifold, field, (y, memory) = problem.manifold, problem.field, state
+        manifold, (y, memory) = problem.manifold, state
         t, h = in_precision_of(y, t, h)
 
         def attempt(state: tuple) -> tuple:
             remaining, y, (length, before) = state
             step = _landing(length, remaining)
+            begins = remaining == h
+
+            def field(t: jax.Array, y: Any, at_start: jax.Array) -> Any:
+                return problem.rate(t, y, at_start & begins)
+
             proposal, estimate = self.attempt(manifold, field, t + h - remaining, y, step)
             error = self._error(manifold, y, proposal, estimate)
             accepted = error <= 1
@@ -107,7 +112,7 @@ class EmbeddedMuntheKaas(MuntheKaas, TableauMethod):
         return State(y, memory), left == 0
 
     def attempt(
-        self, manifold: Manifold, field: Field, t: jax.Array, y: Any, h: jax.Array
+        self, manifold: Manifold, field: Stage, t: jax.Array, y: Any, h: jax.Array
     ) -> tuple[Any, Any]:
         """The point at t + h, and the error estimated by the companion, a tangent."""
         manifold = self.local(manifold)

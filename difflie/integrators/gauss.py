@@ -24,11 +24,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from ..groups import Manifold
 from ..solvers.newton import FixedPoint
 from ..solvers.root import root
 from . import tableaux
-from .method import Scalar, State, TableauMethod, VectorField, in_precision_of
+from .method import Scalar, State, TableauMethod, VectorField, in_precision_of, zero_tangent
 from .tableau import SymmetricTableau
 
 
@@ -44,13 +43,13 @@ class SymmetricMethod(TableauMethod):
     tableau: SymmetricTableau = eqx.field(static=True)
 
     def init(self, problem: VectorField, t: Scalar, y: Any, h: Scalar) -> State:
-        rate, _ = ravel_pytree(_zero_tangent(problem.manifold, y))
+        rate, _ = ravel_pytree(zero_tangent(problem.manifold, y))
         return State(y, jnp.zeros((self.stages, *rate.shape), rate.dtype))
 
     def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
         manifold, field, (y, memory) = problem.manifold, problem.field, state
         t, h = in_precision_of(y, t, h)
-        _, tangent = ravel_pytree(_zero_tangent(manifold, y))
+        _, tangent = ravel_pytree(zero_tangent(manifold, y))
         a, b, c = (np.asarray(x) for x in (self.tableau.a, self.tableau.b, self.tableau.c))
 
         def middle(rates: jax.Array) -> tuple[Any, Any]:
@@ -79,11 +78,6 @@ class SymmetricMethod(TableauMethod):
         rates = jnp.where(solved, x, 0).reshape(memory.shape) / h
         half, y_m = middle(rates)
         return State(manifold.retract(y_m, half), jax.lax.stop_gradient(rates)), solved
-
-
-def _zero_tangent(manifold: Manifold, y: Any) -> Any:
-    shapes = jax.eval_shape(manifold.difference, y, y)
-    return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
 
 def _sums(coefficients: np.ndarray, rates: jax.Array) -> jax.Array:

@@ -21,6 +21,7 @@ from ..groups import Manifold
 
 Scalar = jax.Array | float
 Field = Callable[[jax.Array, Any], Any]
+Stage = Callable[[jax.Array, Any, Any], Any]
 FreeStep = Callable[[jax.Array, Any, jax.Array], Any]
 
 
@@ -101,11 +102,19 @@ class VectorField(eqx.Module):
 
     free_step(t, y, h): of a mechanical system with points y = (q, v), the point after a step h of
     first order that keeps the momentum of free bodies; None where the field is enough.
+
+    stage(t, y, at_start): the field for a method that says whether (t, y) is where its step starts,
+    at_start (), so that what is known there is not computed again; None where nothing is.
     """
 
     manifold: Manifold
     field: Field
     free_step: FreeStep | None = None
+    stage: Stage | None = None
+
+    def rate(self, t: jax.Array, y: Any, at_start: Any) -> Any:
+        """field(t, y), a tangent; at_start (): whether it is where the step starts."""
+        return self.field(t, y) if self.stage is None else self.stage(t, y, at_start)
 
 
 class FieldMethod(Method):
@@ -169,17 +178,23 @@ def combination(h: jax.Array, coefficients: jax.Array, rates: Any) -> Any:
     return jax.tree.map(weighted, rates)
 
 
+def zero_tangent(manifold: Manifold, y: Any) -> Any:
+    """The zero tangent at y."""
+    shapes = jax.eval_shape(manifold.difference, y, y)
+    return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+
 def stage_rates(
-    evaluate: Callable[[Any, jax.Array, jax.Array], Any],
+    evaluate: Callable[[Any, jax.Array, jax.Array, jax.Array], Any],
     a: Any,
     c: Any,
     like: Any,
     dtype: Any,
 ) -> Any:
-    """The rates k_i = evaluate(k, a_i, c_i) of all stages, leaves with a leading axis (s,).
+    """The rates k_i = evaluate(k, a_i, c_i, i == 0) of all stages, leaves with an axis (s,).
 
     evaluate gets the rates of the earlier stages, and zeros for the others. It is traced once for
-    any number of stages: a method of order 8 compiles as fast as one of order 2.
+    any number of stages: a method of order 8 compiles as fast as one of order 2. like: a rate.
     """
     stages = len(c)
     empty = jax.tree.map(lambda k: jnp.zeros((stages, *k.shape), k.dtype), like)
@@ -187,7 +202,7 @@ def stage_rates(
     def stage(rates: Any, row: tuple) -> tuple[Any, None]:
         i, a, c = row
         is_stage = jnp.arange(stages) == i
-        rate = evaluate(rates, a, c)
+        rate = evaluate(rates, a, c, i == 0)
 
         def store(all_rates: jax.Array, one: jax.Array) -> jax.Array:
             return jnp.where(is_stage.reshape((-1,) + (1,) * one.ndim), one, all_rates)

@@ -32,9 +32,9 @@ import jax.numpy as jnp
 from ..groups import Cayley, Chart, Exponential, Manifold
 from . import tableaux
 from .method import (
-    Field,
     FieldMethod,
     Scalar,
+    Stage,
     State,
     TableauMethod,
     VectorField,
@@ -42,6 +42,7 @@ from .method import (
     in_precision_of,
     square,
     stage_rates,
+    zero_tangent,
 )
 from .tableau import ButcherTableau
 
@@ -96,16 +97,16 @@ class RungeKuttaMuntheKaas(MuntheKaas, TableauMethod):
             )
 
     def step(self, problem: VectorField, t: Scalar, state: State, h: Scalar) -> tuple[State, Any]:
-        manifold, field, y = problem.manifold, problem.field, state.y
+        y = state.y
         t, h = in_precision_of(y, t, h)
-        manifold = self.local(manifold)
+        manifold = self.local(problem.manifold)
         if self.brackets is not None and manifold != manifold.in_chart(Exponential()):
             raise ValueError(
                 f"{self.name}: brackets={self.brackets} cuts off the series of the inverse of "
                 "dexp, and the manifold is in other coordinates than exponential ones; leave "
                 "brackets out, the inverse is exact then"
             )
-        slopes = chart_rates(self.tableau, manifold, field, t, y, h, self.brackets)
+        slopes = chart_rates(self.tableau, manifold, problem.rate, t, y, h, self.brackets)
         b = jnp.asarray(self.tableau.b, h.dtype)
         return State(manifold.retract(y, combination(h, b, slopes))), True
 
@@ -113,7 +114,7 @@ class RungeKuttaMuntheKaas(MuntheKaas, TableauMethod):
 def chart_rates(
     tableau: ButcherTableau,
     manifold: Manifold,
-    field: Field,
+    field: Stage,
     t: jax.Array,
     y: Any,
     h: jax.Array,
@@ -121,15 +122,15 @@ def chart_rates(
 ) -> Any:
     """The rates f_i of all stages in the chart at y, leaves with a leading axis (s,)."""
 
-    def slope(slopes: Any, a: jax.Array, c: jax.Array) -> Any:
+    def slope(slopes: Any, a: jax.Array, c: jax.Array, at_start: jax.Array) -> Any:
         theta = combination(h, a, slopes)
-        rate = field(t + c * h, manifold.retract(y, theta))
+        rate = field(t + c * h, manifold.retract(y, theta), at_start)
         if brackets is None:
             return manifold.dexp_inv(theta, rate)
         return truncated_dexp_inv(manifold, theta, rate, brackets)
 
     a = square(tableau.a, tableau.stages)
-    return stage_rates(slope, a, tableau.c, jax.eval_shape(field, t, y), h.dtype)
+    return stage_rates(slope, a, tableau.c, zero_tangent(manifold, y), h.dtype)
 
 
 def truncated_dexp_inv(manifold: Manifold, theta: Any, xi: Any, brackets: int) -> Any:

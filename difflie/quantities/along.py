@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..forces.actuators.acting import applied
 from ..system.arguments import checked
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import users_code
 from ..system.validation import real_numbers
@@ -105,9 +106,11 @@ def _labels(quantity: Quantity, system: System, size: int) -> Labels:
 
 @eqx.filter_jit
 def _along(quantity, system, t, q, v, u, torques, _):
+    carrying = Tree.of(system).carried()
+
     def at(t, q, v, u, torques):
         what = f"what the quantity {quantity.name} returns"
-        measured = applied(system, torques)
+        measured = applied(carrying, torques)
         value = real_numbers(system.name, what, quantity(measured, q, v, u, t))
         names = quantity.labels(system)
         if names and value.size != len(names):

@@ -40,10 +40,6 @@ class Held(NamedTuple):
     memory: Any
     u: jax.Array
 
-    def control(self, t: Any, q: jax.Array, v: jax.Array) -> jax.Array:
-        """The command (nu,), as the control of a time step."""
-        return self.u
-
 
 class Sampled(eqx.Module):
     """A control by a digital controller, `simulate(..., control=Sampled(controller, rate))`.
@@ -116,15 +112,13 @@ class Sampled(eqx.Module):
             )
 
     def begin(self, t: jax.Array, q: jax.Array, v: jax.Array) -> Held:
-        """Before the first sample at t () in s, with the command that it will give."""
-        memory = self._first(t, q, v)
-        u, _ = self._called(memory, t, q, v)
-        return Held(memory, jnp.asarray(u, q.dtype))
+        """After the first sample, at t () in s."""
+        return self.sample(self._first(t, q, v), t, q, v)
 
-    def sample(self, held: Held, t: jax.Array, q: jax.Array, v: jax.Array) -> Held:
+    def sample(self, memory: Any, t: jax.Array, q: jax.Array, v: jax.Array) -> Held:
         """After a sample at t () in s."""
-        u, after = self._called(held.memory, t, q, v)
-        return Held(carried(after, held.memory), jnp.asarray(u, q.dtype))
+        u, after = self._called(memory, t, q, v)
+        return Held(carried(after, memory), jnp.asarray(u, q.dtype))
 
     @property
     def _remembers(self) -> bool:

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..forces.inputs import SampledInput, ZeroOrderHold
-from ..formulations import Inputs
-from ..system.arguments import checked
+from ..formulations import Inputs, Known
+from ..system.arguments import checked_arrays
 from ..system.system import System
 from ..system.user_functions import called
 from ..system.validation import check_shape, real_numbers
@@ -38,7 +38,7 @@ def _at(function, row, t0, dt):
     if row is None:
         return None
     value, slope = row
-    return lambda t, q, v: value + slope * ((t - t0) / dt)
+    return Known(lambda t: value + slope * ((t - t0) / dt))
 
 
 def samples(given, steps: int, saved: int, save_every: int):
@@ -74,7 +74,7 @@ def sampled_input(system: System, name: str, given: Input, shape: tuple[int, ...
     values = real_numbers(system.name, name, sampled.values)
     if values.ndim == len(shape) + 1 and values.shape[0] > needed:
         values = values[:needed]
-    (values,) = checked(system, **{name: (values, (needed, *shape))})
+    (values,) = checked_arrays(system, **{name: (values, (needed, *shape))})
     return type(sampled)(values, sampled.every)
 
 
@@ -96,21 +96,17 @@ def finer_input(given: Input, n: int) -> Input:
     return type(given)(given.values, n * given.every)
 
 
-def checked_functions(system: System, control: Input, wrench: Input, at: tuple) -> tuple:
-    """The inputs that are functions, checked at a start (t, q, v); None for the others."""
+def check_functions(system: System, control: Input, wrench: Input, at: tuple) -> None:
+    """Raises ValueError or TypeError for inputs that return another shape or type at (t, q, v)."""
     shapes = {"control": (system.nu,), "wrench": (len(system.body_names), 6)}
-    return tuple(
-        _function(system, name, u, shape, at) if callable(u) else None
-        for (name, shape), u in zip(shapes.items(), (control, wrench), strict=True)
-    )
+    for (name, shape), u in zip(shapes.items(), (control, wrench), strict=True):
+        if callable(u):
+            _check_function(system, name, u, shape, at)
 
 
-def _function(system: System, name: str, function: Callable, shape: tuple[int, ...], at: tuple):
-    """The function; raises ValueError or TypeError if it returns another shape or type."""
-
+def _check_function(system: System, name: str, function: Callable, shape: tuple[int, ...], at: Any):
     def returned(t: jax.Array, q: jax.Array, v: jax.Array) -> jax.Array:
         return real_numbers(system.name, f"what the function {name} returns", function(t, q, v))
 
     returned_shape = jax.eval_shape(returned, *at).shape
     check_shape(system.name, f"what the function {name} returns", returned_shape, shape)
-    return function

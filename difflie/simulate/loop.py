@@ -13,7 +13,7 @@ from jax.core import Tracer
 from .. import native
 from ..constraints import Stabilisation
 from ..forces.inputs import SampledInput
-from ..formulations import formulated
+from ..formulations import Formulation
 from ..integrators import Method
 from ..integrators.embedded_munthe_kaas import EmbeddedMuntheKaas
 from ..integrators.method import chosen
@@ -23,7 +23,7 @@ from .adjoint import Adjoint, Direct
 from .events import Event, named
 from .feedback import Sampled
 from .flight import flight
-from .inputs import Input, checked_functions, samples
+from .inputs import Input, check_functions, samples
 from .result import Ending, Reconstruction
 from .stop import located, stopped_at
 from .time_steps import LoopState, TimeSteps
@@ -35,7 +35,8 @@ Progress = Callable[[int, int], None] | None
 class Run(NamedTuple):
     """The ingredients of a loop, except its length.
 
-    start: the tree, q (nq,), v (nv,) and dt () in s. how: method, adjoint, stabilisation.
+    start: the tree, q (nq,), v (nv,) and dt () in s. how: formulation, method, adjoint,
+    stabilisation, which fit each other.
     looked_at: which of "resolution" and "flight" the result is to have. code: what methods of
     users' classes read, None without any.
     """
@@ -45,19 +46,27 @@ class Run(NamedTuple):
     wrench: Input
     events: tuple[Event, ...]
     reductions: Mapping[str, Reduction]
-    how: tuple[Method, Adjoint, Stabilisation]
+    how: tuple[type[Formulation], Method, Adjoint, Stabilisation]
     looked_at: tuple[str, ...] = ()
     code: Any = None
 
     def time_steps(self) -> TimeSteps:
         """The steps of it."""
-        (tree, q0, v0, dt), control, wrench, events, kept, (method, _, stabilisation), *_ = self
-        functions = checked_functions(tree.system, control, wrench, (dt, q0, v0))
+        (tree, _, _, dt), control, wrench, events, kept, (kind, method, _, stabilisation), *_ = self
         sampled = control if isinstance(control, Sampled) else None
-        if sampled is not None:
-            sampled.check(tree.system, (dt, q0, v0))
-        formulation = formulated(tree, method, stabilisation)
-        return TimeSteps(formulation, functions, events, dt, sampled, kept)
+        control, wrench = (u if callable(u) else None for u in (control, wrench))
+        formulation = kind.of(tree, method, stabilisation)
+        return TimeSteps(formulation, (control, wrench), events, dt, sampled, kept)
+
+    def check(self) -> None:
+        """Raises TypeError or ValueError for a function that returns something else than it must.
+
+        Functions are traced for it, so this is asked where the steps are traced first.
+        """
+        (tree, q0, v0, dt), control, wrench, *_ = self
+        check_functions(tree.system, control, wrench, (dt, q0, v0))
+        if isinstance(control, Sampled):
+            control.check(tree.system, (dt, q0, v0))
 
     def rows(self, steps: int, shape: tuple[int, int]) -> tuple[Any, Any]:
         """The rows (m, k, ...) of control and wrench, None where they are not sampled."""
@@ -77,7 +86,8 @@ def trajectory(
 @eqx.filter_jit
 def _at_once(run: Run, error: jax.Array, steps: int, save_every: int) -> Trajectory:
     """The same as one program, compiled for each topology, method, length and input function."""
-    (_, q0, v0, _), (_, adjoint, _) = run.start, run.how
+    run.check()
+    (_, q0, v0, _), (_, _, adjoint, _) = run.start, run.how
     shape = steps // save_every, save_every
     rows, loop = run.rows(steps, shape), run.time_steps()
     start, record = loop.start(q0, v0, rows, save_every)
@@ -137,10 +147,9 @@ def _trajectory(
         ending = Ending(event, motion[0][-1], noticed, named(run.events))
     t, q, v, record, (u, torques) = motion
     steps = (len(q) - 1) * save_every
-    method, looked = run.how[0], {}
+    method, looked = run.how[1], {}
     if "resolution" in run.looked_at:
-        row = jax.tree.map(lambda a: a[0, 0], rows)
-        looked["resolution"] = loop.resolution(*run.start[1:3], row)
+        looked["resolution"] = loop.resolution(run.start[1], None if u is None else u[0])
     if "flight" in run.looked_at:
         looked["flight"] = flight(tree, q, v, last[0], dt, method)
     if isinstance(method, EmbeddedMuntheKaas):
@@ -179,7 +188,7 @@ def _concrete(run: Run) -> bool:
         if callable(u):
             leaves += jax.make_jaxpr(u)(dt, q0, v0).consts
     traced = any(isinstance(a, Tracer) for a in leaves)
-    return isinstance(run.how[1], Direct) and not traced
+    return isinstance(run.how[2], Direct) and not traced
 
 
 def _in_pieces(
@@ -219,6 +228,7 @@ def _some(rows: Any, first: int, shape: tuple[int, int]) -> Any:
 
 @eqx.filter_jit
 def _started(run: Run, rows: Any, save_every: int) -> tuple[LoopState, Any]:
+    run.check()
     _, q0, v0, _ = run.start
     return run.time_steps().start(q0, v0, rows, save_every)
 
@@ -226,7 +236,7 @@ def _started(run: Run, rows: Any, save_every: int) -> tuple[LoopState, Any]:
 @eqx.filter_jit
 def _continued(run: Run, state: LoopState, rows: Any, shape: tuple[int, int]) -> Any:
     """The state of the loop after a piece, and what is saved of it."""
-    return run.how[1].loop(run.time_steps(), state, rows, shape)
+    return run.how[2].loop(run.time_steps(), state, rows, shape)
 
 
 @eqx.filter_jit

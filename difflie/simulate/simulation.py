@@ -13,7 +13,7 @@ from ..constraints import Projection, Stabilisation, start_error
 from ..formulations import formulation_of
 from ..integrators import RKMK4, Method
 from ..quantities.reductions import Reduction
-from ..system.arguments import checked
+from ..system.arguments import check_system, checked_arrays
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import users_code, watched
@@ -99,12 +99,13 @@ def simulate(
     configuration, an exceeded limit) is reported in `Trajectory.result`, as is a traced start that
     violates a constraint; the state stays as it was before the first step that failed.
     """
-    checked(system)
+    check_system(system)
     method = chosen_method(method)
+    kind = formulation_of(method, system)
     remembering: list[Any] = [actuator for actuator in system.actuators if actuator.has_state]
     remembering += [control] if isinstance(control, Sampled) else []
-    adjoint.check(method, formulation_of(method, system).time_symmetric(method), remembering)
-    q0, v0 = checked(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
+    adjoint.check(method, kind.time_symmetric(method), remembering)
+    q0, v0 = checked_arrays(system, q0=(q0, (system.nq,)), v0=(v0, (system.nv,)))
     steps, save_every = checked_counts(steps, save_every)
     check_memory(system, steps // save_every, control is not None)
     dt = checked_dt("simulate", dt, system.dtype)
@@ -120,11 +121,12 @@ def simulate(
     controller = control.controller if isinstance(control, Sampled) else None
     quantities = [r.quantity for r in kept.values()]
     code = users_code(system, control, controller, wrench, *events, *quantities)
-    error = start_error(system, q0, v0)
-    state = Tree.of(system), q0, v0, dt
+    tree = Tree.of(system)
+    error = start_error(tree.carried(), q0, v0)
+    state = tree, q0, v0, dt
     looked_at = ("resolution",) * may_exceed(method, system)
     looked_at += ("flight",) * flies(system, control is not None or wrench is not None)
-    how = method, adjoint, stabilisation
+    how = kind, method, adjoint, stabilisation
     run = Run(state, control, wrench, events, kept, how, looked_at, code)
     made = trajectory(run, error, steps, save_every, progress)
     warn_of(made.result.resolution, "simulate")
@@ -140,7 +142,7 @@ def _watched(control: Input) -> Any:
 
 def _finer(system: System, run: Run, steps: int, save_every: int, n: int) -> Trajectory:
     """The same run with steps n times as short."""
-    (_, q0, v0, dt), control, wrench, events, kept, (method, adjoint, stabilisation), *_ = run
+    (_, q0, v0, dt), control, wrench, events, kept, (_, method, adjoint, stabilisation), *_ = run
     return simulate(
         replace(system, actuators=tuple(a.refined(n) for a in system.actuators)),
         q0,

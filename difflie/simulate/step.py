@@ -11,17 +11,17 @@ import jax.numpy as jnp
 from .. import native
 from ..constraints import Projection, Stabilisation
 from ..forces.inputs import SampledInput
-from ..formulations import Formulation, Inputs, formulated, formulation_of
+from ..formulations import Formulation, Inputs, formulation_of
 from ..integrators import RKMK4, Method
 from ..integrators.method import chosen
-from ..system.arguments import checked
+from ..system.arguments import check_system, checked_arrays
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.user_functions import users_code, watched
 from ..system.validation import real_numbers
 from .arguments import checked_dt, chosen_method
 from .feedback import Sampled
-from .inputs import Input, checked_functions, inputs_at
+from .inputs import Input, check_functions, inputs_at
 from .resolution import look_once
 from .step_status import finite
 
@@ -61,10 +61,10 @@ def step(
     start that violates a constraint; ValueError for actuators with a memory, and TypeError for
     samples and for a `Sampled` control.
     """
-    checked(system)
+    check_system(system)
     method = chosen_method(method)
-    formulation_of(method, system)
-    q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
+    kind = formulation_of(method, system)
+    q, v = checked_arrays(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     dt, t = checked_dt("step", dt, system.dtype), real_numbers("step", "t", t).astype(system.dtype)
     for actuator in system.actuators:
         if actuator.has_state:
@@ -78,22 +78,23 @@ def step(
     wrench = _held(system, "wrench", wrench, (n_bodies, 6))
     given = Tree.of(system), q, v, dt, t
     code = users_code(system, control, wrench)
-    return Stepped(*_step(given, control, wrench, (method, stabilisation), code))
+    return Stepped(*_step(given, control, wrench, (kind, method, stabilisation), code))
 
 
 @eqx.filter_jit
 def _step(given: tuple, control: Any, wrench: Any, how: tuple, _: Any) -> tuple:
     """Compiled once for each topology, method, function among the inputs, and code of users'."""
-    method, stabilisation = how
+    kind, method, stabilisation = how
     tree, q, v, _, t = given
-    functions = checked_functions(tree.system, control, wrench, (t, q, v))
+    check_functions(tree.system, control, wrench, (t, q, v))
+    functions = tuple(u if callable(u) else None for u in (control, wrench))
     values = (None if callable(u) else u for u in (control, wrench))
     rows = tuple(None if u is None else (u, jnp.zeros_like(u)) for u in values)
     arrays, fixed = eqx.partition(functions, eqx.is_array)
 
     def taken(arrays, given, rows):
         tree, q, v, dt, t = given
-        formulation = formulated(tree, method, stabilisation)
+        formulation = kind.of(tree, method, stabilisation)
         acting = inputs_at(eqx.combine(arrays, fixed), rows, t, dt)
         return stepped(formulation, q, v, dt, t, acting)
 
@@ -144,5 +145,5 @@ def _held(system: System, name: str, value: Any, shape: tuple[int, ...]) -> Any:
         raise TypeError(f"step: {name} is sampled; give its numbers in this step, or a function")
     if value is None or callable(value):
         return watched(value)
-    (values,) = checked(system, **{name: (value, shape)})
+    (values,) = checked_arrays(system, **{name: (value, shape)})
     return values

@@ -48,16 +48,16 @@ def located(loop: TimeSteps, rows: Any, last: LoopState) -> Stop:
     k = jnp.where(watch.came, jnp.maximum(stopped - 1, 0), steps)
     row = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:]))[k], rows)
     t0, given, _ = loop.acting(k, row, inner, held)
+    q, v = formulation.read(inner)
+    given = given.begun(loop.tree.system, t0, q, v)
 
     def reached(h: jax.Array) -> tuple[Any, Any, Any]:
-        q, v = formulation.read(inner)
         kept = None if memories is None else timed(memories, h)
-        acting = given.remembering(loop.tree.system, kept, t0, q, v)
+        acting = given.remembering(loop.tree.system, kept)
         acting = acting.held(t0, q, v) if formulation.reads_once else acting
         # The method's own memory belongs to steps of another length.
         state = formulation.init(t0, q, v, h, acting)
-        torques = acting._replace(wrench=None).held(t0, q, v).torques(loop.tree, t0, q, v)
-        return *formulation.step(t0, state, h, acting), torques
+        return *formulation.step(t0, state, h, acting), loop.delivered(acting, q, v)
 
     def at(h: jax.Array) -> jax.Array:
         return least(events, t0 + h, *formulation.read(reached(h)[0]))[0]

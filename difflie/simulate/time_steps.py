@@ -17,9 +17,10 @@ from ..forces.actuators.acting import (
     joint_force_of,
     next_memories,
     remember,
+    torques,
 )
 from ..forces.passive import passive
-from ..formulations import Formulation, Inputs
+from ..formulations import Formulation, Inputs, constant
 from ..integrators.method import chosen
 from ..quantities.reductions import Reduction
 from ..system.kinematic_tree import Tree
@@ -95,12 +96,13 @@ class TimeSteps(NamedTuple):
         acting, memories, held = inputs_at(self.functions, row, t0, self.dt), None, None
         if self.sampled is not None:
             held = self.sampled.begin(t0, q, v0)
-            acting = acting._replace(control=held.control)
+            acting = acting._replace(control=constant(held.u))
         controlled = acting.control is not None
-        if remember(tree.system):
-            u = acting.command(tree.system, t0, q, v0)
-            memories = first_memories(tree, u, q, v0, self.dt)
-        acting = acting.remembering(tree.system, memories, t0, q, v0)
+        if self.reductions or remember(tree.system):
+            acting = acting.begun(tree.system, t0, q, v0)
+        if acting.start is not None and remember(tree.system):
+            memories = first_memories(tree, acting.start, q, v0, self.dt)
+        acting = acting.remembering(tree.system, memories)
         inner = self.formulation.init(t0, q, v0, self.dt, acting)
         happened = come(self.events, t0, q0, v0) if self.events else None
         zero, command = jnp.zeros(tree.system.nu, v0.dtype), None
@@ -110,20 +112,18 @@ class TimeSteps(NamedTuple):
         watch = StepStatus.start(tree, q0, happened)
         reduced = {}
         if self.reductions:
-            at_start = acting._replace(wrench=None).held(t0, q, v0)
-            u = at_start.command(tree.system, t0, q, v0) if controlled else None
-            torques = None if memories is None else at_start.torques(tree, t0, q, v0)
+            u = acting.start if controlled else None
+            torques = None if memories is None else self.delivered(acting, q, v0)
             values = self.measured(t0, q, v0, u, torques)
             reduced = {name: r.begin(t0, values[name]) for name, r in self.reductions.items()}
         return LoopState(jnp.zeros((), jnp.int32), inner, watch, memories, command, held, reduced)
 
-    def resolution(self, q0: jax.Array, v0: jax.Array, row: Any) -> Resolution:
-        """What the steps resolve at the start; row: of the inputs there."""
-        t, tree = jnp.zeros_like(self.dt), self.tree
+    def resolution(self, q0: jax.Array, u: jax.Array | None) -> Resolution:
+        """What the steps resolve at the start, under the command u (nu,) there, None for none."""
+        tree, inputs = self.tree, Inputs(None if u is None else constant(jax.lax.stop_gradient(u)))
         force = partial(passive, tree)
         if self.sampled is None and not remember(tree.system):
-            held = inputs_at(self.functions, row, t, self.dt).held(t, q0, v0)
-            force = lambda q, v: held.acting(tree, t, q, v)[0]  # noqa: E731
+            force = lambda q, v: inputs.acting(tree, 0.0, q, v)[0]  # noqa: E731
         return resolution(tree, q0, force, self.dt, self.formulation.method)
 
     def acting(
@@ -139,11 +139,13 @@ class TimeSteps(NamedTuple):
         if sampled is None or held is None:
             return t, inputs, None
         every = jnp.maximum(jnp.round(1 / (sampled.rate * self.dt)), 1).astype(k.dtype)
-        # Without the remainder operation, which native code lacks.
-        due = jax.lax.div(k, every) * every == k
+        # Without the remainder operation, which native code lacks. The start has been sampled.
+        due = (jax.lax.div(k, every) * every == k) & (k > 0)
         here = t, *self.formulation.read(inner)
-        after: Held = jax.lax.cond(due, lambda h: sampled.sample(h, *here), lambda h: h, held)
-        return t, inputs._replace(control=after.control), after
+        after: Held = jax.lax.cond(
+            due, lambda h: sampled.sample(h.memory, *here), lambda h: h, held
+        )
+        return t, inputs._replace(control=constant(after.u)), after
 
     def step(self, state: LoopState, row: Any) -> LoopState:
         """The state after one more step."""
@@ -151,18 +153,15 @@ class TimeSteps(NamedTuple):
         formulation, tree, system = self.formulation, self.tree, self.tree.system
         t, acting, held = self.acting(k, row, inner, before)
         here = t, *formulation.read(inner)
-        acting = acting.remembering(system, memories, *here)
+        controlled = acting.control is not None
+        acting = acting.begun(system, *here).remembering(system, memories)
         acting = acting.held(*here) if formulation.reads_once else acting
-        at_start = acting._replace(wrench=None).held(*here)
-        torques = at_start.torques(tree, *here)
+        torques = self.delivered(acting, *here[1:])
+        commanded = acting.start if controlled else None, None if memories is None else torques
         if command is not None:
-            u = None if command.latest[0] is None else at_start.command(system, *here)
-            commanded = u, None if memories is None else torques
             command = command.after(k, commanded, watch.going(k))
         if self.reductions:
-            u = None if acting.control is None else at_start.command(system, *here)
-            given = None if memories is None else torques
-            reduced = chosen(watch.going(k), self.reduced(reduced, *here, u, given), reduced)
+            reduced = chosen(watch.going(k), self.reduced(reduced, *here, *commanded), reduced)
 
         after, solved = formulation.step(t, inner, self.dt, acting)
 
@@ -172,12 +171,19 @@ class TimeSteps(NamedTuple):
         effort = None if torques is None else joint_force_of(system, torques)
         watch = watch.after(tree, k, q, v, effort, solved, happened)
         going = watch.going(k)
-        if memories is not None:
-            start = at_start.command(system, *here), *here[1:]
-            memories = chosen(going, next_memories(tree, *start, memories), memories)
+        if memories is not None and acting.start is not None:
+            memories = chosen(
+                going, next_memories(tree, acting.start, *here[1:], memories), memories
+            )
         held = chosen(going, held, before)
         inner = chosen(going, after, inner)
         return LoopState(k, inner, watch, memories, command, held, reduced)
+
+    def delivered(self, begun: Inputs, q: jax.Array, v: jax.Array) -> jax.Array | None:
+        """The torques (nu,) at the state at which a step begins; None if nothing acts."""
+        return (
+            None if begun.start is None else torques(self.tree, begun.start, q, v, begun.memories)
+        )
 
     def measured(
         self,
@@ -188,7 +194,7 @@ class TimeSteps(NamedTuple):
         torques: jax.Array | None,
     ) -> dict[str, jax.Array]:
         """The quantity of each reduction at a moment; torques (nu,): of actuators with a memory."""
-        system = applied(self.tree.system, torques)
+        system = applied(self.tree.carried(), torques)
         return {
             name: real_values(
                 f"{system.name}: what the quantity of the reduction {name!r} returns",

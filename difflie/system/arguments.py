@@ -40,11 +40,17 @@ def checked(system: System, **arrays: tuple[Any, tuple[int, ...]]) -> list[jax.A
     that are not real numbers and for an argument that is not a `System`. Every message names the
     fix.
     """
-    _check_system(system)
+    check_system(system)
+    return checked_arrays(system, **arrays)
+
+
+def checked_arrays(system: System, **arrays: tuple[Any, tuple[int, ...]]) -> list[jax.Array]:
+    """As `checked`, of a system that has been checked."""
     return [_checked(system, name, value, shape) for name, (value, shape) in arrays.items()]
 
 
-def _check_system(system: Any) -> None:
+def check_system(system: Any) -> None:
+    """Raises TypeError for what is no system, ValueError for a batch of systems."""
     if not isinstance(system, System):
         raise TypeError(
             f"{format_value(system)} is no System; give what difflie.load, difflie.chain or "

@@ -6,14 +6,13 @@ Bodies on fixed joints are merged into their parent link. All this is done with 
 and dofs, once for each system, and is differentiable.
 
 The dof that carries a body is the last dof of its joint, or on a fixed joint that of its parent.
+The frames, and what must hold of them, are drawn at the head of `whole_joints`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import replace
 
 import equinox as eqx
@@ -24,6 +23,7 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Matrix, Vector
 from ..spatial import Force, Inertia, Motion, Screw, Transform
+from .carried import carried_tree, carrying
 from .frozen import frozen, is_frozen, unfreeze
 from .joints import Joint
 from .system import System
@@ -65,18 +65,13 @@ class Tree(eqx.Module):
         """The tree of a system; frozen if the system is."""
         if is_frozen(system):
             return _of_constants(system)
-        if (tree := _AT_HAND.get()) is not None and tree.system is system:
+        if (tree := carried_tree(system)) is not None:
             return tree
         return Tree(system, *tree_numbers(system.bodies, system.joints, system.topology))
 
-    @contextlib.contextmanager
-    def at_hand(self) -> Iterator[System]:
-        """The system, of which `Tree.of` is this tree within the context, and is not made again."""
-        before = _AT_HAND.set(self)
-        try:
-            yield self.system
-        finally:
-            _AT_HAND.reset(before)
+    def carried(self) -> System:
+        """The system, which carries this tree: `Tree.of` it is this one, and not made again."""
+        return self.system if is_frozen(self.system) else carrying(self.system, self)
 
     @property
     def topology(self) -> Topology:
@@ -319,9 +314,6 @@ class Tree(eqx.Module):
         return jax.tree.map(
             lambda a, w: jnp.concatenate((a, jnp.asarray(w, a.dtype)[None]))[dof], values, world
         )
-
-
-_AT_HAND: ContextVar[Tree | None] = ContextVar("tree at hand", default=None)
 
 
 @functools.lru_cache

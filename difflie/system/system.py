@@ -92,6 +92,9 @@ class System(eqx.Module):
     `difflie.load`, `difflie.chain` or `difflie.tree`; `frozen` makes constants of its numbers.
     """
 
+    # What is carried along, see `carried`: beside the fields, so that nothing else reads it.
+    __slots__ = ("_carried",)
+
     bodies: Bodies
     joints: Joints
     gravity: jax.Array = eqx.field(converter=number(unit="m/s^2", shape=None))

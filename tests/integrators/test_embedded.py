@@ -75,7 +75,7 @@ def test_the_estimate_is_the_local_error_of_the_companion(pair):
             lambda i, y: single_step(RKMK8(), BODY, field, t + i * h / parts, y, h / parts),
             y,
         )
-        end, estimate = method.attempt(BODY, field, t, y, h)
+        end, estimate = method.attempt(BODY, lambda t, y, _: field(t, y), t, y, h)
         companion = BODY.retract(end, jax.tree.map(jnp.negative, estimate))
         return BODY.difference(exact, end), BODY.difference(companion, exact), estimate
 

@@ -1,5 +1,6 @@
-"""Feedback within a step: methods keep their orders."""
+"""Feedback within a step: methods keep their orders, and no command is evaluated twice."""
 
+import dataclasses
 import functools
 
 import equinox as eqx
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import difflie as dl
+from difflie import quantities as dq
 from difflie.integrators import METHODS, EmbeddedMuntheKaas, Method
 
 TIME = 0.4
@@ -70,3 +72,58 @@ def test_every_method_keeps_its_order_under_feedback(method):
     errors = [np.abs(end(method, n) - exact()).max() for n in counts]
     order = np.log(errors[0] / errors[1]) / np.log(counts[1] / counts[0])
     assert order > method.order - 0.35, errors
+
+
+class Logged:
+    """A law that keeps the states for which it is called while a program runs."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, t, q, v):
+        def law(t, q, v):
+            self.calls.append((float(t), *map(float, q), *map(float, v)))
+            return np.asarray(-2.0 * q - v)
+
+        return jax.pure_callback(law, jax.ShapeDtypeStruct(v.shape, v.dtype), t, q, v)
+
+
+DELAYED = [dl.Drive(j, delay=0.03) for j in ("a", "b")]
+# How a motion is made, and how many commands its four steps need.
+ONCE = {
+    "RKMK4": ({"method": "RKMK4"}, 16),
+    "CF4": ({"method": "CF4"}, 16),
+    "SemiImplicitEuler": ({"method": "SemiImplicitEuler"}, 4),
+    "adaptive": ({"method": dl.DormandPrince54(**LOOSE)}, 28),
+    "sampled": ({"method": "RKMK4", "sampled": True}, 2),
+    # One before the steps, for what keeps something from step to step.
+    "reduction": ({"method": "RKMK4", "reductions": {"effort": dq.Peak(dq.Effort())}}, 17),
+    "delayed": ({"method": "RKMK4", "actuators": DELAYED}, 5),
+}
+
+
+@pytest.mark.parametrize("case", ONCE)
+def test_no_command_is_evaluated_twice_at_one_state(case):
+    """The record, the actuators and the first stage share one evaluation in every step."""
+    how, needed = ONCE[case]
+    how, system, law = dict(how), arm(), Logged()
+    if actuators := how.pop("actuators", ()):
+        system = dl.attach(dataclasses.replace(system, actuators=()), *actuators)
+    control = dl.Sampled(law, 25.0) if how.pop("sampled", False) else law
+    run = dl.simulate(system, [0.9, -0.4], [0.5, 0.8], dt=0.02, steps=4, control=control, **how)
+    jax.block_until_ready(run.q)
+    jax.effects_barrier()
+    assert bool(run.result.ok)
+    assert len(law.calls) == needed
+
+
+def test_a_search_for_an_event_evaluates_the_command_once():
+    """Every try of the last step begins at the same state."""
+    law = Logged()
+    how = {"dt": 0.02, "steps": 4, "method": "SemiImplicitEuler", "control": law}
+    run = dl.simulate(arm(), [0.9, -0.4], [0.5, 0.8], until=lambda t, q, v: 0.93 - t - q[0], **how)
+    jax.block_until_ready(run.q)
+    jax.effects_barrier()
+    assert run.result.ending.event == 0
+    # The loop goes on to its full length, and stays where the event came.
+    assert len(law.calls) == 4 + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...system.carried import carried_tree
 from ...system.frozen import unfreeze
 from ...system.kinematic_tree import Tree
 from ...system.memory import carried, settled
@@ -151,8 +153,7 @@ def recalled(system: System, memories: Memories | None) -> System:
     if memories is None:
         return system
     pairs = zip(system.actuators, memories, strict=True)
-    actuators = (a if m is None else Recalled.of(a, m) for a, m in pairs)
-    return replace(unfreeze(system), actuators=tuple(actuators))
+    return _with_actuators(system, (a if m is None else Recalled.of(a, m) for a, m in pairs))
 
 
 class Recalled(Actuator):
@@ -175,8 +176,9 @@ def applied(system: System, torques: Float[Array, " nu"] | None) -> System:
     if torques is None:
         return system
     pairs = enumerate(system.actuators)
-    actuators = (Applied.of(a, torques[i]) if a.has_state else a for i, a in pairs)
-    return replace(unfreeze(system), actuators=tuple(actuators))
+    return _with_actuators(
+        system, (Applied.of(a, torques[i]) if a.has_state else a for i, a in pairs)
+    )
 
 
 class Applied(Actuator):
@@ -190,6 +192,12 @@ class Applied(Actuator):
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:
         return self.given, memory
+
+
+def _with_actuators(system: System, actuators: Iterable[Actuator]) -> System:
+    """The system with other actuators, not frozen; it carries its tree if it did before."""
+    made, tree = replace(unfreeze(system), actuators=tuple(actuators)), carried_tree(system)
+    return made if tree is None else replace(tree, system=made).carried()
 
 
 def _laws(
