@@ -7,6 +7,16 @@ is the unconstrained acceleration, and a = a_0 + Y lambda. Redundant constraints
 then the multipliers of minimum norm are taken. No rank is decided, which could change between
 evaluations, and the accelerations do not depend on it. Derivatives are those of the solution, by
 one solve with the same matrices. Reuss 2002, (32).
+
+The blocks, of `Balance.solve(f, b)`, with nu = -lambda:
+
+    M    A^T     x        f         x and nu solve both rows, if b is in the range of A.
+              .      =              nu is in the range of A: of all that solve, the smallest.
+    A    0       nu       b         The matrix is symmetric: derivatives transpose it as itself.
+
+All of this holds for derivatives as well: `_turned` adds what the smallest nu changes by where the
+range of A rotates, on which the equations say nothing; its value is zero. Both ways to solve, by
+the Gram matrix and on the null space, give the same x and nu where the rows of A are independent.
 """
 
 from __future__ import annotations

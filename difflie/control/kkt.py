@@ -5,7 +5,20 @@ With H the exact Hessian of the Lagrangian at each knot, D the steps and C the b
     H d + D' lam' - lam + C' y + s = g,      D d - dx' = gap,      -dx_0 = start,
     C d - y / stiff = along  where a bound is active, else y = 0;  du = box where it is, else s = 0,
 
-where lam acts on dx and s on du. The matrix of these equations is symmetric.
+where lam acts on dx and s on du. The matrix of these equations is symmetric:
+
+              d_k      dx_k+1    lam_k     lam_k+1   y_k            s_k
+    d_k       H        .         -E'       D'        C' on          held          = g
+    lam_k+1   D        -E        .         .         .              .             = gap
+    y_k       C on     .         .         .         -1 / stiff     .             = along
+    s_k       held     .         .         .         .              .             = box
+
+E picks dx of d = (dx, du). Rows and columns of y and s that are not active hold 1 on the diagonal
+and nothing else, so that the matrix is never singular for want of them. The last knot has dx
+alone, the first one -dx_0 = start in the row of lam_0; of the entries z of the start, which are
+free, lam_0 is zero (1 on the diagonal), or s_z holds them. `times` is the matrix, `solve` its
+inverse: what one does to a block the other must undo, and `sensitivity` takes both for one linear
+system, whose transpose is itself.
 """
 
 from __future__ import annotations

@@ -5,6 +5,15 @@ controls and multipliers (envelope theorem). The solution itself moves as the co
 optimum demand (implicit function theorem): with the exact Hessian of the Lagrangian in local
 coordinates, bounds that are active as equations and the others left out, it is the solution of a
 linear-quadratic problem, found by one Riccati sweep.
+
+What hangs together, with F(numbers, solution) the conditions (`_first_order`, in the order of
+`Unknowns`) and K the matrix of `kkt`:
+
+    cost       d cost = dL / d numbers, solution held       no derivative of the solution enters
+    solution   K d solution = -dF / d numbers               K = dF / d solution, symmetric
+
+F and K are of one Lagrangian, with the same signs and the same active bounds (multipliers that are
+not zero): a bound that is active in one and not in the other makes derivatives wrong, not NaN.
 """
 
 from __future__ import annotations

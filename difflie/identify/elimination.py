@@ -7,6 +7,18 @@ of the next one. So J has bands: its columns by s_1, s_3, ... are found in one s
 those by s_2, s_4, ... in another (Curtis, Powell and Reid 1974), and orthogonal transformations
 eliminate one window after the other (Golub and Plemmons 1980; Björck 1996, section 6.3). Neither
 time nor memory grows faster than the number of windows.
+
+Rows and columns, with three windows, each row standing for as many as a window has unknowns:
+
+              s_1   s_2   s_3   x    r                  s_1   s_2   s_3   x    r
+    window 1   #     #     .    #    #       front 1     T     #     .    #    #
+    window 2   .     #     #    #    #   ->  front 2     .     T     #    #    #
+    window 3   .     .     #    #    #       front 3     .     .     T    #    #
+    all else   .     .     .    #    #       left        .     .     .    T    #
+
+T is an upper triangle. On either side the sums of products of columns are the same, J^T J and
+J^T r: each step is orthogonal. A front has the rows in which its own s comes first, so that s_b
+follows from s_b+1 and x, from the last window to the first; what is left are rows of x alone.
 """
 
 from __future__ import annotations

@@ -5,6 +5,21 @@ other joint has one transform T(q), and its dofs share the body's frame: the fir
 placement T(q), those of the following dofs do not move. Dof i then has column i of the motion
 subspace as its screw. Where the type says that this is constant, the frame of the dof is turned so
 that its z axis is the axis of the screw.
+
+The frames of a joint with dofs 1, 2, 3, from the parent's frame P to the body's frame B:
+
+    in series    P -- placement_1 R(x_1) -> 1 -- placement_2 R(x_2) -> 2 -- placement_3 R(x_3) -> 3
+    as a whole   P -- placement_1 T(q) F_1 -> 1 -- F_1^T F_2 -> 2 -- F_2^T F_3 -> 3
+
+R turns about z, or moves along it. F_i, `frames`, is the frame of dof i in that of the body: B is
+the last frame turned by F_3^T, or back by what aligns z with the last axis (`Tree.offset`). What
+`Tree` rests on:
+
+- Only the first dof of a joint that moves as a whole has a pose that depends on q.
+- The twist of the last dof, less that of P, is the sum of screw_i v_i, each in the frame of dof i:
+  the derivative of the poses along v.
+- Only the last dof carries an inertia, and the columns of `columns` are the screws before F turns
+  them: F_i takes z, the axis of screw i, to column i.
 """
 
 from __future__ import annotations

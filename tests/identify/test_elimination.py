@@ -91,6 +91,29 @@ def test_steps_are_those_of_all_unknowns_at_once(given):
         assert lower == pytest.approx((r @ r - after @ after) / 2)
 
 
+def test_triangles_hold_all_sums_of_products(given):
+    """Each has columns by the own unknowns, by those of the next window, by x, and the residual."""
+    residual, unknown, args, r, jacobian = given
+    found, n = Linearised.of(residual, unknown, args), 3
+    total = np.zeros((jacobian.shape[1] + 1,) * 2)
+    last, done = [jacobian.shape[1]], n
+    places = [np.arange(n)]
+    for chain in found.chains:
+        m = (chain[0].shape[1] - n - 1) // 2
+        for b, t in enumerate(chain):
+            np.testing.assert_array_equal(np.tril(t, -1), 0 * t)
+            own = done + b * m + np.arange(m)
+            after = own + m if b + 1 < len(chain) else own
+            assert b + 1 < len(chain) or not t[:, m : 2 * m].any()
+            at = np.concatenate((own, after, *places, last))
+            np.add.at(total, np.ix_(at, at), t.T @ t)
+        done += m * len(chain)
+    at = np.concatenate((*places, last))
+    total[np.ix_(at, at)] += found.rest.T @ found.rest
+    whole = np.column_stack((jacobian, r))
+    np.testing.assert_allclose(total, whole.T @ whole, rtol=1e-9, atol=1e-9)
+
+
 def test_directions_are_as_few_as_two_windows_need(given):
     residual, unknown, args, r, jacobian = given
     again, free, few = compressed(residual, unknown, args)

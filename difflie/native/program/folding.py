@@ -5,7 +5,7 @@ computed at once. In particular the zeros and ones that come from structure (the
 a world at rest) vanish together with all that they are multiplied with; 0 x is 0 here even where x
 should turn out to be infinite, and 0 - x is -x. What vanishes takes no argument with it that is not
 a number: each scalar knows which entries of the arguments it must show besides those it is computed
-from, and results are not numbers where one of these is none.
+from, and results are not numbers where one of these is none (see `vanished` for the invariant).
 
 Where a program is `strict`, as in a user's function, only what XLA leaves out is: 1 in 1 x, and 0
 in x - 0 and x + 0, but neither 0 x nor 0 / x nor the 0 in 0 - x.

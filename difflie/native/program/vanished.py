@@ -4,6 +4,18 @@ A derivative has hundreds of entries from which the same has vanished, and would
 its time on them. So what has vanished from many is tested first, and a few arguments stop being
 numbers with it, which nothing else is computed from; with them do all results that show one of
 these.
+
+The invariant, of `folding` and of this file. Of each scalar x of a program there are two sets of
+entries of the arguments, `shown` and `lost`, without one in both:
+
+    0 a + b  ->  b        needed(x) = shown(x) | lost(x) = needed(a) | needed(b)
+                          shown(x) = shown(b),  lost(x) = lost(b) | all that a needs and b not shows
+
+- needed(x) is what the operations as written depend on: x is not a number where one of these is
+  none. Folding never makes it smaller.
+- shown(x) is what x is computed from: there arithmetic itself hands on what is not a number.
+- lost(x) has vanished. Nothing is tested for it while a program is written; `finished` puts a
+  choice, NaN where one of lost(x) is NaN, in front of each result, after which none has lost any.
 """
 
 from __future__ import annotations
