@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from ..integrators import RKMK2, RKMK4, Method, SemiImplicitEuler
 from ..io import load, read_appearance
 from ..io.config import PACKAGE_DATA
 from ..io.files import write_whole
-from ..io.results import machine
+from ..io.results import Results, machine
 from ..parameters import Parameters
 from ..simulate import simulate
 from ..system import System
@@ -39,6 +40,53 @@ PAYLOAD = (1.5, 0.08)
 Progress = Callable[[str, int, int], None]
 
 
+@dataclass(frozen=True, kw_only=True)
+class DriftRow(Results):
+    """The largest relative changes of energy and angular momentum in free flight."""
+
+    energy: float
+    angular_momentum: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientResults(Results):
+    """The largest derivative of the hand's height by a mass, and its distance from differences."""
+
+    largest_derivative_m_per_kg: float
+    relative_difference: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PayloadNumbers(Results):
+    """A payload: its mass, and the height of its centre of mass above the flange."""
+
+    mass_kg: float
+    height_m: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PayloadResults(Results):
+    """The payload as it is and as it was found, from angles with so much noise."""
+
+    true: PayloadNumbers
+    found: PayloadNumbers
+    relative_error: float
+    noise_rad: float
+    iterations: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoResults(Results):
+    """The results of all three parts; drift: by the name of the method."""
+
+    name: str = "demo"
+    drift: dict[str, DriftRow]
+    gradient: GradientResults
+    payload: PayloadResults
+    machine: dict[str, str]
+    seconds: float
+
+
 def demo(out: Path = Path("difflie-demo"), json: Path | None = None) -> None:
     """Simulate, differentiate and identify a seven-joint arm, with pictures and a summary.
 
@@ -53,22 +101,25 @@ def demo(out: Path = Path("difflie-demo"), json: Path | None = None) -> None:
     write_whole(out / "summary.md", summary)
     console.print(Markdown(summary))
     say(f"Pictures and summary: {out}/")
-    write_results(json, {"name": "demo", **results})
+    write_results(json, results)
 
 
-def run_demo(out: Path, progress: Progress = lambda stage, done, total: None) -> dict[str, Any]:
+def run_demo(out: Path, progress: Progress = lambda stage, done, total: None) -> DemoResults:
     """Runs all three parts, writes pictures into `out`, returns the results; in double precision.
 
     progress(stage, done, total) is called as the work goes on.
     """
     begin = time.perf_counter()
-    results = {
-        "drift": _drift(out, progress),
-        "gradient": _gradient(progress),
-        "payload": _payload(out, progress),
-        "machine": machine(),
-    }
-    return results | {"seconds": time.perf_counter() - begin}
+    drift = _drift(out, progress)
+    gradient = _gradient(progress)
+    payload = _payload(out, progress)
+    return DemoResults(
+        drift=drift,
+        gradient=gradient,
+        payload=payload,
+        machine=machine(),
+        seconds=time.perf_counter() - begin,
+    )
 
 
 def arm(**options: Any) -> System:
@@ -76,7 +127,7 @@ def arm(**options: Any) -> System:
     return load(ROBOT, **options)
 
 
-def _drift(out: Path, progress: Progress) -> dict[str, Any]:
+def _drift(out: Path, progress: Progress) -> dict[str, DriftRow]:
     """The arm in free flight without gravity: the drift of its energy and momentum."""
     methods: tuple[Method, ...] = (SemiImplicitEuler(), RKMK2(), RKMK4())
     system = arm(base="free", gravity=(0.0, 0.0, 0.0))
@@ -94,7 +145,9 @@ def _drift(out: Path, progress: Progress) -> dict[str, Any]:
         name = type(method).__name__
         energy[name] = np.abs(total - total[0]) / total[0]
         angular[name] = np.linalg.norm(momentum - momentum[0], axis=1) / np.linalg.norm(momentum[0])
-        rows[name] = {"energy": energy[name].max(), "angular_momentum": angular[name].max()}
+        rows[name] = DriftRow(
+            energy=float(energy[name].max()), angular_momentum=float(angular[name].max())
+        )
         if i == len(methods) - 1:
             view = scene(system, run, read_appearance(ROBOT, system))
             write_picture(view, out / "flight.png", shown=DrawOptions(traces=["payload"]))
@@ -108,7 +161,7 @@ def _drift(out: Path, progress: Progress) -> dict[str, Any]:
     return rows
 
 
-def _gradient(progress: Progress) -> dict[str, float]:
+def _gradient(progress: Progress) -> GradientResults:
     """The derivatives of the hand's height after half a second by every mass, checked."""
     system = arm()
     q0, v0 = jnp.asarray(START), jnp.zeros(7)
@@ -127,13 +180,13 @@ def _gradient(progress: Progress) -> dict[str, float]:
         above, below = (value_and_gradient(mass.at[i].add(d))[0] for d in (step, -step))
         differences[i] = (above - below) / (2 * step)
     progress("gradient", len(mass) + 1, len(mass) + 1)
-    return {
-        "largest_derivative_m_per_kg": np.abs(exact).max(),
-        "relative_difference": np.abs(exact - differences).max() / np.abs(exact).max(),
-    }
+    return GradientResults(
+        largest_derivative_m_per_kg=float(np.abs(exact).max()),
+        relative_difference=float(np.abs(exact - differences).max() / np.abs(exact).max()),
+    )
 
 
-def _payload(out: Path, progress: Progress) -> dict[str, Any]:
+def _payload(out: Path, progress: Progress) -> PayloadResults:
     """Identifies a payload's mass and height from a noisy recording, by gradient descent."""
     system, dt, steps, noise, iterations = arm(), 4e-3, 250, 1e-3, 150
     parameters = Parameters(system, ["payload/mass", "payload/com_z"])
@@ -180,13 +233,14 @@ def _payload(out: Path, progress: Progress) -> dict[str, Any]:
     found = x * scale
     t = dt * np.arange(steps + 1)
     _draw_payload(out, t, measured, predict(found), np.asarray(history))
-    return {
-        "true": {"mass_kg": PAYLOAD[0], "height_m": PAYLOAD[1]},
-        "found": {"mass_kg": found[0], "height_m": found[1]},
-        "relative_error": jnp.max(jnp.abs(found - truth) / truth),
-        "noise_rad": noise,
-        "iterations": iterations,
-    }
+    mass, height = (float(x) for x in found)
+    return PayloadResults(
+        true=PayloadNumbers(mass_kg=PAYLOAD[0], height_m=PAYLOAD[1]),
+        found=PayloadNumbers(mass_kg=mass, height_m=height),
+        relative_error=float(jnp.max(jnp.abs(found - truth) / truth)),
+        noise_rad=noise,
+        iterations=iterations,
+    )
 
 
 def _draw_payload(out: Path, t: np.ndarray, measured, fitted, history: np.ndarray) -> None:
@@ -205,13 +259,12 @@ def _draw_payload(out: Path, t: np.ndarray, measured, fitted, history: np.ndarra
     save(canvas, out / "payload.png")
 
 
-def _summary(results: dict[str, Any]) -> str:
-    drift, gradient, payload = results["drift"], results["gradient"], results["payload"]
+def _summary(results: DemoResults) -> str:
+    drift, gradient, payload = results.drift, results.gradient, results.payload
     rows = "\n".join(
-        f"| {name} | {float(row['energy']):.1e} | {float(row['angular_momentum']):.1e} |"
-        for name, row in drift.items()
+        f"| {name} | {row.energy:.1e} | {row.angular_momentum:.1e} |" for name, row in drift.items()
     )
-    found, true, where = payload["found"], payload["true"], results["machine"]
+    found, true, where = payload.found, payload.true, results.machine
     return f"""# difflie demo
 
 ## 1. Motion
@@ -226,18 +279,18 @@ relative change of what should stay (drift.png).
 ## 2. Gradient
 
 How the height of the falling arm's hand after 0.5 s changes with each of its nine masses, through
-100 steps: up to {float(gradient["largest_derivative_m_per_kg"]):.3g} m/kg; the exact gradient and
-central differences agree to {float(gradient["relative_difference"]):.1e} (relative).
+100 steps: up to {gradient.largest_derivative_m_per_kg:.3g} m/kg; the exact gradient and
+central differences agree to {gradient.relative_difference:.1e} (relative).
 
 ## 3. Parameters
 
-A payload found from one second of joint angles with {1e3 * payload["noise_rad"]:.0f} mrad of noise,
-in {payload["iterations"]} steps of gradient descent through the simulation (payload.png).
+A payload found from one second of joint angles with {1e3 * payload.noise_rad:.0f} mrad of noise,
+in {payload.iterations} steps of gradient descent through the simulation (payload.png).
 
 | | true | found |
 |---|---|---|
-| mass | {true["mass_kg"]:.4f} kg | {float(found["mass_kg"]):.4f} kg |
-| height of its centre of mass | {true["height_m"]:.4f} m | {float(found["height_m"]):.4f} m |
+| mass | {true.mass_kg:.4f} kg | {found.mass_kg:.4f} kg |
+| height of its centre of mass | {true.height_m:.4f} m | {found.height_m:.4f} m |
 
-{results["seconds"]:.0f} s on {where["processor"]}, {where["cores"]} cores.
+{results.seconds:.0f} s on {where["processor"]}, {where["cores"]} cores.
 """
