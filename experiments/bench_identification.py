@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify.jacobian import residuals_and_jacobian
+from difflie.identify.elimination import residuals_and_jacobian
 from difflie.identify.search import Residual
 from difflie.integrators import SemiImplicitEuler
 from difflie.io.results import machine, save_json

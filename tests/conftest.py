@@ -33,8 +33,8 @@ CHECKED = {
     "point pose power reductions state",
     "parameters": "block nearest_consistent nearness places pseudo_inertia",
     "simulate": "result trajectory watch",
-    "identify": "base_parameters inverse_dynamics jacobian torque_rows losses nominal "
-    "of_machine problem readings recursive_least_squares sensors.encoder sensors.sensor shooting",
+    "identify": "base_parameters inverse_dynamics elimination torque_rows losses consistency "
+    "problem readings recursive_least_squares sensors.encoder sensors.sensor shooting",
     "control": "dare lyapunov",
     "reproduce": "goetz.centres goetz.chain goetz.energy_stable goetz.mean_gradients "
     "goetz.springs goetz.variational mueller.transition",

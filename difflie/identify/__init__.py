@@ -6,25 +6,22 @@ from .arm import ArmSettings as ArmSettings
 from .arm import identify_arm as identify_arm
 from .base_parameters import Linear as Linear
 from .base_parameters import linear as linear
-from .comparison import Comparison as Comparison
-from .comparison import compare as compare
-from .cross_validation import leave_one_out as leave_one_out
-from .descent import Descent as Descent
-from .exciting import Excitation as Excitation
-from .exciting import excitation as excitation
+from .consistency import NominalPrior as NominalPrior
+from .design import Excitation as Excitation
+from .design import excitation as excitation
 from .fitting import Fit as Fit
 from .fitting import fit as fit
 from .inverse_dynamics import InverseDynamics as InverseDynamics
-from .levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
+from .least_squares import Descent as Descent
+from .least_squares import LevenbergMarquardt as LevenbergMarquardt
 from .log_warnings import log_warnings as log_warnings
 from .log_warnings import rate_warnings as rate_warnings
 from .losses import Cauchy as Cauchy
 from .losses import Huber as Huber
 from .losses import Loss as Loss
 from .losses import Squares as Squares
-from .nominal import NominalPrior as NominalPrior
-from .of_machine import OfMachine as OfMachine
 from .problem import Layout as Layout
+from .problem import OfMachine as OfMachine
 from .problem import Problem as Problem
 from .reading.columns import DataError as DataError
 from .reading.guesses import columns_of as columns_of
@@ -36,6 +33,7 @@ from .recursive_least_squares import payload_rows as payload_rows
 from .refits import Bootstrap as Bootstrap
 from .refits import Profile as Profile
 from .refits import bootstrap as bootstrap
+from .refits import leave_one_out as leave_one_out
 from .refits import profile as profile
 from .sensors import Encoder as Encoder
 from .sensors import Sensor as Sensor
@@ -48,7 +46,9 @@ from .statistics import information as information
 from .statistics import whiteness as whiteness
 from .torque_rows import LinearTorques as LinearTorques
 from .torque_rows import RateCoupling as RateCoupling
+from .validation import Comparison as Comparison
 from .validation import Trial as Trial
 from .validation import Validation as Validation
+from .validation import compare as compare
 
 __getattr__ = names_of(__name__)

@@ -1,16 +1,207 @@
-"""What a fit of declared numbers is worth, in sentences."""
+"""What a fit is worth: how well each joint is predicted, and what is told, in sentences.
+
+`ArmAssessment` is that of an arm, whose rows are scored beside least squares without bounds and the
+file's own numbers; `Assessment` that of declared numbers, beside their start.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .grades import grades, poor
-from .statistics import listed
+from ..system.validation import format_value
+from ..view.torques import TorqueRun, torque_figure
+from .arm_choices import HeldOut
+from .arm_equations import Equations, Solution
+from .statistics import listed, r_squared
+from .torque_rows import Friction, TorqueModel
 from .validation import Validation
+
+GOOD, FAIR = 0.95, 0.8
+
+
+def grades(what: str, scores: Sequence[tuple[str, float]], subject: str = "") -> Iterator[str]:
+    """Sentences on the R2 of joints that are predicted well or fairly.
+
+    what: is predicted, for one sentence where all are, such as "all joints are predicted well: R2
+    of rows not fitted". subject: begins the other sentences. A joint may have several scores.
+    """
+    good = [joint for joint, r2 in scores if r2 >= GOOD]
+    fair = [f"{joint} (R2 {r2:.3f})" for joint, r2 in scores if FAIR <= r2 < GOOD]
+    if len(good) == len(scores) > 0:
+        yield f"{what} is {min(r2 for _, r2 in scores):.3f} or more"
+    elif good:
+        yield f"{subject}predicted well (R2 of {GOOD} or more): {', '.join(dict.fromkeys(good))}"
+    if fair:
+        yield f"{subject}predicted fairly: {', '.join(fair)}"
+
+
+def poor(scores: Sequence[tuple[str, float]]) -> list[int]:
+    """The indices of the scores of joints that are predicted poorly."""
+    return [k for k, (_, r2) in enumerate(scores) if not r2 >= FAIR]
+
+
+# Where the floor is so much better, it is the bodies' consistency or nearness that costs.
+_COSTLY = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
+class JointScore:
+    """Of one joint in one use of rows: "fitted", "held out" or "validation".
+
+    unit: of its torque or force and of rmse, "N m" or "N". r2, rmse and relative error
+    |residual| / |torque| of the identified numbers; floor_r2 of least squares without bounds and
+    file_r2 of the file's own numbers.
+    """
+
+    run: str
+    use: str
+    joint: str
+    unit: str
+    r2: float
+    rmse: float
+    relative: float
+    floor_r2: float
+    file_r2: float
+
+    @property
+    def row(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def scores(
+    run: str,
+    use: str,
+    joints: Sequence[str],
+    units: Sequence[str],
+    torque: NDArray,
+    residuals: Sequence[NDArray],
+) -> list[JointScore]:
+    """The scores of joints (nv,) for torques (r, nv), in the units given.
+
+    residuals (r, nv): what the numbers found, those of the floor and those of the file leave of
+    them, NaN where a joint does not count.
+    """
+    found = []
+    for j, (joint, unit) in enumerate(zip(joints, units, strict=True)):
+        off, floor, file = (r[:, j] for r in residuals)
+        there = ~np.isnan(off)
+        tau = torque[there, j]
+        if not there.any():
+            continue
+        size = max(float(np.sqrt(np.mean(tau**2))), np.finfo(float).tiny)
+        rmse = float(np.sqrt(np.mean(off[there] ** 2)))
+        each = (r_squared(tau, r[there]) for r in (off, floor, file))
+        r2, floor_r2, file_r2 = each
+        found.append(JointScore(run, use, joint, unit, r2, rmse, rmse / size, floor_r2, file_r2))
+    return found
+
+
+def verdict(rows: Sequence[JointScore]) -> list[str]:
+    """Sentences on the scores of rows that were not fitted."""
+    graded = [(s.joint, s.r2) for s in rows]
+    said = [*grades("all joints are predicted well: R2 of rows not fitted", graded)]
+    for s in (rows[k] for k in poor(graded)):
+        floor = s.floor_r2 - s.r2 > _COSTLY
+        why = (
+            f"free numbers reach {s.floor_r2:.3f}: the file's geometry or masses may be wrong"
+            if floor
+            else "no better without the file's numbers: its motion tells too little, or its "
+            "friction or sensor is of another kind"
+        )
+        said.append(f"predicted poorly: {s.joint} (R2 {s.r2:.3f}); {why}")
+    better = [s for s in rows if s.r2 > s.file_r2]
+    if len(better) < len(rows):
+        worse = ", ".join(s.joint for s in rows if not s.r2 > s.file_r2)
+        said.append(f"the file's own numbers are no worse for {worse}")
+    return said
+
+
+@dataclasses.dataclass(frozen=True)
+class ArmAssessment:
+    """How an arm was identified, and how well its torques are predicted.
+
+    scores: of each joint and use. predictions: name, equations and residuals (r, nv) of each
+    recording. base: the base parameters. held_out: predictions of blocks, by which the weight of
+    the distance from the file was chosen; distances: of the bodies, by name. friction: its
+    velocities. notes: sentences on what was done and what is not known.
+    """
+
+    model: TorqueModel
+    friction: Friction
+    base: Solution
+    held_out: HeldOut
+    distances: dict[str, float]
+    scores: tuple[JointScore, ...]
+    predictions: tuple[tuple[str, Equations, NDArray], ...]
+    notes: tuple[str, ...]
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """Sentences on how well rows are predicted that were not fitted."""
+        return tuple(verdict(self._judged))
+
+    @property
+    def _judged(self) -> list[JointScore]:
+        """The scores of rows that were not fitted."""
+        validation = [s for s in self.scores if s.use == "validation"]
+        return validation or [s for s in self.scores if s.use == "held out"]
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The results by name, as `difflie identify` writes them beside those of the fit."""
+        joints = self.model.joints
+        return {
+            "system": self.model.system.name,
+            "verdict": list(self.verdict),
+            "well_predicted": not poor([(s.joint, s.r2) for s in self._judged]),
+            "notes": list(self.notes),
+            "joints": [s.row for s in self.scores],
+            "base_parameters": self.base.table,
+            "condition": self.base.condition,
+            "nearness": {
+                "weight": self.held_out.best,
+                "weights": self.held_out.weights.tolist(),
+                "errors": self.held_out.errors.tolist(),
+                "distances": self.distances,
+            },
+            "friction_velocity": dict(zip(joints, self.friction.rise.tolist(), strict=True)),
+            "stribeck_velocity": dict(zip(joints, self.friction.fading.tolist(), strict=True)),
+        }
+
+    @property
+    def runs(self) -> list[TorqueRun]:
+        """The data of its figures."""
+        return [
+            TorqueRun(
+                name=name,
+                joints=self.model.joints,
+                units=self.model.forces,
+                t=equations.t,
+                measured=np.where(equations.counts, equations.torque, np.nan),
+                residual=residual,
+            )
+            for name, equations, residual in self.predictions
+        ]
+
+    def plot(self, recording: int = 0) -> Figure:
+        """Measured and predicted torques of each joint over time, as a matplotlib figure.
+
+        recording: its number in `predictions`. Raises ValueError for one that is not there.
+        """
+        runs = self.runs
+        if recording not in range(len(runs)):
+            raise ValueError(
+                f"there is no recording {format_value(recording)}; give a number from 0 to "
+                f"{len(runs) - 1}"
+            )
+        return torque_figure(runs[recording], self.model.system.name)
+
 
 # A standard error beyond this part of a number, or of the greatest that belongs with it.
 _BADLY = 0.3

@@ -31,13 +31,12 @@ from ..parameters import Parameters, entries
 from ..parameters.inertias import INERTIAL
 from ..system.system import System
 from ..system.validation import nearest
-from .consistency import Nominal, consistent
+from .consistency import Nominal, NominalPrior, consistent
+from .elimination import triangle
 from .fitting import Fit, judged
 from .inverse_dynamics import InverseDynamics
-from .jacobian import triangle
+from .least_squares import Outcome
 from .losses import Squares
-from .minimiser import Outcome
-from .nominal import NominalPrior
 from .recordings import DataError
 from .statistics import Information, Rows, information, intervals, listed, uncertainty
 from .torque_rows import (

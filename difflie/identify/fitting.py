@@ -21,18 +21,14 @@ from ..io.results import machine, save_json
 from ..parameters import Parameters, SharedParameters
 from ..system.system import System
 from ..system.validation import format_value
-from .arm.assessment import ArmAssessment
-from .assessment import Assessment
-from .by_values import at_values, by_values
+from .assessment import ArmAssessment, Assessment
 from .elimination import Windows, compressed, projected
-from .fit_warnings import warn_of_ends, warn_of_small_starts
-from .levenberg_marquardt import LevenbergMarquardt
+from .least_squares import Improved, LevenbergMarquardt, Minimiser, Outcome, Progress
 from .losses import Loss, Squares
-from .minimiser import Improved, Minimiser, Outcome, Progress
-from .plausibility import implausible
 from .problem import LogNumber, Problem
 from .recordings import Recording
-from .search import Residual, search
+from .remarks import advice, implausible, warn_of_ends, warn_of_small_starts
+from .search import Residual, at_values, by_values, search
 from .shown import fit_text
 from .statistics import (
     Information,
@@ -48,7 +44,6 @@ from .statistics import (
     uncertainty,
 )
 from .validation import Trial, Validation, all_rows
-from .what_to_measure import advice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

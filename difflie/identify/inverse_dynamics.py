@@ -43,9 +43,8 @@ from ..integrators.method import chosen
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .problem import Deviation, Layout, Problem, deviations, needed
-from .recordings import DataError, Recording
+from .recordings import DataError, Recording, filled
 from .sensors import meant
-from .smoothing import filled
 
 
 class InverseDynamics(Problem):

@@ -6,11 +6,15 @@ The motion is that of the recordings, corrected by the encoders; its own errors 
 it suits what is insensitive to them: kinematic calibration from motion capture, the biases of IMUs,
 payloads from force-torque sensors. Where the motion itself is to be found from the readings, fit
 `Shooting` with readings. Hollerbach, Khalil and Gautier 2016.
+
+`SimulatedReadings` are those along simulated windows; `ReadingErrors` judge both.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -19,17 +23,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
+from ..forces.actuators.acting import recalled, timed
 from ..system.system import System
 from .problem import Deviation, Layout, Problem, needed
 from .recordings import DataError, Recording
 from .sensors import meant
-from .sensors.measured import (
-    differences,
-    named_sensor,
-    reading_deviations,
-    readings_of,
-    widths,
-)
+from .sensors.measured import differences, named_sensor, reading_deviations, readings_of, widths
 
 _USES = {"v": "v", "a": "a", "u": "tau"}
 
@@ -136,3 +135,117 @@ def _rows(
 
 def _said(uses: frozenset[str]) -> str:
     return " or ".join(["q", *sorted(_USES[use] for use in uses)])
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadingErrors:
+    """Errors of K readings of a recording of n rows, in the units of their sensors.
+
+    columns (K,): the sensor, the name and the unit of each. measured (n, K): along the measured
+    motion; simulated (m, K): along the simulated one. Both NaN in gaps, and without rows where they
+    were not judged.
+    """
+
+    columns: tuple[tuple[str, str, str], ...]
+    measured: NDArray
+    simulated: NDArray
+
+    def rows(self, run: str) -> list[dict[str, Any]]:
+        """The root mean square errors of each sensor, of each of its units; None where not judged.
+
+        run: the name of the recording.
+        """
+        kinds = dict.fromkeys((sensor, unit) for sensor, _, unit in self.columns)
+        rows = []
+        for sensor, unit in kinds:
+            own = [(s, u) == (sensor, unit) for s, _, u in self.columns]
+            errors = {"rmse": self.measured, "simulated_rmse": self.simulated}
+            found = {key: _rms(values[:, own]) for key, values in errors.items()}
+            rows.append({"run": run, "sensor": sensor, "unit": unit, **found})
+        return rows
+
+
+def _rms(errors: NDArray) -> float | None:
+    there = ~np.isnan(errors)
+    return float(np.sqrt(np.mean(errors[there] ** 2))) if there.any() else None
+
+
+class SimulatedReadings(eqx.Module):
+    """The K readings in w windows of s steps: at all s + 1 rows of each.
+
+    names: of the sensors. t (w, s + 1) in s; dt (w, s + 1): the step after each row, that before
+    the last one; u (w, s + 1, nu): the command from each row on. given (w, s + 1, K): the readings,
+    NaN in gaps; deviation (w, K).
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    t: jax.Array
+    dt: jax.Array
+    u: jax.Array
+    given: jax.Array
+    deviation: jax.Array
+
+    @staticmethod
+    def of(
+        system: System,
+        windows: Sequence[tuple[Recording, int, int]],
+        length: int,
+        deviation: Mapping[str, Deviation],
+    ) -> SimulatedReadings:
+        """Of windows, each a recording with its first and last row, with room for `length` steps.
+
+        Raises DataError as `Readings.of` does.
+        """
+        names, read = tuple(deviation), {}
+        for recording, _, _ in windows:
+            if id(recording) not in read:
+                read[id(recording)] = readings_of(system, recording, names)
+        parts = []
+        for recording, first, last in windows:
+            rows, missing = slice(first, last + 1), (0, length - (last - first))
+            tau = recording.tau
+            tau = np.zeros((len(recording.t), system.nu)) if tau is None else tau
+            t = recording.t[rows]
+            dt = np.append(np.diff(t), t[-1] - t[-2])
+            given = read[id(recording)][rows]
+            parts.append(
+                (
+                    np.pad(t, missing, mode="edge"),
+                    np.pad(dt, missing, mode="edge"),
+                    np.pad(tau[rows], (missing, (0, 0))),
+                    np.pad(given, (missing, (0, 0)), constant_values=np.nan),
+                    reading_deviations(system, deviation, recording.weight),
+                )
+            )
+        arrays = (jnp.asarray(np.stack(x), system.dtype) for x in zip(*parts, strict=True))
+        return SimulatedReadings(names, *arrays)
+
+    def beginnings(self, rows: int) -> SimulatedReadings:
+        """Those of so many first rows of the windows."""
+        parts = {k: getattr(self, k)[:, :rows] for k in ("t", "dt", "u", "given")}
+        return dataclasses.replace(self, **parts)
+
+    def errors(
+        self,
+        system: System,
+        q: Float[Array, "w edges nq"],
+        v: Float[Array, "w edges nv"],
+        memories: Any,
+    ) -> Float[Array, "w edges K"]:
+        """Predictions less readings (w, s + 1, K) in the units of the sensors; zero at gaps.
+
+        q, v: of the simulated motion; memories (w, s + 1, ...): of the actuators, None for none.
+        """
+
+        def at(given, q, v, u, t, dt, memories):
+            known = None if memories is None else timed(memories, dt)
+            machine = recalled(system, known)
+            return differences(machine, self.names, given, q, v, None, u, t)
+
+        rows = self.given, q, v, self.u, self.t, self.dt, memories
+        return jax.vmap(jax.vmap(at))(*rows)
+
+    @property
+    def there(self) -> Bool[Array, "w edges K"]:
+        """Whether a reading was measured, and counts."""
+        return ~jnp.isnan(self.given) & jnp.isfinite(self.deviation[:, None])

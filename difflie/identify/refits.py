@@ -1,4 +1,4 @@
-"""What refits tell of a fit: the wild block bootstrap, and profile likelihood.
+"""What refits tell of a fit: the wild block bootstrap, profile likelihood, runs that are left out.
 
 Each refit of the bootstrap is to the fitted prediction less w_b r_b, with the residuals r_b of a
 block b of correlated ones, made larger by sqrt(G / (G - 1)) for G blocks, and w_b = 1 or -1 with
@@ -28,17 +28,16 @@ from numpy.typing import NDArray
 from scipy.optimize import root_scalar
 from scipy.special import stdtrit
 
-from ..system.validation import format_value, nearest
-from .bounded import Bounded
+from ..system.validation import format_value, nearest, warn
 from .elimination import Windowed, Windows
 from .fitting import Fit
-from .levenberg_marquardt import LevenbergMarquardt
+from .least_squares import Bounded, LevenbergMarquardt, Minimiser
 from .losses import Loss, Squares
-from .minimiser import Minimiser
 from .problem import Layout
-from .recordings import DataError
+from .recordings import DataError, Recording
 from .search import Residual, evaluated
 from .statistics import Rows, blocks
+from .validation import Trial, Validation
 
 # A value is held to so small a part of its standard error.
 _HELD = 1e-4
@@ -233,3 +232,25 @@ def _end(
             return best + side * found.root
         inside, step = outside, 2 * step
     return bound
+
+
+def leave_one_out(
+    trials: Sequence[Trial], fitted: Callable[[list[Recording]], Fit]
+) -> list[Validation]:
+    """Leave-one-out cross-validation: each recording predicted by a fit to all others.
+
+    fitted(recordings): the fit to some of the recordings. A recording whose others do not suffice
+    for a fit is skipped with a warning; fits that did not converge are warned of too.
+    """
+    validations = []
+    for k, trial in enumerate(trials):
+        others = [t.recording for t in (*trials[:k], *trials[k + 1 :])]
+        try:
+            without = fitted(others)
+        except DataError as error:
+            warn(f"without {trial.recording.name}: {error}")
+            continue
+        if not without.converged:
+            warn(f"without {trial.recording.name}: {without.message}")
+        validations.append(trial.validation(without.system))
+    return validations

@@ -28,9 +28,9 @@ from ..simulate import simulate
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .problem import Deviation, Layout, Problem, deviations, in_deviations, needed
+from .readings import SimulatedReadings
 from .recordings import DataError, Recording
 from .sensors import meant, seen
-from .simulated_readings import SimulatedReadings
 
 
 class Shooting(Problem):

@@ -46,7 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from .jacobian import triangle
+from .elimination import triangle
 from .losses import Loss
 from .problem import Layout, Problem
 
@@ -426,14 +426,21 @@ def uncertainty(
 def _scaled(u: NDArray, r: NDArray, factor: NDArray) -> tuple[NDArray, NDArray]:
     """What priors (k,) of an unknown variance c add to the variances (p,) of numbers, for c > 1.
 
-    And the squares (p,) of their whole part over its degrees of freedom. c is the mean square of
-    their residuals r over what the measurements leave of them, 1 less the leverages: were c 1, half
-    of the squares would be half of the numbers that the measurements tell (MacKay 1992).
+    And the squares (p,) of their whole part over its degrees of freedom. Along the axes of the
+    leverages l of the priors their residuals have the mean squares c (1 - l)^2 + l (1 - l), of
+    which measurements have the second part; for small l and for large l this is the estimate of
+    MacKay 1992.
     """
-    told = max(float(np.sum(1 - np.sum(u**2, axis=1))), 1.0)
-    c = max(1.0, float(r @ r) / told)
+    count = len(u)
+    leverages = np.zeros(count)
+    found = np.linalg.svd(u, compute_uv=False)[:count] ** 2
+    leverages[: len(found)] = np.clip(found, 0, 1)
+    left = (1 - leverages) ** 2
+    told = max(float(left.sum()), 1.0)
+    c = max(1.0, (float(r @ r) - float(np.sum(leverages * (1 - leverages)))) / told)
+    freedom = max(told**2 / max(float(np.sum(left**2)), 1e-300), 1.0)
     own = np.sum(factor @ _gram(u) * factor, axis=1)
-    return (c - 1) * own, (c * own) ** 2 / told
+    return (c - 1) * own, (c * own) ** 2 / freedom
 
 
 def _gram(u: NDArray) -> NDArray:

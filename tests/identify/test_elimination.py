@@ -8,8 +8,7 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify.elimination import Linearised, compressed, projected
-from difflie.identify.jacobian import residuals_and_jacobian
+from difflie.identify.elimination import Linearised, compressed, projected, residuals_and_jacobian
 from difflie.identify.search import Residual
 
 RNG = np.random.default_rng(3)

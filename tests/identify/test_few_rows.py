@@ -10,7 +10,7 @@ import pytest
 import difflie as dl
 from difflie import identify as di
 from difflie.identify import few_rows
-from difflie.identify.few_rows import in_few_rows
+from difflie.identify.search import in_few_rows
 
 ARM = dl.load(Path(dl.__file__).parent / "data" / "arm7.urdf")
 FREE = ["link*/inertial", "*/damping", "*/friction"]

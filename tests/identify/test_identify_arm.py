@@ -10,12 +10,11 @@ from scipy.signal import lfilter
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify.arm.equations import Logs
-from difflie.identify.arm.held_out import chosen
-from difflie.identify.arm.torque_doubts import doubts
-from difflie.identify.arm.weighted_least_squares import weights_and_solution
+from difflie.identify.arm_choices import chosen
+from difflie.identify.arm_equations import Logs, weights_and_solution
 from difflie.identify.fitting import judged
-from difflie.identify.minimiser import Outcome
+from difflie.identify.least_squares import Outcome
+from difflie.identify.remarks import doubts
 from difflie.identify.samples import bandwidth, samples
 from difflie.identify.torque_rows import Friction, TorqueModel
 

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from difflie.identify.jacobian import triangle
+from difflie.identify.elimination import triangle
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (5, 5), (700, 5), (5000, 3), (3000, 200)])

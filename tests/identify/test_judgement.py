@@ -8,9 +8,8 @@ import pytest
 import difflie as dl
 from difflie import identify as di
 from difflie.identify.assessment import Assessment
-from difflie.identify.plausibility import implausible
-from difflie.identify.reading_errors import ReadingErrors
-from difflie.identify.what_to_measure import advice
+from difflie.identify.readings import ReadingErrors
+from difflie.identify.remarks import advice, implausible
 
 RNG = np.random.default_rng(3)
 T = 0.01 * np.arange(400)

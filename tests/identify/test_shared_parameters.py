@@ -7,8 +7,7 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify.elimination import Linearised
-from difflie.identify.jacobian import residuals_and_jacobian
+from difflie.identify.elimination import Linearised, residuals_and_jacobian
 from difflie.identify.search import Residual, evaluated
 
 

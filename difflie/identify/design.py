@@ -13,6 +13,8 @@ all times.
 The Fisher information of the parameters x is J^T J, with J the derivative of the torque error in
 its standard deviations. The design is D-optimal: it maximises the product of the eigenvalues, in
 the space that torques can identify.
+
+Limits are those of joints, their rates and torques, and in space (`Bounded`).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from ..forces.actuators.acting import dof_commands
@@ -34,14 +37,134 @@ from ..parameters import Parameters
 from ..quantities.bounded import Bounded
 from ..solvers.linear import product
 from ..system.system import System
-from .harmonics import at_rest, harmonics_at
 from .inverse_dynamics import InverseDynamics
-from .motion_limits import Limits
 from .problem import Deviation, deviations
 from .recordings import Recording
 from .sensors import Encoder
 from .shown import excitation_text
-from .space_limits import check_limit, load
+
+
+def at_rest(harmonics: int) -> NDArray:
+    """The waves (1 + 2 H, 2 H - 1) that begin without velocity and acceleration, orthonormal."""
+    order = np.arange(1, harmonics + 1)
+    still = np.zeros((2, 1 + 2 * harmonics))
+    still[0, 1::2], still[1, 2::2] = order, order**2
+    return np.linalg.svd(still)[2][2:].T
+
+
+def harmonics_at(t: NDArray, duration: float, harmonics: int) -> NDArray:
+    """q, v and a (3, n, 1 + 2 H) at times t (n,) of 1, sin(w t), cos(w t), sin(2 w t), ..."""
+    speed = 2 * np.pi / duration * np.arange(1, harmonics + 1)
+    s, c = np.sin(np.outer(t, speed)), np.cos(np.outer(t, speed))
+    pairs = [(s, c), (speed * c, -speed * s), (-(speed**2) * s, -(speed**2) * c)]
+    return np.stack(
+        [
+            np.column_stack((np.full(len(t), float(k == 0)), np.stack(p, 2).reshape(len(t), -1)))
+            for k, p in enumerate(pairs)
+        ]
+    )
+
+
+class Limits(eqx.Module):
+    """For each joint the centre and half range of position, and the largest v, a and tau (nv,)."""
+
+    center: Any
+    half: Any
+    velocity: Any
+    acceleration: Any
+    effort: Any
+
+    @staticmethod
+    def of(system: System, position: Any, velocity: Any, acceleration: Any, effort: Any) -> Limits:
+        t, joints = system.topology, system.joints
+        dofs = np.setdiff1d(np.arange(t.n_dofs), t.mimic_dofs)
+        dofs = dofs[np.argsort(t.dof_velocity[dofs])]
+        names = [t.joints[t.dof_body[dof]] for dof in dofs]
+
+        def given(name: str, value: Any, default: Any) -> NDArray:
+            array = np.asarray(default)[dofs] if value is None else np.asarray(value, float)
+            if array.shape not in ((), (system.nv,)):
+                raise ValueError(
+                    f"{system.name}: the limits of {name} have shape {array.shape}; give a number, "
+                    f"or {system.nv}"
+                )
+            return np.broadcast_to(array, system.nv)
+
+        def first(bad: NDArray) -> str:
+            return f"{system.name}: joint {names[int(np.flatnonzero(bad)[0])]!r}"
+
+        lower, upper = (None, None) if position is None else position
+        lower = given("position", lower, joints.lower)
+        upper = given("position", upper, joints.upper)
+        if not (lower < upper).all():
+            raise ValueError(f"{first(~(lower < upper))} has no room between its position limits")
+        bounded = np.isfinite(lower) & np.isfinite(upper)
+        if not (bounded | (np.isinf(lower) & np.isinf(upper))).all():
+            raise ValueError(
+                f"{first(np.isfinite(lower) != np.isfinite(upper))} has one position limit; give "
+                "both, or none"
+            )
+        speed = given("velocity", velocity, joints.max_velocity)
+        hasty = given("acceleration", acceleration, np.full(t.n_dofs, np.inf))
+        strong = given("effort", effort, joints.max_effort)
+        for name, values in (("velocity", speed), ("acceleration", hasty), ("effort", strong)):
+            if not (values > 0).all():
+                raise ValueError(f"{first(~(values > 0))}: its largest {name} must be positive")
+        if not np.isfinite(speed).all():
+            raise ValueError(f"{first(np.isinf(speed))} has no velocity limit; give `velocity`")
+        center = np.where(
+            bounded, (np.where(bounded, lower, 0) + np.where(bounded, upper, 0)) / 2, 0
+        )
+        half = np.where(bounded, (upper - lower) / 2, np.inf)
+        return Limits(center, half, speed, hasty, strong)
+
+
+# The size of violations of one-sided bounds near zero, in the quantity's unit.
+_SMALL = 0.1
+
+
+def check_limit(limit: Bounded, system: System, q: Any) -> None:
+    """Raises ValueError for bounds between which nothing can stay, for none, and for bounds of
+    another shape than the quantity has at q (nq,)."""
+    name, low, high = limit.quantity.name, np.asarray(limit.lower), np.asarray(limit.upper)
+    if np.isnan(low).any() or np.isnan(high).any() or not np.all(low < high):
+        raise ValueError(
+            f"{name} cannot stay between {low} and {high}; give a lower bound below the upper one"
+        )
+    if not (np.isfinite(low).any() or np.isfinite(high).any()):
+        raise ValueError(f"{name} has no bound; give `lower` or `upper`")
+    shape = np.shape(_value(limit, system, q, np.zeros(system.nv)))
+    for bound in (low, high):
+        if bound.shape not in ((), shape):
+            raise ValueError(
+                f"{name} has the shape {shape}, and a bound {bound.shape}; give one number, or one "
+                "for each entry"
+            )
+
+
+def load(
+    limit: Bounded, system: System, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, " k"]:
+    """How near the bounds a quantity is: 1 at a bound, more beyond, less between.
+
+    Deviations from the middle in half the room, or from a single bound in its own size.
+    """
+    x = _value(limit, system, q, v)
+    lower, upper = (jnp.broadcast_to(b, x.shape) for b in (limit.lower, limit.upper))
+    both = jnp.isfinite(lower) & jnp.isfinite(upper)
+    half = jnp.where(both, (upper - lower) / 2, 1)
+    middle = jnp.where(both, (upper + lower) / 2, 0)
+    bound = jnp.where(jnp.isfinite(lower), lower, jnp.where(jnp.isfinite(upper), upper, 0))
+    beyond = jnp.where(jnp.isfinite(lower), bound - x, x - bound)
+    one = 1 + beyond / jnp.maximum(jnp.abs(bound), _SMALL)
+    one = jnp.where(jnp.isfinite(lower) | jnp.isfinite(upper), one, 0)
+    return jnp.where(both, jnp.abs(x - middle) / half, one).ravel()
+
+
+def _value(limit: Bounded, system: System, q: Any, v: Any) -> Float[Array, "*k"]:
+    state = jnp.asarray(q, system.dtype), jnp.asarray(v, system.dtype)
+    return jnp.asarray(limit.quantity(system, *state, None, jnp.zeros(())))
+
 
 # Samples per harmonic, at which limits are checked.
 _FINE = 32

@@ -4,36 +4,40 @@
 2. Physically consistent numbers of all bodies near the file's; the weight of the distance is that
    which predicts blocks best that are held out.
 3. Where gears have load friction, the equations are linearised there again.
-4. The judgement of each joint beside that of least squares without bounds and of the file.
+4. The `Fit`: the numbers found as parameters of the arm, with standard errors as of any fit.
+5. The judgement of each joint beside that of least squares without bounds and of the file.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import get_args
+from typing import Any, get_args
 
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ...system.system import System
-from ..consistency import Distance, Nominal, consistent
-from ..fitting import Fit
-from ..log_warnings import log_warnings, rate_warnings
-from ..reading.columns import DataError
-from ..recordings import Recording
-from ..samples import bandwidth, samples
-from ..torque_rows import Friction, RateCoupling, TorqueModel
-from .arm_fit import fitted_arm
-from .assessment import ArmAssessment
-from .equations import Equations, Logs
-from .friction_choice import chosen_friction, with_load
-from .held_out import WEIGHTS, HeldOut, held_out
-from .machine import nearest_start
-from .notes import notes
-from .torque_doubts import doubts
-from .verdict import JointScore, scores
-from .weighted_least_squares import Solution, solved
+from ..dynamics.regressor import parameters as inertial_parameters
+from ..dynamics.regressor import properties
+from ..forces import Drive, Stribeck, attach
+from ..parameters import Parameters, entries
+from ..parameters.nearest_consistent import nearest_consistent
+from ..parameters.pseudo_inertia import inconsistency
+from ..system.system import System
+from .arm_choices import WEIGHTS, HeldOut, chosen_friction, held_out, with_load
+from .arm_equations import Equations, Logs, Solution, solved
+from .assessment import ArmAssessment, JointScore, scores
+from .consistency import Consistent, Distance, Nominal, NominalPrior, consistent
+from .fitting import Fit, judged
+from .least_squares import Outcome
+from .log_warnings import log_warnings, rate_warnings
+from .losses import Squares
+from .reading.columns import DataError
+from .recordings import Recording
+from .remarks import doubts, notes
+from .samples import bandwidth, samples
+from .torque_rows import ArmTorques, Friction, RateCoupling, TorqueModel
 
 _ROUNDS = 2
 
@@ -198,3 +202,147 @@ class _Judged:
 
     def _add(self, name: str, use: str, torque: NDArray, *residuals: NDArray) -> None:
         self.scores += scores(name, use, self.model.joints, self.model.forces, torque, residuals)
+
+
+def nearest_start(model: TorqueModel) -> tuple[NDArray, list[str]]:
+    """The file's numbers (p,), with bodies that no mass has replaced by the nearest ones; notes."""
+    bodies, notes = model.system.bodies, []
+    inertia = np.asarray(bodies.inertia, float).copy()
+    for b in model.bodies:
+        if inconsistency((inertia[b] + inertia[b].T) / 2):
+            near = nearest_consistent(float(bodies.mass[b]), inertia[b])
+            before, after = (np.linalg.eigvalsh(x) for x in (inertia[b], near))
+            notes.append(
+                f"{model.system.body_names[b]}: no rigid body has its principal moments of inertia "
+                f"{_listed(before)} kg m^2; the nearest that one has, {_listed(after)}, are taken "
+                "as its estimate"
+            )
+            inertia[b] = near
+    start = model.file_numbers()
+    changed = model.system.replace(inertia=jnp.asarray(inertia, model.system.dtype))
+    start[: model.inertial] = np.asarray(inertial_parameters(changed.bodies), float)[
+        list(model.bodies)
+    ].ravel()
+    return start, notes
+
+
+def machine(model: TorqueModel, friction: Friction, x: NDArray) -> System:
+    """The arm with the numbers x (p,); offsets and load friction are those of drives.
+
+    Of a motor that turns with a sum of joint rates neither inertia nor friction is in it.
+    """
+    system, at = model.system, list(model.bodies)
+    mass, com, inertia = (
+        np.asarray(a, float).copy()
+        for a in (system.bodies.mass, system.bodies.com, system.bodies.inertia)
+    )
+    mass[at], com[at], inertia[at] = (
+        np.asarray(a) for a in properties(jnp.asarray(x[: model.inertial].reshape(-1, 10)))
+    )
+    values = {leaf: model.joint_numbers(x, leaf) for leaf in model.leaves}
+    leaves = {"mass": mass, "com": com, "inertia": inertia}
+    own = {leaf: np.maximum(values[leaf], 0) for leaf in ("armature", "damping", "friction")}
+    for leaf, value in {**own, "friction_velocity": friction.rise}.items():
+        leaves[leaf] = np.asarray(getattr(system.joints, leaf), float).copy()
+        leaves[leaf][model.dofs] = value
+    system = system.replace(**{k: jnp.asarray(v, system.dtype) for k, v in leaves.items()})
+    more = []
+    for j, joint in enumerate(model.joints):
+        peak = values["breakaway"][j]
+        if np.isfinite(friction.fading[j]):
+            more.append(Stribeck(joint, max(peak, 0.0), friction.fading[j]))
+        offset = values["offset"][j] if model.offsets else 0.0
+        load = model.joint_numbers(x, "load_friction")[j] if model.load else 0.0
+        if model.offsets or model.load:
+            law = {"torque_bias": -offset, "load_friction": load, "slip_velocity": friction.rise[j]}
+            more.append(Drive(joint, **law))
+    return attach(system, *more) if more else system
+
+
+def _listed(moments: NDArray) -> str:
+    return ", ".join(f"{m:.4g}" for m in moments)
+
+
+# A number of a joint whose torque is so small a part of the noise is none.
+_NO_NUMBER = 1e-6
+
+
+def fitted_arm(
+    logs: Logs,
+    model: TorqueModel,
+    friction: Friction,
+    equations: Equations,
+    deviations: NDArray,
+    start: NDArray,
+    found: Consistent,
+    weight: float,
+    distance: Distance,
+) -> Fit:
+    """The `Fit` of consistent numbers that were found, with standard errors.
+
+    start (p,): the file's numbers; weight and distance: of the nearness to these. Parameters are
+    those numbers on which some torque depends, and the velocities of friction; what the system
+    cannot have is of the log.
+    """
+    known = np.diag(found.hessian) > 0
+    slopes, columns = logs.bends(model, friction, found.x)
+    parameters = _parameters(machine(model, friction, start), model, known, columns)
+    # Zero has no free numbers; what is much less than an error stands for it.
+    counts, deviation = equations.counts, deviations / np.sqrt(equations.weight)[:, None]
+    rows = (equations.columns / deviation[:, :, None])[counts]
+    length = np.linalg.norm(rows, axis=0)
+    least = np.zeros(len(length))
+    signed = model.nonnegative
+    least[signed] = _NO_NUMBER / np.where(length > 0, length, np.inf)[signed]
+    values = np.maximum(found.x, np.where(least > 0, least, -np.inf))
+    x = parameters.x_of(machine(model, friction, values))
+    scales = equations.scales(deviations)
+    held = np.flatnonzero(known[model.inertial :] & np.isfinite(scales[model.inertial :]))
+    held = held + model.inertial
+    channel = np.broadcast_to(np.arange(counts.shape[1]), counts.shape)[counts]
+    of, t = (np.broadcast_to(a[:, None], counts.shape)[counts] for a in (equations.of, equations.t))
+    torques = ArmTorques(
+        model=model,
+        matrix=jnp.asarray(rows),
+        slopes=jnp.asarray((slopes / deviation[:, :, None])[counts]),
+        target=jnp.asarray((equations.torque / deviation)[counts]),
+        near=jnp.asarray(start[held]),
+        deviations=jnp.asarray(scales[held] / np.sqrt(weight)),
+        velocities=jnp.asarray(np.concatenate((friction.rise, friction.fading))[columns]),
+        columns=tuple(columns.tolist()),
+        held=tuple(held.tolist()),
+        places=(jnp.asarray(of), jnp.asarray(t), jnp.asarray(channel)),
+    )
+    # Its cost is half of the squares of residuals: twice the weight.
+    more = {"distance": distance, "bodies": model.bodies, "is_scaled": True}
+    near = NominalPrior.of(parameters.system, 2 * weight, **more)
+    sums = jnp.asarray(found.x[[model.names.index(n.name) for n in model.sums]])
+    message = f"{'' if found.converged else 'not '}converged after {found.steps} steps"
+    best = Outcome((x, (sums, jnp.zeros(0))), found.steps, found.converged, message)
+    fit = judged(parameters, (torques, near), Squares(), False, x, best)
+    # Zeros of the file are its numbers, too.
+    begin = np.concatenate((parameters.initial, np.zeros(len(model.sums))))
+    return dataclasses.replace(fit, start=begin)
+
+
+def _parameters(system: Any, model: TorqueModel, known: NDArray, velocities: NDArray) -> Parameters:
+    """All numbers of an arm on which some torque depends, by the masks known (p,), velocities."""
+    paths = {entry.path for entry in entries(system)}
+    names = [f"{system.body_names[b]}/inertial" for b in model.bodies]
+    fields = {"offset": "torque_bias"}
+    summed = {n.name for n in model.sums}
+    for name, there in zip(model.names[model.inertial :], known[model.inertial :], strict=True):
+        joint, leaf = name.rsplit("/", 1)
+        if there and name not in summed:
+            names.append(_path(paths, joint, fields.get(leaf, leaf)))
+    for k in velocities.tolist():
+        leaf = ("friction_velocity", "stribeck_velocity")[k // len(model.joints)]
+        names.append(_path(paths, model.joints[k % len(model.joints)], leaf))
+    return Parameters(system, names)
+
+
+def _path(paths: set[str], joint: str, leaf: str) -> str:
+    """The path of a number of one degree of freedom: "joint/leaf", or "joint/leaf[1]"."""
+    owner, bracket, number = joint.partition("[")
+    path = f"{joint}/{leaf}"
+    return path if path in paths or not bracket else f"{owner}/{leaf}[{number}"
