@@ -8,7 +8,13 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify.elimination import Linearised, compressed, projected, residuals_and_jacobian
+from difflie.identify.elimination import (
+    Linearised,
+    Windows,
+    compressed,
+    projected,
+    residuals_and_jacobian,
+)
 from difflie.identify.search import Residual
 
 RNG = np.random.default_rng(3)
@@ -129,6 +135,17 @@ def test_what_windows_make_up_for_tells_nothing(given):
     np.testing.assert_allclose(rows, free - own @ np.linalg.pinv(own) @ free, atol=1e-9)
     whole = np.linalg.inv(jacobian.T @ jacobian)[:3, :3]
     np.testing.assert_allclose(np.linalg.inv(rows.T @ rows), whole, rtol=1e-8)
+
+
+def test_rows_without_windows_may_come_first(given):
+    """Guards standard errors where a problem without unknowns of its own is before one with."""
+    residual, unknown, args, _, _ = given
+    _, shared, few = compressed(residual, unknown, args)
+    others = np.random.default_rng(1).normal(size=(5, 3))
+    both = np.concatenate((others, shared)), np.pad(few, ((5, 0), (0, 0)))
+    rows = projected(*both, (Windows(np.zeros(5, int), 1, 0), *residual.windows(args)))
+    np.testing.assert_array_equal(rows[:5], others)
+    np.testing.assert_allclose(rows[5:], projected(shared, few, residual.windows(args)))
 
 
 def test_fits_with_and_without_windows_are_equal():

@@ -10,6 +10,7 @@ from scipy.stats import t as student
 
 import difflie as dl
 from difflie import identify as di
+from difflie.identify.problem import Layout
 from difflie.identify.statistics import (
     Rows,
     at_bounds,
@@ -273,3 +274,23 @@ def test_errors_of_motions_tell_their_times(free):
     for k in range(2):
         steps = where.time[(where.sequence == k) & (where.channel == 0)]
         np.testing.assert_allclose(np.unique(steps.round(9)), t if free else t[1:], atol=1e-9)
+
+
+def test_the_variance_of_priors_is_estimated_from_what_is_told():
+    """Guards errors of what only a prior holds, where its weight says three times too little."""
+    random, told, found = np.random.default_rng(2), 30, []
+    count = 2 * told
+    for _ in range(40):
+        off = 3 * random.normal(size=count)
+        measured = 20 * random.normal(size=(600, count)) * (np.arange(count) < told)
+        rows = np.concatenate((measured, np.eye(count)))
+        y = np.concatenate((random.normal(size=600), off))
+        x = np.linalg.lstsq(rows, y, rcond=None)[0]
+        prior = np.arange(len(rows)) >= 600
+        place = np.where(prior, -1, 0), np.arange(len(rows), dtype=float), 0 * prior
+        kinds = Rows(~prior, prior, Layout(*place), prior.astype(int))
+        known = information(rows, 1.0, tuple(map(str, range(count))))
+        each = uncertainty(known, rows, rows @ x - y, kinds)
+        found.append(each.errors[told:].mean())
+        assert each.freedom[-1] == pytest.approx(told, rel=0.05)
+    assert np.mean(found) == pytest.approx(3, rel=0.1)
