@@ -28,6 +28,7 @@ from ..dynamics.screws import Screws, generalised_columns, masks, screws, total
 from ..solvers.linear import product
 from ..spatial import Motion, Transform
 from ..system.kinematic_tree import Tree
+from ..system.protocols import ConstraintElement
 from ..system.system import System
 from ..system.topology import Topology
 from .constraint import Constraint, CoordinateConstraint, FrameConstraint, moved_along
@@ -137,17 +138,17 @@ def equations(tree: Tree, q: Float[Array, " nq"]) -> Equations:
     return Equations(tree, s, frames, seen, tree.coordinates(q))
 
 
-def holonomic(constraints: tuple[Any, ...]) -> np.ndarray:
+def holonomic(constraints: tuple[ConstraintElement, ...]) -> np.ndarray:
     """A mask (m,) of the holonomic equations."""
     return np.array([k < c.positions for c in constraints for k in range(c.size)], dtype=bool)
 
 
-def labels(constraints: tuple[Any, ...]) -> list[str]:
+def labels(constraints: tuple[ConstraintElement, ...]) -> list[str]:
     """The names (m,) of all equations, with their constraint, for messages."""
     return [f"{e} of constraint {k}, {c}" for k, c in enumerate(constraints) for e in c.equations]
 
 
-def position_labels(constraints: tuple[Any, ...]) -> list[str]:
+def position_labels(constraints: tuple[ConstraintElement, ...]) -> list[str]:
     """The names (p,) of the position constraints."""
     pairs = zip(labels(constraints), holonomic(constraints), strict=True)
     return [label for label, of_positions in pairs if of_positions]

@@ -46,7 +46,7 @@ class Slip(VelocityConstraint):
 
 def with_friction(system: System) -> list[tuple[int, Bearing]]:
     """The joints with friction, each with the index of its first equation."""
-    constraints: tuple[Any, ...] = system.constraints
+    constraints = system.constraints
     start = np.cumsum([0, *(c.size for c in constraints)]).tolist()
     return [
         (place, c)

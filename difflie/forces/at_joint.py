@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from ..deprecated import renamed
 from ..system.fields import number_faults
+from ..system.protocols import ForceElement, SensorElement
 from ..system.system import Joints, System
 from ..system.topology import Topology
 from ..system.user_functions import called
@@ -28,7 +29,9 @@ class AtJoint(eqx.Module):
         """The faults of its numbers, each with the fix; a subclass may add to it."""
         return number_faults(self)
 
-    def incompatibilities(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+    def incompatibilities(
+        self, system: System, there: Sequence[ForceElement | SensorElement]
+    ) -> list[str]:
         """Why it cannot be attached to a system beside the parts there; empty if it can."""
         t, joint = system.topology, self.joint
         if joint not in system.joint_names:
@@ -36,7 +39,8 @@ class AtJoint(eqx.Module):
             return [f"no joint that moves by itself is named {format_value(joint)}{near}"]
         if len(t.kinds[t.joints.index(joint)]) != 1:
             return ["the joint has several degrees of freedom; it must have one"]
-        if any(type(other) is type(self) and other.joint == joint for other in there):
+        alike = [other for other in there if isinstance(other, AtJoint)]
+        if any(type(other) is type(self) and other.joint == joint for other in alike):
             return ["the joint has one already; change its numbers"]
         return []
 
@@ -74,7 +78,7 @@ class JointCoupling(eqx.Module):
         """The faults of its numbers, each with the fix; a subclass may add to it."""
         return number_faults(self)
 
-    def incompatibilities(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+    def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
         """Why it cannot be attached to a system beside the parts there; empty if it can."""
         return []
 
@@ -115,7 +119,7 @@ class JointForce(AtJoint, JointCoupling):
         """The potential energy () in J, effort = -d potential / dx; None without one."""
         return None
 
-    def incompatibilities(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+    def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
         """As for all parts at joints; and the joint must have a single coordinate."""
         return super().incompatibilities(system, there) or self.needs_coordinate(system)
 

@@ -27,6 +27,7 @@ from ..deprecated import renamed
 from ..groups.components import Matrix, Vector
 from ..spatial import Force, Motion, Transform
 from ..system.fields import number_faults
+from ..system.protocols import ForceElement
 from ..system.system import System
 from ..system.user_functions import called
 from ..system.validation import format_value, nearest
@@ -58,7 +59,7 @@ class Coupling(eqx.Module):
         """The faults of its path, numbers and law, each with the fix; a subclass may add to it."""
         return [*self._wrong_path(), *number_faults(self)] or self._wrong_law()
 
-    def incompatibilities(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+    def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
         """Why it cannot be attached to a system beside the couplings there; empty if it can."""
         names = system.body_names
         return [

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..system.arguments import checked
 from ..system.kinematic_tree import Tree
+from ..system.protocols import ForceElement
 from ..system.system import System
 from ..system.traverse import tree_algorithm
 from ..system.user_functions import called
@@ -54,12 +55,12 @@ def spring_energy(tree: Tree, q: Float[Array, " nq"]) -> Float[Array, ""]:
     return energy + coupling_energy(tree, springs, q) if springs else energy
 
 
-def storing(couplings: Sequence[Any]) -> list[Coupling]:
+def storing(couplings: Sequence[ForceElement]) -> list[Coupling]:
     """The couplings between bodies that have a potential energy."""
     return [c for c in couplings if isinstance(c, Coupling) and c.stores_energy]
 
 
-def with_mean_forces(couplings: Sequence[Any]) -> list[PointCoupling]:
+def with_mean_forces(couplings: Sequence[ForceElement]) -> list[PointCoupling]:
     """The couplings between bodies, for a method that conserves energy exactly.
 
     Raises ValueError for couplings with moments, and for those that store energy without defining

@@ -12,6 +12,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..system.fields import number
+from ..system.protocols import ForceElement
 from ..system.system import Joints, System
 from ..system.topology import Topology
 from ..system.validation import ModelError, nearest
@@ -47,7 +48,7 @@ class JointStop(Compliance, JointCoupling):
         converter=number(unit="rad or m", nonnegative=True), default=0.0, kw_only=True
     )
 
-    def incompatibilities(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+    def incompatibilities(self, system: System, there: Sequence[ForceElement]) -> list[str]:
         t = system.topology
         unknown = [name for name in self.joints or () if name not in t.joints]
         if unknown:

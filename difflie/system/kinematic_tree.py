@@ -26,6 +26,7 @@ from ..spatial import Force, Inertia, Motion, Screw, Transform
 from .carried import carried_tree, carrying
 from .frozen import frozen, is_frozen, unfreeze
 from .joints import Joint
+from .protocols import ConstraintElement
 from .system import System
 from .topology import Topology
 from .tree_numbers import merged, tree_numbers
@@ -78,7 +79,7 @@ class Tree(eqx.Module):
         return self.system.topology
 
     @property
-    def constraints(self) -> tuple[eqx.Module, ...]:
+    def constraints(self) -> tuple[ConstraintElement, ...]:
         return self.system.constraints
 
     @property
@@ -95,7 +96,7 @@ class Tree(eqx.Module):
         """The rotor inertia along each dof (kg m^2 or kg)."""
         return self.system.joints.armature
 
-    def with_constraints(self, constraints: tuple[eqx.Module, ...]) -> Tree:
+    def with_constraints(self, constraints: tuple[ConstraintElement, ...]) -> Tree:
         """The same tree with other constraints."""
         return replace(self, system=self.system.with_constraints(constraints))
 

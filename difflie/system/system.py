@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from ..groups import FlatProduct
 from .fields import declared, number
 from .frozen import frozen, is_frozen, unfreeze
+from .protocols import ActuatorElement, ConstraintElement, ForceElement, SensorElement
 from .shown import system_html, system_text
 from .topology import Topology
 from .validation import ModelError, format_value, real_numbers
@@ -99,10 +100,10 @@ class System(eqx.Module):
     joints: Joints
     gravity: jax.Array = eqx.field(converter=number(unit="m/s^2", shape=None))
     topology: Topology = eqx.field(static=True)
-    couplings: tuple[eqx.Module, ...] = ()
-    constraints: tuple[eqx.Module, ...] = ()
-    sensors: tuple[eqx.Module, ...] = ()
-    actuators: tuple[Any, ...] = ()
+    couplings: tuple[ForceElement, ...] = ()
+    constraints: tuple[ConstraintElement, ...] = ()
+    sensors: tuple[SensorElement, ...] = ()
+    actuators: tuple[ActuatorElement, ...] = ()
 
     @property
     def name(self) -> str:
@@ -187,7 +188,7 @@ class System(eqx.Module):
             )
         return frozen(self)
 
-    def with_constraints(self, constraints: tuple[eqx.Module, ...]) -> System:
+    def with_constraints(self, constraints: tuple[ConstraintElement, ...]) -> System:
         """The same system with other constraints."""
         return dataclasses.replace(self, constraints=constraints)
 

@@ -15,6 +15,7 @@ from ...system.carried import carried_tree
 from ...system.frozen import unfreeze
 from ...system.kinematic_tree import Tree
 from ...system.memory import carried, settled
+from ...system.protocols import ActuatorElement
 from ...system.system import System
 from ...system.user_functions import called
 from ...system.validation import real_values
@@ -159,11 +160,11 @@ def recalled(system: System, memories: Memories | None) -> System:
 class Recalled(Actuator):
     """An actuator bound to its memory at one moment."""
 
-    actuator: Actuator
+    actuator: ActuatorElement
     memory: Memory
 
     @staticmethod
-    def of(actuator: Actuator, memory: Memory) -> Recalled:
+    def of(actuator: ActuatorElement, memory: Memory) -> Recalled:
         place = {"joint": actuator.joint, "axis": actuator.axis, "name": actuator.label}
         return Recalled(actuator, memory, **place)
 
@@ -187,7 +188,7 @@ class Applied(Actuator):
     given: jax.Array
 
     @staticmethod
-    def of(actuator: Actuator, given: Float[Array, ""]) -> Applied:
+    def of(actuator: ActuatorElement, given: Float[Array, ""]) -> Applied:
         return Applied(given, joint=actuator.joint, axis=actuator.axis, name=actuator.label)
 
     def torque(self, command: Scalar, q: Scalar, v: Scalar, memory: Any) -> tuple[Scalar, Any]:

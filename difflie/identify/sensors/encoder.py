@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from ...forces.at_joint import AtJoint
 from ...system.fields import number
+from ...system.protocols import SensorElement
 from ...system.system import System
 
 
@@ -32,7 +33,7 @@ class Encoder(AtJoint):
         converter=number(unit="rad or m"), default=0.0, kw_only=True
     )
 
-    def incompatibilities(self, system: System, there: Sequence[eqx.Module]) -> list[str]:
+    def incompatibilities(self, system: System, there: Sequence[SensorElement]) -> list[str]:
         return super().incompatibilities(system, there) or self.needs_coordinate(system)
 
     def problems(self) -> list[str]:

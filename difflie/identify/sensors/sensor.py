@@ -17,6 +17,7 @@ from ...forces.actuators.acting import applied
 from ...quantities import AccelerationQuantity, Quantity
 from ...quantities.quantity import as_quantity
 from ...system.fields import number, number_faults
+from ...system.protocols import SensorElement
 from ...system.system import System
 from ...system.user_functions import called
 from ...system.validation import ModelError, format_value, real_values
@@ -120,7 +121,7 @@ class Sensor(eqx.Module):
         bias = jnp.broadcast_to(jnp.ravel(self.bias), (size,))
         return eqx.tree_at(lambda s: s.bias, self, bias[0] if size == 1 else bias)
 
-    def incompatibilities(self, system: System, there: Sequence[Any]) -> list[str]:
+    def incompatibilities(self, system: System, there: Sequence[SensorElement]) -> list[str]:
         """Why it cannot be attached to a system beside the sensors there; empty if it can."""
         name = self.name
         if not isinstance(name, str) or not name or any(sign in name for sign in _SIGNS):

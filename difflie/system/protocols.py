@@ -1,0 +1,130 @@
+"""What the parts of a `System` are to code that does not know their classes.
+
+Force elements, actuators and constraints are defined by packages to the right, `forces` and
+`constraints`, and by users; a system holds them by these protocols. The classes to derive from are
+`difflie.Coupling`, `difflie.JointCoupling`, `difflie.Actuator` and those in `difflie.constraints`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+
+from .topology import Topology
+
+
+@runtime_checkable
+class ForceElement(Protocol):
+    """A force between bodies or at joints, which depends on the motion alone."""
+
+    def faults(self) -> list[str]:
+        """The faults of its numbers and its law, each with the fix."""
+        ...
+
+    @property
+    def stores_energy(self) -> bool:
+        """Whether it has a potential energy."""
+        ...
+
+
+@runtime_checkable
+class ActuatorElement(Protocol):
+    """A law from a command to one torque in N m or force in N, with or without a memory."""
+
+    @property
+    def label(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def joint(self) -> str | None:
+        """The joint, or the degree of freedom, at which it acts; None along an axis."""
+        ...
+
+    @property
+    def axis(self) -> Any:
+        """The `Axis` on a body along which it acts; None at a joint."""
+        ...
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it has a memory."""
+        ...
+
+    @property
+    def command_bounds(self) -> tuple[jax.Array | float, jax.Array | float]:
+        """The least and the largest command () beyond which it delivers no more."""
+        ...
+
+    def faults(self) -> list[str]:
+        """The faults of its numbers and its law, each with the fix."""
+        ...
+
+    def forgets(self, dt: float, steps: int) -> list[str]:
+        """Why its memory is too short for so many steps of dt s; empty if it is long enough."""
+        ...
+
+    def finer(self, n: int) -> ActuatorElement:
+        """The same for steps n times as short."""
+        ...
+
+    def unbounded(self) -> ActuatorElement:
+        """The same where commands are kept within `command_bounds` by who gives them."""
+        ...
+
+    def velocity(self, t: Topology) -> int:
+        """The index in v of its degree of freedom."""
+        ...
+
+    def coordinate(self, t: Topology) -> int:
+        """The index in q of its joint's coordinate; -1 where that is not a single number."""
+        ...
+
+    def init(self, command: jax.Array, q: jax.Array, v: jax.Array) -> Any:
+        """Its memory before the first step, a pytree of arrays; None without a memory."""
+        ...
+
+    def torque(
+        self, command: jax.Array, q: jax.Array, v: jax.Array, memory: Any
+    ) -> tuple[jax.Array, Any]:
+        """The torque () in N m, or the force () in N, and the memory after the step."""
+        ...
+
+
+@runtime_checkable
+class ConstraintElement(Protocol):
+    """Equations that the motion of a system satisfies."""
+
+    @property
+    def equations(self) -> tuple[str, ...]:
+        """A short name for each of them, for messages."""
+        ...
+
+    @property
+    def holonomic(self) -> bool:
+        """Whether all equations restrict positions; otherwise some restrict velocities only."""
+        ...
+
+    @property
+    def positions(self) -> int:
+        """How many of the equations restrict positions; they come first."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """The number of equations."""
+        ...
+
+    def faults(self) -> list[str]:
+        """The faults of its numbers, each with the fix."""
+        ...
+
+
+@runtime_checkable
+class SensorElement(Protocol):
+    """A reading of a quantity; it does not affect the motion."""
+
+    def faults(self) -> list[str]:
+        """The faults of its numbers, each with the fix."""
+        ...
