@@ -228,7 +228,7 @@ TABLE = {
             "Accelerometer": measured(dq.Accelerometer(dl.Frame("hand", (0.1, 0.2, 0.3)))),
             "Gyroscope": measured(dq.Gyroscope("hand")),
             "Power": measured(dq.Power()),
-            "LimitLeft": lambda s, q, v, x: measured(dq.LimitMargin())(s, q, v, x)[3],
+            "LimitMargin": lambda s, q, v, x: measured(dq.LimitMargin())(s, q, v, x)[3],
         },
     ),
     "energies": (
@@ -257,7 +257,7 @@ NOT_SWEPT = {
     **dict.fromkeys(("absolute", "attach", "chain", "constrain", "lock", "tree"), BUILT),
     **dict.fromkeys(("from_dh", "from_screws"), BUILT),
     **dict.fromkeys(("base_parameters", "mobility", "redundant_equations"), DECIDED),
-    "breaking_leaves": DECIDED,
+    "inconsistent_parameters": DECIDED,
     "absolute_state": "the poses and twists of another function, of a machine made from the first",
     **dict.fromkeys(("load", "save"), "files"),
     **dict.fromkeys(("number", "as_path"), "declares a field of a class"),
