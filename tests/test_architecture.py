@@ -183,3 +183,27 @@ def test_importing_changes_no_global_setting():
         "import jax.numpy as jnp; assert jnp.zeros(1).dtype == 'float32'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# More may be typed, no less: lower it with what is typed.
+UNTYPED = 0.09
+
+
+def test_public_signatures_are_typed():
+    """Guards the share of parameters and results of public names that are Any, bare or missing."""
+
+    def of(thing: Any) -> list[str]:
+        given = inspect.signature(inspect.unwrap(thing))
+        kinds = [p.annotation for p in given.parameters.values() if p.name not in ("self", "cls")]
+        return [str(kind) for kind in (*kinds, given.return_annotation)]
+
+    kinds = []
+    for thing in public().values():
+        methods = vars(thing).values() if inspect.isclass(thing) else (thing,)
+        for method in methods:
+            inner = method.fget if isinstance(method, property) else method
+            inner = getattr(inner, "__func__", inner)
+            if inspect.isfunction(inner) and (inner.__name__[0] != "_" or inner is thing):
+                kinds += of(inner)
+    bare = "Any", "tuple", "list", "dict", "Callable", "type", str(inspect.Parameter.empty)
+    assert sum(kind in bare for kind in kinds) / len(kinds) < UNTYPED

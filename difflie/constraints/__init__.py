@@ -12,11 +12,10 @@ the same per s and per s^2; lambda is in N or N m.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from ..deprecated import names_of
 from ..solvers.linear import product
@@ -78,7 +77,7 @@ from .unilateral import bilateral
 
 
 def constrained_dynamics(
-    system: System, q: Any, v: Any, tau: Any, wrench: Any = None
+    system: System, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrench: ArrayLike | None = None
 ) -> tuple[Float[Array, " nv"], Float[Array, " m"]]:
     """The acceleration a (nv,) and the multipliers lambda (m,) of the m constraint equations.
 
@@ -100,19 +99,19 @@ def constrained_dynamics(
     return _constrained_dynamics(Tree.of(bilateral(system)), q, v, tau, wrench)
 
 
-def constraint_residual(system: System, q: Any) -> Float[Array, " p"]:
+def constraint_residual(system: System, q: ArrayLike) -> Float[Array, " p"]:
     """g(q) (p,), the residual of the p position constraints at q (nq,), in m or without unit."""
     (q,) = checked(system, q=(q, (system.nq,)))
     return _residual(Tree.of(bilateral(system)), q)
 
 
-def constraint_jacobian(system: System, q: Any) -> Float[Array, "m nv"]:
+def constraint_jacobian(system: System, q: ArrayLike) -> Float[Array, "m nv"]:
     """The constraint Jacobian A(q) (m, nv) of all m equations at q (nq,): they say A v = 0."""
     (q,) = checked(system, q=(q, (system.nq,)))
     return _jacobian(Tree.of(bilateral(system)), q)
 
 
-def constraint_bias(system: System, q: Any, v: Any) -> Float[Array, " m"]:
+def constraint_bias(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, " m"]:
     """The constraint bias acceleration c = (dA/dt) v (m,) at q (nq,), v (nv,)."""
     q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
     return _bias(Tree.of(bilateral(system)), q, v)

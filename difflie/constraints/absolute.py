@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from ..dynamics import body_poses, body_twists
 from ..forces.at_joint import AtJoint, JointCoupling
@@ -136,7 +137,7 @@ def absolute(system: System, group: str = "SE3", *, without: Sequence[str] = ())
 
 
 def absolute_state(
-    machine: System, system: System, q: Any, v: Any
+    machine: System, system: System, q: ArrayLike, v: ArrayLike
 ) -> tuple[Float[Array, " n_coordinates"], Float[Array, " n_velocities"]]:
     """The state of `machine`, which is `absolute(system)`, for q (nq,), v (nv,) of the system.
 

@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from numpy.typing import ArrayLike
 
 from ..groups.components import Scalar
 from ..system.fields import number
@@ -26,7 +27,7 @@ class Polynomial(CoordinateConstraint):
     coefficients: jax.Array = eqx.field(converter=number(shape=None))
     driver: str | None = eqx.field(static=True, default=None)
 
-    def __init__(self, driven: str, coefficients: Any, driver: str | None = None) -> None:
+    def __init__(self, driven: str, coefficients: ArrayLike, driver: str | None = None) -> None:
         self.driven, self.driver = driven, driver
         array = coefficients
         if not isinstance(array, jax.Array):

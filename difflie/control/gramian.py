@@ -9,11 +9,12 @@ Optimal Control: Linear Quadratic Methods, 1990, appendix B.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
+from numpy.typing import ArrayLike
 
 from ..solvers.linear import product
 from .lyapunov import lyapunov
@@ -27,7 +28,7 @@ class Gramian(NamedTuple):
     stable: Bool[Array, ""]
 
 
-def controllability_gramian(A: Any, B: Any) -> Gramian:
+def controllability_gramian(A: ArrayLike, B: ArrayLike) -> Gramian:
     """The Gramian W (nx, nx) of x_{k+1} = A x_k + B u_k: W = A W A' + B B'.
 
     A (nx, nx), B (nx, nu), as `linearize` returns them for one knot. Differentiable in both modes,
@@ -42,7 +43,7 @@ def _gramian(A: jax.Array, B: jax.Array) -> Gramian:
     return Gramian(*lyapunov(A, product(B, B.T)))
 
 
-def finite_gramian(A: Any, B: Any) -> Float[Array, "x x"]:
+def finite_gramian(A: ArrayLike, B: ArrayLike) -> Float[Array, "x x"]:
     """The Gramian W (nx, nx) of n steps x_{k+1} = A_k x_k + B_k u_k, stable or not.
 
     A (n, nx, nx), B (n, nx, nu), as `linearize` returns them along a trajectory. With W_0 = 0 it is

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from ..constraints import Projection, Stabilisation
 from ..integrators import RKMK4, Method
@@ -36,7 +37,7 @@ def linearize(
     system: System,
     q: Any,
     v: Any,
-    dt: Any,
+    dt: ArrayLike,
     *,
     method: Method | str = RKMK4(),
     control: Any = None,

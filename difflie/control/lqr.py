@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
+from numpy.typing import ArrayLike
 
 from .dare import cost_to_go, dare, gain
 from .matrices import check_definite, check_symmetric, matrices
@@ -38,7 +39,9 @@ class VaryingRegulator(NamedTuple):
     P: Float[Array, "n+1 x x"]
 
 
-def lqr(A: Any, B: Any, Q: Any, R: Any, N: Any = None) -> Regulator:
+def lqr(
+    A: ArrayLike, B: ArrayLike, Q: ArrayLike, R: ArrayLike, N: ArrayLike | None = None
+) -> Regulator:
     """The regulator of x_{k+1} = A x_k + B u_k that costs least for ever; see above.
 
     A (nx, nx), B (nx, nu), as `linearize` returns them for one knot; Q (nx, nx) positive
@@ -62,7 +65,9 @@ def _regulator(A: jax.Array, B: jax.Array, Q: jax.Array, R: jax.Array, N: jax.Ar
     return Regulator(gain(P, A, B, R, N), P, converged)
 
 
-def tvlqr(A: Any, B: Any, Q: Any, R: Any, final: Any, N: Any = None) -> VaryingRegulator:
+def tvlqr(
+    A: ArrayLike, B: ArrayLike, Q: ArrayLike, R: ArrayLike, final: Any, N: ArrayLike | None = None
+) -> VaryingRegulator:
     """The regulator of x_{k+1} = A_k x_k + B_k u_k that costs least over n steps; see above.
 
     A (n, nx, nx), B (n, nx, nu), as `linearize` returns them along a trajectory, whose deviation is

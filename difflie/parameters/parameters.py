@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from numpy.typing import ArrayLike
 
 from ..deprecated import renamed
 from ..system.arguments import checked
@@ -150,22 +151,22 @@ class Parameters(eqx.Module):
         """The given machine by its name, with the declared starts."""
         return {self.system.name: self.system}
 
-    def system_at(self, x: Any) -> System:
+    def system_at(self, x: ArrayLike) -> System:
         """The system with the free numbers x (n,)."""
         return _written(self, self._checked(x=x), Block.values)
 
-    def values(self, x: Any) -> jax.Array:
+    def values(self, x: ArrayLike) -> jax.Array:
         """The values (n,) of the free numbers x (n,)."""
         return _values(self, self._checked(x=x))
 
-    def residual(self, x: Any) -> jax.Array:
+    def residual(self, x: ArrayLike) -> jax.Array:
         """(values - mean) / deviation (n_prior,) of the values with a prior, in their order.
 
         Half its square is minus the logarithm of a normal prior, up to a constant.
         """
         return _residual(self, self._checked(x=x))
 
-    def with_values(self, values: Any) -> System:
+    def with_values(self, values: ArrayLike) -> System:
         """The system with these values (n,); values on their bounds are allowed.
 
         Raises ValueError for concrete ones beyond their bounds. Physical consistency of inertias is
@@ -213,7 +214,7 @@ class Parameters(eqx.Module):
             block.check(system.name, block.read(system))
         return _inverse(self._blocks, system)
 
-    def x_at(self, values: Any) -> jax.Array:
+    def x_at(self, values: ArrayLike) -> jax.Array:
         """The free numbers x (n,) of values (n,); inverts `values`.
 
         Raises ValueError for values without free numbers.

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from numpy.typing import ArrayLike
 
 from ..deprecated import renamed
 from ..system.arguments import checked
@@ -124,21 +125,21 @@ class SharedParameters(eqx.Module):
         low, high = (np.concatenate([p.bounded[k] for p in self._each])[first] for k in (0, 1))
         return low, high
 
-    def system_at(self, x: Any) -> dict[str, System]:
+    def system_at(self, x: ArrayLike) -> dict[str, System]:
         """The systems by name, with the free numbers x (n,)."""
         systems = [p.system_at(part) for p, part in self._parts(x=x)]
         return dict(zip(self.machines, systems, strict=True))
 
-    def with_values(self, values: Any) -> dict[str, System]:
+    def with_values(self, values: ArrayLike) -> dict[str, System]:
         """The systems by name, with these values (n,); see `Parameters.with_values`."""
         systems = [p.with_values(part) for p, part in self._parts(values=values)]
         return dict(zip(self.machines, systems, strict=True))
 
-    def values(self, x: Any) -> jax.Array:
+    def values(self, x: ArrayLike) -> jax.Array:
         """The values (n,) of the free numbers x (n,)."""
         return self._once([p.values(part) for p, part in self._parts(x=x)])
 
-    def residual(self, x: Any) -> jax.Array:
+    def residual(self, x: ArrayLike) -> jax.Array:
         """(values - mean) / deviation (n_prior,) of the values with a prior, in their order."""
         found = jnp.concatenate([p.residual(part) for p, part in self._parts(x=x)])
         return found[_first(self._all_prior_names, self.prior_names)]
@@ -218,7 +219,7 @@ def _check_alike(each: Mapping[str, Parameters], alone: Sequence[set[str]]) -> N
         )
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: ArrayLike, b: Any) -> bool:
     """Whether two meanings are equal; traced ones count as equal."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((a, b))):
         return True

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -45,7 +45,7 @@ class AccelerationQuantity(Quantity):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
         u: Float[Array, " nu"] | None,
-        t: Any,
+        t: jax.Array,
     ) -> Float[Array, "..."]:
         return self.at(system, q, v, _acceleration(self.name, system, q, v, u, t), u, t)
 
@@ -56,7 +56,7 @@ def _acceleration(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     u: Float[Array, " nu"] | None,
-    t: Any,
+    t: jax.Array,
 ) -> Float[Array, " nv"]:
     """The acceleration (nv,) of a state under a command u."""
     if any(isinstance(c, Unilateral) for c in system.constraints):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 from jaxtyping import Array, Float
 
 from ..dynamics import center_of_mass
@@ -22,6 +21,11 @@ class CenterOfMass(Quantity):
         return xyz("m")
 
     def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, "3"]:
         return center_of_mass(system, q)

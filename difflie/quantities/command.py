@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 from jaxtyping import Array, Float
 
 from ..system.system import System
@@ -21,6 +20,6 @@ class Command(Quantity):
         return ()
 
     def __call__(
-        self, system: System, q: Any, v: Any, u: Float[Array, " nu"], t: Any
+        self, system: System, q: jax.Array, v: jax.Array, u: Float[Array, " nu"], t: jax.Array
     ) -> Float[Array, " nu"]:
         return u

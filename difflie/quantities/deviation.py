@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -30,7 +28,9 @@ class Deviation(Quantity):
     def labels(self, system: System) -> Labels:
         return self.quantity.labels(system)
 
-    def __call__(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Float[Array, " n"]:
+    def __call__(
+        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array | None, t: jax.Array
+    ) -> Float[Array, " n"]:
         value = jnp.atleast_1d(self.quantity(system, q, v, u, t))
         if jnp.issubdtype(value.dtype, jnp.inexact):
             return (value - self.goal.astype(value.dtype)).ravel()
@@ -56,7 +56,12 @@ class PoseDeviation(Quantity):
         return (*xyz("rad", "turn "), *xyz("m"))
 
     def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, "6"]:
         (frame,) = placed(system, q, self.frame)
         rotation, translation = frame.rotation.to_array(), frame.translation.to_array()
@@ -87,7 +92,12 @@ class StateDeviation(Quantity):
         return (*((f"q {name}", unit.removesuffix("/s")) for name, unit in rates), *rates)
 
     def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Float[Array, " nv"], u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, " m"]:
         goal = self.q.astype(q.dtype)
         moved = system.topology.manifold.difference(goal, q)
@@ -108,6 +118,11 @@ class ConfigurationDeviation(Quantity):
         return tuple((name, unit.removesuffix("/s")) for name, unit in rates)
 
     def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, " nv"]:
         return system.topology.manifold.difference(self.q.astype(q.dtype), q)

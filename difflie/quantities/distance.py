@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
+import jax
 from jaxtyping import Array, Float
 
 from ..forces.path import root
@@ -32,7 +31,12 @@ class Distance(Quantity):
         return ((self.name, "m"),)
 
     def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, ""]:
         first, second = placed(system, q, self.first, self.second)
         return root((second.translation - first.translation).square())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -38,7 +37,7 @@ class Effort(Quantity):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
         u: Float[Array, " nu"] | None,
-        t: Any,
+        t: jax.Array,
     ) -> Float[Array, " nv"]:
         check_known(system)
         command = jnp.zeros(system.nu, v.dtype) if u is None else u
@@ -59,7 +58,12 @@ class Passive(Quantity):
         return _labels(system)
 
     def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Float[Array, " nv"], u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, " nv"]:
         return passive_force(system, q, v)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -23,7 +22,12 @@ class Energy(Quantity):
         return tuple((part, "J") for part in ("kinetic", "potential", "total"))
 
     def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Float[Array, " nv"], u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, "3"]:
         kinetic, potential = energy(system, q, v)
         return jnp.stack((kinetic, potential, kinetic + potential))

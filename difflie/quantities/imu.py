@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax
 from jaxtyping import Array, Float
@@ -42,8 +40,8 @@ class Accelerometer(AccelerationQuantity):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
         a: Float[Array, " nv"],
-        u: Any,
-        t: Any,
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, "3"]:
         tree = Tree.of(system)
         worlds = tree.zero_twist, tree.base_acceleration
@@ -69,7 +67,12 @@ class Gyroscope(Quantity):
         return xyz("rad/s")
 
     def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Float[Array, " nv"], u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, "3"]:
         tree = Tree.of(system)
         twists = body_twist_components(tree, q, v)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -33,7 +32,12 @@ class LimitMargin(Quantity):
         )
 
     def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, " n_dofs"]:
         joints, has_coordinate = system.joints, system.topology.dof_coordinate >= 0
         x = Tree.of(system).coordinates(q)

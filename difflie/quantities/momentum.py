@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -28,7 +27,12 @@ class Momentum(Quantity):
         return _LABELS
 
     def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Float[Array, " nv"], u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, "6"]:
         return momentum(system, q, v)
 
@@ -47,7 +51,12 @@ class CentroidalMomentum(Quantity):
         return _LABELS
 
     def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Float[Array, " nv"], u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, "6"]:
         about_origin = momentum(system, q, v)
         linear = about_origin[3:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
+import jax
 from jaxtyping import Array, Float
 
 from ..system.frame import Frame, as_frame
@@ -31,7 +32,12 @@ class Origin(Quantity):
         return xyz("m")
 
     def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, "3"]:
         frame, reference = placed(system, q, self.frame, self.reference)
         return (reference.inverse() @ frame).translation.to_array()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax
 from jaxtyping import Array, Float
@@ -35,7 +33,12 @@ class Pose(Quantity):
         return (*xyz("rad", "turn "), *xyz("m"))
 
     def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, "6"]:
         frame, reference = placed(system, q, self.frame, self.reference)
         seen = reference.inverse() @ frame

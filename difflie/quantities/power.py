@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 from jaxtyping import Array, Float
 
 from ..system.system import System
@@ -27,9 +26,9 @@ class Power(Quantity):
     def __call__(
         self,
         system: System,
-        q: Any,
+        q: jax.Array,
         v: Float[Array, " nv"],
         u: Float[Array, " nu"] | None,
-        t: Any,
+        t: jax.Array,
     ) -> Float[Array, " nv"]:
         return Effort()(system, q, v, u, t) * v

@@ -69,7 +69,9 @@ class Function(Quantity):
     def labels(self, system: System) -> Labels:
         return tuple((component, self.unit) for component in self.components)
 
-    def __call__(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
+    def __call__(
+        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array | None, t: jax.Array
+    ) -> Any:
         return called(self.function, system, q, v, u, t)
 
 

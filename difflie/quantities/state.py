@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import jax
 from jaxtyping import Array, Float
 
 from ..system.system import System
@@ -21,7 +20,12 @@ class Coordinates(Quantity):
         return system.topology.coordinate_labels
 
     def __call__(
-        self, system: System, q: Float[Array, " nq"], v: Any, u: Any, t: Any
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, " nq"]:
         return q
 
@@ -37,6 +41,11 @@ class Velocities(Quantity):
         return system.topology.velocity_labels
 
     def __call__(
-        self, system: System, q: Any, v: Float[Array, " nv"], u: Any, t: Any
+        self,
+        system: System,
+        q: jax.Array,
+        v: Float[Array, " nv"],
+        u: jax.Array | None,
+        t: jax.Array,
     ) -> Float[Array, " nv"]:
         return v

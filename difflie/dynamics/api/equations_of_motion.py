@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from ...system.arguments import check_independent, checked
 from ...system.frame import as_frame
@@ -22,7 +23,7 @@ from .evaluate import bare_tree, body_index, compiled, evaluated
 
 
 def forward_dynamics(
-    system: System, q: Any, v: Any, tau: Any, wrench: Any = None
+    system: System, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrench: ArrayLike | None = None
 ) -> Float[Array, " nv"]:
     """The acceleration a (nv,) with M a + bias = tau + sum J^T wrench.
 
@@ -35,7 +36,7 @@ def forward_dynamics(
 
 
 def inverse_dynamics(
-    system: System, q: Any, v: Any, a: Any, wrench: Any = None
+    system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrench: ArrayLike | None = None
 ) -> Float[Array, " nv"]:
     """The generalised force tau (nv,) with M a + bias = tau + sum J^T wrench, for a given a (nv,).
 
@@ -45,25 +46,25 @@ def inverse_dynamics(
     return evaluated(rnea, system, q=q, v=v, a=a, wrench=wrench)
 
 
-def bias_force(system: System, q: Any, v: Any) -> Float[Array, " nv"]:
+def bias_force(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, " nv"]:
     """The generalised force (nv,) of Coriolis, centrifugal and gravity terms: tau at a = 0."""
     checked(system)
     still = jnp.zeros(system.nv, system.dtype)
     return evaluated(rnea, system, q=q, v=v, a=still, wrench=None)
 
 
-def gravity_force(system: System, q: Any) -> Float[Array, " nv"]:
+def gravity_force(system: System, q: ArrayLike) -> Float[Array, " nv"]:
     """The generalised force (nv,) that balances gravity at zero velocity, in N m or N."""
     checked(system)
     return bias_force(system, q, jnp.zeros(system.nv, system.dtype))
 
 
-def mass_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
+def mass_matrix(system: System, q: ArrayLike) -> Float[Array, "nv nv"]:
     """The mass matrix M(q) (nv, nv), armature included; kinetic energy is v . M v / 2."""
     return evaluated(crba, system, q=q)
 
 
-def mass_product(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
+def mass_product(system: System, q: ArrayLike, x: ArrayLike) -> Float[Array, " nv"]:
     """M(q) x (nv,): the generalised force for the acceleration x (nv,) at zero velocity.
 
     Without gravity. Recursive Newton-Euler algorithm, O(n); M is not formed.
@@ -71,7 +72,7 @@ def mass_product(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
     return evaluated(forward.mass_times, system, q=q, x=x)
 
 
-def mass_solve(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
+def mass_solve(system: System, q: ArrayLike, x: ArrayLike) -> Float[Array, " nv"]:
     """M(q)^-1 x (nv,): the acceleration under the generalised force x (nv,) at zero velocity.
 
     Without gravity. Articulated-body algorithm, O(n); M is formed only with mimic joints.
@@ -79,12 +80,12 @@ def mass_solve(system: System, q: Any, x: Any) -> Float[Array, " nv"]:
     return evaluated(forward.mass_inverse_times, system, q=q, x=x)
 
 
-def inverse_mass_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
+def inverse_mass_matrix(system: System, q: ArrayLike) -> Float[Array, "nv nv"]:
     """M(q)^-1 (nv, nv), one solve for each dof; symmetric up to rounding."""
     return evaluated(forward.mass_inverse, system, q=q)
 
 
-def mass_factorisation(system: System, q: Any) -> Factorisation:
+def mass_factorisation(system: System, q: ArrayLike) -> Factorisation:
     """The factorisation M = L^T D L of the mass matrix at q (nq,), for solves and products.
 
     L is unit lower triangular, with the sparsity of the tree's branches. Raises ValueError for
@@ -96,7 +97,7 @@ def mass_factorisation(system: System, q: Any) -> Factorisation:
     return evaluated(factorised, system, q=q)
 
 
-def coriolis_matrix(system: System, q: Any, v: Any) -> Float[Array, "nv nv"]:
+def coriolis_matrix(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, "nv nv"]:
     """The Coriolis matrix C (nv, nv): C v + gravity = bias force, and dM/dt = C + C^T.
 
     dM/dt is the derivative of `mass_matrix` along v; for Lie-group joints its entries belong to
@@ -108,7 +109,7 @@ def coriolis_matrix(system: System, q: Any, v: Any) -> Float[Array, "nv nv"]:
 
 
 def inverse_dynamics_derivatives(
-    system: System, q: Any, v: Any, a: Any, wrench: Any = None
+    system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrench: ArrayLike | None = None
 ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
     """dtau/dq, dtau/dv and dtau/da = M, each (nv, nv), of `inverse_dynamics`.
 
@@ -120,7 +121,7 @@ def inverse_dynamics_derivatives(
 
 
 def forward_dynamics_derivatives(
-    system: System, q: Any, v: Any, tau: Any, wrench: Any = None
+    system: System, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrench: ArrayLike | None = None
 ) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
     """da/dq, da/dv and da/dtau = M^-1, each (nv, nv), of `forward_dynamics`.
 
@@ -129,7 +130,7 @@ def forward_dynamics_derivatives(
     return evaluated(derivatives.of_forward_dynamics, system, q=q, v=v, tau=tau, wrench=wrench)
 
 
-def operational_space(system: System, q: Any, v: Any, frame: Any) -> OperationalSpace:
+def operational_space(system: System, q: ArrayLike, v: ArrayLike, frame: Any) -> OperationalSpace:
     """Inertia, bias and gravity of a frame, in its own axes: F = Lambda dV/dt + mu + p.
 
     frame: a `Frame` on a body, or a body's name. V (6,) is its twist in its own axes, and F (6,)
@@ -147,7 +148,7 @@ def operational_space(system: System, q: Any, v: Any, frame: Any) -> Operational
     return compiled(of_frame)(bare_tree(system), q, v, body, pose)
 
 
-def closed_form(system: System, q: Any, v: Any, frames: Any = None) -> ClosedForm:
+def closed_form(system: System, q: ArrayLike, v: ArrayLike, frames: Any = None) -> ClosedForm:
     """The matrices of Ploen and Park's closed form at q (nq,), v (nv,), and its algorithms.
 
     frames (nv, 4, 4): for each degree of freedom the pose of its own frame in the frame in which

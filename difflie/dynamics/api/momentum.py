@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from ...system.system import System
 from .. import centroidal, energy
@@ -16,17 +15,17 @@ def total_mass(system: System) -> Float[Array, ""]:
     return evaluated(centroidal.mass, system)
 
 
-def center_of_mass(system: System, q: Any) -> Float[Array, "3"]:
+def center_of_mass(system: System, q: ArrayLike) -> Float[Array, "3"]:
     """The centre of mass (3,) in the world, in m; bodies fixed to the world do not count."""
     return evaluated(centroidal.center_of_mass, system, q=q)
 
 
-def center_of_mass_jacobian(system: System, q: Any) -> Float[Array, "3 nv"]:
+def center_of_mass_jacobian(system: System, q: ArrayLike) -> Float[Array, "3 nv"]:
     """The Jacobian (3, nv) whose J v is the velocity of the centre of mass in the world (m/s)."""
     return evaluated(centroidal.center_columns, system, q=q)
 
 
-def centroidal_momentum_matrix(system: System, q: Any) -> Float[Array, "6 nv"]:
+def centroidal_momentum_matrix(system: System, q: ArrayLike) -> Float[Array, "6 nv"]:
     """The matrix A (6, nv) whose A v is the momentum about the centre of mass, in world axes.
 
     First the angular momentum (N m s), then the linear (N s). Armature has no part in it, as in
@@ -35,6 +34,6 @@ def centroidal_momentum_matrix(system: System, q: Any) -> Float[Array, "6 nv"]:
     return evaluated(centroidal.momentum_columns, system, q=q)
 
 
-def momentum(system: System, q: Any, v: Any) -> Float[Array, "6"]:
+def momentum(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, "6"]:
     """The momentum (6,) in world coordinates: angular about the world origin, then linear."""
     return evaluated(energy.total_momentum, system, q=q, v=v)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from ...system.arguments import checked
 from ...system.system import System
@@ -36,7 +37,7 @@ def with_inertial_parameters(system: System, parameters: Any) -> System:
 
 
 def inverse_dynamics_regressor(
-    system: System, q: Any, v: Any, a: Any
+    system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike
 ) -> Float[Array, "nv n_parameters"]:
     """The matrix Y (nv, 10 nb) with Y pi + armature a = `inverse_dynamics`.
 
@@ -46,17 +47,21 @@ def inverse_dynamics_regressor(
     return evaluated(regressor.effort_columns, system, q=q, v=v, a=a)
 
 
-def kinetic_energy_regressor(system: System, q: Any, v: Any) -> Float[Array, " n_parameters"]:
+def kinetic_energy_regressor(
+    system: System, q: ArrayLike, v: ArrayLike
+) -> Float[Array, " n_parameters"]:
     """The vector y (10 nb,) with y . pi + sum armature v^2 / 2 = kinetic energy; pi as above."""
     return evaluated(regressor.kinetic_columns, system, q=q, v=v)
 
 
-def potential_energy_regressor(system: System, q: Any) -> Float[Array, " n_parameters"]:
+def potential_energy_regressor(system: System, q: ArrayLike) -> Float[Array, " n_parameters"]:
     """The vector y (10 nb,) with y . pi = potential energy; pi as above."""
     return evaluated(regressor.potential_columns, system, q=q)
 
 
-def momentum_regressor(system: System, q: Any, v: Any) -> Float[Array, "6 n_parameters"]:
+def momentum_regressor(
+    system: System, q: ArrayLike, v: ArrayLike
+) -> Float[Array, "6 n_parameters"]:
     """The matrix Y (6, 10 nb) with Y pi = `momentum`; pi as above."""
     return evaluated(regressor.momentum_columns, system, q=q, v=v)
 
