@@ -3,7 +3,7 @@
 The allowed values and the default of a key are declared at the field; see `kinds.py`. Conditions on
 several values are declared in the class, too: `conditions` are functions of its fields, by their
 names, and of the `folders` of `Faults`, which yield faults. A module reports them by its method
-`faults`.
+`problems`.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def read(cls: type, given: dict[str, Any], where: str, faults: Faults, title: st
         _check_conditions(cls, values, wrong, f"{where}.", faults)
     with faults.caught(where, ValueError, TypeError):
         made = cls(**values) if len(faults) == before else None
-    faults.tell(*(f"{where}: {fault}" for fault in getattr(made, "faults", list)()))
+    faults.tell(*(f"{where}: {fault}" for fault in getattr(made, "problems", list)()))
     return made
 
 

@@ -18,7 +18,7 @@ from .topology import Topology
 class ForceElement(Protocol):
     """A force between bodies or at joints, which depends on the motion alone."""
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The faults of its numbers and its law, each with the fix."""
         ...
 
@@ -57,7 +57,7 @@ class ActuatorElement(Protocol):
         """The least and the largest command () beyond which it delivers no more."""
         ...
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The faults of its numbers and its law, each with the fix."""
         ...
 
@@ -65,7 +65,7 @@ class ActuatorElement(Protocol):
         """Why its memory is too short for so many steps of dt s; empty if it is long enough."""
         ...
 
-    def finer(self, n: int) -> ActuatorElement:
+    def refined(self, n: int) -> ActuatorElement:
         """The same for steps n times as short."""
         ...
 
@@ -116,7 +116,7 @@ class ConstraintElement(Protocol):
         """The number of equations."""
         ...
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The faults of its numbers, each with the fix."""
         ...
 
@@ -125,6 +125,6 @@ class ConstraintElement(Protocol):
 class SensorElement(Protocol):
     """A reading of a quantity; it does not affect the motion."""
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The faults of its numbers, each with the fix."""
         ...

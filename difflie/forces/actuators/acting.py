@@ -195,7 +195,7 @@ class Applied(Actuator):
         return self.given, memory
 
 
-def _with_actuators(system: System, actuators: Iterable[Actuator]) -> System:
+def _with_actuators(system: System, actuators: Iterable[ActuatorElement]) -> System:
     """The system with other actuators, not frozen; it carries its tree if it did before."""
     made, tree = replace(unfreeze(system), actuators=tuple(actuators)), carried_tree(system)
     return made if tree is None else replace(tree, system=made).carried()
