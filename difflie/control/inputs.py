@@ -89,7 +89,9 @@ class Commands(Input):
             return tuple((name, "") for name in system.actuator_names)
         return Effort().labels(system)
 
-    def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
+    def command(
+        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array
+    ) -> jax.Array:
         return u
 
 
@@ -134,7 +136,9 @@ class Motors(Input):
         efforts = Effort().labels(system)
         return tuple(efforts[i] for i in self.dofs(system))
 
-    def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
+    def command(
+        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array
+    ) -> jax.Array:
         return jnp.zeros(system.nv, u.dtype).at[self.dofs(system)].set(u)
 
 
@@ -166,7 +170,9 @@ class Thrusters(Input):
     def labels(self, system: System) -> Labels:
         return tuple((f"{axis.body} thruster {i}", "N") for i, axis in enumerate(self.axes))
 
-    def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
+    def command(
+        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array
+    ) -> jax.Array:
         forces = [
             FollowerForce(axis.path, u[i] * axis.unit.astype(u.dtype))
             for i, axis in enumerate(self.axes)
@@ -195,7 +201,9 @@ class Map(Input):
     def labels(self, system: System) -> Labels:
         return tuple((f"u[{i}]", "") for i in range(self.controls))
 
-    def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
+    def command(
+        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array
+    ) -> jax.Array:
         return self.function(system, q, v, u, t)
 
 
@@ -218,7 +226,9 @@ class Concatenated(Input):
     def labels(self, system: System) -> Labels:
         return tuple(label for each in self.inputs for label in each.labels(system))
 
-    def command(self, system: System, q: Any, v: Any, u: Any, t: Any) -> Any:
+    def command(
+        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array
+    ) -> jax.Array:
         ends = np.cumsum([each.size(system) for each in self.inputs])
         parts = jnp.split(u, ends[:-1])
         commands = (
