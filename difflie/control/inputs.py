@@ -90,7 +90,7 @@ class Commands(Input):
         return Effort().labels(system)
 
     def command(
-        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array
+        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array | float
     ) -> jax.Array:
         return u
 
@@ -137,7 +137,7 @@ class Motors(Input):
         return tuple(efforts[i] for i in self.dofs(system))
 
     def command(
-        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array
+        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array | float
     ) -> jax.Array:
         return jnp.zeros(system.nv, u.dtype).at[self.dofs(system)].set(u)
 
@@ -171,7 +171,7 @@ class Thrusters(Input):
         return tuple((f"{axis.body} thruster {i}", "N") for i, axis in enumerate(self.axes))
 
     def command(
-        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array
+        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array | float
     ) -> jax.Array:
         forces = [
             FollowerForce(axis.path, u[i] * axis.unit.astype(u.dtype))
@@ -202,7 +202,7 @@ class Map(Input):
         return tuple((f"u[{i}]", "") for i in range(self.controls))
 
     def command(
-        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array
+        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array | float
     ) -> jax.Array:
         return self.function(system, q, v, u, t)
 
@@ -227,7 +227,7 @@ class Concatenated(Input):
         return tuple(label for each in self.inputs for label in each.labels(system))
 
     def command(
-        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array
+        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array, t: jax.Array | float
     ) -> jax.Array:
         ends = np.cumsum([each.size(system) for each in self.inputs])
         parts = jnp.split(u, ends[:-1])

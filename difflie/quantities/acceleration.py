@@ -35,7 +35,7 @@ class AccelerationQuantity(Quantity):
         v: Float[Array, " nv"],
         a: Float[Array, " nv"],
         u: Float[Array, " nu"] | None,
-        t: Float[Array, ""],
+        t: jax.Array | float,
     ) -> Float[Array, "..."]:
         """Its value at a moment with this acceleration."""
 
@@ -45,7 +45,7 @@ class AccelerationQuantity(Quantity):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
         u: Float[Array, " nu"] | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, "..."]:
         return self.at(system, q, v, _acceleration(self.name, system, q, v, u, t), u, t)
 
@@ -56,7 +56,7 @@ def _acceleration(
     q: Float[Array, " nq"],
     v: Float[Array, " nv"],
     u: Float[Array, " nu"] | None,
-    t: jax.Array,
+    t: jax.Array | float,
 ) -> Float[Array, " nv"]:
     """The acceleration (nv,) of a state under a command u."""
     if any(isinstance(c, Unilateral) for c in system.constraints):

@@ -26,6 +26,6 @@ class CenterOfMass(Quantity):
         q: Float[Array, " nq"],
         v: jax.Array,
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, "3"]:
         return center_of_mass(system, q)

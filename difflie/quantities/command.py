@@ -20,6 +20,11 @@ class Command(Quantity):
         return ()
 
     def __call__(
-        self, system: System, q: jax.Array, v: jax.Array, u: Float[Array, " nu"], t: jax.Array
+        self,
+        system: System,
+        q: jax.Array,
+        v: jax.Array,
+        u: Float[Array, " nu"],
+        t: jax.Array | float,
     ) -> Float[Array, " nu"]:
         return u

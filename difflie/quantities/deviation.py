@@ -29,7 +29,7 @@ class Deviation(Quantity):
         return self.quantity.labels(system)
 
     def __call__(
-        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array | None, t: jax.Array
+        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array | None, t: jax.Array | float
     ) -> Float[Array, " n"]:
         value = jnp.atleast_1d(self.quantity(system, q, v, u, t))
         if jnp.issubdtype(value.dtype, jnp.inexact):
@@ -61,7 +61,7 @@ class PoseDeviation(Quantity):
         q: Float[Array, " nq"],
         v: jax.Array,
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, "6"]:
         (frame,) = placed(system, q, self.frame)
         rotation, translation = frame.rotation.to_array(), frame.translation.to_array()
@@ -97,7 +97,7 @@ class StateDeviation(Quantity):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, " m"]:
         goal = self.q.astype(q.dtype)
         moved = system.topology.manifold.difference(goal, q)
@@ -123,6 +123,6 @@ class ConfigurationDeviation(Quantity):
         q: Float[Array, " nq"],
         v: jax.Array,
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, " nv"]:
         return system.topology.manifold.difference(self.q.astype(q.dtype), q)

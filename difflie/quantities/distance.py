@@ -36,7 +36,7 @@ class Distance(Quantity):
         q: Float[Array, " nq"],
         v: jax.Array,
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, ""]:
         first, second = placed(system, q, self.first, self.second)
         return root((second.translation - first.translation).square())

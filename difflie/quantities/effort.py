@@ -37,7 +37,7 @@ class Effort(Quantity):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
         u: Float[Array, " nu"] | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, " nv"]:
         check_known(system)
         command = jnp.zeros(system.nu, v.dtype) if u is None else u
@@ -63,7 +63,7 @@ class Passive(Quantity):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, " nv"]:
         return passive_force(system, q, v)
 

@@ -27,7 +27,7 @@ class Energy(Quantity):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, "3"]:
         kinetic, potential = energy(system, q, v)
         return jnp.stack((kinetic, potential, kinetic + potential))

@@ -41,7 +41,7 @@ class Accelerometer(AccelerationQuantity):
         v: Float[Array, " nv"],
         a: Float[Array, " nv"],
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, "3"]:
         tree = Tree.of(system)
         worlds = tree.zero_twist, tree.base_acceleration
@@ -72,7 +72,7 @@ class Gyroscope(Quantity):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, "3"]:
         tree = Tree.of(system)
         twists = body_twist_components(tree, q, v)

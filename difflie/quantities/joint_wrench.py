@@ -62,7 +62,7 @@ class JointWrench(AccelerationQuantity):
         v: Float[Array, " nv"],
         a: Float[Array, " nv"],
         u: Float[Array, " nu"] | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, "6"]:
         b, tree = self._body(system), Tree.of(system)
         poses = body_world_poses(tree, q)

@@ -37,7 +37,7 @@ class LimitMargin(Quantity):
         q: Float[Array, " nq"],
         v: jax.Array,
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, " n_dofs"]:
         joints, has_coordinate = system.joints, system.topology.dof_coordinate >= 0
         x = Tree.of(system).coordinates(q)

@@ -32,7 +32,7 @@ class Momentum(Quantity):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, "6"]:
         return momentum(system, q, v)
 
@@ -56,7 +56,7 @@ class CentroidalMomentum(Quantity):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, "6"]:
         about_origin = momentum(system, q, v)
         linear = about_origin[3:]

@@ -37,7 +37,7 @@ class Origin(Quantity):
         q: Float[Array, " nq"],
         v: jax.Array,
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, "3"]:
         frame, reference = placed(system, q, self.frame, self.reference)
         return (reference.inverse() @ frame).translation.to_array()

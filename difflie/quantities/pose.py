@@ -38,7 +38,7 @@ class Pose(Quantity):
         q: Float[Array, " nq"],
         v: jax.Array,
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, "6"]:
         frame, reference = placed(system, q, self.frame, self.reference)
         seen = reference.inverse() @ frame

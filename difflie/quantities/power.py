@@ -29,6 +29,6 @@ class Power(Quantity):
         q: jax.Array,
         v: Float[Array, " nv"],
         u: Float[Array, " nu"] | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, " nv"]:
         return Effort()(system, q, v, u, t) * v

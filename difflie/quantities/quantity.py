@@ -41,7 +41,7 @@ class Quantity(eqx.Module):
         q: Float[Array, " nq"],
         v: Float[Array, " nv"],
         u: Float[Array, " nu"] | None,
-        t: Float[Array, ""],
+        t: jax.Array | float,
     ) -> Float[Array, "..."]:
         """Its value at a moment."""
 
@@ -70,7 +70,7 @@ class Function(Quantity):
         return tuple((component, self.unit) for component in self.components)
 
     def __call__(
-        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array | None, t: jax.Array
+        self, system: System, q: jax.Array, v: jax.Array, u: jax.Array | None, t: jax.Array | float
     ) -> Any:
         return called(self.function, system, q, v, u, t)
 

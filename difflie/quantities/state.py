@@ -25,7 +25,7 @@ class Coordinates(Quantity):
         q: Float[Array, " nq"],
         v: jax.Array,
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, " nq"]:
         return q
 
@@ -46,6 +46,6 @@ class Velocities(Quantity):
         q: jax.Array,
         v: Float[Array, " nv"],
         u: jax.Array | None,
-        t: jax.Array,
+        t: jax.Array | float,
     ) -> Float[Array, " nv"]:
         return v

@@ -242,7 +242,7 @@ def test_limits_in_space_hold_at_all_times():
 
 def test_unsuitable_limits_in_space_are_refused():
     hand = dl.quantities.Point("lower")
-    with pytest.raises(ValueError, match="cannot stay between 1 and 0; give"):
+    with pytest.raises(ValueError, match=r"cannot stay between 1\.0 and 0\.0; give"):
         di.excitation(FREE, acceleration=9.0, space=[di.Bounded(hand, 1, 0)], **HURRY)
     with pytest.raises(ValueError, match="has no bound"):
         di.excitation(FREE, acceleration=9.0, space=[di.Bounded(hand)], **HURRY)
