@@ -41,10 +41,10 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 from control_problems import DT, PROBLEMS, STEPS, difflie_problem
-from difflie.control.knots import Discretization
 
 from difflie import control as dc
 from difflie.control.conditions import conditions
+from difflie.control.discretization import Discretization
 from difflie.control.guess import first_motion
 from difflie.control.model import model_of
 from difflie.control.riccati import riccati

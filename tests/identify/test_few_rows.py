@@ -9,7 +9,7 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
-from difflie.identify import few_rows
+from difflie.identify import search
 from difflie.identify.search import in_few_rows
 
 ARM = dl.load(Path(dl.__file__).parent / "data" / "arm7.urdf")
@@ -36,7 +36,7 @@ def test_the_fit_is_that_of_all_rows(problem, monkeypatch):
     parameters = dl.Parameters(ARM, FREE)
     problems = problem, di.NominalPrior.of(ARM, 10.0)
     few = di.fit(parameters, problems)
-    monkeypatch.setattr(few_rows, "_MANY", 10**6)
+    monkeypatch.setattr(search, "_MANY", 10**6)
     many = di.fit(parameters, problems)
     assert few.converged
     assert np.isclose(few.cost, many.cost, rtol=1e-7)

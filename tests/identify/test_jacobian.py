@@ -26,7 +26,7 @@ import jax
 jax.config.update("jax_num_cpu_devices", 2)
 jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp
-from difflie.identify.jacobian import residuals_and_jacobian
+from difflie.identify.elimination import residuals_and_jacobian
 
 def residual(unknown, a):
     x, y = unknown
