@@ -110,8 +110,10 @@ class Transposed:
         def along(*linear: Any) -> list[Any]:
             return self.turn.apply(*self._merged(known, linear))
 
-        shapes = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in self._avals]
-        return self._ordered(jax.linear_transpose(along, *shapes)(on_results), sums, jnp.add)
+        # The derivative of a linear function, at any point, is itself. `linear_transpose` takes all
+        # results of an inner call for linear, also those that depend on what is known alone.
+        _, transpose = jax.vjp(along, *(jnp.zeros(a.shape, a.dtype) for a in self._avals))
+        return self._ordered(transpose(on_results), sums, jnp.add)
 
     def write(self, program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:
         known, on_results, sums = self._split(args)
