@@ -324,13 +324,13 @@ def test_unsuitable_inputs_are_refused():
 def test_intervals_contain_what_made_the_log():
     """With coloured noise, and a file that is 30 % off, which moves offsets by gravity."""
     rng, base, inside = np.random.default_rng(5), recording(noise=0.0), []
-    true = np.concatenate((DAMPING, FRICTION, OFFSET))
+    true = np.concatenate((DAMPING, FRICTION, -np.asarray(OFFSET)))
     for _ in range(30):
         white = rng.normal(size=base.q.shape)
         colour = NOISE * lfilter([np.sqrt(1 - 0.95**2)], [1, -0.95], white, axis=0)
         log = dataclasses.replace(base, tau=base.tau + colour)
         found = di.identify_arm(FILE, log, settings=di.ArmSettings(stribeck=False))
-        leaves = ("damping", "friction", "offset")
+        leaves = ("damping", "friction", "torque_bias")
         at = [found.names.index(f"j{k}/{leaf}") for leaf in leaves for k in (1, 2, 3)]
         lower, upper = found.intervals[at].T
         inside.append((lower <= true) & (true <= upper))
