@@ -144,8 +144,8 @@ def rows(p: Problem, method: Method, run: Run, whole: Run) -> list[Reached]:
 class Reached(Results):
     """A quantity as the most accurate run of a method gives it, beside its reference.
 
-    error: relative to the scale of the quantity; of what is kept in SI units. steps: None where the
-    method chose them. seconds: without compilation.
+    error: relative to the scale of the quantity; of what is kept in SI units. target: None where
+    none is set. steps: None where the method chose them. seconds: without compilation.
     """
 
     problem: str
@@ -154,9 +154,14 @@ class Reached(Results):
     computed: float
     reference: float
     error: float
-    target: float
+    target: float | None
     steps: int | None
     seconds: float
+
+    @property
+    def share(self) -> float:
+        """The error as a part of the target; 0 where none is set."""
+        return 0.0 if self.target is None else self.error / self.target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,8 +266,7 @@ def agreements(results: MechanismsResults) -> list[Agreement]:
     least: dict[str, dict[str, float]] = {}
     for r in (r for r in results.rows if r.quantity not in KEPT):
         of_problem = least.setdefault(r.problem, {})
-        share = r.error / r.target
-        of_problem[r.quantity] = min(of_problem.get(r.quantity, share), share)
+        of_problem[r.quantity] = min(of_problem.get(r.quantity, r.share), r.share)
     rule = "within the target, by one method or more"
     return [
         Agreement(problem, sum(x < 1 for x in shares.values()), len(shares), rule)
@@ -282,7 +286,7 @@ def sections(results: MechanismsResults) -> list[Section]:
                 *pair,
                 "own" if worst.steps is None else str(worst.steps),
                 number(worst.seconds, ".2f"),
-                Checked(number(worst.error, ".0e"), agrees=worst.error < worst.target or None),
+                Checked(number(worst.error, ".0e"), agrees=worst.share < 1 or None),
                 number(worst.target, ".0e"),
                 *(number(keeps.get(name), ".0e") for name in KEPT),
             )
