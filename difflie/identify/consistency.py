@@ -47,7 +47,7 @@ Distance = Literal["entropic", "geometric"]
 _STEPS = 1000
 # Newton's decrement at which a search ends: in squared deviations, so that nothing is further off
 # than a small part of its error, and in what is minimised, as rounding hides less.
-_DECREMENT, _ROUNDING = 1e-9, 1e-13
+_DECREMENT, _ROUNDING = 1e-12, 1e-13
 # Where no shorter step lowers what is minimised, a decrement so many times larger is rounding.
 _HIDDEN = 1e3
 # What makes the curvature of columns of length 1 regular, and how often a step is refined.

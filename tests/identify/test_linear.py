@@ -174,7 +174,7 @@ def test_the_consistent_machine_is_the_same_from_wherever_it_is_sought(problem, 
         assert off < 1e-5
         assert np.linalg.eigvalsh(pseudo(found.system)).min() > 0
     close = exact.consistent(dl.Parameters(TRUE, FREE))
-    np.testing.assert_allclose(close.system.bodies.mass, TRUE.bodies.mass, rtol=1e-5)
+    np.testing.assert_allclose(close.system.bodies.mass, TRUE.bodies.mass, rtol=1e-6)
 
 
 @pytest.mark.slow
