@@ -47,7 +47,7 @@ Distance = Literal["entropic", "geometric"]
 _STEPS = 1000
 # Newton's decrement at which a search ends: in squared deviations, so that nothing is further off
 # than a small part of its error, and in what is minimised, as rounding hides less.
-_DECREMENT, _ROUNDING = 1e-12, 1e-13
+_DECREMENT, _ROUNDING = 1e-9, 1e-13
 # Where no shorter step lowers what is minimised, a decrement so many times larger is rounding.
 _HIDDEN = 1e3
 # What makes the curvature of columns of length 1 regular, and how often a step is refined.
@@ -56,7 +56,7 @@ _REGULAR, _REFINED = 1e-14, 3
 _INWARD = 0.9
 # Barriers in squared deviations: the lowest, that from which on they fall, at least and at most,
 # and the part of them to which their minima are found, but for the last.
-_LOW, _HIGH, _HIGHEST, _NEAR = 1e-7, 1.0, 1e20, 0.01
+_LOW, _HIGH, _HIGHEST, _NEAR = 1e-9, 1.0, 1e20, 0.01
 # Within a barrier bodies that torques do not tell are heavier by no more than its inverse.
 _PULL = 1e-6
 _SUFFICIENT, _SHORTER = 1e-4, 0.5
