@@ -157,6 +157,8 @@ class Store:
             if lost:
                 raise without(where, "zarr.json") from None
             raise NoStoreError(f"{where}: there is no store of a sweep") from None
+        except StoreError:  # a ValueError, too
+            raise
         except (ValueError, TypeError, KeyError):
             raise without(where, "zarr.json") from None
         if _MAKING in group.attrs:

@@ -41,7 +41,7 @@ def test_an_object_store_has_the_same_table(whole):
         name = f"/bucket/sweep/drift total/c/{chunk}"
         objects.pipe_file(name, change(objects.cat_file(name)))
     objects.rm_file("/bucket/sweep/status/c/5")
-    objects.rm_file("/bucket/sweep/chunks/c/9")
+    objects.rm_file("/bucket/sweep/chunks/checksum/c/9")
     assert Store.opened(out).pending() == [3, 5, 7, 9]
     assert checksum(dl.sweep(SWINGS, DESIGN, out).load()) == whole
 
