@@ -33,6 +33,12 @@ from ..system.traverse import backward_pass, tree_algorithm
 from ..system.whole_joints import JointsOfType, joints_by_type
 from .kinematics import dof_twists
 
+# How often a base that coasts finds the rate at which it arrives: at half a rad a step its energy
+# is then kept to 1e-8 of itself in a step.
+_TURNS = 7
+
+Composite = tuple[Inertia, Force]
+
 
 class Bases(NamedTuple):
     """The n bases of a system with joints of one type, of k = 6 or 3 dofs.
@@ -87,7 +93,7 @@ def free_step(
 
     tau (nv,): all that acts but gravity, M a + bias.
     """
-    return _moved(tree, q, v + h * a, _balances(tree, q, v, tau, h), h)
+    return _moved(tree, q, v + h * a, _balances(tree, q, v, tau, h), h)[1:]
 
 
 @tree_algorithm
@@ -96,11 +102,15 @@ def coast(
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """q (nq,) and v (nv,) after the time h (s) without forces; other rates stay as they are.
 
-    Bases turn at the rate at which they arrive: then their energy does not grow.
+    Bases turn at the mean w of the rates at which they depart and arrive, w' = I^-1 R'^T L: then a
+    rigid body keeps its energy, whose change is w . (R'^T L - R^T L), and R' = R exp(h w).
     """
     balances = _balances(tree, q, v)
-    _, arriving = _moved(tree, q, v, balances, h)
-    return _moved(tree, q, arriving, balances, h)
+    composite, turning = None, v
+    for _ in range(_TURNS):
+        composite, _, arriving = _moved(tree, q, turning, balances, h, composite)
+        turning = (v + arriving) / 2
+    return _moved(tree, q, turning, balances, h, composite)[1:]
 
 
 @tree_algorithm
@@ -117,7 +127,7 @@ def pushed(
     v + h a, but for the bases, whose coordinates turn while they go straight on. tau (nv,): all
     that acts but gravity, M a + bias.
     """
-    return _settled(tree, q, v + h * a, _balances(tree, q, v, tau, h))[1]
+    return _settled(tree, q, v + h * a, _balances(tree, q, v, tau, h))[2]
 
 
 @tree_algorithm
@@ -128,7 +138,7 @@ def carried(
 
     Bases keep their momentum about fixed points, on ball joints about the centre; other rates stay.
     """
-    return _settled(tree, end, v, _balances(tree, q, v))[1]
+    return _settled(tree, end, v, _balances(tree, q, v))[2]
 
 
 def _balances(
@@ -174,10 +184,16 @@ def _balances(
 
 
 def _moved(
-    tree: Tree, q: jax.Array, rates: jax.Array, balances: list[Balance], h: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+    tree: Tree,
+    q: jax.Array,
+    rates: jax.Array,
+    balances: list[Balance],
+    h: jax.Array,
+    composite: Composite | None = None,
+) -> tuple[Composite, jax.Array, jax.Array]:
     """q (nq,) and v (nv,) after the time h (s) at the rates (nv,), of bases those of turning."""
-    return _settled(tree, tree.topology.manifold.retract(q, h * rates), rates, balances, h)
+    end = tree.topology.manifold.retract(q, h * rates)
+    return _settled(tree, end, rates, balances, h, composite)
 
 
 def _settled(
@@ -186,15 +202,18 @@ def _settled(
     rates: jax.Array,
     balances: list[Balance],
     h: jax.Array | None = None,
-) -> tuple[jax.Array, jax.Array]:
+    composite: Composite | None = None,
+) -> tuple[Composite, jax.Array, jax.Array]:
     """q (nq,) and v (nv,) with the rates (nv,), and of bases what their momenta tell.
 
     h (s): for how long free bases have moved, which tells where they are; as in q for None.
+    composite: what bases carry, which does not depend on where they are; returned as well.
     """
-    others = rates
-    for base in bases(tree.topology):
-        others = others.at[base.velocities].set(0)
-    composite = _composite(tree, q, others)
+    if composite is None:
+        others = rates
+        for base in bases(tree.topology):
+            others = others.at[base.velocities].set(0)
+        composite = _composite(tree, q, others)
     v = rates
     for base, balance in zip(bases(tree.topology), balances, strict=True):
         own, other = jax.tree.map(lambda x, i=base.last: x[i], composite)
@@ -211,10 +230,10 @@ def _settled(
             moment = moment + arm.cross(force)
         mu = Force(moment, force) - other + _as_force(balance.rotors)
         v = v.at[at].set(_twist(own, tree.armature[base.joint.dofs], mu))
-    return q, v
+    return composite, q, v
 
 
-def _composite(tree: Tree, q: jax.Array, v: jax.Array) -> tuple[Inertia, Force]:
+def _composite(tree: Tree, q: jax.Array, v: jax.Array) -> Composite:
     """Inertia and momentum (n_dofs,) of all that a dof carries, in its frame.
 
     The momentum is that of the rates v (nv,) beyond the dof, which itself stands still.

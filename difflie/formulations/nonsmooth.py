@@ -14,7 +14,7 @@ from ..constraints.unilateral import bilateral, unilateral
 from ..dynamics.crba import crba
 from ..dynamics.free_flight import bases, carried, coast, pushed
 from ..integrators.method import Scalar, State
-from ..integrators.moreau import Closed, NonsmoothMechanics
+from ..integrators.moreau import Constraints, NonsmoothMechanics
 from ..system.kinematic_tree import Tree
 from .formulation import Formulation, Inputs
 
@@ -74,7 +74,7 @@ class Machine(NonsmoothMechanics):
             return v + h * a
         return pushed(self.tree, q, v, a, tau, jnp.asarray(h, v.dtype))
 
-    def constraints(self, q: Float[Array, " nq"]) -> Closed:
+    def constraints(self, q: Float[Array, " nq"]) -> Constraints:
         always = equations(bilateral(self.tree), q).jacobian()
         contacts = unilateral(self.tree)
         gaps = equations(contacts, q)
@@ -92,10 +92,10 @@ class Machine(NonsmoothMechanics):
             values = [getattr(c, name) for c in kinds]
             return jnp.stack(values) if values else q[:0]
 
-        return Closed(
+        return Constraints(
             A=A,
             Y=jax.scipy.linalg.cho_solve(factor, A.T),
-            closed=gaps.residual() <= 0,
+            gaps=gaps.residual(),
             friction=numbers("friction"),
             restitution=numbers("restitution"),
         )

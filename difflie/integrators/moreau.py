@@ -9,6 +9,10 @@ their momentum (`difflie.dynamics.free_flight`).
 
     A_b v' = 0,    0 <= p_n  |_  A_n v' + e A_n v >= 0,    p_t = proj of the disk |p_t| <= mu p_n
 
+A contact closes where its gap g_m at q_m is not positive. One that pressed in the step before stays
+closed as long as what acts would close its gap again within a step, g_m + h A_n v < 0: the motion
+bends away from the tangent along which impulses let it go, by h^2. Then A_n v' + g_m / h >= 0.
+
 An impulse belongs to a whole step. Impacts, any number of them in a step, and steady forces are
 treated alike, and no event has to be located in time. Moreau 1988; Jean 1999; the
 conditions as projections after Alart and Curnier 1991.
@@ -35,16 +39,16 @@ from ..solvers.root import root
 from .method import Method, Scalar, State, chosen
 
 
-class Closed(eqx.Module):
+class Constraints(eqx.Module):
     """The constraints at one configuration; each contact has three: normal, and two of slip.
 
     delassus (m, m): A M^-1 A^T. Y (nv, m): M^-1 A^T. A (m, nv). m = b + 3 k: b bilateral equations,
-    then k contacts. closed (k,): which contacts are closed. friction, restitution (k,).
+    then k contacts. gaps (k,), m or rad. friction, restitution (k,).
     """
 
     A: jax.Array
     Y: jax.Array
-    closed: jax.Array
+    gaps: jax.Array
     friction: jax.Array
     restitution: jax.Array
 
@@ -70,7 +74,7 @@ class NonsmoothMechanics(eqx.Module):
         """v (nv,) after the time h at q (nq,), without constraints."""
 
     @abc.abstractmethod
-    def constraints(self, q: Float[Array, " nq"]) -> Closed:
+    def constraints(self, q: Float[Array, " nq"]) -> Constraints:
         """The constraints at q (nq,)."""
 
     @abc.abstractmethod
@@ -101,7 +105,8 @@ class Moreau(Method):
         middle, before = problem.coast(q, v, h / 2)
         contacts = problem.constraints(middle)
         free = problem.free(middle, before, h)
-        p, solved = impulses(contacts, product(contacts.A, before), product(contacts.A, free))
+        velocities = product(contacts.A, before), product(contacts.A, free)
+        p, solved = impulses(contacts, *velocities, state.memory, h)
         after = free + product(contacts.Y, p)
         *y, reached = problem.position(*problem.coast(middle, after, h / 2))
         solved = solved & reached
@@ -110,15 +115,20 @@ class Moreau(Method):
 
 
 def impulses(
-    contacts: Closed, before: Float[Array, " m"], free: Float[Array, " m"]
+    contacts: Constraints,
+    before: Float[Array, " m"],
+    free: Float[Array, " m"],
+    last: Float[Array, " m"],
+    h: Scalar,
 ) -> tuple[Float[Array, " m"], Bool[Array, ""]]:
     """The impulses p (m,), and whether they were solved for ().
 
     before, free (m,): the velocities A v of the constraints before the step, and after it without
-    impulses. Gauss-Seidel iteration decides which contacts stick, slide and open. Newton's method
-    then solves the resulting equations for the impulses.
+    impulses. last (m,): the impulses of the step before; h (s). Gauss-Seidel iteration decides
+    which contacts stick, slide and open. Newton's method then solves the resulting equations for
+    the impulses.
     """
-    m, k = len(free), len(contacts.closed)
+    m, k = len(free), len(contacts.gaps)
     if not m:
         return free, jnp.asarray(True)
     b = m - 3 * k
@@ -126,8 +136,11 @@ def impulses(
     # Redundant contacts share the load evenly.
     size = jnp.trace(delassus) / m
     delassus = delassus + 1e-7 * size * jnp.eye(m, dtype=free.dtype)
-    approach = contacts.restitution * jnp.minimum(before[b:].reshape(k, 3)[:, 0], 0)
-    free = free.at[b + 3 * jnp.arange(k)].add(approach)
+    normals = b + 3 * jnp.arange(k)
+    opens = contacts.gaps + h * free[normals] > 0
+    closed = (contacts.gaps <= 0) | ((last[normals] > 0) & ~opens)
+    approach = contacts.restitution * jnp.minimum(before[normals], 0)
+    free = free.at[normals].add(approach + jnp.maximum(contacts.gaps, 0) / h)
     diagonal = jax.lax.stop_gradient(jnp.diag(delassus))
     scale = jnp.where(diagonal > 1e-8 * size, 1 / diagonal, 1 / size)
     tangent = jnp.minimum(scale[b:].reshape(k, 3)[:, 1], scale[b:].reshape(k, 3)[:, 2])
@@ -146,7 +159,7 @@ def impulses(
         inside = jnp.where(moving, length, 0) <= limit
         sideways = sideways * jnp.where(inside, 1, limit / length)[:, None]
         forces = jnp.concatenate((normal[:, None], sideways), axis=1)
-        forces = jnp.where(contacts.closed[:, None], forces, 0)
+        forces = jnp.where(closed[:, None], forces, 0)
         return jnp.concatenate((both, forces.ravel()))
 
     def sweep(_: jax.Array, p: jax.Array) -> jax.Array:

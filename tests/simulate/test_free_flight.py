@@ -143,7 +143,7 @@ SLOW = pytest.mark.slow
     "kind", ["tree", *(pytest.param(k, marks=SLOW) for k in ("wrenches", "loop", "ball"))]
 )
 def test_first_order_with_everything_that_acts(kind):
-    """Errors against RKMK4 halve with the step, under torques, wrenches, loops and gravity."""
+    """Errors against RKMK4 at least halve with the step, whatever acts: torques, loops, gravity."""
     system, v, given = TREE, jnp.array([1.0, -2, 3, 0.5, 0, 0.2, 1, -2]), {}
     given["control"] = lambda t, q, v: jnp.zeros(8).at[6:].set(jnp.array([0.3, -0.2]))
     if kind == "wrenches":
@@ -164,7 +164,7 @@ def test_first_order_with_everything_that_acts(kind):
     for method in METHODS:
         errors = [moved(system, v, h, 0.2, method, **given).q[-1] - right for h in (2e-3, 1e-3)]
         first, second = (float(jnp.max(jnp.abs(e))) for e in errors)
-        assert 1.7 < first / second < 2.3 and second < 0.01, (method, errors)
+        assert 1.7 < first / second < 4.3 and second < 0.01, (method, errors)
 
 
 @pytest.mark.slow

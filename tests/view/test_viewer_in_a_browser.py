@@ -38,7 +38,8 @@ def viewer(scenes):
 @pytest.fixture(scope="module")
 def page(browser, viewer):
     page = browser.new_page(viewport={"width": 700, "height": 460})
-    page.goto(viewer.address)
+    # Without, pictures become coarser for good where a computer is slow.
+    page.goto(f"{viewer.address}?fixedDpr=1")
     until(lambda: coloured(picture(page)) > 0.01, page)
     yield page
     page.close()
