@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dynamics.identifiable import BaseParameters, independent_columns
-from .elimination import triangle
+from .elimination import column_sizes, triangle
 from .samples import Samples
 from .torque_rows import Friction, TorqueModel, names_of, sign
 
@@ -245,9 +245,8 @@ def weights_and_solution(
 def least_squares(triangle: NDArray) -> NDArray:
     """The solution (p,) of least norm, in columns of length 1, for a triangle (., p + 1)."""
     w, y = triangle[:, :-1], triangle[:, -1]
-    size = np.linalg.norm(w, axis=0)
-    scale = np.where(size > 0, size, 1)
-    return np.linalg.lstsq(w / scale, y, rcond=_LEAST_TOLD)[0] / scale
+    sizes = column_sizes(w)
+    return np.linalg.lstsq(w / sizes, y, rcond=_LEAST_TOLD)[0] / sizes
 
 
 def solved(equations: Equations, names: Sequence[str]) -> Solution:

@@ -37,6 +37,7 @@ from ..parameters import Parameters
 from ..quantities.bounded import Bounded
 from ..solvers.linear import product
 from ..system.system import System
+from .elimination import column_sizes
 from .inverse_dynamics import InverseDynamics
 from .problem import Deviation, deviations
 from .recordings import Recording
@@ -379,10 +380,10 @@ def _identifiable(slopes: NDArray) -> tuple[NDArray, NDArray]:
     """
     n = slopes.shape[-1]
     r = np.linalg.qr(slopes.reshape(-1, n), mode="r")
-    size = np.linalg.norm(r, axis=0)
-    _, s, vt = np.linalg.svd(r / np.where(size > 0, size, 1), full_matrices=False)
+    sizes = column_sizes(r)
+    _, s, vt = np.linalg.svd(r / sizes, full_matrices=False)
     kept = s > np.sqrt(np.finfo(slopes.dtype).eps) * s.max(initial=0)
-    basis = np.linalg.qr(size[:, None] * vt[kept].T).Q
+    basis = np.linalg.qr(np.where(np.isfinite(sizes), sizes, 0)[:, None] * vt[kept].T).Q
     _, s, vt = np.linalg.svd(r @ basis, full_matrices=False)
     return basis @ vt.T, s
 

@@ -96,6 +96,20 @@ def triangle(rows: NDArray) -> NDArray:
     return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
+# What is left of columns that cancel, in rounding units of the longest.
+_CANCELLED = 1e3
+
+
+def column_sizes(columns: NDArray) -> NDArray:
+    """The lengths (n,) of columns (k, n), infinite where they are zero but for rounding.
+
+    Columns divided by them are of length 1 whatever their units, or zero.
+    """
+    sizes = np.linalg.norm(columns, axis=0)
+    rounding = _CANCELLED * np.finfo(columns.dtype).eps * sizes.max(initial=0)
+    return np.where(sizes > rounding, sizes, np.inf)
+
+
 # Directions that the residuals do not determine are held by so much of a column's length.
 _ROUNDING = float(np.finfo(float).eps) ** 0.5
 

@@ -46,7 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from .elimination import triangle
+from .elimination import column_sizes, triangle
 from .losses import Loss
 from .problem import Layout, Problem
 
@@ -85,15 +85,13 @@ def information(jacobian: NDArray, variance: float, names: tuple[str, ...]) -> I
     n = jacobian.shape[1]
     # A triangle with the same products J^T J, in few rows.
     r = triangle(jacobian)
-    size = np.linalg.norm(r, axis=0)
-    seen = size > 0
-    scale = np.where(seen, size, 1)
-    _, s, vt = np.linalg.svd(r / scale, full_matrices=True)
+    sizes = column_sizes(r)
+    _, s, vt = np.linalg.svd(r / sizes, full_matrices=True)
     s = np.concatenate((s, np.zeros(n - len(s))))
     tolerance = np.sqrt(np.finfo(jacobian.dtype).eps) * s.max(initial=0)
     null = vt[s <= tolerance]
     kept = vt[s > tolerance] / s[s > tolerance, None]
-    factor = kept.T / scale[:, None]
+    factor = kept.T / sizes[:, None]
     inverse = factor @ factor.T
     touched = (np.abs(null) > 1e-6).any(axis=0) if len(null) else np.zeros(n, bool)
     inverse[np.diag(touched)] = np.inf

@@ -8,14 +8,17 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
+from difflie.identify.arm_equations import least_squares
 from difflie.identify.elimination import (
     Linearised,
     Windows,
+    column_sizes,
     compressed,
     projected,
     residuals_and_jacobian,
 )
 from difflie.identify.search import Residual
+from difflie.identify.statistics import information
 
 RNG = np.random.default_rng(3)
 
@@ -168,3 +171,16 @@ def test_windows_of_unequal_parts_are_refused():
     lines = Lines.of(6, 2)
     with pytest.raises(ValueError, match="13 own unknowns are not equal parts for 6 windows"):
         di.fit(FREE, Odd(lines.each, lines.couple, lines.shared, lines.count))
+
+
+def test_columns_that_are_rounding_errors_count_as_zero():
+    """Guards fits against numbers that cancel: scaled to length 1, noise would explain torques."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 3)) * [1.0, 1e-16, 1e-4]
+    sizes = column_sizes(rows)
+    assert np.isinf(sizes[1])
+    np.testing.assert_allclose(sizes[[0, 2]], np.linalg.norm(rows[:, [0, 2]], axis=0))
+    x = least_squares(np.column_stack((rows, rng.normal(size=40))))
+    assert x[1] == 0
+    (((name, share),),) = information(rows, 1.0, ("a", "b", "c")).unidentifiable
+    assert name == "b" and abs(share) == 1
