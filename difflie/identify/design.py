@@ -37,7 +37,7 @@ from ..parameters import Parameters
 from ..quantities.bounded import Bounded
 from ..solvers.linear import product
 from ..system.system import System
-from .elimination import column_sizes
+from .elimination import column_sizes, triangle
 from .inverse_dynamics import InverseDynamics
 from .problem import Deviation, deviations
 from .recordings import Recording
@@ -379,7 +379,7 @@ def _identifiable(slopes: NDArray) -> tuple[NDArray, NDArray]:
     As in `information`, the independent part of a column of length 1 must exceed rounding.
     """
     n = slopes.shape[-1]
-    r = np.linalg.qr(slopes.reshape(-1, n), mode="r")
+    r = triangle(slopes.reshape(-1, n))
     sizes = column_sizes(r)
     _, s, vt = np.linalg.svd(r / sizes, full_matrices=False)
     kept = s > np.sqrt(np.finfo(slopes.dtype).eps) * s.max(initial=0)

@@ -48,6 +48,8 @@ class Number:
 
         Raises `ModelError` for anything else.
         """
+        if np.iscomplexobj(value):
+            raise ModelError(f"{format_value(value)} was given where a real number is needed")
         if isinstance(value, jax.Array) or (value is None and self.optional):
             return value
         exact = isinstance(value, np.ndarray) and np.issubdtype(value.dtype, np.floating)
@@ -191,6 +193,8 @@ def numbers(value: Any, what: str, *shapes: tuple[int, ...], hint: str = "") -> 
     Raises `ModelError`, which names the wrong element. Of traced arrays only the shape is checked.
     """
     needed = " or ".join(f"numbers of shape {shape}" if shape else "one number" for shape in shapes)
+    if np.iscomplexobj(value):
+        raise ModelError(f"{what} is complex; give {needed}{hint}")
     try:
         array = value if isinstance(value, jax.Array) else np.asarray(value, float)
     except (TypeError, ValueError):

@@ -68,7 +68,9 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 
 def numbers(value: Any, what: str) -> np.ndarray:
-    """The value as an array of any shape. Raises `ModelError` if it is not numeric."""
+    """The value as an array of any shape. Raises `ModelError` if it is not real numbers."""
+    if np.iscomplexobj(value):
+        raise ModelError(f"{what} is {value!r}; real numbers are needed")
     try:
         return np.asarray(value, float)
     except (TypeError, ValueError):

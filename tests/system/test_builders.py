@@ -59,6 +59,7 @@ MISTAKES = {
     "nan mass": ([body("a", mass=NAN)], "mass is nan; it must be finite"),
     "shape": ([body("a", com=(1.0, 2.0))], r"com has shape \(2,\), needed is \(3,\)"),
     "text": ([body("a", com="x")], "com is 'x'; numbers are needed"),
+    "complex": ([body("a", com=np.array([1j, 0, 0]))], "real numbers are needed"),
     "no rotation": ([body("a", rotation=np.ones((3, 3)))], "is no rotation matrix"),
     "zero axis": ([body("a", joint=dl.Revolute(axis=(0, 0, 0)))], "the axis is zero"),
     "long axis": ([body("a", joint=dl.Revolute(axis=(0, 0, 1e200)))], r"of at most 1e\+09"),
