@@ -39,7 +39,10 @@ _EXTRAS = {
     "damping": {"damping": 0.0},
     "friction": {"friction": 0.0},
     "stiffness": {"stiffness": 0.0},
-    "limits": {"lower": -np.inf, "upper": np.inf, "max_velocity": np.inf, "max_effort": np.inf},
+    "limits": {
+        **dict.fromkeys(("lower", "min_effort"), -np.inf),
+        **dict.fromkeys(("upper", "max_velocity", "max_effort"), np.inf),
+    },
 }
 # The constraint that corresponds to a joint type, and the dof that has its axis.
 _PAIRS: dict[type[types.Joint], tuple[Callable[..., Constraint], int | None]] = {

@@ -81,8 +81,7 @@ class Commands(Input):
     def limits(self, system: System) -> Bounds:
         if system.actuators:
             return self.bounds(system)
-        upper = _max_effort(system)
-        return -upper, upper
+        return _effort_limits(system)
 
     def labels(self, system: System) -> Labels:
         if system.actuators:
@@ -129,8 +128,8 @@ class Motors(Input):
         return jnp.full(n, -jnp.inf, dtype), jnp.full(n, jnp.inf, dtype)
 
     def limits(self, system: System) -> Bounds:
-        upper = _max_effort(system)[self.dofs(system)]
-        return -upper, upper
+        lower, upper = _effort_limits(system)
+        return lower[self.dofs(system)], upper[self.dofs(system)]
 
     def labels(self, system: System) -> Labels:
         efforts = Effort().labels(system)
@@ -256,12 +255,13 @@ def _fits(name: str, pattern: str) -> bool:
     return name == pattern or joint == pattern or fnmatch.fnmatchcase(joint, pattern)
 
 
-def _max_effort(system: System) -> Float[Array, " nv"]:
-    """The efforts (nv,) in the robot's file, infinite where there are none."""
+def _effort_limits(system: System) -> Bounds:
+    """The limits (nv,) of efforts in the robot's file, infinite where there are none."""
     t = system.topology
     own = np.flatnonzero(np.isin(np.arange(t.n_dofs), t.mimic_dofs, invert=True))
-    efforts = jnp.full(t.nv, jnp.inf, system.dtype)
-    return efforts.at[t.dof_velocity[own]].set(system.joints.max_effort[own])
+    none, places = jnp.full(t.nv, jnp.inf, system.dtype), t.dof_velocity[own]
+    least, most = (limit[own] for limit in system.joints.effort_limits)
+    return (-none).at[places].set(least), none.at[places].set(most)
 
 
 def _check_without_actuators(system: System, kind: str) -> None:

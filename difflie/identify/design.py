@@ -107,7 +107,8 @@ class Limits(eqx.Module):
             )
         speed = given("velocity", velocity, joints.max_velocity)
         hasty = given("acceleration", acceleration, np.full(t.n_dofs, np.inf))
-        strong = given("effort", effort, joints.max_effort)
+        least, most = map(np.asarray, joints.effort_limits)
+        strong = given("effort", effort, np.minimum(-least, most))
         for name, values in (("velocity", speed), ("acceleration", hasty), ("effort", strong)):
             if not (values > 0).all():
                 raise ValueError(f"{first(~(values > 0))}: its largest {name} must be positive")

@@ -97,7 +97,8 @@ class StepStatus(eqx.Module):
         if effort is not None:
             push = jax.lax.stop_gradient(effort)[t.dof_velocity]
             own = np.isin(np.arange(t.n_dofs), t.mimic_dofs, invert=True)
-            seen = first(seen, (jnp.abs(push) > joints.max_effort) & own, step - 1)
+            least, most = joints.effort_limits
+            seen = first(seen, ((push < least) | (push > most)) & own, step - 1)
         return StepStatus(
             first(self.nonfinite, ~finite(q, v)),
             self.unsolved if solved is True else first(self.unsolved, ~solved),

@@ -146,10 +146,8 @@ def _cells(system: Any) -> list[tuple[str, ...]]:
     t: Topology = system.topology
     joints = system.joints
     mass = _known(system.bodies.mass, 1)
-    limits = [
-        _known(a, 1) for a in (joints.lower, joints.upper, joints.max_velocity, joints.max_effort)
-    ]
-    lower, upper, speed, effort = limits
+    limits = joints.lower, joints.upper, joints.max_velocity, joints.min_effort, joints.max_effort
+    lower, upper, speed, least, most = (_known(a, 1) for a in limits)
     rows = []
     for b, body in enumerate(t.bodies):
         dofs = range(t.dof_start[b], t.dof_start[b + 1])
@@ -162,7 +160,7 @@ def _cells(system: Any) -> list[tuple[str, ...]]:
                 "" if mass is None else _range(mass[..., b]),
                 _between(lower, upper, dofs, units),
                 _at_most(speed, dofs, [f"{unit}/s" for unit in units]),
-                _at_most(effort, dofs, [_FORCES[unit] for unit in units]),
+                _efforts(least, most, dofs, [_FORCES[unit] for unit in units]),
             )
         )
     return rows
@@ -202,6 +200,12 @@ def _between(
         if np.isfinite(low).any() or np.isfinite(high).any():
             cells.append(f"{_range(low)} to {_range(high)} {unit}")
     return "; ".join(dict.fromkeys(cells))
+
+
+def _efforts(least: NDArray | None, most: NDArray | None, dofs: range, units: Sequence[str]) -> str:
+    if least is None or not np.isfinite(least[..., dofs]).any():
+        return _at_most(most, dofs, units)
+    return _between(least, most, dofs, units)
 
 
 def _at_most(most: NDArray | None, dofs: range, units: Sequence[str]) -> str:

@@ -45,7 +45,8 @@ class Joints(eqx.Module):
     friction_velocity (dofs,): the velocity over which Coulomb friction rises smoothly. stiffness,
     spring_reference (dofs,): a linear spring and the coordinate at which it has no force; only for
     dofs whose coordinates are plain numbers. lower, upper, max_velocity, max_effort (dofs,):
-    limits, infinite where there are none.
+    limits, infinite where there are none. min_effort (dofs,): the lower limit of the effort, which
+    is -max_effort where this is infinite; see `effort_limits`.
 
     multiplier, offset (n_mimic,): the laws of the mimic joints. numbers: the numbers that joint
     types declare of their own, by type name in small letters and field, stacked over the joints of
@@ -78,9 +79,18 @@ class Joints(eqx.Module):
     max_effort: jax.Array = eqx.field(
         converter=number(unit="N m or N", shape=None, least=0, finite=False)
     )
+    min_effort: jax.Array = eqx.field(
+        converter=number(unit="N m or N", shape=None, most=0, finite=False)
+    )
     multiplier: jax.Array = eqx.field(converter=number(shape=None))
     offset: jax.Array = eqx.field(converter=number(unit="rad or m", shape=None))
     numbers: dict[str, dict[str, jax.Array]] = eqx.field(default_factory=dict)
+
+    @property
+    def effort_limits(self) -> tuple[jax.Array, jax.Array]:
+        """The least and the greatest effort (dofs,) in N m or N, infinite where there is none."""
+        least = jnp.where(jnp.isinf(self.min_effort), -self.max_effort, self.min_effort)
+        return least, self.max_effort
 
 
 class System(eqx.Module):

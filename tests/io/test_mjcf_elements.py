@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import difflie as dl
+from difflie import control as dc
 from difflie.io.mjcf.check import _MOST_COPIES
 
 BOX = '<geom type="box" size=".1 .03 .02" pos=".1 0 0" mass="1.3" contype="0" conaffinity="0"/>'
@@ -116,15 +117,24 @@ def test_friction_of_free_joints_is_along_the_world(tmp_path):
     assert not dl.load(tmp_path / "m.xml", base="fixed").couplings
 
 
-def test_uneven_efforts_are_said(tmp_path):
-    """A range of -3 to 4 is no limit of 4 both ways; signs of gears count."""
+def test_uneven_efforts_are_limits(tmp_path):
+    """A range of -3 to 4 is no limit of 4 both ways; signs of gears count; a file keeps it."""
     rest = ACTUATOR.format('joint="j" gear="-5"', 'ctrlrange="-2 .7"')
     system, _, said = read(tmp_path, 'actuatorfrcrange="-3 4"', rest=rest)
-    assert system.joints.max_effort.tolist() == [4]
-    assert "the effort of 'j' is between -3 and 4 N m, and its max_effort 4 both ways" in said
+    assert system.joints.max_effort.tolist() == [4] and system.joints.min_effort.tolist() == [-3]
+    assert "effort of" not in said
+    low, high = dc.Limits.of(system).u_lower, dc.Limits.of(system).u_upper
+    assert (low.tolist(), high.tolist()) == ([-3], [4])
+    assert "-3 to 4 N m" in str(system)
+    dl.save(system, tmp_path / "again.urdf")
+    assert dl.load(tmp_path / "again.urdf").joints.min_effort.tolist() == [-3]
     system, _, said = read(tmp_path, "", rest=ACTUATOR.format('joint="j"', 'ctrlrange="0 2"'))
-    assert "is between 0 and 2 N m" in said
+    assert [x.tolist() for x in system.joints.effort_limits] == [[0], [2]]
+    system, _, said = read(tmp_path, "", rest=ACTUATOR.format('joint="j"', 'ctrlrange="1 2"'))
+    assert "the effort of 'j' is between 1 and 2 N m, and may be 0 here" in said
     assert "effort of" not in read(tmp_path, "")[2]
+    plain = read(tmp_path, 'actuatorfrcrange="-4 4"')[0].replace(max_effort=np.array([2.0]))
+    assert [x.tolist() for x in plain.joints.effort_limits] == [[-2], [2]]
 
 
 LOST = '<inertial pos="0 0 .1" mass="1" diaginertia=".01 .01 .01"/><geom name="g" {}/>'

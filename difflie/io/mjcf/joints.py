@@ -39,7 +39,10 @@ def read_joint(model: Any, j: int, name: str) -> Joint:
         fields["spring_reference"] = model.qpos_spring[model.jnt_qposadr[j]] - ref
         if model.jnt_limited[j]:
             fields["lower"], fields["upper"] = model.jnt_range[j] - ref
-        fields["max_effort"] = np.abs(effort_range(model, j)).max()
+        least, most = effort_range(model, j)
+        fields["max_effort"] = max(most, 0.0)
+        if least != -most:
+            fields["min_effort"] = min(least, 0.0)
     if kind is not Free:
         # Of a ball joint, too, MuJoCo takes the first number of the gear, for all three axes.
         for leaf, own in _rotors(model).items():
@@ -92,8 +95,8 @@ def _drives(model: Any, j: int) -> list[int]:
     return np.flatnonzero(on_joint).tolist()
 
 
-def uneven_efforts(model: Any, names: Sequence[str]) -> list[str]:
-    """Phrases on the joints that are stronger in one direction, which a `System` cannot express.
+def lasting_efforts(model: Any, names: Sequence[str]) -> list[str]:
+    """Phrases on joints whose effort cannot be 0 in MuJoCo, which a `System` cannot express.
 
     names: those of the model's joints.
     """
@@ -101,11 +104,11 @@ def uneven_efforts(model: Any, names: Sequence[str]) -> list[str]:
     for j, kind in enumerate(model.jnt_type):
         if TYPES[kind] in (Prismatic, Revolute):
             low, high = effort_range(model, j)
-            if low != -high:
+            if low > 0 or high < 0:
                 unit = "N m" if TYPES[kind] is Revolute else "N"
                 said.append(
                     f"the effort of {format_value(names[j])} is between {low:g} and {high:g} "
-                    f"{unit}, and its max_effort {max(-low, high):g} both ways"
+                    f"{unit}, and may be 0 here"
                 )
     return said
 

@@ -26,7 +26,7 @@ from .bodies import freed, read_bodies
 from .check import check_mjcf
 from .equalities import equality_constraints
 from .flags import disabled_flags, switch_off
-from .joints import free_friction, uneven_efforts
+from .joints import free_friction, lasting_efforts
 from .missing import without_missing
 from .names import body_names, joint_names
 from .tendons import tendon_couplings
@@ -50,9 +50,10 @@ def read_mjcf(
     world (`MujocoOrdering` converts states). An unnamed joint is called "BODY/hinge" (slide, ball,
     free), an unnamed body "bodyN". Frictionloss is smooth Coulomb friction; limits and frictionloss
     are no constraints. Of a free joint it acts along the axes of the world, by a `PointFriction`,
-    and about those of the body. Force and control ranges, times the gear, become max_effort of
-    hinges and slides with actuators; the actuators' armature and damping are added to those of
-    hinges, slides and balls. Stiffness and damping of tendons through sites become couplings.
+    and about those of the body. Force and control ranges, times the gear, become max_effort and
+    min_effort of hinges and slides with actuators; the actuators' armature and damping are added to
+    those of hinges, slides and balls. Stiffness and damping of tendons through sites become
+    couplings.
     Equality constraints between bodies, sites and joints become exact constraints; MuJoCo's are
     soft. What an option flag switches off is not there.
 
@@ -86,7 +87,7 @@ def read_mjcf(
         raise ModelError(f"{path}: {message}") from None
     left = list(unused(model, disabled))
     remarks = [f"not used: {', '.join(left)}"] if left else []
-    remarks += [*uneven_efforts(model, joint_names(model)), *filter(None, [missing])]
+    remarks += [*lasting_efforts(model, joint_names(model)), *filter(None, [missing])]
     if remarks:
         warn(f"{path}: {'; '.join(remarks)}")
     return system

@@ -92,10 +92,11 @@ class Joint:
     s/m). friction: Coulomb (N m or N), which rises smoothly over friction_velocity (rad/s or m/s).
     stiffness: of a linear spring (N m/rad or N/m) without force at the coordinate
     `spring_reference` (rad or m); only for joints whose coordinates are plain numbers. lower,
-    upper: limits of the coordinate (rad or m). max_velocity (rad/s or m/s) and max_effort (N m or
-    N): limits of absolute values. mimic: only for joints with one degree of freedom. source: where
-    the joint was read, for messages. An axis (3,) or normal (3,) is a direction in the joint frame,
-    of a length from 1e-9 to 1e9.
+    upper: limits of the coordinate (rad or m). max_velocity (rad/s or m/s): the limit of its
+    absolute value. max_effort, min_effort (N m or N): limits of the effort; where min_effort is
+    infinite, the lower one is -max_effort. mimic: only for joints with one degree of freedom.
+    source: where the joint was read, for messages. An axis (3,) or normal (3,) is a direction in
+    the joint frame, of a length from 1e-9 to 1e9.
 
     A user-defined type has a `manifold` and a `transform`, and numbers of its own in fields
     declared with `difflie.number`. Neither `manifold` nor `dofs` may depend on these; all other
@@ -113,6 +114,7 @@ class Joint:
     upper: ArrayLike = np.inf
     max_velocity: ArrayLike = np.inf
     max_effort: ArrayLike = np.inf
+    min_effort: ArrayLike = -np.inf
     mimic: Mimic | None = None
     source: str | None = None
 
@@ -219,5 +221,5 @@ def _screw(column: np.ndarray) -> Dof | None:
 # The fields of `Joint` with one number for each degree of freedom.
 ROW_FIELDS = (
     *("armature", "damping", "friction", "friction_velocity", "stiffness", "spring_reference"),
-    *("lower", "upper", "max_velocity", "max_effort"),
+    *("lower", "upper", "max_velocity", "max_effort", "min_effort"),
 )
