@@ -24,8 +24,8 @@ CHECKED = {
     "forces": "actuators bushing compliance contact_geometry contacts coupling dampers "
     "discrete_gradient energy joint_drag passive point_forces points ropes springs stiffness "
     "stribeck torsion",
-    "constraints": "assembly consistency curves derivatives equations friction lock motion "
-    "position redundancy singular stabilisation start",
+    "constraints": "assembly curves derivatives equations friction lock motion position "
+    "redundancy stabilisation",
     "integrators": "bdf commutator_free crouch_grossman descriptor embedded_munthe_kaas "
     "energy_momentum gauss generalized_alpha method moreau "
     "munthe_kaas rattle semi_implicit_euler stormer_verlet variational variational_lie",

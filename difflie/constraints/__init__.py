@@ -26,9 +26,7 @@ from ..system.system import System
 from .absolute import absolute as absolute
 from .absolute import absolute_state as absolute_state
 from .assembly import assemble as assemble
-from .bearing import Bearing as Bearing
-from .bearing import Friction as Friction
-from .consistency import preserving_constraints
+from .assembly import start_error as start_error
 from .constrain import constrain as constrain
 from .constraint import Constraint as Constraint
 from .constraint import CoordinateConstraint as CoordinateConstraint
@@ -36,16 +34,20 @@ from .constraint import FrameConstraint as FrameConstraint
 from .constraint import JointConstraint as JointConstraint
 from .constraint import VelocityConstraint as VelocityConstraint
 from .coupled import Polynomial as Polynomial
+from .coupled import Proportional as Proportional
 from .curves import Curve as Curve
+from .curves import PointOnCurve as PointOnCurve
 from .curves import PolynomialCurve as PolynomialCurve
 from .curves import SplineCurve as SplineCurve
-from .distance import Distance as Distance
 from .equations import equations
+from .friction import Bearing as Bearing
+from .friction import Friction as Friction
 from .gears import Gear as Gear
 from .gears import Transmission as Transmission
-from .helical import HelicalConstraint as HelicalConstraint
 from .joints import CylindricalConstraint as CylindricalConstraint
+from .joints import Distance as Distance
 from .joints import FixedConstraint as FixedConstraint
+from .joints import HelicalConstraint as HelicalConstraint
 from .joints import PlanarConstraint as PlanarConstraint
 from .joints import PrismaticConstraint as PrismaticConstraint
 from .joints import RevoluteConstraint as RevoluteConstraint
@@ -54,8 +56,7 @@ from .joints import TranslationConstraint as TranslationConstraint
 from .joints import UniversalConstraint as UniversalConstraint
 from .lock import lock as lock
 from .motion import constrained_acceleration
-from .point_on_curve import PointOnCurve as PointOnCurve
-from .proportional import Proportional as Proportional
+from .position import preserving_constraints
 from .redundancy import inconsistent_parameters as inconsistent_parameters
 from .redundancy import mobility as mobility
 from .redundancy import redundant_equations as redundant_equations
@@ -66,7 +67,6 @@ from .stabilisation import NullSpace as NullSpace
 from .stabilisation import Projection as Projection
 from .stabilisation import Stabilisation as Stabilisation
 from .stabilisation import Unstabilised as Unstabilised
-from .start import start_error as start_error
 from .unilateral import HardContact as HardContact
 from .unilateral import HardStop as HardStop
 from .unilateral import PointOnPlane as PointOnPlane

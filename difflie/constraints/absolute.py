@@ -30,7 +30,7 @@ from . import joints as pairs
 from .constrain import constrain
 from .constraint import Constraint, CoordinateConstraint
 from .gears import Gear, Transmission
-from .helical import HelicalConstraint
+from .joints import HelicalConstraint
 
 GROUPS = ("SE3", "SO3xR3")
 # The numbers of joints that absolute coordinates cannot hold, and their neutral values.

@@ -1,4 +1,4 @@
-"""Curves in space, and the nearest point of a curve to a given point."""
+"""Curves in space, the nearest point of a curve to a given one, and points on curves."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..groups.components import Scalar, Vector
 from ..solvers.linear import product
+from ..spatial import Transform
 from ..system.fields import number
 from ..system.validation import ModelError
+from .constraint import JointConstraint
 
 # Samples on every piece of a curve, from which the search for the nearest point starts.
 _SAMPLES = 8
@@ -149,3 +152,28 @@ def _table(name: str, value: Any, least: int = 2) -> jax.Array:
     if array.ndim != 2 or array.shape[1] != 3 or len(array) < least:
         raise ModelError(f"{name} have shape {array.shape}, needed is (n, 3), n of {least} or more")
     return array
+
+
+class PointOnCurve(JointConstraint):
+    """The origin of the second frame lies on a curve in the first: 2 equations.
+
+    curve: in the coordinates of the first frame. The equations are the components, along two
+    normals of the curve, of the vector from its nearest point to the origin. The normals are chosen
+    at each point of the curve from the coordinate axis most orthogonal to the tangent: the
+    multipliers may jump where this axis changes, the reaction does not.
+    """
+
+    curve: Curve
+
+    equations = "offset along a normal of the curve", "offset along its other normal"
+
+    def residual(self, a: Transform, b: Transform) -> list[Scalar]:
+        d = a.rotation.transposed_times(b.translation - a.translation)
+        point = d.to_array()
+        s = nearest_parameter(self.curve, point)
+        tangent = self.curve.tangent(s)
+        axis = jnp.eye(3, dtype=tangent.dtype)[jnp.argmin(jnp.abs(jax.lax.stop_gradient(tangent)))]
+        x = jnp.cross(tangent, axis)
+        y = jnp.cross(tangent, x)
+        offset = d - Vector.from_array(self.curve.position(s))
+        return [offset.dot(Vector.from_array(n / jnp.linalg.norm(n))) for n in (x, y)]

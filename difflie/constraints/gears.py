@@ -13,8 +13,7 @@ from ..spatial import Motion, Transform
 from ..system.fields import number
 from ..system.frame import Frame
 from .constraint import FrameConstraint, moved_along
-from .helical import HelicalConstraint
-from .joints import PrismaticConstraint, RevoluteConstraint
+from .joints import HelicalConstraint, PrismaticConstraint, RevoluteConstraint
 
 Geared = RevoluteConstraint | PrismaticConstraint | HelicalConstraint
 

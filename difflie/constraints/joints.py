@@ -1,4 +1,4 @@
-"""Joints as constraints between frames on two bodies.
+"""Joints as constraints between frames on two bodies, the screw and a massless rod among them.
 
 With the frames of both bodies at the joint, E_1 and E_2 their orientations (columns x, y, z) and d
 = r_2 - r_1 the vector between the origins, all in the world, a joint consists of
@@ -21,13 +21,15 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool
 
 from ..groups.components import Scalar, Vector
 from ..spatial import Motion, Transform
 from ..system.fields import number
-from .bearing import Bearing
 from .constraint import JointConstraint
+from .friction import Bearing
 
 _POINT = ("x of the point", "y of the point", "z of the point")
 TILTS = ("tilt of the axis about y", "tilt of the axis about x")
@@ -206,3 +208,60 @@ def turning(frames: tuple[Transform, Transform], twists: tuple[Motion, Motion]) 
 def _axis(frame: Transform, i: int) -> Vector:
     r = frame.rotation
     return (Vector(r.xx, r.yx, r.zx), Vector(r.xy, r.yy, r.zy), Vector(r.xz, r.yz, r.zz))[i]
+
+
+class HelicalConstraint(JointConstraint):
+    """Rotation about the common z axis by x, which moves the second frame by pitch x: 5 equations.
+
+    pitch p in m/rad, a scalar, not zero. With the travel d along the axis the last equation is p
+    sin(d / p - x) = 0. It holds over any number of turns, since the travel counts them. It also
+    holds half a revolution off the thread, which `misassembled` detects. From a guess `assemble`
+    finds the nearest turn of the thread.
+    """
+
+    pitch: jax.Array = eqx.field(converter=number(unit="m/rad"))
+
+    equations = *TILTS, *OFFSETS, "travel along the thread"
+
+    def residual(self, a: Transform, b: Transform) -> list[Scalar]:
+        cos, sin = axial_turn(a, b)
+        x = self.coordinate(a, b)
+        slip = self.pitch * (jnp.sin(x) * cos - jnp.cos(x) * sin)
+        return [*parallel(a, b), along(a, b, 0), along(a, b, 1), slip]
+
+    def coordinate(self, a: Transform, b: Transform) -> Scalar:
+        """The angle in rad, not wrapped."""
+        return along(a, b, 2) / self.pitch
+
+    def misassembled(self, a: Transform, b: Transform) -> Bool[Array, ""]:
+        cos, sin = axial_turn(a, b)
+        x = self.coordinate(a, b)
+        return reversed_axes(a, b) | (jnp.cos(x) * cos + jnp.sin(x) * sin < 0)
+
+    def problems(self) -> list[str]:
+        known = not isinstance(self.pitch, Tracer)
+        zero = known and not np.any(self.pitch)
+        return [
+            *super().problems(),
+            *(["its pitch is zero; take RevoluteConstraint"] if zero else []),
+        ]
+
+
+class Distance(JointConstraint):
+    """The origins of both frames stay at the distance `length` L in m, a scalar: 1 equation.
+
+    With the vector d between the origins it is (d . d - L^2) / (2 L) = 0, which is smooth
+    everywhere; where it holds its multiplier is the force in the rod, positive in compression.
+    """
+
+    length: jax.Array = eqx.field(
+        converter=number(
+            unit="m", positive=True, fix="for coinciding points take SphericalConstraint"
+        )
+    )
+
+    equations = ("distance",)
+
+    def residual(self, a: Transform, b: Transform) -> list[Scalar]:
+        d, length = b.translation - a.translation, self.length
+        return [(d.square() - length * length) / (2 * length)]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..constraints.singular import Margin
+from ..constraints.redundancy import Margin
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .result import NEVER, Ending, Reconstruction, Result

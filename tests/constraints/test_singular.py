@@ -7,7 +7,7 @@ import pytest
 from loops import bar
 
 import difflie as dl
-from difflie.constraints.singular import independence
+from difflie.constraints.redundancy import independence
 from difflie.system.kinematic_tree import Tree
 
 
