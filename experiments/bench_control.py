@@ -45,10 +45,10 @@ from control_problems import DT, PROBLEMS, STEPS, difflie_problem
 from difflie import control as dc
 from difflie.control.conditions import conditions
 from difflie.control.discretization import Discretization
-from difflie.control.guess import first_motion
+from difflie.control.fddp import rollout
 from difflie.control.model import model_of
 from difflie.control.riccati import riccati
-from difflie.control.rollout import rollout
+from difflie.control.solve import first_motion
 from difflie.control.solver import bound_box, rounding_shift
 from difflie.io.results import machine, save_json
 

@@ -19,7 +19,7 @@ jax.config.update("jax_enable_x64", True)
 import difflie as dl
 from difflie import control as dc
 from difflie.cli.control import solved
-from difflie.control.picture import plot
+from difflie.control.report import plot
 from difflie.io.results import save_json
 from difflie.view.figures import save
 

@@ -35,7 +35,7 @@ CHECKED = {
     "simulate": "result trajectory watch",
     "identify": "base_parameters inverse_dynamics elimination torque_rows losses consistency "
     "problem readings recursive_least_squares sensors.encoder sensors.sensor shooting",
-    "control": "dare lyapunov",
+    "control": "matrix_equations",
     "reproduce": "goetz.centres goetz.chain goetz.energy_stable goetz.mean_gradients "
     "goetz.springs goetz.variational mueller.transition",
 }

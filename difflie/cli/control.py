@@ -12,8 +12,7 @@ import tyro
 
 from ..control import Plan, Problem, Status, problem_of, read_control, solve
 from ..control.files import ControlFile
-from ..control.picture import curves_of
-from ..control.report import ControlResults, SolveTimes, control_report, control_results
+from ..control.report import ControlResults, SolveTimes, control_report, control_results, curves_of
 from ..io import read_appearance
 from ..io.loading import located
 from ..io.modules import code_allowed

@@ -5,32 +5,36 @@ a step of length alpha leaves (1 - alpha) of them, and what is of second order (
 2020). At first points move straight, so that unstable machines do no harm; from the first step that
 brings less than a tenth of what it promised they move by rollouts of the machine. The controls stay
 within their box at all times, by a quadratic problem at each knot of the sweep (Tassa, Mansard,
-Todorov 2014). Other bounds, and equalities, enter by an augmented Lagrangian
-(Howell, Jackson, Manchester 2019). The length of a step is that at which cost, penalties and gaps,
-weighted, fall (Nocedal and Wright 2006, 18.3).
+Todorov 2014). Other bounds, and equalities, enter by an augmented Lagrangian (Howell, Jackson,
+Manchester 2019). The length of a step is that at which cost, penalties and gaps, weighted, fall
+(Nocedal and Wright 2006, 18.3).
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
 
-from .batches import chunked_vmap
+from .. import native
 from .conditions import conditions
-from .discretization import Discretization, Motion
-from .exact import with_exact_hessian
-from .linear_quadratic import LinearQuadratic, Sweep, costates, linear_rollout
+from .discretization import Discretization, Motion, Point
+from .linear_quadratic import LinearQuadratic, Sweep, costates, linear_rollout, with_exact_hessian
 from .model import Model, model_of, values_of
 from .penalty import Bounds, Penalty
 from .plan import Plan
 from .result import KKT, Result, Status
 from .riccati import riccati
-from .rollout import rollout
 from .solver import IteratedSolver, bound_box, made_plan, rounding_shift, tolerance_of
+
+Value = TypeVar("Value")
 
 # Of the decrease that is expected of a step: for a rollout, and for points that move straight.
 _SUFFICIENT, _STRAIGHT = 1e-4, 0.1
@@ -225,3 +229,74 @@ class FDDP(IteratedSolver):
             multipliers,
             state.result,
         )
+
+
+def rollout(
+    knots: Discretization,
+    about: Motion,
+    gap: Float[Array, "N nx"],
+    sweep: Sweep,
+    alpha: Float[Array, ""],
+) -> Motion:
+    """The motion with u = u_k + alpha k + K dx, clipped to the box, whose gaps are (1 - alpha) gap.
+
+    about: the motion of which the sweep is, with these gaps (Mastalli et al. 2020).
+    """
+    k = jnp.arange(knots.steps, dtype=about.u.dtype)
+
+    def turn(x: Point, row: Any) -> tuple[Point, Any]:
+        k, ref, end, u, gap, feed, K = row
+        u = u + alpha * feed + K @ knots.difference(ref, x)
+        u = jnp.clip(u, knots.u_lower, knots.u_upper)
+        moved = knots.difference(end, knots.step(x, u, k)) + (alpha - 1) * gap
+        return knots.retract(end, moved), (x, u)
+
+    ref, end = jax.tree.map(lambda a: a[:-1], about.x), jax.tree.map(lambda a: a[1:], about.x)
+    start = jax.tree.map(lambda a: a[0], about.x)
+    z = jnp.clip(start.z + alpha * sweep.dz, knots.z_lower, knots.z_upper)
+    rows = k, ref, end, about.u, gap, sweep.k, sweep.K
+    loop = native.scan if knots.tree.topology.unrolled else jax.lax.scan
+    last, (x, u) = loop(turn, start._replace(z=z), rows, knots.steps)
+    return Motion(jax.tree.map(lambda a, b: jnp.concatenate((a, b[None])), x, last), u)
+
+
+def chunked_vmap(f: Callable[..., Value], *args: Any) -> Value:
+    """f(*args), under jax.vmap for as many problems at once as there are processors.
+
+    What is computed and used up within f stays in their caches; for a large batch it would not.
+    Only on CPUs: other devices have all of a batch computed at once.
+    """
+    arrays, static = eqx.partition(args, eqx.is_array)
+
+    def applied(arrays: Any) -> Value:
+        return f(*eqx.combine(arrays, static))
+
+    run = jax.custom_batching.custom_vmap(applied)
+
+    @run.def_vmap
+    def rule(size: int, batched: Any, arrays: Any) -> tuple[Any, Any]:
+        (batched,) = batched
+        each, shared = eqx.partition(arrays, batched)
+
+        def one(each: Any) -> Value:
+            return applied(eqx.combine(each, shared))
+
+        def in_turn(each: Any) -> Any:
+            count = min(size, _processors())
+            turns = -(-size // count)
+            # The last turn may have some problems for a second time.
+            rows = np.minimum(np.arange(turns * count), size - 1).reshape(turns, count)
+            some = jax.vmap(one)
+            found = jax.lax.map(lambda row: some(jax.tree.map(lambda x: x[row], each)), rows)
+            return jax.tree.map(lambda y: y.reshape(turns * count, *y.shape[2:])[:size], found)
+
+        results = jax.lax.platform_dependent(each, cpu=in_turn, default=jax.vmap(one))
+        return results, jax.tree.map(lambda _: True, results)
+
+    return run(arrays)
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

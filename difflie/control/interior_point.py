@@ -21,8 +21,14 @@ from .barrier import Barrier, inside
 from .conditions import kkt_of
 from .discretization import Discretization, Motion
 from .entries import Entries
-from .exact import with_exact_hessian
-from .linear_quadratic import LinearQuadratic, Sweep, costates, linear_rollout, with_bounds
+from .linear_quadratic import (
+    LinearQuadratic,
+    Sweep,
+    costates,
+    linear_rollout,
+    with_bounds,
+    with_exact_hessian,
+)
 from .model import Model, model_of
 from .penalty import Bounds
 from .plan import Plan

@@ -29,8 +29,7 @@ import jax
 import jax.numpy as jnp
 
 from .discretization import Discretization, Motion
-from .exact import with_exact_hessian
-from .linear_quadratic import with_bounds
+from .linear_quadratic import with_bounds, with_exact_hessian
 from .model import model_of
 from .riccati import affine, factors
 

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
+import jax
 import numpy as np
 
 from ..io.appearance.shape import Appearance
 from ..io.results import Results, machine, provenance
+from ..quantities import Curve
+from ..simulate import Trajectory
+from ..view.control import Bounded, plan_figure
 from ..view.moments import machine_section
 from ..view.report import Figure, Report, Section, Table, Worked, sentences
 from ..view.scenes import scene
-from .picture import Planned, plot
 from .problem import Problem
-from .result import Status
+from .result import Result, Status
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,3 +142,60 @@ def control_report(
 def _conditions(left: ConditionsLeft) -> Iterator[tuple[str, float]]:
     for name in ("stationarity", "gap", "violation", "complementarity"):
         yield name, getattr(left, name)
+
+
+class Planned(Protocol):
+    """What is shown of a `Plan`."""
+
+    @property
+    def t(self) -> jax.Array: ...
+    @property
+    def q(self) -> jax.Array: ...
+    @property
+    def v(self) -> jax.Array: ...
+    @property
+    def u(self) -> jax.Array: ...
+    @property
+    def cost(self) -> jax.Array: ...
+    @property
+    def duration(self) -> jax.Array: ...
+    @property
+    def result(self) -> Result: ...
+
+
+def curves_of(problem: Problem, plan: Planned) -> list[Bounded]:
+    """q, v and u of a plan at its knots, with their limits; controls held are so over a step."""
+    t, limits, topology = np.asarray(plan.t), problem.limits, problem.system.topology
+    u = np.asarray(plan.u)
+    held = len(u) < len(t)
+    u = np.concatenate((u, u[-1:])) if held else u
+    positions = np.full((2, topology.nq), np.inf) * [[-1], [1]]
+    dofs = np.flatnonzero(np.isin(np.arange(topology.n_dofs), topology.mimic_dofs, invert=True))
+    dofs = dofs[topology.dof_coordinate[dofs] >= 0]
+    for row, bound in zip(positions, (limits.q_lower, limits.q_upper), strict=True):
+        if bound is not None:
+            row[topology.dof_coordinate[dofs]] = np.broadcast_to(bound, topology.n_dofs)[dofs]
+    speed = np.broadcast_to(np.inf if limits.v is None else limits.v, topology.nv)
+    box = [np.asarray(b) for b in limits.of_controls(problem.system, problem.inputs)]
+    return [
+        Bounded(Curve("q", t, np.asarray(plan.q), topology.coordinate_labels), *positions),
+        Bounded(Curve("v", t, np.asarray(plan.v), topology.velocity_labels), -speed, speed),
+        Bounded(
+            Curve("u", t, u, problem.inputs.labels(problem.system)),
+            *box,
+            held=held,
+        ),
+    ]
+
+
+def plot(problem: Problem, plan: Planned, run: Trajectory | None = None) -> Picture:
+    """q, v and u of a plan over time with their limits, and the cost of every iteration.
+
+    run: a `replay` of it, drawn as dots.
+    """
+    curves = curves_of(problem, plan)
+    if run is not None:
+        seen = np.asarray(run.q), np.asarray(run.v)
+        curves[:2] = [replace(b, seen=x) for b, x in zip(curves, seen, strict=False)]
+    title = f"{problem.system.name}: plan, {plan.result}"
+    return plan_figure(curves, np.asarray(plan.result.costs), title)

@@ -1,21 +1,25 @@
-"""The function `solve`."""
+"""The function `solve`, and the motion from which its search starts."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ..system.validation import warn
+from ..system.arguments import checked
+from ..system.validation import check_shape, real_numbers, warn
 from .checks import check_problem, not_finite
-from .discretization import Discretization
+from .discretization import Discretization, Motion, Point
 from .fddp import FDDP
-from .guess import first_motion
+from .model import steps_to_first_order
 from .plan import Plan
 from .problem import Problem
 from .result import Status
+from .riccati import inverse_of
 from .sensitivity import Numbers, differentiable
 from .solver import Progress, Solver
 
@@ -61,3 +65,76 @@ def solve(
     if int(plan.result.status) == Status.NOT_FINITE and not int(plan.result.iterations):
         raise not_finite(problem)
     return plan
+
+
+def first_motion(problem: Problem, knots: Discretization, guess: Any) -> tuple[Motion, Any]:
+    """The motion of a guess, see `solve`, and multipliers, None without any."""
+    p, n, nu = problem, knots.steps, knots.nu
+    if isinstance(guess, Plan):
+        for name, value, size in (("q", guess.q, p.system.nq), ("v", guess.v, p.system.nv)):
+            check_shape("solve", f"guess.{name}", value.shape, (n + 1, size))
+        check_shape("solve", "guess.z", guess.z.shape, (n + 1, knots.nz))
+        u = guess.u[1:] if knots.linear else guess.u
+        x = Point(*_from_start(p, guess.q, guess.v), guess.z)
+        return Motion(x, u), guess.multipliers
+    if guess is None:
+        return _resting(knots, p.q0, p.v0), None
+    if isinstance(guess, tuple):
+        q, v, u = guess
+        q, v, u = checked(
+            p.system,
+            q=(q, (n + 1, p.system.nq)),
+            v=(v, (n + 1, p.system.nv)),
+            u=(u, (n, nu)),
+        )
+        return Motion(Point(*_from_start(p, q, v), _held(knots, u[0])), u), None
+    u = real_numbers("solve", "guess", guess).astype(p.system.dtype)
+    check_shape("solve", "guess", u.shape, (n, nu))
+    return Motion(_rolled(knots, p.q0, p.v0, u), u), None
+
+
+def _from_start(p: Problem, q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The states with the problem's own start in the place of the first."""
+    return q.at[0].set(p.q0), v.at[0].set(p.v0)
+
+
+def _held(knots: Discretization, u: jax.Array) -> jax.Array:
+    """z (N + 1, nz): the control and the ratio one."""
+    parts = ([u] if knots.linear else []) + ([jnp.ones(1, u.dtype)] if knots.free_time else [])
+    z = jnp.clip(jnp.concatenate([u[:0], *parts]), knots.z_lower, knots.z_upper)
+    return jnp.tile(z, (knots.steps + 1, 1))
+
+
+@eqx.filter_jit
+def _resting(knots: Discretization, q: jax.Array, v: jax.Array) -> Motion:
+    """The start at all knots, under the controls that hold it."""
+    u, n = _holding(knots, q, v), knots.steps
+    x = Point(jnp.tile(q, (n + 1, 1)), jnp.tile(v, (n + 1, 1)), _held(knots, u))
+    return Motion(x, jnp.tile(u, (n, 1)))
+
+
+def _holding(knots: Discretization, q: jax.Array, v: jax.Array) -> jax.Array:
+    """The controls (nu,) in their box that come nearest to keeping the velocity in a step."""
+    nothing = jnp.clip(jnp.zeros(knots.nu, q.dtype), knots.u_lower, knots.u_upper)
+    x = Point(jnp.stack((q, q)), jnp.stack((v, v)), _held(knots, nothing)[:2])
+    gap, D = steps_to_first_order(knots, Motion(x, nothing[None]))
+    rates = slice(knots.nv, 2 * knots.nv)
+    B, off = D[0, rates, knots.nx :], gap[0, rates]
+    # A little of the size of u is counted, for controls that do the same, or nothing.
+    little = jnp.finfo(B.dtype).eps ** 0.5 * (1e-30 + jnp.sum(B * B))
+    u = nothing - inverse_of(B.T @ B + little * jnp.eye(knots.nu, dtype=B.dtype)) @ (B.T @ off)
+    return jnp.clip(jnp.where(jnp.isfinite(u), u, 0.0), knots.u_lower, knots.u_upper)
+
+
+@eqx.filter_jit
+def _rolled(knots: Discretization, q: jax.Array, v: jax.Array, u: jax.Array) -> Point:
+    """The motion under controls (N, nu)."""
+
+    def turn(x: Point, row: Any) -> tuple[Point, Point]:
+        k, u = row
+        return knots.step(x, u, k), x
+
+    start = Point(q, v, _held(knots, u[0])[0])
+    k = jnp.arange(knots.steps, dtype=u.dtype)
+    end, x = jax.lax.scan(turn, start, (k, u))
+    return jax.tree.map(lambda a, b: jnp.concatenate((a, b[None])), x, end)

@@ -19,8 +19,7 @@ from ..quantities.bounded import Bounded
 from ..system.fields import number
 from ..system.frame import Frame
 from ..system.system import System
-from . import bounds, costs, inputs
-from .limits import Limits
+from . import costs, inputs, limits
 
 At = Literal["running", "final"]
 _Numbers = float | list[float]
@@ -195,7 +194,7 @@ class ReachBound:
         return []
 
     def made(self, at: Place) -> Bounded:
-        return bounds.Reach(self.frame, self.point if self.goal is None else _pose(self.goal))
+        return limits.Reach(self.frame, self.point if self.goal is None else _pose(self.goal))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +204,7 @@ class ReachStateBound(InitialTable):
     at: At = "final"
 
     def made(self, at: Place) -> Bounded:
-        return bounds.ReachState(*at.state(self))
+        return limits.ReachState(*at.state(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +217,7 @@ class MinDistanceBound:
     at: At = "running"
 
     def made(self, at: Place) -> Bounded:
-        return bounds.MinDistance(self.first, self.second, self.least)
+        return limits.MinDistance(self.first, self.second, self.least)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,16 +249,16 @@ class LimitsTable:
     u_lower: Annotated[_Numbers, number(shape=None)] | None = None
     u_upper: Annotated[_Numbers, number(shape=None)] | None = None
 
-    def made(self, system: System, used: inputs.Input, where: str) -> Limits:
+    def made(self, system: System, used: inputs.Input, where: str) -> limits.Limits:
         sizes = {"q": system.topology.n_dofs, "v": system.nv, "u": used.size(system)}
         found = {}
-        for field in dataclasses.fields(Limits):
+        for field in dataclasses.fields(limits.Limits):
             given = getattr(self, field.name)
             if isinstance(given, list):
                 given = numbers_of(f"{where}.{field.name}", given, sizes[field.name[0]])
             if given is not None:
                 found[field.name] = given
-        start = Limits.of(system, used) if self.robot else Limits()
+        start = limits.Limits.of(system, used) if self.robot else limits.Limits()
         return dataclasses.replace(start, **found)
 
 

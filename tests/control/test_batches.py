@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.control.batches import chunked_vmap
+from difflie.control.fddp import chunked_vmap
 
 
 @pytest.mark.parametrize("count", [1, 5])

@@ -13,8 +13,7 @@ from machines import move, pendulum, satellite, slider, swing
 import difflie as dl
 from difflie import control as dc
 from difflie.control.discretization import Discretization, Motion, Point
-from difflie.control.exact import with_exact_hessian
-from difflie.control.linear_quadratic import with_bounds
+from difflie.control.linear_quadratic import with_bounds, with_exact_hessian
 from difflie.control.model import model_of
 from difflie.groups import quaternion
 

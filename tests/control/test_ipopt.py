@@ -14,8 +14,8 @@ import difflie as dl
 from difflie import control as dc
 from difflie.constraints import Proportional
 from difflie.control.discretization import Discretization
-from difflie.control.guess import first_motion
 from difflie.control.nonlinear_program import Program, constraints, curvatures, slopes, values
+from difflie.control.solve import first_motion
 
 pytest.importorskip("ipyopt")
 

@@ -9,7 +9,7 @@ import pytest
 
 import difflie as dl
 from difflie import control as dc
-from difflie.control.picture import curves_of
+from difflie.control.report import curves_of
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,19 @@
-"""The discrete algebraic Riccati equation, by structure-preserving doubling.
+"""Discrete Lyapunov and algebraic Riccati equations, by doubling.
+
+The Lyapunov equation X = A X A' + W: its solution is the sum of A^k W A'^k over k >= 0. With X_0 =
+W, A_0 = A and
+
+    X_{j+1} = X_j + A_j X_j A_j',    A_{j+1} = A_j^2
+
+X_j has 2^j terms of it: the number of correct digits doubles with each turn. Smith 1968, SIAM
+Journal on Applied Mathematics 16, equation 2.5.
+
+The algebraic Riccati equation, by structure-preserving doubling:
 
     P = A' P A - (A' P B + N) (R + B' P B)^-1 (B' P A + N') + Q                               (1)
 
-Completing the square removes N: A_0 = A - B R^-1 N', Q_0 = Q - N R^-1 N'. With G_0 = B R^-1 B',
-H_0 = Q_0 and
+Completing the square removes N: A_0 = A - B R^-1 N', Q_0 = Q - N R^-1 N'. With G_0 = B R^-1 B', H_0
+= Q_0 and
 
     A_{j+1} = A_j (1 + G_j H_j)^-1 A_j
     G_{j+1} = G_j + A_j (1 + G_j H_j)^-1 G_j A_j'
@@ -21,9 +31,48 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from ..solvers.linear import product
-from .lyapunov import lyapunov
 
+# So many doublings sum more terms than a rate of decay that differs from 1 in double precision has.
 _MOST = 60
+
+
+def lyapunov(
+    A: Float[Array, "x x"], W: Float[Array, "x x"]
+) -> tuple[Float[Array, "x x"], Bool[Array, ""]]:
+    """The X (n, n) of X = A X A' + W, and whether A is stable (), its eigenvalues within 1.
+
+    If not, X is NaN. Differentiated by the implicit function theorem, in both modes.
+    """
+    stable = _sum_by_doubling(jax.lax.stop_gradient(A), jnp.zeros_like(W))[1]
+
+    def residual(X: jax.Array) -> jax.Array:
+        return X - product(product(A, X), A.T)
+
+    def solve(_: object, W: jax.Array) -> jax.Array:
+        return _sum_by_doubling(A, W)[0]
+
+    def transposed(_: object, W: jax.Array) -> jax.Array:
+        return _sum_by_doubling(A.T, W)[0]
+
+    X = jax.lax.custom_linear_solve(residual, W, solve, transposed)
+    return jnp.where(stable, X, jnp.nan), stable
+
+
+def _sum_by_doubling(A: jax.Array, W: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """X by doubling, and whether the powers of A vanish ()."""
+    small = float(jnp.finfo(A.dtype).eps)
+
+    def more(state: tuple) -> jax.Array:
+        turns, power, _ = state
+        size = jnp.linalg.norm(power)
+        return (turns < _MOST) & (size > small) & (size < 1 / small**2)
+
+    def turn(state: tuple) -> tuple:
+        turns, power, X = state
+        return turns + 1, product(power, power), X + product(product(power, X), power.T)
+
+    _, power, X = jax.lax.while_loop(more, turn, (0, A, W))
+    return X, jnp.linalg.norm(power) <= small
 
 
 def gain(P: jax.Array, A: jax.Array, B: jax.Array, R: jax.Array, N: jax.Array) -> jax.Array:
