@@ -1,0 +1,395 @@
+"""What a user calls: the algorithms of `difflie.dynamics` on a system, checked and compiled.
+
+Each function takes a `System` and flat arrays q (nq,), v (nv,), ... in its precision, checks them,
+and compiles itself once for each system topology. Under `jax.vmap`, `jax.jit` and `jax.grad` they
+inline.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+from ..system.arguments import check_independent, checked
+from ..system.frame import as_frame
+from ..system.kinematic_tree import Tree
+from ..system.system import System
+from ..system.validation import ModelError, nearest
+from . import centroidal, coriolis, derivatives, energy, forward, jacobians, kinematics, regressor
+from .closed_form import ClosedForm, closed
+from .crba import crba
+from .factorisation import Factorisation, factorised
+from .identifiable import BaseParameters, independent_columns, sampled_regressor
+from .operational_space import OperationalSpace, of_frame
+from .rnea import rnea
+
+Index = str | int | jax.Array
+
+# Once for each algorithm; jax compiles it once for each topology.
+compiled: Callable[..., Callable[..., Any]] = functools.cache(jax.jit)
+
+
+def evaluated(algorithm: Callable[..., Any], system: System, **arguments: Any) -> Any:
+    """The result of algorithm(tree, *arguments), compiled; each argument is checked by its name.
+
+    q (nq,); body, a name or an index; wrench (nb, 6) and frames (nv, 4, 4), which may be None; all
+    others (nv,). Raises ValueError and TypeError as `checked` does.
+    """
+    checked(system)
+    shapes = {
+        "q": (system.nq,),
+        "wrench": (len(system.body_names), 6),
+        "frames": (system.nv, 4, 4),
+    }
+    values = []
+    for name, value in arguments.items():
+        if name == "body":
+            values.append(body_index(system, value))
+        elif value is None and name in ("wrench", "frames"):
+            values.append(None)
+        else:
+            values += checked(system, **{name: (value, shapes.get(name, (system.nv,)))})
+    return compiled(algorithm)(bare_tree(system), *values)
+
+
+def body_index(system: System, body: Index) -> int | jax.Array:
+    """The index () of a body in `body_names`, from its name or index; traced indices pass through.
+
+    Raises ValueError for an unknown name.
+    """
+    names = system.body_names
+    if isinstance(body, str):
+        if body not in names:
+            raise ValueError(f"{system.name}: no body is named {body!r}{nearest(body, names)}")
+        return names.index(body)
+    return body if isinstance(body, Tracer) else range(len(names))[body]
+
+
+def bare_tree(system: System) -> Tree:
+    """The `Tree` of bodies and joints alone; what is attached to them causes no new compilation."""
+    if system.couplings or system.constraints or system.actuators or system.sensors:
+        system = replace(system, couplings=(), constraints=(), actuators=(), sensors=())
+    return Tree.of(system)
+
+
+def body_poses(system: System, q: ArrayLike) -> Float[Array, "nb 4 4"]:
+    """The poses (nb, 4, 4) of all bodies at q (nq,), body to world, as in `body_names`."""
+    return evaluated(kinematics.body_world_poses, system, q=q).to_array()
+
+
+def body_twists(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, "nb 6"]:
+    """The body-fixed twists (nb, 6) of all bodies at q (nq,), v (nv,), in rad/s and m/s."""
+    return evaluated(kinematics.body_twist_components, system, q=q, v=v).to_array()
+
+
+def body_jacobian(system: System, q: ArrayLike, body: Index) -> Float[Array, "6 nv"]:
+    """The Jacobian (6, nv) at q (nq,) of a body: J v is its body-fixed twist.
+
+    body: its name or index. `jax.vmap` over indices takes all bodies at once, also in the functions
+    below. Raises ValueError for an unknown name.
+    """
+    return evaluated(jacobians.body_columns, system, q=q, body=body)
+
+
+def spatial_jacobian(system: System, q: ArrayLike, body: Index) -> Float[Array, "6 nv"]:
+    """The Jacobian (6, nv) whose J v is the body's twist in world axes, at the world origin.
+
+    The linear part is the velocity of the body-fixed point that is at the world origin at this
+    moment. "Spatial" as in Murray, Li and Sastry 1994.
+    """
+    return evaluated(jacobians.spatial_columns, system, q=q, body=body)
+
+
+def geometric_jacobian(system: System, q: ArrayLike, body: Index) -> Float[Array, "6 nv"]:
+    """The Jacobian (6, nv) whose J v is the body's twist in world axes, at the body's origin.
+
+    J v is the angular velocity (rad/s) and the velocity of the body's origin (m/s), both in world
+    coordinates.
+    """
+    return evaluated(jacobians.geometric_columns, system, q=q, body=body)
+
+
+def body_jacobian_rate(
+    system: System, q: ArrayLike, v: ArrayLike, body: Index
+) -> Float[Array, "6 nv"]:
+    """The time derivative (6, nv) of `body_jacobian`, in 1/s.
+
+    The time derivative of the body-fixed twist is J a + J' v.
+    """
+    return evaluated(jacobians.body_column_rates, system, q=q, v=v, body=body)
+
+
+def spatial_jacobian_rate(
+    system: System, q: ArrayLike, v: ArrayLike, body: Index
+) -> Float[Array, "6 nv"]:
+    """The time derivative (6, nv) of `spatial_jacobian`, in 1/s.
+
+    The body's spatial acceleration in world axes, at the world origin, is J a + J' v.
+    """
+    return evaluated(jacobians.spatial_column_rates, system, q=q, v=v, body=body)
+
+
+def geometric_jacobian_rate(
+    system: System, q: ArrayLike, v: ArrayLike, body: Index
+) -> Float[Array, "6 nv"]:
+    """The time derivative (6, nv) of `geometric_jacobian`, in 1/s.
+
+    J a + J' v is the angular acceleration and the acceleration of the body's origin, both in world
+    coordinates.
+    """
+    return evaluated(jacobians.geometric_column_rates, system, q=q, v=v, body=body)
+
+
+def integrate(system: System, q: ArrayLike, dv: Any) -> Float[Array, " nq"]:
+    """The configuration (nq,) reached from q (nq,) at the constant rate dv (nv,) in unit time."""
+    checked(system)
+    q, dv = checked(system, q=(q, (system.nq,)), v=(dv, (system.nv,)))
+    return system.manifold.retract(q, dv)
+
+
+def difference(system: System, q0: ArrayLike, q1: Any) -> Float[Array, " nv"]:
+    """The rate (nv,) of least rotation with integrate(q0, difference(q0, q1)) = q1."""
+    checked(system)
+    q0, q1 = checked(system, q0=(q0, (system.nq,)), q1=(q1, (system.nq,)))
+    return system.manifold.difference(q0, q1)
+
+
+def forward_dynamics(
+    system: System, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrench: ArrayLike | None = None
+) -> Float[Array, " nv"]:
+    """The acceleration a (nv,) with M a + bias = tau + sum J^T wrench.
+
+    q (nq,), v (nv,), tau (nv,): the whole generalised force in N m or N. Springs, damping, friction
+    and drives are not added (see `passive_force`). wrench (nb, 6): external wrenches (moment,
+    force) on the bodies, in body frames. Articulated-body algorithm, O(n); with mimic joints a
+    dense solve. Raises ValueError and TypeError as `checked` does.
+    """
+    return evaluated(forward.acceleration, system, q=q, v=v, tau=tau, wrench=wrench)
+
+
+def inverse_dynamics(
+    system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrench: ArrayLike | None = None
+) -> Float[Array, " nv"]:
+    """The generalised force tau (nv,) with M a + bias = tau + sum J^T wrench, for a given a (nv,).
+
+    Shapes and wrench as in `forward_dynamics`, whose inverse this is. Recursive Newton-Euler
+    algorithm, O(n).
+    """
+    return evaluated(rnea, system, q=q, v=v, a=a, wrench=wrench)
+
+
+def bias_force(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, " nv"]:
+    """The generalised force (nv,) of Coriolis, centrifugal and gravity terms: tau at a = 0."""
+    checked(system)
+    still = jnp.zeros(system.nv, system.dtype)
+    return evaluated(rnea, system, q=q, v=v, a=still, wrench=None)
+
+
+def gravity_force(system: System, q: ArrayLike) -> Float[Array, " nv"]:
+    """The generalised force (nv,) that balances gravity at zero velocity, in N m or N."""
+    checked(system)
+    return bias_force(system, q, jnp.zeros(system.nv, system.dtype))
+
+
+def mass_matrix(system: System, q: ArrayLike) -> Float[Array, "nv nv"]:
+    """The mass matrix M(q) (nv, nv), armature included; kinetic energy is v . M v / 2."""
+    return evaluated(crba, system, q=q)
+
+
+def mass_product(system: System, q: ArrayLike, x: ArrayLike) -> Float[Array, " nv"]:
+    """M(q) x (nv,): the generalised force for the acceleration x (nv,) at zero velocity.
+
+    Without gravity. Recursive Newton-Euler algorithm, O(n); M is not formed.
+    """
+    return evaluated(forward.mass_times, system, q=q, x=x)
+
+
+def mass_solve(system: System, q: ArrayLike, x: ArrayLike) -> Float[Array, " nv"]:
+    """M(q)^-1 x (nv,): the acceleration under the generalised force x (nv,) at zero velocity.
+
+    Without gravity. Articulated-body algorithm, O(n); M is formed only with mimic joints.
+    """
+    return evaluated(forward.mass_inverse_times, system, q=q, x=x)
+
+
+def inverse_mass_matrix(system: System, q: ArrayLike) -> Float[Array, "nv nv"]:
+    """M(q)^-1 (nv, nv), one solve for each dof; symmetric up to rounding."""
+    return evaluated(forward.mass_inverse, system, q=q)
+
+
+def mass_factorisation(system: System, q: ArrayLike) -> Factorisation:
+    """The factorisation M = L^T D L of the mass matrix at q (nq,), for solves and products.
+
+    L is unit lower triangular, with the sparsity of the tree's branches. Raises ValueError for
+    systems with mimic joints, because these couple branches.
+    """
+    checked(system)
+    what = f"{system.name}: mass_factorisation"
+    check_independent(system.topology, what, "solve with mass_matrix or mass_solve instead")
+    return evaluated(factorised, system, q=q)
+
+
+def coriolis_matrix(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, "nv nv"]:
+    """The Coriolis matrix C (nv, nv): C v + gravity = bias force, and dM/dt = C + C^T.
+
+    dM/dt is the derivative of `mass_matrix` along v; for Lie-group joints its entries belong to
+    body-fixed velocities. dM/dt - 2 C is therefore skew-symmetric. C v does not determine C: this
+    is the choice of Niemeyer and Slotine 1991, and the Christoffel symbols where v is the
+    derivative of q.
+    """
+    return evaluated(coriolis.matrix, system, q=q, v=v)
+
+
+def inverse_dynamics_derivatives(
+    system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrench: ArrayLike | None = None
+) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
+    """dtau/dq, dtau/dv and dtau/da = M, each (nv, nv), of `inverse_dynamics`.
+
+    dq is a tangent: column k is the derivative along `integrate(system, q, s e_k)` at s = 0.
+    Wrenches (nb, 6) stay constant in their body frames. In closed form (Carpentier and Mansard
+    2018), as fast as a few matrix products.
+    """
+    return evaluated(derivatives.of_inverse_dynamics, system, q=q, v=v, a=a, wrench=wrench)
+
+
+def forward_dynamics_derivatives(
+    system: System, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrench: ArrayLike | None = None
+) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"], Float[Array, "nv nv"]]:
+    """da/dq, da/dv and da/dtau = M^-1, each (nv, nv), of `forward_dynamics`.
+
+    Tangents and wrenches as in `inverse_dynamics_derivatives`.
+    """
+    return evaluated(derivatives.of_forward_dynamics, system, q=q, v=v, tau=tau, wrench=wrench)
+
+
+def operational_space(system: System, q: ArrayLike, v: ArrayLike, frame: Any) -> OperationalSpace:
+    """Inertia, bias and gravity of a frame, in its own axes: F = Lambda dV/dt + mu + p.
+
+    frame: a `Frame` on a body, or a body's name. V (6,) is its twist in its own axes, and F (6,)
+    the wrench on it. Raises `ModelError` for a frame on the world and for an unknown body. Source:
+    Khatib, A unified approach for motion and force control of robot manipulators, IEEE J. Robotics
+    Automation 3 (1987), equations 9 to 12.
+    """
+    checked(system)
+    q, v = checked(system, q=(q, (system.nq,)), v=(v, (system.nv,)))
+    frame = as_frame(frame)
+    if frame.body is None:
+        raise ModelError(f"{system.name}: the world does not move; give a frame on a body")
+    pose = jax.tree.map(lambda a: a.astype(q.dtype), frame).pose
+    body = body_index(system, frame.body)
+    return compiled(of_frame)(bare_tree(system), q, v, body, pose)
+
+
+def closed_form(system: System, q: ArrayLike, v: ArrayLike, frames: Any = None) -> ClosedForm:
+    """The matrices of Ploen and Park's closed form at q (nq,), v (nv,), and its algorithms.
+
+    frames (nv, 4, 4): for each degree of freedom the pose of its own frame in the frame in which
+    everything is expressed. Raises ValueError for systems with mimic joints and for systems without
+    a joint that moves. Source: Ploen and Park 1999.
+    """
+    checked(system)
+    what = f"{system.name}: closed_form"
+    check_independent(system.topology, what, "build the system without mimic joints")
+    if not system.nv:
+        raise ValueError(f"{system.name}: closed_form needs a joint that moves, and none does")
+    return evaluated(closed, system, q=q, v=v, frames=frames)
+
+
+def total_mass(system: System) -> Float[Array, ""]:
+    """The mass of the system in kg, a scalar; bodies fixed to the world do not count."""
+    return evaluated(centroidal.mass, system)
+
+
+def center_of_mass(system: System, q: ArrayLike) -> Float[Array, "3"]:
+    """The centre of mass (3,) in the world, in m; bodies fixed to the world do not count."""
+    return evaluated(centroidal.center_of_mass, system, q=q)
+
+
+def center_of_mass_jacobian(system: System, q: ArrayLike) -> Float[Array, "3 nv"]:
+    """The Jacobian (3, nv) whose J v is the velocity of the centre of mass in the world (m/s)."""
+    return evaluated(centroidal.center_columns, system, q=q)
+
+
+def centroidal_momentum_matrix(system: System, q: ArrayLike) -> Float[Array, "6 nv"]:
+    """The matrix A (6, nv) whose A v is the momentum about the centre of mass, in world axes.
+
+    First the angular momentum (N m s), then the linear (N s). Armature has no part in it, as in
+    `momentum`.
+    """
+    return evaluated(centroidal.momentum_columns, system, q=q)
+
+
+def momentum(system: System, q: ArrayLike, v: ArrayLike) -> Float[Array, "6"]:
+    """The momentum (6,) in world coordinates: angular about the world origin, then linear."""
+    return evaluated(energy.total_momentum, system, q=q, v=v)
+
+
+def inertial_parameters(system: System) -> Float[Array, "nb 10"]:
+    """The inertial parameters (nb, 10) of the bodies, on which the dynamics depend linearly.
+
+    For each body (m, m c_x, m c_y, m c_z, I_xx, I_xy, I_xz, I_yy, I_yz, I_zz) in kg, kg m and
+    kg m^2, in its body frame: c is the centre of mass, I the inertia about the frame's ORIGIN, not
+    about the centre of mass.
+    """
+    return regressor.parameters(system.bodies)
+
+
+def with_inertial_parameters(system: System, parameters: Any) -> System:
+    """The system with other `inertial_parameters` (nb, 10).
+
+    The first moments of a body without mass are lost. It is not checked whether a rigid body can
+    have these parameters.
+    """
+    size = (len(system.body_names), 10)
+    (parameters,) = checked(system, parameters=(parameters, size))
+    mass, com, inertia = regressor.properties(parameters)
+    return system.replace(mass=mass, com=com, inertia=inertia)
+
+
+def inverse_dynamics_regressor(
+    system: System, q: ArrayLike, v: ArrayLike, a: ArrayLike
+) -> Float[Array, "nv n_parameters"]:
+    """The matrix Y (nv, 10 nb) with Y pi + armature a = `inverse_dynamics`.
+
+    pi (10 nb,) is `inertial_parameters(system).ravel()`. Armature (kg m^2 or kg) belongs to the
+    joints and not to pi; without mimic joints its part is `system.joints.armature * a`.
+    """
+    return evaluated(regressor.effort_columns, system, q=q, v=v, a=a)
+
+
+def kinetic_energy_regressor(
+    system: System, q: ArrayLike, v: ArrayLike
+) -> Float[Array, " n_parameters"]:
+    """The vector y (10 nb,) with y . pi + sum armature v^2 / 2 = kinetic energy; pi as above."""
+    return evaluated(regressor.kinetic_columns, system, q=q, v=v)
+
+
+def potential_energy_regressor(system: System, q: ArrayLike) -> Float[Array, " n_parameters"]:
+    """The vector y (10 nb,) with y . pi = potential energy; pi as above."""
+    return evaluated(regressor.potential_columns, system, q=q)
+
+
+def momentum_regressor(
+    system: System, q: ArrayLike, v: ArrayLike
+) -> Float[Array, "6 n_parameters"]:
+    """The matrix Y (6, 10 nb) with Y pi = `momentum`; pi as above."""
+    return evaluated(regressor.momentum_columns, system, q=q, v=v)
+
+
+def base_parameters(system: System) -> BaseParameters:
+    """The base (minimal) parameters of inverse dynamics; cannot be traced.
+
+    matrix (rank, 10 nb) maps the inertial parameters (nb, 10), one body after the other, to the
+    base parameters. columns (rank,) are the columns of the regressor that remain. They follow from
+    the regressors of random states. Columns count as linearly dependent to the square root of the
+    rounding unit: use double precision. Source: Gautier 1991.
+    """
+    return independent_columns(sampled_regressor(bare_tree(system)))
