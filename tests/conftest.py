@@ -21,9 +21,8 @@ CHECKED = {
     "kinematics natural.coordinates natural.equations natural.layout paths "
     "operational_space regressor rnea screws statics",
     "system": "kinematic_tree tree_numbers",
-    "forces": "actuators bushing compliance contact_geometry contacts coupling dampers "
-    "discrete_gradient energy joint_drag passive point_forces points ropes springs stiffness "
-    "stribeck torsion",
+    "forces": "actuators bushing compliance contact_geometry contacts coupling energy "
+    "joint_forces passive point_forces points springs",
     "constraints": "assembly curves derivatives equations friction lock motion position "
     "redundancy stabilisation",
     "integrators": "bdf commutator_free crouch_grossman descriptor embedded_munthe_kaas "

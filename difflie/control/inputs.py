@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..forces.actuators.axis import as_axis
+from ..forces.actuators.actuator import as_axis
 from ..forces.point_forces import FollowerForce
 from ..forces.points import coupling_force
 from ..quantities import Effort

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ..forces.actuators.axis import Axis
+from ..forces.actuators.actuator import Axis
 from ..groups import se3, so3
 from ..io.config import InitialTable
 from ..io.loading import numbers_of, state_of

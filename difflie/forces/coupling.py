@@ -168,6 +168,6 @@ class PointCoupling(Coupling):
         start, end (n,): the points at the ends of the step; middle (n,): their means, with the mean
         orientations of their bodies; velocities (n,): (end - start) / h. A coupling that stores
         energy overrides this, so that the work of the forces is the change of energy; see
-        `discrete_gradient.py`.
+        `springs.py`.
         """
         return called(self.forces, middle, velocities)

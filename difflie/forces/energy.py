@@ -1,4 +1,4 @@
-"""The energy of a system: kinetic, gravitational and elastic."""
+"""The energy of a system, kinetic, gravitational and elastic, and the stiffness of its springs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..system.traverse import tree_algorithm
 from ..system.user_functions import called
 from .at_joint import JointCoupling
 from .coupling import Coupling, PointCoupling
-from .passive import joint_stretch
-from .points import point_frames
+from .passive import joint_force, joint_stretch
+from .points import coupling_force, point_frames
 
 
 def energy(system: System, q: Any, v: Any) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -97,3 +97,31 @@ _elastic_energy = jax.jit(spring_energy)
 def _energy(tree, q, v):
     potential = potential_energy(tree, q) + spring_energy(tree, q)
     return kinetic_energy(tree, q, v), potential
+
+
+def stiffness_matrix(system: System, q: Any) -> Float[Array, "nv nv"]:
+    """The stiffness matrix K (nv, nv): minus the derivative of the springs' generalised force.
+
+    In N m/rad or N/m, at q (nq,). The springs are those at the joints, the elastic couplings, and
+    contacts and joint stops with the conservative part of their force; gravity is not included (see
+    `inverse_dynamics_derivatives`). Column k is the derivative along `integrate(system, q, s e_k)`
+    at s = 0. The symmetric part of K is the Hessian of `elastic_energy` along `integrate`. K itself
+    is symmetric where all joints have plain coordinates, and where the springs balance. Otherwise,
+    in the dofs of a spherical or free joint, K - K^T is the Lie bracket with the springs' moment,
+    since rotations do not commute.
+    """
+    (q,) = checked(system, q=(q, (system.nq,)))
+    return _stiffness_matrix(Tree.of(system), q)
+
+
+@jax.jit
+def _stiffness_matrix(tree, q):
+    still = jnp.zeros(tree.topology.nv, q.dtype)
+    springs = storing(tree.system.couplings)
+
+    def force(step):
+        moved = tree.topology.manifold.retract(q, step)
+        at_joints = joint_force(tree, moved, still)
+        return at_joints + coupling_force(tree, springs, moved, still)
+
+    return -jax.jacfwd(force)(still)

@@ -21,9 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..forces.actuators.acting import dof_commands
-from ..forces.actuators.drive import Drive
-from ..forces.actuators.motor import Motor
-from ..forces.actuators.servos import PositionServo
+from ..forces.actuators.motors import Drive, Motor, PositionServo
 from ..parameters import Parameters
 from ..system.system import System
 from ..system.validation import warn

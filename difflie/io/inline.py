@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
 from typing import Annotated, Any
 
-from ..forces.actuators.axis import Axis, as_axis
+from ..forces.actuators.actuator import Axis, as_axis
 from ..forces.path import as_path
 from ..system.fields import number
 from ..system.frame import Frame

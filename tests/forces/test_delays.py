@@ -9,7 +9,7 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
-from difflie.forces.actuators.delay_line import DelayLine
+from difflie.forces.actuators.delayed import DelayLine
 
 DT, DELAY = 0.02, 0.033
 

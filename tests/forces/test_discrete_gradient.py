@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import difflie as dl
-from difflie.forces.discrete_gradient import mean_slope
+from difflie.forces.springs import mean_slope
 
 RNG = np.random.default_rng(0)
 PATH = [("a", (0.0, 0.0, 0.0)), (None, (0.0, 0.0, 0.0))]

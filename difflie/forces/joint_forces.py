@@ -1,4 +1,4 @@
-"""Joint stops: compliant forces at the position limits of joints."""
+"""Forces at joints: the drag of a fluid, Stribeck friction, and stops at position limits."""
 
 from __future__ import annotations
 
@@ -16,8 +16,58 @@ from ..system.protocols import ForceElement
 from ..system.system import Joints, System
 from ..system.topology import Topology
 from ..system.validation import ModelError, nearest
-from .at_joint import JointCoupling
+from .at_joint import AtJoint, JointCoupling
 from .compliance import Compliance
+
+
+class JointDrag(AtJoint, JointCoupling):
+    """Air or another fluid at rest that a joint with one degree of freedom moves a body through.
+
+        effort = -drag v^2 tanh(v / v0)
+
+    in N m or N, with v the joint's rate: -drag v |v|, made smooth at rest over the joint's own
+    `friction_velocity` v0, as Coulomb friction is. drag in N m s^2 or N s^2/m^2, a scalar: half the
+    fluid's density times a drag coefficient, times the area's third moment about the axis (or the
+    area). It always dissipates. Where a joint carries another, only the rate between the two
+    counts. Batchelor 1967, chapter 5.
+    """
+
+    joint: str = eqx.field(static=True)
+    drag: jax.Array = eqx.field(converter=number(unit="N m s^2 or N s^2/m^2", nonnegative=True))
+
+    def efforts(
+        self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], rate: Float[Array, " n_dofs"]
+    ) -> Float[Array, " n_dofs"]:
+        k = self.dof(t)
+        v = rate[k]
+        effort = -self.drag * v**2 * jnp.tanh(v / joints.friction_velocity[k])
+        return jnp.zeros_like(rate).at[k].set(effort)
+
+
+class Stribeck(AtJoint, JointCoupling):
+    """The Stribeck friction of a joint, which fades with speed, added to its Coulomb friction.
+
+        effort = -breakaway exp(-(v / v_s)^2) tanh(v / v0)
+
+    at a joint with one degree of freedom. breakaway in N m or N: by how much friction near zero
+    velocity exceeds that at high speed. v_s = stribeck_velocity in rad/s or m/s, over which it
+    fades; both are scalars. v0 is the joint's own `friction_velocity`, over which its Coulomb
+    friction rises, so that both are one curve. It always dissipates. Where v0 is not well below v_s
+    the peak is less than breakaway. Armstrong-Hélouvry, Dupont and Canudas de Wit 1994, section 2.
+    """
+
+    joint: str = eqx.field(static=True)
+    breakaway: jax.Array = eqx.field(converter=number(unit="N m or N", nonnegative=True))
+    stribeck_velocity: jax.Array = eqx.field(converter=number(unit="rad/s or m/s", positive=True))
+
+    def efforts(
+        self, t: Topology, joints: Joints, x: Float[Array, " n_dofs"], rate: Float[Array, " n_dofs"]
+    ) -> Float[Array, " n_dofs"]:
+        k = self.dof(t)
+        v = rate[k]
+        fading = jnp.exp(-((v / self.stribeck_velocity) ** 2))
+        effort = -self.breakaway * fading * jnp.tanh(v / joints.friction_velocity[k])
+        return jnp.zeros_like(rate).at[k].set(effort)
 
 
 def _names(joints: str | Sequence[str] | None) -> tuple[str, ...] | None:
