@@ -25,9 +25,8 @@ CHECKED = {
     "joint_forces passive point_forces points springs",
     "constraints": "assembly curves derivatives equations friction lock motion position "
     "redundancy stabilisation",
-    "integrators": "bdf commutator_free crouch_grossman descriptor embedded_munthe_kaas "
-    "energy_momentum gauss generalized_alpha method moreau "
-    "munthe_kaas rattle semi_implicit_euler stormer_verlet variational variational_lie",
+    "integrators": "bdf commutator_free descriptor embedded_munthe_kaas energy_momentum gauss "
+    "generalized_alpha method moreau munthe_kaas partitioned rattle variational variational_lie",
     "quantities": "acceleration distance effort energy frames imu joint_wrench limits momentum "
     "point pose power reductions state",
     "parameters": "block nearest_consistent nearness places pseudo_inertia",

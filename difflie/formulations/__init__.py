@@ -10,22 +10,22 @@ from ..constraints.unilateral import unilateral
 from ..integrators import Method
 from ..system.kinematic_tree import Tree
 from ..system.system import System
-from .constrained_momenta import ConstrainedMomentumFormulation as ConstrainedMomentumFormulation
-from .constrained_momenta import ConstrainedMotion as ConstrainedMotion
-from .constrained_rates import ConstrainedRateFormulation as ConstrainedRateFormulation
 from .descriptor import DescriptorFormulation as DescriptorFormulation
 from .descriptor import DescriptorMotion as DescriptorMotion
 from .formulation import Formulation as Formulation
 from .formulation import Inputs as Inputs
 from .formulation import Known as Known
+from .formulation import RestFormulation as RestFormulation
 from .formulation import constant as constant
+from .momenta import ConstrainedMomentumFormulation as ConstrainedMomentumFormulation
+from .momenta import ConstrainedMotion as ConstrainedMotion
 from .momenta import MomentumFormulation as MomentumFormulation
 from .natural import NaturalFormulation as NaturalFormulation
 from .natural import NaturalMotion as NaturalMotion
 from .nonsmooth import ContactMotion as ContactMotion
 from .nonsmooth import NonsmoothFormulation as NonsmoothFormulation
+from .rates import ConstrainedRateFormulation as ConstrainedRateFormulation
 from .rates import RateFormulation as RateFormulation
-from .rest import RestFormulation as RestFormulation
 
 # The first one that fits the method and supports everything in the system is used.
 FORMULATIONS: tuple[type[Formulation], ...] = (

@@ -17,7 +17,7 @@ from ..dynamics.forward import acceleration
 from ..dynamics.rnea import rnea
 from ..forces.actuators.acting import Memories, generalised, torques
 from ..forces.passive import passive
-from ..integrators.method import Scalar
+from ..integrators.method import Scalar, State
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import format_value
@@ -261,3 +261,18 @@ def _shapes(state: Any) -> Any:
 
 def _words(state: Any) -> str:
     return str(jax.tree.map(lambda a: f"{jnp.result_type(a)}{list(jnp.shape(a))}", state))
+
+
+class RestFormulation(Formulation):
+    """The state (q, v), both (0,), of a machine without a joint that moves; any method."""
+
+    supports: ClassVar[frozenset[str]] = frozenset(("constraints", "contacts", "joint friction"))
+
+    def problem(self, t: jax.Array, h: Scalar, inputs: Inputs) -> None:
+        return None
+
+    def init(self, t: jax.Array, q: jax.Array, v: jax.Array, h: Scalar, inputs: Inputs) -> State:
+        return State((q, v))
+
+    def step(self, t: jax.Array, state: State, h: Scalar, inputs: Inputs) -> tuple[State, Any]:
+        return state, True

@@ -10,8 +10,7 @@ import inspect
 from typing import Any
 
 from .bdf import BDF1, BDF2
-from .commutator_free import CF2, CF3, CF4
-from .crouch_grossman import CG2, CG3, CG4
+from .commutator_free import CF2, CF3, CF4, CG2, CG3, CG4
 from .embedded_munthe_kaas import BogackiShampine32, DormandPrince54, RungeKutta43
 from .energy_momentum import EnergyMomentum
 from .gauss import GaussLegendre4, GaussLegendre6, ImplicitMidpoint
@@ -19,9 +18,8 @@ from .generalized_alpha import GeneralizedAlpha
 from .method import Method
 from .moreau import Moreau
 from .munthe_kaas import RKMK2, RKMK3, RKMK4, RKMK5, RKMK6, RKMK8
+from .partitioned import BodyFixedEuler, SemiImplicitEuler, StormerVerlet
 from .rattle import Rattle
-from .semi_implicit_euler import BodyFixedEuler, SemiImplicitEuler
-from .stormer_verlet import StormerVerlet
 from .variational import VariationalMidpoint
 
 METHODS: tuple[Method, ...] = (
