@@ -27,9 +27,8 @@ CHECKED = {
     "redundancy stabilisation",
     "integrators": "bdf commutator_free descriptor embedded_munthe_kaas energy_momentum gauss "
     "generalized_alpha method moreau munthe_kaas partitioned rattle variational variational_lie",
-    "quantities": "acceleration distance effort energy frames imu joint_wrench limits momentum "
-    "point pose power reductions state",
-    "parameters": "block nearest_consistent nearness places pseudo_inertia",
+    "quantities": "acceleration effort frames momentum reductions sensors state",
+    "parameters": "block nearness places pseudo_inertia",
     "simulate": "result trajectory watch",
     "identify": "base_parameters inverse_dynamics elimination torque_rows losses consistency "
     "problem readings recursive_least_squares sensors.encoder sensors.sensor shooting",

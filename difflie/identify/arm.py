@@ -22,8 +22,7 @@ from ..dynamics.regressor import parameters as inertial_parameters
 from ..dynamics.regressor import properties
 from ..forces import Drive, Stribeck, attach
 from ..parameters import Parameters, entries
-from ..parameters.nearest_consistent import nearest_consistent
-from ..parameters.pseudo_inertia import inconsistency
+from ..parameters.pseudo_inertia import inconsistency, nearest_consistent
 from ..system.system import System
 from .arm_choices import WEIGHTS, HeldOut, chosen_friction, held_out, with_load
 from .arm_equations import Equations, Logs, Solution, solved

@@ -11,12 +11,19 @@ import numpy as np
 
 from ..system.fields import Number
 from ..system.system import System
-from .bounds import Above, Identity, Interval, positive, within
-from .definite import Definite
 from .inertias import LogCholesky, SecondMoments
 from .paths import Entry, alike, meaning, select
-from .rotations import Direction, Rotation
-from .transform import Transform
+from .transforms import (
+    Above,
+    Definite,
+    Direction,
+    Identity,
+    Interval,
+    Rotation,
+    Transform,
+    positive,
+    within,
+)
 
 _OF_KINDS: dict[str, Transform] = {
     "plain": Identity(),

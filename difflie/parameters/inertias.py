@@ -23,7 +23,7 @@ from .pseudo_inertia import (
     squared,
     to_six,
 )
-from .transform import GIVE, XYZ, Shape, Transform, nearly_equal
+from .transforms import GIVE, XYZ, Shape, Transform, nearly_equal
 
 _INERTIA = ("I_xx", "I_xy", "I_xz", "I_yy", "I_yz", "I_zz")
 INERTIAL = ("mass", *("com" + i for i in XYZ), *_INERTIA)

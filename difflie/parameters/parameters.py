@@ -12,17 +12,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..deprecated import renamed
 from ..system.arguments import checked
 from ..system.system import System
+from ..system.text import subsample
 from ..system.validation import check_shape, format_value, nearest, real_numbers
-from .block import Block, block_of, with_start
-from .by_function import function_block
+from .block import Block, block_of, function_block, with_start
 from .declaration import Parameter, groups, shared_out
 from .paths import alike
-from .shown import parameters_text
 
 
 @renamed(machine="system_at")
@@ -301,3 +300,26 @@ def _x_at(parameters, values):
 def _start(blocks, system):
     each = (block.inverse(block.starts) for block in blocks)
     return jnp.concatenate([system.gravity[:0], *each])
+
+
+def parameters_text(parameters: Any) -> str:
+    """A `Parameters` in some lines, without any number that may be traced."""
+    lower, upper = parameters.limits
+    rows = [
+        (name, unit, between(low, high))
+        for name, unit, low, high in zip(
+            parameters.names, parameters.units, lower, upper, strict=True
+        )
+    ]
+    count = f"{len(rows)} {'number' if len(rows) == 1 else 'numbers'}"
+    title = f"{type(parameters).__name__} of {parameters.title}: {count}"
+    return "\n".join([title, *subsample(("name", "unit", "bounds"), rows, "numbers")])
+
+
+def between(low: float | NDArray, high: float | NDArray) -> str:
+    """Bounds in words; "" for none."""
+    if np.isinf(low) and np.isinf(high):
+        return ""
+    if np.isinf(high):
+        return f"above {low:.6g}"
+    return f"below {high:.6g}" if np.isinf(low) else f"{low:.6g} to {high:.6g}"

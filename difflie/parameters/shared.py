@@ -26,8 +26,7 @@ from ..system.arguments import checked
 from ..system.system import System
 from ..system.validation import format_value, nearest
 from .declaration import Parameter
-from .parameters import Parameters
-from .shown import parameters_text
+from .parameters import Parameters, parameters_text
 
 
 @renamed(machine="system_at")

@@ -11,26 +11,21 @@ from .along import Curve as Curve
 from .along import along as along
 from .along import curve as curve
 from .bounded import Bounded as Bounded
-from .center_of_mass import CenterOfMass as CenterOfMass
-from .command import Command as Command
 from .deviation import ConfigurationDeviation as ConfigurationDeviation
 from .deviation import Deviation as Deviation
 from .deviation import PoseDeviation as PoseDeviation
 from .deviation import StateDeviation as StateDeviation
-from .distance import Distance as Distance
 from .effort import Effort as Effort
 from .effort import Passive as Passive
-from .energy import Energy as Energy
-from .imu import Accelerometer as Accelerometer
-from .imu import Gyroscope as Gyroscope
-from .joint_wrench import JointWrench as JointWrench
-from .limits import LimitMargin as LimitMargin
+from .effort import Power as Power
+from .frames import Distance as Distance
+from .frames import Origin as Origin
+from .frames import Point as Point
+from .frames import Pose as Pose
+from .momentum import CenterOfMass as CenterOfMass
 from .momentum import CentroidalMomentum as CentroidalMomentum
+from .momentum import Energy as Energy
 from .momentum import Momentum as Momentum
-from .point import Origin as Origin
-from .point import Point as Point
-from .pose import Pose as Pose
-from .power import Power as Power
 from .quantity import Function as Function
 from .quantity import Labels as Labels
 from .quantity import Quantity as Quantity
@@ -44,7 +39,12 @@ from .reductions import Peak as Peak
 from .reductions import Reduction as Reduction
 from .reductions import RootMeanSquare as RootMeanSquare
 from .reductions import TimeTo as TimeTo
+from .sensors import Accelerometer as Accelerometer
+from .sensors import Gyroscope as Gyroscope
+from .sensors import JointWrench as JointWrench
+from .state import Command as Command
 from .state import Coordinates as Coordinates
+from .state import LimitMargin as LimitMargin
 from .state import Velocities as Velocities
 
 __getattr__ = names_of(__name__)

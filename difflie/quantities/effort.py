@@ -1,4 +1,4 @@
-"""The generalised forces at the joints: of the control, and of the system by itself."""
+"""The generalised forces at the joints, of the control and of the system itself, and the power."""
 
 from __future__ import annotations
 
@@ -80,3 +80,27 @@ def check_known(system: System) -> None:
 
 def _labels(system: System) -> Labels:
     return tuple((name, _UNITS[unit]) for name, unit in system.topology.velocity_labels)
+
+
+class Power(Quantity):
+    """The mechanical power (nv,) in W of the control at each degree of freedom: effort times v.
+
+    The sum is the rate at which the control does work on the system; see `Effort`.
+    """
+
+    @property
+    def name(self) -> str:
+        return "power"
+
+    def labels(self, system: System) -> Labels:
+        return tuple((name, "W") for name, _ in system.topology.velocity_labels)
+
+    def __call__(
+        self,
+        system: System,
+        q: jax.Array,
+        v: Float[Array, " nv"],
+        u: Float[Array, " nu"] | None,
+        t: jax.Array | float,
+    ) -> Float[Array, " nv"]:
+        return Effort()(system, q, v, u, t) * v

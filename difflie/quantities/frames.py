@@ -1,16 +1,22 @@
-"""Frames on bodies, where quantities are measured."""
+"""Where frames on bodies are: points, poses, and distances."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
 from ..dynamics.kinematics import body_world_poses
+from ..forces.path import root
+from ..groups import so3
 from ..spatial import Transform
-from ..system.frame import Frame
+from ..system.frame import Frame, as_frame
 from ..system.kinematic_tree import Tree
 from ..system.system import System
 from ..system.validation import ModelError, format_value, nearest
+from .quantity import Labels, Quantity, joined, xyz
 
 
 def placed(system: System, q: Float[Array, " nq"], *frames: Frame) -> list[Transform]:
@@ -40,3 +46,119 @@ def check_frames(system: System, *frames: Frame) -> None:
                 f"{system.name}: a frame to measure is on {format_value(frame.body)}, and no body "
                 f"has this name{near}"
             )
+
+
+class Origin(Quantity):
+    """The position (3,), in m, of the origin of a frame.
+
+    frame, reference: a `Frame`, or the name of a body for its own frame. The position is in the
+    reference frame, by default the world; that of a camera may be unknown.
+    """
+
+    frame: Frame = eqx.field(converter=as_frame)
+    reference: Frame = eqx.field(converter=as_frame, default=None)
+
+    @property
+    def name(self) -> str:
+        return f"origin of {self.frame}"
+
+    def labels(self, system: System) -> Labels:
+        return xyz("m")
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array | float,
+    ) -> Float[Array, "3"]:
+        frame, reference = placed(system, q, self.frame, self.reference)
+        return (reference.inverse() @ frame).translation.to_array()
+
+
+class Point(Origin):
+    """The position (3,), in m, of a point of a body, in the world or a reference frame.
+
+    body: its name; position (3,) in m in the body's frame, a leaf; reference: as of `Origin`.
+    """
+
+    def __init__(
+        self, body: str | None, position: Any = (0.0, 0.0, 0.0), reference: Any = None
+    ) -> None:
+        self.frame = Frame(body, position)
+        self.reference = as_frame(reference)
+
+    @property
+    def name(self) -> str:
+        return f"point of {self.frame}"
+
+
+class Pose(Quantity):
+    """The pose (6,) of a frame: its rotation vector in rad, then its origin in m.
+
+    frame, reference: a `Frame`, or the name of a body for its own frame. Both parts are in the
+    reference frame, by default the world; with the target as reference they are the tracking error.
+    The rotation vector has a length of at most pi. Its derivatives are finite everywhere, also at
+    zero; at pi, where two vectors stand for the same rotation, they are those of the one returned.
+    """
+
+    frame: Frame = eqx.field(converter=as_frame)
+    reference: Frame = eqx.field(converter=as_frame, default=None)
+
+    @property
+    def name(self) -> str:
+        return f"pose of {self.frame}"
+
+    def labels(self, system: System) -> Labels:
+        return (*xyz("rad", "turn "), *xyz("m"))
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array | float,
+    ) -> Float[Array, "6"]:
+        frame, reference = placed(system, q, self.frame, self.reference)
+        seen = reference.inverse() @ frame
+        turn: jax.Array = so3.log_components(seen.rotation).to_array()
+        return joined(turn, seen.translation.to_array())
+
+    def difference(self, value: Float[Array, "6"], other: Float[Array, "6"]) -> Float[Array, "6"]:
+        """log(R_other^T R_value) in rad, then the difference of the origins in m.
+
+        Rotation vectors of any length are allowed.
+        """
+        turn: jax.Array = so3.log(so3.exp(other[:3]).T @ so3.exp(value[:3]))
+        return joined(turn, value[3:] - other[3:])
+
+
+class Distance(Quantity):
+    """The distance in m, a scalar, between the origins of two frames.
+
+    first, second: a `Frame`, or the name of a body for its own frame. Where the origins coincide
+    the derivative is zero, the subgradient of least norm.
+    """
+
+    first: Frame = eqx.field(converter=as_frame)
+    second: Frame = eqx.field(converter=as_frame)
+
+    @property
+    def name(self) -> str:
+        return f"distance of {self.first} and {self.second}"
+
+    def labels(self, system: System) -> Labels:
+        return ((self.name, "m"),)
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array | float,
+    ) -> Float[Array, ""]:
+        first, second = placed(system, q, self.first, self.second)
+        return root((second.translation - first.translation).square())

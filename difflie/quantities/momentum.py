@@ -1,4 +1,4 @@
-"""The momentum of a system."""
+"""The energy of a system, its momentum, and its centre of mass."""
 
 from __future__ import annotations
 
@@ -7,8 +7,32 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..dynamics import center_of_mass, momentum
+from ..forces import energy
 from ..system.system import System
 from .quantity import Labels, Quantity, joined, xyz
+
+
+class Energy(Quantity):
+    """Kinetic and potential energy, and their sum (3,), in J; see `difflie.energy`."""
+
+    @property
+    def name(self) -> str:
+        return "energy"
+
+    def labels(self, system: System) -> Labels:
+        return tuple((part, "J") for part in ("kinetic", "potential", "total"))
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: Float[Array, " nv"],
+        u: jax.Array | None,
+        t: jax.Array | float,
+    ) -> Float[Array, "3"]:
+        kinetic, potential = energy(system, q, v)
+        return jnp.stack((kinetic, potential, kinetic + potential))
+
 
 _LABELS = (*xyz("N m s", "angular "), *xyz("N s", "linear "))
 
@@ -61,3 +85,24 @@ class CentroidalMomentum(Quantity):
         about_origin = momentum(system, q, v)
         linear = about_origin[3:]
         return joined(about_origin[:3] - jnp.cross(center_of_mass(system, q), linear), linear)
+
+
+class CenterOfMass(Quantity):
+    """The position (3,) of the centre of mass in the world, in m."""
+
+    @property
+    def name(self) -> str:
+        return "centre of mass"
+
+    def labels(self, system: System) -> Labels:
+        return xyz("m")
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array | float,
+    ) -> Float[Array, "3"]:
+        return center_of_mass(system, q)

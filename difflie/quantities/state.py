@@ -1,10 +1,12 @@
-"""The state itself."""
+"""The state and the command themselves, and how far the joints are from their limits."""
 
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..system.kinematic_tree import Tree
 from ..system.system import System
 from .quantity import Labels, Quantity
 
@@ -49,3 +51,58 @@ class Velocities(Quantity):
         t: jax.Array | float,
     ) -> Float[Array, " nv"]:
         return v
+
+
+class LimitMargin(Quantity):
+    """The distance of each degree of freedom to its nearer position limit (n_dofs,), in rad or m.
+
+    Negative beyond the limit; infinite without limits, and for joints without plain coordinates.
+    Mimic joints are included. Midway between both limits the derivative is zero, the mean of both
+    sides.
+    """
+
+    @property
+    def name(self) -> str:
+        return "limit left"
+
+    def labels(self, system: System) -> Labels:
+        t = system.topology
+        return tuple(
+            (t.joints[b] + (f"[{i}]" if len(kinds) > 1 else ""), "m" if k == "prismatic" else "rad")
+            for b, kinds in enumerate(t.kinds)
+            for i, k in enumerate(kinds)
+        )
+
+    def __call__(
+        self,
+        system: System,
+        q: Float[Array, " nq"],
+        v: jax.Array,
+        u: jax.Array | None,
+        t: jax.Array | float,
+    ) -> Float[Array, " n_dofs"]:
+        joints, has_coordinate = system.joints, system.topology.dof_coordinate >= 0
+        x = Tree.of(system).coordinates(q)
+        left = jnp.minimum(x - joints.lower, joints.upper - x)
+        return jnp.where(has_coordinate, left, jnp.inf)
+
+
+class Command(Quantity):
+    """The command u (nu,), in the units of the actuators."""
+
+    @property
+    def name(self) -> str:
+        return "u"
+
+    def labels(self, system: System) -> Labels:
+        return ()
+
+    def __call__(
+        self,
+        system: System,
+        q: jax.Array,
+        v: jax.Array,
+        u: Float[Array, " nu"],
+        t: jax.Array | float,
+    ) -> Float[Array, " nu"]:
+        return u
