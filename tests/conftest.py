@@ -33,8 +33,7 @@ CHECKED = {
     "identify": "base_parameters inverse_dynamics elimination torque_rows losses consistency "
     "problem readings recursive_least_squares sensors.encoder sensors.sensor shooting",
     "control": "matrix_equations",
-    "reproduce": "goetz.centres goetz.chain goetz.energy_stable goetz.mean_gradients "
-    "goetz.springs goetz.variational mueller.transition",
+    "reproduce": "goetz.chain goetz.energy_stable goetz.variational mueller.transition",
 }
 install_import_hook(
     [

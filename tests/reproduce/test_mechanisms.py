@@ -18,14 +18,19 @@ from scipy.special import ellipj, ellipk
 import difflie as dl
 from difflie.constraints.equations import equations
 from difflie.reproduce import REPRODUCTIONS
-from difflie.reproduce.mechanisms import comparison, elliptic, free_bodies, pendulum, rolling_disk
-from difflie.reproduce.mechanisms.babyboot import babyboot
-from difflie.reproduce.mechanisms.bricard import bricard
-from difflie.reproduce.mechanisms.four_bars import angle, four_bars, windows
-from difflie.reproduce.mechanisms.governor import governor
-from difflie.reproduce.mechanisms.heavy_top import heavy_top
-from difflie.reproduce.mechanisms.slider_crank import slider_crank
-from difflie.reproduce.mechanisms.squeezer import COORDINATES, squeezer
+from difflie.reproduce.mechanisms import bodies, comparison, elliptic, pendulums
+from difflie.reproduce.mechanisms.bodies import heavy_top
+from difflie.reproduce.mechanisms.linkages import (
+    COORDINATES,
+    angle,
+    bricard,
+    four_bars,
+    governor,
+    slider_crank,
+    squeezer,
+    windows,
+)
+from difflie.reproduce.mechanisms.pendulums import babyboot
 from difflie.system.kinematic_tree import Tree
 
 PROBLEMS = [pytest.param(p, id=p.__name__) for p in comparison.PROBLEMS]
@@ -138,10 +143,10 @@ def test_the_pendulum_swings_as_its_closed_form():
 
     known = solve_ivp(rate, (0, 1), (-np.pi / 2, 0), method="DOP853", rtol=1e-12, atol=1e-12)
     psi = known.y[0, -1]
-    found = pendulum.position(1.0)
+    found = pendulums.position(1.0)
     np.testing.assert_allclose(np.abs(found), [abs(np.sin(psi)), np.cos(psi)], atol=1e-10)
     np.testing.assert_allclose(found, [0.986291751131875, -0.165010853125541], atol=1e-14)
-    np.testing.assert_allclose(at(pendulum.pendulum).acceleration, [0, -9.81, 0], atol=1e-14)
+    np.testing.assert_allclose(at(pendulums.pendulum).acceleration, [0, -9.81, 0], atol=1e-14)
 
 
 @pytest.mark.slow
@@ -261,8 +266,8 @@ def test_the_babyboot_has_kanes_equations():
 @pytest.mark.parametrize(
     ("exact", "moments"),
     [
-        (free_bodies.precession, (0.04, 0.04, 0.02)),
-        (free_bodies.tumbling, free_bodies.MOMENTS),
+        (bodies.precession, (0.04, 0.04, 0.02)),
+        (bodies.tumbling, bodies.MOMENTS),
     ],
 )
 def test_free_bodies_turn_as_eulers_equations(exact, moments):
@@ -282,11 +287,11 @@ def test_free_bodies_turn_as_eulers_equations(exact, moments):
 
 
 def test_the_disk_rolls_in_its_circle():
-    assert rolling_disk.precession() == pytest.approx(-0.4782051992, abs=1e-10)
-    a = at(rolling_disk.rolling_disk).acceleration
+    assert bodies.disk_precession() == pytest.approx(-0.4782051992, abs=1e-10)
+    a = at(bodies.rolling_disk).acceleration
     # The twist stays the same but for the disk's own turning, seen from which it turns back.
     h = 1e-5
-    before, after = (rolling_disk.circling(t)[2] for t in (-h, h))
+    before, after = (bodies.circling(t)[2] for t in (-h, h))
     np.testing.assert_allclose(a, (after - before) / (2 * h), atol=1e-7)
 
 

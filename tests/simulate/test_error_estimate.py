@@ -11,12 +11,9 @@ from scipy.integrate import solve_ivp
 
 import difflie as dl
 from difflie.integrators import METHODS
-from difflie.reproduce.mechanisms.bricard import bricard
-from difflie.reproduce.mechanisms.four_bars import four_bars
-from difflie.reproduce.mechanisms.heavy_top import heavy_top
-from difflie.reproduce.mechanisms.pendulum import pendulum
-from difflie.reproduce.mechanisms.slider_crank import slider_crank
-from difflie.reproduce.mechanisms.squeezer import squeezer
+from difflie.reproduce.mechanisms.bodies import heavy_top
+from difflie.reproduce.mechanisms.linkages import bricard, four_bars, slider_crank, squeezer
+from difflie.reproduce.mechanisms.pendulums import pendulum
 
 GRAVITY = 9.81
 

@@ -18,9 +18,8 @@ import jax.numpy as jnp
 from ...groups import Euclidean
 from ...integrators import FieldMethod, ImplicitMidpoint, State, VectorField
 from . import energy_stable, variational
-from .centres import angles, mechanics
-from .chain import PlanarChain
-from .mean_gradients import MeanGradient, discrete_gradient, gauss_mean
+from .chain import PlanarChain, angles, mechanics
+from .energy_stable import MeanGradient, discrete_gradient, gauss_mean
 
 
 class EnergyStable(NamedTuple):

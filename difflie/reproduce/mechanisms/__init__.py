@@ -1,4 +1,4 @@
-"""Reference problems of constrained multibody dynamics: one file for each, and their comparison."""
+"""Reference problems of constrained multibody dynamics: files by kind, and their comparison."""
 
 from .comparison import agreements as agreements
 from .comparison import compute as compute

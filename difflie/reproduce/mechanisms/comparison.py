@@ -24,18 +24,11 @@ from ...view.figures import figure, label
 from ...view.report import Checked, Section, Table, notes
 from ..runs import Computed, Progress, each
 from ..tables import Agreement, number
-from .babyboot import babyboot
-from .bricard import bricard
-from .four_bars import four_bars
-from .free_bodies import asymmetric_body, symmetric_body
-from .governor import governor
-from .heavy_top import heavy_top
+from .bodies import asymmetric_body, heavy_top, rolling_disk, symmetric_body
+from .linkages import bricard, four_bars, governor, slider_crank, squeezer
 from .march import SAVED, Run, march
-from .pendulum import pendulum
+from .pendulums import babyboot, pendulum
 from .problem import Problem
-from .rolling_disk import rolling_disk
-from .slider_crank import slider_crank
-from .squeezer import squeezer
 
 PROBLEMS: tuple[Callable[[], Problem], ...] = (
     *(heavy_top, pendulum, four_bars, squeezer, bricard, governor, slider_crank, rolling_disk),

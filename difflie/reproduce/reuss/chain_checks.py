@@ -27,10 +27,19 @@ from ...dynamics import (
 )
 from ...groups import se3
 from ...system import System
-from . import matrices, recursions
-from .chain import Chain, Posture, at_state, poses, random_chain, random_posture
+from . import recursions
+from .chain import (
+    Chain,
+    Posture,
+    at_state,
+    held_point,
+    multipliers,
+    poses,
+    random_chain,
+    random_posture,
+    saddle_point,
+)
 from .check import Check, largest, residual
-from .multipliers import held_point, multipliers, saddle_point
 from .rigid_body import element, log
 
 Array = np.ndarray
@@ -175,13 +184,13 @@ def _matrices(s: State) -> dict[str, float]:
     q, w = at_state(at.q, s.w)
     D = np.asarray(mass_matrix(s.system, q))
     articulated = recursions.composite(machine, at, s.w, s.tau).inertia
-    m = matrices.global_matrices(machine, at, articulated)
-    inertia, Pi, N_T = matrices.block_recursion(machine, at)
+    m = recursions.global_matrices(machine, at, articulated)
+    inertia, Pi, N_T = recursions.block_recursion(machine, at)
     one = np.eye(len(m.Gamma))
     V = np.asarray(body_twists(s.system, q, w))
     energy = sum(V[k] @ machine.J[k] @ V[k] for k in range(len(V))) / 2
     return {
-        "(48)": residual(matrices.transforms_between(machine, at), m.G),
+        "(48)": residual(recursions.transforms_between(machine, at), m.G),
         "(49)": residual(m.G @ (one - m.Gamma), one),
         "(50) printed": residual(m.mass(m.IA), D),
         "(50)": residual(m.mass(m.J), D),

@@ -14,10 +14,8 @@ from matplotlib.figure import Figure
 from ...view.drawing import DrawOptions, Picture
 from ...view.figures import figure, label
 from ...view.scenes import Arrows, Scene, scene
-from .architect import architects_perspective
-from .machine import FOOT, LENGTH, TIP, machine
-from .motion import FRICTION, Compared
-from .painter import floor, look, painters_perspective, polyline, ray
+from .motion import FOOT, FRICTION, LENGTH, TIP, Compared, machine
+from .perspective import architects_perspective, floor, look, painters_perspective, polyline, ray
 from .reference import Reference
 
 Array = np.ndarray

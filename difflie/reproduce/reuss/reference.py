@@ -18,8 +18,7 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from . import recursions
-from .chain import Chain, Posture, poses, posture
-from .multipliers import Held, held_point, multipliers
+from .chain import Chain, Held, Posture, held_point, multipliers, poses, posture
 
 Array = np.ndarray
 

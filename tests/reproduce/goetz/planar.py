@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.reproduce.goetz.chain import PlanarChain
-from difflie.reproduce.goetz.springs import PlanarSprings
+from difflie.reproduce.goetz.chain import PlanarChain, PlanarSprings
 
 ROUTES = {"gravity": (), "mono": ((0,), (1,)), "multi": ((0, 1),)}
 PHI, RATE = jnp.array((0.4, -1.1)), jnp.array((0.7, -1.9))

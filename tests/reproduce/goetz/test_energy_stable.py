@@ -11,9 +11,8 @@ from planar import PHI, RATE, ROUTES, STATES, check_derivatives, direction_of, t
 
 from difflie import native
 from difflie.reproduce.goetz import energy_stable
-from difflie.reproduce.goetz.centres import mechanics
-from difflie.reproduce.goetz.energy_stable import ConstrainedProblem
-from difflie.reproduce.goetz.mean_gradients import discrete_gradient, gauss_mean
+from difflie.reproduce.goetz.chain import mechanics
+from difflie.reproduce.goetz.energy_stable import ConstrainedProblem, discrete_gradient, gauss_mean
 
 MEANS = {"Gauss 1": partial(gauss_mean, 1), "Gauss 2": partial(gauss_mean, 2)}
 MEANS |= {"Gauss 3": partial(gauss_mean, 3), "Gonzalez": discrete_gradient}

@@ -11,9 +11,16 @@ from rich.console import Console
 
 from difflie.io.results import save_json
 from difflie.reproduce import REPRODUCTIONS
-from difflie.reproduce.goetz.motion import exact_angles, move, three_links
 from difflie.reproduce.goetz.schemes import SCHEMES
-from difflie.reproduce.goetz.study import DURATION, STATE_TIME, STEP, energy_order
+from difflie.reproduce.goetz.study import (
+    DURATION,
+    STATE_TIME,
+    STEP,
+    energy_order,
+    exact_angles,
+    move,
+    three_links,
+)
 
 LARGEST = {
     ("gravity", "energy-stable midpoint"): 1e-13,

@@ -8,9 +8,7 @@ from jaxtyping import TypeCheckError
 from planar import PHI, RATE, ROUTES, two_links
 
 import difflie as dl
-from difflie.reproduce.goetz.centres import angles, mechanics
-from difflie.reproduce.goetz.chain import PlanarChain
-from difflie.reproduce.goetz.springs import PlanarSprings
+from difflie.reproduce.goetz.chain import PlanarChain, PlanarSprings, angles, mechanics
 
 
 @jax.jit
