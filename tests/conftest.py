@@ -29,7 +29,7 @@ CHECKED = {
     "generalized_alpha method moreau munthe_kaas partitioned rattle variational variational_lie",
     "quantities": "acceleration effort frames momentum reductions sensors state",
     "parameters": "block nearness places pseudo_inertia",
-    "simulate": "result trajectory watch",
+    "simulate": "result step_status trajectory",
     "identify": "base_parameters inverse_dynamics elimination torque_rows losses consistency "
     "problem readings recursive_least_squares sensors.encoder sensors.sensor shooting",
     "control": "matrix_equations",

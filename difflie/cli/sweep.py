@@ -15,7 +15,7 @@ from ..io.modules import code_allowed
 from ..io.results import Results, machine
 from ..sweep import Dask, Engine
 from ..sweep import sweep as run
-from ..sweep.estimate import Estimate, estimate
+from ..sweep.chunks import Estimate, estimate
 from ..sweep.files import SweepFile, design_of, function_of, read_sweep
 from ..sweep.places import is_address
 from ..sweep.report import stored_report, table_report

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..dynamics.derivatives import of_inverse_dynamics
 from ..solvers.linear import minimum_norm, product
-from ..solvers.refinement import refined
+from ..solvers.root import refined
 from ..system.kinematic_tree import Tree
 from .equations import equations, holonomic
 from .motion import Balance, consistent_velocity, constrained_acceleration

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
@@ -26,7 +27,6 @@ from ..quantities.reductions import Reduction
 from ..system.kinematic_tree import Tree
 from ..system.user_functions import called
 from ..system.validation import real_values
-from .command import Command
 from .events import Event, come
 from .feedback import Held, Sampled
 from .inputs import inputs_at
@@ -225,3 +225,24 @@ class TimeSteps(NamedTuple):
         formulation, command = self.formulation, state.command
         commanded = (None, None) if command is None else command.saved
         return formulation.read(state.inner), formulation.record(state.inner), commanded
+
+
+class Command(eqx.Module):
+    """The commands u (nu,) and the torques (nu,) of the steps that the trajectory saves.
+
+    latest: both at the start of the last step; commands are None without control, torques where no
+    actuator has a memory. saved: those of the last step that began at a saved time, which one in
+    `every` does.
+    """
+
+    latest: tuple[Any, Any]
+    saved: tuple[Any, Any]
+    every: int = eqx.field(static=True)
+
+    def after(self, step: jax.Array, latest: tuple[Any, Any], going: jax.Array) -> Command:
+        """Updated with the command and torques of step number `step` (), if it was made ()."""
+        # Without the remainder operation, which native code lacks.
+        begins = jax.lax.div(step, jnp.int32(self.every)) * self.every == step
+        saves = going if self.every == 1 else going & begins
+        saved = chosen(saves, latest, self.saved)
+        return Command(chosen(going, latest, self.latest), saved, self.every)

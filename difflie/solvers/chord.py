@@ -11,8 +11,7 @@ import jax.numpy as jnp
 
 from .linear import product
 from .newton import contraction
-from .refinement import refined
-from .root import Function, LinearSolve, Search
+from .root import Function, LinearSolve, Search, refined
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from .line import chosen_line, whole
-from .refinement import refined
-from .root import Function, LinearSolve, Search
+from .root import Function, LinearSolve, Search, refined
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from .distributions import Distribution as Distribution
 from .distributions import LogUniform as LogUniform
 from .distributions import Normal as Normal
 from .distributions import Uniform as Uniform
-from .faults import StoreError as StoreError
 from .motions import Motions as Motions
+from .places import StoreError as StoreError
 from .report import plot as plot
 from .report import report as report
 from .run import Engine as Engine

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from .. import native
-from .faults import StoreError
+from .places import StoreError
 from .store import Store
 
 # Milliseconds until a note is asked for again.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..system.validation import format_value
 from .chunks import chunk_size
 from .design import Design
-from .faults import NoStoreError
+from .places import NoStoreError
 from .program import Program
 from .store import Store
 from .variants import FAILED, REFUSED, Function, Variants

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from ..system.installation import extra
 from ..system.validation import format_value, nearest
 from ..view.columns import subsample
-from .described import described_design
 from .design import Design
-from .samples import Drawn, Saltelli, Sobol
+from .samples import Drawn, Saltelli, Sobol, described_design
 
 if TYPE_CHECKING:
     import xarray

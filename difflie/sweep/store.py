@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from ..io.results import machine
 from ..io.unbroken import unbroken
 from ..system.installation import extra
-from .faults import NoStoreError, StoreError, differences, quiet, said, without
-from .places import place, zarr
+from .places import NoStoreError, StoreError, differences, place, quiet, said, without, zarr
 from .variants import REFUSED, STATUS, Column
 
 if TYPE_CHECKING:

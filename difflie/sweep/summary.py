@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..view.columns import Column, subsample
-from .described import described_design
 from .design import Design
+from .samples import described_design
 from .sensitivity import Indices, Sensitivity, number_names, sensitivity
 from .variants import STATUS
 

@@ -21,7 +21,7 @@ from difflie.reproduce.park_chung.comparison import ParkChungResults
 from difflie.reproduce.pleiades import PleiadesResults
 from difflie.reproduce.reuss import ReussResults
 from difflie.simulate.report import SimulationResults
-from difflie.sweep.estimate import Estimate
+from difflie.sweep.chunks import Estimate
 
 PAGE = Path(__file__).parents[2] / "docs" / "results.md"
 RESULTS = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from difflie import native
-from difflie.solvers.jacobi import eigen
+from difflie.solvers.linear import eigen
 
 RANDOM = np.random.default_rng(0)
 

@@ -9,7 +9,7 @@ import pytest
 
 import difflie as dl
 from difflie.sweep import sensitivity
-from difflie.sweep.described import described_design
+from difflie.sweep.samples import described_design
 
 A, B = 7.0, 0.1
 NAMES = "x", "y", "z"

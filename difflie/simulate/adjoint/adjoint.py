@@ -1,4 +1,7 @@
-"""The adjoint protocol: a way to run a time loop so that it can be differentiated."""
+"""The adjoint protocol: a way to run a time loop so that it can be differentiated.
+
+The direct one, which keeps the state at the start of each step, and forward mode alone.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any, Protocol
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from ... import native
 from ...integrators import Method
@@ -81,3 +85,53 @@ def rows_of_steps(
         return state, steps.read(state)
 
     return jax.lax.scan(save, start, inputs, length=saved)
+
+
+class Direct(Adjoint):
+    """The derivative of the discrete steps themselves, exact in forward and reverse mode.
+
+    Reverse mode keeps the state at the start of every step, so that memory grows linearly with the
+    number of steps; intermediate values of a step are recomputed. Higher derivatives work too, such
+    as Hessian-vector products, forward over reverse mode.
+    """
+
+    def loop(self, steps: Steps, start: Any, inputs: Any, shape: tuple[int, int]) -> Any:
+        # A native loop recomputes intermediate values by itself.
+        step = steps.step if steps.small else jax.checkpoint(steps.step)
+        return rows_of_steps(step, steps, start, inputs, shape)
+
+
+class Forward(Adjoint):
+    """Forward mode, as by `jax.jvp` and `jax.jacfwd`: for derivatives along few parameters.
+
+    No states are kept: memory does not grow with the number of steps; time grows with the number of
+    directions. Reverse mode raises a TypeError.
+    """
+
+    def loop(self, steps: Steps, start: Any, inputs: Any, shape: tuple[int, int]) -> Any:
+        found = rows_of_steps(steps.step, steps, start, inputs, shape, forward_only=True)
+        return jax.tree.map(_forward_only, found)
+
+
+def _forward_only(x: jax.Array) -> jax.Array:
+    return _identity(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x
+
+
+@jax.custom_jvp
+def _identity(x: jax.Array) -> jax.Array:
+    return x
+
+
+@_identity.defjvp
+def _(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    return primals[0], _linear(tangents[0])
+
+
+def _transpose(cotangent: Any, x: Any) -> Any:
+    raise TypeError(
+        "simulate: adjoint=Forward() has no reverse mode; differentiate with jax.jvp or "
+        "jax.jacfwd, or take Direct() or RecursiveCheckpoint()"
+    )
+
+
+_linear = native.linear_identity("forward_tangent", _transpose)
