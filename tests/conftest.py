@@ -25,10 +25,10 @@ CHECKED = {
     "joint_forces passive point_forces points springs",
     "constraints": "assembly curves derivatives equations friction lock motion position "
     "redundancy stabilisation",
-    "integrators": "bdf commutator_free descriptor embedded_munthe_kaas energy_momentum gauss "
-    "generalized_alpha method moreau munthe_kaas partitioned rattle variational variational_lie",
-    "quantities": "acceleration effort frames momentum reductions sensors state",
-    "parameters": "block nearness places pseudo_inertia",
+    "integrators": "commutator_free descriptor embedded_munthe_kaas energy_momentum gauss method "
+    "moreau multistep munthe_kaas partitioned rattle variational variational_lie",
+    "quantities": "effort frames momentum reductions sensors state",
+    "parameters": "block nearness pseudo_inertia",
     "simulate": "result step_status trajectory",
     "identify": "base_parameters inverse_dynamics elimination torque_rows losses consistency "
     "problem readings recursive_least_squares sensors.encoder sensors.sensor shooting",

@@ -95,7 +95,7 @@ COMPILING = (
     # Which says what users wrote, as it is compiled in another way.
     "system/user_functions.py",
     "sweep/variants.py",
-    *("reproduce/goetz/study.py", "reproduce/mechanisms/march.py"),
+    *("reproduce/goetz/study.py", "reproduce/mechanisms/comparison.py"),
     # Which talks to the other processes of a program.
     "sweep/program.py",
 )

@@ -27,14 +27,16 @@ from .absolute import absolute as absolute
 from .absolute import absolute_state as absolute_state
 from .assembly import assemble as assemble
 from .assembly import start_error as start_error
-from .constrain import constrain as constrain
 from .constraint import Constraint as Constraint
 from .constraint import CoordinateConstraint as CoordinateConstraint
 from .constraint import FrameConstraint as FrameConstraint
 from .constraint import JointConstraint as JointConstraint
 from .constraint import VelocityConstraint as VelocityConstraint
+from .constraint import constrain as constrain
+from .coupled import Gear as Gear
 from .coupled import Polynomial as Polynomial
 from .coupled import Proportional as Proportional
+from .coupled import Transmission as Transmission
 from .curves import Curve as Curve
 from .curves import PointOnCurve as PointOnCurve
 from .curves import PolynomialCurve as PolynomialCurve
@@ -42,8 +44,6 @@ from .curves import SplineCurve as SplineCurve
 from .equations import equations
 from .friction import Bearing as Bearing
 from .friction import Friction as Friction
-from .gears import Gear as Gear
-from .gears import Transmission as Transmission
 from .joints import CylindricalConstraint as CylindricalConstraint
 from .joints import Distance as Distance
 from .joints import FixedConstraint as FixedConstraint

@@ -27,9 +27,8 @@ from ..system.topology import WORLD
 from ..system.tree_numbers import least_rotation
 from ..system.validation import ModelError, nearest
 from . import joints as pairs
-from .constrain import constrain
-from .constraint import Constraint, CoordinateConstraint
-from .gears import Gear, Transmission
+from .constraint import Constraint, CoordinateConstraint, constrain
+from .coupled import Gear, Transmission
 from .joints import HelicalConstraint
 
 GROUPS = ("SE3", "SO3xR3")

@@ -8,8 +8,6 @@ the step.
 from __future__ import annotations
 
 from . import tableaux as tableaux
-from .bdf import BDF1 as BDF1
-from .bdf import BDF2 as BDF2
 from .commutator_free import CF2 as CF2
 from .commutator_free import CF3 as CF3
 from .commutator_free import CF4 as CF4
@@ -30,7 +28,6 @@ from .gauss import GaussLegendre4 as GaussLegendre4
 from .gauss import GaussLegendre6 as GaussLegendre6
 from .gauss import ImplicitMidpoint as ImplicitMidpoint
 from .gauss import SymmetricMethod as SymmetricMethod
-from .generalized_alpha import GeneralizedAlpha as GeneralizedAlpha
 from .method import Field as Field
 from .method import FieldMethod as FieldMethod
 from .method import Method as Method
@@ -39,6 +36,9 @@ from .method import VectorField as VectorField
 from .method import single_step as single_step
 from .moreau import Moreau as Moreau
 from .moreau import NonsmoothMechanics as NonsmoothMechanics
+from .multistep import BDF1 as BDF1
+from .multistep import BDF2 as BDF2
+from .multistep import GeneralizedAlpha as GeneralizedAlpha
 from .munthe_kaas import RKMK2 as RKMK2
 from .munthe_kaas import RKMK3 as RKMK3
 from .munthe_kaas import RKMK4 as RKMK4

@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ..groups import FlatProduct
-from ..solvers.chord import Chord
+from ..solvers.corrections import Chord
 from ..solvers.linear import product
 from ..solvers.root import root
 from .method import Method, Scalar, chosen

@@ -9,14 +9,13 @@ import difflib
 import inspect
 from typing import Any
 
-from .bdf import BDF1, BDF2
 from .commutator_free import CF2, CF3, CF4, CG2, CG3, CG4
 from .embedded_munthe_kaas import BogackiShampine32, DormandPrince54, RungeKutta43
 from .energy_momentum import EnergyMomentum
 from .gauss import GaussLegendre4, GaussLegendre6, ImplicitMidpoint
-from .generalized_alpha import GeneralizedAlpha
 from .method import Method
 from .moreau import Moreau
+from .multistep import BDF1, BDF2, GeneralizedAlpha
 from .munthe_kaas import RKMK2, RKMK3, RKMK4, RKMK5, RKMK6, RKMK8
 from .partitioned import BodyFixedEuler, SemiImplicitEuler, StormerVerlet
 from .rattle import Rattle

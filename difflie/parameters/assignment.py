@@ -11,8 +11,7 @@ import numpy as np
 from ..system.fields import Number
 from ..system.system import System
 from ..system.validation import format_value
-from .paths import Entry, select
-from .places import INERTIAL, Places, about, read, shape_of, write
+from .paths import INERTIAL, Entry, Places, about, read, select, shape_of, write
 
 
 @dataclasses.dataclass(frozen=True)

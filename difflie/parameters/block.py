@@ -17,8 +17,7 @@ from ..system.system import System
 from ..system.user_functions import called, no_leaf
 from .declaration import Parameter, transform_of
 from .inertias import InertiaRatios, LogCholesky, SecondMoments
-from .paths import Entry, named, places_of, unit
-from .places import Places, about, kind, read, write
+from .paths import Entry, Places, about, kind, named, places_of, read, unit, write
 from .pseudo_inertia import from_six, inconsistency, nearest_consistent, to_six
 from .transforms import Transform
 

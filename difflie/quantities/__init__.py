@@ -6,7 +6,6 @@ differentiable in forward and reverse mode, in the precision of q.
 """
 
 from ..deprecated import names_of
-from .acceleration import AccelerationQuantity as AccelerationQuantity
 from .along import Curve as Curve
 from .along import along as along
 from .along import curve as curve
@@ -39,6 +38,7 @@ from .reductions import Peak as Peak
 from .reductions import Reduction as Reduction
 from .reductions import RootMeanSquare as RootMeanSquare
 from .reductions import TimeTo as TimeTo
+from .sensors import AccelerationQuantity as AccelerationQuantity
 from .sensors import Accelerometer as Accelerometer
 from .sensors import Gyroscope as Gyroscope
 from .sensors import JointWrench as JointWrench

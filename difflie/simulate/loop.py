@@ -28,8 +28,7 @@ from ..integrators import Method
 from ..integrators.embedded_munthe_kaas import EmbeddedMuntheKaas
 from ..integrators.method import chosen
 from ..quantities.reductions import Reduction
-from ..solvers.bisection import Bisection
-from ..solvers.root import root
+from ..solvers.root import Bisection, root
 from ..system.kinematic_tree import Tree
 from .adjoint import Adjoint, Direct
 from .events import Event, least, named

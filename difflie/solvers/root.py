@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -122,3 +123,33 @@ def refined(linear: Function, inverse: Function, b: jax.Array) -> jax.Array:
     start = 0 * b, jnp.zeros((), b.dtype), jnp.asarray(False), jnp.asarray(0)
     x, _, converged, _ = jax.lax.while_loop(unfinished, improve, start)
     return jnp.where(converged, x, jnp.nan)
+
+
+@dataclass(frozen=True)
+class Bisection(Search):
+    """The root x (1,) between 0 and twice the guess, of a residual (1,) that is positive at 0.
+
+    The first point evaluated is the guess. At the root the residual is zero or negative, by
+    rounding. The search fails if the residual is positive at all points.
+    """
+
+    def find(self, residual: Function, guess: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        def halved(_: int, state: tuple) -> tuple:
+            low, high, bracketed = state
+            middle = (low + high) / 2
+            value = residual(middle)
+            before = value > 0
+            low, high = jnp.where(before, middle, low), jnp.where(before, high, middle)
+            return low, high, bracketed | (value[0] <= 0)
+
+        halvings = int(jnp.finfo(guess.dtype).nmant) + 4
+        start = jnp.zeros_like(guess), 2 * guess, jnp.asarray(False)
+        _, x, bracketed = jax.lax.fori_loop(0, halvings, halved, start)
+        return x, bracketed, bracketed
+
+    def linear(self, x: jax.Array, memory: jax.Array) -> tuple[LinearSolve, LinearSolve]:
+        def solve(linear: Function, b: jax.Array) -> jax.Array:
+            # In a batch, elements without a root must not divide by zero.
+            return b / jnp.where(memory > 0, linear(jnp.ones_like(b)), 1)
+
+        return solve, solve

@@ -66,9 +66,18 @@ from ..quantities.reductions import Reduction
 from ..system.fields import number
 from ..system.validation import format_value, nearest
 from .design import Design, Grid
-from .distributions import Distribution, LogUniform, Normal, Uniform
 from .motions import Motions
-from .samples import Drawn, LatinHypercube, Random, Saltelli, Sobol
+from .samples import (
+    Distribution,
+    Drawn,
+    LatinHypercube,
+    LogUniform,
+    Normal,
+    Random,
+    Saltelli,
+    Sobol,
+    Uniform,
+)
 
 _SAMPLES: dict[str, type[Drawn]] = {
     "sobol": Sobol,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.solvers.chord import Chord
+from difflie.solvers.corrections import Chord
 from difflie.solvers.root import root
 
 

@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.solvers.chord import Chord
-from difflie.solvers.corrections import Corrections
+from difflie.solvers.corrections import Chord, Corrections
 from difflie.solvers.newton import FixedPoint, Newton
 from difflie.solvers.root import root
 
