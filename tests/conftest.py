@@ -26,7 +26,7 @@ CHECKED = {
     "constraints": "assembly curves derivatives equations friction lock motion position "
     "redundancy stabilisation",
     "integrators": "commutator_free descriptor embedded_munthe_kaas energy_momentum gauss method "
-    "moreau multistep munthe_kaas partitioned rattle variational variational_lie",
+    "moreau multistep munthe_kaas partitioned rattle variational",
     "quantities": "effort frames momentum reductions sensors state",
     "parameters": "block nearness pseudo_inertia",
     "simulate": "result step_status trajectory",

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import native
-from ..solvers.elimination import inverse
+from ..solvers.linear import inverse
 from .box_qp import box_qp, root_of_inverse
 from .linear_quadratic import MOST_IN_A_PROGRAM, LinearQuadratic, Sweep, loop
 

@@ -24,7 +24,6 @@ from . import costs, inputs, limits
 At = Literal["running", "final"]
 _Numbers = float | list[float]
 _Point = Annotated[list[float], number(unit="m", shape=(3,))]
-_Seconds = Annotated[float, number(unit="s", positive=True)]
 
 
 def _pose(frame: Frame) -> Any:

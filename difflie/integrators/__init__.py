@@ -60,5 +60,5 @@ from .tableau import CommutatorFreeTableau as CommutatorFreeTableau
 from .tableau import EmbeddedTableau as EmbeddedTableau
 from .tableau import SymmetricTableau as SymmetricTableau
 from .variational import DiscreteMechanics as DiscreteMechanics
+from .variational import LieVariational as LieVariational
 from .variational import VariationalMidpoint as VariationalMidpoint
-from .variational_lie import LieVariational as LieVariational

@@ -13,7 +13,7 @@ of the report (`view.report`), on its page and in the terminal. A paper may have
 
 which compares computed and published numbers; without it a report says that none were compared.
 
-`runs.each` runs the parts of the work and tells how far it is, `tables` reads printed numbers
+`papers.each` runs the parts of the work and tells how far it is, `papers.printed` reads numbers
 from the `printed.toml` beside the code.
 A paper is listed here by its name on the command line, with "-" for "_".
 """

@@ -36,8 +36,7 @@ from ..system import Body, Free, Revolute, Spherical, System, chain
 from ..view.errors import draw_errors
 from ..view.figures import colours, figure, label
 from ..view.report import Section, Table, notes
-from .runs import Computed, Progress, each
-from .tables import cells
+from .papers import Computed, Progress, cells, each
 
 STEPS, STEP, SAVED = 1_000_000, 0.01, 1000
 

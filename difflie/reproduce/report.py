@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Picture
 
 from ..io.results import Results, machine, provenance
 from ..view.report import Figure, Note, Report, Section, Table, Worked, notes
-from .tables import Agreement
+from .papers import Agreement
 
 
 def paper_report(

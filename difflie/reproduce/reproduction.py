@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from rich.console import Console
 
 from ..io.results import Results
-from .runs import Progress
+from .papers import Progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

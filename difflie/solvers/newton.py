@@ -11,8 +11,8 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from .elimination import inverse, product
 from .line import chosen_line, whole
+from .linear import inverse, plain_product
 from .root import Function, LinearSolve, Search
 
 
@@ -176,7 +176,7 @@ def contraction(
     def improve(state: tuple) -> tuple:
         line, last, before, _, _ = state
         x = line.point
-        change = -product(matrix, residual(x))
+        change = -plain_product(matrix, residual(x))
         size = jnp.max(jnp.abs(change))
         scale = jnp.max(jnp.abs(x + change))
         stopped = ~(size < jnp.where(patient, before, last) / 2) | single

@@ -90,7 +90,6 @@ _DRAWN: dict[str, type[Distribution]] = {
     "log_uniform": LogUniform,
     "normal": Normal,
 }
-_ON_GRID = "values", "grid", "log_grid"
 _MOST_ON_AXIS = 10_000_000
 
 

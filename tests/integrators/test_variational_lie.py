@@ -20,7 +20,7 @@ from difflie.groups import (
     so3,
 )
 from difflie.integrators import LieVariational
-from difflie.integrators.variational_lie import GroupMechanics
+from difflie.integrators.variational import GroupMechanics
 
 METHOD = LieVariational()
 GROUPS = {

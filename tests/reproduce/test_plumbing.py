@@ -12,7 +12,7 @@ from pages import Page
 from rich.console import Console
 
 from difflie.io.results import Results
-from difflie.reproduce import REPRODUCTIONS, runs, tables
+from difflie.reproduce import REPRODUCTIONS, papers
 from difflie.reproduce.mechanisms.comparison import MechanismsResults, Reached
 from difflie.reproduce.mueller.comparison import CenterRow
 from difflie.reproduce.park_chung.comparison import Agreed
@@ -40,13 +40,13 @@ def test_every_paper_computes_and_shows(name):
 
 def test_parts_are_reported_in_their_order():
     told = []
-    assert runs.each(lambda *a: told.append(a), "squares", lambda x: x**2, (3, 1, 2)) == [9, 1, 4]
+    assert papers.each(lambda *a: told.append(a), "squares", lambda x: x**2, (3, 1, 2)) == [9, 1, 4]
     assert told == [("squares", k, 3) for k in range(4)]
 
 
 def test_printed_numbers_are_read_from_beside_the_code(tmp_path):
     (tmp_path / "printed.toml").write_text("length = 1.5\n")
-    assert tables.printed(str(tmp_path / "paper.py")) == {"length": 1.5}
+    assert papers.printed(str(tmp_path / "paper.py")) == {"length": 1.5}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ def test_cells_are_numbers_in_their_formats():
     """Guards words, dashes for what is not known, and the order of the formats."""
     formats = {"drift": ".1e", "method": ""}
     rows = [Row(method="CG2", drift=x) for x in (0.123, None)]
-    assert [tables.cells(row, formats) for row in rows] == [["1.2e-01", "CG2"], ["-", "CG2"]]
+    assert [papers.cells(row, formats) for row in rows] == [["1.2e-01", "CG2"], ["-", "CG2"]]
 
 
 def test_the_slope_of_errors():
@@ -84,7 +84,7 @@ def paper(*compared):
     module.sections = lambda results: [Section("Drifts", [table, Note("a note [with brackets]")])]
     judged = [agree for agree in compared if agree is not None]
     if judged:
-        found = tables.Agreement("Drifts", sum(judged), len(judged), "in all digits")
+        found = papers.Agreement("Drifts", sum(judged), len(judged), "in all digits")
         module.agreements = lambda results: [found]
     return module
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.solvers.elimination import inverse, product
+from difflie.solvers.linear import inverse, plain_product
 from difflie.solvers.newton import FixedPoint, Newton
 from difflie.solvers.root import root
 
@@ -17,7 +17,9 @@ def test_inverse_and_product(n):
     if n > 1:
         a[0, 0] = 0.0  # a pivot that has to be looked for
     np.testing.assert_allclose(jax.jit(inverse)(a, n) @ a, np.eye(n), atol=1e-11)
-    np.testing.assert_allclose(jax.jit(product)(jnp.asarray(a), jnp.asarray(x)), a @ x, rtol=1e-12)
+    np.testing.assert_allclose(
+        jax.jit(plain_product)(jnp.asarray(a), jnp.asarray(x)), a @ x, rtol=1e-12
+    )
 
 
 def kepler(search):

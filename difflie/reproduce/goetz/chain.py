@@ -39,7 +39,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ...forces.path import root
-from ...solvers.elimination import inverse
+from ...solvers.linear import inverse
 from .energy_stable import ConstrainedProblem
 
 

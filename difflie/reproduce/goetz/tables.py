@@ -14,8 +14,7 @@ from ...io.results import Results
 from ...view.errors import draw_errors, draw_slope, slope
 from ...view.figures import draw_lines, figure, label
 from ...view.report import Cell, Checked, Section, Table, notes
-from ..runs import Computed, Progress, each
-from ..tables import number, printed
+from ..papers import Computed, Progress, each, number, printed
 from .schemes import SCHEMES
 from .study import (
     DURATION,

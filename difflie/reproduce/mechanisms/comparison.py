@@ -26,8 +26,7 @@ from ...system.kinematic_tree import Tree
 from ...view.errors import draw_errors
 from ...view.figures import figure, label
 from ...view.report import Checked, Section, Table, notes
-from ..runs import Computed, Progress, each
-from ..tables import Agreement, number
+from ..papers import Agreement, Computed, Progress, each, number
 from .bodies import asymmetric_body, heavy_top, rolling_disk, symmetric_body
 from .linkages import bricard, four_bars, governor, slider_crank, squeezer
 from .pendulums import babyboot, pendulum

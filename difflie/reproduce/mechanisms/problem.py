@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from ...system import System
-from ..tables import printed
+from ..papers import printed
 
 # What is known of the problems without a closed form, by name and quantity.
 KNOWN = printed(__file__)

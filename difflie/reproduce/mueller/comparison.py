@@ -14,8 +14,7 @@ from ...view.errors import draw_errors
 from ...view.errors import slope as fitted_slope
 from ...view.figures import figure, label
 from ...view.report import Section, Table, notes
-from ..runs import Computed, Progress, each
-from ..tables import Agreement, cells, number, printed
+from ..papers import Agreement, Computed, Progress, cells, each, number, printed
 from .bodies import MACHINES, Machine, march, violation
 from .transition import ATTITUDES, LOCAL, TRANSITION_MAPS
 

@@ -14,8 +14,7 @@ from ...system import Body, Free, Revolute, System, chain
 from ...view.errors import draw_errors
 from ...view.figures import figure, label
 from ...view.report import Checked, Section, Table, notes
-from ..runs import Computed, Progress, each
-from ..tables import Agreement
+from ..papers import Agreement, Computed, Progress, each
 from .operations import PRINTED, Count, lie_method, operation_rows
 
 METHODS = tuple(PRINTED["V"])

@@ -8,7 +8,7 @@ from typing import Any
 from ...integrators import CommutatorFree, CrouchGrossman, RungeKuttaMuntheKaas, by_name
 from ...integrators.munthe_kaas import dexp_inv_coefficients
 from ...io.results import Results
-from ..tables import printed
+from ..papers import printed
 
 PRINTED = printed(__file__)
 

@@ -21,8 +21,7 @@ from ...simulate import simulate
 from ...system import Body, Translation, tree
 from ...view.figures import figure, label
 from ...view.report import Cell, Checked, Section, Table
-from ..runs import Computed, Progress, each
-from ..tables import Agreement, printed
+from ..papers import Agreement, Computed, Progress, each, printed
 
 MASSES = np.arange(1.0, 8.0)
 POSITIONS = (3, 3, -1, -3, 2, -2, 2), (3, -3, 2, 0, 0, -4, 4), (0,) * 7

@@ -28,8 +28,7 @@ import numpy as np
 
 from ...io.results import Results
 from ...view.report import Checked, Section, Table, notes
-from ..runs import Computed, Progress, each
-from ..tables import Agreement, number
+from ..papers import Agreement, Computed, Progress, each, number
 from . import chain_checks, perspective, rigid_body
 from .check import HOLDS
 from .motion import MOTIONS, Compared
