@@ -14,9 +14,8 @@ from ..constraints import assemble
 from ..integrators import by_name
 from ..io import read_appearance
 from ..io.config import Config, read_config
-from ..io.joint_control import control_of
-from ..io.loading import load_system, located, state_of
-from ..io.loops import closed
+from ..io.couplings import closed
+from ..io.loading import control_of, load_system, located, state_of
 from ..io.modules import code_allowed
 from ..io.results import save_arrays
 from ..simulate import Trajectory, simulate

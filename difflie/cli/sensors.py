@@ -13,8 +13,7 @@ from ..identify import Encoder, Recording, Sensor, pose_readings, with_sensors
 from ..identify.sensors.poses import unwrapped
 from ..io.loading import located
 from ..io.modules import function
-from ..io.sensor_tables import SensorTable
-from ..io.study import Study
+from ..io.study import SensorTable, Study
 from ..io.tables import ConfigError, instance
 from ..quantities import Accelerometer, Gyroscope, JointWrench, Origin, Pose
 from ..system import System

@@ -16,7 +16,7 @@ from ..io import load
 from ..io.appearance import read_appearance
 from ..io.config import read_config
 from ..io.files import check_writable
-from ..io.joint_control import control_of
+from ..io.loading import control_of
 from ..io.modules import code_allowed
 from ..io.motions import Motion, read_motion
 from ..system import ModelError, System

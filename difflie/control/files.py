@@ -76,9 +76,8 @@ import numpy as np
 from ..constraints import Constraint, assemble
 from ..integrators import by_name
 from ..io.config import InitialTable, SystemTable
-from ..io.couplings import OWN, TABLES, Force, couplings_of
+from ..io.couplings import OWN, TABLES, Force, closed, constraints_of, couplings_of
 from ..io.loading import load_system, located, numbers_of, state_of
-from ..io.loops import closed, constraints_of
 from ..io.modules import check_code
 from ..io.tables import read_file, read_typed, typed_rows
 from ..io.toml import ConfigError, Faults, read_toml

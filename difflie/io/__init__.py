@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 
 from ..system import System
 from .appearance import read_appearance as read_appearance
-from .loops import closed, read_loops
+from .couplings import closed, read_loops
 from .mjcf import read_mjcf as read_mjcf
 from .orderings import MujocoOrdering as MujocoOrdering
 from .orderings import PinocchioOrdering as PinocchioOrdering
-from .root_tag import root_tag
+from .robot_files import root_tag
 from .urdf import read_urdf as read_urdf
 from .urdf import write_urdf as write_urdf
 
@@ -32,7 +32,7 @@ def load(
     base: "fixed" fixes the root body to the world, "free" puts it on a free joint; None is as in
     the file, fixed by default. gravity (3,) in m/s^2, world coordinates; None takes the file's, (0,
     0, -9.81) by default. loops: a TOML file of constraints, appended to those of the robot file;
-    `difflie/io/loops.py` describes it. Warns and raises as `read_urdf`, `read_mjcf` and
+    `difflie/io/couplings.py` describes it. Warns and raises as `read_urdf`, `read_mjcf` and
     `read_loops`, and raises ValueError for another kind of file.
     """
     path = Path(path)

@@ -35,7 +35,7 @@
     joints = ["elbow"]
     stiffness = 500.0                 # also exponent, dissipation, smoothing
 
-    [[constraint]]                    # closes a loop; difflie/io/loops.py has the types and keys
+    [[constraint]]                    # closes a loop; its types and keys: difflie/io/couplings.py
     type = "SphericalConstraint"
     first = {body = "rod", position = [0.3, 0.0, 0.0]}
     second = {position = [1.0, 0.0, 0.2]}
@@ -59,9 +59,8 @@ from typing import Annotated, Any, Literal
 from ..constraints import Constraint
 from ..system.fields import number
 from ..system.validation import format_value
-from .couplings import OWN, TABLES, Force, couplings_of
+from .couplings import OWN, TABLES, Force, constraints_of, couplings_of
 from .files import absence, present
-from .loops import constraints_of
 from .modules import check_code
 from .tables import read_file
 from .toml import ConfigError as ConfigError

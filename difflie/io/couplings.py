@@ -1,4 +1,6 @@
-"""Forces described in TOML: a table has the name of a class, and its keys are the class's fields.
+"""Forces and constraints described in TOML, as tables whose keys are the fields of a class.
+
+The table of a force has the name of its class:
 
     [[torsional_spring]]              # difflie.TorsionalSpring; one such table for each
     path = [
@@ -21,26 +23,50 @@
     path = [{body = "hull", point = [0.0, 0.0, 0.0]}]
     area = 0.3
 
-To read a file with such a type runs the Python code of that module, so the readers of files refuse
-it unless allow_code is True.
+A constraint closes a loop of a robot whose file describes a tree; `type` is its class:
+
+    [[constraint]]                    # one such table for each
+    type = "SphericalConstraint"                # a class of difflie.constraints
+    first = {body = "rod", position = [0.3, 0.0, 0.0]}        # m; the rest as of `Frame`:
+    second = {position = [1.0, 0.0, 0.2], axis = [0, 1, 0]}   # axis or rotation (rad); the world
+
+    [[constraint]]
+    type = "Polynomial"
+    driven = "left_finger"
+    driver = "right_finger"
+    coefficients = [0.0, -1.0]
+
+To read a file with a type of one's own runs the Python code of that module, so the readers of files
+refuse it unless allow_code is True.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .. import forces
+from .. import constraints, forces
+from ..constraints import Constraint, constrain
 from ..forces import Actuator, Coupling, JointCoupling
 from ..system.system import System
 from ..system.validation import ModelError, format_value, nearest
+from .files import existing
 from .modules import imported
-from .tables import add_unknown_keys, keys_of, read, read_keys, rows_by_place
-from .toml import ConfigError, Faults
+from .tables import (
+    add_unknown_keys,
+    describable,
+    keys_of,
+    read,
+    read_keys,
+    rows_by_place,
+    typed_rows,
+)
+from .toml import ConfigError, Faults, read_toml
 
 Force = Coupling | JointCoupling | Actuator
 _BASES = Coupling, JointCoupling, Actuator
@@ -158,3 +184,52 @@ def _class_of(module: ModuleType, name: str, where: str) -> type:
     if missing:
         raise ConfigError(f"{where}: {name} lacks the method {', '.join(missing)}; define it")
     return cls
+
+
+CONSTRAINTS: dict[str, type[Constraint]] = {
+    name: cls
+    for name, cls in vars(constraints).items()
+    if isinstance(cls, type) and issubclass(cls, Constraint) and describable(cls)
+}
+
+
+def read_loops(path: str | os.PathLike[str]) -> list[Constraint]:
+    """The constraints in a TOML file of tables [[constraint]] only.
+
+    Raises `ModelError` with a line for each fault, which names the file, the key and the fix;
+    FileNotFoundError where there is no such file.
+    """
+    path = existing(path, "TOML")
+    try:
+        tables = read_toml(path)
+    except ConfigError as error:
+        raise ModelError(str(error)) from None
+    faults = Faults(path, ModelError)
+    loops = constraints_of(tables, faults)
+    for name in tables.keys() - {"constraint"}:
+        faults.tell(
+            f"{format_value(name)} does not belong into a file of loops; it has [[constraint]] only"
+        )
+    if not loops and not faults:
+        faults.tell("there is no loop in it; add a table [[constraint]]")
+    faults.end()
+    return loops
+
+
+def constraints_of(tables: dict[str, Any], faults: Faults) -> list[Constraint]:
+    """The constraints that the tables [[constraint]] of a file describe.
+
+    Reports unknown types and keys (with the nearest known one), missing keys, values of a wrong
+    type, shape or size, and errors of the class itself.
+    """
+    return typed_rows(tables, "constraint", CONSTRAINTS, "constraint", faults)
+
+
+def closed(system: System, constraints: Sequence[Constraint], path: Path) -> System:
+    """The system with constraints of a file; errors of `constrain` name the file and the table."""
+    faults = Faults(path, ModelError)
+    for i, constraint in enumerate(constraints):
+        with faults.caught(f"constraint[{i}]", ModelError):
+            system = constrain(system, constraint)
+    faults.end()
+    return system

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ..system.arguments import on_manifold
 from ..system.system import System
 from ..system.validation import InputError, format_value
-from .archives import BROKEN, TooLargeError, read_arrays
 from .files import existing
+from .results import BROKEN, TooLargeError, read_arrays
 
 
 class Motion(NamedTuple):

@@ -63,9 +63,9 @@ in difflie/io/couplings.py. Files without a header or times, and bodies in free 
     [validation]
     observe = 10                          # rows of a window, which find the state it starts at
 
-Other sensors have tables [[sensor]], as in difflie/io/sensor_tables.py. Without [[parameter]] all
-numbers of an arm are found; difflie/io/arm_tables.py has its tables.
-Beside [[parameter]], [nearness] with a weight holds all bodies near the file's.
+Other sensors have tables [[sensor]], see `SensorTable`. Without [[parameter]] all numbers of an arm
+are found, see `ArmTable`. Beside [[parameter]], [nearness] with a weight holds all bodies near the
+file's.
 
 A number that is no field of the machine has a name, and a function (system, value) -> system which
 writes it wherever it belongs, in wear.py beside the file, if to import it is allowed by
@@ -97,15 +97,191 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from ..system.fields import number
-from ..system.validation import format_value
-from .arm_tables import ArmTable, NearnessTable, RateCouplingTable
+from ..system.validation import format_value, nearest
 from .config import SystemTable
 from .couplings import OWN, TABLES, Force, couplings_of
-from .fit_tables import FitTable, Seconds, ValidationTable
 from .modules import check_code
-from .sensor_tables import SensorTable
 from .tables import read_file, rows_by_place
 from .toml import ConfigError, Faults, read_toml
+
+
+@dataclass(frozen=True)
+class ArmTable:
+    """[arm]: as of `difflie.identify.ArmSettings`.
+
+    Without [[parameter]] all bodies and joints of an arm are found, from measured torques, near the
+    numbers of its file, as `difflie.identify.identify_arm` does; all of these may be left out:
+
+        [arm]                                 [nearness]               # to the file's numbers
+        offsets = true                        weight = 100.0           # else chosen on blocks of
+        stribeck = false                      blocks = 5               # rows that are held out
+        load_friction = true                  distance = "geometric"   # or "entropic"
+        bandwidth = 2.0                       # Hz, of the motion
+                                              [[rate_coupling]]        # a motor that turns with
+                                              joints = ["j5", "j6"]    # a sum of joint rates
+                                              ratios = [1.0, 1.0]
+    """
+
+    offsets: bool = True
+    stribeck: bool | None = None
+    load_friction: bool = False
+    bandwidth: Annotated[float, number(unit="Hz", positive=True)] | None = None
+
+
+@dataclass(frozen=True)
+class NearnessTable:
+    """[nearness]: as of `difflie.identify.ArmSettings`; the weight as of `NominalPrior`, too."""
+
+    weight: Annotated[float, number(positive=True)] | None = None
+    distance: Literal["entropic", "geometric"] = "entropic"
+    blocks: Annotated[int, number(least=2, most=100)] = 5
+
+
+@dataclass(frozen=True)
+class RateCouplingTable:
+    """[[rate_coupling]]: as of `difflie.identify.RateCoupling`."""
+
+    joints: list[str]
+    ratios: list[float] = field(default_factory=list)
+
+
+Seconds = Annotated[float, number(unit="s", positive=True)]
+Substeps = Annotated[int, number(least=1, most=1000)]
+Torques = Annotated[float | list[float], number(unit="N m or N", shape=None, positive=True)]
+Positions = Annotated[float | list[float], number(unit="rad or m", shape=None, positive=True)]
+Velocities = Annotated[float | list[float], number(unit="rad/s or m/s", shape=None, positive=True)]
+
+
+@dataclass(frozen=True)
+class FitTable:
+    """[fit]: the error, its standard deviations, and when to stop.
+
+    torque (N m or N), position (rad or m) and velocity (rad/s or m/s): one deviation for all, or
+    one for each velocity. positions: whether q counts in motions; false where readings of other
+    sensors are to find the motion, and q gives its starts alone. unactuated: that of the torques at
+    dofs without an actuator; without it these are left out. window: of motions, in s; states:
+    whether the initial states of windows are estimated; substeps: of each row. loss, with its limit
+    in deviations. leave_out: whether to cross-validate: each run in turn is judged by a fit to the
+    others.
+    """
+
+    error: Literal["torque", "motion", "both"] = "torque"
+    torque: Torques = 1.0
+    unactuated: Torques | None = None
+    position: Positions = 1.0
+    positions: bool = True
+    velocity: Velocities | None = None
+    window: Seconds | None = None
+    states: bool = False
+    substeps: Substeps = 1
+    loss: Literal["squares", "huber", "cauchy"] = "squares"
+    limit: Annotated[float, number(positive=True)] = 2.0
+    steps: Annotated[int, number(positive=True)] = 100
+    tolerance: Annotated[float, number(positive=True, least=0, most=1e-2)] = 1e-8
+    leave_out: bool = False
+
+
+@dataclass(frozen=True)
+class ValidationTable:
+    """[validation]: windows (s) of the motions that are simulated with measured torques.
+
+    observe: the rows of a window, two or more, that determine its initial state and are not judged;
+    without it the motion starts at the first row. substeps: of each row.
+    """
+
+    window: Seconds = 0.5
+    observe: Annotated[int, number(least=2)] | None = None
+    substeps: Substeps = 1
+
+
+# What each kind stands on.
+KINDS = {
+    **dict.fromkeys(("accelerometer", "gyroscope", "point", "pose"), "body"),
+    "wrench": "joint",
+}
+
+_Three = Annotated[list[float], number(shape=(3,))]
+
+
+def _zero() -> list[float]:
+    return [0.0, 0.0, 0.0]
+
+
+def _has_kind(kind: str) -> Iterator[str]:
+    if kind not in KINDS and ":" not in kind:
+        hint = nearest(kind, KINDS) or f"; write one of {', '.join(KINDS)}, or module:function"
+        yield f"kind is {format_value(kind)}, which is not known{hint}"
+
+
+def _has_place(
+    kind: str,
+    body: str | None,
+    joint: str | None,
+    position: list[float],
+    rotation: list[float],
+) -> Iterator[str]:
+    given = {"body": body, "joint": joint}
+    for key, value in given.items():
+        if KINDS.get(kind) == key and value is None:
+            yield f"{key} is missing; a sensor of kind {format_value(kind)} needs it"
+        if value is not None and KINDS.get(kind) != key:
+            said = format_value(value)
+            yield f"{key} is {said}; it must be left out of kind {format_value(kind)}"
+    if kind not in KINDS and (any(position) or any(rotation)):
+        yield f"position and rotation must be left out of kind {format_value(kind)}"
+    if kind == "point" and any(rotation):
+        yield f"rotation is {rotation}; it must be left out of a point"
+
+
+def _has_column(columns: list[str]) -> Iterator[str]:
+    if not columns:
+        yield "columns is []; it must be the names of one column or more"
+
+
+@dataclass(frozen=True)
+class SensorTable:
+    """[[sensor]]: as of `difflie.identify.Sensor`, with its columns and standard deviations.
+
+        [[sensor]]                            [[sensor]]
+        name = "imu"                          name = "hand"
+        kind = "accelerometer"                kind = "pose"                # motion capture
+        body = "fore arm"                     body = "hand"
+        position = [0.1, 0.0, 0.02]           columns = ["qw", "qx", "qy", "qz", "x", "y", "z"]
+        rotation = [0.0, 0.0, 1.5708]         deviation = [0.01, 0.01, 0.01, 0.002, 0.002, 0.002]
+        columns = ["ax", "ay", "az"]
+        deviation = 0.05                      # in the sensor's unit, one or one for each column
+
+    Kinds with a `body`, and position (m) and rotation (a rotation vector in rad) of the sensor on
+    it: "accelerometer" (m/s^2) and "gyroscope" (rad/s), both in the sensor's axes; "point" (m), in
+    the world, without a rotation; "pose", with six columns, a rotation vector (rad) and a position
+    (m), or seven, a quaternion (w, x, y, z) and a position. With a `joint`, which may be fixed:
+    "wrench", three moments (N m) and three forces (N) in the sensor's axes. Of one's own: kind =
+    "module:function", a function of (system, q, v, u, t) in module.py beside the file, or a
+    quantity; to import it must be allowed, by --allow-code.
+
+    scale and bias: reading = scale * quantity + bias, one number or one for each column. A sensor's
+    numbers are parameters with the paths "imu/bias", "imu/scale", "imu/frame/position",
+    "hand/reference/position" (of the frame in which poses and points are measured) and
+    "wrist/position" of a wrench.
+
+    With fit.error = "torque" readings are compared along the measured motion; with "motion", and
+    with "both", in which each counts once, along the simulated one. fit.positions = false leaves
+    the angles out of the comparison. Readings are cut and resampled like all columns, and not
+    smoothed.
+    """
+
+    name: str
+    kind: str
+    columns: list[str]
+    deviation: Annotated[float | list[float], number(shape=None, positive=True)]
+    body: str | None = None
+    joint: str | None = None
+    position: _Three = field(default_factory=_zero)
+    rotation: _Three = field(default_factory=_zero)
+    scale: Annotated[float | list[float], number(shape=None)] = 1.0
+    bias: Annotated[float | list[float], number(shape=None)] = 0.0
+    conditions = _has_kind, _has_place, _has_column
+
 
 _Names = Literal["q", "v", "a", "tau"]
 Quantity = Annotated[str, _Names]

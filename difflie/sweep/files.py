@@ -54,11 +54,9 @@ from .. import quantities as dq
 from ..constraints import Constraint, assemble
 from ..integrators import by_name
 from ..io.config import ControlTable, InitialTable, SimulationTable, SystemTable
-from ..io.couplings import OWN, TABLES, Force, couplings_of
-from ..io.joint_control import control_of
+from ..io.couplings import OWN, TABLES, Force, closed, constraints_of, couplings_of
 from ..io.kinds import STRING
-from ..io.loading import load_system, located, state_of
-from ..io.loops import closed, constraints_of
+from ..io.loading import control_of, load_system, located, state_of
 from ..io.modules import check_code, function
 from ..io.tables import describable, read, read_file, rows_of
 from ..io.toml import ConfigError, Faults, read_toml

@@ -8,7 +8,7 @@ import pytest
 
 import difflie as dl
 from difflie import identify as di
-from difflie.io import archives
+from difflie.io import results
 from difflie.io.motions import read_motion
 from difflie.system.validation import InputError
 
@@ -35,7 +35,7 @@ def test_large_archives_are_refused_before_they_are_unpacked(
     tmp_path, monkeypatch, read, size, shape, said
 ):
     """Guards the memory: a small file of many zeros, and a header that says more than there is."""
-    monkeypatch.setattr(archives, "LARGEST", 10**6)
+    monkeypatch.setattr(results, "LARGEST", 10**6)
     path = tmp_path / "trajectory.npz"
     packed(path, size, shape)
     assert path.stat().st_size < 10**4

@@ -6,7 +6,7 @@ import pytest
 
 from difflie import load
 from difflie.io.config import ConfigError, read_config
-from difflie.io.loops import read_loops
+from difflie.io.couplings import read_loops
 from difflie.io.study import read_study
 from difflie.sweep.files import read_sweep
 

@@ -16,7 +16,7 @@ from difflie.constraints import (
     UniversalConstraint,
 )
 from difflie.io.config import ConfigError, read_config
-from difflie.io.loops import read_loops
+from difflie.io.couplings import read_loops
 
 CONFIGS = Path(__file__).parent.parent.parent / "configs"
 LEG = CONFIGS / "fourbar_leg.urdf"

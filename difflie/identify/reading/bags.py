@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...io.archives import LARGEST
+from ...io.results import LARGEST
 from ...system.installation import extra
 from ...system.validation import format_value, nearest
 from .columns import Columns, DataError

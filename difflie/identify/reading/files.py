@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...io.archives import BROKEN, TooLargeError, read_arrays
+from ...io.results import BROKEN, TooLargeError, read_arrays
 from ...system.validation import format_value
 from .bags import columns_of_bag, is_bag
 from .columns import Columns, DataError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...system import System
 from ...system.validation import warn
-from ..root_tag import root_tag
+from ..robot_files import root_tag
 from .mjcf import mjcf_appearance
 from .shape import Appearance as Appearance
 from .shape import Shape as Shape

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...system import System
-from ..mjcf.missing import stands_in
+from ..mjcf.check import stands_in
 from ..mjcf.names import body_names
 from ..mjcf.reader import compiled
 from .shape import Appearance, Shape, box, capsule, cylinder, ellipsoid

@@ -1,14 +1,28 @@
-"""What MuJoCo would silently ignore in an MJCF file, or read too slowly."""
+"""What is checked of an MJCF file, and what of it a `System` does not have.
+
+Before MuJoCo reads it: what it would silently ignore, or read too slowly, and files that the file
+names and that are not there. After: the flags that switch parts of the model off, and the features
+that are left out, which a warning names.
+"""
 
 from __future__ import annotations
 
+import ntpath
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from ...system.validation import ModelError
-from ..xml import plain, refuse_other_files
+import numpy as np
+
+from ...system import Free, Prismatic
+from ...system.validation import ModelError, format_value
+from ..robot_files import plain, refuse_other_files
+from .equalities import unused_equalities
+from .joints import TYPES, unused_drives
+from .names import listed
+from .tendons import SITE, unused_tendons
 
 _MOST_COPIES = 3_000
 
@@ -97,3 +111,197 @@ def _check(
         if file.is_file() and count > seen.get(file, 0):
             seen[file] = count
             _check(file, home, count, (*within, file.resolve()), seen)
+
+
+_DAMPING = "dof_damping", "dof_dampingpoly", "tendon_damping", "tendon_dampingpoly"
+_SPRINGS = "jnt_stiffness", "jnt_stiffnesspoly", "tendon_stiffness", "tendon_stiffnesspoly"
+_CONTACTS = "geom_contype", "geom_conaffinity"
+_FRICTION = "dof_frictionloss", "tendon_frictionloss"
+_MEDIUM = "body_gravcomp", "opt.density", "opt.viscosity"
+
+# What is zero where a flag is off. MuJoCo 3 has the flag "passive", which stands for both of its
+# successors and what else is passive; some fields are of MuJoCo 4 only.
+_OFF = {
+    "spring": _SPRINGS,
+    "damper": (*_DAMPING, "actuator_damping", "actuator_dampingpoly"),
+    "passive": (*_SPRINGS, *_DAMPING, *_MEDIUM),
+    "frictionloss": _FRICTION,
+    "contact": _CONTACTS,
+    "constraint": (*_FRICTION, *_CONTACTS),
+}
+
+
+def disabled_flags(mujoco: Any, model: Any) -> set[str]:
+    """The names of the option flags that are off, as in "gravity"."""
+    flags = mujoco.mjtDisableBit.__members__.items()
+    off = [n for n, flag in flags if n[:7] == "mjDSBL_" and model.opt.disableflags & int(flag)]
+    return {name.removeprefix("mjDSBL_").lower() for name in off}
+
+
+def switch_off(model: Any, disabled: set[str]) -> None:
+    """Sets to zero what the flags that are off take out of the motion of a model.
+
+    Equality constraints and gravity are left to their readers. Limits of joints stay, for they are
+    no constraints of a `System`.
+    """
+    fields = [field for flag in disabled for field in _OFF.get(flag, ())]
+    if {"spring", "damper"} <= disabled:
+        fields += _MEDIUM  # MuJoCo computes no passive force then
+    for field in fields:
+        *inner, name = field.split(".")
+        owner = getattr(model, inner[0]) if inner else model
+        value = getattr(owner, name, None)
+        if isinstance(value, np.ndarray):
+            value[...] = 0
+        elif value is not None:
+            setattr(owner, name, 0.0)
+
+
+_MOST_FILES = 5
+# The radius, in m, and the colour of the geoms that stand for those whose shape is missing.
+_SIZE = 1e-3
+_UNSEEN = (0.0, 0.0, 0.0, 0.0)
+
+
+def without_missing(mujoco: Any, path: Path) -> tuple[Any, str]:
+    """MuJoCo's model of a file without the files that are missing, and a remark that names them.
+
+    A geom whose shape is missing becomes a small, transparent sphere without mass that touches
+    nothing, so that sensors, contact pairs and tendons still find it. Raises `ModelError` for a
+    body whose inertia comes from a mesh that is missing.
+    """
+    spec = mujoco.MjSpec.from_file(str(path))
+    folder, compiler = path.absolute().parent, spec.compiler
+    shapes = {
+        a.name: a for a in (*spec.meshes, *spec.hfields) if _lost(a, folder, compiler.meshdir)
+    }
+    skins = [skin for skin in spec.skins if _lost(skin, folder, compiler.meshdir)]
+    pictures = {t.name: t for t in spec.textures if _gone(t, folder, compiler.texturedir)}
+    for geom in list(spec.geoms):
+        name = geom.meshname or geom.hfieldname
+        if name in shapes:
+            _check_inertia(mujoco, spec, geom, shapes[name], path)
+            _stand_in(mujoco, geom)
+    for material in spec.materials:
+        material.textures = ["" if name in pictures else name for name in material.textures]
+    files = [_name(each.file) for each in (*shapes.values(), *skins)]
+    for texture in pictures.values():
+        files += map(_name, _gone(texture, folder, compiler.texturedir))
+    for each in (*shapes.values(), *skins, *pictures.values()):
+        spec.delete(each)
+    files = list(dict.fromkeys(files))
+    more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+    return (
+        spec.compile(),
+        f"files that are missing, and skipped: {', '.join(files[:_MOST_FILES])}{more}",
+    )
+
+
+def stands_in(model: Any, geom: int) -> bool:
+    """Whether a geom of a model stands for one whose shape is missing."""
+    return tuple(model.geom_rgba[geom]) == _UNSEEN and model.geom_size[geom][0] == _SIZE
+
+
+def _stand_in(mujoco: Any, geom: Any) -> None:
+    geom.type, geom.meshname, geom.hfieldname = mujoco.mjtGeom.mjGEOM_SPHERE, "", ""
+    geom.size, geom.rgba, geom.material = (_SIZE, 0.0, 0.0), _UNSEEN, ""
+    geom.mass, geom.contype, geom.conaffinity = 0.0, 0, 0
+
+
+def _gone(texture: Any, folder: Path, within: str) -> list[str]:
+    """The files of a texture, of a cube those of its sides, that are not there."""
+    files = [texture.file, *texture.cubefiles]
+    return [file for file in files if file and not _is_there(file, folder, within)]
+
+
+def _lost(asset: Any, folder: Path, within: str) -> bool:
+    """Whether the file of a mesh, height field or skin is not there."""
+    return bool(asset.file) and not _is_there(asset.file, folder, within)
+
+
+def _is_there(file: str, folder: Path, within: str) -> bool:
+    places = Path(file), Path(within) / _name(file), Path(within) / file
+    return any((folder / place).is_file() for place in places)
+
+
+def _name(file: str) -> str:
+    return ntpath.basename(file)
+
+
+def _check_inertia(mujoco: Any, spec: Any, geom: Any, mesh: Any, path: Path) -> None:
+    body, compiler = geom.parent, spec.compiler
+    low, high = compiler.inertiagrouprange
+    counts = low <= geom.group <= high and geom.mass != 0 and geom.density != 0
+    auto = compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_AUTO
+    given = compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_FALSE
+    if body.name == "world" or given or (auto and body.explicitinertial) or not counts:
+        return
+    raise ModelError(
+        f"{path}: body {format_value(body.name)} takes its inertia from {_name(mesh.file)}, which "
+        "is missing; put the file there, or give the body an <inertial>"
+    )
+
+
+# Elements that no motion depends on, or that no `System` has, and their names in the warning.
+_ALL = {
+    "geom": "shapes of geoms",
+    "pair": "contact pairs",
+    "flex": "flexes",
+    "skin": "skins",
+    "plugin": "plugins",
+    "site": "sites",
+    "sensor": "sensors",
+    "key": "keyframes",
+    "cam": "cameras",
+    "light": "lights",
+    "numeric": "custom numbers",
+    "text": "custom texts",
+    "tuple": "custom tuples",
+}
+
+# Fields of bodies, joints and actuators that are not zero; those in the second part of MuJoCo 4
+# only.
+_FIELDS = {
+    ("body", "gravcomp"): "gravity compensation of bodies",
+    ("jnt", "stiffnesspoly"): "nonlinear springs",
+    ("jnt", "springyield"): "yield of springs",
+    ("actuator", "dampingpoly"): "nonlinear damping of actuators",
+}
+
+
+def unused(model: Any, disabled: set[str]) -> Iterator[str]:
+    """The features of the model that a `System` does not have, for a warning.
+
+    Each with the names of the elements that have it. disabled: the option flags that are off.
+    """
+    for what, kind, at in _features(model, disabled):
+        found = list(map(int, at))
+        if found:
+            yield f"{what} ({listed(model, kind, found)})"
+    if model.opt.density or model.opt.viscosity:
+        yield "forces of the medium (option density, viscosity)"
+
+
+def _features(model: Any, disabled: set[str]) -> Iterator[tuple[str, str, Iterable[int]]]:
+    """Each feature with the kind and the numbers of the elements that have it."""
+    yield "contacts of geoms", "geom", np.flatnonzero(model.geom_contype | model.geom_conaffinity)
+    for kind, what in _ALL.items():
+        # What tendons are led through is used.
+        led = model.wrap_objid[model.wrap_type == SITE] if kind == "site" else ()
+        yield what, kind, np.setdiff1d(np.arange(getattr(model, f"n{kind}")), led)
+    yield from unused_tendons(model)
+    yield from unused_equalities(model, disabled)
+    yield from unused_drives(model)
+    yield "motion of mocap bodies", "body", np.flatnonzero(model.body_mocapid >= 0)
+    joints, kinds = np.arange(model.njnt), np.asarray(model.jnt_type)
+    vector = kinds < TYPES.index(Prismatic)
+    yield "springs of ball and free joints", "jnt", joints[vector & (model.jnt_stiffness != 0)]
+    yield "limits of ball joints", "jnt", joints[vector & (model.jnt_limited != 0)]
+    free = kinds[model.dof_jntid] == TYPES.index(Free)
+    loaded = np.unique(model.dof_jntid[free & (model.dof_armature != 0)])
+    yield "armature along free joints", "jnt", loaded
+    damped = np.asarray(getattr(model, "dof_dampingpoly", np.zeros((model.nv, 1))))
+    yield "nonlinear damping", "jnt", np.unique(model.dof_jntid[damped.any(axis=-1)])
+    for (kind, field), what in _FIELDS.items():
+        values = np.asarray(getattr(model, f"{kind}_{field}", np.zeros(0)))
+        yield what, kind, [k for k, own in enumerate(values) if np.any(own)]

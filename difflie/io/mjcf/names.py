@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...system.validation import format_value
-from ..names import distinct
+from ..robot_files import distinct
 
 # The default names of joints, by MuJoCo's numbers of joint types.
 _WORDS = ("free", "ball", "slide", "hinge")

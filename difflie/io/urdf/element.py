@@ -10,7 +10,7 @@ from typing import Any
 from xml.parsers import expat
 
 from ...system.validation import LARGEST, ModelError, format_value
-from ..xml import refuse_other_files
+from ..robot_files import refuse_other_files
 
 _COUNTS = {
     1: "one number",

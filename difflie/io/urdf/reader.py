@@ -33,12 +33,10 @@ from numpy.typing import ArrayLike, NDArray
 from ...system import Body, Fixed, Free, ModelError, System, tree
 from ...system.builders import STANDARD_GRAVITY
 from ...system.validation import format_value, nearest, warn
-from ..files import existing
-from ..names import distinct
-from ..rotations import of_angles, of_quaternion
+from ..files import existing, present
+from ..robot_files import distinct, of_angles, of_quaternion
 from .element import Element, root_element, xacro
 from .joints import Notes, mimic_law, read_joint
-from .meshes import missing_meshes
 
 _BASES = {"fixed": Fixed, "free": Free}
 _VERSIONS = "1", "1.0", "1.1", "1.2"
@@ -318,3 +316,32 @@ def _typed(path: str, name: str, joint_type: str) -> str:
 
 def _listed(notes: Mapping[str, list[int]]) -> str:
     return ", ".join(f"{what} ({len(at)}, first line {at[0]})" for what, at in notes.items())
+
+
+# More names are only counted.
+_MOST = 8
+
+
+def missing_meshes(robot: Element, folder: Path) -> str:
+    """A remark with the names of the meshes that are not there, "" if there are none.
+
+    A path is relative to the folder of the file. package://NAME/PATH is sought as NAME/PATH in this
+    folder and in those above it, as robots' descriptions are laid out.
+    """
+    meshes = (e.attributes.get("filename", "") for e in robot.walk() if e.tag == "mesh")
+    at = folder.absolute()
+    names = [Path(m).name for m in dict.fromkeys(meshes) if m and not present(mesh_file(m, at))]
+    if not names:
+        return ""
+    others = len(names) - _MOST
+    more = f" and {others} more" if others > 0 else ""
+    return f"meshes that are missing, and skipped: {', '.join(names[:_MOST])}{more}"
+
+
+def mesh_file(mesh: str, folder: Path) -> Path:
+    """The path of a mesh, which need not be there; an absolute path stays as it is."""
+    scheme, _, place = mesh.rpartition("://")
+    if scheme in ("", "file"):
+        return folder / place
+    places = [above / place for above in (folder, *folder.parents)]
+    return next(filter(present, places), places[0])

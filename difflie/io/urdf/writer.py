@@ -23,7 +23,7 @@ from ...system.builders import bodies_of
 from ...system.joints import ROW_FIELDS
 from ...system.validation import format_value, warn
 from ..files import write_whole
-from ..names import distinct
+from ..robot_files import distinct
 from .joints import TYPES
 from .reader import parsed
 
