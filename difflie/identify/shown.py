@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..system.text import some, subsample
+from ..system.shown import some, subsample
 
 _WIDTH, _SENTENCES = 100, 4
 

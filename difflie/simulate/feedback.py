@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ..system.memory import carried, settled
 from ..system.system import System
-from ..system.user_functions import called
+from ..system.user_functions import called, carried, settled
 from ..system.validation import check_shape, format_value, real_numbers
 
 

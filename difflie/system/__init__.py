@@ -4,8 +4,8 @@ from .body import Body as Body
 from .builders import chain as chain
 from .builders import tree as tree
 from .fields import number as number
-from .from_dh import from_dh as from_dh
-from .from_screws import from_screws as from_screws
+from .from_tables import from_dh as from_dh
+from .from_tables import from_screws as from_screws
 from .joints import Continuous as Continuous
 from .joints import Dof as Dof
 from .joints import Fixed as Fixed

@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 
 from ..groups import so3
 from .body import Body
-from .checks import check_bodies
+from .checks import check_bodies, massless
 from .joints import ROW_FIELDS, Joint, Mimic
-from .massless import massless
 from .system import Bodies, Joints, System
 from .topology import WORLD, Topology
 from .validation import ModelError, nearest, warn

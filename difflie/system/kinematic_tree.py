@@ -23,11 +23,10 @@ from jaxtyping import Array, Float
 
 from ..groups.components import Matrix, Vector
 from ..spatial import Force, Inertia, Motion, Screw, Transform
-from .carried import carried_tree, carrying
 from .frozen import frozen, is_frozen, unfreeze
 from .joints import Joint
 from .protocols import ConstraintElement
-from .system import System
+from .system import System, carried_tree, carrying
 from .topology import Topology
 from .tree_numbers import merged, tree_numbers
 from .whole_joints import (

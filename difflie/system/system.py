@@ -246,3 +246,20 @@ class System(eqx.Module):
 
 # The declarations of the numeric leaves of a system without couplings and constraints, by name.
 NUMBERS = declared(Bodies) | declared(Joints) | declared(System)
+
+
+def carrying(system: System, tree: Any) -> System:
+    """The same system with its tree, so that what gets it need not make the tree again.
+
+    The tree belongs to one object: it is no field, and copies of a system, such as those with other
+    numbers, and what comes out of a pytree, carry none. So it never disagrees with the numbers.
+    """
+    made = object.__new__(type(system))
+    vars(made).update(vars(system))
+    object.__setattr__(made, "_carried", tree)
+    return made
+
+
+def carried_tree(system: System) -> Any:
+    """The tree that a system carries; None if it carries none."""
+    return getattr(system, "_carried", None)

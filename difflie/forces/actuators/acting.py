@@ -11,13 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...system.carried import carried_tree
 from ...system.frozen import unfreeze
 from ...system.kinematic_tree import Tree
-from ...system.memory import carried, settled
 from ...system.protocols import ActuatorElement
-from ...system.system import System
-from ...system.user_functions import called
+from ...system.system import System, carried_tree
+from ...system.user_functions import called, carried, settled
 from ...system.validation import real_values
 from ..point_forces import FollowerForce
 from ..points import coupling_force, rates_along
