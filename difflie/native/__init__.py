@@ -1,16 +1,18 @@
 """Native code: functions on small arrays and loops of them, compiled into machine code.
 
 From the call to the code: `kernel.py` traces a function, in which calls are but `marks.py`,
-`pieces.py` leaves what is large to XLA, `loop.py` and `turns.py` are what a call computes,
+`partition.py` leaves what is large to XLA, `loop.py` and `turns.py` are what a call computes,
 `loop_derivatives.py` the loops that follow from it, `primitive.py` what jax does with them.
 `rules/` writes it as a program of scalars, one file for each kind of operation; `program/` is what
 that is made of.
 `cpu/` prints programs as LLVM IR, compiles and calls them; `gpu/` does so with CUDA C.
-`fingerprint.py` and `disk_cache.py` keep code between processes; `closures.py` and `watched.py` see
-what users change. `regions.py` tells what users wrote from what this package did. Names of jax that
+`fingerprint.py` and `disk_cache.py` keep code between processes; `closures.py` sees what users
+change. `regions.py` tells what users wrote from what this package did. Names of jax that
 may change with any version stand in `private.py`.
 """
 
+from .closures import code_of as code_of
+from .closures import watched as watched
 from .fingerprint import digest as digest
 from .jaxprs import without_closure as without_closure
 from .kernel import kernel as kernel
@@ -19,5 +21,3 @@ from .private import coordination as coordination
 from .private import linear_identity as linear_identity
 from .regions import as_written as as_written
 from .regions import structured as structured
-from .watched import code_of as code_of
-from .watched import watched as watched

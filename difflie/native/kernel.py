@@ -6,7 +6,7 @@ instructions and on all threads. Derivatives are native calls as well.
 The outermost call is the one that is compiled. Those inside of it are marks (`marks`): they cost
 nothing there, and become calls of their own where the outermost one has no program.
 
-A loop with products of large matrices stays one of XLA, and its turn is in pieces (`pieces`).
+A loop with products of large matrices stays one of XLA, and its turn is in pieces (`partition`).
 
 What has no program, other devices, and versions of jaxlib on which this has not been tested run the
 ordinary way, with the same results up to rounding. `DIFFLIE_NATIVE=0` in the environment switches
@@ -27,7 +27,7 @@ from .attempts import available
 from .jaxprs import contains, has_keys, with_traced_constants
 from .loop import LONGEST_INSIDE, Loop
 from .marks import marked
-from .pieces import partition
+from .partition import partition
 from .primitive import bind, call_once
 from .private import like_any, untracked, varying_axes, within
 from .turns import Traced

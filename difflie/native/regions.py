@@ -15,9 +15,9 @@ from typing import Any
 
 import jax
 
+from .closures import Watched
 from .jaxprs import nested
 from .private import scopes
-from .watched import Watched
 
 _STRICT, _STRUCTURED = "difflie.as_written", "difflie.structured"
 _OWN = __name__.partition(".")[0] + "."

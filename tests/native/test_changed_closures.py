@@ -12,8 +12,7 @@ import pytest
 
 import difflie as dl
 import difflie.quantities as dq
-from difflie.native.closures import closed_over, content_of
-from difflie.native.watched import Watched, watched
+from difflie.native.closures import Watched, closed_over, content_of, watched
 
 GAIN, TABLE, SETTINGS = 1.0, np.ones(3), {"gain": 1.0, "rows": [1.0, 2.0]}
 HERE = types.SimpleNamespace(gain=1.0)

@@ -18,7 +18,7 @@ from difflie import native
 from difflie.native import attempts
 from difflie.native.attempts import Unavailable
 from difflie.native.cpu import call, ffi
-from difflie.native.gpu import cuda, launch, nvrtc, trial
+from difflie.native.gpu import cuda, launch, nvrtc
 from difflie.native.loop import Loop
 from difflie.native.program import Unsupported
 from difflie.native.turns import Traced
@@ -298,14 +298,14 @@ def small_loop(**options):
 @pytest.mark.parametrize("along", [(), (False, True, True)])
 def test_the_comparison_with_the_ordinary_way(on_kernels, along):
     loop = small_loop(saved=(1, 25), length=100)
-    small, batch, args = trial.trial(loop, along)
+    small, batch, args = launch.trial(loop, along)
     assert (small.length, small.saved) == (4, (1, 2))
     assert cuda.source(small, along) == cuda.source(loop, along)
     right = cuda.source(loop, along)
     wrong = right.replace("cos(", "0.999999 * cos(")
     assert right != wrong
     problems = [
-        trial.disagreement(
+        launch.disagreement(
             lambda *xs, text=text: on_kernels.run(small, batch, along, xs, text),
             *(small, batch, along, args),
         )
@@ -317,14 +317,14 @@ def test_the_comparison_with_the_ordinary_way(on_kernels, along):
 
 def test_nothing_is_said_of_what_has_no_result():
     loop = loop_of(lambda x: (jnp.log(-x),), [((2,), float)], 0, 1)
-    small, batch, args = trial.trial(loop, ())
-    found = trial.disagreement(jax.jit(small.apply), small, batch, (), args)
+    small, batch, args = launch.trial(loop, ())
+    found = launch.disagreement(jax.jit(small.apply), small, batch, (), args)
     assert found == "there is too little to compare"
 
 
 def test_a_launch_that_fails_is_an_error(on_kernels):
     loop = small_loop()
-    given = [cuda.numbers(loop, None), *trial.trial(loop, ())[2]]
+    given = [cuda.numbers(loop, None), *launch.trial(loop, ())[2]]
     outs = [np.zeros((1, *s)) for s in loop.out_shapes]
     assert on_kernels.launched(cuda.source(loop, ()), given, outs, function=8) == 13
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from difflie.native.rules.indices import gathered, scattered
+from difflie.native.rules.indexing import gathered, scattered
 
 X = jnp.arange(4 * 5 * 3.0).reshape(4, 5, 3)
 MODES = ["clip", "fill", "promise_in_bounds"]

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..loop import Loop
 from ..program import Instructions, Unsupported
-from ..program.order import greatest, is_pair, ordered
+from ..program.instructions import greatest, is_pair, ordered
 from ..rules import kind_of
 
 NAME = "turns"

@@ -14,7 +14,7 @@ from ..private import scan_sizes
 from ..program import Program, Unsupported, While, finished
 from ..regions import has_strict
 from .arithmetic import choice
-from .places import is_at
+from .indexing import is_at
 from .writing import RULES, Array, elementwise, flat, kind_of, like, write_closed
 
 
