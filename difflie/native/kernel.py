@@ -6,7 +6,7 @@ instructions and on all threads. Derivatives are native calls as well.
 The outermost call is the one that is compiled. Those inside of it are marks (`marks`): they cost
 nothing there, and become calls of their own where the outermost one has no program.
 
-A loop with products of large matrices stays one of XLA, and its turn is in pieces (`partition`).
+A loop with products of large matrices stays one of XLA, and its body is split (`partition`).
 
 What has no program, other devices, and versions of jaxlib on which this has not been tested run the
 ordinary way, with the same results up to rounding. `DIFFLIE_NATIVE=0` in the environment switches
@@ -26,11 +26,11 @@ import numpy as np
 from .attempts import available
 from .jaxprs import contains, has_keys, with_traced_constants
 from .loop import LONGEST_INSIDE, Loop
+from .loop_body import Traced
 from .marks import marked
 from .partition import partition
 from .primitive import bind, call_once
 from .private import like_any, untracked, varying_axes, within
-from .turns import Traced
 
 
 def kernel(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,9 +77,10 @@ def scan(
 ) -> tuple[Any, Any]:
     """`jax.lax.scan(f, start, rows, length, reverse)`, compiled as one native loop where possible.
 
-    Of what f returns besides the state, every so manieth is kept, the last one of each group of
-    turns. Arguments are pytrees of arrays; what f closes over may be traced. A derivative keeps the
-    states at the start of all turns, or with `forward_only` none, and has no reverse mode then.
+    Of what f returns besides the state, every n-th is saved, the last one of each group of
+    iterations. Arguments are pytrees of arrays; what f closes over may be traced. A derivative
+    saves the states at the start of all iterations, or with `forward_only` none, and has no reverse
+    mode then.
     """
     start, rows = jax.tree.map(jnp.asarray, (start, rows))
     begin, carried = jax.tree.flatten(start)
@@ -87,7 +88,7 @@ def scan(
     row = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in row_leaves]
     shapes = None
 
-    def turn(state: Any, row: Any) -> tuple[Any, Any]:
+    def body(state: Any, row: Any) -> tuple[Any, Any]:
         nonlocal shapes
         state, out = f(jax.tree.unflatten(carried, state), jax.tree.unflatten(row_tree, row))
         state = [_as(x, b.dtype) for x, b in zip(jax.tree.leaves(state), begin, strict=True)]
@@ -95,10 +96,10 @@ def scan(
         return state, out
 
     if within.value and length <= LONGEST_INSIDE:
-        end, outs = _ordinary_scan(turn, begin, row_leaves, length, reverse, every)
+        end, outs = _ordinary_scan(body, begin, row_leaves, length, reverse, every)
         return jax.tree.unflatten(carried, end), jax.tree.unflatten(shapes, outs)
     with untracked(), within(True):
-        closed = jax.make_jaxpr(turn)([*map(_alone, begin)], row)
+        closed = jax.make_jaxpr(body)([*map(_alone, begin)], row)
     if _only_ordinary(closed) or not available():
         f, start = _varying_state(f, start, [*begin, *row_leaves, *closed.consts])
         return _ordinary_scan(f, start, rows, length, reverse, every)
@@ -119,7 +120,7 @@ def scan(
             results = split(*state, *row)
             return results[: len(begin)], results[len(begin) :]
 
-        # As of a native loop, the states are kept, and what a turn needs is computed again.
+        # As of a native loop, the states are saved, and what an iteration needs is computed again.
         f = piecewise if forward_only else jax.checkpoint(piecewise, prevent_cse=False)
         end, outs = _ordinary_scan(f, begin, row_leaves, length, reverse, every)
     return jax.tree.unflatten(carried, end), jax.tree.unflatten(shapes, outs)
@@ -131,7 +132,7 @@ def _alone(x: Any) -> Any:
 
 
 def _as(x: Any, dtype: Any) -> Any:
-    """What a turn carries on, in the type that it was given in.
+    """What an iteration carries on, in the type that it was given in.
 
     Raises TypeError where this would leave only the whole or the real parts of numbers.
     """
@@ -144,7 +145,7 @@ def _as(x: Any, dtype: Any) -> Any:
 
 
 def _varying_state(f: Callable, start: Any, read: Sequence[Any]) -> tuple[Callable, Any]:
-    """A turn and its first state, which varies from device to device if anything does."""
+    """A body and its first state, which varies from device to device if anything does."""
     read = [x for x in read if isinstance(x, jax.Array) and varying_axes(x)]
     if not read:
         return f, start
@@ -153,11 +154,11 @@ def _varying_state(f: Callable, start: Any, read: Sequence[Any]) -> tuple[Callab
         leaves, structure = jax.tree.flatten(state)
         return jax.tree.unflatten(structure, like_any(list(map(jnp.asarray, leaves)), read))
 
-    def turn(state: Any, row: Any) -> tuple[Any, Any]:
+    def body(state: Any, row: Any) -> tuple[Any, Any]:
         state, out = f(state, row)
         return alike(state), out
 
-    return turn, alike(start)
+    return body, alike(start)
 
 
 def _only_ordinary(closed: Any) -> bool:

@@ -1,6 +1,6 @@
 """Loops that follow from a loop: of its changes, of cotangents, of some of its results.
 
-Of a loop s', y = turn(c, s, x), with constants c, what is carried s, rows x and saved rows y:
+Of a loop s', y = body(c, s, x), with constants c, what is carried s, rows x and saved rows y:
 
     arguments      constants      carried   rows               results        saved rows
     loop           c              s         x                  s              y
@@ -14,9 +14,10 @@ three kinds of arguments its own come first, then the changes. What holds for al
 
 - The loop of changes is linear in its changes (`directions`), jointly. So jax transposes it, which
   turns it round: what it carried goes back, and cotangents of constants are summed up.
-- It carries changes only. States come in as rows, saved at the start of every turn, and all else
-  that a turn needs is computed again: memory grows with what is carried, not with what is computed.
-- `moving` is closed under the loop: what a turn makes of a carried change is carried as well.
+- It carries changes only. States come in as rows, saved at the start of every iteration, and all
+  else that an iteration needs is computed again: memory grows with what is carried, not with what
+  is computed.
+- `moving` is closed under the loop: what an iteration makes of a carried change is carried as well.
 - The loop of some results (`needed`) has those results, and the same numbers in them.
 """
 
@@ -30,13 +31,13 @@ import jax
 
 from .jaxprs import depending
 from .loop import Loop
+from .loop_body import Traced, Transposed
 from .private import eval_jaxpr, within, without_dead_code
-from .turns import Traced, Transposed
 
 
 def moving(loop: Loop, varied: Sequence[bool]) -> tuple[list[bool], list[bool]]:
-    """Which arguments change with those that vary, in any turn, and which results."""
-    jaxpr = loop.turn.closed().jaxpr
+    """Which arguments change with those that vary, in any iteration, and which results."""
+    jaxpr = loop.body.closed().jaxpr
     n, m = loop.consts, loop.consts + loop.carry
     varied = list(varied)
     while True:
@@ -50,7 +51,7 @@ def moving(loop: Loop, varied: Sequence[bool]) -> tuple[list[bool], list[bool]]:
 def along(loop: Loop, moving: Sequence[bool], changed: Sequence[bool]) -> tuple[Loop, Loop]:
     """The derivative along changes of some arguments, of some results.
 
-    Returns the loop that saves the states at the start of every turn besides, and the loop of
+    Returns the loop that saves the states at the start of every iteration besides, and the loop of
     the changes: its constants are those of this loop and their changes, it carries the changes
     of what this one carries, its rows are the states, the rows and their changes.
     """
@@ -74,18 +75,18 @@ def widened(loop: Loop, count: int) -> Loop:
 
     What depends on the point alone is computed once for all of them.
     """
-    closed = loop.turn.closed()
+    closed = loop.body.closed()
     axes = tuple(0 if d else None for d in loop.directions)
 
-    def turn(*args: Any) -> list[Any]:
+    def body(*args: Any) -> list[Any]:
         return eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
     avals = [
         jax.ShapeDtypeStruct((count, *a.shape) if d else a.shape, a.dtype)
-        for a, d in zip(loop.turn.in_avals, loop.directions, strict=True)
+        for a, d in zip(loop.body.in_avals, loop.directions, strict=True)
     ]
     with within(loop.call is not None):
-        wide = jax.make_jaxpr(jax.vmap(turn, axes, 0, axis_size=count))(*avals)
+        wide = jax.make_jaxpr(jax.vmap(body, axes, 0, axis_size=count))(*avals)
     kinds = loop.parts(wide.jaxpr.invars)
     outvars = wide.jaxpr.outvars
     made = loop.like(wide.jaxpr, wide.consts, kinds, outvars, loop.rows, loop.saved)
@@ -118,15 +119,15 @@ def _by_kind(
 def _changing_paces(
     loop: Loop, moving: Sequence[bool], changed: Sequence[bool]
 ) -> tuple[list[int], list[int]]:
-    """After how many turns there is a row of each change."""
+    """After how many iterations there is a row of each change."""
     rows = zip(loop.rows, loop.parts(moving)[2], strict=True)
     saved = zip(loop.saved, changed[loop.carry :], strict=True)
     return [e for e, moves in rows if moves], [e for e, changes in saved if changes]
 
 
 def _with_states(loop: Loop) -> Loop:
-    """The loop that also saves what it carries at the start of every turn."""
-    closed = loop.turn.closed()
+    """The loop that also saves what it carries at the start of every iteration."""
+    closed = loop.body.closed()
     kinds, saved = loop.parts(closed.jaxpr.invars), (*loop.saved, *(1,) * loop.carry)
     results = [*closed.jaxpr.outvars, *kinds[1]]
     made = loop.like(closed.jaxpr, closed.consts, kinds, results, loop.rows, saved)
@@ -135,12 +136,12 @@ def _with_states(loop: Loop) -> Loop:
 
 def transposed(loop: Loop, linear: Sequence[bool]) -> Loop:
     """The loop back, of cotangents."""
-    turn = Transposed(loop.turn, loop.consts, loop.carry, linear)
-    fixed, carried, sums, _ = turn.counts
+    body = Transposed(loop.body, loop.consts, loop.carry, linear)
+    fixed, carried, sums, _ = body.counts
     paces = list(zip(loop.rows, loop.parts(linear)[2], strict=True))
     made = dataclasses.replace(
         loop,
-        turn=turn,
+        body=body,
         consts=fixed,
         carry=carried + sums,
         rows=(*(e for e, is_linear in paces if not is_linear), *loop.saved),
@@ -156,8 +157,8 @@ def needed(loop: Loop, used: Sequence[bool]) -> tuple[Loop, list[bool], list[boo
 
     What is carried and matters to a result wanted stays a result.
     """
-    if not isinstance(loop.turn, Traced):
-        return loop, [True] * len(used), [True] * len(loop.turn.in_avals)
+    if not isinstance(loop.body, Traced):
+        return loop, [True] * len(used), [True] * len(loop.body.in_avals)
     # Loops stand inside of loops, and each is asked again for every one around it.
     if tuple(used) not in loop.reduced:
         loop.reduced[tuple(used)] = _without_unused(loop, used)
@@ -165,7 +166,7 @@ def needed(loop: Loop, used: Sequence[bool]) -> tuple[Loop, list[bool], list[boo
 
 
 def _without_unused(loop: Loop, wanted: Sequence[bool]) -> tuple[Loop, list[bool], list[bool]]:
-    closed = loop.turn.closed()
+    closed = loop.body.closed()
     n, m = loop.consts, loop.consts + loop.carry
     used = list(wanted)
     while True:
@@ -190,11 +191,11 @@ def _without_unused(loop: Loop, wanted: Sequence[bool]) -> tuple[Loop, list[bool
 def _derivative(
     loop: Loop, moving: Sequence[bool], changed: Sequence[bool]
 ) -> tuple[Any, Sequence[Any]]:
-    """The jaxpr of a turn, and its constants, of all results and the changes of some.
+    """The jaxpr of a body, and its constants, of all results and the changes of some.
 
-    Its arguments are those of the turn, and the changes of those that move.
+    Its arguments are those of the body, and the changes of those that move.
     """
-    closed, at = loop.turn.closed(), [i for i, v in enumerate(moving) if v]
+    closed, at = loop.body.closed(), [i for i, v in enumerate(moving) if v]
 
     def both(*args: Any) -> list[Any]:
         points, directions = list(args[: len(moving)]), list(args[len(moving) :])

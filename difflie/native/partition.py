@@ -36,13 +36,13 @@ _CALLS = {"checkpoint", "closed_call", "core_call", "jit", "pjit", "remat2"}
 Arrays = Sequence[Any]
 
 
-def partition(closed: ClosedJaxpr, is_turn: bool, run: Call) -> Callable[..., list[Any]] | None:
+def partition(closed: ClosedJaxpr, is_body: bool, run: Call) -> Callable[..., list[Any]] | None:
     """A function in pieces, of which `run` runs the native ones; None where it is better whole.
 
-    is_turn: whether its arguments change from turn to turn of a loop. Otherwise large ones may be
-    weights.
+    is_body: whether its arguments change from iteration to iteration of a loop. Otherwise large
+    ones may be weights.
     """
-    stay = [not is_turn and of_size(a.size) == Kind.WEIGHTS for a in closed.in_avals]
+    stay = [not is_body and of_size(a.size) == Kind.WEIGHTS for a in closed.in_avals]
     arguments = [Kind.WEIGHTS if s else Kind.VARYING for s in stay]
     if not has_many(closed, arguments):
         return None
@@ -58,7 +58,7 @@ def _split(closed: ClosedJaxpr, arguments: Sequence[Kind], run: Call) -> ClosedJ
 def _opened(closed: ClosedJaxpr, arguments: Sequence[Kind], args: Arrays, run: Call) -> list[Any]:
     """The results, with calls of functions that have something large opened.
 
-    Other such functions, as the turns of a loop or the branches of a condition, are split in place.
+    Other such functions, as the body of a loop or the branches of a condition, are split in place.
     """
     kinds, values = kinds_of(closed, arguments), _values(closed, args)
 
@@ -170,7 +170,8 @@ _FEWEST = 256
 class Kind(IntEnum):
     """What a value is: known at trace time, made of small or of large arrays that stay, or varying.
 
-    To stay is not to change from turn to turn of a loop. What is made of several is the last.
+    To stay is not to change from iteration to iteration of a loop. What is made of several is the
+    last.
     """
 
     KNOWN = 0
@@ -214,7 +215,7 @@ def is_kernel(equation: Any) -> bool:
 def functions(equation: Any) -> list[ClosedJaxpr]:
     """The functions in an operation."""
     if is_kernel(equation):
-        return [equation.params["how"].turn.closed()]
+        return [equation.params["how"].body.closed()]
     return nested(equation.params)
 
 

@@ -1,7 +1,8 @@
 """The jax primitive of native calls: a loop, for one or for a batch, and what jax does with it.
 
 It is differentiated as the loop that it is, so that its derivatives are native calls as well: the
-changes take the states at the start of every turn, and compute again what a turn needs inside.
+changes take the states at the start of every iteration, and compute again what an iteration needs
+inside.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from .cpu import call
 from .gpu import launch
 from .jaxprs import with_traced_constants
 from .loop import Loop
+from .loop_body import Traced
 from .private import (
     ClosedJaxpr,
     Context,
@@ -33,7 +35,6 @@ from .private import (
     is_undefined_primal,
     shaped,
 )
-from .turns import Traced
 
 _native_p = Primitive("native")
 # So many directions of a derivative are computed together: more make long programs.
@@ -45,7 +46,7 @@ def bind(
 ) -> list[Any]:
     """Runs a loop, on the arguments it needs; with `batch`, arguments `along` have this axis."""
     along = list(along) or [False] * len(args)
-    loop, _, keep = loop_derivatives.needed(loop, [True] * len(loop.turn.out_avals))
+    loop, _, keep = loop_derivatives.needed(loop, [True] * len(loop.body.out_avals))
     args = [x for x, k in zip(args, keep, strict=True) if k]
     along = tuple(a for a, k in zip(along, keep, strict=True) if k)
     if batch is not None and not any(along):
@@ -82,7 +83,7 @@ def _shapes(*args: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -
     lead = () if batch is None else (batch,)
     return [
         shaped((*lead, *shape), a.dtype, args)
-        for shape, a in zip(how.out_shapes, how.turn.out_avals, strict=True)
+        for shape, a in zip(how.out_shapes, how.body.out_avals, strict=True)
     ]
 
 
@@ -119,8 +120,8 @@ def _one_after_the_other(
     """The results and their changes; the second loop is linear in the directions."""
     n, m, outs = how.consts, how.consts + how.carry, len(changed)
     kept, changes = loop_derivatives.along(how, moving, changed)
-    changes, _, needed = loop_derivatives.needed(changes, [True] * len(changes.turn.out_avals))
-    # Of the states at the start of the turns, those that changes need are kept.
+    changes, _, needed = loop_derivatives.needed(changes, [True] * len(changes.body.out_avals))
+    # Of the states at the start of the iterations, those that changes need are saved.
     first = n + sum(moving[:m])
     states = needed[first : first + how.carry]
     kept, _, used = loop_derivatives.needed(kept, [*[True] * outs, *states])
@@ -183,7 +184,7 @@ def _transpose(
     on = [(instantiate_zeros(c), batched) for c, u in zip(cotangents, left, strict=True) if u]
     sums = [
         (jnp.zeros((*lead, *a.shape), a.dtype), batched)
-        for a, is_linear in zip(loop.turn.in_avals[:n], linear[:n], strict=True)
+        for a, is_linear in zip(loop.body.in_avals[:n], linear[:n], strict=True)
         if is_linear
     ]
     known = [None if is_linear else x for x, is_linear in zip(inputs, linear, strict=True)]

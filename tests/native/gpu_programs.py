@@ -33,7 +33,7 @@ FILES = {
 ROBOTS, PROGRAMS, TYPES = ("arm", *FILES), ("step", "RKMK4", "gradient"), ("float32", "float64")
 GPU = "sm_90"
 # In bytes but for the registers. Memory of a thread's own beside the registers: all of it, and what
-# is written and read there once a turn for want of registers.
+# is written and read there once an iteration for want of registers.
 FIELDS = "registers", "local", "spill_stores", "spill_loads", "code"
 
 
@@ -91,8 +91,8 @@ def kernels(f: Callable[..., Any], args: tuple) -> Iterator[tuple[Loop, str]]:
             try:
                 yield loop, cuda.source(loop, along if batch is not None else ())
             except Unsupported:
-                inside = jax.vmap(lambda *xs, loop=loop: loop.turn.apply(*xs))
-                avals = [jnp.zeros((64, *a.shape), a.dtype) for a in loop.turn.in_avals]
+                inside = jax.vmap(lambda *xs, loop=loop: loop.body.apply(*xs))
+                avals = [jnp.zeros((64, *a.shape), a.dtype) for a in loop.body.in_avals]
                 yield from of(jax.make_jaxpr(inside)(*avals).jaxpr)
 
     return of(jax.make_jaxpr(f)(*args).jaxpr)

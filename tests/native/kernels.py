@@ -43,7 +43,7 @@ class Kernels(abc.ABC):
     ) -> list[np.ndarray]:
         """The results of a loop for one or for a batch, by its kernel or by another one."""
         text = text or cuda.source(loop, along if batch is not None else ())
-        pairs = zip(loop.out_shapes, loop.turn.out_avals, strict=True)
+        pairs = zip(loop.out_shapes, loop.body.out_avals, strict=True)
         outs = [np.full((batch or 1, *s), 77, a.dtype) for s, a in pairs]
         given = [cuda.numbers(loop, batch)]
         given += [np.ascontiguousarray(x) for x in args if np.size(x)]

@@ -10,7 +10,7 @@ import difflie as dl
 from difflie.native import as_written, kernel, structured
 from difflie.native.fingerprint import fingerprint
 from difflie.native.loop import Loop
-from difflie.native.turns import Traced
+from difflie.native.loop_body import Traced
 
 ZERO, X = np.zeros(3), jnp.array([0.0, -0.0, jnp.inf, -2.0, jnp.nan, 3.0])
 FUNCTIONS = {
@@ -115,10 +115,10 @@ def test_angles_of_differences_from_zero_keep_their_sign(pendulum):
     """atan2(0 - 0, 0 - 1) is pi, and with -0 it would be -pi."""
     goal = jnp.zeros(2)
 
-    def turn(t, q, v):
+    def body(t, q, v):
         return jnp.arctan2(goal[1] - jnp.floor(jnp.abs(v * 1e-9)), goal[0] - 1.0)
 
-    assert motion(pendulum, control=turn).u[0, 0] == np.pi
+    assert motion(pendulum, control=body).u[0, 0] == np.pi
 
 
 def test_a_control_may_close_over_a_typed_key(pendulum):

@@ -20,8 +20,8 @@ from difflie.native.attempts import Unavailable
 from difflie.native.cpu import call, ffi
 from difflie.native.gpu import cuda, launch, nvrtc
 from difflie.native.loop import Loop
+from difflie.native.loop_body import Traced
 from difflie.native.program import Unsupported
-from difflie.native.turns import Traced
 
 CC = shutil.which("cc") or shutil.which("gcc")
 STREAM = 0x5EED
@@ -46,7 +46,7 @@ int launch(void* kernel, unsigned grid, unsigned y, unsigned z, unsigned threads
   for (unsigned b = 0; b < grid; ++b)
     for (unsigned t = 0; t < threads; ++t) {
       blockIdx.x = b; threadIdx.x = t;
-      turns(ARGUMENTS);
+      run_loop(ARGUMENTS);
     }
   return 0;
 }
@@ -150,10 +150,10 @@ def on_kernels(tmp_path_factory):
 
 
 def swing(length=6, every=1, reverse=False):
-    """A few turns of two pendulums, driven by rows; what is saved has two shapes and types."""
+    """A few iterations of two pendulums, driven by rows; what is saved has two shapes and types."""
 
     def f(machine, start, rows):
-        def turn(state, row):
+        def body(state, row):
             (q, v), push = state, row["push"]
             force = -jnp.sin(q) * jnp.exp(machine["gravity"]) + jnp.array(
                 [q[1] - q[0], jnp.cos(q[0])]
@@ -167,7 +167,7 @@ def swing(length=6, every=1, reverse=False):
             }
             return (q, v), out
 
-        return native.scan(turn, start, rows, length, reverse, every)
+        return native.scan(body, start, rows, length, reverse, every)
 
     return f
 
@@ -227,7 +227,7 @@ def test_gradients(on_kernels, monkeypatch):
 
 
 def root(x, a):
-    """A square root by a search of as many turns as it takes."""
+    """A square root by a search of as many iterations as it takes."""
 
     def better(state):
         y, _, n = state
@@ -241,11 +241,11 @@ def root(x, a):
 
 def test_a_loop_inside(on_kernels, monkeypatch):
     def f(a, x):
-        def turn(x, _):
+        def body(x, _):
             y, n = root(x, a)
             return y + 1, (n, jnp.sum(y))
 
-        return native.scan(turn, x, None, 3)
+        return native.scan(body, x, None, 3)
 
     a, x = jnp.array([2.0, 5.0]), jnp.array([[1.0, 2.0], [30.0, 2.0], [1e-3, 9.0]])
     alike(on_kernels(f, a, x[0]), ordinarily(monkeypatch, f, a, x[0]))
@@ -288,11 +288,11 @@ def loop_of(f, avals, consts, carry, **options):
 
 
 def small_loop(**options):
-    def turn(c, x, r):
+    def body(c, x, r):
         y, n = root(jnp.abs(x) + 1, jnp.abs(c) + r**2)
         return x + 0.1 * jnp.sin(y), n, jnp.cos(x)
 
-    return loop_of(turn, [((2,), float), ((2,), float), ((2,), float)], 1, 1, **options)
+    return loop_of(body, [((2,), float), ((2,), float), ((2,), float)], 1, 1, **options)
 
 
 @pytest.mark.parametrize("along", [(), (False, True, True)])
@@ -351,7 +351,7 @@ def test_nvrtc_compiles():
     f32 = loop_of(operations, [((5,), t) for t in ("float32", "int64", "uint32", "bool")], 0, 0)
     nvrtc_required()
     assert nvrtc.compiled(text, "sm_90").startswith(b"\x7fELF")
-    assert b".visible .entry turns" in nvrtc.compiled(cuda.source(f32, ()), "compute_80")
+    assert b".visible .entry run_loop" in nvrtc.compiled(cuda.source(f32, ()), "compute_80")
     with pytest.raises(Unavailable, match="cannot compile for sm_90"):
         nvrtc.compiled("int f( {", "sm_90")
 

@@ -43,13 +43,13 @@ def loop(name, dtype, lanes):
     return "\n".join(
         [
             f"define void @run_{callee[1:]}(i64 %n, ptr %x, ptr %y, ptr %out0, ptr %out1) {{",
-            "  br label %turn",
-            "turn:",
-            "  %i = phi i64 [0, %0], [%next, %turn]",
+            "  br label %body",
+            "body:",
+            "  %i = phi i64 [0, %0], [%next, %body]",
             *lines,
             f"  %next = add i64 %i, {lanes}",
             "  %more = icmp ult i64 %next, %n",
-            "  br i1 %more, label %turn, label %end",
+            "  br i1 %more, label %body, label %end",
             "end:",
             "  ret void",
             "}",

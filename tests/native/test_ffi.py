@@ -42,7 +42,7 @@ next:
   %zp = getelementptr double, ptr %result, i64 %k
   store volatile double %z, ptr %zp
   %i1 = add i64 %i, 1
-  %more = icmp ult i64 %i1, {turns}
+  %more = icmp ult i64 %i1, {iterations}
   br i1 %more, label %next, label %end
 end:
   ret void
@@ -51,18 +51,18 @@ end:
 N = 5
 
 
-def text(name, shared, turns=N):
-    return BLOCK.format(n=N, turns=turns) + ffi.handler(name, 3, 1, shared)
+def text(name, shared, iterations=N):
+    return BLOCK.format(n=N, iterations=iterations) + ffi.handler(name, 3, 1, shared)
 
 
-def added(name, blocks, turns=N):
+def added(name, blocks, iterations=N):
     """A function that adds arrays (N blocks,) by a handler."""
     numbers = np.array([0, 0, blocks], np.int64)
     add_p = Primitive(name)
     add_p.def_abstract_eval(lambda x, y: x)
 
     def lower(context, *operands):
-        where = object_code.address(text(name, blocks > 1, turns), name)
+        where = object_code.address(text(name, blocks > 1, iterations), name)
         operands = [private.constant(numbers), *operands]
         return private.foreign_call(context, ffi.target(name, where), operands, context.avals_out)
 

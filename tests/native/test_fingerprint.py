@@ -10,12 +10,12 @@ import pytest
 from difflie import native
 from difflie.native.fingerprint import _sources, fingerprint
 from difflie.native.loop import Loop
+from difflie.native.loop_body import Traced
 from difflie.native.loop_derivatives import transposed
-from difflie.native.turns import Traced
 
 
 def loop(f, *args, consts=0, carry=0, rows=1, **settings):
-    """A loop whose turn is f, with arguments like these."""
+    """A loop whose iteration is f, with arguments like these."""
     closed = jax.make_jaxpr(f)(*args)
     n = len(args) - consts - carry
     saved = (1,) * (len(closed.out_avals) - carry)
@@ -101,8 +101,8 @@ def test_transposes_are_known_by_what_they_are_linear_in():
     assert len({*found, fingerprint(one)}) == 4
 
 
-def test_the_number_of_turns_does_not_count_unless_a_loop_is_inside():
-    """Machine code runs any number of turns, but writes out those of a loop inside."""
+def test_the_number_of_iterations_does_not_count_unless_a_loop_is_inside():
+    """Machine code runs any number of iterations, but writes out those of a loop inside."""
     assert digest(jnp.sin, X) == fingerprint(
         Loop(Traced(jax.make_jaxpr(jnp.sin)(X)), 0, 0, (1,), (1,), 7)
     )

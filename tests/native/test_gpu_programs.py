@@ -53,11 +53,11 @@ def test_threads_that_part_meet_again(on_ptx, monkeypatch):
             x, n = state
             return 0.5 * (x + a / x), n + 1
 
-        def turn(x, _):
+        def body(x, _):
             x, n = jax.lax.while_loop(lambda s: jnp.abs(s[0] ** 2 - a) > 1e-9, better, (x, 0))
             return x + 1, (n, jnp.where(x > 2, x, -x))
 
-        return native.scan(turn, a, None, 3)
+        return native.scan(body, a, None, 3)
 
     a = jnp.exp(jnp.linspace(-5.0, 5.0, 40))
     wanted = ordinarily(monkeypatch, jax.vmap(f), a)

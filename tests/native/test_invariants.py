@@ -7,8 +7,8 @@ import pytest
 
 from difflie.native import loop_derivatives as ld
 from difflie.native.loop import Loop
+from difflie.native.loop_body import Traced
 from difflie.native.program import Program, finished
-from difflie.native.turns import Traced
 
 
 def evaluated(program: Program, arguments: list[float]) -> list[float]:
@@ -63,13 +63,13 @@ def test_what_vanishes_takes_no_argument_with_it(many):
         assert np.isnan(evaluated(program, broken)).all()
 
 
-def turn(c, s, x):
+def body(c, s, x):
     return jnp.sin(c * s) + x[:2], s * x[0] * c
 
 
 C, S = jnp.array([0.7, -0.4]), jnp.array([0.3, 0.9])
 X = jnp.array(np.random.default_rng(0).normal(size=(5, 3)))
-LOOP = Loop(Traced(jax.make_jaxpr(turn)(C, S, X[0])), 1, 1, (1,), (1,), 5)
+LOOP = Loop(Traced(jax.make_jaxpr(body)(C, S, X[0])), 1, 1, (1,), (1,), 5)
 
 
 def test_the_loop_of_changes_carries_changes_and_reads_states():

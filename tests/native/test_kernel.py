@@ -18,20 +18,20 @@ import difflie as dl
 from difflie.native import attempts, kernel, scan
 from difflie.native.cpu import call, ffi, functions, object_code
 from difflie.native.loop import Loop
+from difflie.native.loop_body import Traced
 from difflie.native.program import instructions
-from difflie.native.turns import Traced
 
 
 def small_loop(x, gain):
-    """Five turns of a loop over a vector (3,), with results of several shapes."""
+    """Five iterations of a loop over a vector (3,), with results of several shapes."""
 
-    def turn(carry, row):
+    def body(carry, row):
         x, total = carry
         x = x + 0.1 * gain * jnp.sin(x[::-1]) * row
         return (x, total + jnp.outer(x, x)), x[0] * x[1]
 
     rows = np.arange(5.0).astype(x.dtype)
-    (x, total), seen = jax.lax.scan(turn, (x, jnp.zeros((3, 3), x.dtype)), rows)
+    (x, total), seen = jax.lax.scan(body, (x, jnp.zeros((3, 3), x.dtype)), rows)
     return x, total, seen, jnp.sum(x)
 
 
@@ -285,10 +285,10 @@ def test_results_nobody_asks_for_are_not_computed(monkeypatch):
     assert_same(natively(1, lambda x, y: f(x, y)[0], X, X), jnp.sin(X))
     assert_same(natively(1, jax.grad(lambda x, y: jnp.sum(f(x, y)[0])), X, X), jnp.cos(X), 1e-15)
 
-    def turn(c, _):
+    def body(c, _):
         return (jnp.sin(c[0]), jnp.abs(jnp.fft.fft(c[1]))), c[0] * c[1]
 
-    found = natively(1, lambda x: scan(turn, (x, x), None, 3)[0][0], X)
+    found = natively(1, lambda x: scan(body, (x, x), None, 3)[0][0], X)
     assert_same(found, jnp.sin(jnp.sin(jnp.sin(X))), 1e-15)
 
 
@@ -324,10 +324,10 @@ def test_functions_with_rules_of_their_own():
             return f(f(f(x[0]) + x[1] * x[0]) + x[2] * x[0])
 
         def looped(x, f=f):
-            def turn(c, r):
+            def body(c, r):
                 return f(c) + r * x[0], None
 
-            return f(scan(turn, x[0], x[1:], 2)[0])
+            return f(scan(body, x[0], x[1:], 2)[0])
 
         expected = jax.jit(second(written_out))(x)
         assert_same(jax.jit(second(kernel(written_out)))(x), expected, 1e-10)
@@ -357,14 +357,14 @@ def test_singular_points():
         assert_same(jax.jit(program(kernel(f)))(x), jax.jit(program(f))(x), 1e-10)
 
 
-def chain(numpy, x, turns):
+def chain(numpy, x, iterations):
     """Some hundred instructions, all of which depend on those before."""
-    for k in range(turns):
+    for k in range(iterations):
         x = numpy.sin(x[::-1] * (1 + 0.01 * k)) * x + 0.3 * numpy.roll(x, 1)
     return x
 
 
-def test_long_turns_with_loops_inside(monkeypatch):
+def test_long_iterations_with_loops_inside(monkeypatch):
     """Programs are divided into functions, in loops inside as well; lanes end at their own time."""
     monkeypatch.setattr(functions, "_CHUNK", 50)
 
@@ -406,10 +406,10 @@ def test_frames_too_large_for_the_stack():
     """States of thousands of numbers, in batches with gradients, lie on the heap."""
 
     def run(scan, x):
-        def turn(c, _):
+        def body(c, _):
             return 0.5 * c + 0.1 * jnp.sin(c[::-1]), None
 
-        return scan(turn, x, None, 3)[0]
+        return scan(body, x, None, 3)[0]
 
     x = jnp.linspace(0.0, 9.0, 9 * 700).reshape(9, 700)
     native, other = (

@@ -31,7 +31,7 @@ def natives(jaxpr, inside=False):
         here = e.primitive.name == "native"
         if here:
             yield e.params["how"], inside
-            yield from natives(e.params["how"].turn.closed().jaxpr, True)
+            yield from natives(e.params["how"].body.closed().jaxpr, True)
         for inner in nested(e.params):
             yield from natives(inner.jaxpr, inside)
 

@@ -269,7 +269,7 @@ def test_same_as_jax(name, dtype):
     )
 
 
-def test_a_loop_in_a_branch_not_taken_makes_no_turns():
+def test_a_loop_in_a_branch_not_taken_makes_no_iterations():
     """All branches are computed, but a loop that would never end must not run in vain."""
 
     def f(x):

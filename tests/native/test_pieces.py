@@ -42,14 +42,14 @@ def recurrent(scan, **how):
     def run(weights, x):
         inside, own, out = weights
 
-        def turn(state, row):
+        def body(state, row):
             x, h, n = state
             h = jnp.tanh(inside @ jnp.concatenate((x + row, h)) + own @ h)
             x = dynamics(x, out @ h)
             return (x, h, n + 1), (x * n, h[:2])
 
         h = jnp.zeros(weights[1].shape[0], x.dtype)
-        (x, h, _), out = scan(turn, (x, h, 1), ROWS.astype(x.dtype), LENGTH, **how)
+        (x, h, _), out = scan(body, (x, h, 1), ROWS.astype(x.dtype), LENGTH, **how)
         return x, h, out
 
     return run
@@ -96,7 +96,7 @@ def test_transformations(name):
 
 @pytest.mark.parametrize("how", [{"every": 3}, {"reverse": True}, {"every": 2, "reverse": True}])
 def test_ways(how):
-    """Outputs of every so manieth turn, and from the last row to the first."""
+    """Outputs of every n-th iteration, and from the last row to the first."""
     f, g = (ALL["gradient of a batch"](recurrent(s, **how)) for s in (scan, ordinary))
     assert_same(jax.jit(f)(weights()), jax.jit(g)(weights()), 1e-9)
     assert_same(
@@ -128,14 +128,14 @@ def test_forward_only():
 
 
 def test_what_a_gradient_keeps():
-    """The states of the turns, but not what stands between the layers of a network."""
+    """The states of the iterations, but not what stands between the layers of a network."""
 
-    def kept(turns):
+    def kept(iterations):
         def run(w, x):
-            def turn(x, _):
+            def body(x, _):
                 return dynamics(x, w[2] @ jnp.tanh(w[1] @ jnp.tanh(w[0][:, :3] @ x))), None
 
-            return jnp.sum(scan(turn, x, None, turns)[0])
+            return jnp.sum(scan(body, x, None, iterations)[0])
 
         found = jax.jit(jax.grad(run)).lower(weights(), X).compile().memory_analysis()
         return found.temp_size_in_bytes
@@ -156,14 +156,14 @@ def test_calls_and_loops_inside_a_turn():
         def run(w, x, on):
             _, square, out = w
 
-            def turn(state, _):
+            def body(state, _):
                 x, n = state
                 h = jnp.zeros(HIDDEN).at[:3].set(x)
                 h = lax.fori_loop(0, 3, lambda _, h: jax.jit(layer)(square, h), h)
                 h = lax.cond(on & (n < 3), lambda h: dynamics(square @ h, h), lambda h: h, h)
                 return (dynamics(x, out @ h), n + 1), None
 
-            return jnp.sum(scan(turn, (x, 0), None, 4)[0][0])
+            return jnp.sum(scan(body, (x, 0), None, 4)[0][0])
 
         each = jax.vmap(jax.value_and_grad(run, (0, 1)), (None, 0, None))
         return lambda w, on: each(w, BATCH, on)
@@ -189,13 +189,13 @@ def test_kernels_inside_a_turn():
 
     def program(scan, layer):
         def run(w, x):
-            def turn(x, _):
+            def body(x, _):
                 h = w[0][:, :3] @ x
                 for _ in range(3):
                     h = layer(w[1], h)
                 return dynamics(x, w[2] @ h), None
 
-            return scan(turn, x, None, 4)
+            return scan(body, x, None, 4)
 
         return jax.value_and_grad(loss(run))
 
@@ -211,12 +211,12 @@ def test_large_tables():
 
     def program(scan):
         def run(table, x):
-            def turn(x, _):
+            def body(x, _):
                 at = jnp.clip((jnp.abs(x) * 1e4).astype(int), 0, 49_998)
                 low, high = table[at], table[at + 1]
                 return dynamics(x, low + (high - low) * x), low
 
-            return scan(turn, x, None, 4)
+            return scan(body, x, None, 4)
 
         return lambda t: (run(t, X), jax.vmap(jax.grad(loss(run), 1), (None, 0))(t, BATCH))
 

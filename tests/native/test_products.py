@@ -59,11 +59,11 @@ def test_batches_are_loops(of):
     """Guards batches without lanes: each environment its own rows, shared ones read by all."""
 
     def summed(a, b):
-        def turn(x, row):
+        def body(x, row):
             x = x @ row + row.T @ a
             return x, x[0]
 
-        return native.scan(turn, a, b, 3)
+        return native.scan(body, a, b, 3)
 
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=(5, 9, 9)) / 9, rng.normal(size=(5, 3, 9, 9)) / 9

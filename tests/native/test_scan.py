@@ -15,7 +15,7 @@ ROWS = jnp.sin(jnp.arange(3.0 * LENGTH)).reshape(LENGTH, 3)
 
 
 def ordinary(f, start, rows, length, reverse=False, every=1):
-    """What `scan` should do: outputs of every so manieth turn in the order of the turns' places."""
+    """What `scan` should do: outputs of every n-th iteration, in the order of the rows."""
     end, out = lax.scan(f, start, rows, length, reverse)
     return end, jax.tree.map(lambda y: y[every - 1 :: every], out)
 
@@ -24,7 +24,7 @@ def loop(scan, length=LENGTH, reverse=False, every=1, dtype=np.float64):
     """A function of x (3,), a number and rows, with constants, carries and rows of all kinds."""
 
     def run(x, gain, rows):
-        def turn(state, row):
+        def body(state, row):
             x, total, count, single, ahead, empty = state
             moved = x + 0.1 * gain * jnp.sin(x[::-1]) * row["r"]
             x = jnp.where(ahead, moved, moved * jnp.cos(x))
@@ -38,7 +38,7 @@ def loop(scan, length=LENGTH, reverse=False, every=1, dtype=np.float64):
         start = x, jnp.zeros((3, 3), dtype), jnp.int32(1), jnp.float32(0.5), jnp.array(True)
         n = jnp.arange(length, dtype=np.int32)
         given = {"r": rows[:length], "n": n, "empty": jnp.zeros((length, 0))}
-        return scan(turn, (*start, jnp.zeros((0, 2))), given, length, reverse, every)
+        return scan(body, (*start, jnp.zeros((0, 2))), given, length, reverse, every)
 
     return run
 
@@ -67,8 +67,8 @@ def test_values_and_gradients(length, reverse, every):
     assert_same(found, jax.jit(program(ordinary))(X, GAIN, ROWS), 1e-12)
 
 
-def test_no_turns():
-    """A loop of no turns returns the start, empty outputs, and gradients of the start alone."""
+def test_no_iterations():
+    """Without iterations a loop returns the start, empty outputs, and gradients of the start."""
     for reverse in (False, True):
 
         def program(scan, reverse=reverse):
@@ -245,13 +245,13 @@ def test_what_is_not_a_number_shows():
 
 
 def test_carries_that_vanish_keep_what_is_not_a_number():
-    """0 x is 0 natively, but a state that is not a number does not become one in a later turn."""
+    """0 x is 0 natively, but a state that is not a number becomes none in a later iteration."""
 
     def run(scan, x):
-        def turn(c, _):
+        def body(c, _):
             return c * np.array([0.0, 1.0]) + jnp.sin(c[::-1]) * np.array([1.0, 0.0]), None
 
-        return scan(turn, x, None, 3)[0]
+        return scan(body, x, None, 3)[0]
 
     for x in (jnp.array([jnp.nan, 1.0]), jnp.array([1.0, jnp.nan])):
         found = jax.jit(lambda x: run(scan, x))(x)
@@ -264,11 +264,11 @@ def test_the_way_back_of_a_solve_whose_matrix_has_lost_an_argument():
     """It is a native loop as well, and shows what is not a number."""
 
     def end(x, a, z, loop):
-        def turn(x, _):
+        def body(x, _):
             m = jnp.diag(jnp.array([2.0, 3.0])) + jnp.outer(a, a) * a[0] + jnp.zeros((2, 2)) * z
             return jnp.linalg.solve(m, x), None
 
-        return jnp.sum(loop(turn, x, None, 3)[0] ** 2)
+        return jnp.sum(loop(body, x, None, 3)[0] ** 2)
 
     args = jnp.array([1.0, 2.0]), jnp.array([0.3, 0.4]), jnp.float64(0.7)
     gradients = [
@@ -281,16 +281,16 @@ def test_the_way_back_of_a_solve_whose_matrix_has_lost_an_argument():
 
 @pytest.mark.parametrize(("every", "reverse"), [(1, False), (2, True)])
 def test_loops_without_a_program(every, reverse):
-    """A turn with an operation that has no program runs the ordinary way, derivatives included."""
+    """A body with an operation that has no program runs the ordinary way, derivatives included."""
 
     def program(scan):
         def run(x):
-            def turn(x, row):
+            def body(x, row):
                 noise = jax.random.normal(jax.random.key(3), (2,))
                 values = jnp.real(jnp.fft.fft(jnp.sin(x))) + noise
                 return 0.3 * values + row, (values, jnp.zeros((0, 3)))
 
-            return scan(turn, x, jnp.ones((4, 2)), 4, reverse, every)
+            return scan(body, x, jnp.ones((4, 2)), 4, reverse, every)
 
         def total(x):
             return sum(jnp.sum(y) for y in jax.tree.leaves(run(x)))
@@ -323,7 +323,7 @@ def test_nothing_carried():
 
 
 def test_loops_in_lanes_that_end_at_different_times():
-    """What a turn writes spoils neither which lanes go on, nor what is computed once."""
+    """What an iteration writes spoils neither which lanes go on, nor what is computed once."""
 
     def solved(x, gain):
         """Attempts of an iteration with an inner one, both with many values on the way."""
@@ -337,11 +337,11 @@ def test_loops_in_lanes_that_end_at_different_times():
             return new, jnp.abs(new - y), count + 1
 
         def attempt(state):
-            y, size, turns = state
+            y, size, iterations = state
             y, size, count = lax.while_loop(
                 lambda s: (s[1] > 1e-3 * gain) & (s[2] < 9), improve, (y, jnp.inf, 0)
             )
-            return y, size * gain, turns + count
+            return y, size * gain, iterations + count
 
         def unfinished(state):
             sums = sum(jnp.cos(k * gain + state[0]) ** 2 for k in range(40))
@@ -361,11 +361,11 @@ def test_many_directions_at_a_point(count, points):
     """Guards directions of a derivative that are computed in groups, at one point or more."""
 
     def motion(x, gain):
-        def turn(state, row):
+        def body(state, row):
             state = state + 0.1 * gain[:3] * jnp.sin(state[::-1]) * row + 0.01 * gain[3]
             return state, jnp.stack((state[0] * state[1], gain[0] * row))
 
-        end, seen = scan(turn, x, jnp.arange(1.0, 7.0), 6, every=2)
+        end, seen = scan(body, x, jnp.arange(1.0, 7.0), 6, every=2)
         return jnp.concatenate((end, seen.ravel()))
 
     x = jnp.linspace(-1.0, 1.0, 3 * points).reshape(points, 3)

@@ -1,7 +1,7 @@
 """How a loop becomes a call of machine code for CPUs: a whole loop as LLVM IR.
 
-`@block(ptr %buffers, i64 %b)` runs all turns for one trajectory, or for as many environments of a
-batch as there are lanes, which may be one. The first buffer holds three numbers: turns,
+`@block(ptr %buffers, i64 %b)` runs all iterations for one trajectory, or for as many environments
+of a batch as there are lanes, which may be one. The first buffer holds three numbers: iterations,
 environments, and blocks; so that the same code serves any number of these. The last lanes of the
 last block repeat the last environment, so that a row of a batch is the same in batches of every
 size.
@@ -20,10 +20,10 @@ import numpy as np
 from ..attempts import tried, warn_once, warn_slower
 from ..fingerprint import fingerprint
 from ..loop import Loop
+from ..loop_body import Traced
 from ..private import Context, Value
 from ..program import TooLong
 from ..rules import kind_of, work
-from ..turns import Traced
 from . import ffi, object_code
 from .functions import carrying, printed
 from .module import Module, Place, joined
@@ -36,7 +36,7 @@ _STACK = 1 << 16
 class _Stored(NamedTuple):
     """An array of a loop: its buffer, and the places of its entries in the frame.
 
-    along: whether it differs between environments. every: after how many turns it has a row.
+    along: whether it differs between environments. every: after how many iterations it has a row.
     """
 
     buffer: int
@@ -62,7 +62,7 @@ def text_of(loop: Loop, along: Sequence[bool], lanes: int) -> str:
     """
     program = loop.program(products=lanes == 1)
     module = Module(lanes)
-    avals, outs = loop.turn.in_avals, loop.turn.out_avals
+    avals, outs = loop.body.in_avals, loop.body.out_avals
     n, m = loop.consts, loop.consts + loop.carry
     kinds = [kind_of(a.dtype) for a in (*avals, *outs)]
     buffers = list(itertools.accumulate((a.size > 0 for a in (*avals, *outs)), initial=1))
@@ -164,7 +164,7 @@ class _Block:
             self._between(x, self._buffer(x), str(x.size), out)
 
     def row(self, x: _Stored, move: str | None = None) -> None:
-        """Reads the row of the turn %k, zeros where it has none; with `move`, writes it."""
+        """Reads the row of the iteration %k, zeros where it has none; with `move`, writes it."""
         if not x.size:
             return
         if x.every != 1:
@@ -175,7 +175,7 @@ class _Block:
             self.lines += [f"{name}.then:"]
         out = move is not None
         self.lines += [move] if out else []
-        row, count = ("%k", "%turns")
+        row, count = ("%k", "%iterations")
         if x.every != 1:
             row, count = (self._op(f"udiv i64 {y}, {x.every}") for y in (row, count))
         place = self._op(f"mul i64 {row}, {x.bytes}")
@@ -189,26 +189,26 @@ class _Block:
             self.lines += [f"  br label %{name}.after", f"{name}.after:"]
 
     def begin(self) -> None:
-        """The head of the loop over the turns; %k is the number of a turn in its order forwards.
+        """The head of the loop; %k is the number of an iteration in its order forwards.
 
         What is done once ends in a block of its own, where the loop starts.
         """
         self._once, self.lines = self.lines, []
-        backwards = "  %left = sub i64 %turns, %i\n  %k = sub i64 %left, 1"
+        backwards = "  %left = sub i64 %iterations, %i\n  %k = sub i64 %left, 1"
         self.lines += [
             "  br label %top",
             "top:",
             "  br label %head",
             "head:",
             "  %i = phi i64 [0, %top], [%i.next, %tail]",
-            "  %more = icmp ult i64 %i, %turns",
-            "  br i1 %more, label %turn, label %done",
-            "turn:",
+            "  %more = icmp ult i64 %i, %iterations",
+            "  br i1 %more, label %body, label %done",
+            "body:",
             backwards if self.reverse else "  %k = add i64 %i, 0",
         ]
 
     def end(self) -> None:
-        """The end of a turn."""
+        """The end of an iteration."""
         self.lines += ["  br label %tail", "tail:", "  %i.next = add i64 %i, 1"]
         self.lines += ["  br label %head", "done:"]
 
@@ -225,7 +225,7 @@ class _Block:
             "declare ptr @malloc(i64)\ndeclare void @free(ptr)" if large else "",
             "define internal void @block(ptr %buffers, i64 %b) #0 {",
             "  %numbers = load ptr, ptr %buffers",
-            "  %turns = load i64, ptr %numbers",
+            "  %iterations = load i64, ptr %numbers",
             "  %count.at = getelementptr i64, ptr %numbers, i64 1",
             "  %count = load i64, ptr %count.at",
             "  %last = sub i64 %count, 1",
@@ -321,11 +321,11 @@ def _lanes(loop: Loop) -> int:
     Where products of matrices prevail, which use vectors themselves, each goes by itself: lanes
     would have to be gathered entry by entry.
     """
-    if isinstance(loop.turn, Traced):
-        products, others = work(loop.turn.closed().jaxpr)
+    if isinstance(loop.body, Traced):
+        products, others = work(loop.body.closed().jaxpr)
         if products > others:
             return 1
-    kinds = {a.dtype for a in (*loop.turn.in_avals, *loop.turn.out_avals)}
+    kinds = {a.dtype for a in (*loop.body.in_avals, *loop.body.out_avals)}
     return 8 if np.dtype(np.float64) in kinds else 16
 
 
@@ -348,6 +348,6 @@ _handler = tried(_registered, warn_slower)
 
 
 def _text(loop: Loop, along: tuple[bool, ...], lanes: int, shared: bool) -> str:
-    n_in = 1 + sum(a.size > 0 for a in loop.turn.in_avals)
-    n_out = sum(a.size > 0 for a in loop.turn.out_avals)
+    n_in = 1 + sum(a.size > 0 for a in loop.body.in_avals)
+    n_out = sum(a.size > 0 for a in loop.body.out_avals)
     return joined(text_of(loop, along, lanes), ffi.handler("handler", n_in, n_out, shared))

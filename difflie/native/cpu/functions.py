@@ -283,7 +283,7 @@ def _looped(
         start.store(start.value(x, lanes), place, kind)
     arguments = [*(places[x] for x in operands[: loop.fixed]), *carried]
     going = module.frame.scalar("b1", lanes)
-    # What the condition writes in every turn is no place for what the body computes once.
+    # What the condition writes in every iteration is no place for what the body computes once.
     with module.frame.apart():
         condition = printed(module, loop.condition, arguments, loop.fixed)
     body = printed(module, loop.body, arguments, loop.fixed)
@@ -294,7 +294,7 @@ def _looped(
     test = Body(module, program, {})
     test.store(_result(test, condition.results[0], "b1", lanes), going, "b1")
     carry = carrying(module, body.results, carried, kinds, going if lanes > 1 else None)
-    again, turn, end = (module.label() for _ in range(3))
+    again, inside, end = (module.label() for _ in range(3))
     more, memory = f"%{again}_more", in_memory("b1", lanes)
     some = f"{more}_all"
     if lanes > 1:
@@ -312,8 +312,8 @@ def _looped(
         f"  {more}_all = load {memory}, ptr {more}_at",
         f"  {some} = call i8 {name}({memory} {more}_all)" if lanes > 1 else "",
         f"  {more} = icmp ne i8 {some}, 0",
-        f"  br i1 {more}, label %{turn}, label %{end}",
-        f"{turn}:",
+        f"  br i1 {more}, label %{inside}, label %{end}",
+        f"{inside}:",
         *body.again,
         carry,
         f"  br label %{again}",

@@ -1,9 +1,9 @@
-"""A whole loop as CUDA C, for NVIDIA GPUs: one environment a thread, all turns inside.
+"""A whole loop as CUDA C, for NVIDIA GPUs: one environment a thread, all iterations inside.
 
 The kernel's arguments are the addresses of its buffers, row by row as on the CPU. The first holds
-`numbers`: of turns, of environments, and after how many turns there are rows. So the same code
-serves any of these. Scalars are local variables, which the compiler keeps in registers as far as
-there are any.
+`numbers`: of iterations, of environments, and after how many iterations there are rows. So the same
+code serves any of these. Scalars are local variables, which the compiler keeps in registers as far
+as there are any.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..program import Instructions, Unsupported
 from ..program.instructions import greatest, is_pair, ordered
 from ..rules import kind_of
 
-NAME = "turns"
+NAME = "run_loop"
 # One warp a block: small batches reach all processors, and a thread may use all registers it wants.
 THREADS = 32
 # Longer kernels take minutes to compile.
@@ -57,14 +57,14 @@ class _Array(NamedTuple):
     kind: str
     size: int
     along: bool
-    # Rows in every turn (1), at one of the other paces (their number, from 2 on), or none.
+    # Rows in every iteration (1), at one of the other paces (their number, from 2 on), or none.
     every: int | None
 
     def base(self) -> str:
-        """The number of the entry that this environment, and turn, has first."""
+        """The number of the entry that this environment, and iteration, has first."""
         if self.every is None:
             return f"env * {self.size}" if self.along else "0"
-        count, row = (x if self.every == 1 else f"{x} / {self.pace}" for x in ("turns", "k"))
+        count, row = (x if self.every == 1 else f"{x} / {self.pace}" for x in ("iterations", "k"))
         return f"({'env' if self.along else '0LL'} * ({count}) + {row}) * {self.size}"
 
     @property
@@ -73,7 +73,7 @@ class _Array(NamedTuple):
 
     @property
     def now(self) -> str:
-        """Whether this turn has a row."""
+        """Whether this iteration has a row."""
         return f"k % {self.pace} == {self.pace} - 1"
 
 
@@ -93,7 +93,7 @@ def source(loop: Loop, along: Sequence[bool]) -> str:
         raise Unsupported(f"{length} instructions for a GPU, more than {LONGEST}")
     arrays = _arrays(loop, along)
     n, m = loop.consts, loop.consts + loop.carry
-    inputs, outputs = arrays[: len(loop.turn.in_avals)], arrays[len(loop.turn.in_avals) :]
+    inputs, outputs = arrays[: len(loop.body.in_avals)], arrays[len(loop.body.in_avals) :]
     names = [f"a{i}_{e}" for i, x in enumerate(inputs) for e in range(x.size)]
     first = [0, *itertools.accumulate(x.size for x in inputs)]
     code = _Printer().printed(program, names, first[n])
@@ -137,20 +137,20 @@ def source(loop: Loop, along: Sequence[bool]) -> str:
     paces = "\n".join(f"const int pace{i} = numbers[{i}];" for i in range(2, 2 + len(_paces(loop))))
     head = f"""extern "C" __global__ void __launch_bounds__({THREADS})
 {NAME}({", ".join(parameters)}) {{
-const int turns = numbers[0];
+const int iterations = numbers[0];
 {paces}
 const long long env = (long long)blockIdx.x * {THREADS} + threadIdx.x;
 if (env >= numbers[1]) return;"""
-    turn = f"""#pragma unroll 1
-for (int i = 0; i < turns; ++i) {{
-const int k = {"turns - 1 - i" if loop.reverse else "i"};"""
-    again = [turn, *rows, *code.again, *saved, *carry, "}"]
+    iteration = f"""#pragma unroll 1
+for (int i = 0; i < iterations; ++i) {{
+const int k = {"iterations - 1 - i" if loop.reverse else "i"};"""
+    again = [iteration, *rows, *code.again, *saved, *carry, "}"]
     return "\n".join([head, *before, *code.once, *again, *after, "}\n"])
 
 
 def _arrays(loop: Loop, along: Sequence[bool]) -> list[_Array]:
     """The arguments and results of the loop."""
-    avals, outs = loop.turn.in_avals, loop.turn.out_avals
+    avals, outs = loop.body.in_avals, loop.body.out_avals
     number = {pace: i for i, pace in enumerate([1, *_paces(loop)], 1)}
     rows, saved = ([number[e] for e in x] for x in (loop.rows, loop.saved))
     paces = [*[None] * (loop.consts + loop.carry), *rows, *[None] * loop.carry, *saved]
@@ -194,8 +194,8 @@ class _Printer:
         names: dict[int, str] = {}
         code = _Printed([], [], [])
         operations, operands, order = program.operations, program.operands, ordered(program)
-        at_turns = [place >= fixed for place in range(len(arguments))]
-        repeated = greatest(program, order, at_turns, False)
+        at_iterations = [place >= fixed for place in range(len(arguments))]
+        repeated = greatest(program, order, at_iterations, False)
 
         def name_of(x: int) -> str:
             known = program.known[x]

@@ -1,9 +1,9 @@
 """How loops run on NVIDIA GPUs: kernels loaded by the CUDA driver, launched from calls of XLA.
 
 A kernel is launched by a handler of XLA's foreign function interface (see `ffi`) on the stream of
-the call. The first time that a program is to run on this kind of GPU it runs for a few turns beside
-the ordinary way, and is used only if the results agree. Whatever is missing or fails, there is one
-warning, and the program runs the ordinary way.
+the call. The first time that a program is to run on this kind of GPU it runs for a few iterations
+beside the ordinary way, and is used only if the results agree. Whatever is missing or fails, there
+is one warning, and the program runs the ordinary way.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _target = tried(
 def _problem(gpu: _Gpu, name: str, text: str, loop: Loop, along: tuple[bool, ...]) -> str | None:
     """Registers a handler; why it cannot be trusted, if so."""
     code = nvrtc.compiled(text, gpu.architecture, gpu.version // 1000)
-    ins, outs = (sum(a.size > 0 for a in x) for x in (loop.turn.in_avals, loop.turn.out_avals))
+    ins, outs = (sum(a.size > 0 for a in x) for x in (loop.body.in_avals, loop.body.out_avals))
     with _lock:
         if name not in _registered:
             address = handler_of(name, 1 + ins, outs)
@@ -95,7 +95,7 @@ def _problem(gpu: _Gpu, name: str, text: str, loop: Loop, along: tuple[bool, ...
     if disk_cache.read(key) is not None:
         return None
     small, batch, args = trial(loop, along)
-    avals = zip(small.out_shapes, loop.turn.out_avals, strict=True)
+    avals = zip(small.out_shapes, loop.body.out_avals, strict=True)
     like = [jax.ShapeDtypeStruct((batch or 1, *s), a.dtype) for s, a in avals]
 
     def native(*args: Any) -> Any:
@@ -240,25 +240,25 @@ failure:
 """
 
 
-# Environments and turns that are compared, and the pace of rows that are rare. The environments are
-# two blocks of threads, the second one not full.
-_BATCH, _TURNS, _PACE = THREADS + 2, 4, 2
+# Environments and iterations that are compared, and the pace of rows that are rare. The
+# environments are two blocks of threads, the second one not full.
+_BATCH, _ITERATIONS, _PACE = THREADS + 2, 4, 2
 
 
 def trial(loop: Loop, along: Sequence[bool]) -> tuple[Loop, int | None, list[np.ndarray]]:
-    """A loop of a few turns of the same kernel, a batch if there is one, and arguments to try.
+    """A loop of a few iterations of the same kernel, a batch if there is one, and arguments to try.
 
     The arguments of every other environment, and of all, are positive, so that most functions have
     a value there; those of the rest have both signs.
     """
     rows, saved = (tuple(min(e, _PACE) for e in x) for x in (loop.rows, loop.saved))
-    length = min(loop.length, _TURNS) if max((*rows, *saved), default=1) == 1 else _TURNS
+    length = min(loop.length, _ITERATIONS) if max((*rows, *saved), default=1) == 1 else _ITERATIONS
     small = dataclasses.replace(loop, rows=rows, saved=saved, length=length)
     batch = _BATCH if along else None
     random = np.random.default_rng(0)
     given = []
-    pairs = zip(small.in_shapes, loop.turn.in_avals, strict=True)
-    for (shape, aval), wide in zip(pairs, along or [False] * len(loop.turn.in_avals), strict=True):
+    pairs = zip(small.in_shapes, loop.body.in_avals, strict=True)
+    for (shape, aval), wide in zip(pairs, along or [False] * len(loop.body.in_avals), strict=True):
         shape = (_BATCH, *shape) if wide else shape
         if np.issubdtype(aval.dtype, np.floating):
             x = random.uniform(0.2, 0.9, shape)

@@ -70,7 +70,7 @@ def translated(
     """The code for an architecture, and what the compiler says of it; raises Unavailable."""
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     by = ctypes.byref
-    if library.nvrtcCreateProgram(by(program), source.encode(), b"turns.cu", 0, None, None):
+    if library.nvrtcCreateProgram(by(program), source.encode(), b"loop.cu", 0, None, None):
         raise Unavailable("NVRTC takes no program")
     try:
         options = [f"--gpu-architecture={architecture}", *_OPTIONS, *options]

@@ -102,7 +102,7 @@ class Program(Instructions):
     def __init__(self, products: bool = False) -> None:
         super().__init__()
         self.products = products
-        # Where this is false, loops make no turns: in a branch that is not taken.
+        # Where this is false, loops make no iterations: in a branch that is not taken.
         self.guard: int | None = None
 
     def _kept(self, result: int, *operands: int) -> int:

@@ -203,7 +203,7 @@ class Instructions:
         sources = [loop.body.needed_arguments(x) for x in loop.body.results]
         ends = []
         for k, x in enumerate(loop.body.results):
-            # What a carried value is computed from, over any number of turns.
+            # What a carried value is computed from, over any number of iterations.
             place = loop.fixed + k
             reached, new = {place}, {place}
             while new:

@@ -71,10 +71,10 @@ def _log2(program: Program, kind: str, _: Params, x: int) -> int:
 def _polynomial(program: Program, kind: str, _: Params, x: int, *coefficients: int) -> int:
     """By Horner's rule; the coefficient of the lowest power comes first."""
 
-    def turn(total: int, c: int) -> int:
+    def step(total: int, c: int) -> int:
         return program.add(program.mul(total, x, kind), c, kind)
 
-    return functools.reduce(turn, reversed(coefficients))
+    return functools.reduce(step, reversed(coefficients))
 
 
 def _clamp(program: Program, kind: str, _: Params, low: int, x: int, high: int) -> int:

@@ -66,7 +66,7 @@ def _while(program: Program, equation: Any, *xs: Array) -> list[Array]:
     fixed = [k for k in used if program.known[k] is None]
 
     def inside() -> tuple[Program, list[Array], list[Array], list[int]]:
-        """A new program: its constants, what it carries, and whether it may make turns."""
+        """A new program: its constants, what it carries, and whether it may make iterations."""
         inner = Program()
         inner.strict = program.strict
         place = {k: inner.argument(program.types[k]) for k in fixed}

@@ -1,7 +1,7 @@
 """The program of a jaxpr: arrays are arrays of the numbers of their entries.
 
 What only moves entries about (slices, transpositions, gathers at known places) costs nothing at run
-time; loops over known numbers of turns are written out, `while` becomes a loop of the program.
+time; loops over known numbers of iterations are written out, `while` becomes a loop of the program.
 """
 
 from __future__ import annotations

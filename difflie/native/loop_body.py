@@ -1,4 +1,4 @@
-"""The turns of loops: traced functions, and transposes of such."""
+"""The bodies of loops: traced functions, and transposes of such."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .program.transposition import transposed
 from .rules import elementwise, flat, kind_of, like, write_closed
 
 
-class Turn(Protocol):
+class LoopBody(Protocol):
     """A function of arrays."""
 
     in_avals: list[Any]
@@ -62,44 +62,44 @@ class Traced:
 
 
 class Transposed:
-    """The transpose of the turn of a loop in those constants and rows, and in all it carries.
+    """The transpose of the body of a loop in those constants and rows, and in all it carries.
 
     Its constants are those in which the loop is not linear. It carries the cotangents of what the
     loop carries, and the sums of those of its linear constants. Its rows are the rows in which the
     loop is not linear, and the cotangents of what it saves; it saves those of the linear rows.
     """
 
-    def __init__(self, turn: Turn, consts: int, carry: int, linear: Sequence[bool]):
+    def __init__(self, body: LoopBody, consts: int, carry: int, linear: Sequence[bool]):
         n, m = consts, consts + carry
-        self.turn, self._sizes = turn, (consts, carry)
+        self.body, self._sizes = body, (consts, carry)
         self._linear = [is_linear or n <= i < m for i, is_linear in enumerate(linear)]
-        avals = turn.in_avals
+        avals = body.in_avals
         self._avals = self._some(avals, True)
         carried = avals[n:m]
         fixed, sums = (self._some(avals[:n], x) for x in (False, True))
         rows = self._some(avals, False)[len(fixed) :]
         on_rows = self._avals[len(sums) + carry :]
         self.counts = len(fixed), carry, len(sums), len(rows)
-        self.in_avals = [*fixed, *carried, *sums, *rows, *turn.out_avals[carry:]]
+        self.in_avals = [*fixed, *carried, *sums, *rows, *body.out_avals[carry:]]
         self.out_avals = [*carried, *sums, *on_rows]
 
     def _some(self, items: Sequence[Any], linear: bool) -> list[Any]:
-        """Of the first arguments, those in which the turn is linear, or the others."""
+        """Of the first arguments, those in which the body is linear, or the others."""
         return [x for x, is_linear in zip(items, self._linear, strict=False) if is_linear == linear]
 
     def _split(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """What the turn is not linear in, the cotangents of its results, and the sums."""
+        """What the body is not linear in, the cotangents of its results, and the sums."""
         fixed, carried, sums, rows = np.cumsum(self.counts)
         known = [*args[:fixed], *args[sums:rows]]
         return known, [*args[fixed:carried], *args[rows:]], list(args[carried:sums])
 
     def _merged(self, known: Sequence[Any], linear: Sequence[Any]) -> list[Any]:
-        """The arguments of the turn."""
+        """The arguments of the body."""
         known_ones, linear_ones = iter(known), iter(linear)
         return [next(linear_ones if x else known_ones) for x in self._linear]
 
     def _ordered(self, cotangents: Sequence[Any], sums: Sequence[Any], add: Callable) -> list[Any]:
-        """The cotangents of the linear arguments, in their order, as results of this turn."""
+        """The cotangents of the linear arguments, in their order, as results of this body."""
         first, last = len(sums), len(sums) + self._sizes[1]
         more = map(add, sums, cotangents[:first])
         return [*cotangents[first:last], *more, *cotangents[last:]]
@@ -108,7 +108,7 @@ class Transposed:
         known, on_results, sums = self._split(args)
 
         def along(*linear: Any) -> list[Any]:
-            return self.turn.apply(*self._merged(known, linear))
+            return self.body.apply(*self._merged(known, linear))
 
         # The derivative of a linear function, at any point, is itself. `linear_transpose` takes all
         # results of an inner call for linear, also those that depend on what is known alone.
@@ -119,7 +119,7 @@ class Transposed:
         known, on_results, sums = self._split(args)
         kinds = [kind_of(a.dtype) for a in self._avals for _ in range(a.size)]
         inputs = [program.placeholder(kind) for kind in kinds]
-        results = self.turn.write(program, self._merged(known, like(inputs, self._avals)))
+        results = self.body.write(program, self._merged(known, like(inputs, self._avals)))
         try:
             cotangents = transposed(program, inputs, flat(results), flat(on_results))
         except Unsupported:
@@ -135,4 +135,4 @@ class Transposed:
         return jax.make_jaxpr(self.apply)(*self.in_avals)
 
     def described(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
-        return "transposed", self.turn.described(of), self._linear, self._sizes
+        return "transposed", self.body.described(of), self._linear, self._sizes
