@@ -32,11 +32,10 @@ class Loop:
 
     consts, carry: how many of the arguments of the body these are; the others are rows. rows,
     saved: after how many iterations there is a row of each input (zeros in between), and of each
-    output.
-    reverse: from the last rows to the first. forward_only: the changes go along with the loop, and
-    nothing is kept to go back. directions: of a loop of changes the arguments that are changes, in
-    which it is linear; none for other loops. call: what makes native calls of marks inside.
-    reduced: the loops of some of its results, by which these are.
+    output. reverse: from the last rows to the first. forward_only: tangents are computed along with
+    the loop, and nothing is saved to go back. directions: of a loop of tangents, the arguments that
+    are tangents, in which it is linear; none for other loops. call: what makes native calls of
+    marks inside. reduced: the loops of some of its results, by which these are.
     """
 
     body: LoopBody
@@ -103,15 +102,15 @@ class Loop:
         carry, saved = jax.lax.fori_loop(0, self.length, body, start)
         return [*carry, *saved]
 
-    def applied(self, batch: int | None, along: Sequence[bool]) -> Callable[..., list[Any]]:
-        """`apply` for one, or for a batch that the arguments `along` have a first axis of.
+    def applied(self, batch: int | None, batched_args: Sequence[bool]) -> Callable[..., list[Any]]:
+        """`apply` for one, or for a batch: the first axis of the arguments in `batched_args`.
 
         What is marked inside are native calls.
         """
         apply = self._with_calls().apply
         if batch is None:
             return apply
-        axes = tuple(0 if a else None for a in along)
+        axes = tuple(0 if a else None for a in batched_args)
         return jax.vmap(apply, in_axes=axes, out_axes=0, axis_size=batch)
 
     def _with_calls(self) -> Loop:

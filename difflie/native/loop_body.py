@@ -107,12 +107,12 @@ class Transposed:
     def apply(self, *args: Any) -> list[Any]:
         known, on_results, sums = self._split(args)
 
-        def along(*linear: Any) -> list[Any]:
+        def of_linear(*linear: Any) -> list[Any]:
             return self.body.apply(*self._merged(known, linear))
 
         # The derivative of a linear function, at any point, is itself. `linear_transpose` takes all
         # results of an inner call for linear, also those that depend on what is known alone.
-        _, transpose = jax.vjp(along, *(jnp.zeros(a.shape, a.dtype) for a in self._avals))
+        _, transpose = jax.vjp(of_linear, *(jnp.zeros(a.shape, a.dtype) for a in self._avals))
         return self._ordered(transpose(on_results), sums, jnp.add)
 
     def write(self, program: Program, args: Sequence[np.ndarray]) -> list[np.ndarray]:

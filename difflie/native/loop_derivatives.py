@@ -1,23 +1,24 @@
-"""Loops that follow from a loop: of its changes, of cotangents, of some of its results.
+"""Loops that follow from a loop: of its tangents, of cotangents, of some of its results.
 
 Of a loop s', y = body(c, s, x), with constants c, what is carried s, rows x and saved rows y:
 
     arguments      constants      carried   rows               results        saved rows
     loop           c              s         x                  s              y
     with states    c              s         x                  s              y, s
-    of changes     c, dc          ds        s, x, dx           ds             dy
-    together       c, dc          s, ds     x, dx              s, ds          y, dy
+    of tangents    c, dc          ds        s, x, dx           ds             dy
+    with tangents  c, dc          s, ds     x, dx              s, ds          y, dy
     transposed     c, s x known   ^s, ^dc   s, x, ^dy          ^ds, ^dc       ^dx
 
-`d` stands for those changes that move (`moving`), `^d` for the cotangents of these. Of each of the
-three kinds of arguments its own come first, then the changes. What holds for all of them:
+`d` stands for the tangents of what is active, `^d` for the cotangents of these. Of each of the
+three kinds of arguments its own come first, then the tangents. What holds for all of them:
 
-- The loop of changes is linear in its changes (`directions`), jointly. So jax transposes it, which
-  turns it round: what it carried goes back, and cotangents of constants are summed up.
-- It carries changes only. States come in as rows, saved at the start of every iteration, and all
+- The loop of tangents is linear in its tangents (`directions`), jointly. So jax transposes it,
+  which reverses it: what it carried goes back, and cotangents of constants are summed up.
+- It carries tangents only. States come in as rows, saved at the start of every iteration, and all
   else that an iteration needs is computed again: memory grows with what is carried, not with what
   is computed.
-- `moving` is closed under the loop: what an iteration makes of a carried change is carried as well.
+- `active` is closed under the loop: what an iteration makes of a carried tangent is carried as
+  well.
 - The loop of some results (`needed`) has those results, and the same numbers in them.
 """
 
@@ -35,43 +36,45 @@ from .loop_body import Traced, Transposed
 from .private import eval_jaxpr, within, without_dead_code
 
 
-def moving(loop: Loop, varied: Sequence[bool]) -> tuple[list[bool], list[bool]]:
-    """Which arguments change with those that vary, in any iteration, and which results."""
+def activity(loop: Loop, varied: Sequence[bool]) -> tuple[list[bool], list[bool]]:
+    """The arguments that vary with those given, in any iteration, and the results that do."""
     jaxpr = loop.body.closed().jaxpr
     n, m = loop.consts, loop.consts + loop.carry
     varied = list(varied)
     while True:
-        changed = depending(jaxpr, varied)
-        more = [v or c for v, c in zip(varied[n:m], changed, strict=False)]
+        active_results = depending(jaxpr, varied)
+        more = [v or c for v, c in zip(varied[n:m], active_results, strict=False)]
         if more == varied[n:m]:
-            return varied, [*more, *changed[loop.carry :]]
+            return varied, [*more, *active_results[loop.carry :]]
         varied[n:m] = more
 
 
-def along(loop: Loop, moving: Sequence[bool], changed: Sequence[bool]) -> tuple[Loop, Loop]:
-    """The derivative along changes of some arguments, of some results.
+def jvp(loop: Loop, active: Sequence[bool], active_results: Sequence[bool]) -> tuple[Loop, Loop]:
+    """The loop that saves the states, and the loop of tangents, which takes them.
 
     Returns the loop that saves the states at the start of every iteration besides, and the loop of
-    the changes: its constants are those of this loop and their changes, it carries the changes
-    of what this one carries, its rows are the states, the rows and their changes.
+    the tangents: its constants are those of this loop and their tangents, it carries the tangents
+    of what this one carries, its rows are the states, the rows and their tangents.
     """
-    jaxpr, consts = _derivative(loop, moving, changed)
-    own, changes = _by_kind(loop, jaxpr.invars, moving)
-    kinds = own[0] + changes[0], changes[1], own[1] + own[2] + changes[2]
-    rows, saved = _changing_paces(loop, moving, changed)
+    jaxpr, consts = _derivative(loop, active, active_results)
+    own, tangents = _by_kind(loop, jaxpr.invars, active)
+    kinds = own[0] + tangents[0], tangents[1], own[1] + own[2] + tangents[2]
+    rows, saved = _tangent_paces(loop, active, active_results)
     rows = [*(1,) * loop.carry, *loop.rows, *rows]
-    results = jaxpr.outvars[len(changed) :]
-    changing = loop.like(jaxpr, consts, kinds, results, rows, saved)
-    own, changes = own[0], [*own[1], *own[2]]
-    is_change = [True] * len(jaxpr.invars)
-    for start, count in ((0, len(own)), (changing.consts + changing.carry, len(changes))):
-        is_change[start : start + count] = [False] * count
-    changing = dataclasses.replace(changing, directions=tuple(is_change))
-    return _with_states(loop), loop.derived(changing, lambda loop: along(loop, moving, changed)[1])
+    results = jaxpr.outvars[len(active_results) :]
+    tangent_loop = loop.like(jaxpr, consts, kinds, results, rows, saved)
+    own, tangents = own[0], [*own[1], *own[2]]
+    is_tangent = [True] * len(jaxpr.invars)
+    for start, count in ((0, len(own)), (tangent_loop.consts + tangent_loop.carry, len(tangents))):
+        is_tangent[start : start + count] = [False] * count
+    tangent_loop = dataclasses.replace(tangent_loop, directions=tuple(is_tangent))
+    return _with_states(loop), loop.derived(
+        tangent_loop, lambda loop: jvp(loop, active, active_results)[1]
+    )
 
 
-def widened(loop: Loop, count: int) -> Loop:
-    """A loop of changes for so many directions at once, which are a first axis of each change.
+def vmap_tangents(loop: Loop, count: int) -> Loop:
+    """A loop of tangents for so many directions at once, which are a first axis of each tangent.
 
     What depends on the point alone is computed once for all of them.
     """
@@ -90,39 +93,39 @@ def widened(loop: Loop, count: int) -> Loop:
     kinds = loop.parts(wide.jaxpr.invars)
     outvars = wide.jaxpr.outvars
     made = loop.like(wide.jaxpr, wide.consts, kinds, outvars, loop.rows, loop.saved)
-    return loop.derived(made, lambda loop: widened(loop, count))
+    return loop.derived(made, lambda loop: vmap_tangents(loop, count))
 
 
-def together(loop: Loop, moving: Sequence[bool], changed: Sequence[bool]) -> Loop:
-    """This loop and that of the changes as one: of each kind, first its own and then those."""
-    jaxpr, consts = _derivative(loop, moving, changed)
-    kinds = [x + y for x, y in zip(*_by_kind(loop, jaxpr.invars, moving), strict=True)]
-    rows, saved = _changing_paces(loop, moving, changed)
-    outs, own = jaxpr.outvars, len(changed)
-    middle = own + sum(changed[: loop.carry])
+def with_tangents(loop: Loop, active: Sequence[bool], active_results: Sequence[bool]) -> Loop:
+    """This loop and that of the tangents as one: of each kind, first its own and then those."""
+    jaxpr, consts = _derivative(loop, active, active_results)
+    kinds = [x + y for x, y in zip(*_by_kind(loop, jaxpr.invars, active), strict=True)]
+    rows, saved = _tangent_paces(loop, active, active_results)
+    outs, own = jaxpr.outvars, len(active_results)
+    middle = own + sum(active_results[: loop.carry])
     results = [*outs[: loop.carry], *outs[own:middle], *outs[loop.carry : own], *outs[middle:]]
     paces = [*loop.rows, *rows], [*loop.saved, *saved]
     made = loop.like(jaxpr, consts, kinds, results, *paces)
-    return loop.derived(made, lambda loop: together(loop, moving, changed))
+    return loop.derived(made, lambda loop: with_tangents(loop, active, active_results))
 
 
 def _by_kind(
-    loop: Loop, invars: Sequence[Any], moving: Sequence[bool]
+    loop: Loop, invars: Sequence[Any], active: Sequence[bool]
 ) -> tuple[list[list[Any]], list[list[Any]]]:
-    """The arguments of a derivative by kind, those of the function and their changes."""
-    size = len(moving)
-    changes = iter(invars[size:])
+    """The arguments of a derivative by kind, those of the function and their tangents."""
+    size = len(active)
+    tangents = iter(invars[size:])
     own = [list(part) for part in loop.parts(invars[:size])]
-    return own, [[next(changes) for moves in part if moves] for part in loop.parts(moving)]
+    return own, [[next(tangents) for is_active in part if is_active] for part in loop.parts(active)]
 
 
-def _changing_paces(
-    loop: Loop, moving: Sequence[bool], changed: Sequence[bool]
+def _tangent_paces(
+    loop: Loop, active: Sequence[bool], active_results: Sequence[bool]
 ) -> tuple[list[int], list[int]]:
-    """After how many iterations there is a row of each change."""
-    rows = zip(loop.rows, loop.parts(moving)[2], strict=True)
-    saved = zip(loop.saved, changed[loop.carry :], strict=True)
-    return [e for e, moves in rows if moves], [e for e, changes in saved if changes]
+    """After how many iterations there is a row of each tangent."""
+    rows = zip(loop.rows, loop.parts(active)[2], strict=True)
+    saved = zip(loop.saved, active_results[loop.carry :], strict=True)
+    return [e for e, is_active in rows if is_active], [e for e, is_active in saved if is_active]
 
 
 def _with_states(loop: Loop) -> Loop:
@@ -189,16 +192,16 @@ def _without_unused(loop: Loop, wanted: Sequence[bool]) -> tuple[Loop, list[bool
 
 
 def _derivative(
-    loop: Loop, moving: Sequence[bool], changed: Sequence[bool]
+    loop: Loop, active: Sequence[bool], active_results: Sequence[bool]
 ) -> tuple[Any, Sequence[Any]]:
-    """The jaxpr of a body, and its constants, of all results and the changes of some.
+    """The jaxpr of a body, and its constants, of all results and the tangents of some.
 
-    Its arguments are those of the body, and the changes of those that move.
+    Its arguments are those of the body, and the tangents of those that are active.
     """
-    closed, at = loop.body.closed(), [i for i, v in enumerate(moving) if v]
+    closed, at = loop.body.closed(), [i for i, v in enumerate(active) if v]
 
     def both(*args: Any) -> list[Any]:
-        points, directions = list(args[: len(moving)]), list(args[len(moving) :])
+        points, directions = list(args[: len(active)]), list(args[len(active) :])
 
         def moved(*values: Any) -> list[Any]:
             values_now = list(points)
@@ -206,8 +209,8 @@ def _derivative(
                 values_now[i] = x
             return eval_jaxpr(closed.jaxpr, closed.consts, *values_now)
 
-        results, changes = jax.jvp(moved, [points[i] for i in at], directions)
-        return [*results, *(d for d, c in zip(changes, changed, strict=True) if c)]
+        results, tangents = jax.jvp(moved, [points[i] for i in at], directions)
+        return [*results, *(d for d, c in zip(tangents, active_results, strict=True) if c)]
 
     avals = closed.in_avals
     # What a derivative calls is marked as the function itself is.

@@ -208,14 +208,14 @@ def is_kernel(equation: Any) -> bool:
     """Whether this is a native call of a function, its arguments and results with a leading one."""
     if equation.primitive.name != "native":
         return False
-    loop, batch = equation.params["how"], equation.params["batch"]
+    loop, batch = equation.params["loop"], equation.params["batch"]
     return batch is None and loop.length == 1 and loop.consts == loop.carry == 0
 
 
 def functions(equation: Any) -> list[ClosedJaxpr]:
     """The functions in an operation."""
     if is_kernel(equation):
-        return [equation.params["how"].body.closed()]
+        return [equation.params["loop"].body.closed()]
     return nested(equation.params)
 
 

@@ -1,7 +1,7 @@
 """The jax primitive of native calls: a loop, for one or for a batch, and what jax does with it.
 
 It is differentiated as the loop that it is, so that its derivatives are native calls as well: the
-changes take the states at the start of every iteration, and compute again what an iteration needs
+tangents take the states at the start of every iteration, and compute again what an iteration needs
 inside.
 """
 
@@ -37,24 +37,24 @@ from .private import (
 )
 
 _native_p = Primitive("native")
-# So many directions of a derivative are computed together: more make long programs.
-_TOGETHER = 4
+# So many tangents are computed in one program: more make long ones.
+_TANGENTS = 4
 
 
 def bind(
-    loop: Loop, args: Sequence[Any], batch: int | None = None, along: Sequence[bool] = ()
+    loop: Loop, args: Sequence[Any], batch: int | None = None, batched_args: Sequence[bool] = ()
 ) -> list[Any]:
-    """Runs a loop, on the arguments it needs; with `batch`, arguments `along` have this axis."""
-    along = list(along) or [False] * len(args)
+    """Runs a loop, on the arguments it needs; those in `batched_args` have the axis of `batch`."""
+    batched_args = list(batched_args) or [False] * len(args)
     loop, _, keep = loop_derivatives.needed(loop, [True] * len(loop.body.out_avals))
     args = [x for x, k in zip(args, keep, strict=True) if k]
-    along = tuple(a for a, k in zip(along, keep, strict=True) if k)
-    if batch is not None and not any(along):
+    batched_args = tuple(a for a, k in zip(batched_args, keep, strict=True) if k)
+    if batch is not None and not any(batched_args):
         results = bind(loop, args)
         return [jnp.broadcast_to(r, (batch, *r.shape)) for r in results]
     if not args:
         return loop.apply()  # of known numbers alone
-    return _call(*args, how=loop, batch=batch, along=along)
+    return _call(*args, loop=loop, batch=batch, batched_args=batched_args)
 
 
 def call_once(closed: ClosedJaxpr, args: Sequence[Any] = ()) -> list[Any]:
@@ -66,9 +66,9 @@ def call_once(closed: ClosedJaxpr, args: Sequence[Any] = ()) -> list[Any]:
     return [y[0] for y in bind(loop, [jnp.asarray(x)[None] for x in inputs])]
 
 
-def _apply(*args: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -> list[Any]:
+def _apply(*args: Any, loop: Loop, batch: int | None, batched_args: tuple[bool, ...]) -> list[Any]:
     """The results the ordinary way, for one or for a batch."""
-    return how.applied(batch, along)(*args)
+    return loop.applied(batch, batched_args)(*args)
 
 
 def _call(*args: Any, **params: Any) -> list[Any]:
@@ -79,30 +79,37 @@ def _call(*args: Any, **params: Any) -> list[Any]:
     return _native_p.bind(*alike(args), **params)
 
 
-def _shapes(*args: Any, how: Loop, batch: int | None, along: tuple[bool, ...]) -> list[Any]:
+def _shapes(*args: Any, loop: Loop, batch: int | None, batched_args: tuple[bool, ...]) -> list[Any]:
     lead = () if batch is None else (batch,)
     return [
         shaped((*lead, *shape), a.dtype, args)
-        for shape, a in zip(how.out_shapes, how.body.out_avals, strict=True)
+        for shape, a in zip(loop.out_shapes, loop.body.out_avals, strict=True)
     ]
 
 
 def _differentiate(
-    primals: Sequence[Any], tangents: Sequence[Any], *, how: Loop, batch: int | None, along: tuple
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    loop: Loop,
+    batch: int | None,
+    batched_args: tuple,
 ) -> tuple[list[Any], list[Any]]:
-    flags = list(along) or [False] * len(primals)
-    moving, changed = loop_derivatives.moving(how, [not isinstance(t, Zero) for t in tangents])
+    flags = list(batched_args) or [False] * len(primals)
+    active, active_results = loop_derivatives.activity(
+        loop, [not isinstance(t, Zero) for t in tangents]
+    )
     points = list(zip(primals, flags, strict=True))
-    every = zip(tangents, flags, moving, strict=True)
-    directions = [(instantiate_zeros(t), f) if moves else None for t, f, moves in every]
-    differentiate = forward_only_jvp if how.forward_only else _one_after_the_other
-    results, derivative = differentiate(how, batch, points, directions, moving, changed)
+    every = zip(tangents, flags, active, strict=True)
+    directions = [(instantiate_zeros(t), f) if is_active else None for t, f, is_active in every]
+    differentiate = forward_only_jvp if loop.forward_only else _one_after_the_other
+    results, derivative = differentiate(loop, batch, points, directions, active, active_results)
     derivative = iter(derivative)
-    changes = [
+    result_tangents = [
         next(derivative) if c else Zero(jax.typeof(r).to_tangent_aval())
-        for r, c in zip(results, changed, strict=True)
+        for r, c in zip(results, active_results, strict=True)
     ]
-    return results, changes
+    return results, result_tangents
 
 
 # An argument of a loop: its value, and whether it has the axis of the batch.
@@ -110,56 +117,55 @@ _Argument = tuple[Any, bool]
 
 
 def _one_after_the_other(
-    how: Loop,
+    loop: Loop,
     batch: int | None,
     points: list[_Argument],
     directions: list[_Argument | None],
-    moving: list[bool],
-    changed: list[bool],
+    active: list[bool],
+    active_results: list[bool],
 ) -> tuple[list[Any], list[Any]]:
-    """The results and their changes; the second loop is linear in the directions."""
-    n, m, outs = how.consts, how.consts + how.carry, len(changed)
-    kept, changes = loop_derivatives.along(how, moving, changed)
-    changes, _, needed = loop_derivatives.needed(changes, [True] * len(changes.body.out_avals))
-    # Of the states at the start of the iterations, those that changes need are saved.
-    first = n + sum(moving[:m])
-    states = needed[first : first + how.carry]
-    kept, _, used = loop_derivatives.needed(kept, [*[True] * outs, *states])
-    results = _bound(kept, batch, [x for x, u in zip(points, used, strict=True) if u])
+    """The results and their tangents; the second loop is linear in the directions."""
+    n, m, outs = loop.consts, loop.consts + loop.carry, len(active_results)
+    saving, tangents = loop_derivatives.jvp(loop, active, active_results)
+    tangents, _, needed = loop_derivatives.needed(tangents, [True] * len(tangents.body.out_avals))
+    # Of the states at the start of the iterations, those that tangents need are saved.
+    first = n + sum(active[:m])
+    states = needed[first : first + loop.carry]
+    saving, _, used = loop_derivatives.needed(saving, [*[True] * outs, *states])
+    results = _bound(saving, batch, [x for x, u in zip(points, used, strict=True) if u])
     saved = iter(results[outs:])
     rows = [(next(saved), batch is not None) if s else None for s in states]
     arguments = [*points[:n], *_some(directions[:n]), *_some(directions[n:m])]
     arguments += [*rows, *points[m:], *_some(directions[m:])]
     needed_ones = _some([x if k else None for x, k in zip(arguments, needed, strict=True)])
-    return results[:outs], _bound(changes, batch, needed_ones)
+    return results[:outs], _bound(tangents, batch, needed_ones)
 
 
 def forward_only_jvp(
-    how: Loop,
+    loop: Loop,
     batch: int | None,
     points: list[_Argument],
     directions: list[_Argument | None],
-    moving: list[bool],
-    changed: list[bool],
+    active: list[bool],
+    active_results: list[bool],
 ) -> tuple[list[Any], list[Any]]:
-    """The results, and their changes by a loop of both, which keeps nothing.
+    """The results, and their tangents by a loop of both, which saves nothing.
 
     The results come from a loop of their own, as jax wants them known before the directions.
     """
-    n, m = how.consts, how.consts + how.carry
+    n, m = loop.consts, loop.consts + loop.carry
     parts = slice(n), slice(n, m), slice(m, None)
     arguments = [x for p in parts for x in (*points[p], *_some(directions[p]))]
-    own, moved = how.carry, sum(changed[: how.carry])
+    own, moved = loop.carry, sum(active_results[: loop.carry])
     middle = own + moved
-    end = middle + len(changed) - own
-    wanted = [own <= i < middle or i >= end for i in range(end + sum(changed) - moved)]
-    both = loop_derivatives.together(how, moving, changed)
-    loop, left, keep = loop_derivatives.needed(both, wanted)
-    results = iter(
-        _bound(loop, batch, _some([x if k else None for x, k in zip(arguments, keep, strict=True)]))
-    )
+    end = middle + len(active_results) - own
+    wanted = [own <= i < middle or i >= end for i in range(end + sum(active_results) - moved)]
+    both = loop_derivatives.with_tangents(loop, active, active_results)
+    reduced, left, keep = loop_derivatives.needed(both, wanted)
+    read = _some([x if k else None for x, k in zip(arguments, keep, strict=True)])
+    results = iter(_bound(reduced, batch, read))
     computed = [next(results) if is_left else None for is_left in left]
-    return _bound(how, batch, points), [y for y, w in zip(computed, wanted, strict=True) if w]
+    return _bound(loop, batch, points), [y for y, w in zip(computed, wanted, strict=True) if w]
 
 
 def _some(items: Sequence[_Argument | None]) -> list[_Argument]:
@@ -171,12 +177,12 @@ def _bound(loop: Loop, batch: int | None, arguments: Sequence[_Argument]) -> lis
 
 
 def _transpose(
-    cotangents: Sequence[Any], *args: Any, how: Loop, batch: int | None, along: tuple
+    cotangents: Sequence[Any], *args: Any, loop: Loop, batch: int | None, batched_args: tuple
 ) -> list[Any]:
-    loop, left, keep = loop_derivatives.needed(how, [not isinstance(c, Zero) for c in cotangents])
+    loop, left, keep = loop_derivatives.needed(loop, [not isinstance(c, Zero) for c in cotangents])
     n, m = loop.consts, loop.consts + loop.carry
     places = [i for i, k in enumerate(keep) if k]
-    inputs = [(args[i], along[i] if along else False) for i in places]
+    inputs = [(args[i], batched_args[i] if batched_args else False) for i in places]
     linear = [is_undefined_primal(x) for x, _ in inputs]
     back = loop_derivatives.transposed(loop, linear)
     lead = () if batch is None else (batch,)
@@ -191,75 +197,88 @@ def _transpose(
     arguments = [*_some(known[:n]), *on[: loop.carry], *sums]
     arguments += [*_some(known[m:]), *on[loop.carry :]]
     on_inputs = _call(
-        *(x for x, _ in arguments), how=back, batch=batch, along=tuple(a for _, a in arguments)
+        *(x for x, _ in arguments),
+        loop=back,
+        batch=batch,
+        batched_args=tuple(a for _, a in arguments),
     )
     on_carry, on_consts = iter(on_inputs[: loop.carry]), iter(on_inputs[loop.carry : back.carry])
     on_rows = iter(on_inputs[back.carry :])
     placed: list[Any] = [None] * len(args)
-    for k, (i, (_, is_along), is_linear) in enumerate(zip(places, inputs, linear, strict=True)):
+    for k, (i, (_, is_batched), is_linear) in enumerate(zip(places, inputs, linear, strict=True)):
         carried = n <= k < m
         if is_linear or carried:
             cotangent = next(on_carry if carried else on_consts if k < n else on_rows)
             if is_linear:
-                one = batch is None or is_along
+                one = batch is None or is_batched
                 placed[i] = cotangent if one else jnp.sum(cotangent, axis=0)
     return placed
 
 
 def _batch(
-    args: Sequence[Any], dims: Sequence[Any], *, how: Loop, batch: int | None, along: tuple
+    args: Sequence[Any], dims: Sequence[Any], *, loop: Loop, batch: int | None, batched_args: tuple
 ) -> tuple[list[Any], list[int]]:
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    moving = [d is not None for d in dims]
+    batched = [d is not None for d in dims]
     args = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-    changes = how.directions
-    if size > 1 and changes and not any(m and not d for m, d in zip(moving, changes, strict=True)):
-        return _many_directions(args, moving, size, how=how, batch=batch, along=along)
+    tangents = loop.directions
+    if size > 1 and tangents and all(d or not b for b, d in zip(batched, tangents, strict=True)):
+        return _many_directions(
+            args, batched, size, loop=loop, batch=batch, batched_args=batched_args
+        )
     if batch is None:
-        results = _call(*args, how=how, batch=size, along=tuple(moving))
+        results = _call(*args, loop=loop, batch=size, batched_args=tuple(batched))
         return results, [0] * len(results)
     # A batch of batches is one long one.
     lead = (size, batch)
-    for i, (outer, inner) in enumerate(zip(moving, along, strict=True)):
-        shape = how.in_shapes[i]
+    for i, (outer, inner) in enumerate(zip(batched, batched_args, strict=True)):
+        shape = loop.in_shapes[i]
         if inner and not outer:
             args[i] = args[i][None]
         elif outer and not inner:
             args[i] = args[i][:, None]
         if outer or inner:
             args[i] = jnp.broadcast_to(args[i], (*lead, *shape)).reshape((math.prod(lead), *shape))
-    both = tuple(outer or inner for outer, inner in zip(moving, along, strict=True))
-    results = _call(*args, how=how, batch=math.prod(lead), along=both)
+    both = tuple(outer or inner for outer, inner in zip(batched, batched_args, strict=True))
+    results = _call(*args, loop=loop, batch=math.prod(lead), batched_args=both)
     return [r.reshape((*lead, *r.shape[1:])) for r in results], [0] * len(results)
 
 
 def _many_directions(
-    args: list[Any], moving: list[bool], size: int, *, how: Loop, batch: int | None, along: tuple
+    args: list[Any],
+    batched: list[bool],
+    size: int,
+    *,
+    loop: Loop,
+    batch: int | None,
+    batched_args: tuple,
 ) -> tuple[list[Any], list[int]]:
-    """The batch of a loop of changes at one point, or of a batch of points, in groups."""
-    groups = -(-size // _TOGETHER)
+    """The batch of a loop of tangents at one point, or of a batch of points, in groups."""
+    groups = -(-size // _TANGENTS)
     width = -(-size // groups)
-    inner, first = along or (False,) * len(args), how.consts + how.carry
+    inner, first = batched_args or (False,) * len(args), loop.consts + loop.carry
     # The directions of a group are behind the axes of groups, batch and rows.
     grouped = []
-    for i, (x, is_change, moves) in enumerate(zip(args, how.directions, moving, strict=True)):
-        if is_change:
-            x = x if moves else jnp.broadcast_to(x, (size, *x.shape))
+    for i, (x, is_tangent, is_batched) in enumerate(
+        zip(args, loop.directions, batched, strict=True)
+    ):
+        if is_tangent:
+            x = x if is_batched else jnp.broadcast_to(x, (size, *x.shape))
             x = jnp.pad(x, ((0, groups * width - size), *((0, 0),) * (x.ndim - 1)))
             x = x.reshape(groups, width, *x.shape[1:])
             x = jnp.moveaxis(x, 1, 1 + inner[i] + (i >= first))
         grouped.append(x)
-    wide = loop_derivatives.widened(how, width)
+    wide = loop_derivatives.vmap_tangents(loop, width)
     results, _ = _batch(
         grouped,
-        [0 if d else None for d in how.directions],
-        how=wide,
+        [0 if d else None for d in loop.directions],
+        loop=wide,
         batch=batch,
-        along=along,
+        batched_args=batched_args,
     )
     single = []
     for i, y in enumerate(results):
-        y = jnp.moveaxis(y, 1 + (batch is not None) + (i >= how.carry), 1)
+        y = jnp.moveaxis(y, 1 + (batch is not None) + (i >= loop.carry), 1)
         single.append(y.reshape(groups * width, *y.shape[2:])[:size])
     return single, [0] * len(single)
 
@@ -268,13 +287,15 @@ def _without_unused(used: list[bool], equation: Any) -> tuple[list[bool], Any]:
     """The rule that removes results no one asks for, which a call hides from the compiler."""
     if not any(used):
         return [False] * len(equation.invars), None
-    loop, left, keep = loop_derivatives.needed(equation.params["how"], used)
-    along = equation.params["along"]
+    loop, left, keep = loop_derivatives.needed(equation.params["loop"], used)
+    batched_args = equation.params["batched_args"]
     params = equation.params | {
-        "how": loop,
-        "along": tuple(a for a, k in zip(along, keep, strict=True) if k) if along else (),
+        "loop": loop,
+        "batched_args": tuple(a for a, k in zip(batched_args, keep, strict=True) if k)
+        if batched_args
+        else (),
     }
-    if params["batch"] is not None and not any(params["along"]):
+    if params["batch"] is not None and not any(params["batched_args"]):
         return [True] * len(keep), equation
     smaller = equation.replace(
         invars=[v for v, k in zip(equation.invars, keep, strict=True) if k],
@@ -289,7 +310,7 @@ def _lowering(machine: ModuleType) -> Callable[..., Any]:
 
     def rule(ordinary: Callable[..., Any]) -> Callable[..., Any]:
         def lower(context: Context, *args: Value, **params: Any) -> Any:
-            options = (params[name] for name in ("how", "batch", "along"))
+            options = (params[name] for name in ("loop", "batch", "batched_args"))
             results = machine.compiled(context, args, *options) if available() else None
             return results or ordinary(context, *args, **params)
 

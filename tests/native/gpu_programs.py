@@ -87,9 +87,13 @@ def kernels(f: Callable[..., Any], args: tuple) -> Iterator[tuple[Loop, str]]:
                 for inner in nested(e.params):
                     yield from of(inner.jaxpr)
                 continue
-            loop, batch, along = e.params["how"], e.params["batch"], e.params["along"]
+            loop, batch, batched_args = (
+                e.params["loop"],
+                e.params["batch"],
+                e.params["batched_args"],
+            )
             try:
-                yield loop, cuda.source(loop, along if batch is not None else ())
+                yield loop, cuda.source(loop, batched_args if batch is not None else ())
             except Unsupported:
                 inside = jax.vmap(lambda *xs, loop=loop: loop.body.apply(*xs))
                 avals = [jnp.zeros((64, *a.shape), a.dtype) for a in loop.body.in_avals]

@@ -39,10 +39,15 @@ class Kernels(abc.ABC):
         """Runs a kernel, which writes to `outs`; not None is an error. None are empty."""
 
     def run(
-        self, loop: Loop, batch: int | None, along: tuple[bool, ...], args: Any, text: str = ""
+        self,
+        loop: Loop,
+        batch: int | None,
+        batched_args: tuple[bool, ...],
+        args: Any,
+        text: str = "",
     ) -> list[np.ndarray]:
         """The results of a loop for one or for a batch, by its kernel or by another one."""
-        text = text or cuda.source(loop, along if batch is not None else ())
+        text = text or cuda.source(loop, batched_args if batch is not None else ())
         pairs = zip(loop.out_shapes, loop.body.out_avals, strict=True)
         outs = [np.full((batch or 1, *s), 77, a.dtype) for s, a in pairs]
         given = [cuda.numbers(loop, batch)]
@@ -70,7 +75,9 @@ class Kernels(abc.ABC):
             if e.primitive.name == "native":
                 self.calls += 1
                 p = e.params
-                found = self.run(p["how"], p["batch"], p["along"], list(map(np.asarray, given)))
+                found = self.run(
+                    p["loop"], p["batch"], p["batched_args"], list(map(np.asarray, given))
+                )
             elif e.primitive.name in ("jit", "pjit"):
                 found = self._evaluated(e.params["jaxpr"], given)
             else:

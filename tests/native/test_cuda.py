@@ -295,19 +295,19 @@ def small_loop(**options):
     return loop_of(body, [((2,), float), ((2,), float), ((2,), float)], 1, 1, **options)
 
 
-@pytest.mark.parametrize("along", [(), (False, True, True)])
-def test_the_comparison_with_the_ordinary_way(on_kernels, along):
+@pytest.mark.parametrize("batched_args", [(), (False, True, True)])
+def test_the_comparison_with_the_ordinary_way(on_kernels, batched_args):
     loop = small_loop(saved=(1, 25), length=100)
-    small, batch, args = launch.trial(loop, along)
+    small, batch, args = launch.trial(loop, batched_args)
     assert (small.length, small.saved) == (4, (1, 2))
-    assert cuda.source(small, along) == cuda.source(loop, along)
-    right = cuda.source(loop, along)
+    assert cuda.source(small, batched_args) == cuda.source(loop, batched_args)
+    right = cuda.source(loop, batched_args)
     wrong = right.replace("cos(", "0.999999 * cos(")
     assert right != wrong
     problems = [
         launch.disagreement(
-            lambda *xs, text=text: on_kernels.run(small, batch, along, xs, text),
-            *(small, batch, along, args),
+            lambda *xs, text=text: on_kernels.run(small, batch, batched_args, xs, text),
+            *(small, batch, batched_args, args),
         )
         for text in (right, wrong)
     ]
@@ -438,7 +438,7 @@ def test_what_fails_once_is_not_tried_again(on_kernels, monkeypatch, tmp_path):
     Pretended(monkeypatch, on_kernels)
     tried = []
 
-    def without_memory(loop, along):
+    def without_memory(loop, batched_args):
         tried.append(loop)
         raise RuntimeError("CUDA_ERROR_OUT_OF_MEMORY")
 
@@ -476,7 +476,7 @@ def test_without_a_gpu_there_is_one_warning(monkeypatch, failure):
 
 
 def test_the_call_in_a_program_for_gpus(monkeypatch):
-    monkeypatch.setattr(launch, "_target", lambda loop, along: "difflie_cuda_test")
+    monkeypatch.setattr(launch, "_target", lambda loop, batched_args: "difflie_cuda_test")
     assert attempts.available()
     f = jax.vmap(swing(), in_axes=(None, 0, 0))
     for g, args in ((swing(), given(float)), (f, given(np.float32, 65))):

@@ -72,25 +72,25 @@ X = jnp.array(np.random.default_rng(0).normal(size=(5, 3)))
 LOOP = Loop(Traced(jax.make_jaxpr(body)(C, S, X[0])), 1, 1, (1,), (1,), 5)
 
 
-def test_the_loop_of_changes_carries_changes_and_reads_states():
-    """Its arguments are those drawn; it is the derivative, and linear in all changes together."""
-    moving, changed = ld.moving(LOOP, [True, False, False])
-    assert (moving, changed) == ([True, True, False], [True, True])
-    with_states, changes = ld.along(LOOP, moving, changed)
-    assert (changes.consts, changes.carry, changes.rows, changes.saved) == (2, 1, (1, 1), (1,))
-    assert changes.directions == (False, True, True, False, False)
+def test_the_loop_of_tangents_carries_tangents_and_reads_states():
+    """Its arguments are those drawn; it is the derivative, and linear in all tangents together."""
+    active, active_results = ld.activity(LOOP, [True, False, False])
+    assert (active, active_results) == ([True, True, False], [True, True])
+    with_states, tangents = ld.jvp(LOOP, active, active_results)
+    assert (tangents.consts, tangents.carry, tangents.rows, tangents.saved) == (2, 1, (1, 1), (1,))
+    assert tangents.directions == (False, True, True, False, False)
     assert (with_states.saved, with_states.carry) == ((1, 1), 1)
     end, saved, states = with_states.apply(C, S, X)
     np.testing.assert_array_equal(states[0], S)
     dc, ds = jnp.array([1.0, 0.5]), jnp.array([-0.2, 0.1])
-    found = changes.apply(C, dc, ds, states, X)
+    found = tangents.apply(C, dc, ds, states, X)
     expected = jax.jvp(lambda c, s: LOOP.apply(c, s, X), (C, S), (dc, ds))[1]
     for a, b, twice in zip(
-        found, expected, changes.apply(C, 2 * dc, 2 * ds, states, X), strict=True
+        found, expected, tangents.apply(C, 2 * dc, 2 * ds, states, X), strict=True
     ):
         np.testing.assert_allclose(a, b, rtol=1e-12)
         np.testing.assert_allclose(twice, 2 * a, rtol=1e-12)
-    together = ld.together(LOOP, moving, changed)
+    together = ld.with_tangents(LOOP, active, active_results)
     assert (together.consts, together.carry) == (2, 2)
     both = together.apply(C, dc, S, ds, X)
     for a, b in zip(both, (end, found[0], saved, found[1]), strict=True):
@@ -99,14 +99,14 @@ def test_the_loop_of_changes_carries_changes_and_reads_states():
 
 def test_the_transposed_loop_goes_back():
     """<^y, A x> = <A^T ^y, x>, with what it carries and the sums for constants as drawn."""
-    with_states, changes = ld.along(LOOP, *ld.moving(LOOP, [True, True, True]))
+    with_states, tangents = ld.jvp(LOOP, *ld.activity(LOOP, [True, True, True]))
     states = with_states.apply(C, S, X)[-1]
-    linear = changes.directions
-    back = ld.transposed(changes, linear)
+    linear = tangents.directions
+    back = ld.transposed(tangents, linear)
     assert back.reverse and (back.consts, back.carry) == (1, 2)
     random = np.random.default_rng(1)
     dc, ds, dx = (jnp.asarray(random.normal(size=a.shape)) for a in (C, S, X))
-    to_s, to_y = changes.apply(C, dc, ds, states, X, dx)
+    to_s, to_y = tangents.apply(C, dc, ds, states, X, dx)
     on_s, on_y = (jnp.asarray(random.normal(size=a.shape)) for a in (to_s, to_y))
     from_s, from_c, from_x = back.apply(C, on_s, 0 * C, states, X, on_y)
     left = jnp.sum(on_s * to_s) + jnp.sum(on_y * to_y)

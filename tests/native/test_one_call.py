@@ -30,8 +30,8 @@ def natives(jaxpr, inside=False):
     for e in jaxpr.eqns:
         here = e.primitive.name == "native"
         if here:
-            yield e.params["how"], inside
-            yield from natives(e.params["how"].body.closed().jaxpr, True)
+            yield e.params["loop"], inside
+            yield from natives(e.params["loop"].body.closed().jaxpr, True)
         for inner in nested(e.params):
             yield from natives(inner.jaxpr, inside)
 

@@ -36,13 +36,13 @@ _STACK = 1 << 16
 class _Stored(NamedTuple):
     """An array of a loop: its buffer, and the places of its entries in the frame.
 
-    along: whether it differs between environments. every: after how many iterations it has a row.
+    batched: whether it differs between environments. every: after how many iterations it has a row.
     """
 
     buffer: int
     kind: str
     places: list[Place]
-    along: bool
+    batched: bool
     every: int = 1
 
     @property
@@ -55,10 +55,10 @@ class _Stored(NamedTuple):
         return self.size * bytes_of(self.kind)
 
 
-def text_of(loop: Loop, along: Sequence[bool], lanes: int) -> str:
+def text_of(loop: Loop, batched_args: Sequence[bool], lanes: int) -> str:
     """The text of `@block` and all it calls; buffers of empty arrays are left out.
 
-    along: which arguments differ between the environments of a batch; empty without one.
+    batched_args: which arguments differ between the environments of a batch; empty without one.
     """
     program = loop.program(products=lanes == 1)
     module = Module(lanes)
@@ -66,13 +66,13 @@ def text_of(loop: Loop, along: Sequence[bool], lanes: int) -> str:
     n, m = loop.consts, loop.consts + loop.carry
     kinds = [kind_of(a.dtype) for a in (*avals, *outs)]
     buffers = list(itertools.accumulate((a.size > 0 for a in (*avals, *outs)), initial=1))
-    batched = len(along) > 0
+    batched = len(batched_args) > 0
     inputs = []
     for i, (aval, every) in enumerate(zip(avals, (*[1] * m, *loop.rows), strict=True)):
-        is_along = batched and along[i]
-        each = lanes if is_along or n <= i < m else 1
+        is_batched = batched and batched_args[i]
+        each = lanes if is_batched or n <= i < m else 1
         places = module.frame.array(kinds[i], aval.size, each)
-        inputs.append(_Stored(buffers[i], kinds[i], places, is_along, every))
+        inputs.append(_Stored(buffers[i], kinds[i], places, is_batched, every))
     first = [place for x in inputs for place in x.places]
     code = printed(module, program, first, sum(a.size for a in avals[:n]))
     results = iter(code.results)
@@ -84,7 +84,7 @@ def text_of(loop: Loop, along: Sequence[bool], lanes: int) -> str:
 
     carry = moved(inputs[n:m])
     ends = [
-        x._replace(buffer=b, along=batched)
+        x._replace(buffer=b, batched=batched)
         for x, b in zip(inputs[n:m], buffers[len(avals) :], strict=False)
     ]
     saved = []
@@ -141,7 +141,7 @@ class _Block:
         """Moves an array between the frame and its buffer, whose environments are stride apart."""
         at, lanes = self._in_frame(x), x.places[0].lanes
         if lanes == 1:
-            if x.along:
+            if x.batched:
                 entry = self._op(f"mul i64 %env, {stride}")
                 place = self._op(f"mul i64 {entry}, {bytes_of(x.kind)}")
                 source = self._op(f"getelementptr i8, ptr {source}, i64 {place}")
@@ -155,7 +155,7 @@ class _Block:
         self.movers.add(mover)
         self.lines.append(
             f"  call void {_mover_name(*mover)}(ptr {at}, ptr {source}, i64 {x.size}, "
-            f"i64 {stride if x.along else 0}, i64 %env, i64 %last, i64 {lanes})"
+            f"i64 {stride if x.batched else 0}, i64 %env, i64 %last, i64 {lanes})"
         )
 
     def move(self, x: _Stored, out: bool) -> None:
@@ -301,13 +301,13 @@ def compiled(
     args: Sequence[Value],
     loop: Loop,
     batch: int | None,
-    along: tuple[bool, ...],
+    batched_args: tuple[bool, ...],
 ) -> list[Any] | None:
     """The results of a native call in a program that is being lowered; None if there is none."""
     if loop.length == 0 or batch == 0:
         return None
     lanes = 1 if batch is None else _lanes(loop)
-    name = _handler(loop, along if batch is not None else (), lanes, batch is not None)
+    name = _handler(loop, batched_args if batch is not None else (), lanes, batch is not None)
     if name is None:
         return None
     blocks = 1 if batch is None else -(-batch // lanes)
@@ -329,11 +329,11 @@ def _lanes(loop: Loop) -> int:
     return 8 if np.dtype(np.float64) in kinds else 16
 
 
-def _registered(loop: Loop, along: tuple[bool, ...], lanes: int, shared: bool) -> str:
+def _registered(loop: Loop, batched_args: tuple[bool, ...], lanes: int, shared: bool) -> str:
     """The name of a new handler."""
     try:
-        digest = fingerprint(loop, along, lanes, shared)
-        write = functools.partial(_text, loop, along, lanes, shared)
+        digest = fingerprint(loop, batched_args, lanes, shared)
+        write = functools.partial(_text, loop, batched_args, lanes, shared)
         if digest is None:
             text = write()
             digest, write = hashlib.sha256(text.encode()).hexdigest(), lambda: text
@@ -347,7 +347,7 @@ def _registered(loop: Loop, along: tuple[bool, ...], lanes: int, shared: bool) -
 _handler = tried(_registered, warn_slower)
 
 
-def _text(loop: Loop, along: tuple[bool, ...], lanes: int, shared: bool) -> str:
+def _text(loop: Loop, batched_args: tuple[bool, ...], lanes: int, shared: bool) -> str:
     n_in = 1 + sum(a.size > 0 for a in loop.body.in_avals)
     n_out = sum(a.size > 0 for a in loop.body.out_avals)
-    return joined(text_of(loop, along, lanes), ffi.handler("handler", n_in, n_out, shared))
+    return joined(text_of(loop, batched_args, lanes), ffi.handler("handler", n_in, n_out, shared))

@@ -134,10 +134,10 @@ class Value:
     def __neg__(self) -> Value:
         return self.body.write(f"fneg {self.body.type('f')} {self.name}", "f")
 
-    def to(self, kind: str, how: str = "bitcast") -> Value:
+    def to(self, kind: str, cast: str = "bitcast") -> Value:
         """The same bits, or the last of them, as another kind."""
         types = self.body.type(self.kind), self.body.type(kind)
-        return self.body.write(f"{how} {types[0]} {self.name} to {types[1]}", kind)
+        return self.body.write(f"{cast} {types[0]} {self.name} to {types[1]}", kind)
 
 
 class Function:

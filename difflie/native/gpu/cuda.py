@@ -56,16 +56,16 @@ class _Array(NamedTuple):
     buffer: str
     kind: str
     size: int
-    along: bool
+    batched: bool
     # Rows in every iteration (1), at one of the other paces (their number, from 2 on), or none.
     every: int | None
 
     def base(self) -> str:
         """The number of the entry that this environment, and iteration, has first."""
         if self.every is None:
-            return f"env * {self.size}" if self.along else "0"
+            return f"env * {self.size}" if self.batched else "0"
         count, row = (x if self.every == 1 else f"{x} / {self.pace}" for x in ("iterations", "k"))
-        return f"({'env' if self.along else '0LL'} * ({count}) + {row}) * {self.size}"
+        return f"({'env' if self.batched else '0LL'} * ({count}) + {row}) * {self.size}"
 
     @property
     def pace(self) -> str:
@@ -86,12 +86,12 @@ def _paces(loop: Loop) -> list[int]:
     return sorted({*loop.rows, *loop.saved} - {1})
 
 
-def source(loop: Loop, along: Sequence[bool]) -> str:
-    """The kernel of a loop; arguments not `along` are the same for all environments."""
+def source(loop: Loop, batched_args: Sequence[bool]) -> str:
+    """The kernel of a loop; arguments not in `batched_args` are the same for all environments."""
     program = loop.program()
     if (length := _length(program)) > LONGEST:
         raise Unsupported(f"{length} instructions for a GPU, more than {LONGEST}")
-    arrays = _arrays(loop, along)
+    arrays = _arrays(loop, batched_args)
     n, m = loop.consts, loop.consts + loop.carry
     inputs, outputs = arrays[: len(loop.body.in_avals)], arrays[len(loop.body.in_avals) :]
     names = [f"a{i}_{e}" for i, x in enumerate(inputs) for e in range(x.size)]
@@ -148,13 +148,13 @@ const int k = {"iterations - 1 - i" if loop.reverse else "i"};"""
     return "\n".join([head, *before, *code.once, *again, *after, "}\n"])
 
 
-def _arrays(loop: Loop, along: Sequence[bool]) -> list[_Array]:
+def _arrays(loop: Loop, batched_args: Sequence[bool]) -> list[_Array]:
     """The arguments and results of the loop."""
     avals, outs = loop.body.in_avals, loop.body.out_avals
     number = {pace: i for i, pace in enumerate([1, *_paces(loop)], 1)}
     rows, saved = ([number[e] for e in x] for x in (loop.rows, loop.saved))
     paces = [*[None] * (loop.consts + loop.carry), *rows, *[None] * loop.carry, *saved]
-    batched = [*(along or [False] * len(avals)), *[True] * len(outs)]
+    batched = [*(batched_args or [False] * len(avals)), *[True] * len(outs)]
     names = [*(f"a{i}" for i in range(len(avals))), *(f"r{i}" for i in range(len(outs)))]
     kinds = [kind_of(a.dtype) for a in (*avals, *outs)]
     sizes = [a.size for a in (*avals, *outs)]

@@ -44,13 +44,13 @@ def compiled(
     args: Sequence[Value],
     loop: Loop,
     batch: int | None,
-    along: tuple[bool, ...],
+    batched_args: tuple[bool, ...],
 ) -> list[Any] | None:
     """The results of a native call in a program lowered for GPUs; None if there can be none."""
     outs: list[Any] = list(context.avals_out)
     if loop.length == 0 or not any(a.size for a in outs):
         return None
-    name = _target(loop, along if batch is not None else ())
+    name = _target(loop, batched_args if batch is not None else ())
     if name is None:
         return None
     shapes = [a.shape if batch is not None else (1, *a.shape) for a in outs]
@@ -59,14 +59,14 @@ def compiled(
     return [reshaped(x, a) for x, a in zip(computed, outs, strict=True)]
 
 
-def _trusted(loop: Loop, along: tuple[bool, ...]) -> str:
+def _trusted(loop: Loop, batched_args: tuple[bool, ...]) -> str:
     """A handler that has been compared with the ordinary way; raises Unavailable."""
     gpu = _gpu()
-    text = cuda.source(loop, along)
+    text = cuda.source(loop, batched_args)
     name = "difflie_cuda_" + hashlib.sha256(text.encode()).hexdigest()[:24]
     if name not in _problems:
         try:
-            _problems[name] = _problem(gpu, name, text, loop, along)
+            _problems[name] = _problem(gpu, name, text, loop, batched_args)
         except Exception as problem:
             # What fails once, for want of memory say, is not tried with every program.
             _problems[name] = reason(problem)
@@ -80,7 +80,9 @@ _target = tried(
 )
 
 
-def _problem(gpu: _Gpu, name: str, text: str, loop: Loop, along: tuple[bool, ...]) -> str | None:
+def _problem(
+    gpu: _Gpu, name: str, text: str, loop: Loop, batched_args: tuple[bool, ...]
+) -> str | None:
     """Registers a handler; why it cannot be trusted, if so."""
     code = nvrtc.compiled(text, gpu.architecture, gpu.version // 1000)
     ins, outs = (sum(a.size > 0 for a in x) for x in (loop.body.in_avals, loop.body.out_avals))
@@ -94,7 +96,7 @@ def _problem(gpu: _Gpu, name: str, text: str, loop: Loop, along: tuple[bool, ...
     key = hashlib.sha256(repr(about).encode()).hexdigest()
     if disk_cache.read(key) is not None:
         return None
-    small, batch, args = trial(loop, along)
+    small, batch, args = trial(loop, batched_args)
     avals = zip(small.out_shapes, loop.body.out_avals, strict=True)
     like = [jax.ShapeDtypeStruct((batch or 1, *s), a.dtype) for s, a in avals]
 
@@ -104,7 +106,7 @@ def _problem(gpu: _Gpu, name: str, text: str, loop: Loop, along: tuple[bool, ...
         return [next(computed) if x.size else np.zeros(x.shape, x.dtype) for x in like]
 
     with jax.debug_nans(False), jax.debug_infs(False), jax.default_device(gpu.device):
-        problem = disagreement(jax.jit(native), small, batch, along, args)
+        problem = disagreement(jax.jit(native), small, batch, batched_args, args)
     if problem is None:
         disk_cache.write(key, b"yes")
     return problem and f"a program for the GPU is not used: {problem}"
@@ -245,7 +247,7 @@ failure:
 _BATCH, _ITERATIONS, _PACE = THREADS + 2, 4, 2
 
 
-def trial(loop: Loop, along: Sequence[bool]) -> tuple[Loop, int | None, list[np.ndarray]]:
+def trial(loop: Loop, batched_args: Sequence[bool]) -> tuple[Loop, int | None, list[np.ndarray]]:
     """A loop of a few iterations of the same kernel, a batch if there is one, and arguments to try.
 
     The arguments of every other environment, and of all, are positive, so that most functions have
@@ -254,11 +256,13 @@ def trial(loop: Loop, along: Sequence[bool]) -> tuple[Loop, int | None, list[np.
     rows, saved = (tuple(min(e, _PACE) for e in x) for x in (loop.rows, loop.saved))
     length = min(loop.length, _ITERATIONS) if max((*rows, *saved), default=1) == 1 else _ITERATIONS
     small = dataclasses.replace(loop, rows=rows, saved=saved, length=length)
-    batch = _BATCH if along else None
+    batch = _BATCH if batched_args else None
     random = np.random.default_rng(0)
     given = []
     pairs = zip(small.in_shapes, loop.body.in_avals, strict=True)
-    for (shape, aval), wide in zip(pairs, along or [False] * len(loop.body.in_avals), strict=True):
+    for (shape, aval), wide in zip(
+        pairs, batched_args or [False] * len(loop.body.in_avals), strict=True
+    ):
         shape = (_BATCH, *shape) if wide else shape
         if np.issubdtype(aval.dtype, np.floating):
             x = random.uniform(0.2, 0.9, shape)
@@ -274,7 +278,7 @@ def disagreement(
     native: Callable[..., Any],
     loop: Loop,
     batch: int | None,
-    along: Sequence[bool],
+    batched_args: Sequence[bool],
     given: Sequence[np.ndarray],
 ) -> str | None:
     """How the results differ from those of the ordinary way by more than rounding; None if not.
@@ -282,7 +286,7 @@ def disagreement(
     How much rounding matters is seen from arguments that differ by it. Where these have no result,
     nothing is asked of the other.
     """
-    run = jax.jit(loop.applied(batch, along))
+    run = jax.jit(loop.applied(batch, batched_args))
     floats = [x.dtype for x in given if np.issubdtype(x.dtype, np.floating)]
     step = max((float(np.finfo(t).eps) for t in floats), default=0.0)
     signs = np.random.default_rng(1)

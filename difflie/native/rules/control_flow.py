@@ -23,14 +23,14 @@ def _call(program: Program, equation: Any, *xs: Array) -> list[Array]:
 
 
 def _native(program: Program, equation: Any, *xs: Array) -> list[Array]:
-    loop, batch = equation.params["how"], equation.params["batch"]
+    loop, batch = equation.params["loop"], equation.params["batch"]
     if batch is None:
         return loop.write(program, xs)
     if batch == 0:
         return [np.zeros(v.aval.shape, np.int64) for v in equation.outvars]
-    along = equation.params["along"]
+    batched_args = equation.params["batched_args"]
     rows = [
-        loop.write(program, [x[b] if a else x for x, a in zip(xs, along, strict=True)])
+        loop.write(program, [x[b] if a else x for x, a in zip(xs, batched_args, strict=True)])
         for b in range(batch)
     ]
     return [np.stack(row) for row in zip(*rows, strict=True)]

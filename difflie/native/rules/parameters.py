@@ -91,7 +91,7 @@ PARAMETERS: Mapping[str, Mapping[str, Accepts]] = {
     **dict.fromkeys(("jit", "pjit"), _JIT),
     "log2": _params(accuracy=_absent),
     "lu_pivots_to_permutation": _params("permutation_size"),
-    "native": _params("how batch along"),
+    "native": _params("loop batch batched_args"),
     "one_minus_square": _params(accuracy=_absent),
     "pad": _params("padding_config"),
     "polynomial": _params(accuracy=_absent),
