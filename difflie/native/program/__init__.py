@@ -10,4 +10,4 @@ from .instructions import Instructions as Instructions
 from .instructions import TooLong as TooLong
 from .instructions import Unsupported as Unsupported
 from .instructions import While as While
-from .vanished import finished as finished
+from .nan_masks import finished as finished

@@ -2,10 +2,10 @@
 
 Every entry of every array is a scalar with a number of its own. What is known at trace time is
 computed at once. In particular the zeros and ones that come from structure (the pattern of a screw,
-a world at rest) vanish together with all that they are multiplied with; 0 x is 0 here even where x
-should turn out to be infinite, and 0 - x is -x. What vanishes takes no argument with it that is not
-a number: each scalar knows which entries of the arguments it must show besides those it is computed
-from, and results are not numbers where one of these is none (see `vanished` for the invariant).
+a world at rest) are folded away together with all that they are multiplied with; 0 x is 0 here even
+where x should turn out to be infinite, and 0 - x is -x. No argument that is NaN is folded away
+unseen: each scalar knows which entries of the arguments it must show besides those it is computed
+from, and results are NaN where one of these is (see `nan_masks` for the invariant).
 
 Where a program is `strict`, as in a user's function, only what XLA leaves out is: 1 in 1 x, and 0
 in x - 0 and x + 0, but neither 0 x nor 0 / x nor the 0 in 0 - x.
@@ -126,8 +126,8 @@ class Program(Instructions):
         """What x, one of the negatives, is the negative of."""
         return self.losing(self._negatives[x], self.lost(x))
 
-    def _vanishes(self, known: Any, kind: str) -> bool:
-        """Whether a known number is 0 and may be left out where the result then differs."""
+    def _folds_away(self, known: Any, kind: str) -> bool:
+        """Whether a known number is 0 and may be folded away where the result then differs."""
         return known == 0 and not (self.strict and kind[0] == "f")
 
     def _truth(self, x: int) -> int | None:
@@ -182,7 +182,7 @@ class Program(Instructions):
             return self._computed(operator.sub, kind, x, y)
         if b == 0:
             return self._kept(x, y)
-        if self._vanishes(a, kind):
+        if self._folds_away(a, kind):
             return self._kept(self.unary("neg", y, kind), x)
         if y in self._negatives:
             return self.add(x, self._opposite(y), kind)
@@ -198,7 +198,7 @@ class Program(Instructions):
         if a is not None:
             if self.known[y] is not None:
                 return self._computed(operator.mul, kind, x, y)
-            if self._vanishes(a, kind):
+            if self._folds_away(a, kind):
                 return self._kept(self.zero(kind), x, y)
             if a == 1:
                 return self._kept(y, x)
@@ -224,7 +224,7 @@ class Program(Instructions):
             return self._computed(np.divide, kind, x, y)
         if b == 1:
             return self._kept(x, y)
-        if self._vanishes(a, kind):
+        if self._folds_away(a, kind):
             return self._kept(self.zero(kind), x, y)
         return self.value("div", (x, y), kind)
 

@@ -1,4 +1,4 @@
-"""The instructions of a program, each distinct one once, and what has vanished from them."""
+"""The instructions of a program, each distinct one once, and what was folded away from them."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class Instructions:
     - `while`, whose `loops[k]` are a While, on the values of its arguments;
     - `product` of two matrices, row by row, whose sizes are `sizes[k]`: rows, summed, columns;
     - `item`, on what has several results, with the place `places[k]` of one;
-    - `alias`, the same number as another scalar, from which other entries have vanished.
+    - `alias`, the same number as another scalar, from which other entries are lost.
 
     Entries are arguments and placeholders of floating point, and sets of them the bits of an
-    integer: bit i stands for `entries[i]`. A scalar shows those in `shown[k]`: it is not a number
-    where one of these is none, as far as arithmetic goes.
+    integer: bit i stands for `entries[i]`. A scalar shows those in `shown[k]`: it is NaN where one
+    of these is, as far as arithmetic goes.
     """
 
     def __init__(self) -> None:
@@ -214,10 +214,10 @@ class Instructions:
             ends.append(self.showing(item, union(lost[j] for j in reached)))
         return ends
 
-    # What has vanished
+    # What has been folded away
 
     def losing(self, x: int, lost: int) -> int:
-        """The same number as x, from which just these entries have vanished."""
+        """The same number as x, from which just these entries are lost: folded away."""
         x = self.base(x)
         lost &= ~self.shown[x]
         if lost == self._lost.get(x, 0):
@@ -237,7 +237,7 @@ class Instructions:
         return self.operands[x][0] if self.operations[x] == "alias" else x
 
     def lost(self, x: int) -> int:
-        """The entries that have vanished from a scalar."""
+        """The entries that have been folded away from a scalar."""
         return self._lost.get(x, 0)
 
     def needed(self, x: int) -> int:
@@ -256,11 +256,11 @@ class Instructions:
         return self.losing(x, entries | self.lost(x))
 
     def forget(self) -> dict[int, int]:
-        """What has vanished so far, by scalar; from now on nothing has."""
-        vanished = self._lost
+        """What is lost so far, by scalar; from now on nothing is."""
+        lost = self._lost
         # An alias stays one: where it is an operand, what it stands for takes its place.
-        self._lost = {x: 0 for x in vanished if self.operations[x] == "alias"}
-        return vanished
+        self._lost = {x: 0 for x in lost if self.operations[x] == "alias"}
+        return lost
 
     # What is used
 

@@ -17,7 +17,7 @@ def transposed(
     """
     varied = _varied(program, inputs)
     needed = [program.needed(y) for y in outputs]
-    vanished = program.forget()
+    folded = program.forget()
     on: dict[int, int] = {}
 
     def give(x: int, cotangent: int) -> None:
@@ -77,7 +77,7 @@ def transposed(
             raise Unsupported(f"the transpose of the operation {operation}")
     program.strict = outside
     sums = [on.get(x, program.zero(kinds[x])) for x in inputs]
-    lost = [vanished.get(y, 0) for y in outputs]
+    lost = [folded.get(y, 0) for y in outputs]
     return _showing(program, inputs, zip(lost, needed, cotangents, strict=True), sums)
 
 
@@ -96,9 +96,9 @@ def _showing(
     outputs: Iterable[tuple[int, int, int]],
     sums: Sequence[int],
 ) -> list[int]:
-    """The cotangents of inputs, showing what has vanished from the coefficients and with them.
+    """The cotangents of inputs, showing what is lost from the coefficients and with them.
 
-    Of every output, what has vanished from it, what it should show, and its cotangent.
+    Of every output, what is lost from it, what it should show, and its cotangent.
     """
     bits = {program.shown[x]: place for place, x in enumerate(inputs)}
     linear = union(bits)

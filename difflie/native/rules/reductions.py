@@ -108,7 +108,7 @@ def _sum_of_products(program: Program, row: list[int], column: list[int], kind: 
     known, lost, total = program.known, 0, program.zero(kind)
     strict = program.strict and kind[0] == "f"
     for a, b in zip(row, column, strict=True):
-        # Most products of large matrices vanish, from the structure of machines.
+        # Most products of large matrices fold to 0, from the structure of machines.
         if not strict and (known[a] == 0 or known[b] == 0):
             lost |= program.needed(a) | program.needed(b)
         else:

@@ -1,9 +1,9 @@
-"""The end of a program: results that are not numbers where what has vanished from them is none.
+"""NaN masks: the end of a program, whose results are NaN where what was folded away from them is.
 
-A derivative has hundreds of entries from which the same has vanished, and would spend an eighth of
-its time on them. So what has vanished from many is tested first, and a few arguments stop being
-numbers with it, which nothing else is computed from; with them do all results that show one of
-these.
+A derivative has hundreds of entries from which the same has been folded away, and would spend an
+eighth of its time on them. So what has been folded away from many is tested first, and a few
+arguments that nothing else is computed from are masked with NaN; with them become NaN all results
+that show one of these.
 
 The invariant, of `folding` and of this file. Of each scalar x of a program there are two sets of
 entries of the arguments, `shown` and `lost`, without one in both:
@@ -11,11 +11,11 @@ entries of the arguments, `shown` and `lost`, without one in both:
     0 a + b  ->  b        needed(x) = shown(x) | lost(x) = needed(a) | needed(b)
                           shown(x) = shown(b),  lost(x) = lost(b) | all that a needs and b not shows
 
-- needed(x) is what the operations as written depend on: x is not a number where one of these is
-  none. Folding never makes it smaller.
-- shown(x) is what x is computed from: there arithmetic itself hands on what is not a number.
-- lost(x) has vanished. Nothing is tested for it while a program is written; `finished` puts a
-  choice, NaN where one of lost(x) is NaN, in front of each result, after which none has lost any.
+- needed(x) is what the operations as written depend on: x is NaN where one of these is.
+  Folding never makes it smaller.
+- shown(x) is what x is computed from: there arithmetic itself propagates NaN.
+- lost(x) has been folded away. Nothing is tested for it while a program is written; `finished`
+  masks each result, NaN where one of lost(x) is NaN, after which none has lost any.
 """
 
 from __future__ import annotations
@@ -34,29 +34,30 @@ from .instructions import union
 
 def finished(program: Program, results: Sequence[int]) -> Program:
     """The program of these results, with what has to be tested for them."""
-    often = _vanished_often(program, results)
+    often = _lost_often(program, results)
     if often:
-        program, results = _behind_spoilt(program, often, results)
-    wrong: dict[int, int] = {}
+        program, results = _with_masked_arguments(program, often, results)
+    tests: dict[int, int] = {}
     for mask in sorted({program.lost(x) for x in results} - {0}, key=int.bit_count):
-        wrong[mask] = _wrong(program, mask, wrong)
+        tests[mask] = _any_nan(program, mask, tests)
     program.results = [
-        _without(program, wrong[lost], program.base(x)) if lost else program.base(x)
+        _masked(program, tests[lost], program.base(x)) if lost else program.base(x)
         for x, lost in zip(results, map(program.lost, results), strict=True)
     ]
     return program
 
 
-def _without(program: Program, wrong: int, x: int) -> int:
+def _masked(program: Program, is_nan: int, x: int) -> int:
+    """x, NaN where `is_nan`."""
     kind = program.types[x]
-    return program.value("select", (wrong, program.constant(math.nan, kind), x), kind)
+    return program.value("select", (is_nan, program.constant(math.nan, kind), x), kind)
 
 
-def _vanished_often(program: Program, results: Sequence[int]) -> int:
-    """The entries to be tested before all else, of sets that have vanished from many results.
+def _lost_often(program: Program, results: Sequence[int]) -> int:
+    """The entries to be tested before all else, of sets that are lost from many results.
 
     To test an entry takes two operations, which are not spared where no result shows it; every
-    result from which something else has vanished takes one.
+    result from which something else is lost takes one.
     """
     lost = Counter(program.lost(x) for x in results)
     del lost[0]
@@ -69,21 +70,21 @@ def _vanished_often(program: Program, results: Sequence[int]) -> int:
     return min(cost, key=cost.__getitem__)
 
 
-def _behind_spoilt(
+def _with_masked_arguments(
     program: Program, entries: int, results: Sequence[int]
 ) -> tuple[Program, Sequence[int]]:
-    """A program from spoilt arguments, which are no numbers where one of the entries is none."""
-    spoilt = _spoiling(program, entries, results)
-    if not spoilt:
+    """A program of masked arguments, which are NaN where one of the entries is."""
+    masked = _arguments_to_mask(program, entries, results)
+    if not masked:
         return program, results
     new = Program()
     moved = {x: new.argument(program.types[x]) for x in program.arguments}
-    wrong = _wrong(new, entries, {})
-    for k in spoilt:
+    is_nan = _any_nan(new, entries, {})
+    for k in masked:
         entry = program.entries[k]
-        moved[entry] = _without(new, wrong, moved[entry])
+        moved[entry] = _masked(new, is_nan, moved[entry])
         new.shown[moved[entry]] = entries | 1 << k
-    some = union(1 << k for k in spoilt)
+    some = union(1 << k for k in masked)
     for k in program.used([program.base(x) for x in results]):
         if program.operations[k] == "argument":
             continue
@@ -104,8 +105,8 @@ def _behind_spoilt(
     return new, [new.losing(moved[program.base(x)], program.lost(x)) for x in results]
 
 
-def _spoiling(program: Program, entries: int, results: Sequence[int]) -> list[int]:
-    """Few entries, one of which each result from which `entries` vanished shows.
+def _arguments_to_mask(program: Program, entries: int, results: Sequence[int]) -> list[int]:
+    """Few entries, one of which each result that lost `entries` shows.
 
     Where it shows any from which no result is computed that need not show all of `entries`.
     """
@@ -135,18 +136,18 @@ def _read(program: Program, results: Sequence[int]) -> int:
     return union(read.get(x, 0) for x in results)
 
 
-def _wrong(program: Program, entries: int, parts: dict[int, int]) -> int:
-    """Whether one of these entries is not a number, known of parts of them."""
-    wrong = []
+def _any_nan(program: Program, entries: int, parts: dict[int, int]) -> int:
+    """Whether one of these entries is NaN; `parts` has this of sets of entries."""
+    tests = []
     for mask in sorted(parts, key=int.bit_count, reverse=True):
         if mask & entries == mask:
-            wrong.append(parts[mask])
+            tests.append(parts[mask])
             entries &= ~mask
-    kept = [x for k, x in enumerate(program.entries) if entries >> k & 1]
-    wrong += [program.value("ne", (x, x), "b1") for x in kept]
+    rest = [x for k, x in enumerate(program.entries) if entries >> k & 1]
+    tests += [program.value("ne", (x, x), "b1") for x in rest]
     # In pairs: a row of operations as long as the entries are many would be deep.
-    while len(wrong) > 1:
-        rest = wrong[len(wrong) // 2 * 2 :]
-        pairs = zip(wrong[::2], wrong[1::2], strict=False)
-        wrong = [program.value("or", (x, y), "b1") for x, y in pairs] + rest
-    return wrong[0]
+    while len(tests) > 1:
+        rest = tests[len(tests) // 2 * 2 :]
+        pairs = zip(tests[::2], tests[1::2], strict=False)
+        tests = [program.value("or", (x, y), "b1") for x, y in pairs] + rest
+    return tests[0]
