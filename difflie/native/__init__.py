@@ -6,7 +6,7 @@ From the call to the code: `kernel.py` traces a function, in which calls are but
 `rules/` writes it as a program of scalars, one file for each kind of operation; `program/` is what
 that is made of.
 `cpu/` prints programs as LLVM IR, compiles and calls them; `gpu/` does so with CUDA C.
-`fingerprint.py` and `disk_cache.py` keep code between processes; `closures.py` sees what users
+`fingerprint.py` and `disk_cache.py` cache code between processes; `closures.py` sees what users
 change. `regions.py` tells what users wrote from what this package did. Names of jax that
 may change with any version stand in `private.py`.
 """

@@ -59,7 +59,9 @@ def reason(problem: Exception) -> str:
     return f"a program could not be compiled ({type(problem).__name__}: {problem})"[:300]
 
 
-def tried(make: Callable[..., str], warn: Callable[[str], None]) -> Callable[..., str | None]:
+def with_fallback(
+    make: Callable[..., str], warn: Callable[[str], None]
+) -> Callable[..., str | None]:
     """make(loop, *options), the name of a handler, once for each; None where there is none.
 
     Without a program the loop runs the ordinary way, which DIFFLIE_NATIVE=explain gives reasons

@@ -1,4 +1,4 @@
-"""Object code kept on disk between processes, in the user's cache or where DIFFLIE_CACHE says.
+"""Object code cached on disk between processes, in the user's cache or where DIFFLIE_CACHE says.
 
 DIFFLIE_CACHE=0 switches it off. Without a folder that can be used there is no cache: nothing here
 raises an error. Code is run without further checks, so only complete files are used that belong to
@@ -44,9 +44,9 @@ def folder() -> Path | None:
         return None  # no home
 
 
-def kept(described: Any, make: Callable[[], bytes]) -> bytes:
-    """The data that all of `described` says how to make, made only if it is not there yet."""
-    key = hashlib.sha256(repr(described).encode()).hexdigest()
+def cached(spec: Any, make: Callable[[], bytes]) -> bytes:
+    """The data that `spec` determines, from the cache or made and put there."""
+    key = hashlib.sha256(repr(spec).encode()).hexdigest()
     data = read(key)
     if data is None:
         data = make()

@@ -1,7 +1,7 @@
 """What a loop is known by in every process.
 
-The code of a loop follows from its jaxprs and from how they are compiled. Code that is kept is
-found by a digest of both, without the program being written again.
+The code of a loop follows from its jaxprs and from how they are compiled. Cached code is found by a
+digest of both, without the program being written again.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ CALLS = frozenset(
 def fingerprint(loop: Any, *options: Any) -> str | None:
     """A digest of a loop, of any length, and of how it is compiled; None if there is none."""
     try:
-        described = loop.described(_Reader().closed)
+        cache_key = loop.cache_key(_Reader().closed)
     except Unknown:
         return None
     versions = jax.__version__, np.__version__, jax.config.jax_enable_x64  # pyright: ignore
-    return _digest((described, options, versions, _compiler()))
+    return _digest((cache_key, options, versions, _compiler()))
 
 
 def _digest(parts: Any) -> str:
@@ -115,8 +115,8 @@ class _Reader:
             return None  # Where arrays lie is no part of the code.
         if isinstance(x, type):
             return x.__module__, x.__qualname__
-        if hasattr(x, "described"):
-            return x.described(self.closed), x.length
+        if hasattr(x, "cache_key"):
+            return x.cache_key(self.closed), x.length
         if hasattr(x, "jaxpr"):
             return self.closed(x)
         if hasattr(x, "eqns"):

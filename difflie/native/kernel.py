@@ -116,12 +116,12 @@ def scan(
         end, outs = results[: len(begin)], results[len(begin) :]
     else:
 
-        def piecewise(state: Any, row: Any) -> tuple[Any, Any]:
+        def partitioned(state: Any, row: Any) -> tuple[Any, Any]:
             results = split(*state, *row)
             return results[: len(begin)], results[len(begin) :]
 
         # As of a native loop, the states are saved, and what an iteration needs is computed again.
-        f = piecewise if forward_only else jax.checkpoint(piecewise, prevent_cse=False)
+        f = partitioned if forward_only else jax.checkpoint(partitioned, prevent_cse=False)
         end, outs = _ordinary_scan(f, begin, row_leaves, length, reverse, every)
     return jax.tree.unflatten(carried, end), jax.tree.unflatten(shapes, outs)
 

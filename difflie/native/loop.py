@@ -53,10 +53,10 @@ class Loop:
     )
     reduced: dict = dataclasses.field(default_factory=dict, init=False, repr=False)
 
-    def described(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
+    def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         """All that the code of the body depends on, and how often there are rows."""
         counts = self.consts, self.carry, self.rows, self.saved
-        return self.body.described(of), counts, self.reverse
+        return self.body.cache_key(of), counts, self.reverse
 
     @property
     def in_shapes(self) -> list[tuple[int, ...]]:
@@ -93,8 +93,8 @@ class Loop:
             k = self.length - 1 - i if self.reverse else i
             now = [_row(x, k, every) for x, every in zip(rows, self.rows, strict=True)]
             results = like_any(self.body.apply(*consts, *carry, *now), args)
-            kept = zip(saved, results[self.carry :], self.saved, strict=True)
-            return results[: self.carry], [_with_row(x, y, k, every) for x, y, every in kept]
+            stored = zip(saved, results[self.carry :], self.saved, strict=True)
+            return results[: self.carry], [_with_row(x, y, k, every) for x, y, every in stored]
 
         shapes = zip(self.out_shapes, self.body.out_avals, strict=True)
         saved = [jnp.zeros(shape, a.dtype) for shape, a in shapes][self.carry :]
@@ -153,9 +153,9 @@ class Loop:
             now = [x[k // e] if (k + 1) % e == 0 else zero for x, e, zero in every_row]
             results = self.body.write(program, [*consts, *carry, *now])
             carry = results[: self.carry]
-            for kept, y, every in zip(saved, results[self.carry :], self.saved, strict=True):
+            for ys, y, every in zip(saved, results[self.carry :], self.saved, strict=True):
                 if (k + 1) % every == 0:
-                    kept.append(y)
+                    ys.append(y)
         stacked = []
         for ys, a in zip(saved, self.body.out_avals[self.carry :], strict=True):
             ys = ys[::-1] if self.reverse else ys

@@ -33,7 +33,7 @@ class LoopBody(Protocol):
         """The function as a jaxpr."""
         ...
 
-    def described(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
+    def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         """All that `write` depends on, jaxprs by what `of` says of them."""
         ...
 
@@ -57,7 +57,7 @@ class Traced:
     def closed(self) -> ClosedJaxpr:
         return self._closed
 
-    def described(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
+    def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
         return "traced", of(self._closed)
 
 
@@ -134,5 +134,5 @@ class Transposed:
     def closed(self) -> ClosedJaxpr:
         return jax.make_jaxpr(self.apply)(*self.in_avals)
 
-    def described(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
-        return "transposed", self.body.described(of), self._linear, self._sizes
+    def cache_key(self, of: Callable[[ClosedJaxpr], Any]) -> Any:
+        return "transposed", self.body.cache_key(of), self._linear, self._sizes

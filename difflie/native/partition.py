@@ -1,4 +1,4 @@
-"""A function in pieces: what is large is left to XLA, native calls are what lies between.
+"""The partition of a function: what is large is left to XLA, native calls are what lies between.
 
 All operations are put into groups, of XLA's and native ones in turn, and a group reads what groups
 before it have made. Native ones wait as long as they can, so that a call hands on little but what
@@ -25,7 +25,7 @@ from .jaxprs import is_literal, nested, variables
 from .marks import Call, with_calls
 from .private import ClosedJaxpr, eval_jaxpr, without_dead_code
 from .regions import region_within
-from .rules import LARGEST, MOST_PLACES
+from .rules import LARGEST, MOST_INDICES
 
 # Groups of fewer operations are no native calls. Measured on an arm under a network: with one call
 # between two layers a gradient takes half as long again.
@@ -37,7 +37,7 @@ Arrays = Sequence[Any]
 
 
 def partition(closed: ClosedJaxpr, is_body: bool, run: Call) -> Callable[..., list[Any]] | None:
-    """A function in pieces, of which `run` runs the native ones; None where it is better whole.
+    """A function of several parts, of which `run` runs the native ones; None where one is better.
 
     is_body: whether its arguments change from iteration to iteration of a loop. Otherwise large
     ones may be weights.
@@ -262,10 +262,10 @@ def _large_entries(equation: Any, kinds: dict[Any, Kind]) -> int:
     if name == "dot_general":
         return _matrix_entries(equation, kinds)
     if name in ("dynamic_slice", "gather"):
-        unknown = any(kinds[v] != Kind.KNOWN for v in variables(read[1:]))
+        dynamic = any(kinds[v] != Kind.KNOWN for v in variables(read[1:]))
         sizes = zip(read[0].aval.shape, equation.params["slice_sizes"], strict=True)
         places = max((n - size + 1 for n, size in sizes), default=1)
-        return largest if unknown and places > MOST_PLACES else 0
+        return largest if dynamic and places > MOST_INDICES else 0
     inside = functions(equation)
     entries = sum(_entries(inner, given_inside(inner, equation, kinds)) for inner in inside)
     # In a program such a loop is written out.

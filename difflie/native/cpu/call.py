@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..attempts import tried, warn_once, warn_slower
+from ..attempts import warn_once, warn_slower, with_fallback
 from ..fingerprint import fingerprint
 from ..loop import Loop
 from ..loop_body import Traced
@@ -344,7 +344,7 @@ def _registered(loop: Loop, batched_args: tuple[bool, ...], lanes: int, shared: 
     return ffi.target(f"difflie_{digest[:24]}", address)
 
 
-_handler = tried(_registered, warn_slower)
+_handler = with_fallback(_registered, warn_slower)
 
 
 def _text(loop: Loop, batched_args: tuple[bool, ...], lanes: int, shared: bool) -> str:

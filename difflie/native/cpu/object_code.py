@@ -42,8 +42,8 @@ def address_of(digest: str, name: str, write: Callable[[], str]) -> int:
     with _lock:
         if (digest, name) not in _addresses:
             host, engine = _started()
-            described = (_FORMAT, digest, _OPTIONS, host.llvm.llvm_version_info, *host[1:])
-            code = disk_cache.kept(described, lambda: _compiled(host, write()))
+            spec = (_FORMAT, digest, _OPTIONS, host.llvm.llvm_version_info, *host[1:])
+            code = disk_cache.cached(spec, lambda: _compiled(host, write()))
             _addresses[digest, name] = _loaded(host, engine, code, name)
         return _addresses[digest, name]
 

@@ -21,7 +21,7 @@ import jax.ffi
 import numpy as np
 
 from .. import disk_cache
-from ..attempts import Unavailable, reason, tried, warn_slower
+from ..attempts import Unavailable, reason, warn_slower, with_fallback
 from ..cpu import ffi, object_code
 from ..cpu.ffi import METADATA, field, struct
 from ..loop import Loop
@@ -75,7 +75,7 @@ def _trusted(loop: Loop, batched_args: tuple[bool, ...]) -> str:
     return name
 
 
-_target = tried(
+_target = with_fallback(
     _trusted, functools.partial(warn_slower, cost="on the GPU may take many times as long")
 )
 
@@ -302,11 +302,11 @@ def disagreement(
     with np.errstate(all="ignore"):
         for y, x, z in zip(found, wanted, other, strict=True):
             y, is_float = y.reshape(x.shape), np.issubdtype(x.dtype, np.floating)
-            kept = np.isfinite(x) & np.isfinite(z)
-            compared, total = compared + int(kept.sum()), total + x.size
-            if not kept.any():
+            finite = np.isfinite(x) & np.isfinite(z)
+            compared, total = compared + int(finite.sum()), total + x.size
+            if not finite.any():
                 continue
-            y, x, z = (a[kept].astype(np.float64) for a in (y, x, z))
+            y, x, z = (a[finite].astype(np.float64) for a in (y, x, z))
             allowed = 1e4 * step * float(np.max(np.abs(x))) if is_float else 0.0
             allowed += 1e3 * float(np.max(np.abs(x - z)))
             worst = float(np.max(np.abs(y - x)))

@@ -28,8 +28,8 @@ def compiled(source: str, architecture: str, newest: int | None = None) -> bytes
     By a compiler of CUDA up to the version `newest`, if given; raises Unavailable.
     """
     nvrtc, version = library(newest)
-    described = (_FORMAT, source, _OPTIONS, architecture, version)
-    return disk_cache.kept(described, lambda: translated(nvrtc, source, architecture)[0])
+    spec = (_FORMAT, source, _OPTIONS, architecture, version)
+    return disk_cache.cached(spec, lambda: translated(nvrtc, source, architecture)[0])
 
 
 @functools.cache

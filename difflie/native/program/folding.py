@@ -105,7 +105,7 @@ class Program(Instructions):
         # Where this is false, loops make no iterations: in a branch that is not taken.
         self.guard: int | None = None
 
-    def _kept(self, result: int, *operands: int) -> int:
+    def _showing_operands(self, result: int, *operands: int) -> int:
         """A result, which still shows what its operands would."""
         entries = union(map(self.needed, operands))
         return self.showing(result, entries) if entries else result
@@ -120,7 +120,7 @@ class Program(Instructions):
                     NUMPY[self.types[x]].type(a) for x, a in zip(operands, values, strict=True)
                 ]
                 result = np.asarray(f(*values)).astype(NUMPY[kind]).item()
-        return self._kept(self.constant(result, kind), *operands)
+        return self._showing_operands(self.constant(result, kind), *operands)
 
     def _opposite(self, x: int) -> int:
         """What x, one of the negatives, is the negative of."""
@@ -163,9 +163,9 @@ class Program(Instructions):
         if a is not None and b is not None:
             return self._computed(operator.add, kind, x, y)
         if a == 0:
-            return self._kept(y, x)
+            return self._showing_operands(y, x)
         if b == 0:
-            return self._kept(x, y)
+            return self._showing_operands(x, y)
         # A sign is carried on to where it costs nothing.
         if y in self._negatives:
             return self.sub(x, self._opposite(y), kind)
@@ -181,9 +181,9 @@ class Program(Instructions):
         if a is not None and b is not None:
             return self._computed(operator.sub, kind, x, y)
         if b == 0:
-            return self._kept(x, y)
+            return self._showing_operands(x, y)
         if self._folds_away(a, kind):
-            return self._kept(self.unary("neg", y, kind), x)
+            return self._showing_operands(self.unary("neg", y, kind), x)
         if y in self._negatives:
             return self.add(x, self._opposite(y), kind)
         return self.value("sub", (x, y), kind)
@@ -199,11 +199,11 @@ class Program(Instructions):
             if self.known[y] is not None:
                 return self._computed(operator.mul, kind, x, y)
             if self._folds_away(a, kind):
-                return self._kept(self.zero(kind), x, y)
+                return self._showing_operands(self.zero(kind), x, y)
             if a == 1:
-                return self._kept(y, x)
+                return self._showing_operands(y, x)
             if a == -1:
-                return self._kept(self.unary("neg", y, kind), x)
+                return self._showing_operands(self.unary("neg", y, kind), x)
         if self.strict:
             for truth, other in ((x, y), (y, x)):
                 which = self._truth(truth)
@@ -223,9 +223,9 @@ class Program(Instructions):
         if a is not None and b is not None:
             return self._computed(np.divide, kind, x, y)
         if b == 1:
-            return self._kept(x, y)
+            return self._showing_operands(x, y)
         if self._folds_away(a, kind):
-            return self._kept(self.zero(kind), x, y)
+            return self._showing_operands(self.zero(kind), x, y)
         return self.value("div", (x, y), kind)
 
     def _whole(self, name: str, x: int, y: int, kind: str) -> int:
@@ -326,7 +326,7 @@ class Program(Instructions):
             known = 0 if known != known else int(min(max(known, info.min), info.max))
         with np.errstate(all="ignore"):
             known = np.asarray(known).astype(NUMPY[kind]).item()
-        return self._kept(self.constant(known, kind), x)
+        return self._showing_operands(self.constant(known, kind), x)
 
     def power(self, x: int, exponent: int, kind: str) -> int:
         """x to a whole power."""

@@ -1,7 +1,7 @@
 """Programs of jaxprs: how each operation of jax is written, scalar by scalar."""
 
 from . import arithmetic, control_flow, indexing, matrices, moves, reductions  # noqa: F401
-from .indexing import MOST_PLACES as MOST_PLACES
+from .indexing import MOST_INDICES as MOST_INDICES
 from .reductions import work as work
 from .writing import LARGEST as LARGEST
 from .writing import RULES as RULES

@@ -18,13 +18,14 @@ from .arithmetic import at_most
 from .parameters import SCATTERED
 from .writing import RULES, Array, array_of, elementwise, kind_of_result, write_closed
 
-# To choose among more places at run time takes too many comparisons.
-MOST_PLACES = 256
+# Indices that may have more values take too many comparisons.
+MOST_INDICES = 256
 
 
-def _one_of(places: int) -> None:
-    if places > MOST_PLACES:
-        raise Unsupported(f"one of {places} places, known at run time only")
+def _check_dynamic(values: int) -> None:
+    """Raises `Unsupported` for a dynamic index that may have too many values."""
+    if values > MOST_INDICES:
+        raise Unsupported(f"a dynamic index of {values} values")
 
 
 def _chosen(program: Program, kind: str, which: int, no: Array, yes: Array) -> Array:
@@ -63,7 +64,7 @@ def _window(program: Program, kind: str, x: Array, axis: int, size: int, start: 
     if known is not None:
         first = _clamped(known, last)
         return np.moveaxis(rows[first : first + size], 0, axis)
-    _one_of(last + 1)
+    _check_dynamic(last + 1)
     window = rows[last : last + size]
     for k in range(last - 1, -1, -1):
         up_to = at_most(program, start, k)
@@ -79,7 +80,7 @@ def _update(program: Program, equation: Any, x: Array, new: Array, *starts: Arra
     ranges = [
         range(n + 1) if f is None else [_clamped(f, n)] for f, n in zip(known, last, strict=True)
     ]
-    _one_of(math.prod(map(len, ranges)))
+    _check_dynamic(math.prod(map(len, ranges)))
     for corner in itertools.product(*ranges):
         window = tuple(slice(a, a + m) for a, m in zip(corner, new.shape, strict=True))
         axes = zip(starts, corner, last, known, strict=True)
@@ -93,7 +94,7 @@ def _gather(program: Program, equation: Any, x: Array, indices: Array) -> list[A
     params, kind = equation.params, kind_of_result(equation)
     known = _known_or_none(program, indices)
     if known is None:
-        return [_gather_somewhere(program, kind, x, indices, params)]
+        return [_dynamic_gather(program, kind, x, indices, params)]
     places = gathered(params, x.shape, known)
     flat = np.append(x.ravel(), _filler(program, params["fill_value"], kind))
     return [flat[places]]
@@ -111,15 +112,15 @@ def _filler(program: Program, value: Any, kind: str) -> int:
     return program.constant(int(info.min if kind[0] == "i" else info.max), kind)
 
 
-def _gather_somewhere(program: Program, kind: str, x: Array, indices: Array, params: dict) -> Array:
-    """A gather of rows x[i] at places known at run time only, clamped."""
+def _dynamic_gather(program: Program, kind: str, x: Array, indices: Array, params: dict) -> Array:
+    """A gather of rows x[i] at dynamic indices, clamped."""
     numbers = params["dimension_numbers"]
     mapped, batch = numbers.start_index_map, indices.shape[:-1]
     simple = not numbers.operand_batching_dims and indices.shape[-1] == len(mapped)
     if not simple or math.prod(batch) > 64:
-        raise Unsupported("a gather at places known at run time only")
+        raise Unsupported("a gather at dynamic indices")
     if "FILL" in str(params["mode"]) and "CLIP" not in str(params["mode"]):
-        raise Unsupported("a gather that fills, at places known at run time only")
+        raise Unsupported("a gather that fills, at dynamic indices")
     zero = program.constant(0, "i32")
     pieces = []
     for at in indices.reshape((-1, len(mapped))).tolist():
@@ -139,7 +140,7 @@ def _scatter(name: str) -> Callable:
         put = _putting(name, params)
         known = _known_or_none(program, at)
         if known is None:
-            return [_scatter_somewhere(program, kind, put, x, at, new, params)]
+            return [_dynamic_scatter(program, kind, put, x, at, new, params)]
         places = scattered(params, x.shape, known, new.shape).ravel().tolist()
         entries = x.ravel().tolist()
         for place, y in zip(places, new.ravel().tolist(), strict=True):
@@ -150,18 +151,18 @@ def _scatter(name: str) -> Callable:
     return apply
 
 
-def _scatter_somewhere(
+def _dynamic_scatter(
     program: Program, kind: str, put: Callable, x: Array, at: Array, new: Array, params: dict
 ) -> Array:
-    """A scatter of one slice at a place known at run time only; outside, nothing is changed."""
+    """A scatter of one slice at dynamic indices; outside, nothing is changed."""
     numbers = params["dimension_numbers"]
     if at.ndim != 1 or numbers.operand_batching_dims:
-        raise Unsupported("a scatter at places known at run time only")
+        raise Unsupported("a scatter at dynamic indices")
     window = np.expand_dims(new, tuple(numbers.inserted_window_dims))
     starts = dict(zip(numbers.scatter_dims_to_operand_dims, at.tolist(), strict=True))
     last = [n - m for n, m in zip(x.shape, window.shape, strict=True)]
     ranges = [range(n + 1 if k in starts else 1) for k, n in enumerate(last)]
-    _one_of(math.prod(map(len, ranges)))
+    _check_dynamic(math.prod(map(len, ranges)))
     changed, clips = x.copy(), "CLIP" in str(params["mode"])
 
     def starts_at(start: int, k: int, last: int) -> int:

@@ -1,4 +1,4 @@
-"""Loops in pieces: products with large matrices are XLA's, and all is as in the ordinary loop."""
+"""Partitioned loops: products with large matrices are XLA's, and all is as in the ordinary loop."""
 
 import functools
 
@@ -175,7 +175,7 @@ def test_calls_and_loops_inside_a_turn():
 
 
 def test_kernels():
-    """A single call with large matrices among its arguments is in pieces as well."""
+    """A single call with large matrices among its arguments is partitioned as well."""
     f = lambda w, x: dynamics(x, w[2] @ jnp.tanh(w[1] @ jnp.tanh(w[0][:, :3] @ x)))  # noqa: E731
     assert calls(kernel(f), weights(), X)[0] == 1
     text = jax.jit(kernel(f)).lower(weights(), X).as_text()
@@ -206,7 +206,7 @@ def test_kernels_inside_a_turn():
 
 
 def test_large_tables():
-    """A table of many entries, read at places known at run time only, stays an array."""
+    """A table of many entries, read at dynamic indices, stays an array."""
     table = jnp.sin(jnp.arange(50_000.0))
 
     def program(scan):
