@@ -35,7 +35,7 @@ class Motions:
 
     q0 (nq,), v0 (nv,): by default the neutral state. dt, steps, method, control, until: as of
     `simulate`. reductions: by name, see `difflie.quantities`; `outputs(system, trajectory)` returns
-    more arrays by name; save_every > 0 keeps q and v of every so manieth step, with the last of
+    more arrays by name; save_every > 0 keeps q and v of every n-th step, with the last of
     which the motion ends.
     """
 

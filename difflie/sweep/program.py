@@ -1,9 +1,9 @@
 """One program in several processes, by `jax.distributed`: who makes the store, who computes what.
 
-The first process makes the store, and says which chunks are pending; of these each process
-computes and writes every so manieth. At its end each says how it ended, and waits for the others.
-The processes leave each other notes in jax's own service; numbers are never exchanged, so that they
-do not wait for each other while they compute.
+The first process makes the store, and says which chunks are pending; of these each of n processes
+computes and writes every n-th. At its end each says how it ended, and waits for the others. The
+processes leave each other notes in jax's own service; numbers are never exchanged, so that they do
+not wait for each other while they compute.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def subsample(of: NDArray, most: int) -> NDArray:
     """These indices (m,) of rows, or so many of them, drawn at random but always the same."""
     if len(of) <= most:
         return of
-    # Every so manieth row would follow the order of a grid.
+    # Every n-th row would follow the order of a grid.
     return np.sort(np.random.default_rng(0).choice(of, most, replace=False))
 
 
