@@ -12,12 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 from numpy.typing import NDArray
-from rich.markup import escape
 
 from ..identify import Fit, Recording, Trial, Validation, leave_one_out
-from ..identify.assessment import predictions
 from ..identify.fitting import save_bare
-from ..identify.validation import all_rows
+from ..identify.report import Validations, given_report, given_verdict
 from ..io.loading import located
 from ..io.modules import code_allowed
 from ..io.numbers import read_numbers, read_states
@@ -27,10 +25,11 @@ from ..io.tables import ConfigError
 from ..parameters import Parameters
 from ..system import System
 from ..system.validation import warn
-from ..view import identification
-from ..view.printed import print_table
-from ..view.report import sentences
-from .arm import run_arm, show_arm
+from ..view.estimates import Estimated
+from ..view.html import write_html
+from ..view.printed import print_report
+from ..view.report import Report
+from .arm import run_arm
 from .output import check_outputs, configuration, console, say, write_results
 from .sensors import deviations_of_sensors
 from .study import check_original, fitted, parameters_of, recordings_of, system_of, tell
@@ -77,9 +76,9 @@ def identify(
             status.update(f"{file.name}: step {step}, cost {cost:.6g}")
 
         if not config.parameter:
-            results = run_arm(config, validate=validate, out=out, original=original)
+            results, report = run_arm(config, validate=validate, out=out, original=original)
         else:
-            results = run_study(
+            results, report = run_study(
                 config,
                 validate=validate,
                 parameters=parameters,
@@ -89,7 +88,7 @@ def identify(
                 original=original,
                 progress=progress,
             )
-    (_show if config.parameter else show_arm)(results)
+    print_report(console, report)
     if out is not None:
         say(f"written: {out}/report.html")
     write_results(json, results)
@@ -107,8 +106,8 @@ def run_study(
     keep: Path | None = None,
     original: Path | None = None,
     progress: Callable[[int, float], None] | None = None,
-) -> dict[str, Any]:
-    """Fits the parameters, or judges given ones, and returns the results.
+) -> tuple[dict[str, Any], Report]:
+    """Fits the parameters, or judges given ones; returns the results, and what terminals show.
 
     validate: more files to judge by. parameters: a JSON file with numbers by name, or earlier
     results: then nothing is fitted. resume: such a file from which the fit starts, its states too.
@@ -134,8 +133,8 @@ def run_study(
     # Warn of what cannot be judged before the fit.
     trials = {use: [_trial(config, system, run) for run in runs[use]] for use in runs}
     results: dict[str, Any] = {"name": config.path.stem, "system": system.name}
-    fit = None
-    if parameters is None:
+    fit, given = None, None if parameters is None else read_numbers(parameters, free.names)
+    if given is None:
         begin = time.perf_counter()
         files = [path for path in (keep, out and out / "identification.json") if path is not None]
 
@@ -150,28 +149,32 @@ def run_study(
         results["fit"]["seconds"] = time.perf_counter() - begin
         final = fit.system
     else:
-        values = read_numbers(parameters, free.names)
-        results |= _unfitted(free, values)
-        final = _with_values(free, values, parameters)
+        results |= _unfitted(free, given)
+        with located(f"{parameters}: "):
+            final = free.with_values(jnp.asarray(given, free.system.dtype))
     start = None if fit is None else free.system
     judged = {use: [trial.validation(final, start) for trial in trials[use]] for use in trials}
-    seen, unseen = judged["fit"], judged["validate"]
-    results["validation"], results["training"] = map(all_rows, (unseen, seen))
-    results |= _given(seen, unseen) if fit is None else fit.assess(seen, unseen)
+    seen, unseen, left_out = judged["fit"], judged["validate"], []
     if fit is not None and config.fit.leave_out:
-        results["left_out"] = all_rows(_left_out(config, free, fit, trials["fit"], x, progress))
-    results["sensors"] = [
-        {**row, "use": name}
-        for name, use in (("training", "fit"), ("validation", "validate"))
-        for validation in judged[use]
-        for row in validation.sensor_rows
-    ]
-    results["machine"] = machine()
-    if out is not None and fit is not None:
-        fit.save(out, unseen, seen, about=about, original=original, results=results)
-    elif out is not None:
-        _write(out, results, judged, final, about, original)
-    return results
+        left_out = _left_out(config, free, fit, trials["fit"], x, progress)
+        results["left_out"] = []
+    validations = Validations(seen, unseen, left_out)
+    results |= validations.results | {"machine": machine()}
+    if fit is not None:
+        results |= fit.assess(seen, unseen)
+        also = {"left_out": left_out, "about": about}
+        if out is not None:
+            fit.save(out, unseen, seen, original=original, results=results, **also)
+        return results, fit.as_report(unseen, seen, whole=False, **also)
+    results["verdict"] = given_verdict(validations)
+    numbers = _given(free, given)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        save_json(out / "identification.json", results)
+        write_html(given_report(system.name, numbers, validations, about), out)
+        # What URDF cannot say `save` refuses, when all the rest is written.
+        save_bare(final, out, original)
+    return results, given_report(system.name, numbers, validations, about, whole=False)
 
 
 def _trial(config: Study, system: System, recording: Recording) -> Trial:
@@ -199,12 +202,6 @@ def _start(
     return x, read_states(resume)
 
 
-def _with_values(free: Parameters, values: NDArray, path: Path) -> System:
-    """The system with the numbers (n,) of a JSON file."""
-    with located(f"{path}: "):
-        return free.with_values(jnp.asarray(values, free.system.dtype))
-
-
 def _left_out(
     config: Study,
     free: Parameters,
@@ -224,67 +221,14 @@ def _left_out(
     return []
 
 
-def _given(seen: Sequence[Validation], unseen: Sequence[Validation]) -> dict[str, list[str]]:
-    """The verdict on given numbers."""
-    said = [*predictions((), [*seen, *unseen])]
-    return {"verdict": ["the given numbers are judged, and nothing was fitted", *said]}
-
-
 def _unfitted(free: Parameters, values: Any) -> dict[str, Any]:
     """The results if nothing was fitted, or the fit is unfinished: values (n,) without errors."""
-    start, values = np.asarray(free.initial).tolist(), np.asarray(values).tolist()
-    rows = zip(free.names, free.units, start, values, strict=True)
-    keys = "std_error", "std_error_white", "interval", "bounds", "at_bound", "prior_share"
-    unknown = dict.fromkeys(keys)
-    table = {n: {"unit": u, "start": s, "value": v, **unknown} for n, u, s, v in rows}
+    table = {name: dataclasses.asdict(each) for name, each in _given(free, values).items()}
     return {"parameters": table, "fit": None, "converged": None}
 
 
-def _write(
-    out: Path,
-    results: dict[str, Any],
-    judged: dict[str, list[Validation]],
-    system: System,
-    about: dict[str, object],
-    original: Path | None,
-) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    save_json(out / "identification.json", results)
-    runs = [(v.recording.name, use == "validate", v.drawn) for use in judged for v in judged[use]]
-    identification.write_report(out, results, runs, None, about)
-    # What URDF cannot say `save` refuses, when all the rest is written.
-    save_bare(system, out, original)
-
-
-def _show(results: dict[str, Any]) -> None:
-    """Prints the verdict, what is not known, the parameters, and the errors of the runs."""
-    notes = () if results["fit"] is None else results["fit"]["notes"]
-    said = *results["verdict"], *notes, *results.get("doubts", ()), *results.get("advice", ())
-    for sentence in sentences(said):
-        console.print(sentence, soft_wrap=True)
-    rows = []
-    keys = "start", "value", "std_error"
-    for name, p in results["parameters"].items():
-        ends = "" if p["interval"] is None else " to ".join(map(_short, p["interval"]))
-        bound = ", at its bound" if p["at_bound"] else ""
-        rows.append([escape(name), *(_short(p[key]) for key in keys), ends + bound])
-    heads = "parameter", "start", "value", "standard error", "95 % interval"
-    print_table(console, heads, rows)
-    rows = []
-    for use in ("training", "left_out", "validation"):
-        for row in results.get(use, ()):
-            errors = _short(row["torque_rmse"]), _short(row["position_rmse"])
-            rows.append([escape(row["run"]), use.replace("_", " "), escape(row["joint"]), *errors])
-    heads = "run", "use", "joint", "torque RMSE", "position RMSE"
-    print_table(console, heads, rows, words=3)
-    if results["sensors"]:
-        rows = []
-        for row in results["sensors"]:
-            errors = _short(row["rmse"]), _short(row["simulated_rmse"])
-            rows.append([*(escape(row[k]) for k in ("run", "use", "sensor", "unit")), *errors])
-        heads = "run", "use", "sensor", "unit", "RMSE, measured motion", "simulated motion"
-        print_table(console, heads, rows, words=4)
-
-
-def _short(value: float | None) -> str:
-    return "" if value is None or value != value else f"{value + 0.0:.5g}"  # 0, not -0
+def _given(free: Parameters, values: Any) -> dict[str, Estimated]:
+    """Values (n,) without errors, by name."""
+    start, values = np.asarray(free.initial).tolist(), np.asarray(values).tolist()
+    rows = zip(free.names, free.units, start, values, strict=True)
+    return {name: Estimated(unit, begun, value) for name, unit, begun, value in rows}

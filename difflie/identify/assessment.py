@@ -147,6 +147,11 @@ class ArmAssessment:
         return tuple(verdict(self._judged))
 
     @property
+    def well_predicted(self) -> bool:
+        """Whether no joint is predicted poorly, in rows that were not fitted."""
+        return not poor([(s.joint, s.r2) for s in self._judged])
+
+    @property
     def _judged(self) -> list[JointScore]:
         """The scores of rows that were not fitted."""
         validation = [s for s in self.scores if s.use == "validation"]
@@ -159,7 +164,7 @@ class ArmAssessment:
         return {
             "system": self.model.system.name,
             "verdict": list(self.verdict),
-            "well_predicted": not poor([(s.joint, s.r2) for s in self._judged]),
+            "well_predicted": self.well_predicted,
             "notes": list(self.notes),
             "joints": [s.row for s in self.scores],
             "base_parameters": self.base.table,

@@ -21,6 +21,9 @@ from ..io.results import machine, save_json
 from ..parameters import Parameters, SharedParameters
 from ..system.system import System
 from ..system.validation import format_value
+from ..view.estimates import Estimated, estimate_figure
+from ..view.html import write_html
+from ..view.report import Report
 from .assessment import ArmAssessment, Assessment
 from .elimination import Windows, compressed, projected
 from .least_squares import Improved, LevenbergMarquardt, Minimiser, Outcome, Progress
@@ -28,6 +31,7 @@ from .losses import Loss, Squares
 from .problem import LogNumber, Problem
 from .recordings import Recording
 from .remarks import advice, implausible, warn_of_ends, warn_of_small_starts
+from .report import Validations, arm_report, fit_report
 from .search import Residual, at_values, by_values, search
 from .shown import fit_text
 from .statistics import (
@@ -43,7 +47,7 @@ from .statistics import (
     listed,
     uncertainty,
 )
-from .validation import Trial, Validation, all_rows
+from .validation import Trial, Validation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,7 +104,7 @@ class Fit:
     def __repr__(self) -> str:
         title = f"Fit of {self.parameters.title}: {self.message}"
         said = self.notes if self.assessment is None else self.assessment.verdict
-        return fit_text(title, said, self._table)
+        return fit_text(title, said, self.estimates)
 
     if not TYPE_CHECKING:
 
@@ -122,25 +126,17 @@ class Fit:
         return [n for problem in self.problems for n in problem.log_numbers]
 
     @property
-    def _table(self) -> dict[str, dict[str, Any]]:
+    def estimates(self) -> dict[str, Estimated]:
         """What is known of each number, by its name."""
-        columns = {
-            "unit": self.units,
-            "start": self.start.tolist(),
-            "value": self.values.tolist(),
-            "std_error": self.standard_errors.tolist(),
-            "std_error_white": self.white_errors.tolist(),
-            "interval": [None if np.isnan(i).any() else i.tolist() for i in self.intervals],
-            "bounds": np.stack(_limits(self.parameters, self._log_numbers), axis=1).tolist(),
-            "at_bound": self.at_bound.tolist(),
-            "prior_share": self.prior_share.tolist(),
-            "of_log": [k >= len(self.parameters.names) for k in range(len(self.names))],
-        }
-        rows = zip(*columns.values(), strict=True)
-        return {
-            name: dict(zip(columns, row, strict=True))
-            for name, row in zip(self.names, rows, strict=True)
-        }
+        columns = (
+            *(self.units, self.start.tolist(), self.values.tolist()),
+            *(self.standard_errors.tolist(), self.white_errors.tolist()),
+            [None if np.isnan(i).any() else i.tolist() for i in self.intervals],
+            np.stack(_limits(self.parameters, self._log_numbers), axis=1).tolist(),
+            *(self.at_bound.tolist(), self.prior_share.tolist()),
+            [k >= len(self.parameters.names) for k in range(len(self.names))],
+        )
+        return {name: Estimated(*row) for name, *row in zip(self.names, *columns, strict=True)}
 
     @property
     def system(self) -> System:
@@ -169,10 +165,9 @@ class Fit:
         has the directions in which parameters may change together, with the share of each. states:
         `own`.
         """
-        table = self._table
         more = {} if self.assessment is None else self.assessment.results
         return {
-            "parameters": table,
+            "parameters": {name: dataclasses.asdict(e) for name, e in self.estimates.items()},
             "fit": {
                 "cost": self.cost,
                 "variance": self.variance,
@@ -181,7 +176,9 @@ class Fit:
                 "condition": self.information.condition,
                 "notes": self.notes,
                 "unidentifiable": [dict(row) for row in self.information.unidentifiable],
-                "undetermined": [n for n, row in table.items() if np.isinf(row["std_error"])],
+                "undetermined": [
+                    n for n, e in zip(self.names, self.standard_errors, strict=True) if np.isinf(e)
+                ],
             },
             "states": [o.tolist() for o in self.own],
             "converged": self.converged,
@@ -210,14 +207,12 @@ class Fit:
         recording: of an arm, the number of one whose torques are drawn instead, measured and
         predicted. Raises ValueError for one that is not there.
         """
-        from ..view.estimates import estimate_figure
-
         if recording is not None:
             if self.assessment is None:
                 raise ValueError("recordings are drawn by their validation: fit.validate(...)[0]")
             return self.assessment.plot(recording)
         title = f"{self.parameters.title}: estimates and their start"
-        return estimate_figure(self._table, title)
+        return estimate_figure(self.estimates, title)
 
     def validate(
         self,
@@ -252,7 +247,18 @@ class Fit:
         and which numbers are told; well_predicted: whether no torque is predicted poorly; doubts:
         numbers that a machine hardly has; advice: what to measure next.
         """
-        judged = Assessment(
+        judged = self._assessment(fitted, held_out)
+        return {
+            "verdict": judged.verdict,
+            "well_predicted": judged.well_predicted,
+            "doubts": self._doubts,
+            "advice": list(advice(judged.poorly_identified)),
+        }
+
+    def _assessment(
+        self, fitted: Sequence[Validation], held_out: Sequence[Validation]
+    ) -> Assessment:
+        return Assessment(
             message=self.message,
             scale=float(np.sqrt(self.variance)),
             names=self.names,
@@ -264,14 +270,39 @@ class Fit:
             fitted=fitted,
             unseen=held_out,
         )
+
+    @property
+    def _doubts(self) -> list[str]:
+        """Sentences on numbers that a machine hardly has."""
         files = self.parameters.given
         doubts = [each for m, s in self.systems.items() for each in implausible(files[m], s)]
-        return {
-            "verdict": judged.verdict,
-            "well_predicted": judged.well_predicted,
-            "doubts": list(dict.fromkeys(doubts)),
-            "advice": list(advice(judged.poorly_identified)),
-        }
+        return list(dict.fromkeys(doubts))
+
+    def as_report(
+        self,
+        held_out: Sequence[Validation] = (),
+        fitted: Sequence[Validation] = (),
+        *,
+        left_out: Sequence[Validation] = (),
+        about: Mapping[str, object] = MappingProxyType({}),
+        whole: bool = True,
+    ) -> Report:
+        """The `report` as data; whole: whether with the sections that terminals leave out."""
+        if self.assessment is not None:
+            judged = Validations(fitted, held_out, left_out)
+            numbers, assessment = self.estimates, self.assessment
+            return arm_report(numbers, self.converged, assessment, judged, about, whole)
+        return fit_report(
+            name=self.parameters.title,
+            numbers=self.estimates,
+            converged=self.converged,
+            assessment=self._assessment(fitted, held_out),
+            doubts=[*self.notes, *self._doubts],
+            correlations=self.correlations,
+            left_out=left_out,
+            about=about,
+            whole=whole,
+        )
 
     def report(
         self,
@@ -279,17 +310,20 @@ class Fit:
         held_out: Sequence[Validation] = (),
         fitted: Sequence[Validation] = (),
         *,
+        left_out: Sequence[Validation] = (),
         about: Mapping[str, object] = MappingProxyType({}),
     ) -> Path:
         """Writes `report.html` and its pictures into a folder; returns the path of the page.
 
         With the verdict on it, the numbers with their errors and correlations, and errors and
         pictures of the predictions of recordings that were held out, and of those that were fitted,
-        as of `validate`; of an arm, the torques of its recordings. about: more, by name, that the
-        page is to say of its origin, such as the configuration. Raises OSError for a folder that
-        cannot be written.
+        as of `validate`; of an arm, the torques of its recordings. left_out: the errors of
+        recordings that fits to the others predict, as of `leave_one_out`. about: more, by name,
+        that the page is to say of its origin, such as the configuration. Raises OSError for a
+        folder that cannot be written.
         """
-        return self._page(Path(folder), self._judged(held_out, fitted), held_out, fitted, about)
+        made = self.as_report(held_out, fitted, left_out=left_out, about=about)
+        return write_html(made, Path(folder))
 
     def save(
         self,
@@ -297,6 +331,7 @@ class Fit:
         held_out: Sequence[Validation] = (),
         fitted: Sequence[Validation] = (),
         *,
+        left_out: Sequence[Validation] = (),
         about: Mapping[str, object] = MappingProxyType({}),
         original: Path | None = None,
         results: Mapping[str, Any] = MappingProxyType({}),
@@ -310,45 +345,15 @@ class Fit:
         """
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
-        every = {**self._judged(held_out, fitted), **results}
-        save_json(path / "identification.json", every)
-        self._page(path, every, held_out, fitted, about)
+        every = {"system": self.parameters.title, **self.results, "machine": machine()}
+        if self.assessment is None:
+            every |= self.assess(fitted, held_out)
+            every |= Validations(fitted, held_out, left_out).results
+        save_json(path / "identification.json", {**every, **results})
+        self.report(path, held_out, fitted, left_out=left_out, about=about)
         for system in self.systems.values():
             save_bare(system, path, original)
         return path
-
-    def _judged(
-        self, held_out: Sequence[Validation], fitted: Sequence[Validation]
-    ) -> dict[str, Any]:
-        """The results with the judgement, and the errors of recordings."""
-        results = {"system": self.parameters.title, **self.results, "machine": machine()}
-        if self.assessment is not None:
-            return results
-        results |= self.assess(fitted, held_out)
-        results["validation"], results["training"] = map(all_rows, (held_out, fitted))
-        results["sensors"] = [
-            {**row, "use": use}
-            for use, validations in (("training", fitted), ("validation", held_out))
-            for validation in validations
-            for row in validation.sensor_rows
-        ]
-        return results
-
-    def _page(
-        self,
-        folder: Path,
-        results: Mapping[str, Any],
-        held_out: Sequence[Validation],
-        fitted: Sequence[Validation],
-        about: Mapping[str, object],
-    ) -> Path:
-        from ..view.identification import write_report
-
-        uses = ((False, fitted), (True, held_out))
-        runs = [(v.recording.name, use, v.drawn) for use, several in uses for v in several]
-        torques = () if self.assessment is None else self.assessment.runs
-        correlations = None if torques else self.correlations
-        return write_report(folder, results, runs, correlations, about, torques)
 
 
 def save_bare(system: System, folder: Path, original: Path | None = None) -> None:

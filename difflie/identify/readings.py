@@ -150,19 +150,23 @@ class ReadingErrors:
     measured: NDArray
     simulated: NDArray
 
-    def rows(self, run: str) -> list[dict[str, Any]]:
-        """The root mean square errors of each sensor, of each of its units; None where not judged.
+    @property
+    def by_sensor(self) -> list[tuple[str, str, float | None, float | None]]:
+        """Sensor and unit, and the root mean square errors along both motions.
 
-        run: the name of the recording.
+        Of each sensor, of each of its units; None where not judged.
         """
-        kinds = dict.fromkeys((sensor, unit) for sensor, _, unit in self.columns)
-        rows = []
-        for sensor, unit in kinds:
+        found = []
+        for sensor, unit in dict.fromkeys((sensor, unit) for sensor, _, unit in self.columns):
             own = [(s, u) == (sensor, unit) for s, _, u in self.columns]
-            errors = {"rmse": self.measured, "simulated_rmse": self.simulated}
-            found = {key: _rms(values[:, own]) for key, values in errors.items()}
-            rows.append({"run": run, "sensor": sensor, "unit": unit, **found})
-        return rows
+            errors = (_rms(values[:, own]) for values in (self.measured, self.simulated))
+            found.append((sensor, unit, *errors))
+        return found
+
+    def rows(self, run: str) -> list[dict[str, Any]]:
+        """The same by name; run: the name of the recording."""
+        keys = "run", "sensor", "unit", "rmse", "simulated_rmse"
+        return [dict(zip(keys, (run, *errors), strict=True)) for errors in self.by_sensor]
 
 
 def _rms(errors: NDArray) -> float | None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..system.shown import some, subsample
+from ..view.estimates import Estimated
 
 _WIDTH, _SENTENCES = 100, 4
 
@@ -42,14 +43,15 @@ def recording_text(recording: Any) -> str:
     )
 
 
-def fit_text(title: str, sentences: Sequence[str], numbers: Mapping[str, Mapping[str, Any]]) -> str:
+def fit_text(title: str, sentences: Sequence[str], numbers: Mapping[str, Estimated]) -> str:
     """A fit in some lines: the first sentences on how it ended, and the first of its numbers.
 
-    numbers: with unit, start, value and std_error of each, by name.
+    numbers: by name, of a fit.
     """
     rows = [
-        (name, f"{p['start']:.5g}", f"{p['value']:.5g}", f"{p['std_error']:.3g}", p["unit"])
+        (name, f"{p.start:.5g}", f"{p.value:.5g}", f"{error:.3g}", p.unit)
         for name, p in numbers.items()
+        if (error := p.std_error) is not None
     ]
     head = "name", "start", "value", "standard error", "unit"
     said = [textwrap.shorten(sentence, _WIDTH, placeholder=" ...") for sentence in sentences]

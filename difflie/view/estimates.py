@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,33 +15,56 @@ from .figures import broken, colours, entitle, figure, label, plain
 _PAIRS = 6
 
 
+@dataclass(frozen=True)
+class Estimated:
+    """A number that was estimated, and how far it can be trusted; None where nothing was fitted.
+
+    start and value in its SI unit. std_error: infinite where it is not identifiable, NaN where none
+    is known; std_error_white: that of white noise. interval (2,): of 95 %, None where none is
+    known. bounds (2,), infinite where there are none. prior_share: the part of priors in the
+    variance. of_log: whether it belongs to a log, rather than to a machine.
+    """
+
+    unit: str
+    start: float
+    value: float
+    std_error: float | None = None
+    std_error_white: float | None = None
+    interval: Sequence[float] | None = None
+    bounds: Sequence[float] | None = None
+    at_bound: bool | None = None
+    prior_share: float | None = None
+    of_log: bool = False
+
+
 def estimate_figure(
-    parameters: Mapping[str, Mapping[str, Any]], title: str = "Estimates and their start"
+    parameters: Mapping[str, Estimated], title: str = "Estimates and their start"
 ) -> Figure:
     """Estimates with 95 % intervals and starts, parameters of one unit on one axis, as a figure.
 
-    parameters: by name the unit, value, start and std_error of each, scalars, and the interval
-    (2,); the error is infinite where it is not identifiable, NaN where none is known.
+    parameters: the estimates by name. Raises ValueError without any.
     """
     if not parameters:
         raise ValueError("estimates: there is nothing to draw; give at least one parameter")
-    units = list(dict.fromkeys(p["unit"] for p in parameters.values()))
-    groups = [{n: p for n, p in parameters.items() if p["unit"] == unit} for unit in units]
+    units = list(dict.fromkeys(p.unit for p in parameters.values()))
+    groups = [{n: p for n, p in parameters.items() if p.unit == unit} for unit in units]
     size = 7.0, 0.4 + 0.9 * len(groups) + 0.28 * len(parameters)
     canvas, axes = figure(len(groups), 1, size, [len(group) + 2.0 for group in groups])
     known_colour, start_colour, unknown_colour = colours(3)
-    errors = np.array([p["std_error"] for p in parameters.values()])
+    errors = np.array([p.std_error for p in parameters.values()], float)
     anywhere = np.isfinite(errors)
     unknown = "without standard error" if np.isnan(errors).any() else "not identifiable"
     marks = {"color": unknown_colour, "mfc": "none", "label": unknown}
     for a, unit, group in zip(axes[:, 0], units, groups, strict=True):
         places = np.arange(len(group))
         value, start, error = (
-            np.array([p[key] for p in group.values()]) for key in ("value", "start", "std_error")
+            np.array([getattr(p, key) for p in group.values()], float)
+            for key in ("value", "start", "std_error")
         )
         known = np.isfinite(error)
         if known.any():
-            ends = np.array([p["interval"] for p in group.values()])[known].T
+            own = [p.interval for p, there in zip(group.values(), known, strict=True) if there]
+            ends = np.array(own).T
             a.errorbar(
                 value[known],
                 places[known],
@@ -78,15 +101,13 @@ def correlation_figure(names: Sequence[str], correlations: NDArray) -> Figure:
     return canvas
 
 
-def ellipse_figure(
-    parameters: Mapping[str, Mapping[str, Any]], correlations: NDArray
-) -> Figure | None:
+def ellipse_figure(parameters: Mapping[str, Estimated], correlations: NDArray) -> Figure | None:
     """The 95 % confidence ellipses of the most correlated pairs of parameters, six at most.
 
     parameters: as for `estimate_figure`; correlations (p, p). None where no two numbers have
     standard errors.
     """
-    known = np.isfinite([p["std_error"] for p in parameters.values()])
+    known = np.isfinite(np.array([p.std_error for p in parameters.values()], float))
     r = np.nan_to_num(np.triu(correlations, 1)) * np.outer(known, known)
     order = np.argsort(-np.abs(r), axis=None)[:_PAIRS]
     pairs = [(i, j) for i, j in zip(*np.unravel_index(order, r.shape), strict=True) if r[i, j]]
@@ -106,9 +127,15 @@ def ellipse_figure(
     return canvas
 
 
-def _ellipse(axes: Axes, first: tuple, second: tuple, r: float, legend: bool) -> None:
+def _ellipse(
+    axes: Axes,
+    first: tuple[str, Estimated],
+    second: tuple[str, Estimated],
+    r: float,
+    legend: bool,
+) -> None:
     centre, start, size = (
-        np.array([p[key] + 0.0 for _, p in (first, second)])
+        np.array([getattr(p, key) + 0.0 for _, p in (first, second)])
         for key in ("value", "start", "std_error")
     )
     angle = np.linspace(0, 2 * np.pi, 200)
@@ -131,6 +158,6 @@ def _ellipse(axes: Axes, first: tuple, second: tuple, r: float, legend: bool) ->
     axes.set_ylim(least[1], most[1])
     axes.ticklabel_format(useOffset=False)
     axes.locator_params(axis="x", nbins=4)
-    named = (f"{name} [{p['unit']}]" if p["unit"] else name for name, p in (first, second))
+    named = (f"{name} [{p.unit}]" if p.unit else name for name, p in (first, second))
     x, y = (broken(plain(name)) for name in named)
     label(axes, x, y, f"correlation {r:+.2f}", legend=legend)

@@ -157,7 +157,7 @@ def test_robots_are_identified_as_their_files_are(folder, tmp_path):
     path = tmp_path / "study.toml"
     path.write_text(TEXT.replace(str(URDF), "robot.urdf").replace("arm/mass", "*/inertial"))
     with pytest.warns(UserWarning, match="no rigid body has") as seen:
-        found = run_study(read_study(path, folder))
+        found, _ = run_study(read_study(path, folder))
     at_load, at_start = [str(w.message) for w in seen if "no rigid body has" in str(w.message)]
     assert "robot.urdf:5: <link name='arm'>" in at_load
     assert "has the inertia of arm, and the fit starts at the nearest" in at_start
@@ -192,7 +192,7 @@ def test_runs_are_left_out_in_turn(folder, tmp_path):
     runs = "".join(f'[[run]]\nfile = "{k}.csv"\n' for k in range(3))
     text = TEXT[: TEXT.index("[[run]]")] + runs + TEXT[TEXT.index("[[parameter]]") :]
     (tmp_path / "study.toml").write_text(text + "[fit]\nleave_out = true\n")
-    found = run_study(read_study(tmp_path / "study.toml"), out=tmp_path / "out")
+    found, _ = run_study(read_study(tmp_path / "study.toml"), out=tmp_path / "out")
     assert [row["run"] for row in found["left_out"]] == ["0.csv", "1.csv", "2.csv"]
     left, used = ([row["torque_rmse"] for row in found[key]] for key in ("left_out", "training"))
     assert left[2] == pytest.approx(0.5, rel=1e-6) and used[2] < 0.5
@@ -236,7 +236,7 @@ def test_what_stands_at_a_joint(folder, tmp_path):
     text = TEXT[: TEXT.index("[[run]]")] + '[[run]]\nfile = "swing.csv"\n' + STANDING
     text += TEXT[TEXT.index("[[parameter]]") :]
     (tmp_path / "study.toml").write_text(text)
-    found = run_study(read_study(tmp_path / "study.toml"), out=tmp_path / "out")
+    found, _ = run_study(read_study(tmp_path / "study.toml"), out=tmp_path / "out")
     numbers = {name: row["value"] for name, row in found["parameters"].items()}
     expected = {"hinge/position_bias": 0.05, "hinge/breakaway": 0.3}
     expected |= {"arm/mass": 0.8, "hinge/damping": 0.05}
@@ -332,7 +332,7 @@ def test_a_fit_that_is_killed_goes_on(tmp_path):
     so_far = json.loads(kept.read_text())
     assert so_far == json.loads((out / "identification.json").read_text())
     assert so_far["converged"] is False and len(so_far["states"][0]) == 2
-    found = run_study(config, resume=kept, progress=lambda step, cost: costs.append(cost))
+    found, _ = run_study(config, resume=kept, progress=lambda step, cost: costs.append(cost))
     assert found["converged"] and costs[0] > 10 * costs[2]
     # Its first step starts where the other fit ended.
     assert costs[3] < costs[2]

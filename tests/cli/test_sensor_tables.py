@@ -129,7 +129,7 @@ path = ["imu/bias", "tip/frame/position", "arm/mass", "hinge/damping"]
 def test_readings_find_biases_places_and_masses(error, folder):
     """Along the measured and the simulated motion; errors of each sensor are in its unit."""
     more = f'[fit]\nerror = "{error}"\nvelocity = 0.1\nwindow = 0.5\n{FREE}'
-    found = run_study(study(folder, more))
+    found, _ = run_study(study(folder, more))
     assert found["converged"]
     values = {name: row["value"] for name, row in found["parameters"].items()}
     expected = {"arm/mass": 0.8, "tip/frame/position_z": -0.45, "imu/bias_x": 0.5}
@@ -156,7 +156,7 @@ def test_without_angles_the_readings_find_the_motion(folder):
     more = '[fit]\nerror = "motion"\npositions = false\nstates = true\nwindow = 0.5\n'
     more += '[[parameter]]\npath = "hinge/damping"\nstart = 0.2\n'
     more += '[[parameter]]\npath = ["imu/bias", "tip/frame/position", "arm/mass"]\n'
-    found = run_study(study(folder, more))
+    found, _ = run_study(study(folder, more))
     values = {name: row["value"] for name, row in found["parameters"].items()}
     np.testing.assert_allclose(values["hinge/damping"], 0.05, rtol=1e-2)
     np.testing.assert_allclose(values["arm/mass"], 0.8, rtol=1e-3)

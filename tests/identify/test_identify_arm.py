@@ -367,4 +367,7 @@ def test_the_fit_of_an_arm_is_saved_validated_and_drawn(fit, tmp_path):
     assert set(found["parameters"]) == set(fit.names) and found["joints"][0]["unit"] == "N m"
     (validation,) = fit.validate(recording(seed=7).smoothed(21, 4))
     assert (validation.torque_r2 > 0.99).all()
+    page = fit.report(tmp_path / "more", [validation]).read_text()
+    assert "Run 1: other" in page and "Run 2: run (held out, not fitted)" in page
+    assert "Errors of each run" in page and (tmp_path / "more" / "run_2.png").exists()
     assert "estimates" in fit.plot().get_suptitle()

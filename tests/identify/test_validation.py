@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 import difflie as dl
 from difflie import identify as di
+from difflie.view.report import Worked
 
 NOISE = 0.05
 
@@ -118,6 +119,19 @@ def test_a_fit_is_reported(found, recordings, tmp_path):
     for name in ("run_0.png", "run_1.png", "spectra.png", "correlations.png", "ellipses.png"):
         assert (tmp_path / "report" / name).stat().st_size > 10_000
     assert "Run 0" not in found.report(str(tmp_path)).read_text()
+
+
+def test_a_report_of_a_fit_is_data(found, recordings, tmp_path):
+    """Guards what terminals show of a fit: tables without pictures, also of recordings left out."""
+    seen, unseen = (found.validate(each) for each in recordings)
+    shown = found.as_report(unseen, seen, left_out=seen, whole=False)
+    titles = [section.title for section in shown.sections]
+    assert titles == ["Numbers", "Errors of each run"] and shown.worked is Worked.YES
+    uses = [row[1] for row in shown.sections[1].parts[0].rows]
+    assert uses == ["fitted", "held out", "left out"]
+    folder = found.save(tmp_path, unseen, seen, left_out=seen)
+    results = json.loads((folder / "identification.json").read_text())
+    assert results["left_out"] == results["training"] == json.loads(json.dumps(seen[0].rows))
 
 
 def test_a_fit_is_plotted(found):

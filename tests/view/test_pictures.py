@@ -12,6 +12,7 @@ from difflie.view import plots
 from difflie.view.columns import Column
 from difflie.view.compared import Compared
 from difflie.view.control import Bounded
+from difflie.view.estimates import Estimated
 from difflie.view.figures import colours, entitle, figure, label
 
 T = np.linspace(0.0, 4.0, 41)
@@ -70,7 +71,7 @@ def every():
     ones = np.ones(2)
     x, y = (a.ravel() for a in np.meshgrid(np.arange(3.0), np.arange(4.0)))
     columns = (Column(n, v, u) for n, u, v in (("x", "m", x), ("y", "s", y), ("z", "J", x * y)))
-    parameter = {"unit": "kg", "value": 1.0, "start": 2.0, "std_error": 0.1, "interval": (0.8, 1.2)}
+    estimated = Estimated("kg", start=2.0, value=1.0, std_error=0.1, interval=(0.8, 1.2))
     return {
         "state": plots.state_figure(T, Q, Q, LABELS, LABELS, "arm: motion"),
         "energy": plots.energy_figure(T, {"kinetic": T, "potential": -T}, {"work": 0 * T}),
@@ -84,7 +85,7 @@ def every():
         "compared": plots.compared_figure(
             [Compared("a", "N m", T, T, T, T + 1, -1 + 0 * T)], title="arm"
         ),
-        "estimates": plots.estimate_figure({"mass": parameter}),
+        "estimates": plots.estimate_figure({"mass": estimated}),
     }
 
 
@@ -163,9 +164,10 @@ def test_more_lines_than_a_picture_can_name_are_said():
 
 def test_marks_of_all_axes_are_in_the_one_legend():
     """Estimates whose kinds of marks stand in different axes, and bounds and dots of a plan."""
-    row = {"value": 1.0, "start": 2.0, "interval": (0.5, 1.5)}
-    rows = {"a": {**row, "unit": "kg", "std_error": 0.1}, "b": {**row, "unit": "m"}}
-    rows["b"]["std_error"] = np.inf
+    rows = {
+        "a": Estimated("kg", start=2.0, value=1.0, std_error=0.1, interval=(0.5, 1.5)),
+        "b": Estimated("m", start=2.0, value=1.0, std_error=np.inf),
+    }
     first = plots.estimate_figure(rows).axes[0].get_legend()
     marks = [text.get_text() for text in first.get_texts()]
     assert sorted(marks) == ["estimate, 95 %", "not identifiable", "start"]

@@ -10,7 +10,7 @@ from rich.console import Console
 from scipy.stats import chi2
 
 from difflie.io.results import machine, provenance
-from difflie.view.estimates import ellipse_figure, estimate_figure
+from difflie.view.estimates import Estimated, ellipse_figure, estimate_figure
 from difflie.view.figures import figure
 from difflie.view.html import write_html
 from difflie.view.printed import print_report
@@ -144,8 +144,8 @@ def test_remarks_end_once():
 def test_what_is_not_identifiable_has_no_interval():
     """It is drawn, and named so; parameters without unit have an axis of their own."""
     parameters = {
-        "a": {"unit": "kg", "value": 1.0, "start": 2.0, "std_error": np.inf},
-        "b": {"unit": "", "value": 3.0, "start": 1.0, "std_error": 0.1, "interval": (2.7, 3.2)},
+        "a": Estimated("kg", start=2.0, value=1.0, std_error=np.inf),
+        "b": Estimated("", start=1.0, value=3.0, std_error=0.1, interval=(2.7, 3.2)),
     }
     first, second = estimate_figure(parameters).axes
     # One legend, in which marks of both axes are named.
@@ -162,9 +162,9 @@ def test_ellipses_have_the_probability_they_say():
     covariance = np.array([[4.0, -1.8, 0.1], [-1.8, 1.0, 0.0], [0.1, 0.0, 9.0]])
     error = np.sqrt(np.diag(covariance))
     parameters = {
-        "arm/mass": {"unit": "kg", "value": 1.0, "start": 1.5, "std_error": error[0]},
-        "arm/I_yy": {"unit": "kg m^2", "value": 2.0, "start": -70.0, "std_error": error[1]},
-        "cube/I_yy/I_xx": {"unit": "", "value": 3.0, "start": 3.0, "std_error": error[2]},
+        "arm/mass": Estimated("kg", start=1.5, value=1.0, std_error=error[0]),
+        "arm/I_yy": Estimated("kg m^2", start=-70.0, value=2.0, std_error=error[1]),
+        "cube/I_yy/I_xx": Estimated("", start=3.0, value=3.0, std_error=error[2]),
     }
     correlations = covariance / np.outer(error, error)
     first, second = ellipse_figure(parameters, correlations).axes

@@ -1,0 +1,354 @@
+"""The report of an identification: of fitted numbers, of given ones, and of all those of an arm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..io.results import machine, provenance
+from ..view.estimates import Estimated, correlation_figure, ellipse_figure
+from ..view.report import Cell, Figure, Note, Report, Section, Table, Worked, notes, sentences
+from ..view.run import run_figure, run_spectra
+from ..view.torques import TorqueRun, torque_figure, torque_spectra, weight_figure
+from .arm_choices import HeldOut
+from .arm_equations import Solution
+from .assessment import ArmAssessment, Assessment, JointScore, predictions
+from .remarks import advice
+from .validation import Validation, all_rows
+
+# Columns of the errors of each joint, (nv,) or None where they are not known.
+_ERRORS: tuple[tuple[str, Callable[[Validation], NDArray | None]], ...] = (
+    ("torque RMSE", lambda v: v.torque_rmse),
+    ("at the start", lambda v: None if v.start is None else v.start.torque_rmse),
+    ("R2", lambda v: v.torque_r2),
+    ("its autocorrelation", lambda v: v.torque_autocorrelation),
+    ("position RMSE", lambda v: v.position_rmse),
+    ("at the start", lambda v: None if v.start is None else v.start.position_rmse),
+    ("R2", lambda v: v.position_r2),
+)
+_SEEN = "measured and predicted, and what is left between them"
+_SPECTRA = "Peaks are motions, ripples of gears or resonances that the model lacks"
+
+
+@dataclass(frozen=True)
+class Validations:
+    """The predictions of recordings that were fitted, held out, and left out of fits to others."""
+
+    fitted: Sequence[Validation] = ()
+    held_out: Sequence[Validation] = ()
+    left_out: Sequence[Validation] = ()
+
+    @property
+    def uses(self) -> tuple[tuple[str, Sequence[Validation]], ...]:
+        """By the word for their use."""
+        uses = ("fitted", self.fitted), ("held out", self.held_out), ("left out", self.left_out)
+        return tuple((use, each) for use, each in uses if each)
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The errors of joints and of sensors by use, as `difflie identify` writes them."""
+        uses = ("training", self.fitted), ("validation", self.held_out)
+        left_out = {"left_out": all_rows(self.left_out)} if self.left_out else {}
+        sensors = [{**row, "use": use} for use, each in uses for v in each for row in v.sensor_rows]
+        return {use: all_rows(each) for use, each in uses} | left_out | {"sensors": sensors}
+
+    @property
+    def names(self) -> list[str]:
+        """Of the recordings with pictures."""
+        held_out = [f"{v.recording.name} (held out)" for v in self.held_out]
+        return [*(v.recording.name for v in self.fitted), *held_out]
+
+
+def fit_report(
+    name: str,
+    numbers: Mapping[str, Estimated],
+    converged: bool,
+    assessment: Assessment,
+    doubts: Sequence[str],
+    correlations: NDArray,
+    left_out: Sequence[Validation],
+    about: Mapping[str, object],
+    whole: bool = True,
+) -> Report:
+    """How a fit ended, its numbers, and how they predict recordings.
+
+    name: of the machines. doubts: what is not known, or doubtful. correlations (p, p): of the
+    numbers. left_out: predictions by fits to the other recordings. about: more of the origin, by
+    name. whole: whether with the sections that terminals leave out.
+    """
+    judged = Validations(assessment.fitted, assessment.unseen, left_out)
+    count, held_out = len(numbers), len(judged.held_out)
+    runs_are = "run that was" if held_out == 1 else "runs that were"
+    by = f", and judged by {held_out} {runs_are} held out" if held_out else ""
+    sections = [
+        *_said("What is not known, or doubtful", doubts, "what the fit cannot tell"),
+        *_said(
+            "What to measure next",
+            [*advice(assessment.poorly_identified)],
+            "motions that would tell more",
+        ),
+        _numbers(numbers),
+        *_predicted(judged, whole),
+        *(_correlations(numbers, correlations) if whole else ()),
+    ]
+    return Report(
+        f"Parameters of {name}",
+        f"{count} numbers of {name} were fitted to recordings{by}.",
+        Worked.judged(converged, bool(doubts) or not assessment.well_predicted),
+        sentences(assessment.verdict),
+        sections,
+        provenance(machine(), **about, runs=", ".join(judged.names)),
+    )
+
+
+def given_verdict(judged: Validations) -> list[str]:
+    """Sentences on how well given numbers predict recordings."""
+    said = predictions((), [*judged.fitted, *judged.held_out])
+    return ["the given numbers are judged, and nothing was fitted", *said]
+
+
+def given_report(
+    name: str,
+    numbers: Mapping[str, Estimated],
+    judged: Validations,
+    about: Mapping[str, object],
+    whole: bool = True,
+) -> Report:
+    """How given numbers predict recordings; otherwise as `fit_report`."""
+    return Report(
+        f"Parameters of {name}",
+        f"{len(numbers)} given numbers of {name} were judged by recordings.",
+        Worked.UNJUDGED,
+        sentences(given_verdict(judged)),
+        [_numbers(numbers), *_predicted(judged, whole)],
+        provenance(machine(), **about, runs=", ".join(judged.names)),
+    )
+
+
+def arm_report(
+    numbers: Mapping[str, Estimated],
+    converged: bool,
+    assessment: ArmAssessment,
+    judged: Validations,
+    about: Mapping[str, object],
+    whole: bool = True,
+) -> Report:
+    """How the torques of an arm are predicted, and all its numbers.
+
+    judged: more recordings, of whose motions there are predictions, too; otherwise as `fit_report`.
+    """
+    name, runs = assessment.model.system.name, assessment.runs
+    sections = [
+        _joints(assessment.scores),
+        Section(
+            "What was done, and what is not known",
+            notes(*sentences(assessment.notes)),
+            "choices, and what the motion does not tell",
+        ),
+        *(_torques(runs, name) if whole else ()),
+        _numbers(numbers),
+        *(_base(assessment.base) if whole else ()),
+        *(_nearness(assessment.held_out) if whole else ()),
+        *_predicted(judged, whole, len(runs)),
+    ]
+    return Report(
+        f"Parameters of {name}",
+        f"All numbers of the arm {name} were identified, near those of its file.",
+        Worked.judged(converged, not assessment.well_predicted),
+        sentences(assessment.verdict),
+        sections,
+        provenance(
+            machine(), **about, runs=", ".join([*judged.names, *(run.name for run in runs)])
+        ),
+    )
+
+
+def _said(title: str, texts: Sequence[str], look: str) -> Iterator[Section]:
+    if texts:
+        yield Section(title, notes(*sentences(texts)), look)
+
+
+def _numbers(numbers: Mapping[str, Estimated]) -> Section:
+    head = "number", "unit", "start", "value", "standard error", "95 % interval", "bounds"
+    rows = [
+        (
+            f"{name} (of the log)" if p.of_log else name,
+            *(p.unit, p.start, p.value, _error(p.std_error), _interval(p), _bounds(p)),
+            None if p.prior_share is None else round(p.prior_share, 3),
+        )
+        for name, p in numbers.items()
+    ]
+    note = Note(
+        "Standard errors and intervals allow for residuals that are alike over many rows. At a "
+        "bound the interval is one-sided. The prior's share, the file's for an arm, is 1 where "
+        "only it holds a value. Numbers of the log are those that the system cannot have."
+    )
+    look = "the values, and how far they can be trusted"
+    return Section("Numbers", [Table((*head, "prior's share"), rows, names=2), note], look)
+
+
+def _error(value: float | None) -> Cell:
+    return "not identifiable" if value is not None and np.isinf(value) else value
+
+
+def _interval(p: Estimated) -> Cell:
+    if p.interval is None:
+        return None
+    lower, upper = p.interval
+    return f"{lower:.4g} to {upper:.4g}{', at its bound' if p.at_bound else ''}"
+
+
+def _bounds(p: Estimated) -> Cell:
+    if p.bounds is None:
+        return None
+    least, most = p.bounds
+    said = [f"{least + 0.0:.4g} or more"] if np.isfinite(least) else []  # 0, not -0
+    said += [f"{most + 0.0:.4g} or less"] if np.isfinite(most) else []
+    return ", ".join(said)
+
+
+def _predicted(judged: Validations, whole: bool, first: int = 0) -> Iterator[Section]:
+    """The errors and pictures of recordings, which are numbered from the first one on."""
+    yield from _errors(judged)
+    yield from _sensors(judged)
+    if not whole:
+        return
+    marked = [(v, "fitted") for v in judged.fitted]
+    marked += [(v, "held out, not fitted") for v in judged.held_out]
+    seen = len(judged.fitted) if judged.held_out else 0
+    for k, (v, mark) in enumerate(marked):
+        title = f"Run {first + k}: {v.recording.name} ({mark})"
+        picture = Figure(partial(run_figure, v.drawn, title), f"run_{first + k}.png")
+        yield Section(title, [picture], _SEEN if first == 0 and k == seen else "")
+    yield from _spectra(
+        judged.held_out or judged.fitted, "spectra_of_runs.png" if first else "spectra.png"
+    )
+
+
+def _errors(judged: Validations) -> Iterator[Section]:
+    """The errors of each joint in each run, numbered like the pictures, without empty columns."""
+    rows = [
+        (v.recording.name, use, *row)
+        for use, several in judged.uses
+        for v in several
+        for row in zip(v.joints, *(_cells(of(v), v) for _, of in _ERRORS), strict=True)
+    ]
+    head = "run", "use", "joint", *(name for name, _ in _ERRORS)
+    kept = [k for k in range(len(head)) if any(row[k] is not None for row in rows)]
+    if len(kept) <= 3:
+        return
+    note = Note(
+        "Runs left out are each judged by the fit to the others. Autocorrelations, the largest "
+        "of twenty, are in bounds of white noise: far above 1 the model lacks "
+        "something, or the data is smoothed, which standard errors allow for."
+    )
+    table = Table([head[k] for k in kept], [[row[k] for k in kept] for row in rows], names=3)
+    look = "how far predictions are off, joint by joint"
+    yield Section("Errors of each run", [table, note], look)
+
+
+def _cells(errors: NDArray | None, validation: Validation) -> list[float | None]:
+    """Of the joints; empty where they are not judged."""
+    if errors is None:
+        return [None] * len(validation.joints)
+    return [None if np.isnan(x) else x for x in errors.tolist()]
+
+
+def _sensors(judged: Validations) -> Iterator[Section]:
+    head = "run", "use", "sensor", "unit", "RMSE, measured motion", "RMSE, simulated motion"
+    rows = [
+        (v.recording.name, use, *errors)
+        for use, several in judged.uses
+        if use != "left out"
+        for v in several
+        for errors in v.readings.by_sensor
+    ]
+    if rows:
+        yield Section("Sensors", [Table(head, rows, names=4)])
+
+
+def _spectra(validations: Sequence[Validation], file: str) -> Iterator[Section]:
+    """Those of the longest run."""
+    if not validations:
+        return
+    longest = max(validations, key=lambda v: len(v.recording.t))
+    picture = run_spectra(longest.drawn, longest.recording.name)
+    if picture is not None:
+        yield Section(
+            "Spectra of what is left",
+            [
+                Note(f"{_SPECTRA}; what is left of motions is that within windows."),
+                Figure(lambda: picture, file),
+            ],
+            "peaks are what the model lacks",
+            brief=False,
+        )
+
+
+def _correlations(numbers: Mapping[str, Estimated], correlations: NDArray) -> Iterator[Section]:
+    if len(correlations) < 2:
+        return
+    picture = Figure(partial(correlation_figure, list(numbers), correlations), "correlations.png")
+    yield Section("Correlations", [picture], "which numbers the data does not tell apart")
+    ellipses = ellipse_figure(numbers, correlations)
+    if ellipses is not None:
+        title = "Confidence of the pairs most correlated, by standard errors"
+        yield Section(title, [Figure(lambda: ellipses, "ellipses.png")])
+
+
+def _joints(scores: Sequence[JointScore]) -> Section:
+    head = "joint", "run", "use", "R2", "RMSE", "unit", "relative error", "the floor's R2"
+    rows = [
+        (
+            *(s.joint, s.run, s.use, _rounded(s.r2), _rounded(s.rmse), s.unit),
+            *map(_rounded, (s.relative, s.floor_r2, s.file_r2)),
+        )
+        for s in scores
+    ]
+    note = Note(
+        "Held out: blocks of the recording, each predicted by a fit to the others. The floor "
+        "is least squares of base parameters without bounds and without the file's numbers; on "
+        "rows that it did not see it may be the worse."
+    )
+    look = "how well each is predicted, beside the file's own numbers"
+    table = Table((*head, "the file's R2"), rows, names=3)
+    return Section("Torques of each joint", [table, note], look)
+
+
+def _torques(runs: Sequence[TorqueRun], name: str) -> Iterator[Section]:
+    """Pictures of an arm's recordings."""
+    for k, run in enumerate(runs):
+        picture = Figure(partial(torque_figure, run, name), f"run_{k}.png")
+        yield Section(f"Run {k}: {run.name}", [picture], _SEEN if k == 0 else "")
+    spectra = torque_spectra(runs)
+    if spectra is not None:
+        parts = Note(f"{_SPECTRA}."), Figure(lambda: spectra, "spectra.png")
+        yield Section("Spectra of what is left", parts)
+
+
+def _base(base: Solution) -> Iterator[Section]:
+    head = "combination", "value", "standard error", "relative error", "essential"
+    columns = (base.values, base.standard_errors, base.relative_errors, base.essential)
+    each = zip(base.names, *(column.tolist() for column in columns), strict=True)
+    rows = [
+        (name, value, error, _rounded(relative), "yes" if essential else "no")
+        for name, value, error, relative, essential in each
+    ]
+    note = Note(f"The condition number of their columns is {base.condition:.3g}.")
+    yield Section("Base parameters: what the motion tells", [Table(head, rows), note])
+
+
+def _nearness(held_out: HeldOut) -> Iterator[Section]:
+    """How the weight of the nearness was chosen, if it was."""
+    if len(held_out.weights) > 1:
+        draw = partial(weight_figure, held_out.weights, held_out.errors, held_out.best)
+        yield Section("Nearness to the file", [Figure(draw, "nearness.png")])
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
