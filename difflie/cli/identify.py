@@ -29,10 +29,17 @@ from ..view.estimates import Estimated
 from ..view.html import write_html
 from ..view.printed import print_report
 from ..view.report import Report
-from .arm import run_arm
 from .output import check_outputs, configuration, console, say, write_results
-from .sensors import deviations_of_sensors
-from .study import check_original, fitted, parameters_of, recordings_of, system_of, tell
+from .study import (
+    arm_fitted,
+    check_original,
+    deviations_of_sensors,
+    fitted,
+    parameters_of,
+    recordings_of,
+    system_of,
+    tell,
+)
 
 
 def identify(
@@ -232,3 +239,30 @@ def _given(free: Parameters, values: Any) -> dict[str, Estimated]:
     start, values = np.asarray(free.initial).tolist(), np.asarray(values).tolist()
     rows = zip(free.names, free.units, start, values, strict=True)
     return {name: Estimated(unit, begun, value) for name, unit, begun, value in rows}
+
+
+def run_arm(
+    config: Study,
+    *,
+    validate: Sequence[Path] = (),
+    out: Path | None = None,
+    original: Path | None = None,
+) -> tuple[dict[str, Any], Report]:
+    """Identifies an arm as a file describes it; returns the results, and what terminals show.
+
+    validate: more files to judge by. Writes into `out` the results, `report.html` with its
+    pictures, and the arm as URDF, with the shapes of the URDF file `original`. Raises `ConfigError`
+    and `DataError` for inputs that do not fit together.
+    """
+    about = configuration(config.path)
+    system = system_of(config)
+    check_original(system, original)
+    runs = recordings_of(config, system, validate)
+    tell(system, runs)
+    begin = time.perf_counter()
+    fit = arm_fitted(config, system, runs)
+    seconds = time.perf_counter() - begin
+    results = {"name": config.path.stem, **fit.results, "seconds": seconds, "machine": machine()}
+    if out is not None:
+        fit.save(out, about=about, original=original, results=results)
+    return results, fit.as_report(about=about, whole=False)

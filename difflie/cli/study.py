@@ -1,12 +1,14 @@
-"""The parts of an identification file: machine, parameters, recordings, and the fit."""
+"""The parts of an identification file: machine, sensors, parameters, recordings, and the fit."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from ..identify import (
     ArmSettings,
     Cauchy,
+    Encoder,
     Fit,
     Huber,
     InverseDynamics,
@@ -24,24 +27,30 @@ from ..identify import (
     RateCoupling,
     Readings,
     Recording,
+    Sensor,
     Shooting,
     Squares,
     fit,
     identify_arm,
     log_warnings,
+    pose_readings,
     rate_warnings,
     read_recording,
+    with_sensors,
 )
 from ..identify.fitting import save_bare
+from ..identify.sensors.poses import unwrapped
 from ..io.loading import load_system, located
 from ..io.modules import function
+from ..io.sensor_tables import SensorTable
 from ..io.study import RunTable, Study
-from ..io.tables import ConfigError
+from ..io.tables import ConfigError, instance
 from ..parameters import InertiaRatios, Parameter, Parameters, Scaled
+from ..quantities import Accelerometer, Gyroscope, JointWrench, Origin, Pose
 from ..system import System
-from ..system.validation import warn
+from ..system.frame import Frame
+from ..system.validation import format_value, warn
 from .output import say
-from .sensors import columns_of_sensors, deviations_of_sensors, system_with_sensors, with_poses
 
 _LOSSES: dict[str, Callable[[float], Loss]] = {
     "squares": lambda limit: Squares(),
@@ -277,3 +286,65 @@ def _window(config: Study, recordings: Sequence[Recording]) -> int | None:
             "have different steps; give data.resample"
         )
     return steps
+
+
+_ON_BODIES: dict[str, Callable[[Frame], Any]] = {
+    "accelerometer": Accelerometer,
+    "gyroscope": Gyroscope,
+    "point": Origin,
+    "pose": Pose,
+}
+
+
+def system_with_sensors(config: Study, system: System) -> System:
+    """The system with the encoders and other sensors of the file.
+
+    Raises `ConfigError` for those that do not suit the machine.
+    """
+    for where, table in config.encoder.items():
+        encoder = instance(Encoder, table, config.path, where)
+        with located(f"{config.path}: {where}: "):
+            system = with_sensors(system, encoder)
+    for k, table in enumerate(config.sensor):
+        with located(f"{config.path}: sensor[{k}]: "):
+            sensor = Sensor(table.name, _quantity(config, k, table), table.scale, table.bias)
+            system = with_sensors(system, sensor)
+    return system
+
+
+def columns_of_sensors(config: Study) -> dict[str, list[str]]:
+    """The columns of the sensors' readings, by name."""
+    return {table.name: table.columns for table in config.sensor}
+
+
+def deviations_of_sensors(config: Study) -> dict[str, float | list[float]]:
+    """The standard deviations of the sensors' readings, by name."""
+    return {table.name: table.deviation for table in config.sensor}
+
+
+def with_poses(config: Study, recording: Recording) -> Recording:
+    """The recording with poses of which successive ones are near; quaternions are read as such."""
+    readings = dict(recording.readings)
+    for table in (table for table in config.sensor if table.kind == "pose"):
+        read = np.asarray(readings[table.name])
+        if len(table.columns) == 7:
+            with located(f"{config.path}: {recording.name}: {table.name}: "):
+                readings[table.name] = pose_readings(read[:, :4], read[:, 4:])
+        elif len(table.columns) == 6:
+            readings[table.name] = unwrapped(read)
+    return dataclasses.replace(recording, readings=readings)
+
+
+def _quantity(config: Study, k: int, table: SensorTable) -> Any:
+    if table.kind in _ON_BODIES:
+        return _ON_BODIES[table.kind](Frame(table.body, table.position, table.rotation))
+    if table.kind == "wrench":
+        return JointWrench(str(table.joint), table.position, table.rotation)
+    found = function(table.kind, config.path, f"sensor[{k}].kind", config.allow_code)
+    if inspect.isclass(found):
+        name = found.__name__
+        raise ConfigError(
+            f"{format_value(table.kind)} is a class; name an object, such as {name.lower()} = "
+            f"{name}(...) in that module"
+        )
+    return found

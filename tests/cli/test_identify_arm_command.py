@@ -10,8 +10,7 @@ from test_identify import call
 
 import difflie as dl
 from difflie import identify as di
-from difflie.cli.arm import run_arm
-from difflie.cli.identify import run_study
+from difflie.cli.identify import run_arm, run_study
 from difflie.io.study import read_study
 from difflie.io.tables import ConfigError
 

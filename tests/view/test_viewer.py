@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import difflie as dl
-from difflie.cli.stepping import Stepper
+from difflie.cli.view import Stepper
 from difflie.view.scenes import scene, still
 from difflie.view.viewer import LAYERS, Machine, Pull, Settings, opened, record, show
 from difflie.view.viewer.clock import Clock, row_at

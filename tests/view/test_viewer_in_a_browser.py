@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import difflie as dl
-from difflie.cli.stepping import Stepper
+from difflie.cli.view import Stepper
 from difflie.view.scenes import scene
 from difflie.view.viewer import Machine, Settings, record, show
 
