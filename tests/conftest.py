@@ -31,7 +31,7 @@ CHECKED = {
     "parameters": "block nearness pseudo_inertia",
     "simulate": "result step_status trajectory",
     "identify": "base_parameters inverse_dynamics elimination torque_rows losses consistency "
-    "problem readings recursive_least_squares sensors.encoder sensors.sensor shooting",
+    "problem readings recursive_least_squares sensors.sensor shooting",
     "control": "matrix_equations",
     "reproduce": "goetz.chain goetz.energy_stable goetz.variational mueller.transition",
 }

@@ -39,7 +39,7 @@ from ..identify import (
     with_sensors,
 )
 from ..identify.fitting import save_bare
-from ..identify.sensors.poses import unwrapped
+from ..identify.sensors.measured import unwrapped
 from ..io.loading import load_system, located
 from ..io.modules import function
 from ..io.sensor_tables import SensorTable

@@ -37,12 +37,12 @@ from ..parameters import Parameters
 from ..quantities.bounded import Bounded
 from ..solvers.linear import product
 from ..system.system import System
+from ..system.text import subsample
 from .elimination import column_sizes, triangle
 from .inverse_dynamics import InverseDynamics
 from .problem import Deviation, deviations
 from .recordings import Recording
 from .sensors import Encoder
-from .shown import excitation_text
 
 
 def at_rest(harmonics: int) -> NDArray:
@@ -197,7 +197,24 @@ class Excitation:
     rank: int
 
     def __repr__(self) -> str:
-        return excitation_text(self)
+        """Some lines, with the largest rates and accelerations of each joint."""
+        recording = self.recording
+        gain = np.exp((self.information - self.before) / (2 * max(self.rank, 1)))
+        largest = [np.abs(np.asarray(x)).max(axis=0) for x in (recording.v, recording.a)]
+        rows = [
+            (str(k), f"{v:.4g}", f"{a:.4g}") for k, (v, a) in enumerate(zip(*largest, strict=True))
+        ]
+        return "\n".join(
+            [
+                f"Excitation {recording.name!r}: {self.duration:.6g} s, {len(recording.t)} "
+                f"samples, {self.waves.shape[1] // 2} harmonics",
+                f"log det of the information {self.information:.6g} over {self.rank} identifiable "
+                f"directions; standard errors fell by {gain:.4g} in the search",
+                *subsample(
+                    ("velocity", "largest rate", "largest acceleration"), rows, "velocities"
+                ),
+            ]
+        )
 
     def at(self, t: Any) -> Recording:
         """The motion at other times t (n,) in s, increasing, of any number of periods."""

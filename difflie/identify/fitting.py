@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from ..io.files import file_name
 from ..io.results import machine, save_json
 from ..parameters import Parameters, SharedParameters
 from ..system.system import System
+from ..system.text import subsample
 from ..system.validation import format_value
 from ..view.estimates import Estimated, estimate_figure
 from ..view.html import write_html
@@ -33,7 +35,6 @@ from .recordings import Recording
 from .remarks import advice, implausible, warn_of_ends, warn_of_small_starts
 from .report import Validations, arm_report, fit_report
 from .search import Residual, at_values, by_values, search
-from .shown import fit_text
 from .statistics import (
     Information,
     Rows,
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 
 # More than this part of the variance is a prior's where it holds the value.
 _HELD = 0.5
+# Of a fit in a terminal: letters of a sentence, and how many sentences.
+_WIDTH, _SENTENCES = 100, 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,9 +105,17 @@ class Fit:
     assessment: ArmAssessment | None = None
 
     def __repr__(self) -> str:
+        """The first sentences on how it ended, and the first of its numbers."""
         title = f"Fit of {self.parameters.title}: {self.message}"
         said = self.notes if self.assessment is None else self.assessment.verdict
-        return fit_text(title, said, self.estimates)
+        short = [textwrap.shorten(sentence, _WIDTH, placeholder=" ...") for sentence in said]
+        head = "name", "start", "value", "standard error", "unit"
+        numbers = zip(self.names, self.start, self.values, self.standard_errors, strict=True)
+        rows = [
+            (name, f"{start:.5g}", f"{value:.5g}", f"{error:.3g}", unit)
+            for (name, start, value, error), unit in zip(numbers, self.units, strict=True)
+        ]
+        return "\n".join([title, *short[:_SENTENCES], *subsample(head, rows, "numbers")])
 
     if not TYPE_CHECKING:
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from ..groups import Manifold
 from ..io.study import QUANTITIES
+from ..system.text import some
 from ..system.validation import warn
 from .reading.columns import DataError
-from .shown import recording_text
 
 # The part of an impulse response, of its largest number, that is neglected at its ends.
 _NEGLIGIBLE = 1e-4
@@ -172,7 +172,12 @@ class Recording:
         object.__setattr__(self, "readings", checked)
 
     def __repr__(self) -> str:
-        return recording_text(self)
+        there = {name: getattr(self, name) for name in QUANTITIES} | {**self.readings}
+        sizes = [f"{name} ({x.shape[1]})" for name, x in there.items() if x is not None]
+        return (
+            f"Recording {self.name!r}: {len(self.t)} rows, t = {self.t[0]:.6g} to "
+            f"{self.t[-1]:.6g} s, with {some(sizes)}"
+        )
 
     def steps_in(self, window: float) -> int:
         """The number of steps, of their median length, in a window in s: one or more.

@@ -9,8 +9,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
 from difflie.identify import DataError, columns_of, read_recording
-from difflie.identify.reading.expressions import Expression
-from difflie.identify.reading.units import unit_of
+from difflie.identify.reading.columns import Expression, unit_of
 
 
 def written(tmp_path, text):

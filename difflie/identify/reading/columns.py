@@ -1,17 +1,167 @@
-"""Columns of numbers by name, in SI units, and expressions of them."""
+"""Columns of numbers by name, with units in their headers, and expressions of them.
+
+Units stand in brackets: `tau [Nm]`, `q1 (deg)`, `t [ms]`. Expressions, such as "th2 - th1", are of
+names of columns, numbers, `pi`, + - * /, signs and parentheses; a name that is no word stands in
+backquotes. Nothing else is evaluated, whatever a file of settings says.
+"""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
-from collections.abc import Sequence
+import itertools
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...system.validation import InputError, format_value, nearest
-from .expressions import Expression
-from .units import MEASURES, UNITS, Unit, name_and_unit, unit_of
+
+_BRACKETS = re.compile(r"(.*\S)\s*(?:\[([^\[\]]*)\]|\(([^()]*)\))")
+# An index of an array, as in `q[0]`, or of what is counted, is no unit.
+_INDEX = re.compile(r"\s*[\d,:\s]*")
+
+
+@dataclasses.dataclass(frozen=True)
+class Unit:
+    """A unit: the factor that converts its numbers to SI, what it measures, and the SI unit."""
+
+    factor: float
+    measures: str
+    si: str
+
+
+_ANGLES = {
+    **dict.fromkeys(("rad", "radian", "radians"), 1.0),
+    **dict.fromkeys(("deg", "degree", "degrees", "°"), math.pi / 180),
+    **dict.fromkeys(("rev", "turn", "turns"), 2 * math.pi),
+    "mrad": 1e-3,
+}
+_LENGTHS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
+_PER_SECOND = "{}/s", "{}s^-1", "{}s-1", "{}/sec"
+_PER_SECOND_SQUARED = "{}/s^2", "{}/s2", "{}/s²", "{}/s**2", "{}/s/s", "{}s^-2", "{}s-2"
+_PLAIN = (
+    (_ANGLES, "an angle", "rad"),
+    (_LENGTHS, "a length", "m"),
+    ({"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}, "a time", "s"),
+    ({"Nm": 1.0, "mNm": 1e-3, "kNm": 1e3}, "a torque", "N m"),
+    ({"N": 1.0, "mN": 1e-3, "kN": 1e3}, "a force", "N"),
+    ({"A": 1.0, "mA": 1e-3}, "a current", "A"),
+    ({"V": 1.0, "mV": 1e-3}, "a voltage", "V"),
+    (dict.fromkeys(("-", "1", ""), 1.0), "a number", ""),
+)
+_RATES = (
+    (_ANGLES, "an angular velocity", "an angular acceleration", "rad"),
+    (_LENGTHS, "a velocity", "an acceleration", "m"),
+)
+UNITS: dict[str, Unit] = {
+    "rpm": Unit(2 * math.pi / 60, "an angular velocity", "rad/s"),
+    **{n: Unit(f, measures, si) for known, measures, si in _PLAIN for n, f in known.items()},
+}
+for _known, _speed, _acceleration, _si in _RATES:
+    for (_name, _factor), _form in itertools.product(_known.items(), _PER_SECOND):
+        UNITS[_form.format(_name)] = Unit(_factor, _speed, f"{_si}/s")
+    for (_name, _factor), _form in itertools.product(_known.items(), _PER_SECOND_SQUARED):
+        UNITS[_form.format(_name)] = Unit(_factor, _acceleration, f"{_si}/s^2")
+
+# What the columns of a quantity may measure; efforts are also commands, in the units of actuators.
+MEASURES = {
+    "time": ("a time", "a number"),
+    "q": ("an angle", "a length", "a number"),
+    "v": ("an angular velocity", "a velocity", "a number"),
+    "a": ("an angular acceleration", "an acceleration", "a number"),
+    "tau": ("a torque", "a force", "a current", "a voltage", "a number"),
+}
+
+
+def name_and_unit(header: str) -> tuple[str, str | None]:
+    """The name in a header and the unit in brackets at its end, None where there is none."""
+    found = _BRACKETS.fullmatch(header)
+    if found is None:
+        return header, None
+    name, square, round_ = found.groups()
+    unit = square if square is not None else round_
+    return (header, None) if _INDEX.fullmatch(unit) else (name, unit)
+
+
+def unit_of(written: str) -> Unit | None:
+    """The unit as written, such as "N m", "Nm", "N*m" and "N·m"; None if it is not known."""
+    plain = re.sub(r"[\s·*]|(?<=N)\.(?=m)", "", written.replace("**", "^"))
+    # Words are known in any case, symbols such as N and mN in theirs alone.
+    return UNITS.get(plain) or UNITS.get(plain.lower() if len(plain) > 2 else plain)
+
+
+_BINARY: Mapping[type, Callable] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_UNARY: Mapping[type, Callable] = {ast.UAdd: operator.pos, ast.USub: operator.neg}
+_LONGEST = 1000
+_QUOTED = re.compile(r"`([^`]+)`")
+_Value = TypeVar("_Value")
+
+
+class Expression:
+    """An expression, parsed; `names` are those of the columns in it, in order.
+
+    Raises ValueError, whose message says what is wrong, for text that is no such expression.
+    """
+
+    def __init__(self, text: str):
+        if len(text) > _LONGEST:
+            raise ValueError("it is too long")
+        quoted: list[str] = []
+
+        def placeholder(match: re.Match) -> str:
+            quoted.append(match[1])
+            return f" column{len(quoted)}_ "
+
+        plain = _QUOTED.sub(placeholder, text).strip()
+        self._columns = {f"column{k}_": name for k, name in enumerate(quoted, 1)}
+        try:
+            self._root = ast.parse(plain, mode="eval").body
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            raise ValueError("it is no arithmetic expression") from None
+        self.names: list[str] = []
+        self._check(self._root)
+
+    def __call__(self, column: Callable[[str], _Value]) -> _Value | float:
+        """The value, given that of each column by name."""
+        return self._value(self._root, column)
+
+    def _check(self, node: ast.AST) -> None:
+        match node:
+            case ast.BinOp(left, op, right) if type(op) in _BINARY:
+                self._check(left)
+                self._check(right)
+            case ast.UnaryOp(op, operand) if type(op) in _UNARY:
+                self._check(operand)
+            case ast.Name(name):
+                if name != "pi" and (column := self._columns.get(name, name)) not in self.names:
+                    self.names.append(column)
+            case ast.Constant(int() | float() as number) if not isinstance(number, bool):
+                pass
+            case _:
+                part = ast.unparse(node)
+                raise ValueError(f"{part!r} is not allowed; write columns, numbers, pi, + - * /")
+
+    def _value(self, node: ast.AST, column: Callable[[str], _Value]) -> _Value | float:
+        match node:
+            case ast.BinOp(left, op, right):
+                return _BINARY[type(op)](self._value(left, column), self._value(right, column))
+            case ast.UnaryOp(op, operand):
+                return _UNARY[type(op)](self._value(operand, column))
+            case ast.Constant(int() | float() as number):
+                return float(number)
+        assert isinstance(node, ast.Name)
+        return math.pi if node.id == "pi" else column(self._columns.get(node.id, node.id))
 
 
 class DataError(InputError):

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ...system.validation import format_value
-from .columns import DataError
-from .units import name_and_unit
+from .columns import DataError, name_and_unit
 
 _TIMES = "time", "t", "timestamp", "stamp", "seconds", "secs", "sec"
 # What quantities are called; `th` and `theta` are left out, which are often absolute angles.

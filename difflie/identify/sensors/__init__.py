@@ -4,9 +4,9 @@ They exert no force and so are no couplings: simulations ignore them, and only c
 motion with measurements use them.
 """
 
-from .attach import with_sensors as with_sensors
-from .encoder import Encoder as Encoder
-from .encoder import meant as meant
-from .encoder import seen as seen
-from .poses import pose_readings as pose_readings
+from .measured import pose_readings as pose_readings
+from .measured import with_sensors as with_sensors
+from .sensor import Encoder as Encoder
 from .sensor import Sensor as Sensor
+from .sensor import meant as meant
+from .sensor import seen as seen

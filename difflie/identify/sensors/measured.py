@@ -1,22 +1,54 @@
-"""The readings of several sensors, one beside the other, and how predictions differ from them."""
+"""Sensors attached to a system, and their readings: poses, and several one beside the other."""
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from ...groups import quaternion
 from ...system.system import System
-from ...system.validation import format_value, nearest
+from ...system.validation import ModelError, format_value, nearest
 from ..problem import Deviation, deviations
 from ..reading.columns import DataError
 from ..recordings import Recording
-from .encoder import Encoder
-from .sensor import Sensor
+from .sensor import Encoder, Sensor
+
+
+def with_sensors(system: System, *sensors: Encoder | Sensor) -> System:
+    """The system with encoders and other sensors appended to those it has, in `system.sensors`.
+
+    Their numbers take on the system's precision and are leaves like all others, with the paths
+    "joint/position_bias" and "joint/position_scale" of an encoder, "name/bias", "name/scale" and
+    "name/frame/position" of a `Sensor`. Its bias gets one entry for each of its readings.
+
+    Raises `ModelError` for an encoder at a joint that is unknown (with the nearest known one),
+    follows another, has several degrees of freedom or an encoder already; for a sensor whose name
+    is taken, or whose quantity cannot be measured on this system; and for a number that is not
+    finite, of a wrong shape, or a zero scale.
+    """
+    for sensor in sensors:
+        if not isinstance(sensor, Encoder | Sensor):
+            raise ModelError(
+                f"{system.name}: {format_value(sensor)} is no sensor; give a "
+                "difflie.identify.Encoder, "
+                'or Sensor("NAME", quantity)'
+            )
+        for fault in sensor.incompatibilities(system, system.sensors) or sensor.problems():
+            raise ModelError(f"{system.name}: {sensor}: {fault}")
+        if isinstance(sensor, Sensor):
+            sensor = sensor.with_whole_bias(system)
+        added = jax.tree.map(functools.partial(jnp.asarray, dtype=system.dtype), sensor)
+        system = replace(system, sensors=(*system.sensors, added))
+    return system
 
 
 def named_sensor(system: System, name: str) -> Sensor:
@@ -107,3 +139,51 @@ def widths(system: System, names: Sequence[str]) -> NDArray:
     """The place in `names` of the sensor of each of the readings (K,)."""
     sizes = [named_sensor(system, name).size(system) for name in names]
     return np.repeat(np.arange(len(names)), sizes)
+
+
+# The most that the length of a measured quaternion may differ from 1.
+_LENGTH = 0.1
+
+
+def pose_readings(quaternions: Any, positions: Any) -> NDArray:
+    """Readings (n, 6) of a `Pose`: rotation vectors in rad, then positions in m.
+
+    quaternions (n, 4), as (w, x, y, z) of any sign, and positions (n, 3) in m, as motion capture
+    gives them. A row with a NaN is a gap. Successive rotation vectors are near each other, beyond
+    pi where a turn goes on, so that they may be interpolated. Raises DataError for other shapes,
+    and for quaternions that are not of length one, up to rounding.
+    """
+    quaternions, positions = np.asarray(quaternions, float), np.asarray(positions, float)
+    n = len(quaternions)
+    if quaternions.shape != (n, 4) or positions.shape != (n, 3):
+        raise DataError(
+            f"the quaternions have shape {quaternions.shape} and the positions {positions.shape}; "
+            "give (n, 4) and (n, 3)"
+        )
+    lengths = np.linalg.norm(quaternions, axis=1)
+    for k in np.flatnonzero(np.abs(lengths - 1) > _LENGTH)[:1]:
+        raise DataError(
+            f"the quaternion of row {k + 1} has the length {lengths[k]:.4g}; give (w, x, y, z) of "
+            "length 1, and leave gaps as NaN"
+        )
+    gap = np.any(np.isnan(np.column_stack((quaternions, positions))), axis=1)
+    safe = np.where(gap[:, None], [1.0, 0.0, 0.0, 0.0], quaternions / lengths[:, None])
+    turns = np.asarray(jax.vmap(quaternion.log)(jnp.asarray(safe)), float)
+    return unwrapped(np.where(gap[:, None], np.nan, np.column_stack((turns, positions))))
+
+
+def unwrapped(poses: NDArray) -> NDArray:
+    """Readings (n, 6) of a `Pose`, with whole turns added so that successive ones are near.
+
+    Rows with a NaN are gaps, and left out.
+    """
+    found = poses.copy()
+    turns = found[:, :3]
+    for before, k in itertools.pairwise(np.flatnonzero(~np.any(np.isnan(turns), axis=1))):
+        length = np.linalg.norm(turns[k])
+        if length > 0:
+            whole = 2 * np.pi / length * turns[k]
+            # Along its axis, to the multiple that is nearest to the vector before.
+            count = np.round((turns[before] - turns[k]) @ whole / (whole @ whole))
+            turns[k] += count * whole
+    return found
