@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ..system.validation import format_value
-from ..view.torques import TorqueRun, torque_figure
+from ..view.compared import TorqueRun, torque_figure
 from .arm_choices import HeldOut
 from .arm_equations import Equations, Solution
 from .statistics import listed, r_squared

@@ -11,10 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..io.results import machine, provenance
+from ..view.compared import (
+    TorqueRun,
+    run_figure,
+    run_spectra,
+    torque_figure,
+    torque_spectra,
+    weight_figure,
+)
 from ..view.estimates import Estimated, correlation_figure, ellipse_figure
 from ..view.report import Cell, Figure, Note, Report, Section, Table, Worked, notes, sentences
-from ..view.run import run_figure, run_spectra
-from ..view.torques import TorqueRun, torque_figure, torque_spectra, weight_figure
 from .arm_choices import HeldOut
 from .arm_equations import Solution
 from .assessment import ArmAssessment, Assessment, JointScore, predictions

@@ -25,7 +25,7 @@ from ..forces.actuators.motors import Drive, Motor, PositionServo
 from ..parameters import Parameters
 from ..system.system import System
 from ..system.validation import warn
-from ..view.run import Run, run_figure
+from ..view.compared import Run, run_figure
 from .inverse_dynamics import InverseDynamics
 from .problem import Deviation
 from .readings import ReadingErrors, Readings

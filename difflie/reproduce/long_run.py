@@ -33,8 +33,8 @@ from ..integrators import METHODS, Method
 from ..io.results import Results
 from ..simulate import Trajectory, simulate
 from ..system import Body, Free, Revolute, Spherical, System, chain
-from ..view.errors import draw_errors
 from ..view.figures import colours, figure, label
+from ..view.plots import draw_errors
 from ..view.report import Section, Table, notes
 from .papers import Computed, Progress, cells, each
 

@@ -18,7 +18,7 @@ from ..io.results import Results, machine, provenance
 from ..quantities import Curve, LimitMargin, curve
 from ..quantities.along import Motion
 from ..system.system import System
-from ..view.moments import machine_section
+from ..view.drawing import machine_section
 from ..view.plots import drift_figure, violation_figure
 from ..view.report import Figure, Note, Report, Section, Table, Worked, sentences
 from ..view.scenes import scene

@@ -15,9 +15,14 @@ from numpy.typing import NDArray
 from ..io.results import provenance
 from ..view.figures import save
 from ..view.html import write_html
-from ..view.parallel import parallel_figure
 from ..view.report import Cell, Figure, Report, Section, Table, Worked, notes
-from ..view.sweep import histogram_figure, map_figure, scatter_figure, status_figure
+from ..view.sweep import (
+    histogram_figure,
+    map_figure,
+    parallel_figure,
+    scatter_figure,
+    status_figure,
+)
 from .design import Design, Listed, Product
 from .samples import Drawn
 from .sensitivity import Sensitivity

@@ -17,7 +17,7 @@ from matplotlib.collections import PolyCollection
 from numpy.typing import NDArray
 
 from .camera import Camera
-from .clipping import clip_polygon, clip_segments, inside
+from .projective import clip_polygon, clip_segments, inside
 
 _transformation = eqx.filter_jit(lambda camera: camera.clip_coordinates(jnp.eye(4)).T)
 

@@ -12,7 +12,7 @@ from difflie.io.appearance import read_appearance
 from difflie.io.appearance.shape import Shape, box, capsule, cylinder, ellipsoid
 from difflie.io.appearance.urdf import read_mesh
 from difflie.system import ModelError
-from difflie.view.ellipsoids import inertia_ellipsoids, shapes_of
+from difflie.view.scenes import inertia_ellipsoids, shapes_of
 
 LINK = """<robot name="r"><material name="red"><color rgba="1 0 0 1"/></material>
 <link name="base"/><link name="arm"><inertial><mass value="1"/>

@@ -17,7 +17,7 @@ from difflie.reproduce.mechanisms.comparison import MechanismsResults, Reached
 from difflie.reproduce.mueller.comparison import CenterRow
 from difflie.reproduce.park_chung.comparison import Agreed
 from difflie.reproduce.report import paper_report
-from difflie.view import errors
+from difflie.view import plots
 from difflie.view.figures import figure
 from difflie.view.html import write_html
 from difflie.view.report import Checked, Note, Section, Table
@@ -64,13 +64,13 @@ def test_cells_are_numbers_in_their_formats():
 
 def test_the_slope_of_errors():
     h = np.array([0.1, 0.2, 0.4])
-    assert errors.slope(h, 3.0 * h**4) == pytest.approx(4)
+    assert plots.slope(h, 3.0 * h**4) == pytest.approx(4)
 
 
 def test_zeros_have_a_place_on_logarithmic_axes():
     axes = figure()[1][0, 0]
-    line = errors.draw_errors(axes, [0.1, 0.2], [0.0, 1e-3], "exact")
-    errors.draw_slope(axes, [0.1, 0.2], 1e-3, 4, linestyle=":")
+    line = plots.draw_errors(axes, [0.1, 0.2], [0.0, 1e-3], "exact")
+    plots.draw_slope(axes, [0.1, 0.2], 1e-3, 4, linestyle=":")
     np.testing.assert_allclose(line.get_ydata(), [1e-17, 1e-3])
     np.testing.assert_allclose(axes.lines[1].get_ydata(), [1e-3 / 16, 1e-3])
     assert axes.get_xscale() == axes.get_yscale() == "log"

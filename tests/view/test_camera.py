@@ -11,7 +11,7 @@ import pytransform3d.transformations as pt
 from difflie.groups import se3
 from difflie.view import projective
 from difflie.view.camera import Camera, along_line
-from difflie.view.clipping import clip_polygon, clip_segments, inside
+from difflie.view.projective import clip_polygon, clip_segments, inside
 
 STRAIGHT = Camera(np.eye(4), half_width=2.0, half_height=1.0, near=1.0, far=9.0)
 

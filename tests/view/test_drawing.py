@@ -16,10 +16,8 @@ from difflie.io.appearance.shape import Shape, box, ellipsoid
 from difflie.io.files import OutputError
 from difflie.view.animate import write_picture
 from difflie.view.camera import Camera
-from difflie.view.drawing import DrawOptions, Picture, camera_for, draw
-from difflie.view.ellipsoids import inertia_ellipsoids
-from difflie.view.outlines import Outline, encloses
-from difflie.view.scenes import scene, still
+from difflie.view.drawing import DrawOptions, Outline, Picture, camera_for, draw, encloses
+from difflie.view.scenes import inertia_ellipsoids, scene, still
 
 ROD = {"mass": 2.0, "com": (0.0, 0.0, -0.5), "inertia": np.diag([0.17, 0.17, 0.004])}
 

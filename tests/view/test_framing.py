@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from difflie.view.viewer.framing import FIELD, Framing, fitted
+from difflie.view.viewer.stage import FIELD, Framing, fitted
 
 AWAY, UP = np.array([0.56, -0.75, 0.34]), np.array([0.0, 0.0, 1.0])
 

@@ -11,9 +11,9 @@ from difflie.quantities import Curve
 from difflie.view import plots
 from difflie.view.columns import Column
 from difflie.view.compared import Compared
-from difflie.view.control import Bounded
 from difflie.view.estimates import Estimated
 from difflie.view.figures import colours, entitle, figure, label
+from difflie.view.plots import Bounded
 
 T = np.linspace(0.0, 4.0, 41)
 LABELS = (("a", "rad"), ("b", "rad"))

@@ -5,8 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from difflie.view.compared import Spectra
-from difflie.view.run import Run, run_figure, run_spectra
+from difflie.view.compared import Run, Spectra, run_figure, run_spectra
 
 N, WINDOW = 201, 50
 

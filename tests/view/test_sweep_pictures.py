@@ -8,8 +8,13 @@ import pytest
 from matplotlib.collections import LineCollection, PathCollection, QuadMesh
 
 from difflie.view.columns import Column, bins, edges, subsample, ticks
-from difflie.view.parallel import parallel_figure
-from difflie.view.sweep import histogram_figure, map_figure, scatter_figure, status_figure
+from difflie.view.sweep import (
+    histogram_figure,
+    map_figure,
+    parallel_figure,
+    scatter_figure,
+    status_figure,
+)
 
 RNG = np.random.default_rng(0)
 

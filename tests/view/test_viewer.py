@@ -14,12 +14,12 @@ from difflie.view.scenes import scene, still
 from difflie.view.viewer import LAYERS, Machine, Pull, Settings, opened, record, show
 from difflie.view.viewer.clock import Clock, row_at
 from difflie.view.viewer.drawn import Drawn
-from difflie.view.viewer.energy_plot import readable, together
 from difflie.view.viewer.live import FRAME, LiveMachine
-from difflie.view.viewer.panel import as_html
+from difflie.view.viewer.playback import readable, together
 from difflie.view.viewer.posing import closed_at, gizmos, moved, sliders, unset
 from difflie.view.viewer.server import started, stop
 from difflie.view.viewer.stage import bounds, extent
+from difflie.view.viewer.viewer import as_html
 
 CONFIGS = Path(__file__).parent.parent.parent / "configs"
 DOWN = Settings("RKMK4", 2e-3, (0.0, 0.0, -9.81))

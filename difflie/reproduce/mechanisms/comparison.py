@@ -23,8 +23,8 @@ from ...integrators import METHODS, EmbeddedMuntheKaas, Method
 from ...io.results import Results, machine
 from ...system import System
 from ...system.kinematic_tree import Tree
-from ...view.errors import draw_errors
 from ...view.figures import figure, label
+from ...view.plots import draw_errors
 from ...view.report import Checked, Section, Table, notes
 from ..papers import Agreement, Computed, Progress, each, number
 from .bodies import asymmetric_body, heavy_top, rolling_disk, symmetric_body

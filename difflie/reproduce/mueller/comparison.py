@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...io.results import Results
-from ...view.errors import draw_errors
-from ...view.errors import slope as fitted_slope
 from ...view.figures import figure, label
+from ...view.plots import draw_errors
+from ...view.plots import slope as fitted_slope
 from ...view.report import Section, Table, notes
 from ..papers import Agreement, Computed, Progress, cells, each, number, printed
 from .bodies import MACHINES, Machine, march, violation

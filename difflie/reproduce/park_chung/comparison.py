@@ -11,8 +11,8 @@ import numpy as np
 from ...io.results import Results
 from ...simulate import simulate
 from ...system import Body, Free, Revolute, System, chain
-from ...view.errors import draw_errors
 from ...view.figures import figure, label
+from ...view.plots import draw_errors
 from ...view.report import Checked, Section, Table, notes
 from ..papers import Agreement, Computed, Progress, each
 from .operations import PRINTED, Count, lie_method, operation_rows

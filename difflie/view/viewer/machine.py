@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ...io.appearance.shape import Appearance
 from ...system import System
-from ..ellipsoids import shapes_of
-from ..scenes import Scene, scene
+from ..scenes import Scene, scene, shapes_of
 
 
 class Pull(NamedTuple):
