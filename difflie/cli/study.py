@@ -42,8 +42,7 @@ from ..identify.fitting import save_bare
 from ..identify.sensors.measured import unwrapped
 from ..io.loading import load_system, located
 from ..io.modules import function
-from ..io.sensor_tables import SensorTable
-from ..io.study import RunTable, Study
+from ..io.study import RunTable, SensorTable, Study
 from ..io.tables import ConfigError, instance
 from ..parameters import InertiaRatios, Parameter, Parameters, Scaled
 from ..quantities import Accelerometer, Gyroscope, JointWrench, Origin, Pose

@@ -19,8 +19,8 @@ from ..quantities.bounded import Bounded
 from ..simulate.arguments import checked_dt, chosen_method
 from ..simulate.resolution import look_once
 from ..system.arguments import checked
+from ..system.shown import some
 from ..system.system import System
-from ..system.text import some
 from ..system.validation import format_value
 from .costs import Cost, as_cost
 from .inputs import Commands, Input, as_input

@@ -14,8 +14,8 @@ from ..io.appearance.shape import Appearance
 from ..io.results import Results, machine, provenance
 from ..quantities import Curve
 from ..simulate import Trajectory
-from ..view.control import Bounded, plan_figure
-from ..view.moments import machine_section
+from ..view.drawing import machine_section
+from ..view.plots import Bounded, plan_figure
 from ..view.report import Figure, Report, Section, Table, Worked, sentences
 from ..view.scenes import scene
 from .problem import Problem

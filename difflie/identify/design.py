@@ -36,8 +36,8 @@ from ..forces.actuators.acting import dof_commands
 from ..parameters import Parameters
 from ..quantities.bounded import Bounded
 from ..solvers.linear import product
+from ..system.shown import subsample
 from ..system.system import System
-from ..system.text import subsample
 from .elimination import column_sizes, triangle
 from .inverse_dynamics import InverseDynamics
 from .problem import Deviation, deviations

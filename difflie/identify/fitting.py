@@ -20,8 +20,8 @@ from ..io import save
 from ..io.files import file_name
 from ..io.results import machine, save_json
 from ..parameters import Parameters, SharedParameters
+from ..system.shown import subsample
 from ..system.system import System
-from ..system.text import subsample
 from ..system.validation import format_value
 from ..view.estimates import Estimated, estimate_figure
 from ..view.html import write_html

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..groups import Manifold
 from ..io.study import QUANTITIES
-from ..system.text import some
+from ..system.shown import some
 from ..system.validation import warn
 from .reading.columns import DataError
 

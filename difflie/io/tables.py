@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ..deprecated import TYPES, type_of
-from ..forces.actuators.axis import Axis, as_axis
+from ..forces.actuators.actuator import Axis, as_axis
 from ..forces.path import as_path
 from ..system.fields import Number, number
 from ..system.frame import Frame

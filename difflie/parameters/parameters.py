@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..deprecated import renamed
 from ..system.arguments import checked
+from ..system.shown import subsample
 from ..system.system import System
-from ..system.text import subsample
 from ..system.validation import check_shape, format_value, nearest, real_numbers
 from .block import Block, block_of, function_block, with_start
 from .declaration import Parameter, groups, shared_out

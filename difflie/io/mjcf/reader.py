@@ -27,7 +27,7 @@ from ..files import existing
 from ..robot_files import distinct, of_quaternion
 from .check import check_mjcf, disabled_flags, switch_off, unused, without_missing
 from .equalities import equality_constraints
-from .joints import free_friction, read_joint, lasting_efforts
+from .joints import free_friction, lasting_efforts, read_joint
 from .names import body_names, joint_names
 from .tendons import tendon_couplings
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import native
 from ...integrators import RKMK8
-from ...view.errors import slope
+from ...view.plots import slope
 from .chain import PlanarChain, PlanarSprings
 from .schemes import SCHEMES, Rates, Scheme
 

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ...io.results import Results
-from ...view.errors import draw_errors, draw_slope, slope
 from ...view.figures import draw_lines, figure, label
+from ...view.plots import draw_errors, draw_slope, slope
 from ...view.report import Cell, Checked, Section, Table, notes
 from ..papers import Computed, Progress, each, number, printed
 from .schemes import SCHEMES

@@ -17,9 +17,8 @@ from matplotlib.figure import Figure
 from numpy.random import Generator
 
 from ...view.camera import Camera, along_line
-from ...view.clipping import inside
 from ...view.figures import new_figure
-from ...view.projective import directions, join, meet, points, reflection, scaling, shear
+from ...view.projective import directions, inside, join, meet, points, reflection, scaling, shear
 from ...view.sheet import Sheet
 from .check import Check, residual
 from .rigid_body import displacement
