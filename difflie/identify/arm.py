@@ -101,7 +101,7 @@ def identify_arm(
         raise DataError(f"{system.name}: there are no recordings to fit")
     if system.dtype != np.float64:
         raise DataError(
-            f"{system.name} has single precision, in which base parameters cannot be told apart; "
+            f"{system.name} has single precision, in which base parameters cannot be separated; "
             'write jax.config.update("jax_enable_x64", True) before it is loaded, for double '
             "precision"
         )

@@ -111,14 +111,14 @@ def verdict(rows: Sequence[JointScore]) -> list[str]:
         why = (
             f"free numbers reach {s.floor_r2:.3f}: the file's geometry or masses may be wrong"
             if floor
-            else "no better without the file's numbers: its motion tells too little, or its "
+            else "no better without the nominal numbers: its motion excites too little, or its "
             "friction or sensor is of another kind"
         )
         said.append(f"predicted poorly: {s.joint} (R2 {s.r2:.3f}); {why}")
     better = [s for s in rows if s.r2 > s.file_r2]
     if len(better) < len(rows):
         worse = ", ".join(s.joint for s in rows if not s.r2 > s.file_r2)
-        said.append(f"the file's own numbers are no worse for {worse}")
+        said.append(f"the nominal numbers are no worse for {worse}")
     return said
 
 
@@ -225,7 +225,7 @@ class Assessment:
     """What is judged: how a fit ended, its numbers, and how it predicts recordings.
 
     message: how it ended; scale: the size of what is left, in the deviations given. names (p,),
-    values, start, errors (p,), infinite where the data tells nothing and NaN where the search has
+    values, start, errors (p,), infinite where the data identifies nothing and NaN where the search has
     not converged; at_bound (p,), a mask; correlations (p, p). fitted and unseen: the predictions of
     recordings that were fitted, and of others.
     """
@@ -243,7 +243,7 @@ class Assessment:
 
     @property
     def poorly_identified(self) -> list[str]:
-        """The names of the numbers that the data tells badly or not, but for those at a bound."""
+        """The names of the numbers that the data identifies badly or not, but for those at a bound."""
         if self._without_errors:
             return []
         size = _sizes(self.names, np.maximum(np.abs(self.values), np.abs(self.start)))
@@ -350,10 +350,10 @@ class Assessment:
         badly, count = self.poorly_identified, len(self.names)
         told = f"to {_BADLY:.0%} or better, of themselves or of their start"
         if not badly:
-            yield f"the data tells all {count} numbers {told}"
+            yield f"the data identifies all {count} numbers {told}"
         else:
             yield (
-                f"the data tells {count - len(badly)} of {count} numbers {told}, and badly or not: "
+                f"the data identifies {count - len(badly)} of {count} numbers {told}, and poorly or not: "
                 f"{listed(badly)}"
             )
         r = np.triu(np.nan_to_num(self.correlations), 1)
@@ -362,7 +362,7 @@ class Assessment:
         )
         if pairs:
             said = [f"{self.names[i]} and {self.names[j]} ({r[i, j]:+.3f})" for i, j in pairs]
-            yield f"hardly told apart, by their correlation: {listed(said)}"
+            yield f"strongly correlated: {listed(said)}"
 
 
 def predictions(fitted: Sequence[Validation], unseen: Sequence[Validation]) -> Iterator[str]:

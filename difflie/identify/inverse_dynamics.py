@@ -260,7 +260,7 @@ def _commands(system: System) -> NDArray:
         if len(several) > 1:
             named = " and ".join(str(system.actuators[i]) for i in several)
             raise DataError(
-                f"{system.name}: at {name!r} there are {named}, whose torques are not told apart; "
+                f"{system.name}: at {name!r} there are {named}, whose torques cannot be separated; "
                 "fit motions (Shooting)"
             )
     return np.array([several[0] if several else -1 for several in found], dtype=int)

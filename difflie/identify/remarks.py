@@ -113,13 +113,13 @@ def warn_of_ends(
 _KINDS: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("load_friction",),
-        "motions to and fro with light and with heavy loads, so that friction is told apart from "
+        "motions to and fro with light and with heavy loads, so that friction is separated from "
         "its growth with the load",
     ),
     (
         ("damping", "friction", "drag", "breakaway", "stribeck", "slip"),
         "motions to and fro at several constant speeds, slow and fast ones, so that friction is "
-        "told apart from damping",
+        "separated from damping",
     ),
     (
         ("armature", "inertia", "I_", "second"),
@@ -142,7 +142,7 @@ _OTHERS = "motions that differ more in posture, speed and acceleration"
 
 
 def advice(names: Sequence[str]) -> Iterator[str]:
-    """A sentence for each kind among numbers that the data tells badly: what would tell them."""
+    """A sentence for each kind among numbers that the data identifies badly: what would tell them."""
     kinds: dict[str, list[str]] = {}
     for name in names:
         leaf = name.rpartition("/")[2]
@@ -179,12 +179,12 @@ def notes(
     if base.condition > _ILL_CONDITIONED:
         yield (
             f"the condition number of the base parameters is {base.condition:.3g}: the motion "
-            "tells some of them badly; see which are not essential, and measure a designed motion"
+            "identifies some of them poorly; see which are not essential, and measure a designed motion"
         )
     one_way = [j for j, v in zip(model.joints, _rarer_way(logs).tolist(), strict=True) if v]
     if one_way:
         yield (
-            f"these joints move one way only, which does not tell friction from an offset: "
+            f"these joints move one way only, which does not separate friction from an offset: "
             f"{_listed(one_way)}; measure motions to and fro"
         )
     faded = [j for j, v in zip(model.joints, friction.fading, strict=True) if np.isfinite(v)]
@@ -199,7 +199,7 @@ def notes(
     held = [name for name, share in shares.items() if share > _HELD]
     if held:
         yield (
-            f"{len(held)} of {len(shares)} numbers are held by the file's, as the motion tells "
+            f"{len(held)} of {len(shares)} numbers are held by the nominal ones, as the motion identifies "
             f"combinations of them at best: {_listed(held)}"
         )
     yield from far_centres(model.system, _centres(model, best.x))
@@ -253,7 +253,7 @@ def doubts(
     ratio = _scale(model, equations)
     if not 1 / _OTHER_SCALE < ratio < _OTHER_SCALE:
         yield (
-            f"the torques are {ratio:.3g} times those that the file's bodies need; are they in "
+            f"the torques are {ratio:.3g} times those that the nominal bodies need; are they in "
             "another unit, or of the motors' side of the gears? Then give their factor to N m "
             "(scale.tau)"
         )

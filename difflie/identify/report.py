@@ -191,7 +191,7 @@ def _numbers(numbers: Mapping[str, Estimated]) -> Section:
     ]
     note = Note(
         "Standard errors and intervals allow for residuals that are alike over many rows. At a "
-        "bound the interval is one-sided. The prior's share, the file's for an arm, is 1 where "
+        "bound the interval is one-sided. The prior's share, that of the nominal numbers for an arm, is 1 where "
         "only it holds a value. Numbers of the log are those that the system cannot have."
     )
     look = "the values, and how far they can be trusted"
@@ -318,11 +318,11 @@ def _joints(scores: Sequence[JointScore]) -> Section:
     ]
     note = Note(
         "Held out: blocks of the recording, each predicted by a fit to the others. The floor "
-        "is least squares of base parameters without bounds and without the file's numbers; on "
+        "is least squares of base parameters without bounds and without the nominal numbers; on "
         "rows that it did not see it may be the worse."
     )
-    look = "how well each is predicted, beside the file's own numbers"
-    table = Table((*head, "the file's R2"), rows, names=3)
+    look = "how well each is predicted, beside the nominal numbers"
+    table = Table((*head, "nominal R2"), rows, names=3)
     return Section("Torques of each joint", [table, note], look)
 
 
@@ -346,7 +346,7 @@ def _base(base: Solution) -> Iterator[Section]:
         for name, value, error, relative, essential in each
     ]
     note = Note(f"The condition number of their columns is {base.condition:.3g}.")
-    yield Section("Base parameters: what the motion tells", [Table(head, rows), note])
+    yield Section("Base parameters: what the motion identifies", [Table(head, rows), note])
 
 
 def _nearness(held_out: HeldOut) -> Iterator[Section]:

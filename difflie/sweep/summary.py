@@ -165,7 +165,7 @@ def influence_sentence(found: Sensitivity, correlations: NDArray) -> str:
             share += f", {_percent(found.total, k)} with interactions"
         said.append(f"{found.names[k]} ({share}{_direction(float(correlations[k]))})")
     if not said:
-        return f"{output} depends on no number so clearly that it could be told from noise."
+        return f"{output} depends on no number so clearly that it stands out of the noise."
     rest = len(order) - len(said)
     others = f"; on the other {rest} less" if rest > 1 else f"; on {found.names[order[-1]]} less"
     return f"{output} depends most on {', then on '.join(said)}{others * (rest > 0)}."

@@ -280,7 +280,7 @@ def test_scale_and_offsets_of_torques_are_said():
     told["j2/torque_bias"] = -20.0, 0.1
     large = dataclasses.replace(equations, torque=1e3 * equations.torque)
     said = [*doubts(model, large, told)]
-    assert len(said) == 1 and "times those that the file's bodies need" in said[0]
+    assert len(said) == 1 and "times those that the nominal bodies need" in said[0]
     said = [*doubts(model, equations, told)]
     assert len(said) == 1 and "the torque of j2 has the offset 20 N m" in said[0]
 

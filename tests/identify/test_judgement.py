@@ -66,7 +66,8 @@ def test_a_good_fit_is_called_so():
     )
     assert "what is left of torques is white at all joints" in " ".join(said)
     assert (
-        said[-1] == "the data tells all 4 numbers to 30% or better, of themselves or of their start"
+        said[-1]
+        == "the data identifies all 4 numbers to 30% or better, of themselves or of their start"
     )
     assert not any(word in " ".join(said) for word in ("worse", "poorly", "no run", "told apart"))
 
@@ -97,8 +98,8 @@ def test_numbers_that_are_not_told_are_named_with_the_motion_that_would():
     )
     assert found.poorly_identified == ["upper/mass", "hip/damping"]
     said = " ".join(found.verdict)
-    assert "of their start, and badly or not: upper/mass, hip/damping" in said
-    assert "hardly told apart, by their correlation: hip/damping and hip/friction (-0.995)" in said
+    assert "of their start, and poorly or not: upper/mass, hip/damping" in said
+    assert "strongly correlated: hip/damping and hip/friction (-0.995)" in said
     mass, damping, designed = advice(found.poorly_identified)
     assert mass.startswith("to tell upper/mass: rest") and "known load" in mass
     assert damping.startswith("to tell hip/damping: motions to and fro at several constant speeds")
