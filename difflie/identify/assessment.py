@@ -225,8 +225,8 @@ class Assessment:
     """What is judged: how a fit ended, its numbers, and how it predicts recordings.
 
     message: how it ended; scale: the size of what is left, in the deviations given. names (p,),
-    values, start, errors (p,), infinite where the data identifies nothing and NaN where the search has
-    not converged; at_bound (p,), a mask; correlations (p, p). fitted and unseen: the predictions of
+    values, start, errors (p,), infinite where the data identifies nothing and NaN where the search
+    has not converged; at_bound (p,), a mask; correlations (p, p). fitted and unseen: the predictions of
     recordings that were fitted, and of others.
     """
 
@@ -243,7 +243,7 @@ class Assessment:
 
     @property
     def poorly_identified(self) -> list[str]:
-        """The names of the numbers that the data identifies badly or not, but for those at a bound."""
+        """The names of the numbers that are poorly identified or not, but for those at a bound."""
         if self._without_errors:
             return []
         size = _sizes(self.names, np.maximum(np.abs(self.values), np.abs(self.start)))
@@ -353,8 +353,8 @@ class Assessment:
             yield f"the data identifies all {count} numbers {told}"
         else:
             yield (
-                f"the data identifies {count - len(badly)} of {count} numbers {told}, and poorly or not: "
-                f"{listed(badly)}"
+                f"the data identifies {count - len(badly)} of {count} numbers {told}, and poorly or "
+                f"not: {listed(badly)}"
             )
         r = np.triu(np.nan_to_num(self.correlations), 1)
         pairs = sorted(

@@ -142,7 +142,7 @@ _OTHERS = "motions that differ more in posture, speed and acceleration"
 
 
 def advice(names: Sequence[str]) -> Iterator[str]:
-    """A sentence for each kind among numbers that the data identifies badly: what would tell them."""
+    """A sentence for each kind among poorly identified numbers: what would identify them."""
     kinds: dict[str, list[str]] = {}
     for name in names:
         leaf = name.rpartition("/")[2]
@@ -179,7 +179,8 @@ def notes(
     if base.condition > _ILL_CONDITIONED:
         yield (
             f"the condition number of the base parameters is {base.condition:.3g}: the motion "
-            "identifies some of them poorly; see which are not essential, and measure a designed motion"
+            "identifies some of them poorly; see which are not essential, and measure a designed "
+            "motion"
         )
     one_way = [j for j, v in zip(model.joints, _rarer_way(logs).tolist(), strict=True) if v]
     if one_way:
@@ -199,8 +200,8 @@ def notes(
     held = [name for name, share in shares.items() if share > _HELD]
     if held:
         yield (
-            f"{len(held)} of {len(shares)} numbers are held by the nominal ones, as the motion identifies "
-            f"combinations of them at best: {_listed(held)}"
+            f"{len(held)} of {len(shares)} numbers are held by the nominal ones, as the motion "
+            f"identifies combinations of them at best: {_listed(held)}"
         )
     yield from far_centres(model.system, _centres(model, best.x))
     if model.couplings:
